@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from lumctl.change.foreign_circuits import is_rollback, placed_by, way_of
 from lumctl.change.plan import Do, Plan, Step, only_adopts, programmed
 from lumctl.change.settings import Value, settable
+from lumctl.context import Context
 from lumctl.errors import RefusedError
 from lumctl.inventory.components import Component, Part
 from lumctl.inventory.wiring import Circuit, circuits_of, jobs_in
 from lumctl.jobs import by_hand
-from lumctl.site import Site
 from lumctl.store.records import OPEN
 
 FABRIC = "fabric"
 """The kind of plans that may find no running job: a fabric is programmed when it is commissioned or repaired."""
 
 
-def jobs_to_stop(site: Site, plan: Plan, left: Sequence[Step] | None = None) -> tuple[str, ...]:
+def jobs_to_stop(context: Context, plan: Plan, left: Sequence[Step] | None = None) -> tuple[str, ...]:
     """The jobs whose light a plan moves and that only a person can stop; ``left`` are the steps still to be done.
 
     None on a simulator, where no job runs. None when an interrupted or half-done run is undone: repair comes first.
@@ -32,24 +32,26 @@ def jobs_to_stop(site: Site, plan: Plan, left: Sequence[Step] | None = None) -> 
     Raises:
         StoreError: the store cannot be read.
     """
-    if plan.target != site.target or _mends(site, plan) or only_adopts(plan):
+    if plan.target != context.target or _mends(context, plan) or only_adopts(plan):
         return ()
     if left is not None and all(step.resumes_job for step in left):
         return ()
     if plan.kind == FABRIC and not plan.replacements:
-        return by_hand(site.inventory, site.target, dict.fromkeys(_disturbed(site, plan)))
+        return by_hand(context.inventory, context.target, dict.fromkeys(_disturbed(context, plan)))
     moved = [circuit.owner for circuit in (*plan.remove, *plan.add)]
     placed = [job for step in plan.steps if step.do is Do.ASSIGN for job in step.data["assignment"]]
-    return by_hand(site.inventory, site.target, dict.fromkeys((*moved, *placed)))
+    return by_hand(context.inventory, context.target, dict.fromkeys((*moved, *placed)))
 
 
-def require_stopped(site: Site, plan: Plan, said_by: str | None, left: Sequence[Step] | None = None) -> dict[str, str]:
+def require_stopped(
+    context: Context, plan: Plan, said_by: str | None, left: Sequence[Step] | None = None
+) -> dict[str, str]:
     """Require an operator's statement that such jobs are stopped; returns what the journal keeps of it.
 
     Raises:
         RefusedError: there is no such statement.
     """
-    jobs = jobs_to_stop(site, plan, left)
+    jobs = jobs_to_stop(context, plan, left)
     if not jobs:
         return {}
     if said_by is None:
@@ -67,7 +69,7 @@ def must_be_stopped(jobs: Sequence[str]) -> str:
     return f"jobs {', '.join(jobs)} have no hook; they must be stopped before their light moves"
 
 
-def _disturbed(site: Site, plan: Plan) -> Iterator[str]:
+def _disturbed(context: Context, plan: Plan) -> Iterator[str]:
     """The jobs that lose light or whose light is led elsewhere, by the plan and by the store's record.
 
     A recorded circuit that is planned again is dark meanwhile. The plan's own claims about its cells prove nothing.
@@ -77,23 +79,25 @@ def _disturbed(site: Site, plan: Plan) -> Iterator[str]:
     written: dict[str, dict[int, str]] = {}
     for change in programmed(plan.steps):
         written.setdefault(change.device, {})[change.puc] = change.after
-    for circuit in circuits_of(site.inventory, site.assignment(sound=False)) if written else ():
+    for circuit in circuits_of(context.inventory, context.assignment(sound=False)) if written else ():
         if circuit.device not in written:
             continue
-        held = site.known_cells(circuit.device)
-        way = way_of(site, circuit, held) if held else ()
-        if way and (circuit.id in planned_again or way != way_of(site, circuit, {**held, **written[circuit.device]})):
+        held = context.known_cells(circuit.device)
+        way = way_of(context, circuit, held) if held else ()
+        if way and (
+            circuit.id in planned_again or way != way_of(context, circuit, {**held, **written[circuit.device]})
+        ):
             yield circuit.owner
-    stored = site.store(plan.rack).fabric.assignment()
+    stored = context.store(plan.rack).fabric.assignment()
     for step in plan.steps:
         if step.do is Do.ASSIGN:
             placed = placed_by(step.data["assignment"])
             yield from (job for job, ranks in placed.items() if stored.get(job, ranks) != ranks)
 
 
-def _mends(site: Site, plan: Plan) -> bool:
+def _mends(context: Context, plan: Plan) -> bool:
     """Whether it undoes an open run; checked against that run, because a plan is a file that anybody can write."""
-    return is_rollback(site, plan) and site.store(plan.rack).runs.get(str(plan.undoes)).state in OPEN
+    return is_rollback(context, plan) and context.store(plan.rack).runs.get(str(plan.undoes)).state in OPEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,19 +108,19 @@ class Disturbed:
     how: str
 
 
-def disturbed(site: Site, component: Component, name: str, value: Value) -> tuple[Disturbed, ...]:
+def disturbed(context: Context, component: Component, name: str, value: Value) -> tuple[Disturbed, ...]:
     """What a job loses, where it runs now, if a component is set to this value."""
-    placed = site.assignment(sound=False)
-    circuits = circuits_of(site.inventory, placed)
+    placed = context.assignment(sound=False)
+    circuits = circuits_of(context.inventory, placed)
     if component.part is Part.POWER:
-        return () if value == "on" else _of_machine(site, component, placed, circuits)
+        return () if value == "on" else _of_machine(context, component, placed, circuits)
     if name == "label" or value is True:
         return ()
     carried = [c for c in circuits if _runs_through(c, component)]
     return tuple(Disturbed(c.id, f"{component.id} carries circuit {c.id} of {c.owner}") for c in carried)
 
 
-def require_undisturbed(site: Site, plan: Plan) -> None:
+def require_undisturbed(context: Context, plan: Plan) -> None:
     """Refuse a plan whose settings would disturb a job that they do not name.
 
     Raises:
@@ -126,13 +130,13 @@ def require_undisturbed(site: Site, plan: Plan) -> None:
         if step.do is not Do.SET:
             continue
         name, after = step.data["setting"], step.data["after"]
-        meant = settable(site.inventory, site.devices, step.data["component"], name)
-        for found in disturbed(site, meant.component, name, after):
+        meant = settable(context.inventory, context.devices, step.data["component"], name)
+        for found in disturbed(context, meant.component, name, after):
             if found.name not in step.data.get("disturbs", ()):
                 raise RefusedError(
                     f"{plan.id} would disturb {found.name}: {found.how}",
                     hint=f"if that is meant: lumctl device set {meant.component.id} {shlex.quote(meant.text(after))} "
-                    f"--even-if-used --target {site.target}",
+                    f"--even-if-used --target {context.target}",
                 )
 
 
@@ -143,9 +147,9 @@ def _runs_through(circuit: Circuit, component: Component) -> bool:
 
 
 def _of_machine(
-    site: Site, component: Component, placed: dict[str, tuple[str, ...]], circuits: tuple[Circuit, ...]
+    context: Context, component: Component, placed: dict[str, tuple[str, ...]], circuits: tuple[Circuit, ...]
 ) -> tuple[Disturbed, ...]:
-    lanes, accelerators = site.inventory.transponders, site.inventory.accelerators
+    lanes, accelerators = context.inventory.transponders, context.inventory.accelerators
     ranks = [
         Disturbed(job, f"rank {rank} of {job} runs on {accelerator}")
         for job, ranks in jobs_in(placed).items()

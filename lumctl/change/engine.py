@@ -32,7 +32,7 @@ from lumctl.change.run import RunInProgress
 from lumctl.change.run_end import close, stopped
 from lumctl.change.run_journal import StepResult, proofs_in, silent_in
 from lumctl.change.step_actions import REVERT_AFTER_S
-from lumctl.site import Site
+from lumctl.context import Context
 from lumctl.store import StoreError
 
 Progress = Callable[[str], None]
@@ -75,7 +75,7 @@ def wanted() -> None:
 
 
 def apply(  # noqa: PLR0913 - each says by what a run is held, stopped or covered
-    site: Site,
+    context: Context,
     plan: Plan,
     *,
     progress: Progress = _silent,
@@ -101,22 +101,22 @@ def apply(  # noqa: PLR0913 - each says by what a run is held, stopped or covere
         RolledBackError: a step failed; everything is undone.
         HalfDoneError: a step failed and so did its undo; the journal lists what is still in force.
     """
-    store = site.store(plan.rack)
+    store = context.store(plan.rack)
     who = who or origin()
-    preconditions.require_none_cut(site, plan)  # taking the lease would keep the guard of that run from undoing it
-    lease = store.leases.acquire(plan.rack, who, term_s=LEASE_TERM_S, now=site.now())
+    preconditions.require_none_cut(context, plan)  # taking the lease would keep the guard of that run from undoing it
+    lease = store.leases.acquire(plan.rack, who, term_s=LEASE_TERM_S, now=context.now())
     try:
-        with kept_alive(store, lease, site.now), stopping_undoes():
+        with kept_alive(store, lease, context.now), stopping_undoes():
             # Checked under the lease, so that it still holds at the first step.
-            site.act_under(lease)
-            preconditions.require(site, plan)
-            require_approved(site, plan, who)
-            said = require_stopped(site, plan, stopped_by)
-            say, silent_s = unfailing(progress), revert_after_s + 2 * site.inventory.thresholds.light_deadline_s
-            with guarded(site, plan, lease, silent_s, arm=arm, progress=say) as scope:
+            context.act_under(lease)
+            preconditions.require(context, plan)
+            require_approved(context, plan, who)
+            said = require_stopped(context, plan, stopped_by)
+            say, silent_s = unfailing(progress), revert_after_s + 2 * context.inventory.thresholds.light_deadline_s
+            with guarded(context, plan, lease, silent_s, arm=arm, progress=say) as scope:
                 hold_back_interrupts()
                 scope.require_watched()
-                run = RunInProgress.begun(site, plan, store, lease, who, scope)
+                run = RunInProgress.begun(context, plan, store, lease, who, scope)
                 run.journal.vouched(said)
                 return execute(run, scope, say, before_step, plan.steps, require_wanted)
     finally:

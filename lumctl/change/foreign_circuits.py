@@ -7,17 +7,17 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from lumctl.change.plan import Do, Plan, Step, from_document, programmed
+from lumctl.context import Context
 from lumctl.devices.types import PucState
 from lumctl.errors import RefusedError, UsageError
 from lumctl.fabric import trace
 from lumctl.fabric.condition import mesh_of
 from lumctl.inventory.wiring import Circuit, circuits_of, in_the_way, is_joined, own_cells
-from lumctl.site import Site
 
 _TAKES = frozenset({Do.CHECK, Do.JOB, Do.TRANSMIT, Do.PROGRAM, Do.VERIFY, Do.CONFIRM, Do.ASSIGN, Do.SET})
 
 
-def is_rollback(site: Site, plan: Plan) -> bool:
+def is_rollback(context: Context, plan: Plan) -> bool:
     """Whether a plan is a true rollback of a run in its rack's store: each step is the opposite of one of that run.
 
     The plan's own claim is not enough, because a plan is a file that anybody can write.
@@ -28,7 +28,7 @@ def is_rollback(site: Site, plan: Plan) -> bool:
     if plan.undoes is None or plan.replacements:
         return False
     try:
-        run = site.store(plan.rack).runs.get(plan.undoes)
+        run = context.store(plan.rack).runs.get(plan.undoes)
         done = from_document(run.plan)
     except UsageError:
         return False
@@ -60,18 +60,18 @@ def _is_opposite(step: Step, done: Plan) -> bool:
 Circuits = Mapping[str, Circuit]
 
 
-def circuits_before_and_after(site: Site, plan: Plan) -> tuple[Circuits, Circuits]:
+def circuits_before_and_after(context: Context, plan: Plan) -> tuple[Circuits, Circuits]:
     """Circuits by id, under the placement before a plan and under the one after it."""
-    whole = {**site.assignment(sound=False), **plan.start.assignment}
+    whole = {**context.assignment(sound=False), **plan.start.assignment}
     after = dict(whole)
     for step in plan.steps:
         if step.do is Do.ASSIGN:
             after |= placed_by(step.data["assignment"])
-    return _by_id(site, whole), _by_id(site, after)
+    return _by_id(context, whole), _by_id(context, after)
 
 
-def _by_id(site: Site, placed: Mapping[str, tuple[str, ...]]) -> Circuits:
-    return {circuit.id: circuit for circuit in circuits_of(site.inventory, placed)}
+def _by_id(context: Context, placed: Mapping[str, tuple[str, ...]]) -> Circuits:
+    return {circuit.id: circuit for circuit in circuits_of(context.inventory, placed)}
 
 
 def placed_by(assignment: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
@@ -82,18 +82,18 @@ def placed_by(assignment: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
 States = Mapping[int, str]
 
 
-def require_foreign_circuits_kept(site: Site, plan: Plan) -> None:
+def require_foreign_circuits_kept(context: Context, plan: Plan) -> None:
     """Refuse a plan whose cells change a circuit that it does not replace, or that would leave light unproved.
 
     Raises:
         RefusedError: such a circuit exists; the message names it.
     """
-    before, after = circuits_before_and_after(site, plan)
+    before, after = circuits_before_and_after(context, plan)
     led_elsewhere = {c.id for c in plan.add if c.owner in plan.start.assignment} & {c.id for c in plan.remove}
     # Undoing a run removes the circuits that it programmed.
-    taken = {c.id for c in plan.remove} - {c.id for c in plan.add} if is_rollback(site, plan) else set[str]()
+    taken = {c.id for c in plan.remove} - {c.id for c in plan.add} if is_rollback(context, plan) else set[str]()
     kept = [circuit for name, circuit in before.items() if after.get(name) == circuit and name not in taken]
-    for device, held, written in _pinned_changes(site, plan):
+    for device, held, written in _pinned_changes(context, plan):
         watched = {
             name
             for step in plan.steps
@@ -102,13 +102,15 @@ def require_foreign_circuits_kept(site: Site, plan: Plan) -> None:
             for name in step.data[key]
         }
         for circuit in kept:
-            if circuit.device != device or not way_of(site, circuit, held):
+            if circuit.device != device or not way_of(context, circuit, held):
                 continue
             stands = {**held, **written}
             if circuit.id in led_elsewhere:
-                _require_led(site, plan, circuit, stands, watched)
+                _require_led(context, plan, circuit, stands, watched)
                 continue
-            if way_of(site, circuit, held) != way_of(site, circuit, stands) or _is_taken(site, circuit, stands):
+            if way_of(context, circuit, held) != way_of(context, circuit, stands) or _is_taken(
+                context, circuit, stands
+            ):
                 raise RefusedError(
                     f"{plan.id} would change circuit {circuit.id} of {circuit.owner}, which it does not replace",
                     hint="leave the cells of that circuit as they are",
@@ -122,17 +124,17 @@ def require_foreign_circuits_kept(site: Site, plan: Plan) -> None:
                 )
 
 
-def _require_led(site: Site, plan: Plan, circuit: Circuit, stands: States, watched: Collection[str]) -> None:
+def _require_led(context: Context, plan: Plan, circuit: Circuit, stands: States, watched: Collection[str]) -> None:
     """A circuit that a plan says it leads another way must stand afterwards, and be proved."""
-    if not way_of(site, circuit, stands) or (circuit.id not in watched and plan.undoes is None):
+    if not way_of(context, circuit, stands) or (circuit.id not in watched and plan.undoes is None):
         raise RefusedError(
             f"{plan.id} would lead circuit {circuit.id} of {circuit.owner} another way, and not "
-            + ("prove that it stands afterwards" if way_of(site, circuit, stands) else "make that way"),
+            + ("prove that it stands afterwards" if way_of(context, circuit, stands) else "make that way"),
             hint="name it under `circuits` of a verify step, and write the cells of its new way",
         )
 
 
-def _pinned_changes(site: Site, plan: Plan) -> Iterator[tuple[str, States, States]]:
+def _pinned_changes(context: Context, plan: Plan) -> Iterator[tuple[str, States, States]]:
     """For each partly written device: its states before, and the cells that change."""
     writes: dict[str, dict[int, str]] = {}
     for step in plan.steps:
@@ -140,21 +142,21 @@ def _pinned_changes(site: Site, plan: Plan) -> Iterator[tuple[str, States, State
             cells = {int(puc): str(mark) for puc, _, mark in step.data["changes"]}
             writes.setdefault(step.data["device"], {}).update(cells)
     for device, cells in writes.items():
-        held = plan.start.cells(device, own_cells(site.inventory, site.inventory.devices[device]))
+        held = plan.start.cells(device, own_cells(context.inventory, context.inventory.devices[device]))
         if held is not None:
             yield device, held, cells
 
 
-def _is_taken(site: Site, circuit: Circuit, states: States) -> bool:
+def _is_taken(context: Context, circuit: Circuit, states: States) -> bool:
     """Whether a switch would have to disconnect a circuit because the plan joins one of its ports elsewhere."""
-    if site.inventory.devices[circuit.device].geometry is not None:
+    if context.inventory.devices[circuit.device].geometry is not None:
         return False
     return in_the_way(states, min(circuit.ports), max(circuit.ports)) is not None
 
 
-def way_of(site: Site, circuit: Circuit, states: States) -> tuple[tuple[int, str], ...]:
+def way_of(context: Context, circuit: Circuit, states: States) -> tuple[tuple[int, str], ...]:
     """The cells that a circuit passes, with their states; empty if these states do not make the circuit."""
-    device = site.inventory.devices[circuit.device]
+    device = context.inventory.devices[circuit.device]
     if device.geometry is None:
         ingress, egress = min(circuit.ports), max(circuit.ports)
         return ((ingress, str(egress)),) if is_joined(states, circuit.ports) else ()

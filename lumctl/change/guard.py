@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import IO, Self
 
 from lumctl.change import guard_watch
+from lumctl.context import Context
 from lumctl.devices.endpoints import Endpoints
 from lumctl.errors import LumctlError, RefusedError
 from lumctl.files import make_private
 from lumctl.inventory.model import Inventory
-from lumctl.site import Site
 from lumctl.store import Lease
 
 LOG_NAME = "revert-guard.log"
@@ -71,7 +71,7 @@ class Guard:
         poll.register(self._pipe, 0)
         return bool(poll.poll(0))
 
-    def arm(self, site: Site, lease: Lease, silent_s: float) -> None:
+    def arm(self, context: Context, lease: Lease, silent_s: float) -> None:
         """Let it watch the run that is about to begin under a lease.
 
         Raises:
@@ -79,7 +79,7 @@ class Guard:
         """
         try:
             with self._order:
-                _write_order(self._order, site, lease)
+                _write_order(self._order, context, lease)
             self.allow(silent_s)
         except BaseException as error:
             self.dismiss()
@@ -119,31 +119,31 @@ class Guard:
         return pipe is not None
 
 
-Arm = Callable[[Site, Lease, float], Guard]
+Arm = Callable[[Context, Lease, float], Guard]
 
 
 def arm(
-    site: Site, lease: Lease, silent_s: float, *, start: Callable[..., subprocess.Popen[bytes]] = subprocess.Popen
+    context: Context, lease: Lease, silent_s: float, *, start: Callable[..., subprocess.Popen[bytes]] = subprocess.Popen
 ) -> Guard:
     """Start a guard for the run that is about to begin under a lease; it acts once the engine is silent for this long.
 
     Raises:
         RefusedError: it cannot be started, so no device may be touched.
     """
-    return _started(site, lease.rack, start, lease, silent_s)
+    return _started(context, lease.rack, start, lease, silent_s)
 
 
-def stand_by(site: Site, rack: str, *, start: Callable[..., subprocess.Popen[bytes]] = subprocess.Popen) -> Guard:
+def stand_by(context: Context, rack: str, *, start: Callable[..., subprocess.Popen[bytes]] = subprocess.Popen) -> Guard:
     """Start a guard for a later run of a rack.
 
     Raises:
         RefusedError: it cannot be started.
     """
-    return _started(site, rack, start)
+    return _started(context, rack, start)
 
 
 def _started(
-    site: Site,
+    context: Context,
     rack: str,
     start: Callable[..., subprocess.Popen[bytes]],
     lease: Lease | None = None,
@@ -155,9 +155,9 @@ def _started(
     try:
         if lease is not None:
             # Written before it starts: if the engine dies now, the guard releases the lease.
-            _write_order(order, site, lease)
+            _write_order(order, context, lease)
             os.write(ours, f"{silent_s:.3f}\n".encode())
-        with _log(site.store(rack).files) as log, _kept_back():
+        with _log(context.store(rack).files) as log, _kept_back():
             process = start(
                 [sys.executable, "-I", "-S", guard_watch.__file__, str(pipe), str(order.fileno()), rack],
                 stdin=subprocess.DEVNULL,
@@ -177,9 +177,9 @@ def _started(
     return Guard(process, ours, order)
 
 
-def _write_order(order: IO[bytes], site: Site, lease: Lease) -> None:
+def _write_order(order: IO[bytes], context: Context, lease: Lease) -> None:
     """Write the order into the guard's file, and rewind: the guard reads from the position that it inherits."""
-    order.write(_order_of(site, lease))
+    order.write(_order_of(context, lease))
     order.flush()
     order.seek(0)
 
@@ -203,13 +203,13 @@ def _kept_back() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _order_of(site: Site, lease: Lease) -> bytes:
+def _order_of(context: Context, lease: Lease) -> bytes:
     """The order, with the inventory as it is now: the file may be edited while its rack is changed."""
-    stores = {rack: site.store(rack) for rack in site.inventory.racks}
+    stores = {rack: context.store(rack) for rack in context.inventory.racks}
     order = Order(
-        inventory=site.inventory,
-        target=site.target,
-        endpoints=site.endpoints,
+        inventory=context.inventory,
+        target=context.target,
+        endpoints=context.endpoints,
         stores={rack: (store.place, store.files) for rack, store in stores.items()},
         lease=lease,
     )
@@ -238,8 +238,8 @@ class Standby:
     :meth:`ready` starts the next one. Use it as a context manager.
     """
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
+    def __init__(self, context: Context) -> None:
+        self._context = context
         self._guards: dict[str, Guard] = {}
 
     def ready(self, rack: str) -> None:
@@ -248,17 +248,17 @@ class Standby:
         if guard is None or not guard.alive:
             self._dismiss(rack)
             with suppress(LumctlError):
-                self._guards[rack] = stand_by(self._site, rack)
+                self._guards[rack] = stand_by(self._context, rack)
 
-    def arm(self, site: Site, lease: Lease, silent_s: float) -> Guard:
+    def arm(self, context: Context, lease: Lease, silent_s: float) -> Guard:
         """Arm the waiting guard, or one that is started now.
 
         Raises:
             RefusedError: none can be started, so no device may be touched.
         """
         self.ready(lease.rack)
-        guard = self._guards.pop(lease.rack, None) or stand_by(site, lease.rack)
-        guard.arm(site, lease, silent_s)
+        guard = self._guards.pop(lease.rack, None) or stand_by(context, lease.rack)
+        guard.arm(context, lease, silent_s)
         return guard
 
     def __enter__(self) -> Self:

@@ -19,9 +19,9 @@ from lumctl.change.guard_watch import GONE, SILENT
 from lumctl.change.interrupts import LEASE_TERM_S, kept_alive
 from lumctl.change.run import RunInProgress
 from lumctl.change.run_end import rolled_back
+from lumctl.context import Context
 from lumctl.errors import LumctlError
 from lumctl.printable import printable
-from lumctl.site import Site
 from lumctl.store import Lease, StoreError, store_at
 from lumctl.store import Run as StoredRun
 from lumctl.store.lease_process import LeaseProcess
@@ -43,28 +43,28 @@ def main(order: IO[bytes], why: str, silent_s: float) -> None:
         signal.signal(number, lambda _number, _frame: None)  # half an undo is worse than a late end
     with order:
         what: Order = pickle.load(order)  # noqa: S301 - written by our engine, into a file without a name
-    with Site(
+    with Context(
         what.inventory,
         what.target,
         endpoints=what.endpoints,
         store=lambda rack: store_at(what.stores[rack][0], files=what.stores[rack][1], rack=rack, make=False),
-    ) as site:
+    ) as context:
         try:
-            take_over(site, what.lease, _reason(why, silent_s), say=_say)
+            take_over(context, what.lease, _reason(why, silent_s), say=_say)
         except LumctlError as error:
             _say(error.message)
 
 
 def take_over(
-    site: Site, lease: Lease, reason: str, *, say: Say, pause: Callable[[float], object] = time.sleep
+    context: Context, lease: Lease, reason: str, *, say: Say, pause: Callable[[float], object] = time.sleep
 ) -> None:
     """Undo the run that is open under a lease, if there is one, and release its lease.
 
     A frozen engine is killed first: it could write to a device when it wakes up. A running one is not killed, because
     it may be a daemon or a dashboard; once the lease is seized, nothing that it sends is permitted.
     """
-    taken = _seized(site, lease, pause)
-    store = site.store(lease.rack)
+    taken = _seized(context, lease, pause)
+    store = context.store(lease.rack)
     if taken is None:
         with suppress(StoreError):
             store.leases.release(lease)  # its engine may have died between the last entry of its run and this
@@ -72,12 +72,12 @@ def take_over(
     stored, ours = taken
     say(f"{stored.id}: {reason}")
     try:
-        with kept_alive(store, ours, site.now):
-            run = RunInProgress.resumed(site, store, ours, stored, f"{NAME} {stored.id}").unasked()
+        with kept_alive(store, ours, context.now):
+            run = RunInProgress.resumed(context, store, ours, stored, f"{NAME} {stored.id}").unasked()
             if run.complete:
                 for step in run.to_resume:
                     run.perform(step)
-                state = run.close(site.now() - stored.started_at)
+                state = run.close(context.now() - stored.started_at)
                 say(f"{stored.id}: every step was done and proved: it is closed as {state}")
             else:
                 say(rolled_back(run, reason).message)
@@ -86,9 +86,9 @@ def take_over(
             store.leases.release(ours)
 
 
-def _seized(site: Site, lease: Lease, pause: Callable[[float], object]) -> tuple[StoredRun, Lease] | None:
+def _seized(context: Context, lease: Lease, pause: Callable[[float], object]) -> tuple[StoredRun, Lease] | None:
     def seize() -> tuple[StoredRun, Lease] | None:
-        return site.store(lease.rack).runs.seize(lease, holder=NAME, term_s=LEASE_TERM_S, now=site.now())
+        return context.store(lease.rack).runs.seize(lease, holder=NAME, term_s=LEASE_TERM_S, now=context.now())
 
     for _ in range(ATTEMPTS):
         _end_frozen_engine(lease)

@@ -8,12 +8,12 @@ from math import ceil
 from lumctl.change.concurrency import MOST_AT_A_HOST, MOST_AT_ONCE
 from lumctl.change.guard import Arm, Guard
 from lumctl.change.plan import Do, Plan, Step
+from lumctl.context import Context
 from lumctl.devices.progress import goes_on_for_s
 from lumctl.devices.types import Capability
 from lumctl.errors import RefusedError
 from lumctl.inventory.model import Evidence
 from lumctl.jobs.hooks import may_take_s
-from lumctl.site import Site
 from lumctl.store import Lease
 
 BLINK_WAITS = 4
@@ -55,28 +55,28 @@ class GuardScope:
         if self.guard is not None:
             self.guard.allow(PERSON_S)
 
-    def alive(self, site: Site, steps: Iterable[Step]) -> None:
+    def alive(self, context: Context, steps: Iterable[Step]) -> None:
         """Allow the time that these steps, which begin now, may take."""
         if self.guard is not None:
             steps = tuple(steps)
-            longest_s, turns = max((_may_take_s(site, step) for step in steps), default=0.0), _turns(site, steps)
+            longest_s, turns = max((_may_take_s(context, step) for step in steps), default=0.0), _turns(context, steps)
             self.guard.allow(self.silent_s + turns * longest_s + (turns - 1) * TURN_S)
 
 
 @contextmanager
 def guarded(
-    site: Site, plan: Plan, lease: Lease, silent_s: float, *, arm: Arm, progress: Callable[[str], None]
+    context: Context, plan: Plan, lease: Lease, silent_s: float, *, arm: Arm, progress: Callable[[str], None]
 ) -> Iterator[GuardScope]:
     """Cover what a plan changes by a revert guard until the block ends, unless all of it reverts by itself.
 
     Raises:
         RefusedError: the guard cannot be started.
     """
-    names = unguarded(site, plan)
+    names = unguarded(context, plan)
     if not names:
         yield GuardScope()
         return
-    guard = arm(site, lease, silent_s)
+    guard = arm(context, lease, silent_s)
     try:
         progress(_described(names, silent_s))
         yield GuardScope(guard, silent_s, frozenset(names))
@@ -84,7 +84,7 @@ def guarded(
         guard.dismiss()
 
 
-def unguarded(site: Site, plan: Plan) -> list[str]:
+def unguarded(context: Context, plan: Plan) -> list[str]:
     """The devices and components that a plan changes, that can be undone, and that would not revert by themselves.
 
     Devices written whole are left out: they cannot be undone.
@@ -92,14 +92,14 @@ def unguarded(site: Site, plan: Plan) -> list[str]:
     touching = [step for step in plan.steps if step.touches and not step.has_no_undo]
     touching.sort(key=lambda step: step.do is not Do.PROGRAM)  # the most important are named first
     names = dict.fromkeys(step.touches for step in touching if step.touches)
-    return [name for name in names if not _goes_back(site, name)]
+    return [name for name in names if not _goes_back(context, name)]
 
 
-def _goes_back(site: Site, name: str) -> bool:
-    device = site.inventory.devices.get(name)
+def _goes_back(context: Context, name: str) -> bool:
+    device = context.inventory.devices.get(name)
     if device is None or not device.kind.carries_light:
         return False
-    return Capability.CONFIRM_TIMER in site.devices.changing(name).capabilities
+    return Capability.CONFIRM_TIMER in context.devices.changing(name).capabilities
 
 
 def _described(names: list[str], silent_s: float) -> str:
@@ -107,21 +107,21 @@ def _described(names: list[str], silent_s: float) -> str:
     return f"{names[0]}{others} no revert timer: lumctl's own is armed ({silent_s:.0f} s)"
 
 
-def _turns(site: Site, steps: Sequence[Step]) -> int:
+def _turns(context: Context, steps: Sequence[Step]) -> int:
     """The most rounds that a stage takes: not all of its steps run at once."""
-    lanes = [site.inventory.transponders[step.data["transponder"]] for step in steps if step.do is Do.TRANSMIT]
+    lanes = [context.inventory.transponders[step.data["transponder"]] for step in steps if step.do is Do.TRANSMIT]
     in_turn = sum(1 for lane in lanes if lane.module is not None)  # a chassis takes one change at a time
     at_hosts, others = len(lanes) - in_turn, len(steps) - len(lanes)
     return max(1, in_turn + ceil(at_hosts / MOST_AT_A_HOST) + ceil(others / MOST_AT_ONCE))
 
 
-def _may_take_s(site: Site, step: Step) -> float:
+def _may_take_s(context: Context, step: Step) -> float:
     """Seconds that a step may take beyond what every step may take."""
-    inventory = site.inventory
+    inventory = context.inventory
     if step.do is Do.PROGRAM:
         device = inventory.devices[step.data["device"]]
         # Undoing a step may wait twice: for the change still in progress, and for the one that undoes it.
-        return device.settle_ms / 1000 + 2 * goes_on_for_s(site.devices.changing(device.id))
+        return device.settle_ms / 1000 + 2 * goes_on_for_s(context.devices.changing(device.id))
     if step.do is Do.VERIFY:
         blinked = sum(1 for lane in inventory.transponders.values() if lane.verify[0] is Evidence.BLINK)
         return BLINK_WAITS * blinked * inventory.thresholds.light_deadline_s

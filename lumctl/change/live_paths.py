@@ -14,16 +14,16 @@ from lumctl.change.concurrency import all_of
 from lumctl.change.foreign_circuits import circuits_before_and_after
 from lumctl.change.light import LightProof
 from lumctl.change.plan import Cut, Do, Plan
+from lumctl.context import Context
 from lumctl.devices import transaction
 from lumctl.devices.errors import DeviceError
 from lumctl.devices.protocols import MeshDriver, SwitchDriver
 from lumctl.devices.types import Capability, PucState
 from lumctl.errors import RefusedError
 from lumctl.fabric import exits, mesh_of, trace
+from lumctl.health.observation import current_role
 from lumctl.inventory.model import Device, Role
 from lumctl.inventory.wiring import FREE, Assignment, Circuit, circuits_of, own_cells
-from lumctl.site import Site
-from lumctl.site.observation import current_role
 
 Heard = Mapping[str, str]
 """By receiver, the transmitter that it hears."""
@@ -42,34 +42,34 @@ DARK_DBM = -40.0
 """Less power than this is stray light: no receiver works with it."""
 
 
-def lanes_at(site: Site, devices: Collection[str]) -> list[str]:
+def lanes_at(context: Context, devices: Collection[str]) -> list[str]:
     """The transponders connected to these devices."""
-    return [lane.id for lane in site.inventory.transponders.values() if lane.lane.device in devices]
+    return [lane.id for lane in context.inventory.transponders.values() if lane.lane.device in devices]
 
 
-def hear(site: Site, devices: Collection[str], expected: Iterable[Circuit] = ()) -> dict[str, str]:
+def hear(context: Context, devices: Collection[str], expected: Iterable[Circuit] = ()) -> dict[str, str]:
     """Which transmitters the receivers at these devices hear now; see :meth:`LightProof.heard`."""
-    proof = LightProof(site.inventory, site.fleet, site.devices, now=site.now)
-    return proof.heard(lanes_at(site, devices), expected)
+    proof = LightProof(context.inventory, context.fleet, context.devices, now=context.now)
+    return proof.heard(lanes_at(context, devices), expected)
 
 
-def unrecorded(site: Site, rack: str) -> list[str]:
+def unrecorded(context: Context, rack: str) -> list[str]:
     """The meshes and switches of a rack without a record in its store: the store is new, or the record was lost."""
-    store, inventory = site.store(rack), site.inventory
+    store, inventory = context.store(rack), context.inventory
     here = [d for d in inventory.light_devices if d.rack == rack and own_cells(inventory, d)]
     return [device.id for device in here if store.fabric.last_written_by(device.id) is None]
 
 
-def live_paths(site: Site, device: Device, heard: Heard) -> list[Cut]:
+def live_paths(context: Context, device: Device, heard: Heard) -> list[Cut]:
     """The configured light paths of a device, with the light on each.
 
     Raises:
         DeviceError: the device can be read, but does not answer.
     """
-    driver = site.devices.changing(device.id)
-    pairs = _pairs(site, device, heard)
+    driver = context.devices.changing(device.id)
+    pairs = _pairs(context, device, heard)
     if transaction.is_switch(driver):
-        return _joins(site, device, driver, pairs)
+        return _joins(context, device, driver, pairs)
     mesh = mesh_of(device)
     states = driver.read_states() if transaction.readable(driver) else {}
     found = [
@@ -79,17 +79,17 @@ def live_paths(site: Site, device: Device, heard: Heard) -> list[Cut]:
     ]
     if not states or Capability.READ_POWERS not in driver.capabilities:
         return found
-    return [*found, *_of_strangers(site, device, driver, states)]
+    return [*found, *_of_strangers(context, device, driver, states)]
 
 
 def cut_by(
-    site: Site, paths: Iterable[Cut], written: Mapping[str, Written], owners: Mapping[Ends, str] = NOBODY
+    context: Context, paths: Iterable[Cut], written: Mapping[str, Written], owners: Mapping[Ends, str] = NOBODY
 ) -> list[Cut]:
     """The light paths that no longer exist once each device holds these cells.
 
     ``owners`` are the jobs that own them by the record.
     """
-    lost = [path for path in paths if path.device in written and not _stands(site, path, written[path.device])]
+    lost = [path for path in paths if path.device in written and not _stands(context, path, written[path.device])]
     return [replace(path, owner=owners.get((path.device, frozenset((path.ingress, path.egress))))) for path in lost]
 
 
@@ -119,7 +119,7 @@ def port_list(cuts: Iterable[Cut]) -> str:
     return ",".join(f"{cut.device}/port/{cut.ingress}" if several else str(cut.ingress) for cut in meant)
 
 
-def require_light_agrees(site: Site, plan: Plan) -> None:
+def require_light_agrees(context: Context, plan: Plan) -> None:
     """If the store has no record of a device, refuse a plan that contradicts the light found there.
 
     Raises:
@@ -133,19 +133,19 @@ def require_light_agrees(site: Site, plan: Plan) -> None:
     single = any(step.do is Do.SET and step.data["setting"] != "label" for step in plan.steps)
     if not (written or single or any(step.do is Do.TRANSMIT for step in plan.steps)):
         return
-    if not unrecorded(site, plan.rack):
+    if not unrecorded(context, plan.rack):
         return
     # A device that is not written loses no light, so it need not answer.
-    strange = strange_light(site, plan.rack, circuits_before_and_after(site, plan), devices=written or None)
+    strange = strange_light(context, plan.rack, circuits_before_and_after(context, plan), devices=written or None)
     if written:
-        strange = cut_by(site, strange, written)
+        strange = cut_by(context, strange, written)
     agreed = {(cut.device, cut.ingress, cut.egress) for cut in plan.cuts if cut.agreed}
     if strange := [path for path in strange if (path.device, path.ingress, path.egress) not in agreed]:
-        raise contradiction(site, plan.rack, strange)
+        raise contradiction(context, plan.rack, strange)
 
 
 def strange_light(
-    site: Site,
+    context: Context,
     rack: str,
     placements: Iterable[Mapping[str, Circuit]] = (),
     *,
@@ -156,37 +156,37 @@ def strange_light(
     ``placements`` are the circuits of the jobs by id; by default those of the record and the inventory. Only
     ``devices`` are examined, by default all of the rack.
     """
-    unknown = [device for device in unrecorded(site, rack) if devices is None or device in devices]
+    unknown = [device for device in unrecorded(context, rack) if devices is None or device in devices]
     if not unknown:
         return []
     circuits = [circuit for placed in placements for circuit in placed.values()]
-    circuits = circuits or list(circuits_of(site.inventory, site.assignment(sound=False)))
+    circuits = circuits or list(circuits_of(context.inventory, context.assignment(sound=False)))
     wanted = {(c.device, frozenset(c.ports)) for c in circuits}
-    heard = hear(site, unknown)
-    paths = [path for name in unknown for path in live_paths(site, site.inventory.devices[name], heard)]
+    heard = hear(context, unknown)
+    paths = [path for name in unknown for path in live_paths(context, context.inventory.devices[name], heard)]
     return [
         path for path in paths if path.receiver and (path.device, frozenset((path.ingress, path.egress))) not in wanted
     ]
 
 
-def contradiction(site: Site, rack: str, paths: Iterable[Cut]) -> RefusedError:
+def contradiction(context: Context, rack: str, paths: Iterable[Cut]) -> RefusedError:
     """The refusal to change a rack whose store has no record and whose light differs from the inventory."""
     strange = list(paths)
     first = strange[0]
     more = f", and {len(strange) - 1} more light paths" if len(strange) > 1 else ""
     return RefusedError(
-        f"the store has no record of {first.device}, and its light is not as {site.inventory.path} places the jobs: "
+        f"the store has no record of {first.device}, and its light is not as {context.inventory.path} places the jobs: "
         f"port {first.ingress} leads to port {first.egress} ({first.light}){more}",
-        hint=f"adopt the placement that the light shows: lumctl store adopt {rack} --target {site.target}",
+        hint=f"adopt the placement that the light shows: lumctl store adopt {rack} --target {context.target}",
     )
 
 
-def with_powers(site: Site, cuts: Iterable[Cut]) -> tuple[Cut, ...]:
+def with_powers(context: Context, cuts: Iterable[Cut]) -> tuple[Cut, ...]:
     """The same cuts with the power at the port where the light leaves, if the device reads powers."""
     found = list(cuts)
     powers: dict[tuple[str, int], float] = {}
     for name in dict.fromkeys(cut.device for cut in found if cut.power_dbm is None):
-        driver = site.devices.changing(name)
+        driver = context.devices.changing(name)
         if Capability.READ_POWERS in driver.capabilities:
             ports = tuple(cut.egress for cut in found if cut.device == name)
             with suppress(DeviceError):
@@ -199,9 +199,9 @@ def with_powers(site: Site, cuts: Iterable[Cut]) -> tuple[Cut, ...]:
     return tuple(told)
 
 
-def _pairs(site: Site, device: Device, heard: Heard) -> dict[Ports, Lanes]:
+def _pairs(context: Context, device: Device, heard: Heard) -> dict[Ports, Lanes]:
     """By pair of ports, the lanes of two accelerators of which one hears the other through a device."""
-    lanes = site.inventory.transponders
+    lanes = context.inventory.transponders
     heard_here = [(lanes[sender], lanes[to]) for to, sender in heard.items()]
     return {
         (sender.lane.tx, to.lane.rx): (sender.id, to.id)
@@ -219,9 +219,9 @@ def _once(pairs: Mapping[Ports, Lanes]) -> dict[Ports, Lanes]:
     return found
 
 
-def _joins(site: Site, device: Device, switch: SwitchDriver, pairs: Mapping[Ports, Lanes]) -> list[Cut]:
+def _joins(context: Context, device: Device, switch: SwitchDriver, pairs: Mapping[Ports, Lanes]) -> list[Cut]:
     """The joins of ports to which a lane of the inventory is connected."""
-    ours = _own_ports(site, device)
+    ours = _own_ports(context, device)
     joins = {(min(join), max(join)) for join in switch.read_circuits().items() if ours & set(join)}
     heard = {frozenset(ports): names for ports, names in pairs.items()}
     return [
@@ -230,9 +230,9 @@ def _joins(site: Site, device: Device, switch: SwitchDriver, pairs: Mapping[Port
     ]
 
 
-def _of_strangers(site: Site, device: Device, driver: MeshDriver, states: Mapping[int, PucState]) -> list[Cut]:
+def _of_strangers(context: Context, device: Device, driver: MeshDriver, states: Mapping[int, PucState]) -> list[Cut]:
     """The paths whose light enters a mesh at a port without a lane of the inventory, and leaves it."""
-    ours = _own_ports(site, device)
+    ours = _own_ports(context, device)
     leads = {port: to for port, to in exits(mesh_of(device), states).items() if port not in ours}
     powers = driver.read_powers(tuple(leads.values())) if leads else {}
     lit = {(port, to): round(powers[to], 2) for port, to in leads.items() if powers[to] > DARK_DBM}
@@ -241,13 +241,13 @@ def _of_strangers(site: Site, device: Device, driver: MeshDriver, states: Mappin
     ]
 
 
-def _own_ports(site: Site, device: Device) -> set[int]:
-    lanes = [lane.lane for lane in site.inventory.transponders.values() if lane.lane.device == device.id]
+def _own_ports(context: Context, device: Device) -> set[int]:
+    lanes = [lane.lane for lane in context.inventory.transponders.values() if lane.lane.device == device.id]
     return {port for lane in lanes for port in lane.ports}
 
 
-def _stands(site: Site, path: Cut, cells: Written) -> bool:
-    device = site.inventory.devices[path.device]
+def _stands(context: Context, path: Cut, cells: Written) -> bool:
+    device = context.inventory.devices[path.device]
     if device.geometry is None:
         stays = cells.get(path.ingress, str(path.egress)) == str(path.egress)
         taken = any(to == str(path.egress) and at != path.ingress for at, to in cells.items() if to != FREE)
@@ -280,43 +280,43 @@ MOST_READS = 8
 """Reads at the same time: a host takes no more commands at once over one connection."""
 
 
-def switching_for(site: Site, rack: str, placed: Assignment) -> TransmitterChanges:
+def switching_for(context: Context, rack: str, placed: Assignment) -> TransmitterChanges:
     """The transmitters to switch in a rack whose jobs run as ``placed``; silent hosts are left out."""
-    devices = {device.id for device in site.inventory.light_devices if device.rack == rack}
-    circuits = [circuit for circuit in circuits_of(site.inventory, placed) if circuit.device in devices]
-    heard = hear(site, sorted(devices), circuits)
-    dark = dark_transmitters(site, circuits, heard)
-    return TransmitterChanges(tuple(dark), tuple(idle_transmitters(site, rack, placed, circuits)))
+    devices = {device.id for device in context.inventory.light_devices if device.rack == rack}
+    circuits = [circuit for circuit in circuits_of(context.inventory, placed) if circuit.device in devices]
+    heard = hear(context, sorted(devices), circuits)
+    dark = dark_transmitters(context, circuits, heard)
+    return TransmitterChanges(tuple(dark), tuple(idle_transmitters(context, rack, placed, circuits)))
 
 
-def transmitting(site: Site, lanes: Iterable[str]) -> dict[str, bool]:
+def transmitting(context: Context, lanes: Iterable[str]) -> dict[str, bool]:
     """Whether transmitters are on, by transponder; unreadable ones are left out."""
     found: dict[str, bool] = {}
 
     def ask(lane: str) -> None:
         with suppress(DeviceError):
-            found[lane] = site.devices.transponder(lane).transmitting()
+            found[lane] = context.devices.transponder(lane).transmitting()
 
     all_of([partial(ask, lane) for lane in dict.fromkeys(lanes)], most=MOST_READS)
     return found
 
 
-def dark_transmitters(site: Site, circuits: Iterable[Circuit], heard: Mapping[str, str]) -> list[str]:
+def dark_transmitters(context: Context, circuits: Iterable[Circuit], heard: Mapping[str, str]) -> list[str]:
     """The transmitters of some circuits that are off; one that a receiver hears need not be asked."""
     needed = dict.fromkeys(transmitter for circuit in circuits for _, transmitter in circuit.receivers)
-    shines = transmitting(site, needed.keys() - set(heard.values()))
+    shines = transmitting(context, needed.keys() - set(heard.values()))
     return [lane for lane in needed if shines.get(lane) is False]
 
 
-def idle_transmitters(site: Site, rack: str, placed: Assignment, circuits: Iterable[Circuit] = ()) -> list[str]:
+def idle_transmitters(context: Context, rack: str, placed: Assignment, circuits: Iterable[Circuit] = ()) -> list[str]:
     """Transmitters still on although their accelerator was replaced in its job; none that a circuit needs."""
     needed = {transmitter for circuit in circuits for _, transmitter in circuit.receivers}
-    replaced = _replaced(site, rack, placed)
-    lanes = [t.id for t in site.inventory.transponders.values() if t.accelerator in replaced and t.id not in needed]
-    shines = transmitting(site, lanes)
+    replaced = _replaced(context, rack, placed)
+    lanes = [t.id for t in context.inventory.transponders.values() if t.accelerator in replaced and t.id not in needed]
+    shines = transmitting(context, lanes)
     return [lane for lane in lanes if shines.get(lane)]
 
 
-def _replaced(site: Site, rack: str, placed: Assignment) -> Collection[str]:
-    here = [a for a in site.inventory.accelerators.values() if a.rack == rack]
-    return {a.id for a in here if current_role(site.inventory, placed, a.id) is Role.DISABLED}
+def _replaced(context: Context, rack: str, placed: Assignment) -> Collection[str]:
+    here = [a for a in context.inventory.accelerators.values() if a.rack == rack]
+    return {a.id for a in here if current_role(context.inventory, placed, a.id) is Role.DISABLED}

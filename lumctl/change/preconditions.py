@@ -10,13 +10,13 @@ from lumctl.change.interrupts import LEASE_TERM_S
 from lumctl.change.live_paths import contradiction, require_agreed, require_light_agrees, strange_light
 from lumctl.change.plan import ADOPT, Do, Plan, Step, stages
 from lumctl.change.settings import same, settable
+from lumctl.context import Context
 from lumctl.devices import transaction
 from lumctl.devices.types import Capability
 from lumctl.errors import RefusedError
 from lumctl.inventory.model import Device
 from lumctl.inventory.wiring import moved_words, own_cells
 from lumctl.jobs import require_hooks
-from lumctl.site import Site
 from lumctl.store import ways_to_finish
 
 GONE = frozenset({"refused", "rolled-back", "superseded"})
@@ -25,49 +25,49 @@ REPLAY = "replay"
 """The kind of plans made from a runbook, which a person may have edited."""
 
 
-def require(site: Site, plan: Plan) -> None:
+def require(context: Context, plan: Plan) -> None:
     """Refuse a plan that was made for another target, another inventory or another state of the rack.
 
     Raises:
         RefusedError: it was; nothing was touched.
     """
-    if plan.target != site.target:
+    if plan.target != context.target:
         raise RefusedError(
-            f"{plan.id} was made for target {plan.target}, this command is aimed at {site.target}",
-            hint=f"add --target {plan.target}, or make a new plan for {site.target}",
+            f"{plan.id} was made for target {plan.target}, this command is aimed at {context.target}",
+            hint=f"add --target {plan.target}, or make a new plan for {context.target}",
         )
-    if plan.inventory_digest != site.inventory.digest:
+    if plan.inventory_digest != context.inventory.digest:
         raise RefusedError(
-            f"{plan.id} was made from another text of {site.inventory.path}",
-            hint=plan_again(site, plan),
+            f"{plan.id} was made from another text of {context.inventory.path}",
+            hint=plan_again(context, plan),
         )
-    require_none_cut(site, plan)
-    _require_not_taken_back(site, plan)
-    placed = site.assignment(sound=False)
+    require_none_cut(context, plan)
+    _require_not_taken_back(context, plan)
+    placed = context.assignment(sound=False)
     for job, accelerators in plan.start.assignment.items():
         if placed.get(job, ()) != accelerators:
-            raise _moved_on(site, plan, moved_words(job))
-    require_agreed(plan.cuts, f"lumctl fabric apply --rack {plan.rack} --target {site.target}")
-    require_light_agrees(site, plan)
+            raise _moved_on(context, plan, moved_words(job))
+    require_agreed(plan.cuts, f"lumctl fabric apply --rack {plan.rack} --target {context.target}")
+    require_light_agrees(context, plan)
     for step in plan.steps:
         if step.do is Do.PROGRAM:
-            with _for_operators(site, plan):
-                _require_own(plan, site.inventory.devices[step.data["device"]])
-                _require_whole(site, plan, step)
-            _require_states(site, plan, step)
-            with _for_operators(site, plan):
-                _require_kept(site, plan, step)
+            with _for_operators(context, plan):
+                _require_own(plan, context.inventory.devices[step.data["device"]])
+                _require_whole(context, plan, step)
+            _require_states(context, plan, step)
+            with _for_operators(context, plan):
+                _require_kept(context, plan, step)
         if step.do is Do.SET:
-            _require_setting(site, plan, step)
-    with _for_operators(site, plan):
+            _require_setting(context, plan, step)
+    with _for_operators(context, plan):
         _require_independent(plan)
-        require_foreign_circuits_kept(site, plan)
-    require_undisturbed(site, plan)
-    require_hooks(site, dict.fromkeys(step.data["job"] for step in plan.steps if step.do is Do.JOB))
+        require_foreign_circuits_kept(context, plan)
+    require_undisturbed(context, plan)
+    require_hooks(context, dict.fromkeys(step.data["job"] for step in plan.steps if step.do is Do.JOB))
 
 
 @contextmanager
-def _for_operators(site: Site, plan: Plan) -> Iterator[None]:
+def _for_operators(context: Context, plan: Plan) -> Iterator[None]:
     """Reword, for plans that were not made from a runbook, refusals that only the author of a runbook can fix.
 
     Raises:
@@ -80,25 +80,25 @@ def _for_operators(site: Site, plan: Plan) -> Iterator[None]:
             raise
         why = error.message.removeprefix(plan.id).lstrip()
         if plan.undoes is None:
-            raise RefusedError(f"{plan.id} cannot be applied: it {why}", hint=plan_again(site, plan)) from error
+            raise RefusedError(f"{plan.id} cannot be applied: it {why}", hint=plan_again(context, plan)) from error
         raise RefusedError(
             f"{plan.undoes} cannot be rolled back: that {why}",
-            hint=past_later_runs(site, site.store(plan.rack).runs.get(plan.undoes)),
+            hint=past_later_runs(context, context.store(plan.rack).runs.get(plan.undoes)),
         ) from error
 
 
-def _require_not_taken_back(site: Site, plan: Plan) -> None:
+def _require_not_taken_back(context: Context, plan: Plan) -> None:
     """Refuse to roll back a run that is no longer in force, even if a later run has made the very same state."""
-    for run in site.store(plan.rack).runs.all() if plan.undoes else ():
+    for run in context.store(plan.rack).runs.all() if plan.undoes else ():
         if run.id == plan.undoes and run.state not in REVERSIBLE:
             by = f" by {run.undone_by}" if run.undone_by else ""
             raise RefusedError(
                 f"{plan.undoes} was rolled back already{by}: it is {run.state}",
-                hint=f"see: lumctl swap list --target {site.target}",
+                hint=f"see: lumctl swap list --target {context.target}",
             )
 
 
-def require_none_cut(site: Site, plan: Plan) -> None:
+def require_none_cut(context: Context, plan: Plan) -> None:
     """Refuse a plan on top of an interrupted run, unless it undoes that run or programs its devices again.
 
     Otherwise nobody could undo what the interrupted run has done so far.
@@ -106,9 +106,9 @@ def require_none_cut(site: Site, plan: Plan) -> None:
     Raises:
         RefusedError: the newest run of the rack that changed something was interrupted and is still open.
     """
-    store = site.store(plan.rack)
-    left = store.runs.unfinished(now=site.now())
-    if not left or _is_anew(site, plan):
+    store = context.store(plan.rack)
+    left = store.runs.unfinished(now=context.now())
+    if not left or _is_anew(context, plan):
         return
     stand = [run for run in store.runs.all() if run.rack == plan.rack and run.state not in GONE]
     newest = max(stand, key=lambda run: run.fence, default=None)
@@ -118,18 +118,18 @@ def require_none_cut(site: Site, plan: Plan) -> None:
         return
     for device in _written(plan):
         if store.fabric.uncertain_since(device) is not None:
-            raise uncertain(site, plan.rack, device)
+            raise uncertain(context, plan.rack, device)
     raise RefusedError(
         f"{newest.id} was cut and is still open: bring it to its end before another change",
-        hint=ways_to_finish(newest.id, site.target),
+        hint=ways_to_finish(newest.id, context.target),
     )
 
 
-def _is_anew(site: Site, plan: Plan) -> bool:
+def _is_anew(context: Context, plan: Plan) -> bool:
     """Whether a plan depends on no record of its devices' states."""
-    devices = [site.inventory.devices[name] for name in _written(plan) if name in site.inventory.devices]
+    devices = [context.inventory.devices[name] for name in _written(plan) if name in context.inventory.devices]
     return bool(devices) and all(
-        plan.start.cells(device.id, own_cells(site.inventory, device)) is None for device in devices
+        plan.start.cells(device.id, own_cells(context.inventory, device)) is None for device in devices
     )
 
 
@@ -165,10 +165,10 @@ def _require_own(plan: Plan, device: Device) -> None:
         )
 
 
-def _require_kept(site: Site, plan: Plan, step: Step) -> None:
+def _require_kept(context: Context, plan: Plan, step: Step) -> None:
     """Refuse to write a device with a revert timer without a later confirm step: it would revert after the run."""
     device, later = step.data["device"], plan.steps[plan.steps.index(step) :]
-    if Capability.CONFIRM_TIMER not in site.devices.changing(device).capabilities:
+    if Capability.CONFIRM_TIMER not in context.devices.changing(device).capabilities:
         return
     if not any(each.do is Do.CONFIRM and device in each.data["devices"] for each in later):
         raise RefusedError(
@@ -177,10 +177,10 @@ def _require_kept(site: Site, plan: Plan, step: Step) -> None:
         )
 
 
-def _require_whole(site: Site, plan: Plan, step: Step) -> None:
+def _require_whole(context: Context, plan: Plan, step: Step) -> None:
     """Refuse to write some cells of a device if the plan does not hold the states of the others."""
     device = step.data["device"]
-    own = own_cells(site.inventory, site.inventory.devices[device])
+    own = own_cells(context.inventory, context.inventory.devices[device])
     if plan.start.cells(device, own) is None and not {cell for cell, _, _ in step.data["changes"]} >= set(own):
         raise RefusedError(
             f"{plan.id} would write some cells of {device}, and does not say what the others hold",
@@ -188,23 +188,23 @@ def _require_whole(site: Site, plan: Plan, step: Step) -> None:
         )
 
 
-def _require_states(site: Site, plan: Plan, step: Step) -> None:
+def _require_states(context: Context, plan: Plan, step: Step) -> None:
     """Require that a device holds what the plan was made from; one that is written whole needs no record."""
     device = step.data["device"]
-    own = own_cells(site.inventory, site.inventory.devices[device])
+    own = own_cells(context.inventory, context.inventory.devices[device])
     pinned = plan.start.cells(device, own)
-    driver = site.devices.changing(device)
+    driver = context.devices.changing(device)
     driver.identify()
     if pinned is None or not own:
         before = {int(cell): was for cell, was, _ in step.data["changes"] if was is not None}
         if transaction.readable(driver) and transaction.read_cells(driver, before) != before:
-            raise _moved_on(site, plan, f"{device} does not hold what it did")
+            raise _moved_on(context, plan, f"{device} does not hold what it did")
         return
-    if not site.known_cells(device) and _left_so_by(site, plan, device):
+    if not context.known_cells(device) and _left_so_by(context, plan, device):
         return  # its cells are written again, whatever they hold
-    held = held_now(site, site.inventory.devices[device])
+    held = held_now(context, context.inventory.devices[device])
     if pinned != held:
-        raise _moved_on(site, plan, f"{device} does not hold what it did")
+        raise _moved_on(context, plan, f"{device} does not hold what it did")
     if transaction.readable(driver):
         # Cells that are written again as recorded were seen to differ from the record.
         again = {cell for cell, before, after in step.data["changes"] if before == after}
@@ -212,7 +212,7 @@ def _require_states(site: Site, plan: Plan, step: Step) -> None:
         require_agreement(plan.rack, driver.kind, device, kept, transaction.read_cells(driver, own))
 
 
-def held_now(site: Site, device: Device) -> dict[int, str]:
+def held_now(context: Context, device: Device) -> dict[int, str]:
     """The states of a device: by the record or, if lumctl has never written it, by reading the device.
 
     For a switch without any lane of the inventory these are all its ingress ports, because it has no record.
@@ -221,56 +221,59 @@ def held_now(site: Site, device: Device) -> dict[int, str]:
         RefusedError: there is no record, and the device cannot be read in full or a run that wrote it was interrupted.
         DeviceError: the device does not answer.
     """
-    if held := site.known_cells(device.id):
+    if held := context.known_cells(device.id):
         return held
-    driver, cells = site.devices.changing(device.id), own_cells(site.inventory, device) or range(device.input_count)
-    if transaction.readable(driver) and site.store(device.rack).fabric.uncertain_since(device.id) is None:
+    driver, cells = (
+        context.devices.changing(device.id),
+        own_cells(context.inventory, device) or range(device.input_count),
+    )
+    if transaction.readable(driver) and context.store(device.rack).fabric.uncertain_since(device.id) is None:
         read = transaction.read_cells(driver, cells)
         if read.keys() == set(cells):
             return read
-    raise uncertain(site, device.rack, device.id)
+    raise uncertain(context, device.rack, device.id)
 
 
-def _left_so_by(site: Site, plan: Plan, device: str) -> bool:
+def _left_so_by(context: Context, plan: Plan, device: str) -> bool:
     """Whether a device is uncertain because of the run that is being undone, or of an earlier attempt to undo it."""
-    store = site.store(plan.rack)
+    store = context.store(plan.rack)
     cut = store.fabric.uncertain_since(device)
     return cut is not None and plan.undoes is not None and plan.undoes in {cut, store.runs.get(cut).plan.get("undoes")}
 
 
-def _require_setting(site: Site, plan: Plan, step: Step) -> None:
+def _require_setting(context: Context, plan: Plan, step: Step) -> None:
     """Require that a component still shows its value at planning time, if it can be read."""
-    setting = settable(site.inventory, site.devices, step.data["component"], step.data["setting"])
+    setting = settable(context.inventory, context.devices, step.data["component"], step.data["setting"])
     setting.require(step.data["after"])
     before = step.data["before"]
     shows = setting.read()
     if before is not None and not same(shows, before):
         what = f"{setting.component.id} shows {setting.text(shows)}, not {setting.text(before)}"
-        raise _moved_on(site, plan, f"{what} as it did")
+        raise _moved_on(context, plan, f"{what} as it did")
 
 
-def _moved_on(site: Site, plan: Plan, what: str) -> RefusedError:
+def _moved_on(context: Context, plan: Plan, what: str) -> RefusedError:
     if plan.undoes is not None:
         return RefusedError(
             f"{plan.undoes} cannot be rolled back: {what} right after it, for a later run has changed that",
-            hint=past_later_runs(site, site.store(plan.rack).runs.get(plan.undoes)),
+            hint=past_later_runs(context, context.store(plan.rack).runs.get(plan.undoes)),
         )
-    return RefusedError(f"{plan.id} is stale: {what} when it was made", hint=plan_again(site, plan))
+    return RefusedError(f"{plan.id} is stale: {what} when it was made", hint=plan_again(context, plan))
 
 
-def uncertain(site: Site, rack: str, device: str) -> RefusedError:
+def uncertain(context: Context, rack: str, device: str) -> RefusedError:
     """The refusal to plan on a device whose states are not certain, with the command that helps."""
-    apply = f"lumctl fabric apply --rack {rack} --target {site.target}"
-    cut = site.store(rack).fabric.uncertain_since(device)
+    apply = f"lumctl fabric apply --rack {rack} --target {context.target}"
+    cut = context.store(rack).fabric.uncertain_since(device)
     if cut is None:
-        strange = strange_light(site, rack)
+        strange = strange_light(context, rack)
         if strange:
-            return contradiction(site, rack, strange)
+            return contradiction(context, rack, strange)
         return RefusedError(
             f"what {device} holds is not known: it was never programmed from this store",
             hint=f"program the rack first: {apply}",
         )
-    run = site.store(rack).runs.get(cut)
+    run = context.store(rack).runs.get(cut)
     if run.kind == ADOPT:
         return RefusedError(
             f"what {device} holds is not known: {cut} adopted where the jobs run, and {device} cannot be read back",
@@ -278,13 +281,13 @@ def uncertain(site: Site, rack: str, device: str) -> RefusedError:
         )
     written = (*run.plan["puc_changes"], *run.plan.get("join_changes", ()))
     reversible = run.state in REVERSIBLE and all(change["from"] is not None for change in written)
-    back = f"lumctl swap rollback {cut} --target {site.target}"
+    back = f"lumctl swap rollback {cut} --target {context.target}"
     if run.state in {"running", "half-done"}:
-        back = ways_to_finish(cut, site.target)
-    if run.state == "running" and cut not in site.store(rack).runs.unfinished(now=site.now()):
+        back = ways_to_finish(cut, context.target)
+    if run.state == "running" and cut not in context.store(rack).runs.unfinished(now=context.now()):
         return RefusedError(
             f"what {device} holds is not certain: {cut} is at work on it, or was cut within {LEASE_TERM_S:.0f} s",
-            hint=f"wait for it, and look: lumctl swap list --target {site.target}",
+            hint=f"wait for it, and look: lumctl swap list --target {context.target}",
         )
     return RefusedError(
         f"what {device} holds is not certain since {cut} was cut",

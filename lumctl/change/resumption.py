@@ -20,13 +20,13 @@ from lumctl.change.run import RunInProgress
 from lumctl.change.run_end import rolled_back
 from lumctl.change.run_history import NOTHING, RunHistory, Superseded, require_fit, superseded
 from lumctl.change.step_actions import REVERT_AFTER_S, require_healthy
+from lumctl.context import Context
 from lumctl.devices import transaction
 from lumctl.devices.types import Capability
 from lumctl.errors import LumctlError, RefusedError, RolledBackError
 from lumctl.inventory.wiring import Assignment, own_cells
 from lumctl.jobs import RUNNING, Hooks, passed_over
 from lumctl.jobs.hooks import PAUSE, hooked
-from lumctl.site import Site
 from lumctl.store import Lease, LeaseHeldError, Record, Store, StoreError
 from lumctl.store import Run as StoredRun
 
@@ -52,7 +52,7 @@ class RunOutlook:
     """Further transmitters, besides those of the steps, that will not match the record."""
 
 
-def outlook(site: Site, run: StoredRun, act: str, *, leave_later: bool = False) -> RunOutlook:
+def outlook(context: Context, run: StoredRun, act: str, *, leave_later: bool = False) -> RunOutlook:
     """What ``resume`` or ``abort`` would do now; reads hosts and devices, and changes nothing.
 
     With ``leave_later``, what later runs have overwritten is left alone and the rest is undone.
@@ -61,47 +61,48 @@ def outlook(site: Site, run: StoredRun, act: str, *, leave_later: bool = False) 
         RefusedError: the run has ended, is running, or a later run changed what it left.
         DeviceError: a device that must be read before the run can continue does not answer.
     """
-    _require_open(site, run, act)
+    _require_open(context, run, act)
     plan = from_document(run.plan)
-    history = RunHistory.of(plan, site.store(run.rack).journal.of_run(run.id))
-    over = superseded(site, run, history)
+    history = RunHistory.of(plan, context.store(run.rack).journal.of_run(run.id))
+    over = superseded(context, run, history)
     if not leave_later:
         require_mine(run, over)
     if not (leave_later and over.why):
-        require_fit(site, run.id, plan, is_open=True)
+        require_fit(context, run.id, plan, is_open=True)
     back_again = tuple(step for step in reversed(history.tried) if step not in over.steps)
-    switching = _switching(site, plan, placed_after(site, back_again, forward=False), back_again)
+    switching = _switching(context, plan, placed_after(context, back_again, forward=False), back_again)
     back = RunOutlook(run, plan, history, forward=False, steps=back_again, left_alone=over, switching=switching)
     if act == ABORT:
         return back
-    if run.inventory_digest != site.inventory.digest:
+    if run.inventory_digest != context.inventory.digest:
         raise RefusedError(
-            f"{run.id} was planned with another text of {site.inventory.path}: it cannot continue",
-            hint=f"undo it: lumctl swap abort {run.id} --target {site.target}; or restore that text of the inventory",
+            f"{run.id} was planned with another text of {context.inventory.path}: it cannot continue",
+            hint=f"undo it: lumctl swap abort {run.id} --target {context.target}; "
+            "or restore that text of the inventory",
         )
-    steps = left(site, history)
+    steps = left(context, history)
     try:
-        require_way_on(site, history, steps)
+        require_way_on(context, history, steps)
     except RefusedError as error:
         return replace(back, why_not=error.message)
-    switching = _switching(site, plan, placed_after(site, plan.steps, forward=True), steps)
+    switching = _switching(context, plan, placed_after(context, plan.steps, forward=True), steps)
     return RunOutlook(run, plan, history, forward=True, steps=steps, switching=switching)
 
 
-def placed_after(site: Site, steps: Iterable[Step], *, forward: bool) -> dict[str, tuple[str, ...]]:
+def placed_after(context: Context, steps: Iterable[Step], *, forward: bool) -> dict[str, tuple[str, ...]]:
     """Where the jobs run after these steps of a run are done or undone."""
-    placed = site.assignment(sound=False)
+    placed = context.assignment(sound=False)
     for step in steps:
         if step.do is Do.ASSIGN:
             placed |= placed_by(step.data["assignment" if forward else "before"])
     return placed
 
 
-def _switching(site: Site, plan: Plan, placed: Assignment, steps: Iterable[Step]) -> TransmitterChanges:
+def _switching(context: Context, plan: Plan, placed: Assignment, steps: Iterable[Step]) -> TransmitterChanges:
     if not _moves_light(plan):
         return NOTHING_TO_SWITCH
     switched = {str(step.data["transponder"]) for step in steps if step.do is Do.TRANSMIT}
-    return switching_for(site, plan.rack, placed).without(switched)
+    return switching_for(context, plan.rack, placed).without(switched)
 
 
 def _moves_light(plan: Plan) -> bool:
@@ -109,7 +110,7 @@ def _moves_light(plan: Plan) -> bool:
 
 
 def resume(
-    site: Site,
+    context: Context,
     run: StoredRun,
     *,
     progress: Progress = lambda _line: None,
@@ -131,17 +132,17 @@ def resume(
         HalfDoneError: it could not be undone either; or everything is done except that a job was not resumed.
     """
     who, say = who or origin(), unfailing(progress)
-    with _leased(site, run, who, RESUME) as (store, lease), stopping_undoes():
-        found = outlook(site, store.runs.get(run.id), RESUME)
+    with _leased(context, run, who, RESUME) as (store, lease), stopping_undoes():
+        found = outlook(context, store.runs.get(run.id), RESUME)
         if not found.forward:
             with undisturbed():
-                raise rolled_back(_reopened(site, store, lease, found, who), f"it cannot continue: {found.why_not}")
-        said = require_stopped(site, found.plan, stopped_by, found.steps)
-        silent_s = revert_after_s + 2 * site.inventory.thresholds.light_deadline_s
-        with guarded(site, found.plan, lease, silent_s, arm=arm, progress=say) as scope:
+                raise rolled_back(_reopened(context, store, lease, found, who), f"it cannot continue: {found.why_not}")
+        said = require_stopped(context, found.plan, stopped_by, found.steps)
+        silent_s = revert_after_s + 2 * context.inventory.thresholds.light_deadline_s
+        with guarded(context, found.plan, lease, silent_s, arm=arm, progress=say) as scope:
             hold_back_interrupts()
-            _write_down(site, store, lease, found, who)
-            again = RunInProgress.resumed(site, store, lease, store.runs.get(run.id), who, scope=scope)
+            _write_down(context, store, lease, found, who)
+            again = RunInProgress.resumed(context, store, lease, store.runs.get(run.id), who, scope=scope)
             again.journal.vouched(said)
             with undisturbed(), suppress(LumctlError):  # what stays dark is not proved, and the run is undone
                 for step in found.history.unclear:
@@ -151,7 +152,7 @@ def resume(
             return execute(again, scope, say, before_step, found.steps)
 
 
-def abort(site: Site, run: StoredRun, *, who: str | None = None, leave_later: bool = False) -> RunResult:
+def abort(context: Context, run: StoredRun, *, who: str | None = None, leave_later: bool = False) -> RunResult:
     """Undo a run that was interrupted or left half done.
 
     With ``leave_later``, what later runs have overwritten is left alone: the rest is undone, and the run is closed as
@@ -162,9 +163,9 @@ def abort(site: Site, run: StoredRun, *, who: str | None = None, leave_later: bo
         HalfDoneError: something could not be undone; the journal lists what is still in force.
     """
     who, started = who or origin(), perf_counter()
-    with _leased(site, run, who, ABORT) as (store, lease), undisturbed():
-        found = outlook(site, store.runs.get(run.id), ABORT, leave_later=leave_later)
-        again = _reopened(site, store, lease, found, who)
+    with _leased(context, run, who, ABORT) as (store, lease), undisturbed():
+        found = outlook(context, store.runs.get(run.id), ABORT, leave_later=leave_later)
+        again = _reopened(context, store, lease, found, who)
         again.leave_alone(found.left_alone.steps)
         ended = rolled_back(again, f"it was aborted by {who}")
         if not isinstance(ended, RolledBackError):
@@ -173,67 +174,68 @@ def abort(site: Site, run: StoredRun, *, who: str | None = None, leave_later: bo
 
 
 @contextmanager
-def _leased(site: Site, run: StoredRun, who: str, act: str) -> Iterator[tuple[Store, Lease]]:
-    store = site.store(run.rack)
-    _require_open(site, run, act)
-    lease = store.leases.acquire(run.rack, who, term_s=LEASE_TERM_S, now=site.now())
+def _leased(context: Context, run: StoredRun, who: str, act: str) -> Iterator[tuple[Store, Lease]]:
+    store = context.store(run.rack)
+    _require_open(context, run, act)
+    lease = store.leases.acquire(run.rack, who, term_s=LEASE_TERM_S, now=context.now())
     try:
-        with kept_alive(store, lease, site.now):
-            site.act_under(lease)
+        with kept_alive(store, lease, context.now):
+            context.act_under(lease)
             yield store, lease
     finally:
         with suppress(StoreError):  # the lease expires by itself
             store.leases.release(lease)
 
 
-def _reopened(site: Site, store: Store, lease: Lease, found: RunOutlook, who: str) -> RunInProgress:
-    _write_down(site, store, lease, found, who)
-    again = RunInProgress.resumed(site, store, lease, store.runs.get(found.run.id), who)
+def _reopened(context: Context, store: Store, lease: Lease, found: RunOutlook, who: str) -> RunInProgress:
+    _write_down(context, store, lease, found, who)
+    again = RunInProgress.resumed(context, store, lease, store.runs.get(found.run.id), who)
     if _moves_light(found.plan):
-        again.placed_after = placed_after(site, found.steps, forward=False)
+        again.placed_after = placed_after(context, found.steps, forward=False)
     return again
 
 
-def _write_down(site: Site, store: Store, lease: Lease, found: RunOutlook, who: str) -> None:
+def _write_down(context: Context, store: Store, lease: Lease, found: RunOutlook, who: str) -> None:
     """Take the run over in the journal: from here on, the process that left it can write nothing."""
     said: dict[str, Any] = {"by": who, "was": found.run.state, "steps": [step.id for step in found.steps]}
     if found.why_not:
         said["failed"] = found.why_not
     if found.left_alone.why:
         said["left_alone"] = {"steps": [step.id for step in found.left_alone.steps], "why": list(found.left_alone.why)}
-    entry = Record(site.now(), RESUME if found.forward else ABORT, "", said)
+    entry = Record(context.now(), RESUME if found.forward else ABORT, "", said)
     if store.runs.reopen(lease, found.run.id, entry) is None:
         raise RefusedError(
             f"{found.run.id} has just come to its end",
-            hint=f"see how: lumctl swap show {found.run.id} --target {site.target}",
+            hint=f"see how: lumctl swap show {found.run.id} --target {context.target}",
         )
 
 
-def _require_open(site: Site, run: StoredRun, act: str) -> None:
-    if run.target != site.target:
+def _require_open(context: Context, run: StoredRun, act: str) -> None:
+    if run.target != context.target:
         raise RefusedError(f"{run.id} ran on target {run.target}", hint=f"add --target {run.target}")
     if run.state not in OPEN:
         what = f"it was rolled back by {run.undone_by}" if run.undone_by else f"it ended {run.state}"
-        undo = f"to undo it: lumctl swap rollback {run.id} --target {site.target}"
+        undo = f"to undo it: lumctl swap rollback {run.id} --target {context.target}"
         raise RefusedError(
             f"there is nothing of {run.id} to {act}: {what}",
             hint=undo
             if run.state == "done"
-            else f"to bring the rack to what is recorded: lumctl fabric apply --rack {run.rack} --target {site.target}",
+            else "to bring the rack to what is recorded: "
+            f"lumctl fabric apply --rack {run.rack} --target {context.target}",
         )
-    store = site.store(run.rack)
-    if run.id not in store.runs.unfinished(now=site.now()):
+    store = context.store(run.rack)
+    if run.id not in store.runs.unfinished(now=context.now()):
         try:
-            store.leases.require_free(run.rack, now=site.now())
+            store.leases.require_free(run.rack, now=context.now())
         except LeaseHeldError as held:  # by its engine or its revert guard
             raise RefusedError(
                 f"{run.id} is at work: {held.message}",
-                hint=f"{held.hint}; then: lumctl swap {act} {run.id} --target {site.target}",
+                hint=f"{held.hint}; then: lumctl swap {act} {run.id} --target {context.target}",
             ) from held
         raise RefusedError(f"{run.id} has come to its end in this moment", hint="see: lumctl swap list")
 
 
-def left(site: Site, history: RunHistory) -> tuple[Step, ...]:
+def left(context: Context, history: RunHistory) -> tuple[Step, ...]:
     """The remaining steps, in the order of the plan: finished steps are not repeated.
 
     Exceptions: a device that may have reverted by itself (it was not confirmed, or no longer holds the change) is
@@ -253,13 +255,13 @@ def left(site: Site, history: RunHistory) -> tuple[Step, ...]:
             again = False  # what worked before the change can no longer be found out
         if step.do is Do.PROGRAM and not again:
             device = step.data["device"]
-            again = (device in unconfirmed and _reverts(site, device)) or _is_gone(site, step)
+            again = (device in unconfirmed and _reverts(context, device)) or _is_gone(context, step)
         if step.do is Do.VERIFY:
             again = True  # what was proved may have gone dark since
         if again:
             found.append(step)
     if any(step.do in WRITES for step in found):
-        found += [step for step in plan.steps if step.id in history.ended and _runs_again(site, step)]
+        found += [step for step in plan.steps if step.id in history.ended and _runs_again(context, step)]
     return tuple(sorted(found, key=plan.steps.index))
 
 
@@ -276,7 +278,7 @@ def require_mine(run: StoredRun, over: Superseded) -> None:
         )
 
 
-def require_way_on(site: Site, history: RunHistory, steps: tuple[Step, ...]) -> None:
+def require_way_on(context: Context, history: RunHistory, steps: tuple[Step, ...]) -> None:
     """Require that the remaining steps of a run are still possible: healthy spares, devices, other jobs' circuits.
 
     Raises:
@@ -290,23 +292,23 @@ def require_way_on(site: Site, history: RunHistory, steps: tuple[Step, ...]) -> 
     if not looked and history.touched and any(step.do is Do.CHECK for step in plan.steps):
         raise RefusedError("which circuits were sound before anything moved was not written down")
     for step in looked if history.touched else ():
-        require_healthy(site, step.data["healthy"])
+        require_healthy(context, step.data["healthy"])
     for device in dict.fromkeys(change.device for change in plan.changes):
-        _require_cells(site, history, device)
-    require_foreign_circuits_kept(site, plan)
-    require_undisturbed(site, plan)
+        _require_cells(context, history, device)
+    require_foreign_circuits_kept(context, plan)
+    require_undisturbed(context, plan)
 
 
-def _require_cells(site: Site, history: RunHistory, device: str) -> None:
+def _require_cells(context: Context, history: RunHistory, device: str) -> None:
     """Require that the cells of a device are as before, except those that this run may have written."""
-    own = own_cells(site.inventory, site.inventory.devices[device])
+    own = own_cells(context.inventory, context.inventory.devices[device])
     start = history.plan.start.cells(device, own)
-    driver = site.devices.changing(device)
+    driver = context.devices.changing(device)
     driver.identify()
     if start is None:
         return  # every cell is written
     tried = {cell for s in history.tried if s.do is Do.PROGRAM and s.data["device"] == device for cell in _cells(s)}
-    held = transaction.read_cells(driver, own) if transaction.readable(driver) else site.known_cells(device)
+    held = transaction.read_cells(driver, own) if transaction.readable(driver) else context.known_cells(device)
     for cell, state in held.items():
         if state != start.get(cell) and cell not in tried:
             raise RefusedError(
@@ -315,9 +317,9 @@ def _require_cells(site: Site, history: RunHistory, device: str) -> None:
             )
 
 
-def _is_gone(site: Site, step: Step) -> bool:
+def _is_gone(context: Context, step: Step) -> bool:
     """Whether a device, by its own reading, does not hold what was written."""
-    driver = site.devices.changing(step.data["device"])
+    driver = context.devices.changing(step.data["device"])
     if not transaction.readable(driver):
         return False
     cells = _cells(step)
@@ -329,14 +331,14 @@ def _cells(step: Step) -> Mapping[int, str]:
     return {int(cell): str(after) for cell, _, after in step.data["changes"]}
 
 
-def _reverts(site: Site, device: str) -> bool:
-    return Capability.CONFIRM_TIMER in site.devices.changing(device).capabilities
+def _reverts(context: Context, device: str) -> bool:
+    return Capability.CONFIRM_TIMER in context.devices.changing(device).capabilities
 
 
-def _runs_again(site: Site, step: Step) -> bool:
+def _runs_again(context: Context, step: Step) -> bool:
     if step.do is not Do.JOB or step.data["act"] != PAUSE:
         return False
     job = step.data["job"]
-    if not hooked(site.inventory, job) or passed_over(site, job):
+    if not hooked(context.inventory, job) or passed_over(context, job):
         return False
-    return Hooks(site, job).status() == RUNNING
+    return Hooks(context, job).status() == RUNNING

@@ -14,11 +14,11 @@ from lumctl.change.live_paths import NOTHING_TO_SWITCH, TransmitterChanges, swit
 from lumctl.change.plan import Do, Plan, Step, StepEvidence, from_document
 from lumctl.change.run_history import RunHistory, as_first_found
 from lumctl.change.run_journal import NOTHING_SENT, Certainty, RunJournal, StepResult, begin
-from lumctl.change.step_actions import ACTIONS, ProgramStep, StepContext, VerifyStep, facts_of
+from lumctl.change.step_actions import ACTIONS, ProgramStep, RunView, VerifyStep, facts_of
+from lumctl.context import Context
 from lumctl.devices.errors import DeviceError
 from lumctl.errors import LumctlError
 from lumctl.inventory.wiring import Assignment
-from lumctl.site import Site
 from lumctl.store import Lease, LeaseLostError, Store, StoreError
 from lumctl.store import Run as StoredRun
 
@@ -35,7 +35,7 @@ class RunInProgress:
 
     def __init__(
         self,
-        site: Site,
+        context: Context,
         plan: Plan,
         store: Store,
         lease: Lease,
@@ -50,13 +50,13 @@ class RunInProgress:
         """Whether every step was done when this process took the run over, except those that resume jobs."""
         self.to_resume: tuple[Step, ...] = ()
         """The steps that resume jobs and were not reached."""
-        self.journal = RunJournal(site, plan, store, lease, run_id, scope, by=by)
-        self._certain = Certainty(site, plan)
-        self._site = site
-        site.act_under(lease)
-        self._context = StepContext(site, *circuits_before_and_after(site, plan), covered=scope.names)
-        self._context.switched = [str(s.data["transponder"]) for s in plan.steps if s.do is Do.TRANSMIT]
-        self._context.facts = facts_of(plan, run_id)
+        self.journal = RunJournal(context, plan, store, lease, run_id, scope, by=by)
+        self._certain = Certainty(context, plan)
+        self._context = context
+        context.act_under(lease)
+        self._view = RunView(context, *circuits_before_and_after(context, plan), covered=scope.names)
+        self._view.switched = [str(s.data["transponder"]) for s in plan.steps if s.do is Do.TRANSMIT]
+        self._view.facts = facts_of(plan, run_id)
         self._before = RunHistory(plan)
         self._attempted: list[Step] = []
         self._held: dict[str, Mapping[int, str]] = {}
@@ -68,16 +68,23 @@ class RunInProgress:
         """The state of this run once it is undone."""
 
     @classmethod
-    def begun(cls, site: Site, plan: Plan, store: Store, lease: Lease, who: str, scope: GuardScope) -> Self:
+    def begun(cls, context: Context, plan: Plan, store: Store, lease: Lease, who: str, scope: GuardScope) -> Self:
         """Begin a run now."""
-        return cls(site, plan, store, lease, begin(site, plan, store, lease, who), scope=scope)
+        return cls(context, plan, store, lease, begin(context, plan, store, lease, who), scope=scope)
 
     @classmethod
     def resumed(
-        cls, site: Site, store: Store, lease: Lease, stored: StoredRun, by: str, *, scope: GuardScope | None = None
+        cls,
+        context: Context,
+        store: Store,
+        lease: Lease,
+        stored: StoredRun,
+        by: str,
+        *,
+        scope: GuardScope | None = None,
     ) -> Self:
         """Rebuild a run of another process from its journal; ``by`` signs what is added."""
-        run = cls(site, from_document(stored.plan), store, lease, stored.id, scope=scope or GuardScope(), by=by)
+        run = cls(context, from_document(stored.plan), store, lease, stored.id, scope=scope or GuardScope(), by=by)
         run._recall(RunHistory.of(run.plan, store.journal.of_run(stored.id)))
         return run
 
@@ -87,9 +94,9 @@ class RunInProgress:
         self._attempted = list(history.tried)
         self._evidence = dict(history.found)
         for evidence in self._evidence.values():
-            self._context.sound |= evidence.get("sound", {})
-            self._context.powers |= evidence.get("powers", {})
-            self._context.lit |= evidence.get("transmitting", {})
+            self._view.sound |= evidence.get("sound", {})
+            self._view.powers |= evidence.get("powers", {})
+            self._view.lit |= evidence.get("transmitting", {})
         self.complete, self.to_resume = history.complete, history.to_resume
 
     @property
@@ -115,7 +122,7 @@ class RunInProgress:
         if self.plan.kind in {"replay", "seed"}:
             return None
         with suppress(LumctlError):
-            return plan_again(self._site, self.plan)
+            return plan_again(self._context, self.plan)
         return None
 
     def leave_alone(self, steps: Sequence[Step]) -> None:
@@ -126,17 +133,17 @@ class RunInProgress:
 
     def narrate(self, say: Callable[[str], None]) -> None:
         """Report progress within steps to ``say``, which is called from several threads."""
-        self._context.say = say
+        self._view.say = say
 
     def unasked(self) -> Self:
         """Undo without an operator's word: only what this run is shown to have done."""
-        self._context.unasked = True
+        self._view.unasked = True
         return self
 
     def relight(self, step: Step) -> None:
         """Switch on the transmitters that an interrupted blink of a verify step may have left dark."""
         with self.journal.sending():
-            ACTIONS[step.do].undo(self._context, step, None)
+            ACTIONS[step.do].undo(self._view, step, None)
 
     def evidence(self) -> tuple[StepEvidence, ...]:
         """What the steps have found so far."""
@@ -160,7 +167,7 @@ class RunInProgress:
             self.journal.job_states_before(steps),
             list(self._attempted),
         )  # there is nothing to take back yet
-        self._held = {device: self._site.known_cells(device) for step in steps if (device := step.writes)}
+        self._held = {device: self._context.known_cells(device) for step in steps if (device := step.writes)}
         # Before the journal: an interrupt may come between the two.
         self._attempted += [step for step in steps if step not in attempted]
         for step in steps:
@@ -195,7 +202,7 @@ class RunInProgress:
         began = perf_counter()
         try:
             with self.journal.sending():
-                evidence = ACTIONS[step.do].act(self._context, step)
+                evidence = ACTIONS[step.do].act(self._view, step)
         except Exception as failure:  # noqa: BLE001 - it is raised once the others have ended
             return StepResult(step, perf_counter() - began, failure=failure)
         return StepResult(step, perf_counter() - began, evidence)
@@ -209,7 +216,7 @@ class RunInProgress:
             self._failed.pop(step.id, None)
             self._evidence[step.id] = evidence = as_first_found(step, did.evidence, self._before)
             pending.entries.append(self.journal.record("outcome", step, {"done": True, **evidence}))
-            pending.states |= self._certain.after(step, self._attempted, self._context.receipts)
+            pending.states |= self._certain.after(step, self._attempted, self._view.receipts)
             pending.placed |= placed_by(step.data["assignment"]) if step.do is Do.ASSIGN else {}
         elif isinstance(did.failure, NOTHING_SENT):
             if step not in self._before.tried:  # if it was, it may have acted in that earlier attempt
@@ -250,9 +257,9 @@ class RunInProgress:
                 if not step.pauses_job:
                     troubles += self._undone(step)
             if self.placed_after is not None:
-                troubles += self.switch(switching_for(self._context.site, self.plan.rack, self.placed_after))
+                troubles += self.switch(switching_for(self._view.context, self.plan.rack, self.placed_after))
             if not troubles and (self._wrote or any(step.do is Do.PROGRAM for step in self._attempted)):
-                troubles += VerifyStep.as_before(self._context, self.plan.steps)
+                troubles += VerifyStep.as_before(self._view, self.plan.steps)
             is_dark = bool(troubles)
             for step in (each for each in backwards if each.pauses_job):
                 stays = f"job {step.data['job']} stays paused: its light may be wrong"
@@ -278,8 +285,8 @@ class RunInProgress:
         for lane in (*switching.light, *switching.darken):
             is_needed = lane in switching.light
             try:
-                with self.journal.sending(), self._context.turn(lane):
-                    self._context.site.devices.transponder(lane).set_transmit(is_needed)
+                with self.journal.sending(), self._view.turn(lane):
+                    self._view.context.devices.transponder(lane).set_transmit(is_needed)
             except DeviceError as error:
                 troubles += [f"light the transmitter of {lane}: {error.message}"] if is_needed else []
         return troubles
@@ -287,7 +294,7 @@ class RunInProgress:
     def _undone(self, step: Step) -> list[str]:
         """Undo one step; return what went wrong: one failure must not keep the other steps from being undone."""
         if step.do is Do.PROGRAM:
-            step = ProgramStep.with_held(self._context, step, self._evidence.get(step.id))
+            step = ProgramStep.with_held(self._view, step, self._evidence.get(step.id))
         if step.has_no_undo:
             return [f"{step.data['device']} was written whole: its earlier states were not known"]
         try:
@@ -304,7 +311,7 @@ class RunInProgress:
         self.journal.intend_undo(step)
         try:
             with self.journal.sending():
-                undone = {"undone": True, **ACTIONS[step.do].undo(self._context, step, self._evidence.get(step.id))}
+                undone = {"undone": True, **ACTIONS[step.do].undo(self._view, step, self._evidence.get(step.id))}
         except LumctlError as error:
             self.journal.conclude_undo(step, {"undone": False, "failed": error.message})
             if step.required:

@@ -10,10 +10,10 @@ from typing import Self
 from lumctl.change.foreign_circuits import placed_by
 from lumctl.change.plan import Do, Plan, Step, StepEvidence, from_document
 from lumctl.change.settings import same
+from lumctl.context import Context
 from lumctl.errors import RefusedError, UsageError
 from lumctl.inventory.wiring import circuits_of, moved_words
 from lumctl.jobs import QUIET, RUNNING
-from lumctl.site import Site
 from lumctl.store import Entry, Store
 from lumctl.store import Run as StoredRun
 
@@ -151,15 +151,15 @@ class Superseded:
 NOTHING = Superseded()
 
 
-def superseded(site: Site, run: StoredRun, history: RunHistory) -> Superseded:
+def superseded(context: Context, run: StoredRun, history: RunHistory) -> Superseded:
     """What of a run is no longer as it left it, as far as the record tells.
 
     Raises:
         StoreError: the store cannot be read.
     """
-    store = site.store(run.rack)
-    why = [*_written_over(store, run, history), *_moved(site, history)]
-    steps = {step.id for step in history.tried if why and step.do in LIGHT and not _darkened(site, step)}
+    store = context.store(run.rack)
+    why = [*_written_over(store, run, history), *_moved(context, history)]
+    steps = {step.id for step in history.tried if why and step.do in LIGHT and not _darkened(context, step)}
     for step, later in _set_since(store, run, history):
         steps.add(step.id)
         why.append(f"{' '.join(_key(step) or ())} was last set by {later}")
@@ -172,15 +172,15 @@ def _written_over(store: Store, run: StoredRun, history: RunHistory) -> list[str
     return [f"{device} was last written by {by}" for device, by in writers.items() if by not in {None, run.id}]
 
 
-def _darkened(site: Site, step: Step) -> bool:
+def _darkened(context: Context, step: Step) -> bool:
     """Whether a step darkened a transmitter that a job needs now: undoing it is right in any case."""
     if step.do is not Do.TRANSMIT or step.data["enabled"]:
         return False
-    standing = circuits_of(site.inventory, site.assignment(sound=False))
+    standing = circuits_of(context.inventory, context.assignment(sound=False))
     return step.data["transponder"] in {end.transponder for circuit in standing for end in (circuit.a, circuit.b)}
 
 
-def _moved(site: Site, history: RunHistory) -> list[str]:
+def _moved(context: Context, history: RunHistory) -> list[str]:
     """The jobs that no longer run where the run left them. A run that only sets something does not depend on that."""
     plan = history.plan
     if all(step.do is Do.SET for step in plan.steps):
@@ -189,7 +189,7 @@ def _moved(site: Site, history: RunHistory) -> list[str]:
     for step in history.tried:
         if step.do is Do.ASSIGN and step.id in history.ended:
             standing |= placed_by(step.data["assignment"])
-    placed = site.assignment(sound=False)
+    placed = context.assignment(sound=False)
     return [moved_words(job) for job, ranks in standing.items() if placed.get(job, ()) != ranks]
 
 
@@ -237,7 +237,7 @@ def _last_intents(entries: tuple[Entry, ...]) -> dict[str, int]:
     return {entry.step: entry.seq for entry in entries if entry.kind == "intent"}
 
 
-def require_fit(site: Site, run: str, plan: Plan, *, is_open: bool = False) -> None:
+def require_fit(context: Context, run: str, plan: Plan, *, is_open: bool = False) -> None:
     """Require that a run's circuits still end at the same ports in the inventory.
 
     If the run ``is_open``, the hint also says how to close it.
@@ -245,16 +245,16 @@ def require_fit(site: Site, run: str, plan: Plan, *, is_open: bool = False) -> N
     Raises:
         RefusedError: a lane has moved or no longer exists.
     """
-    apply = f"lumctl fabric apply --rewrite --rack {plan.rack} --target {site.target}"
+    apply = f"lumctl fabric apply --rewrite --rack {plan.rack} --target {context.target}"
     hint = f"program the circuits of the jobs as they are now: {apply}"
     if is_open:
-        hint += f"; then close the run: lumctl swap abort {run} --leave-later --target {site.target}"
+        hint += f"; then close the run: lumctl swap abort {run} --leave-later --target {context.target}"
     for circuit in (*plan.remove, *plan.add, *plan.keep):
         for end in circuit.ends:
-            lane = site.inventory.transponders.get(str(end["lane"]))
+            lane = context.inventory.transponders.get(str(end["lane"]))
             if lane is None or lane.lane.device != circuit.device or end["port"] not in lane.lane.ports:
                 raise RefusedError(
                     f"{run} can neither continue nor be undone: {end['lane']} is no longer on {circuit.device} port "
-                    f"{end['port']} in {site.inventory.path}",
+                    f"{end['port']} in {context.inventory.path}",
                     hint=hint,
                 )

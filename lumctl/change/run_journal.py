@@ -11,6 +11,7 @@ from lumctl.change.interrupts import LEASE_TERM_S
 from lumctl.change.light import Proof
 from lumctl.change.plan import Do, Plan, Step, StepEvidence, to_document
 from lumctl.change.step_actions import job_states_before
+from lumctl.context import Context
 from lumctl.devices.errors import (
     DeviceRefusedError,
     DeviceUnreachableError,
@@ -23,7 +24,6 @@ from lumctl.devices.types import Receipt
 from lumctl.errors import LumctlError
 from lumctl.inventory.wiring import own_cells
 from lumctl.jobs import HookRefusedError
-from lumctl.site import Site
 from lumctl.store import Lease, LeaseLostError, Record, Store, StoreError
 
 NOTHING_SENT = (DeviceUnreachableError, DeviceRefusedError, UnsupportedError, HookRefusedError)
@@ -70,7 +70,7 @@ def silent_in(found: Iterable[StepEvidence]) -> tuple[str, ...]:
 class Certainty:
     """The states of a plan's devices, from the record that it starts from."""
 
-    site: Site
+    context: Context
     plan: Plan
 
     def after(self, step: Step, attempted: Iterable[Step], receipts: Mapping[str, Receipt[Any]]) -> States:
@@ -85,8 +85,8 @@ class Certainty:
 
     def cells(self, step: Step, *, after: bool) -> dict[int, str]:
         """All states of a device, with the cells of one step as after it or as before it."""
-        device = self.site.inventory.devices[step.data["device"]]
-        own = own_cells(self.site.inventory, device)
+        device = self.context.inventory.devices[step.data["device"]]
+        own = own_cells(self.context.inventory, device)
         written = {int(change[0]): str(change[2 if after else 1]) for change in step.data["changes"]}
         # A cut join of ports outside the inventory is not part of the record.
         return (self.plan.start.cells(device.id, own) or {}) | {cell: written[cell] for cell in own if cell in written}
@@ -98,7 +98,7 @@ BY_HAND = ("resume", "abort")
 Placed = Mapping[str, tuple[str, ...]]
 
 
-def begin(site: Site, plan: Plan, store: Store, lease: Lease, who: str) -> str:
+def begin(context: Context, plan: Plan, store: Store, lease: Lease, who: str) -> str:
     """Record a run that begins now; return its id."""
     values = {
         "kind": plan.kind,
@@ -108,19 +108,26 @@ def begin(site: Site, plan: Plan, store: Store, lease: Lease, who: str) -> str:
         "inventory_digest": plan.inventory_digest,
         "who": who,
     }
-    return store.runs.begin(lease, values, to_document(plan), now=site.now())
+    return store.runs.begin(lease, values, to_document(plan), now=context.now())
 
 
 class RunJournal:
     """The journal of one run. Outcomes are ``pending`` until they go to disk with the next intents or with the end."""
 
     def __init__(
-        self, site: Site, plan: Plan, store: Store, lease: Lease, run: str, scope: GuardScope, *, by: str | None
+        self, context: Context, plan: Plan, store: Store, lease: Lease, run: str, scope: GuardScope, *, by: str | None
     ) -> None:
         self.pending = PendingEntries()
         self.adrift: tuple[Step, ...] = ()
         """The steps that were acting when somebody else took the run over: they may have acted since."""
-        self._site, self._plan, self._store, self._lease, self._run, self._scope = site, plan, store, lease, run, scope
+        self._context, self._plan, self._store, self._lease, self._run, self._scope = (
+            context,
+            plan,
+            store,
+            lease,
+            run,
+            scope,
+        )
         self._signed = {"by": by} if by else {}
 
     @property
@@ -160,7 +167,7 @@ class RunJournal:
             nonlocal has_sent
             if self._lease.deadline.has_passed or self._scope.is_in_doubt:
                 try:
-                    self._store.leases.renew(self._lease, term_s=LEASE_TERM_S, now=self._site.now())
+                    self._store.leases.renew(self._lease, term_s=LEASE_TERM_S, now=self._context.now())
                 except LumctlError as error:
                     kind, what = (OutcomeUnknownError, "no more") if has_sent else (StaleFenceError, "nothing")
                     raise kind(f"{error.message}; {what} was sent") from error
@@ -173,16 +180,16 @@ class RunJournal:
 
     def record(self, kind: str, step: Step, data: Mapping[str, Any]) -> Record:
         """A journal entry with the present time."""
-        return Record(self._site.now(), kind, step.id, {**data, **self._signed})
+        return Record(self._context.now(), kind, step.id, {**data, **self._signed})
 
     def vouched(self, said: Mapping[str, str]) -> None:
         """Record an operator's statement, if there is one: it is on disk before anything is done."""
         if said:
-            self.pending.entries.append(Record(self._site.now(), "vouched", "", said))
+            self.pending.entries.append(Record(self._context.now(), "vouched", "", said))
 
     def note(self, kind: str, data: Mapping[str, Any]) -> None:
         """Record what is about to be done besides the steps; it stays pending if the store cannot be written."""
-        self.pending.entries.append(Record(self._site.now(), kind, "", {**data, **self._signed}))
+        self.pending.entries.append(Record(self._context.now(), kind, "", {**data, **self._signed}))
         try:
             self.settle()
         except LeaseLostError:
@@ -192,7 +199,7 @@ class RunJournal:
 
     def job_states_before(self, steps: Sequence[Step]) -> dict[str, StepEvidence]:
         """The state of each job that is about to be paused, by step; hooks may answer slowly."""
-        return job_states_before(self._site, steps, lambda step: self._scope.alive(self._site, [step]))
+        return job_states_before(self._context, steps, lambda step: self._scope.alive(self._context, [step]))
 
     def intend(self, steps: Sequence[Step], found: Mapping[str, Mapping[str, Any]]) -> None:
         """Record that steps are about to act, with pending entries and what the steps ``found`` before (by step).
@@ -204,7 +211,7 @@ class RunJournal:
             LeaseLostError: somebody else may act now.
         """
         if all(step.do is Do.CHECK for step in steps):
-            self._scope.alive(self._site, steps)
+            self._scope.alive(self._context, steps)
             self.pending.entries += (self.record("intent", step, _named(step)) for step in steps)
         else:
             self._advance("intent", steps, found)
@@ -242,7 +249,7 @@ class RunJournal:
 
     def end(self, state: str, data: Mapping[str, Any], *, undid: str | None = None) -> None:
         """Close the run in its final state, together with pending entries."""
-        pending, entry = self.pending, Record(self._site.now(), "end", "", {"state": state, **data, **self._signed})
+        pending, entry = self.pending, Record(self._context.now(), "end", "", {"state": state, **data, **self._signed})
         try:
             self._store.runs.end(
                 self._lease,
@@ -274,7 +281,7 @@ class RunJournal:
         self, kind: str = "", steps: Sequence[Step] = (), found: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
     ) -> None:
         pending = self.pending
-        self._scope.alive(self._site, steps)
+        self._scope.alive(self._context, steps)
         entries = [
             *pending.entries,
             *(self.record(kind, step, {**_named(step), **found.get(step.id, {})}) for step in steps),
@@ -296,7 +303,7 @@ class RunJournal:
         A gateway needs no note: it finished what it let through before a newer lease wrote, and lets nothing through
         since.
         """
-        if self._site.is_gated(self._plan.rack):
+        if self._context.is_gated(self._plan.rack):
             return
         if touching := tuple(step for step in acted if step.touches):
             self.adrift = touching

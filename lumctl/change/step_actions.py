@@ -18,6 +18,7 @@ from lumctl.change.light import LightProof
 from lumctl.change.origin import origin
 from lumctl.change.plan import Do, Plan, Step, StepEvidence
 from lumctl.change.settings import Settable, same, settable
+from lumctl.context import Context
 from lumctl.devices import transaction
 from lumctl.devices.errors import DeviceError
 from lumctl.devices.progress import goes_on_for_s, in_words
@@ -28,7 +29,6 @@ from lumctl.health.states import State
 from lumctl.inventory.wiring import Circuit
 from lumctl.jobs import QUIET, RUNNING, HookFailedError, Hooks, passed_over
 from lumctl.jobs.hooks import NOBODY, PAUSE, RESUME, Facts
-from lumctl.site import Site
 
 REVERT_AFTER_S = 60.0
 """Revert timer of a device that has its own, beyond twice the light deadline."""
@@ -41,16 +41,18 @@ MOST_READS = 8
 Circuits = Mapping[str, Circuit]
 
 
-class StepContext:
+class RunView:
     """What the steps of one run share: the rack, the circuits before and after, and what earlier steps found."""
 
-    def __init__(self, site: Site, before: Circuits, after: Circuits, *, covered: frozenset[str] = frozenset()) -> None:
-        self.site = site
+    def __init__(
+        self, context: Context, before: Circuits, after: Circuits, *, covered: frozenset[str] = frozenset()
+    ) -> None:
+        self.context = context
         self.before = before
         self.after = after
         self.covered = covered
         """Devices and components that lumctl's own revert guard would restore."""
-        self.light = LightProof(site.inventory, site.fleet, site.devices, now=site.now)
+        self.light = LightProof(context.inventory, context.fleet, context.devices, now=context.now)
         self.sound: dict[str, str] = {}
         """Receivers proved to hear their intended transmitter before anything moved, with that transmitter."""
         self.lit: dict[str, bool] = {}
@@ -68,12 +70,12 @@ class StepContext:
         """What hooks of jobs learn about the run."""
         self.say: Callable[[str], None] = lambda _line: None
         """Reports progress within a step; called from several threads."""
-        chassis = {lane.module.device for lane in site.inventory.transponders.values() if lane.module}
+        chassis = {lane.module.device for lane in context.inventory.transponders.values() if lane.module}
         self._turns = {device: threading.Lock() for device in chassis}
 
     def turn(self, transponder: str) -> AbstractContextManager[Any]:
         """Serialize the transmitters of one chassis: it allows one configuration session at a time."""
-        module = self.site.inventory.transponders[transponder].module
+        module = self.context.inventory.transponders[transponder].module
         return self._turns[module.device] if module else nullcontext()
 
     def watch(self, device: str, progress: Progress) -> None:
@@ -82,17 +84,17 @@ class StepContext:
 
     def settle(self, device: str) -> None:
         """Wait until a device's cells have settled. No event reports that; the inventory gives the time."""
-        threading.Event().wait(self.site.inventory.devices[device].settle_ms / 1000)
+        threading.Event().wait(self.context.inventory.devices[device].settle_ms / 1000)
 
 
 class StepAction(Protocol):
     """One kind of step."""
 
-    def act(self, context: StepContext, step: Step) -> StepEvidence:
+    def act(self, run: RunView, step: Step) -> StepEvidence:
         """Do the step and return its evidence."""
         ...
 
-    def undo(self, context: StepContext, step: Step, evidence: StepEvidence | None) -> StepEvidence:
+    def undo(self, run: RunView, step: Step, evidence: StepEvidence | None) -> StepEvidence:
         """Restore what was before the step."""
         ...
 
@@ -100,59 +102,59 @@ class StepAction(Protocol):
 class CheckStep:
     """Read the rack before anything moves: healthy spares, which receivers hear whom, which transmitters are on."""
 
-    def act(self, context: StepContext, step: Step) -> StepEvidence:
+    def act(self, run: RunView, step: Step) -> StepEvidence:
         """Read hosts and light, all at once.
 
         Raises:
             RefusedError: an accelerator that must be healthy is not.
         """
-        circuits = [context.before[name] for name in (*step.data["kept"], *step.data["replaced"])]
+        circuits = [run.before[name] for name in (*step.data["kept"], *step.data["replaced"])]
         carrying = {transmitter for circuit in circuits for _, transmitter in circuit.receivers}
         calls = [
-            partial(self._hear, context, circuits),  # the longest
-            partial(require_healthy, context.site, step.data["healthy"]),
-            *(partial(self._look_at, context, name) for name in context.switched if name not in carrying),
+            partial(self._hear, run, circuits),  # the longest
+            partial(require_healthy, run.context, step.data["healthy"]),
+            *(partial(self._look_at, run, name) for name in run.switched if name not in carrying),
         ]
         all_of(calls, most=MOST_READS)
         # A transmitter that is heard is on; only the others must be asked.
-        context.lit |= dict.fromkeys(carrying & set(context.sound.values()) & set(context.switched), True)
-        unheard = [name for name in context.switched if name in carrying and name not in context.lit]
-        all_of([partial(self._look_at, context, name) for name in unheard], most=MOST_READS)
-        lit = {receiver: power for receiver, power in context.powers.items() if math.isfinite(power)}
+        run.lit |= dict.fromkeys(carrying & set(run.sound.values()) & set(run.switched), True)
+        unheard = [name for name in run.switched if name in carrying and name not in run.lit]
+        all_of([partial(self._look_at, run, name) for name in unheard], most=MOST_READS)
+        lit = {receiver: power for receiver, power in run.powers.items() if math.isfinite(power)}
         return {
-            "sound": context.sound,
+            "sound": run.sound,
             **({"powers": lit} if lit else {}),
-            **({"transmitting": dict(sorted(context.lit.items()))} if context.lit else {}),
+            **({"transmitting": dict(sorted(run.lit.items()))} if run.lit else {}),
         }
 
-    def undo(self, context: StepContext, step: Step, evidence: StepEvidence | None) -> StepEvidence:  # noqa: ARG002 - as others
+    def undo(self, run: RunView, step: Step, evidence: StepEvidence | None) -> StepEvidence:  # noqa: ARG002 - as others
         """Nothing to undo."""
         return {}
 
     @staticmethod
-    def _hear(context: StepContext, circuits: list[Circuit]) -> None:
-        context.sound = context.light.sound(circuits)
-        context.powers = context.light.powers(circuits)
+    def _hear(run: RunView, circuits: list[Circuit]) -> None:
+        run.sound = run.light.sound(circuits)
+        run.powers = run.light.powers(circuits)
 
     @staticmethod
-    def _look_at(context: StepContext, transponder: str) -> None:
+    def _look_at(run: RunView, transponder: str) -> None:
         """Ask a transmitter. An error is ignored here: it is reported when the transmitter is switched."""
         with suppress(DeviceError):
-            context.lit[transponder] = context.site.devices.transponder(transponder).transmitting()
+            run.lit[transponder] = run.context.devices.transponder(transponder).transmitting()
 
 
-def require_healthy(site: Site, accelerators: Sequence[str]) -> None:
+def require_healthy(context: Context, accelerators: Sequence[str]) -> None:
     """Require that accelerators are ok by a fresh reading.
 
     Raises:
         RefusedError: one is not; the message says why.
     """
-    inventory = site.inventory
+    inventory = context.inventory
     if not accelerators:
         return
-    snapshot = site.fleet.collect({inventory.accelerators[a].host for a in accelerators})
-    now = site.now()
-    events = site.recollection.events(snapshot, now)
+    snapshot = context.fleet.collect({inventory.accelerators[a].host for a in accelerators})
+    now = context.now()
+    events = context.recollection.events(snapshot, now)
     report = evaluate(inventory, snapshot, (), losses={}, devices={}, now=now, events=events)
     for accelerator in accelerators:
         health = report.accelerators[accelerator]
@@ -164,100 +166,100 @@ def require_healthy(site: Site, accelerators: Sequence[str]) -> None:
 class TransmitStep:
     """Switch one transmitter; its earlier state is kept for the undo."""
 
-    def act(self, context: StepContext, step: Step) -> StepEvidence:
+    def act(self, run: RunView, step: Step) -> StepEvidence:
         name, meant = step.data["transponder"], step.data["enabled"]
-        driver = context.site.devices.transponder(name)
-        with context.turn(name):
-            was = context.lit.get(name)
+        driver = run.context.devices.transponder(name)
+        with run.turn(name):
+            was = run.lit.get(name)
             if was is None or was == meant:  # skip the write only if a read now confirms its state
                 was = driver.transmitting()
             if was != meant:
                 driver.set_transmit(meant)
         return {"was": was, "is": meant}
 
-    def undo(self, context: StepContext, step: Step, evidence: StepEvidence | None) -> StepEvidence:
+    def undo(self, run: RunView, step: Step, evidence: StepEvidence | None) -> StepEvidence:
         name = step.data["transponder"]
         # If its earlier state is not known: an unneeded light does less harm than a dark transmitter.
-        was = bool(evidence["was"]) if evidence else context.lit.get(name, True)
+        was = bool(evidence["was"]) if evidence else run.lit.get(name, True)
         if evidence is None or was != step.data["enabled"]:
-            with context.turn(name):
-                context.site.devices.transponder(name).set_transmit(was)
+            with run.turn(name):
+                run.context.devices.transponder(name).set_transmit(was)
         return {"is": was}
 
 
 class ProgramStep:
     """Write PUC states or joins of one device; arm its own revert timer if it has one."""
 
-    def act(self, context: StepContext, step: Step) -> StepEvidence:
+    def act(self, run: RunView, step: Step) -> StepEvidence:
         device = step.data["device"]
-        driver = context.site.devices.changing(device)
+        driver = run.context.devices.changing(device)
         staged = transaction.stage(driver, step.data["changes"])
         if transaction.readable(driver) and any(before is None for _, before, _ in step.data["changes"]):
-            context.held[device] = transaction.held_before(staged)
+            run.held[device] = transaction.held_before(staged)
         timer = None
         if Capability.CONFIRM_TIMER in driver.capabilities:
             # The timer starts with the answer; the device may work on the change long after that.
-            timer = REVERT_AFTER_S + 2 * context.site.inventory.thresholds.light_deadline_s + goes_on_for_s(driver)
-        watch = partial(context.watch, device)
-        context.receipts[device] = receipt = transaction.write(driver, staged, revert_after_s=timer, watch=watch)
-        context.settle(device)
-        timer_of = "device" if receipt.revert_armed else "ours" if device in context.covered else "none"
-        held = {"held": [list(cell) for cell in context.held[device].items()]} if device in context.held else {}
+            timer = REVERT_AFTER_S + 2 * run.context.inventory.thresholds.light_deadline_s + goes_on_for_s(driver)
+        watch = partial(run.watch, device)
+        run.receipts[device] = receipt = transaction.write(driver, staged, revert_after_s=timer, watch=watch)
+        run.settle(device)
+        timer_of = "device" if receipt.revert_armed else "ours" if device in run.covered else "none"
+        held = {"held": [list(cell) for cell in run.held[device].items()]} if device in run.held else {}
         return {"cells": len(step.data["changes"]), "revert_timer": timer_of, "answer": receipt.text, **held}
 
     @staticmethod
-    def with_held(context: StepContext, step: Step, evidence: StepEvidence | None) -> Step:
+    def with_held(run: RunView, step: Step, evidence: StepEvidence | None) -> Step:
         """The step with the earlier states that the device itself reported, if the plan did not know them."""
-        held = context.held.get(step.data["device"], {}) | {
+        held = run.held.get(step.data["device"], {}) | {
             int(cell): str(was) for cell, was in (evidence or {}).get("held", ())
         }
         changes = [[cell, held.get(cell) if was is None else was, after] for cell, was, after in step.data["changes"]]
         return replace(step, data={**step.data, "changes": changes})
 
-    def undo(self, context: StepContext, step: Step, evidence: StepEvidence | None) -> StepEvidence:  # noqa: ARG002
+    def undo(self, run: RunView, step: Step, evidence: StepEvidence | None) -> StepEvidence:  # noqa: ARG002
         device = step.data["device"]
-        driver = context.site.devices.changing(device)
-        receipt = context.receipts.get(device)
+        driver = run.context.devices.changing(device)
+        receipt = run.receipts.get(device)
         armed = receipt is not None and receipt.revert_armed
         token = receipt.staged.token if receipt else ""
         meant = transaction.committed(driver, step.data["changes"], token)
-        transaction.take_back(driver, Receipt(meant, revert_armed=armed), watch=partial(context.watch, device))
-        context.settle(device)
+        transaction.take_back(driver, Receipt(meant, revert_armed=armed), watch=partial(run.watch, device))
+        run.settle(device)
         return {"cells": len(step.data["changes"])}
 
 
 class VerifyStep:
     """Prove the new circuits, and that every other one on the same devices hears the same transmitter as before."""
 
-    def act(self, context: StepContext, step: Step) -> StepEvidence:
-        kept = [context.after[name] for name in step.data["kept"]]
-        circuits = [context.after[name] for name in step.data["circuits"]]
-        shown = context.light.prove(circuits, kept=kept, sound=context.sound)
-        context.light.require_powers(kept, context.powers)
+    def act(self, run: RunView, step: Step) -> StepEvidence:
+        kept = [run.after[name] for name in step.data["kept"]]
+        circuits = [run.after[name] for name in step.data["circuits"]]
+        shown = run.light.prove(circuits, kept=kept, sound=run.sound)
+        run.light.require_powers(kept, run.powers)
         proofs = [asdict(proof) for proof in shown if proof.circuit in step.data["circuits"]]
         heard = {proof.receiver for proof in shown}
-        silent = [c.id for c in kept if any(context.sound.get(r) == t and r not in heard for r, t in c.receivers)]
+        silent = [c.id for c in kept if any(run.sound.get(r) == t and r not in heard for r, t in c.receivers)]
         return {"proofs": proofs, "kept": len(shown) - len(proofs), **({"silent": silent} if silent else {})}
 
-    def undo(self, context: StepContext, step: Step, evidence: StepEvidence | None) -> StepEvidence:
+    def undo(self, run: RunView, step: Step, evidence: StepEvidence | None) -> StepEvidence:
         if evidence is None:
-            context.light.relight([context.after[name] for name in step.data["circuits"]])
+            run.light.relight([run.after[name] for name in step.data["circuits"]])
         return {}
 
     @staticmethod
-    def prove_still_sound(context: StepContext, kept: Sequence[str], put_back: Sequence[str]) -> None:
+    def prove_still_sound(run: RunView, kept: Sequence[str], put_back: Sequence[str]) -> None:
         """Prove again every receiver that worked before the change; those that cannot tell their source, by power."""
-        meant = [context.before[name] for name in (*kept, *put_back)]
-        context.light.require_powers(meant, context.powers)
-        context.light.prove([], kept=meant, sound=context.sound, put_back=put_back)
+        meant = [run.before[name] for name in (*kept, *put_back)]
+        run.light.require_powers(meant, run.powers)
+        run.light.prove([], kept=meant, sound=run.sound, put_back=put_back)
 
     @classmethod
-    def as_before(cls, context: StepContext, steps: Sequence[Step]) -> list[str]:
+    def as_before(cls, run: RunView, steps: Sequence[Step]) -> list[str]:
         """Require that what worked before a run works again after its undo; return what does not, in words."""
         try:
             for step in steps:
                 if step.do is Do.CHECK:
-                    cls.prove_still_sound(context, step.data["kept"], step.data["replaced"])
+                    cls.prove_still_sound(run, step.data["kept"], step.data["replaced"])
         except LumctlError as error:
             return [f"the cells were restored, but {error.message}"]
         return []
@@ -266,38 +268,38 @@ class VerifyStep:
 class ConfirmStep:
     """Confirm the change on devices with a revert timer, so that they keep it."""
 
-    def act(self, context: StepContext, step: Step) -> StepEvidence:
+    def act(self, run: RunView, step: Step) -> StepEvidence:
         for device in step.data["devices"]:
-            if device in context.receipts:
-                context.site.devices.changing(device).confirm(context.receipts[device])
+            if device in run.receipts:
+                run.context.devices.changing(device).confirm(run.receipts[device])
         return {"devices": list(step.data["devices"])}
 
-    def undo(self, context: StepContext, step: Step, evidence: StepEvidence | None) -> StepEvidence:  # noqa: ARG002 - Program undoes it
+    def undo(self, run: RunView, step: Step, evidence: StepEvidence | None) -> StepEvidence:  # noqa: ARG002 - Program undoes it
         return {}
 
 
 class AssignStep:
     """Record the placement: the run writes it with the outcome, so there is nothing to do here."""
 
-    def act(self, context: StepContext, step: Step) -> StepEvidence:  # noqa: ARG002
+    def act(self, run: RunView, step: Step) -> StepEvidence:  # noqa: ARG002
         return {"assignment": step.data["assignment"]}
 
-    def undo(self, context: StepContext, step: Step, evidence: StepEvidence | None) -> StepEvidence:  # noqa: ARG002
+    def undo(self, run: RunView, step: Step, evidence: StepEvidence | None) -> StepEvidence:  # noqa: ARG002
         return {"assignment": step.data["before"]}
 
 
 class SetStep:
     """Set one setting; its earlier value is kept for the undo."""
 
-    def act(self, context: StepContext, step: Step) -> StepEvidence:
-        setting, after = self._meant(context, step), step.data["after"]
+    def act(self, run: RunView, step: Step) -> StepEvidence:
+        setting, after = self._meant(run, step), step.data["after"]
         was = setting.read()
         if same(was, after):
             return {"was": was, "is": was}
         return {"was": was, "is": setting.write(after)}
 
-    def undo(self, context: StepContext, step: Step, evidence: StepEvidence | None) -> StepEvidence:
-        setting, after = self._meant(context, step), step.data["after"]
+    def undo(self, run: RunView, step: Step, evidence: StepEvidence | None) -> StepEvidence:
+        setting, after = self._meant(run, step), step.data["after"]
         was = evidence["was"] if evidence else step.data["before"]
         if not setting.setting.reversible(after):
             raise RefusedError(f"{setting.component.id}: {setting.text(after)} cannot be undone")
@@ -306,27 +308,27 @@ class SetStep:
         return {"is": was if evidence and same(evidence["is"], was) else setting.write(was)}
 
     @staticmethod
-    def _meant(context: StepContext, step: Step) -> Settable:
-        site = context.site
-        return settable(site.inventory, site.devices, step.data["component"], step.data["setting"])
+    def _meant(run: RunView, step: Step) -> Settable:
+        context = run.context
+        return settable(context.inventory, context.devices, step.data["component"], step.data["setting"])
 
 
 class RecordStep:
     """Record an operator's statement again in the store, in the name of the present user."""
 
-    def act(self, context: StepContext, step: Step) -> StepEvidence:
-        return context.site.store(step.data["rack"]).actions.perform(step.data, who=origin(), now=context.site.now())
+    def act(self, run: RunView, step: Step) -> StepEvidence:
+        return run.context.store(step.data["rack"]).actions.perform(step.data, who=origin(), now=run.context.now())
 
-    def undo(self, context: StepContext, step: Step, evidence: StepEvidence | None) -> StepEvidence:
+    def undo(self, run: RunView, step: Step, evidence: StepEvidence | None) -> StepEvidence:
         if evidence is not None:
-            context.site.store(step.data["rack"]).actions.undo(step.data, evidence)
+            run.context.store(step.data["rack"]).actions.undo(step.data, evidence)
         return {}
 
 
 class JobStep:
     """Call a job's hook. Its earlier state is kept, so that an undo does not start a job that was already quiet."""
 
-    def act(self, context: StepContext, step: Step) -> StepEvidence:
+    def act(self, run: RunView, step: Step) -> StepEvidence:
         """Pause or resume the job.
 
         Raises:
@@ -335,34 +337,34 @@ class JobStep:
         """
         job, pauses = step.data["job"], step.data["act"] == PAUSE
         named = {"job": job, "act": step.data["act"]}
-        if (why := passed_over(context.site, job)) is not None:
+        if (why := passed_over(run.context, job)) is not None:
             return {**named, "hook": {"passed_over": why}}
-        hooks = Hooks(context.site, job, context.facts)
+        hooks = Hooks(run.context, job, run.facts)
         if pauses:
             found = hooks.pause()
         else:
             try:
-                found = _resumed(context, job, hooks)
+                found = _resumed(run, job, hooks)
             except KeyboardInterrupt as error:  # all light is proved: no reason to undo it
                 raise HookFailedError(f"the resume hook of job {job} was interrupted") from error
         return {**named, "was": found.pop("was"), "hook": found}
 
-    def undo(self, context: StepContext, step: Step, evidence: StepEvidence | None) -> StepEvidence:
+    def undo(self, run: RunView, step: Step, evidence: StepEvidence | None) -> StepEvidence:
         """Resume a paused job; pause a resumed one, whose light is about to be undone."""
         job = step.data["job"]
-        if passed_over(context.site, job) is not None:
+        if passed_over(run.context, job) is not None:
             return {}
-        hooks = Hooks(context.site, job, context.facts)
+        hooks = Hooks(run.context, job, run.facts)
         if step.data["act"] == RESUME:
             return {"hook": hooks.pause()}
         if evidence is not None and evidence.get("was") in QUIET:
             return {}
-        if evidence is None and context.unasked and hooks.status() != RUNNING:
+        if evidence is None and run.unasked and hooks.status() != RUNNING:
             raise HookFailedError(f"whether this run has paused job {job} is not known: it is left as it is")
-        return {"hook": _resumed(context, job, hooks)}
+        return {"hook": _resumed(run, job, hooks)}
 
 
-def _resumed(context: StepContext, job: str, hooks: Hooks) -> dict[str, str]:
+def _resumed(run: RunView, job: str, hooks: Hooks) -> dict[str, str]:
     """Resume a job; if its control names the accelerators or hosts of its ranks, they must match the placement.
 
     Raises:
@@ -371,8 +373,8 @@ def _resumed(context: StepContext, job: str, hooks: Hooks) -> dict[str, str]:
     found = hooks.resume()
     if "ranks" not in found:
         return found
-    known = context.site.inventory.accelerators
-    placed = [known[each] for each in context.site.assignment(sound=False)[job] if each in known]
+    known = run.context.inventory.accelerators
+    placed = [known[each] for each in run.context.assignment(sound=False)[job] if each in known]
     runs_at = [each.strip() for each in found["ranks"].split(",")]
     if len(runs_at) != len(placed) or any(
         at not in {each.id, each.host} for at, each in zip(runs_at, placed, strict=True)
@@ -385,7 +387,7 @@ def _resumed(context: StepContext, job: str, hooks: Hooks) -> dict[str, str]:
 
 
 def job_states_before(
-    site: Site, steps: Iterable[Step], about_to_ask: Callable[[Step], None]
+    context: Context, steps: Iterable[Step], about_to_ask: Callable[[Step], None]
 ) -> dict[str, StepEvidence]:
     """The states of jobs that are about to be paused, by step, if their hooks report them.
 
@@ -393,10 +395,10 @@ def job_states_before(
     """
     found: dict[str, StepEvidence] = {}
     for step in steps:
-        if step.do is Do.JOB and step.data["act"] == PAUSE and passed_over(site, step.data["job"]) is None:
+        if step.do is Do.JOB and step.data["act"] == PAUSE and passed_over(context, step.data["job"]) is None:
             about_to_ask(step)
             with suppress(LumctlError):  # pausing it will fail as well
-                if (was := Hooks(site, step.data["job"]).status()) is not None:
+                if (was := Hooks(context, step.data["job"]).status()) is not None:
                     found[step.id] = {"was": was}
     return found
 

@@ -103,19 +103,19 @@ def start(
     found while it stood still is left to people if it has become older than a policy's oldest_s.
     """
     from lumctl.change.origin import origin
+    from lumctl.context import Context
     from lumctl.daemon.autopilot import stop_switch
     from lumctl.daemon.autopilot.journal import rack_status
-    from lumctl.site import Site
 
     racks = racks_named(cx.inventory, rack)
-    with Site(cx.inventory, cx.target) as site:
+    with Context(cx.inventory, cx.target) as context:
         for name in racks:
-            status = rack_status(cx.inventory, name, site.store(name), now=site.now())
+            status = rack_status(cx.inventory, name, context.store(name), now=context.now())
             cx.out.narrate(f"{name}: {status['state']}{why_of(status)}")
         cx.confirm(f"Let the autopilot act in {', '.join(racks)}?", yes=yes)
         for name in racks:
-            store = site.store(name)
-            stop_switch.start_in_store(store, who=origin(), comment=comment, at=site.now())
+            store = context.store(name)
+            stop_switch.start_in_store(store, who=origin(), comment=comment, at=context.now())
             for path in stop_switch.release_files(stop_switch.places([name], [store.files])):
                 cx.out.narrate(f"removed {path}")
     told = stop_switch.order_daemons(sockets_of(cx, cx.inventory), "start", origin())
@@ -152,15 +152,15 @@ def _inventory(cx: Invocation) -> "Inventory | None":
 
 def _await_runs(cx: Invocation, inventory: "Inventory", rack: str, wait_s: float) -> list[dict[str, Any]]:
     """How the runs that are under way end, as far as they do in time."""
+    from lumctl.context import Context
     from lumctl.daemon.autopilot.stop_switch import own_runs
-    from lumctl.site import Site
 
-    with Site(inventory, cx.target) as site:
-        store, ends = site.store(rack), time.monotonic() + wait_s
-        mine = [run.id for run in own_runs(store, now=site.now())]
+    with Context(inventory, cx.target) as context:
+        store, ends = context.store(rack), time.monotonic() + wait_s
+        mine = [run.id for run in own_runs(store, now=context.now())]
         if mine:
             cx.out.narrate(f"{', '.join(mine)} is under way: it is finished, or rolled back, and not cut")
-        while own_runs(store, now=site.now()) and time.monotonic() < ends:
+        while own_runs(store, now=context.now()) and time.monotonic() < ends:
             time.sleep(POLL_S)
         return [{"rack": rack, "run": run, "state": store.runs.get(run).state} for run in mine]
 
@@ -178,16 +178,16 @@ def _keep_runbook(cx: Invocation, inventory: "Inventory", rack: str, after: str,
 
 def keep_runbook(inventory: "Inventory", target: str, rack: str, after: str, comment: str) -> str | None:
     """Keep it as a run with a runbook that the autopilot is ``stopped`` or ``running``; why that failed, if it did."""
+    from lumctl.context import Context
     from lumctl.runbook.actions import record, save_quietly
-    from lumctl.site import Site
 
     before = "running" if after == "stopped" else "stopped"
     data = {"act": "policy", "rack": rack, "before": {"autopilot": before}, "after": {"autopilot": after}}
     title = f"{'stop' if after == 'stopped' else 'start'} the autopilot of {rack}{f': {comment}' if comment else ''}"
     try:
-        with Site(inventory, target) as site:
-            run = record(site, "policy", [{"title": title, "data": data}], at=site.now())
-            return save_quietly(site, run, rack)
+        with Context(inventory, target) as context:
+            run = record(context, "policy", [{"title": title, "data": data}], at=context.now())
+            return save_quietly(context, run, rack)
     except LumctlError as error:
         return error.message
 

@@ -14,8 +14,8 @@ from lumctl.errors import ExitCode, LumctlError, UsageError
 from lumctl.inventory.problems import nearest
 
 if TYPE_CHECKING:
+    from lumctl.context import Context
     from lumctl.inventory.model import Inventory
-    from lumctl.site import Site
 
 RackOption = Annotated[
     list[str] | None, typer.Option("--rack", metavar="RACK", help="Only this rack; may be given again. Else all.")
@@ -59,12 +59,12 @@ def status(cx: Invocation, rack: RackOption = None) -> int:
     For each fault whose last swap within a week did not succeed it says how that ended, also where its revert guard
     undid it, and why nothing was tried since.
     """
-    from lumctl.site import Site
+    from lumctl.context import Context
 
     daemons = _daemons(cx)
     watched = any(daemon["answers"] for daemon in daemons)
-    with Site(cx.inventory, cx.target) as site:
-        racks = [_of(cx, site, name, watched=watched) for name in racks_named(cx.inventory, rack)]
+    with Context(cx.inventory, cx.target) as context:
+        racks = [_of(cx, context, name, watched=watched) for name in racks_named(cx.inventory, rack)]
     if cx.out.structured:
         cx.out.document("autopilot", {"target": str(cx.target), "daemons": daemons, "racks": racks})
     elif cx.out.format is OutputFormat.NAME:
@@ -138,13 +138,13 @@ def _daemons(cx: Invocation) -> list[dict[str, Any]]:
     return found
 
 
-def _of(cx: Invocation, site: "Site", rack: str, *, watched: bool) -> dict[str, Any]:
+def _of(cx: Invocation, context: "Context", rack: str, *, watched: bool) -> dict[str, Any]:
     from lumctl.daemon.autopilot import stop_switch
     from lumctl.daemon.autopilot.journal import rack_status
     from lumctl.store import files_of
 
     try:
-        return rack_status(cx.inventory, rack, site.store(rack), now=site.now(), watched=watched)
+        return rack_status(cx.inventory, rack, context.store(rack), now=context.now(), watched=watched)
     except LumctlError as error:
         files = files_of(cx.inventory, rack, cx.target)
         thrown = stop_switch.thrown(stop_switch.places([rack], [files]))

@@ -15,10 +15,10 @@ from lumctl.change.preconditions import require
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import OutputFormat
 from lumctl.cli.plan_lines import plan_lines
+from lumctl.context import Context
 from lumctl.counts import counted
 from lumctl.errors import LumctlError, RefusedError, RunError
 from lumctl.runbook.files import save
-from lumctl.site import Site
 from lumctl.store import Head, StoreError
 
 
@@ -41,7 +41,7 @@ def _anything() -> None:
 
 def carry_out(
     cx: Invocation,
-    site: Site,
+    context: Context,
     plan: Plan,
     *,
     yes: bool,
@@ -57,29 +57,36 @@ def carry_out(
     if dry_run:
         show_plan(cx, plan)
         may()
-        require(site, plan)
+        require(context, plan)
         if not stopped:
-            tell_of_jobs(cx, site, plan)
+            tell_of_jobs(cx, context, plan)
         cx.out.narrate("dry run: nothing was done")
         return
     if not (yes or cx.out.structured):
         show_plan(cx, plan)
     may()
-    with Standby(site) as standby, keeping(cx, site, plan.rack):
+    with Standby(context) as standby, keeping(cx, context, plan.rack):
         standby.ready(plan.rack)  # it comes up while the person thinks
-        stopped_by = agree(cx, site, plan, f"Apply {plan.id} ({plan.title})", yes=yes, stopped=stopped)
-        result = apply(site, plan, progress=cx.out.narrate, stopped_by=stopped_by, arm=standby.arm)
-    say_result(cx, site, result, kept_runbook(cx, site, result))
+        stopped_by = agree(cx, context, plan, f"Apply {plan.id} ({plan.title})", yes=yes, stopped=stopped)
+        result = apply(context, plan, progress=cx.out.narrate, stopped_by=stopped_by, arm=standby.arm)
+    say_result(cx, context, result, kept_runbook(cx, context, result))
 
 
-def tell_of_jobs(cx: Invocation, site: Site, plan: Plan, left: Sequence[Step] | None = None) -> None:
+def tell_of_jobs(cx: Invocation, context: Context, plan: Plan, left: Sequence[Step] | None = None) -> None:
     """Say which jobs a person has to stop before what is ``left`` of a plan (all of it, unless given) may be done."""
-    if jobs := jobs_to_stop(site, plan, left):
+    if jobs := jobs_to_stop(context, plan, left):
         cx.out.narrate(f"{must_be_stopped(jobs)}: --job-is-stopped")
 
 
 def agree(
-    cx: Invocation, site: Site, plan: Plan, what: str, *, yes: bool, stopped: bool, left: Sequence[Step] | None = None
+    cx: Invocation,
+    context: Context,
+    plan: Plan,
+    what: str,
+    *,
+    yes: bool,
+    stopped: bool,
+    left: Sequence[Step] | None = None,
 ) -> str | None:
     """Ask for a yes to a plan (``what`` is to be done), and to what it needs; gives who says that jobs are stopped.
 
@@ -89,7 +96,7 @@ def agree(
         UsageError: there is no terminal to ask on and ``--yes`` was not given.
         RefusedError: the person said no; or nobody says that a job is stopped, for ``--yes`` alone does not.
     """
-    jobs = () if stopped else jobs_to_stop(site, plan, left)
+    jobs = () if stopped else jobs_to_stop(context, plan, left)
     if jobs and yes:
         raise RefusedError(f"{must_be_stopped(jobs)}, and --yes does not say that", hint=HINT)
     must = must_be_stopped(jobs) if jobs else ""
@@ -97,34 +104,34 @@ def agree(
     return origin() if stopped or jobs else None
 
 
-def kept_runbook(cx: Invocation, site: Site, result: RunResult) -> Path | None:
+def kept_runbook(cx: Invocation, context: Context, result: RunResult) -> Path | None:
     """The runbook of a run beside its store, if it can be written there."""
-    return _kept(cx, site, result.run, result.plan.rack)
+    return _kept(cx, context, result.run, result.plan.rack)
 
 
 @contextmanager
-def keeping(cx: Invocation, site: Site, rack: str) -> Iterator[None]:
+def keeping(cx: Invocation, context: Context, rack: str) -> Iterator[None]:
     """A run that fails in the block leaves its runbook too: what was tried, and what was taken back."""
     try:
         yield
     except RunError as error:
-        _kept(cx, site, error.run, rack)
+        _kept(cx, context, error.run, rack)
         raise
 
 
-def _kept(cx: Invocation, site: Site, run: str, rack: str) -> Path | None:
+def _kept(cx: Invocation, context: Context, run: str, rack: str) -> Path | None:
     """The run is over and in the journal: a file that cannot be written must not make it look otherwise."""
     try:
-        return save(site, run, rack)
+        return save(context, run, rack)
     except LumctlError as error:
         cx.out.narrate(f"warning: {error.message}; the journal has it: lumctl runbook show {run}")
         return None
 
 
-def say_result(cx: Invocation, site: Site, result: RunResult, runbook: Path | None) -> None:
+def say_result(cx: Invocation, context: Context, result: RunResult, runbook: Path | None) -> None:
     """Print a finished run."""
     if cx.out.structured:
-        cx.out.document("run", run_document(result, runbook, head_after(cx, site, result.plan.rack)))
+        cx.out.document("run", run_document(result, runbook, head_after(cx, context, result.plan.rack)))
     elif cx.out.format is OutputFormat.NAME:
         cx.out.names([result.run])
     else:
@@ -137,10 +144,10 @@ def say_result(cx: Invocation, site: Site, result: RunResult, runbook: Path | No
         cx.out.text(f"runbook: {runbook or f'lumctl runbook show {result.run}'}")
 
 
-def head_after(cx: Invocation, site: Site, rack: str) -> Head | None:
+def head_after(cx: Invocation, context: Context, rack: str) -> Head | None:
     """Where a rack's journal ends; a store that is gone just then must not make what was done look refused."""
     try:
-        return site.store(rack).journal.head()
+        return context.store(rack).journal.head()
     except StoreError as error:
         cx.out.narrate(f"warning: where the journal ends is not known: {error.message}")
         return None

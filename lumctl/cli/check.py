@@ -23,7 +23,7 @@ from lumctl.health.states import State, worst
 if TYPE_CHECKING:
     from typer import _click as click
 
-    from lumctl.site import Observation
+    from lumctl.context import Observation
 
 
 class MonitoringPlugin(PlainCommand):
@@ -125,15 +125,15 @@ def observed(cx: Invocation, *, fresh: bool) -> "Observation":
         cx.out.detail(f"as the daemon (lumctl watch) saw it {max(time.time() - seen.at, 0):.1f} s ago")
         return seen
     cx.out.detail("read directly" if fresh else "read directly: no daemon (lumctl watch) has just looked")
-    from lumctl.site import Site
+    from lumctl.context import Context
 
-    with Site(cx.inventory, cx.target) as site:
-        return site.observe(remember=True)
+    with Context(cx.inventory, cx.target) as context:
+        return context.observe(remember=True)
 
 
 def overall(observation: "Observation") -> State:
     """The worst state that counts of any component; a run that waits for a hand is a warning at least."""
-    from lumctl.site.counted import counted_states
+    from lumctl.health.observation import counted_states
 
     left_open = (State.DEGRADED,) if observation.unfinished else ()
     counted = counted_states(observation)
@@ -155,7 +155,7 @@ def performance_data(observation: "Observation") -> str:
 def check_document(observation: "Observation", state: State) -> dict[str, Any]:
     """The verdict as data: every component with its state and findings."""
     from lumctl.cli.views import finding_document, incident_document, window_document
-    from lumctl.site.counted import counted_states
+    from lumctl.health.observation import counted_states
 
     counted = counted_states(observation)
     return {

@@ -7,8 +7,8 @@ from lumctl.health.states import SEVERITY, Finding, State, gravest_first
 from lumctl.printable import printable
 
 if TYPE_CHECKING:
+    from lumctl.context import Observation
     from lumctl.health.states import CircuitHealth, ComponentHealth
-    from lumctl.site import Observation
 
 EXIT_CODES = {State.OK: 0, State.DISABLED: 0, State.DEGRADED: 1, State.FAILED: 2, State.UNKNOWN: 3}
 WORDS = {0: "OK", 1: "WARNING", 2: "CRITICAL", 3: "UNKNOWN"}
@@ -27,7 +27,7 @@ def line(observation: "Observation", state: State) -> str:
     What is a part of an incident is not told again; what is acknowledged or in maintenance is only counted.
     """
     from lumctl.cli.views import summary
-    from lumctl.site.counted import acknowledged_count
+    from lumctl.health.observation import acknowledged_count
 
     wrong = [*_incidents(observation), *_components(observation, state)]
     wrong += [(_UNFINISHED, f"run {run} is unfinished") for run in observation.unfinished]
@@ -46,7 +46,7 @@ def line(observation: "Observation", state: State) -> str:
 def _incidents(observation: "Observation") -> Iterator[tuple[Rank, str]]:
     """The gravest incidents by name, and how many others there are."""
     from lumctl.cli.views import incident_line
-    from lumctl.site.counted import standing_incidents
+    from lumctl.health.observation import standing_incidents
 
     incidents = standing_incidents(observation)
     for incident in incidents[:NAMED_AT_MOST]:
@@ -57,7 +57,7 @@ def _incidents(observation: "Observation") -> Iterator[tuple[Rank, str]]:
 
 def _components(observation: "Observation", state: State) -> Iterator[tuple[Rank, str]]:
     """How many components are in which state outside of incidents; those of the verdict's state by their findings."""
-    from lumctl.site.counted import counted_states, own_trouble, standing_incidents
+    from lumctl.health.observation import counted_states, own_trouble, standing_incidents
 
     counted = counted_states(observation)
     incidents = standing_incidents(observation)
@@ -74,7 +74,7 @@ def _components(observation: "Observation", state: State) -> Iterator[tuple[Rank
 def short_line(observation: "Observation", state: State) -> str:
     """The verdict for the lock screen of a phone: the gravest thing by name and rule, and how many others there are."""
     from lumctl.cli.views import summary
-    from lumctl.site.counted import counted_states, own_trouble, standing_incidents
+    from lumctl.health.observation import counted_states, own_trouble, standing_incidents
 
     incidents = standing_incidents(observation)
     counted = counted_states(observation)

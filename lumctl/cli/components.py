@@ -7,16 +7,16 @@ from lumctl.errors import UsageError
 from lumctl.inventory.problems import nearest
 
 if TYPE_CHECKING:
+    from lumctl.context import Context
     from lumctl.inventory.model import Inventory
     from lumctl.inventory.wiring import Circuit
-    from lumctl.site import Site
 
 
-def circuits(site: "Site") -> "tuple[Circuit, ...]":
+def circuits(context: "Context") -> "tuple[Circuit, ...]":
     """The circuits that jobs need where they run now; no host or device is asked."""
     from lumctl.inventory.wiring import circuits_of
 
-    return circuits_of(site.inventory, site.assignment())
+    return circuits_of(context.inventory, context.assignment())
 
 
 def rack_of_named(inventory: "Inventory", name: str, among: "tuple[Circuit, ...]") -> str:
@@ -25,7 +25,7 @@ def rack_of_named(inventory: "Inventory", name: str, among: "tuple[Circuit, ...]
     Raises:
         UsageError: there is none of that name.
     """
-    from lumctl.site.racks import rack_of
+    from lumctl.health.observation import rack_of
 
     rack = rack_of(inventory, name, among)
     if rack is None and name in inventory.jobs:

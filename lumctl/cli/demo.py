@@ -26,6 +26,7 @@ from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.plan_lines import plan_lines
 from lumctl.cli.verbs import noun_app, verb
+from lumctl.context import Context, Observation
 from lumctl.counts import counted
 from lumctl.errors import UnreachableError, UsageError
 from lumctl.files import put
@@ -36,7 +37,6 @@ from lumctl.runbook.files import make_private_folder
 from lumctl.runbook.replay import ReplayResult, replay_on_simulator
 from lumctl.runbook.yaml_text import dump, load_file
 from lumctl.sim.launch import launch
-from lumctl.site import Observation, Site
 from lumctl.store import state_folder, store_at
 from lumctl.swap import commission, plan_swap
 
@@ -99,23 +99,26 @@ def demo(
         with story.phase("up", f"the rack of {inventory.path.name} comes up on loopback"):
             simulator = launch(inventory, folder=Path(scratch) / "sim", tied=True)
         store = store_at(str(Path(scratch) / "store"))
-        with simulator, Site(inventory, "sim", endpoints=simulator.endpoints(), store=lambda _rack: store) as site:
+        with (
+            simulator,
+            Context(inventory, "sim", endpoints=simulator.endpoints(), store=lambda _rack: store) as context,
+        ):
             for remark in simulator.remarks():
                 cx.out.narrate(remark)
             with story.phase("program", "its mesh is programmed for the jobs and every light path proved"):
-                commission(site, failed=lambda device, why: cx.out.narrate(f"{device} is not programmed: {why}"))
+                commission(context, failed=lambda device, why: cx.out.narrate(f"{device} is not programmed: {why}"))
             with story.phase("read", "GPUs and light paths are read over SSH"):
-                seen = site.observe()
+                seen = context.observe()
             _say_counts(cx, seen)
             with story.phase("fault", f"{victim} falls off the bus, and the next reading shows it"):
                 simulator.inject(victim, "gpu-lost")
-                _require_found(site.observe(), victim)
+                _require_found(context.observe(), victim)
             with story.phase("plan", "a spare is chosen and its light paths are routed"):
-                plan = plan_swap(site, job.name, [victim])
+                plan = plan_swap(context, job.name, [victim])
             for line in plan_lines(plan)[1:]:
                 cx.out.detail(f"    {line}")
             with story.phase("swap", f"{plan.title}: programmed, and every receiver proved"):
-                result = apply(site, plan, progress=lambda line: cx.out.narrate(f"    {line}"))
+                result = apply(context, plan, progress=lambda line: cx.out.narrate(f"    {line}"))
             runbook = state_folder() / "demo" / f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{os.getpid()}.yaml"
             make_private_folder(runbook.parent)
             put(runbook, dump(make(store.runs.get(result.run), store, inventory)), mode=0o600)

@@ -40,13 +40,13 @@ def command(
     """
     from lumctl.cli.changes import carry_out
     from lumctl.cli.output import OutputFormat
-    from lumctl.site import Site
+    from lumctl.context import Context
     from lumctl.swap import plan_settings
 
-    with Site(cx.inventory, cx.target) as site:
-        plan = plan_settings(site, component, settings, even_if_used=even_if_used)
+    with Context(cx.inventory, cx.target) as context:
+        plan = plan_settings(context, component, settings, even_if_used=even_if_used)
         if plan.steps:
-            carry_out(cx, site, plan, yes=yes, dry_run=dry_run)
+            carry_out(cx, context, plan, yes=yes, dry_run=dry_run)
             return
         if cx.out.structured:
             cx.out.document("run", {"run": None, "outcome": "nothing to do", "target": str(cx.target)})

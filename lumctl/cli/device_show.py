@@ -12,8 +12,8 @@ from lumctl.cli.verbs import verb
 from lumctl.errors import ExitCode
 
 if TYPE_CHECKING:
-    from lumctl.site.report_parts import Port, Reading, Report
-    from lumctl.site.roll_call import Answer
+    from lumctl.context.device_report import Port, Reading, Report
+    from lumctl.context.roll_call import Answer
 
 LISTED = (
     Column("STATE", "state"),
@@ -73,11 +73,11 @@ def list_(cx: Invocation) -> int:
     if cx.out.format is OutputFormat.NAME:
         cx.out.names([each.id for each in managed(cx.inventory)])
         return ExitCode.DONE
-    from lumctl.site import Site
-    from lumctl.site.roll_call import call
+    from lumctl.context import Context
+    from lumctl.context.roll_call import call
 
-    with Site(cx.inventory, cx.target) as site:
-        answers = call(site)
+    with Context(cx.inventory, cx.target) as context:
+        answers = call(context)
     if cx.out.structured:
         cx.out.document("device", {"target": str(cx.target), "devices": [answer_document(each) for each in answers]})
     else:
@@ -102,11 +102,11 @@ def show(
 
     Exits 3 when it could not be reached; what the record says of it is shown all the same.
     """
-    from lumctl.site import Site
-    from lumctl.site.device_report import report
+    from lumctl.context import Context
+    from lumctl.context.device_report import report
 
-    with Site(cx.inventory, cx.target) as site:
-        made = report(site, component)
+    with Context(cx.inventory, cx.target) as context:
+        made = report(context, component)
     if cx.out.structured:
         cx.out.document("device", {"target": str(cx.target), "devices": [report_document(made)]})
     elif cx.out.format is OutputFormat.NAME:

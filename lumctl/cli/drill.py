@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from lumctl.context import Context
 from lumctl.errors import RefusedError, UnreachableError, UsageError
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.model import Inventory
 from lumctl.sim.launch import SimProcess, launch
-from lumctl.site import Site
 from lumctl.store import Store, store_at
 from lumctl.swap import commission
 from lumctl.training.agent.folder import LOCK, Folder, claimed
@@ -45,7 +45,7 @@ class Drill:
     job: str
     inventory: Inventory
     sim: SimProcess
-    site: Site
+    context: Context
     store: Store
     coordinator: Coordinator
     _changed: threading.Condition
@@ -129,15 +129,15 @@ def drilling(
         for remark in sim.remarks():
             say(remark)
 
-        def open_site() -> Site:
-            return Site(
+        def open_context() -> Context:
+            return Context(
                 own, "sim", endpoints=sim.endpoints(), store=lambda rack: store_at(str(scratch / "store"), rack=rack)
             )
 
-        site = stack.enter_context(open_site())
-        commission(site, failed=lambda device, why: say(f"{device} is not programmed: {why}"))
-        stack.callback(_remove, job_folder(own.path, site.target, job))
-        coordinator = stack.enter_context(open_coordinator(open_site, job, "the drill", say))
+        context = stack.enter_context(open_context())
+        commission(context, failed=lambda device, why: say(f"{device} is not programmed: {why}"))
+        stack.callback(_remove, job_folder(own.path, context.target, job))
+        coordinator = stack.enter_context(open_coordinator(open_context, job, "the drill", say))
         changed = threading.Condition()
 
         def notify() -> None:
@@ -148,7 +148,7 @@ def drilling(
         thread = threading.Thread(target=coordinator.run, name="lumctl-drill", daemon=True)
         thread.start()
         try:
-            yield Drill(job, own, sim, site, site.store(own.jobs[job].rack), coordinator, changed)
+            yield Drill(job, own, sim, context, context.store(own.jobs[job].rack), coordinator, changed)
         finally:
             coordinator.post(job_end.stop, "the drill is over")
             thread.join(RECOVERS_WITHIN_S)

@@ -11,8 +11,8 @@ from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.unfinished_runs import tell_unfinished
 from lumctl.cli.verbs import noun_app, verb
+from lumctl.context import Context
 from lumctl.errors import UsageError
-from lumctl.site import Site
 from lumctl.swap import plan_fabric, require_cuts_agreed
 
 app = noun_app(NOUNS["fabric"].help)
@@ -62,25 +62,25 @@ def apply(
     chosen = rack or racks[0]
     if chosen not in racks:
         raise UsageError(f"no rack {chosen!r} in the inventory", hint=f"one of: {', '.join(racks)}")
-    with Site(cx.inventory, cx.target) as site:
+    with Context(cx.inventory, cx.target) as context:
         written = {job.name: job.ranks for job in cx.inventory.jobs.values() if job.rack == chosen}
         named = [word.strip() for word in cut.split(",") if word.strip()]
-        plan = plan_fabric(site, chosen, rewrite=rewrite, placement=written if as_written else None, cut=named)
+        plan = plan_fabric(context, chosen, rewrite=rewrite, placement=written if as_written else None, cut=named)
         if not plan.steps:
             if cx.out.structured:
                 cx.out.document("run", {"run": None, "outcome": "nothing to do", "target": str(cx.target)})
             cx.out.narrate(f"{chosen} carries every circuit that its jobs need, by the record and by the light")
             return
         again = f"lumctl fabric apply{_said(rack, rewrite=rewrite, as_written=as_written)} --target {cx.target}"
-        tell_unfinished(cx, site, (chosen,))  # what it darkened stays dark, and is not proved on top of it
+        tell_unfinished(cx, context, (chosen,))  # what it darkened stays dark, and is not proved on top of it
         carry_out(
             cx,
-            site,
+            context,
             plan,
             yes=yes,
             dry_run=dry_run,
             stopped=job_is_stopped,
-            may=lambda: require_cuts_agreed(site, plan, again),
+            may=lambda: require_cuts_agreed(context, plan, again),
         )
 
 

@@ -86,8 +86,8 @@ def of_inventory(cx: "Invocation", name: str) -> Subject:
     Raises:
         UsageError: there is no such mesh.
     """
+    from lumctl.context import Context
     from lumctl.inventory.wiring import circuits_of
-    from lumctl.site import Site
 
     meshes = [each.id for each in cx.inventory.devices.values() if each.kind is DeviceKind.MESH]
     if name not in meshes:
@@ -97,9 +97,9 @@ def of_inventory(cx: "Invocation", name: str) -> Subject:
             hint=f"did you mean {near}?" if near else f"one of: {', '.join(meshes)}",
         )
     device = cx.inventory.devices[name]
-    with Site(cx.inventory, cx.target) as site:
-        states = site.known_states(name)
-        made = circuits_of(site.inventory, site.assignment())
+    with Context(cx.inventory, cx.target) as context:
+        states = context.known_states(name)
+        made = circuits_of(context.inventory, context.assignment())
     if not states:
         cx.out.narrate(f"what {name} holds is not known: taken as idle")
     carried = circuit_losses(device, states, made) if states else {}

@@ -4,6 +4,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from lumctl.cli.output import Column
+from lumctl.context import Context
 from lumctl.errors import UsageError
 from lumctl.fabric import circuit_losses
 from lumctl.fabric.network.model import ends_of, network_of
@@ -11,7 +12,6 @@ from lumctl.fabric.network.routing import route_network
 from lumctl.fabric.network.tracing import NetworkStates, network_changes
 from lumctl.inventory.model import DevicePort
 from lumctl.inventory.wiring import circuits_of
-from lumctl.site import Site
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,9 +68,9 @@ def route_across(cx: "Invocation", demands: "Sequence[str]") -> None:
 
 def _standing(cx: "Invocation", devices: set[str]) -> "tuple[NetworkStates, list[Ends]]":
     """What the record says that the devices hold, and the jobs' circuits among it."""
-    with Site(cx.inventory, cx.target) as site:
-        states = {each: known for each in devices if (known := site.known_states(each))}
-        made = circuits_of(site.inventory, site.assignment())
+    with Context(cx.inventory, cx.target) as context:
+        states = {each: known for each in devices if (known := context.known_states(each))}
+        made = circuits_of(context.inventory, context.assignment())
     live: list[Ends] = []
     for device, known in states.items():
         carried = circuit_losses(cx.inventory.devices[device], known, [c for c in made if c.device == device])

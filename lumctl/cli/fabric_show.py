@@ -14,6 +14,7 @@ from lumctl.cli.fabric_trace import mesh_of_plan, read_plan
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import Column, Output, OutputFormat
 from lumctl.cli.verbs import verb
+from lumctl.context import Context
 from lumctl.devices.types import PucState
 from lumctl.errors import UsageError
 from lumctl.fabric import Route, circuit_losses, trace
@@ -21,7 +22,6 @@ from lumctl.fabric.documents import read_planned
 from lumctl.files import put
 from lumctl.inventory.model import DeviceKind
 from lumctl.inventory.wiring import FREE, circuits_of
-from lumctl.site import Site
 
 if TYPE_CHECKING:
     from lumctl.fabric.drawing import Glyph
@@ -84,9 +84,9 @@ def command(
 
 
 def _circuits(cx: Invocation, device: str | None) -> None:
-    with Site(cx.inventory, cx.target) as site:
-        circuits = [c for c in circuits_of(site.inventory, site.assignment()) if device in {None, c.device}]
-        held = {d.id: site.known_cells(d.id) for d in site.inventory.devices.values() if d.kind.carries_light}
+    with Context(cx.inventory, cx.target) as context:
+        circuits = [c for c in circuits_of(context.inventory, context.assignment()) if device in {None, c.device}]
+        held = {d.id: context.known_cells(d.id) for d in context.inventory.devices.values() if d.kind.carries_light}
     losses: dict[str, float] = {}
     for each, states in held.items():
         if states:

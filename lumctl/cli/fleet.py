@@ -15,10 +15,10 @@ from lumctl.errors import UnreachableError, UsageError
 from lumctl.inventory.problems import nearest
 
 if TYPE_CHECKING:
+    from lumctl.context import Context
     from lumctl.fleet.bundle.writing import HostCapture
     from lumctl.fleet.probes import Probe
     from lumctl.inventory.model import Inventory
-    from lumctl.site import Site
 
 app = noun_app(NOUNS["fleet"].help)
 
@@ -61,15 +61,15 @@ def capture(
 
     Exit code: 3 if a host could not be reached; it is in the capture all the same.
     """
+    from lumctl.context import Context
     from lumctl.fleet.bundle.writing import prepare
-    from lumctl.site import Site
 
     started = datetime.now(UTC)
     folder = out if out is not None else Path(f"lumctl-capture-{started:%Y%m%dT%H%M%SZ}")
     names = _known(cx.inventory, hosts or [])
-    with Site(cx.inventory, cx.target) as site:
+    with Context(cx.inventory, cx.target) as context:
         prepare(folder)
-        captured = _capture(cx, site, names, folder, started.timestamp())
+        captured = _capture(cx, context, names, folder, started.timestamp())
     _show(cx, folder, captured)
     lost = [one.manifest for one in captured if not one.manifest.reachable]
     if lost:
@@ -87,7 +87,7 @@ def _known(inventory: "Inventory", names: list[str]) -> list[str]:
     return list(dict.fromkeys(names)) or list(inventory.hosts)
 
 
-def _capture(cx: Invocation, site: "Site", hosts: list[str], folder: Path, started: float) -> "list[HostCapture]":
+def _capture(cx: Invocation, context: "Context", hosts: list[str], folder: Path, started: float) -> "list[HostCapture]":
     from lumctl import __version__
     from lumctl.fleet.bundle import writing
     from lumctl.fleet.bundle.capture import CaptureManifest
@@ -96,30 +96,30 @@ def _capture(cx: Invocation, site: "Site", hosts: list[str], folder: Path, start
         taken_at=started,
         target=str(cx.target),
         lumctl=__version__,
-        racks=tuple(dict.fromkeys(site.inventory.hosts[host].rack for host in hosts)),
+        racks=tuple(dict.fromkeys(context.inventory.hosts[host].rack for host in hosts)),
         hosts=tuple(hosts),
-        assignment=site.assignment(sound=False),
+        assignment=context.assignment(sound=False),
     )
-    probes = {host: _probes(site, host) for host in hosts}
-    accelerator_probes = {host: site.inventory.hosts[host].probe for host in hosts}
+    probes = {host: _probes(context, host) for host in hosts}
+    accelerator_probes = {host: context.inventory.hosts[host].probe for host in hosts}
     return writing.capture(
-        site.fleet,
+        context.fleet,
         probes,
         folder,
         about,
         accelerator_probes=accelerator_probes,
-        now=site.now,
+        now=context.now,
         narrate=cx.out.narrate,
     )
 
 
-def _probes(site: "Site", host: str) -> "tuple[Probe, ...]":
+def _probes(context: "Context", host: str) -> "tuple[Probe, ...]":
     from lumctl.fleet.probes import probes_for
 
-    if not site.inventory.hosts[host].readings.uses_shell:
+    if not context.inventory.hosts[host].readings.uses_shell:
         return ()
-    interfaces = [lane.interface for lane in site.inventory.transponders.values() if lane.host == host]
-    sudo, accelerators = site.endpoints.hosts[host].ssh.sudo, site.inventory.hosts[host].probe
+    interfaces = [lane.interface for lane in context.inventory.transponders.values() if lane.host == host]
+    sudo, accelerators = context.endpoints.hosts[host].ssh.sudo, context.inventory.hosts[host].probe
     return probes_for(interfaces, sudo=sudo, accelerators=accelerators)
 
 

@@ -7,8 +7,8 @@ from lumctl.cli.invocation import Invocation
 from lumctl.errors import LumctlError
 
 if TYPE_CHECKING:
+    from lumctl.context import Observation
     from lumctl.inventory.model import Inventory
-    from lumctl.site import Observation
 
 
 def captured(cx: Invocation, folder: Path) -> "Observation":
@@ -17,8 +17,7 @@ def captured(cx: Invocation, folder: Path) -> "Observation":
     Raises:
         UsageError: the folder or a named inventory cannot be read.
     """
-    from lumctl.site.capture_remarks import remarks
-    from lumctl.site.offline import observe_capture
+    from lumctl.context.capture import observe_capture, remarks
 
     inventory = _inventory(cx)
     observation = observe_capture(folder, inventory)

@@ -66,18 +66,18 @@ def run(
     """
     if cx.out.format is not OutputFormat.TABLE:
         raise UsageError("the gateway prints no data", hint=f"lumctl gateway status -o {cx.out.format}")
+    from lumctl.context import Context
     from lumctl.daemon.gateway.service import service
     from lumctl.daemon.process import notify_systemd
     from lumctl.devices.gateway.place import default_socket, gateways_of
-    from lumctl.site import Site
 
     name, say = one_rack(cx.inventory, rack), sayer(cx)
     owner = _group(group)
-    with Site(cx.inventory, cx.target, direct=True) as site:
-        named = gateways_of(cx.inventory, cx.target, site.endpoints.hosts).get(name)
+    with Context(cx.inventory, cx.target, direct=True) as context:
+        named = gateways_of(cx.inventory, cx.target, context.endpoints.hosts).get(name)
         place = listen or (named.path if named else default_socket(cx.inventory, name, cx.target))
         warn_of_folder(cx, place)
-        with _ending() as ended, service(site, name, place.absolute(), say, group=owner):
+        with _ending() as ended, service(context, name, place.absolute(), say, group=owner):
             say(f"serving rack {name} on target {cx.target} at {place} (pid {os.getpid()})")
             if named is None or named.path != place:
                 say(naming(cx.target, place))
@@ -93,11 +93,11 @@ def status(cx: Invocation) -> int:
 
     On ``--target sim`` only $LUMCTL_GATEWAY names one. Exits 3 if a gateway that is named does not answer.
     """
-    from lumctl.site import Site
+    from lumctl.context import Context
 
-    with Site(cx.inventory, cx.target) as site:
-        gateways = site.endpoints.gateways
-        rows = [_asked(name, gateways.get(name), str(cx.target), site.fleet.dial) for name in cx.inventory.racks]
+    with Context(cx.inventory, cx.target) as context:
+        gateways = context.endpoints.gateways
+        rows = [_asked(name, gateways.get(name), str(cx.target), context.fleet.dial) for name in cx.inventory.racks]
     if cx.out.format is OutputFormat.NAME:
         cx.out.names([row["rack"] for row in rows if row["state"] == "ok"])
     elif cx.out.structured:

@@ -18,9 +18,9 @@ from lumctl.counts import counted
 from lumctl.errors import UsageError
 
 if TYPE_CHECKING:
+    from lumctl.context import Context
     from lumctl.health.attention import Acknowledgement
     from lumctl.runbook.actions import Said
-    from lumctl.site import Site
 
 app = noun_app(NOUNS["health"].help)
 
@@ -59,7 +59,7 @@ def ack(
     They go on being shown, with your name and comment, but ``lumctl check`` no longer counts them. It covers the
     findings of this moment and no later ones. It ends at its time, when they have cleared, or when they become worse.
     """
-    from lumctl.site import Site
+    from lumctl.context import Context
 
     if rule is not None:
         require_rule(rule)
@@ -70,21 +70,21 @@ def ack(
         return
     if not (comment or "").strip():
         raise UsageError("an acknowledgement needs a reason", hint='add --comment "..."')
-    with Site(cx.inventory, cx.target) as site:
-        at = site.now()
+    with Context(cx.inventory, cx.target) as context:
+        at = context.now()
         ends = ending(for_, until, starts=at, now=at)
-        rack = rack_of_named(cx.inventory, component, circuits(site))
-        seen = site.observe()
+        rack = rack_of_named(cx.inventory, component, circuits(context))
+        seen = context.observe()
         standing = faults_of(seen, component)
         found = [finding for finding in standing if rule in {None, finding.rule}]
         if not found:
             raise nothing_to_acknowledge(seen, component, rule, standing)
         from lumctl.runbook.actions import acknowledge
 
-        at = site.now()
+        at = context.now()
         lasts_s = None if ends is None else ends - at
-        run = _kept(cx, site, "ack", acknowledge(rack, component, rule, str(comment).strip(), lasts_s, found), at)
-        given = site.store(rack).health.acknowledgements(now=at)
+        run = _kept(cx, context, "ack", acknowledge(rack, component, rule, str(comment).strip(), lasts_s, found), at)
+        given = context.store(rack).health.acknowledgements(now=at)
         document = next(_acknowledgement(a, rack) for a in given if (a.component, a.rule) == (component, rule))
     if cx.out.structured:
         rules = [finding.rule for finding in found]
@@ -115,14 +115,14 @@ def maintain(
     A window on a host covers what is in it, one on a rack everything. What it covers is disabled: it is not counted by
     ``lumctl check`` and no swap takes it as a spare; its findings go on being shown.
     """
-    from lumctl.site import Site
+    from lumctl.context import Context
 
     if end and (comment or for_ or until or from_):
         raise UsageError("--end takes no --comment, --from, --for or --until")
     if not end and not (comment or "").strip():
         raise UsageError("a maintenance window needs a reason", hint='add --comment "..."')
-    with Site(cx.inventory, cx.target) as site:
-        among = circuits(site)
+    with Context(cx.inventory, cx.target) as context:
+        among = circuits(context)
         rack = rack_of_named(cx.inventory, component, among)
         if component in {circuit.id for circuit in among}:
             raise UsageError(
@@ -131,10 +131,10 @@ def maintain(
             )
         from lumctl.runbook.actions import end_window, open_window
 
-        store, now = site.store(rack), site.now()
+        store, now = context.store(rack), context.now()
         windows = [window for window in store.health.windows(now=now) if window.component == component]
         if end:
-            run = _kept(cx, site, "maintain", end_window(rack, component), now)
+            run = _kept(cx, context, "maintain", end_window(rack, component), now)
         else:
             starts = now if from_ is None else moment(from_, now)
             ends = ending(for_, until, starts=starts, now=now)
@@ -142,7 +142,7 @@ def maintain(
                 raise UsageError("a maintenance window has an end", hint="add --for 2h or --until 18:00")
             why, begins_in_s = str(comment).strip(), starts - now
             work = open_window(rack, component, why, starts_in_s=begins_in_s, for_s=ends - starts)
-            run = _kept(cx, site, "maintain", work, now)
+            run = _kept(cx, context, "maintain", work, now)
             before = {window.id for window in windows}
             windows = [w for w in store.health.windows(now=now) if w.component == component and w.id not in before]
     if cx.out.structured:
@@ -163,11 +163,11 @@ def maintain(
 def list_(cx: Invocation) -> None:
     """Show what is acknowledged, and the maintenance that goes on or is to come. No host is asked."""
     from lumctl.cli.views import window_document
-    from lumctl.site import Site
+    from lumctl.context import Context
 
-    with Site(cx.inventory, cx.target) as site:
-        now = site.now()
-        stores = {rack: site.store(rack) for rack in cx.inventory.racks}
+    with Context(cx.inventory, cx.target) as context:
+        now = context.now()
+        stores = {rack: context.store(rack) for rack in cx.inventory.racks}
         given = [(a, rack) for rack, store in stores.items() for a in store.health.acknowledgements(now=now)]
         said = [_acknowledgement(a, rack) for a, rack in given]
         windows = [
@@ -200,14 +200,14 @@ health_rules.register(app)
 
 
 def _clear(cx: Invocation, component: str, rule: str | None) -> None:
-    from lumctl.site import Site
+    from lumctl.context import Context
 
-    with Site(cx.inventory, cx.target) as site:
+    with Context(cx.inventory, cx.target) as context:
         from lumctl.runbook.actions import unacknowledge
 
-        rack = rack_of_named(cx.inventory, component, circuits(site))
-        run = _kept(cx, site, "ack", unacknowledge(rack, component, rule), site.now())
-        cleared = sum(int(entry.data.get("cleared", 0)) for entry in site.store(rack).journal.of_run(run))
+        rack = rack_of_named(cx.inventory, component, circuits(context))
+        run = _kept(cx, context, "ack", unacknowledge(rack, component, rule), context.now())
+        cleared = sum(int(entry.data.get("cleared", 0)) for entry in context.store(rack).journal.of_run(run))
     if cx.out.structured:
         document = {"component": component, "rule": rule, "cleared": cleared, "run": run}
         cx.out.document("acknowledgement", {"target": str(cx.target), **document})
@@ -217,12 +217,12 @@ def _clear(cx: Invocation, component: str, rule: str | None) -> None:
         cx.out.text(f"{component}: {counted(cleared, 'acknowledgements')} taken back")
 
 
-def _kept(cx: Invocation, site: "Site", kind: str, said: "Said", at: float) -> str:
+def _kept(cx: Invocation, context: "Context", kind: str, said: "Said", at: float) -> str:
     """Do what is said; the id of the run that keeps it, which has its runbook beside the store."""
     from lumctl.runbook.actions import record, save_quietly
 
-    run = record(site, kind, [said], at=at)
-    trouble = save_quietly(site, run, str(said["data"]["rack"]))
+    run = record(context, kind, [said], at=at)
+    trouble = save_quietly(context, run, str(said["data"]["rack"]))
     if trouble:
         cx.out.narrate(f"warning: {trouble}")
     cx.out.detail(f"runbook: lumctl runbook show {run}")

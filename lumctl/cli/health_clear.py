@@ -13,8 +13,8 @@ from lumctl.cli.words import kept_text
 from lumctl.errors import RefusedError, UsageError
 
 if TYPE_CHECKING:
+    from lumctl.context import Observation
     from lumctl.health.states import Finding
-    from lumctl.site import Observation
 
 
 def register(app: typer.Typer) -> None:
@@ -43,22 +43,22 @@ def clear(
     ``lumctl health clear h03-gpu2 --reason "reset by hand after XID 95"``.
     """
     from lumctl.change.origin import origin
+    from lumctl.context import Context
     from lumctl.health.attention import EventClear
-    from lumctl.site import Site
 
     if rule is not None:
         require_rule(rule)
     if not (reason or "").strip():
         raise UsageError("clearing events needs a reason", hint='add --reason "..."')
-    with Site(cx.inventory, cx.target) as site:
-        rack = rack_of_named(cx.inventory, component, circuits(site))
+    with Context(cx.inventory, cx.target) as context:
+        rack = rack_of_named(cx.inventory, component, circuits(context))
         # The look is remembered: a clear ends what a remembered look has seen.
-        seen = site.observe(remember=True)
+        seen = context.observe(remember=True)
         found = [finding for finding in _from_events(seen, component) if rule in {None, finding.rule}]
         if not found:
             raise _nothing_to_clear(seen, component, rule)
-        said = EventClear(component, rule, origin(), str(reason).strip(), site.now())
-        site.store(rack).health.clear_events(said)
+        said = EventClear(component, rule, origin(), str(reason).strip(), context.now())
+        context.store(rack).health.clear_events(said)
     if cx.out.structured:
         document: dict[str, Any] = {"component": component, "rule": rule, "by": said.by, "reason": said.reason}
         cleared = [{"rule": finding.rule, "evidence": finding.evidence} for finding in found]

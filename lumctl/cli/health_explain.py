@@ -15,10 +15,10 @@ from lumctl.cli.verbs import verb
 from lumctl.errors import UsageError
 
 if TYPE_CHECKING:
+    from lumctl.context import Observation
     from lumctl.health.explain import Explanation, Standing
     from lumctl.health.seen import Seen
     from lumctl.health.transitions import Transition
-    from lumctl.site import Observation
 
 CHECKS = (
     Column("RULE", "rule"),
@@ -50,22 +50,22 @@ def explain(
 ) -> None:
     """Explain a component's state, after reading it once: which rules, which readings, since when, and what to do."""
     from lumctl.cli.views import remedy_document
+    from lumctl.context import Context
     from lumctl.health.explain import explain as explanations_of
-    from lumctl.site import Site
     from lumctl.swap.suggestions import suggested_command
 
-    with Site(cx.inventory, cx.target) as site:
-        rack = rack_of_named(cx.inventory, component, circuits(site))
+    with Context(cx.inventory, cx.target) as context:
+        rack = rack_of_named(cx.inventory, component, circuits(context))
         if component in cx.inventory.racks:
             raise UsageError(f"{component} is a rack: its state is that of its components", hint="see: lumctl status")
-        seen = site.observe()
+        seen = context.observe()
         touching = seen.remedies_of(component)
-        commands = {remedy.key: suggested_command(site, seen, [remedy]) for remedy in touching if remedy.command}
+        commands = {remedy.key: suggested_command(context, seen, [remedy]) for remedy in touching if remedy.command}
         remedies = [{**remedy_document(r), "command": commands.get(r.key, "")} for r in touching]
         explained = explanations_of(
             seen.report, component, inventory=cx.inventory, snapshot=seen.snapshot, devices=seen.devices
         )
-        history = site.store(rack).health.transitions(component, limit=MOST_TRANSITIONS)
+        history = context.store(rack).health.transitions(component, limit=MOST_TRANSITIONS)
     if cx.out.structured:
         told = [{**explanation_document(each), "remedies": remedies} for each in explained]
         past = [transition_document(row) for row in history]

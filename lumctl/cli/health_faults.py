@@ -7,8 +7,8 @@ from lumctl.health.states import State
 from lumctl.inventory.problems import nearest
 
 if TYPE_CHECKING:
+    from lumctl.context import Observation
     from lumctl.health.states import Finding
-    from lumctl.site import Observation
 
 
 def require_rule(rule: str) -> None:
@@ -32,7 +32,7 @@ def faults_of(seen: "Observation", component: str) -> "list[Finding]":
 
     A note is none: ``check`` does not count it, and no acknowledgement is needed for it.
     """
-    from lumctl.site.racks import rack_of
+    from lumctl.health.observation import rack_of
 
     findings = [finding for finding in seen.report.findings() if finding.state is not State.OK]
     if component in seen.inventory.racks:

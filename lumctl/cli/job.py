@@ -83,9 +83,9 @@ def show(cx: Invocation, job: job_run.JobArgument) -> None:
 @verb(app, "status")
 def status(cx: Invocation, job: job_run.JobArgument) -> None:
     """Tell what a job does: of one that lumctl job run runs, its ranks and recoveries; else what its hook says."""
+    from lumctl.context import Context
     from lumctl.errors import RefusedError
     from lumctl.jobs import Hooks, passed_over
-    from lumctl.site import Site
 
     found = find_job(cx.inventory, job)
     if found.run is not None:
@@ -93,10 +93,10 @@ def status(cx: Invocation, job: job_run.JobArgument) -> None:
         return
     if found.hook is None or (found.hook.kind == COMMAND and found.hook.status is None):
         raise RefusedError(f"job {job} has no status hook", hint="name one in the inventory: jobs: hook: status")
-    with Site(cx.inventory, cx.target) as site:
-        if (why := passed_over(site, job)) is not None:
+    with Context(cx.inventory, cx.target) as context:
+        if (why := passed_over(context, job)) is not None:
             raise RefusedError(f"job {job} is not asked: {why}", hint="ask it with --target rack")
-        state = Hooks(site, job).status()
+        state = Hooks(context, job).status()
     if cx.out.structured:
         cx.out.document("job-status", {"job": job, "target": str(cx.target), "state": state})
     else:
@@ -191,10 +191,10 @@ def _link_row(link: dict[str, Any]) -> dict[str, Any]:
 
 def _assignment(cx: Invocation) -> dict[str, tuple[str, ...]]:
     """Who runs where now, from the store: no host or device is asked."""
-    from lumctl.site import Site
+    from lumctl.context import Context
 
-    with Site(cx.inventory, cx.target) as site:
-        return site.assignment()
+    with Context(cx.inventory, cx.target) as context:
+        return context.assignment()
 
 
 def find_job(inventory: Inventory, name: str) -> Job:

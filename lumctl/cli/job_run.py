@@ -53,7 +53,7 @@ def run(
     go on, and the same command takes them over. lumctl job stop ends the job with a checkpoint.
     """
     from lumctl.cli.job import find_job
-    from lumctl.site import Site
+    from lumctl.context import Context
     from lumctl.training.job_run import run_job
 
     find_job(cx.inventory, job).run_settings()
@@ -64,7 +64,7 @@ def run(
     with suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGTERM, _as_ctrl_c)
     try:
-        ended = run_job(lambda: Site(cx.inventory, cx.target), job, agreed_by, say, take=take)
+        ended = run_job(lambda: Context(cx.inventory, cx.target), job, agreed_by, say, take=take)
     except KeyboardInterrupt:
         say(f"the job goes on without lumctl; take it over: lumctl job run {job} --target {cx.target}")
         raise

@@ -16,8 +16,8 @@ from lumctl.inventory.problems import nearest
 from lumctl.offers import PROBES, offered
 
 if TYPE_CHECKING:
+    from lumctl.context.roll_call import Answer
     from lumctl.inventory.model import Inventory
-    from lumctl.site.roll_call import Answer
 
 COLUMNS = (Column("STATE", "state"), Column("DRIVER", "driver"), Column("FINDING", "text"), Column("ADVICE", "advice"))
 
@@ -131,9 +131,9 @@ def _inventory(cx: Invocation) -> "Inventory | None":
 
 def _used(cx: Invocation, inventory: "Inventory", drivers: set[str]) -> list[Finding]:
     """Whether the devices that use these drivers answer on the target."""
+    from lumctl.context import Context
+    from lumctl.context.roll_call import call
     from lumctl.inventory.components import Component, Part
-    from lumctl.site import Site
-    from lumctl.site.roll_call import call
 
     def concerned(component: Component) -> bool:
         return component.part is Part.DEVICE or inventory.devices[str(component.device)].driver in drivers
@@ -142,8 +142,8 @@ def _used(cx: Invocation, inventory: "Inventory", drivers: set[str]) -> list[Fin
     if not users:
         return []
     try:
-        with Site(inventory, cx.target) as site:
-            answers = call(site, concerned)
+        with Context(inventory, cx.target) as context:
+            answers = call(context, concerned)
     except LumctlError as error:
         return [
             Finding(driver, ok=False, text=f"used by {few(names)}, which cannot be asked: {error.message}",

@@ -13,9 +13,9 @@ from lumctl.cli.verbs import noun_app, verb
 from lumctl.errors import UsageError
 
 if TYPE_CHECKING:
+    from lumctl.context import Context, Observation
     from lumctl.daemon.autopilot.decision import Decision
     from lumctl.inventory.policies import Policy
-    from lumctl.site import Observation, Site
 
 app = noun_app(NOUNS["policy"].help)
 
@@ -63,16 +63,16 @@ def explain(
     Every condition is shown with its value; nothing is done. A daemon, if one runs, decides by the same memory.
     """
     from lumctl.cli.components import circuits, rack_of_named
+    from lumctl.context import Context
     from lumctl.daemon.autopilot.decision import decision_document
     from lumctl.daemon.autopilot.policy import require_sound
-    from lumctl.site import Site
 
     require_sound(cx.inventory)
     component, colon, rule = what.partition(":")
-    with Site(cx.inventory, cx.target) as site:
-        rack = rack_of_named(cx.inventory, component, circuits(site))
-        seen = site.observe()
-        every = decisions(site, seen, rack)
+    with Context(cx.inventory, cx.target) as context:
+        rack = rack_of_named(cx.inventory, component, circuits(context))
+        seen = context.observe()
+        every = decisions(context, seen, rack)
     decided = [d for d in every if d.fault.component == component] or [
         # A lane of it may be the cause, or that of another.
         d
@@ -106,7 +106,7 @@ def explain(
 policy_history.register(app)
 
 
-def decisions(site: "Site", seen: "Observation", rack: str) -> "tuple[Decision, ...]":
+def decisions(context: "Context", seen: "Observation", rack: str) -> "tuple[Decision, ...]":
     """What would be decided in a rack by a look, with the memory of its store; nothing is done."""
     from dataclasses import replace
 
@@ -115,13 +115,13 @@ def decisions(site: "Site", seen: "Observation", rack: str) -> "tuple[Decision, 
     from lumctl.daemon.autopilot.journal import AutopilotJournal
     from lumctl.daemon.autopilot.policy import kept_onsets_s, onsets_of
 
-    store, now = site.store(rack), seen.at
+    store, now = context.store(rack), seen.at
     notebook = AutopilotJournal(store)
-    memory = notebook.recall(site.inventory.policies, now)
-    keep_s = kept_onsets_s(site.inventory.policies)
+    memory = notebook.recall(context.inventory.policies, now)
+    keep_s = kept_onsets_s(context.inventory.policies)
     onsets = onsets_of(seen, rack, notebook.onsets(since=now - keep_s), keep_s=keep_s)
     stopped = stop_switch.thrown(stop_switch.places([rack], [store.files])) or memory.stopped
-    return decide(site.inventory.policies, seen, rack, replace(memory, stopped=stopped), onsets, now=now)
+    return decide(context.inventory.policies, seen, rack, replace(memory, stopped=stopped), onsets, now=now)
 
 
 def _print(cx: Invocation, decision: "Decision") -> None:

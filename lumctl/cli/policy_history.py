@@ -123,13 +123,15 @@ def _history(
         from lumctl.health.transitions import transitions
 
         return transitions(None, captured(cx, capture).report), 0.0
-    from lumctl.site import Site
+    from lumctl.context import Context
 
     now = time.time()
     begins = _since(str(since), now)
-    with Site(cx.inventory, cx.target) as site:
+    with Context(cx.inventory, cx.target) as context:
         # Those from before tell in which states it begins.
-        kept = [t for rack in cx.inventory.racks for t in site.store(rack).health.transitions(limit=MOST_TRANSITIONS)]
+        kept = [
+            t for rack in cx.inventory.racks for t in context.store(rack).health.transitions(limit=MOST_TRANSITIONS)
+        ]
     return sorted(kept, key=lambda row: row.at), begins
 
 

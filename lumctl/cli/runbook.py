@@ -11,11 +11,11 @@ from lumctl.cli.output import OutputFormat
 from lumctl.cli.runbook_export import with_head
 from lumctl.cli.swap_show import RUN_COLUMNS, run_row
 from lumctl.cli.verbs import noun_app, verb
+from lumctl.context import Context
 from lumctl.errors import UsageError
 from lumctl.inventory.problems import nearest
 from lumctl.runbook.files import all_runs, find_runbook, is_file
 from lumctl.runbook.yaml_text import dump, plain
-from lumctl.site import Site
 
 app = noun_app(NOUNS["runbook"].help)
 
@@ -31,8 +31,8 @@ def list_(
 ) -> None:
     """List runbooks, newest first: every run has one, and so have acknowledgements, maintenance and policy changes."""
     wanted = _kinds(kind) if kind is not None else None
-    with Site(cx.inventory, cx.target) as site:
-        rows = [run_row(run) for run in all_runs(site) if wanted is None or run.kind in wanted]
+    with Context(cx.inventory, cx.target) as context:
+        rows = [run_row(run) for run in all_runs(context) if wanted is None or run.kind in wanted]
     if cx.out.structured:
         cx.out.document("runbooks", {"target": str(cx.target), "runbooks": rows})
     elif cx.out.format is OutputFormat.NAME:
@@ -49,10 +49,10 @@ def show(
     runbook: Annotated[str, typer.Argument(metavar="RUNBOOK", help="A run's id, or the path of a runbook file.")],
 ) -> None:
     """Print a runbook as YAML; with -o json as JSON, a run's with ``journal_head``: where its journal ends now."""
-    with Site(cx.inventory, cx.target) as site:
-        found = find_runbook(site, runbook)
+    with Context(cx.inventory, cx.target) as context:
+        found = find_runbook(context, runbook)
         document = plain(found.document)
-        head = None if is_file(runbook) else site.store(found.rack).journal.head()
+        head = None if is_file(runbook) else context.store(found.rack).journal.head()
     if cx.out.format is OutputFormat.JSON:
         document.pop("schema")
         cx.out.document("runbook", with_head(document, head))

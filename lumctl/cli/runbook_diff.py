@@ -12,11 +12,11 @@ from lumctl.change import from_document, to_document
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import Column, OutputFormat
 from lumctl.cli.verbs import verb
+from lumctl.context import Context
 from lumctl.errors import ExitCode
 from lumctl.runbook.diff import Unlike, counted, times, unlike
 from lumctl.runbook.files import find_runbook
 from lumctl.runbook.yaml_text import plain, text_of
-from lumctl.site import Site
 
 FEW = 20
 """So many differences in detail are told one by one without being asked for."""
@@ -49,8 +49,8 @@ def command(
 
     Of many circuits, steps and cells that differ it tells how many there are on each device, and each with -o wide.
     """
-    with Site(cx.inventory, cx.target) as site:
-        one, other = _document(site, a), _document(site, b)
+    with Context(cx.inventory, cx.target) as context:
+        one, other = _document(context, a), _document(context, b)
     found, took = unlike(one, other), times(one, other)
     if cx.out.structured:
         seconds = [{"what": what, "a": mine, "b": theirs} for what, mine, theirs in took]
@@ -98,10 +98,10 @@ def _tell(cx: Invocation, found: Sequence[Unlike]) -> None:
                 cx.out.text(f"  + {each.b}")
 
 
-def _document(site: Site, name: str) -> dict[str, Any]:
+def _document(context: Context, name: str) -> dict[str, Any]:
     """The document of a run, a runbook file, a kept plan or a plan's file."""
-    for rack in site.inventory.racks if name.startswith("plan-") else ():
-        kept = site.store(rack).runs.plan(name)
+    for rack in context.inventory.racks if name.startswith("plan-") else ():
+        kept = context.store(rack).runs.plan(name)
         if kept is not None:
             return kept
     path = Path(name)
@@ -112,7 +112,7 @@ def _document(site: Site, name: str) -> dict[str, Any]:
             document = None  # a plan's file is JSON, whatever its name; anything else is read as a runbook
         if isinstance(document, dict) and str(document.get("schema", "")).startswith("lumctl/plan/"):
             return to_document(from_document(document))
-    document = plain(find_runbook(site, name).document)
+    document = plain(find_runbook(context, name).document)
     return dict(document)
 
 

@@ -9,6 +9,7 @@ import typer
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import dump_json
 from lumctl.cli.verbs import verb
+from lumctl.context import Context
 from lumctl.errors import UsageError
 from lumctl.files import put
 from lumctl.inventory.problems import nearest
@@ -18,7 +19,6 @@ from lumctl.runbook.files import find_runbook, is_file
 from lumctl.runbook.report import report
 from lumctl.runbook.templates import template_of
 from lumctl.runbook.yaml_text import dump, plain
-from lumctl.site import Site
 from lumctl.store import Head
 
 FORMATS = ("yaml", "json", "md")
@@ -52,14 +52,14 @@ def export(
         near = nearest(format_, FORMATS)
         hint = f"did you mean {near}?" if near else f"one of: {', '.join(FORMATS)}"
         raise UsageError(f"format {format_!r} is not known", hint=hint)
-    with Site(cx.inventory, cx.target) as site:
-        found = find_runbook(site, runbook)
+    with Context(cx.inventory, cx.target) as context:
+        found = find_runbook(context, runbook)
         document: dict[str, Any] = plain(found.document)
         if as_template:
             if not isinstance(found, Runbook):
                 raise UsageError(f"{runbook} holds intents already")
             document = template_of(found)
-        head = None if as_template or is_file(runbook) else site.store(found.rack).journal.head()
+        head = None if as_template or is_file(runbook) else context.store(found.rack).journal.head()
     text = _text(document, format_, head)
     if str(out) == "-":
         cx.out.text(text.rstrip())

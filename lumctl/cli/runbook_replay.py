@@ -14,6 +14,7 @@ from lumctl.cli.invocation import Invocation, Target
 from lumctl.cli.runbook_export import with_head
 from lumctl.cli.runbook_lint import SetOption
 from lumctl.cli.verbs import verb
+from lumctl.context import Context
 from lumctl.counts import counted
 from lumctl.errors import ExitCode, RefusedError, UsageError
 from lumctl.inventory.problems import nearest
@@ -27,7 +28,6 @@ from lumctl.runbook.parameters import given_values
 from lumctl.runbook.replay import ReplayResult, plan_again, replay_on_rack, replay_on_simulator
 from lumctl.runbook.stage import staged
 from lumctl.runbook.yaml_text import AnyRunbook, parameter_names
-from lumctl.site import Site
 from lumctl.store import Head, ways_to_finish
 from lumctl.swap import commission
 
@@ -71,35 +71,40 @@ def command(
     gate = _ask if step else at_once
     if step and not sys.stdin.isatty():
         raise UsageError("--step asks before each step and there is no terminal to ask on", hint="leave out --step")
-    with Site(cx.inventory, cx.target) as site:
-        found = _found(site, runbook, given_values(set_ or []), on)
+    with Context(cx.inventory, cx.target) as context:
+        found = _found(context, runbook, given_values(set_ or []), on)
         if isinstance(found, Runbook) and found.inventory_digest != cx.inventory.digest:
             cx.out.narrate(f"note: {found.id} was recorded with another text of the inventory")
         if as_drill:
-            result = drill.drill(found, site, progress=cx.out.narrate, before_step=gate)
+            result = drill.drill(found, context, progress=cx.out.narrate, before_step=gate)
         elif isinstance(found, IntentRunbook):
-            result = _intended(cx, site, found, on, gate, yes=yes, stopped=job_is_stopped)
+            result = _intended(cx, context, found, on, gate, yes=yes, stopped=job_is_stopped)
         elif on == Target.SIM:
             result = replay_on_simulator(found, cx.inventory, progress=cx.out.narrate, before_step=gate)
         else:
             _require_rack(cx, on, found.rack)
-            what, again = f"Replay {found.id} ({found.title}) on {on}", plan_again(site, found)
-            said = agree(cx, site, again, what, yes=yes, stopped=job_is_stopped)
-            result = replay_on_rack(found, site, progress=cx.out.narrate, before_step=gate, stopped_by=said)
-            _keep(cx, site, result.run, found.rack)
-        head = None if result.rehearsal else head_after(cx, site, found.rack)
+            what, again = f"Replay {found.id} ({found.title}) on {on}", plan_again(context, found)
+            said = agree(cx, context, again, what, yes=yes, stopped=job_is_stopped)
+            result = replay_on_rack(found, context, progress=cx.out.narrate, before_step=gate, stopped_by=said)
+            _keep(cx, context, result.run, found.rack)
+        head = None if result.rehearsal else head_after(cx, context, found.rack)
     _say(cx, result, head)
 
 
-def _found(site: Site, name: str, given: dict[str, str], on: str) -> AnyRunbook:
+def _found(context: Context, name: str, given: dict[str, str], on: str) -> AnyRunbook:
     """The runbook, whose parameter ``rack`` is the rack that it is done on unless another was said."""
-    if on in site.inventory.racks and "rack" not in given and is_file(name) and "rack" in parameter_names(Path(name)):
-        return find_runbook(site, name, {**given, "rack": on})
-    return find_runbook(site, name, given)
+    if (
+        on in context.inventory.racks
+        and "rack" not in given
+        and is_file(name)
+        and "rack" in parameter_names(Path(name))
+    ):
+        return find_runbook(context, name, {**given, "rack": on})
+    return find_runbook(context, name, given)
 
 
 def _intended(
-    cx: Invocation, site: Site, runbook: IntentRunbook, on: str, gate: Gate, *, yes: bool, stopped: bool
+    cx: Invocation, context: Context, runbook: IntentRunbook, on: str, gate: Gate, *, yes: bool, stopped: bool
 ) -> ReplayResult:
     """Plan and do each step: on a simulator that has just come up, or on the rack with a yes for each plan."""
     if on == Target.SIM:
@@ -114,17 +119,17 @@ def _intended(
         if isinstance(what, Plan):
             if not (yes or cx.out.structured):
                 show_plan(cx, what)
-            return agree(cx, site, what, f"Apply {what.id} ({what.title})", yes=yes, stopped=stopped)
+            return agree(cx, context, what, f"Apply {what.id} ({what.title})", yes=yes, stopped=stopped)
         cx.confirm(f"{str(what['title']).capitalize()}?", yes=yes)
         return None
 
-    how = Performance(cx.out.narrate, gate, agreed, kept=lambda run, rack: _keep(cx, site, run, rack))
-    return perform(runbook, site, on, how)
+    how = Performance(cx.out.narrate, gate, agreed, kept=lambda run, rack: _keep(cx, context, run, rack))
+    return perform(runbook, context, on, how)
 
 
-def _keep(cx: Invocation, site: Site, run: str, rack: str) -> None:
+def _keep(cx: Invocation, context: Context, run: str, rack: str) -> None:
     """What is done on a rack leaves a runbook of its own."""
-    trouble = actions.save_quietly(site, run, rack)
+    trouble = actions.save_quietly(context, run, rack)
     if trouble:
         cx.out.narrate(f"warning: {trouble}")
 

@@ -12,10 +12,10 @@ from lumctl.change.plan import plan_digest
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import Column, OutputFormat, dump_json
 from lumctl.cli.verbs import verb
+from lumctl.context import Context
 from lumctl.errors import ExitCode, RefusedError, UsageError
 from lumctl.files import put
 from lumctl.runbook.yaml_text import text_of
-from lumctl.site import Site
 from lumctl.store import Break, Head
 
 SCHEMA = "lumctl/journal-head/v1"
@@ -47,8 +47,8 @@ def head(
     another journal is in its place. What ``-o json`` prints can be kept in the same way, and so can that of a run, such
     as of ``swap apply``: its ``journal_head`` is the head at its end.
     """
-    with Site(cx.inventory, cx.target) as site:
-        heads = [asdict(site.store(rack).journal.head()) for rack in site.inventory.racks]
+    with Context(cx.inventory, cx.target) as context:
+        heads = [asdict(context.store(rack).journal.head()) for rack in context.inventory.racks]
     document = {"target": str(cx.target), "heads": heads}
     if out is not None:
         put(out, dump_json({"schema": SCHEMA, **document}) + "\n", mode=0o600)
@@ -73,12 +73,12 @@ def verify(
     ``--head``, with a head that was exported before, shows that, and what was cut off at the end.
     """
     exported = _read(head, str(cx.target)) if head else {}
-    with Site(cx.inventory, cx.target) as site:
-        racks = list(site.inventory.racks)
+    with Context(cx.inventory, cx.target) as context:
+        racks = list(context.inventory.racks)
         unknown = sorted(exported.keys() - set(racks))
         if unknown:
             raise UsageError(f"{head} has a head of rack {unknown[0]}, which {cx.inventory.path} does not have")
-        found = {rack: site.store(rack).verify(plan_digest, exported.get(rack)) for rack in racks}
+        found = {rack: context.store(rack).verify(plan_digest, exported.get(rack)) for rack in racks}
     if cx.out.structured:
         cx.out.document("journal-verify", {"target": str(cx.target), **_document(found), "against": sorted(exported)})
     else:

@@ -181,7 +181,7 @@ def clear(
 
 def _commission(cx: Invocation, without: Collection[str]) -> list[str]:
     """Program the jobs' circuits through the change engine, as on a real rack; gives the devices that failed."""
-    from lumctl.site import Site
+    from lumctl.context import Context
     from lumctl.swap import commission
 
     failed: list[str] = []
@@ -190,8 +190,8 @@ def _commission(cx: Invocation, without: Collection[str]) -> list[str]:
         failed.append(device)
         cx.out.narrate(f"{device} is not programmed: {why}")
 
-    with Site(cx.inventory, "sim") as site:
-        commission(site, without=without, failed=report)
+    with Context(cx.inventory, "sim") as context:
+        commission(context, without=without, failed=report)
     return failed
 
 

@@ -14,7 +14,7 @@ from lumctl.errors import ExitCode, UsageError
 from lumctl.health.states import HealthReport, State
 
 if TYPE_CHECKING:
-    from lumctl.site import Observation
+    from lumctl.context import Observation
 
 app = noun_app(NOUNS["status"].help)
 
@@ -36,14 +36,14 @@ def status(
     Exit code: 4 if anything is failed or degraded; 3 if all that is wrong is that something could not be reached or
     read; 0 if everything is well. Accelerators out of service do not count.
     """
-    from lumctl.site import Site
+    from lumctl.context import Context
 
     if svg is not None and watch:
         raise UsageError("--svg draws one look, and --watch never ends", hint="leave one of them out")
-    with Site(cx.inventory, cx.target) as site:
+    with Context(cx.inventory, cx.target) as context:
         if watch:
-            repeat(lambda: show(cx, site.observe(), findings_first=True), interval)
-        observation = site.observe()
+            repeat(lambda: show(cx, context.observe(), findings_first=True), interval)
+        observation = context.observe()
     show(cx, observation)
     if svg is not None:
         from lumctl.cli.status_picture import draw_status

@@ -13,7 +13,7 @@ from lumctl.printable import printable
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from lumctl.site import Observation
+    from lumctl.context import Observation
 
 WIDTH = 140
 _FONT_FROM_ELSEWHERE = re.compile(r"@font-face \{.*?\n\s*\}\n", re.DOTALL)

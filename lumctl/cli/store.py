@@ -153,18 +153,18 @@ def adopt(
     of the adopted placement.
     """
     from lumctl.cli.changes import carry_out
-    from lumctl.site import Site
+    from lumctl.context import Context
     from lumctl.swap import plan_adopt
 
     name = one_rack(cx.inventory, rack)
-    with Site(cx.inventory, cx.target) as site:
-        plan = plan_adopt(site, name, given=_placements(place or []))
+    with Context(cx.inventory, cx.target) as context:
+        plan = plan_adopt(context, name, given=_placements(place or []))
         if not plan.steps:
             if cx.out.structured:
                 cx.out.document("run", {"run": None, "outcome": "nothing to do", "target": str(cx.target)})
             cx.out.narrate(f"the light of {name} shows the jobs where the record has them: nothing to adopt")
             return
-        carry_out(cx, site, plan, yes=yes, dry_run=dry_run)
+        carry_out(cx, context, plan, yes=yes, dry_run=dry_run)
 
 
 def _placements(words: list[str]) -> dict[str, tuple[str, ...]]:

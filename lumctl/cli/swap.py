@@ -15,11 +15,11 @@ from lumctl.cli.output import dump_json
 from lumctl.cli.plans import find_plan
 from lumctl.cli.unfinished_runs import tell_where_ranks_return
 from lumctl.cli.verbs import noun_app, verb
+from lumctl.context import Context
 from lumctl.errors import UsageError
 from lumctl.files import put
 from lumctl.inventory.problems import nearest
 from lumctl.runbook.files import find_run
-from lumctl.site import Site
 from lumctl.swap import plan_reroute, plan_return, plan_rollback, plan_swap
 from lumctl.swap.request import require_job
 from lumctl.swap.suggestions import nothing_named
@@ -79,25 +79,25 @@ def plan(
     The plan is kept in the rack's store under its id. -o wide shows every cell and what each step requires.
     """
     wanted = _words(failed) + _words(host)
-    with Site(cx.inventory, cx.target) as site:
-        _require_hosts(site, _words(host))
+    with Context(cx.inventory, cx.target) as context:
+        _require_hosts(context, _words(host))
         if back:
-            made = plan_return(site, _returned(job, wanted, avoid, spare), may_move=may_move)
+            made = plan_return(context, _returned(job, wanted, avoid, spare), may_move=may_move)
         elif avoid and not wanted:
-            made = plan_reroute(site, job, _words(avoid), may_move=may_move)
+            made = plan_reroute(context, job, _words(avoid), may_move=may_move)
         elif not wanted:
             if job is not None:
                 require_job(cx.inventory, job)
-            raise nothing_named(site, site.observe(), job)
+            raise nothing_named(context, context.observe(), job)
         else:
             named = _words(spare or "")
             made = plan_swap(
-                site, job, wanted, named, avoid=_words(avoid), may_move=may_move, even_if_healthy=even_if_healthy
+                context, job, wanted, named, avoid=_words(avoid), may_move=may_move, even_if_healthy=even_if_healthy
             )
         document = to_document(made)
         if not dry_run:
-            site.store(made.rack).runs.save_plan(document)
-            asking = swap_approve.wants_approval(site, made)
+            context.store(made.rack).runs.save_plan(document)
+            asking = swap_approve.wants_approval(context, made)
         if out is not None:
             put(out, dump_json(document) + "\n", mode=0o600)
     show_plan(cx, made)
@@ -116,10 +116,10 @@ def _returned(job: str | None, wanted: list[str], avoid: str, spare: str | None)
     return job
 
 
-def _require_hosts(site: Site, names: list[str]) -> None:
+def _require_hosts(context: Context, names: list[str]) -> None:
     for name in names:
-        if name not in site.inventory.hosts:
-            near = nearest(name, site.inventory.hosts)
+        if name not in context.inventory.hosts:
+            near = nearest(name, context.inventory.hosts)
             raise UsageError(
                 f"no host {name!r} in the inventory" + (f"; did you mean {near!r}?" if near else ""),
                 hint="see: lumctl status -o wide",
@@ -146,8 +146,8 @@ def apply(
     it back by swap abort. The guard has what this command was started with, less its terminal and any agent that was
     forwarded to it.
     """
-    with Site(cx.inventory, cx.target) as site:
-        carry_out(cx, site, find_plan(site, plan), yes=yes, dry_run=dry_run, stopped=job_is_stopped)
+    with Context(cx.inventory, cx.target) as context:
+        carry_out(cx, context, find_plan(context, plan), yes=yes, dry_run=dry_run, stopped=job_is_stopped)
 
 
 swap_approve.register(app)
@@ -165,10 +165,10 @@ def rollback(
 
     Jobs without a hook must be stopped as for swap apply, but for a run that was cut or left half done.
     """
-    with Site(cx.inventory, cx.target) as site:
-        plan = plan_rollback(site, find_run(site, run))
-        tell_where_ranks_return(cx, site, plan)
-        carry_out(cx, site, plan, yes=yes, dry_run=dry_run, stopped=job_is_stopped)
+    with Context(cx.inventory, cx.target) as context:
+        plan = plan_rollback(context, find_run(context, run))
+        tell_where_ranks_return(cx, context, plan)
+        carry_out(cx, context, plan, yes=yes, dry_run=dry_run, stopped=job_is_stopped)
 
 
 swap_show.register(app)

@@ -11,7 +11,7 @@ from lumctl.cli.words import kept_text
 
 if TYPE_CHECKING:
     from lumctl.change import Plan
-    from lumctl.site import Site
+    from lumctl.context import Context
     from lumctl.store import Approval
 
 
@@ -36,11 +36,11 @@ def approve(
     cannot approve it. An approval ends with its time and with its plan: one that is stale is refused all the same.
     """
     from lumctl.cli.plans import find_plan
-    from lumctl.site import Site
+    from lumctl.context import Context
 
-    with Site(cx.inventory, cx.target) as site:
-        found = find_plan(site, plan)
-        answered = answer(site, found, approve=not reject, comment=comment)
+    with Context(cx.inventory, cx.target) as context:
+        found = find_plan(context, plan)
+        answered = answer(context, found, approve=not reject, comment=comment)
     document = {
         "plan": found.id,
         "title": found.title,
@@ -67,7 +67,7 @@ def approve(
             cx.out.narrate(f"apply it: lumctl swap apply {plan} --target {found.target}")
 
 
-def answer(site: "Site", plan: "Plan", *, approve: bool, comment: str) -> "Approval":
+def answer(context: "Context", plan: "Plan", *, approve: bool, comment: str) -> "Approval":
     """Approve a plan, or reject it, in the name of whoever runs this.
 
     Raises:
@@ -76,37 +76,37 @@ def answer(site: "Site", plan: "Plan", *, approve: bool, comment: str) -> "Appro
     from lumctl.change.origin import origin
     from lumctl.store import APPROVED, REJECTED
 
-    _require_asked(site, plan)
+    _require_asked(context, plan)
     state = APPROVED if approve else REJECTED
-    store = site.store(plan.rack)
-    return store.approvals.answer(plan.digest, state, by=origin(), comment=comment.strip(), at=site.now())
+    store = context.store(plan.rack)
+    return store.approvals.answer(plan.digest, state, by=origin(), comment=comment.strip(), at=context.now())
 
 
-def wants_approval(site: "Site", plan: "Plan") -> str | None:
+def wants_approval(context: "Context", plan: "Plan") -> str | None:
     """Put a plan made by hand to people where a policy says so; the policy's name, ``None`` where none does."""
     from lumctl.change.approval import ask, asking_policy
     from lumctl.change.origin import origin
 
-    policy = asking_policy(site, plan)
+    policy = asking_policy(context, plan)
     if policy is None:
         return None
-    ask(site, plan, policy, made_by=origin())
+    ask(context, plan, policy, made_by=origin())
     return policy.name
 
 
-def _require_asked(site: "Site", plan: "Plan") -> None:
+def _require_asked(context: "Context", plan: "Plan") -> None:
     """A plan that came as a file was never put to people here: nobody knows who made it."""
     from lumctl.change import to_document
     from lumctl.change.approval import ask, asking_policy
     from lumctl.errors import RefusedError
 
-    store = site.store(plan.rack)
+    store = context.store(plan.rack)
     if store.approvals.get(plan.digest) is not None:
         return
-    policy = asking_policy(site, plan)
+    policy = asking_policy(context, plan)
     if policy is None:
         raise RefusedError(
             f"no policy asks for an approval of {plan.id}", hint=f"apply it: lumctl swap apply {plan.id}"
         )
     store.runs.save_plan(to_document(plan))
-    ask(site, plan, policy, made_by="")
+    ask(context, plan, policy, made_by="")

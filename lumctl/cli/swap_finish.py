@@ -17,8 +17,8 @@ from lumctl.cli.changes import agree, keeping, kept_runbook, say_result, tell_of
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import OutputFormat
 from lumctl.cli.verbs import verb
+from lumctl.context import Context
 from lumctl.runbook.files import find_run
-from lumctl.site import Site
 from lumctl.store import Run
 
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run that status or swap list names as unfinished.")]
@@ -50,13 +50,13 @@ def resume(
 
     The engine of the run must be gone: its lease ends at most 30 s after it died.
     """
-    with Site(cx.inventory, cx.target) as site:
+    with Context(cx.inventory, cx.target) as context:
         _finish(
             cx,
-            site,
+            context,
             run,
             RESUME,
-            lambda found, said: go_on(site, found, progress=cx.out.narrate, stopped_by=said),
+            lambda found, said: go_on(context, found, progress=cx.out.narrate, stopped_by=said),
             yes=yes,
             stopped=job_is_stopped,
             dry=dry_run,
@@ -84,13 +84,13 @@ def abort(
     jobs where cells were written over; each is named. The rest is taken back, and a transmitter that this run put out
     and a job needs where it runs now is lit.
     """
-    with Site(cx.inventory, cx.target) as site:
+    with Context(cx.inventory, cx.target) as context:
         _finish(
             cx,
-            site,
+            context,
             run,
             ABORT,
-            lambda found, _said: take_back(site, found, leave_later=leave_later),
+            lambda found, _said: take_back(context, found, leave_later=leave_later),
             yes=yes,
             dry=dry_run,
             leave_later=leave_later,
@@ -99,7 +99,7 @@ def abort(
 
 def _finish(
     cx: Invocation,
-    site: Site,
+    context: Context,
     name: str,
     act: str,
     do: Callable[[Run, str | None], RunResult],
@@ -109,29 +109,29 @@ def _finish(
     stopped: bool = False,
     leave_later: bool = False,
 ) -> None:
-    run = find_run(site, name)
+    run = find_run(context, name)
     said = origin() if stopped else None
     if leave_later and yes and not dry:
-        for why in outlook(site, run, act, leave_later=True).left_alone.why:
+        for why in outlook(context, run, act, leave_later=True).left_alone.why:
             cx.out.narrate(f"left alone, for a later run has written over it: {why}")
     if dry or not yes:
-        found = outlook(site, run, act, leave_later=leave_later)
+        found = outlook(context, run, act, leave_later=leave_later)
         if dry or not cx.out.structured:
             _show(cx, found)
         if dry:
             if found.forward and not stopped:
-                tell_of_jobs(cx, site, found.plan, found.steps)
+                tell_of_jobs(cx, context, found.plan, found.steps)
             cx.out.narrate("dry run: nothing was done")
             return
         way = f"go on with {run.id}" if found.forward else f"take back {run.id}"
         what = f"{way[0].upper()}{way[1:]} ({run.title})"
         if found.forward:
-            said = agree(cx, site, found.plan, what, yes=False, stopped=stopped, left=found.steps)
+            said = agree(cx, context, found.plan, what, yes=False, stopped=stopped, left=found.steps)
         else:
             cx.confirm(f"{what}?", yes=False)
-    with keeping(cx, site, run.rack):
+    with keeping(cx, context, run.rack):
         result = do(run, said)
-    say_result(cx, site, result, kept_runbook(cx, site, result))
+    say_result(cx, context, result, kept_runbook(cx, context, result))
 
 
 def _show(cx: Invocation, found: RunOutlook) -> None:

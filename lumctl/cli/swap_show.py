@@ -12,9 +12,9 @@ from lumctl.cli.output import Column, OutputFormat
 from lumctl.cli.plans import find_plan
 from lumctl.cli.unfinished_runs import shown_as_cut, tell_unfinished
 from lumctl.cli.verbs import verb
+from lumctl.context import Context
 from lumctl.counts import counted
 from lumctl.runbook.files import all_runs, find_run
-from lumctl.site import Site
 from lumctl.store import ACTION_KINDS, Run
 
 
@@ -30,11 +30,11 @@ def list_(cx: Invocation) -> None:
     A run whose engine is gone is shown as cut, and one whose engine gave up as half-done, also where a full disk kept
     it from writing that down. What brings such a run to an end is said on stderr.
     """
-    with Site(cx.inventory, cx.target) as site:
-        runs = [run for run in all_runs(site) if run.kind not in ACTION_KINDS]
-        racks = tuple(site.inventory.racks)
-        cut = tell_unfinished(cx, site, racks)
-        left = tuple(run for rack in racks for run in site.store(rack).runs.left_half_done())
+    with Context(cx.inventory, cx.target) as context:
+        runs = [run for run in all_runs(context) if run.kind not in ACTION_KINDS]
+        racks = tuple(context.inventory.racks)
+        cut = tell_unfinished(cx, context, racks)
+        left = tuple(run for rack in racks for run in context.store(rack).runs.left_half_done())
     rows = shown_as_cut([run_row(run) for run in runs], cut, left)
     if cx.out.structured:
         cx.out.document("runs", {"target": str(cx.target), "runs": rows})
@@ -48,12 +48,12 @@ def list_(cx: Invocation) -> None:
 
 def show(cx: Invocation, run: Annotated[str, typer.Argument(metavar="RUN", help="A run or a plan.")]) -> None:
     """Show one run with every step's outcome, or a plan that has not been applied."""
-    with Site(cx.inventory, cx.target) as site:
+    with Context(cx.inventory, cx.target) as context:
         if run.startswith("plan-"):
-            show_plan(cx, find_plan(site, run))
+            show_plan(cx, find_plan(context, run))
             return
-        found = find_run(site, run)
-        entries, head = site.store(found.rack).journal.of_run(found.id), site.store(found.rack).journal.head()
+        found = find_run(context, run)
+        entries, head = context.store(found.rack).journal.of_run(found.id), context.store(found.rack).journal.head()
     journal = [{"seq": e.seq, "at": e.at, "kind": e.kind, "step": e.step, "data": dict(e.data)} for e in entries]
     if cx.out.structured:
         document = {**run_row(found), "plan_digest": found.plan_digest, "journal": journal}

@@ -6,12 +6,12 @@ from lumctl.change import Plan
 from lumctl.change.plan import Do
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.status_tables import unfinished_line
-from lumctl.site import Site
+from lumctl.context import Context
 
 
-def tell_unfinished(cx: Invocation, site: Site, racks: tuple[str, ...]) -> tuple[str, ...]:
+def tell_unfinished(cx: Invocation, context: Context, racks: tuple[str, ...]) -> tuple[str, ...]:
     """Name the runs of these racks that were cut or left half done, with what brings them to an end."""
-    found = tuple(run for rack in racks for run in site.store(rack).runs.unfinished(now=site.now()))
+    found = tuple(run for rack in racks for run in context.store(rack).runs.unfinished(now=context.now()))
     for run in found:
         cx.out.narrate(unfinished_line(run, str(cx.target)))
     return found
@@ -28,13 +28,13 @@ def shown_as_cut(
     return [row | {"outcome": shown.get(row["run"], "running")} if row["outcome"] == "running" else row for row in rows]
 
 
-def tell_where_ranks_return(cx: Invocation, site: Site, plan: Plan) -> None:
+def tell_where_ranks_return(cx: Invocation, context: Context, plan: Plan) -> None:
     """Warn of each accelerator that a rollback gives a rank to and about which something is found now."""
-    for warning in where_ranks_return(site, plan):
+    for warning in where_ranks_return(context, plan):
         cx.out.narrate(f"warning: {warning}")
 
 
-def where_ranks_return(site: Site, plan: Plan) -> list[str]:
+def where_ranks_return(context: Context, plan: Plan) -> list[str]:
     """A sentence about each accelerator that a rollback gives a rank to and that is not well now."""
     given = set[str]()
     for step in plan.steps:
@@ -43,6 +43,6 @@ def where_ranks_return(site: Site, plan: Plan) -> list[str]:
                 given |= set(ranks) - set(step.data["before"].get(job, ()))
     if not given:
         return []
-    seen = site.observe().report.accelerators
+    seen = context.observe().report.accelerators
     found = {name: seen[name].findings[0].evidence for name in sorted(given & set(seen)) if seen[name].findings}
     return [f"{name} is not well ({told}): what ran on it would be there again" for name, told in found.items()]

@@ -21,7 +21,7 @@ from lumctl.json_lines import JsonLines, ask, connect
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from lumctl.site.observation import Observation
+    from lumctl.health.observation import Observation
 
 SCHEMA = f"lumctl/daemon-state/v1 {__version__}"
 """Both sides must be of one version: the fields are those of the program's own types."""
@@ -138,7 +138,7 @@ def decode(data: bytes, inventory: Inventory) -> "Observation":
     Raises:
         ValueError: the data is not an observation.
     """
-    from lumctl.site.observation import Observation  # noqa: PLC0415 - see above
+    from lumctl.health.observation import Observation  # noqa: PLC0415 - see above
 
     model = _model()
     look = model.model_validate_json(data)
@@ -152,7 +152,7 @@ def _model() -> "type[BaseModel]":
 
     from pydantic import ConfigDict, create_model  # noqa: PLC0415 - see above
 
-    from lumctl.site.observation import Observation  # noqa: PLC0415 - see above
+    from lumctl.health.observation import Observation  # noqa: PLC0415 - see above
 
     hints = get_type_hints(Observation)
     members: dict[str, Any] = {

@@ -14,11 +14,11 @@ from typing import Self
 
 from lumctl.daemon.client import encode
 from lumctl.daemon.process import ErrorLog
+from lumctl.health.observation import Observation
+from lumctl.health.quantities import measured
 from lumctl.health.states import State
 from lumctl.health.transitions import Transition
 from lumctl.inventory.model import Inventory
-from lumctl.site.measured import measured
-from lumctl.site.observation import Observation
 from lumctl.store import Store, StoreError, open_store
 from lumctl.store.packing import MINUTE_S, Values, both
 

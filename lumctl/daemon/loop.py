@@ -16,13 +16,12 @@ from lumctl.daemon.notifications.ledger import NotificationFile, NotificationLed
 from lumctl.daemon.notifications.receivers import Receivers
 from lumctl.daemon.process import ErrorLog, notify_systemd
 from lumctl.errors import LumctlError
+from lumctl.health.observation import Observation, rack_of
 from lumctl.health.states import HealthReport, State
 from lumctl.health.transitions import Transition, transitions
 from lumctl.inventory.folded_names import fold
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.model import Inventory
-from lumctl.site.observation import Observation
-from lumctl.site.racks import rack_of
 
 _CAUSES_FIRST = ("host", "device", "accelerator", "link", "circuit")
 
@@ -135,7 +134,7 @@ class NotKeptError(LumctlError):
 
 
 class RackReader(Protocol):
-    """What reads the rack: a :class:`lumctl.site.Site`."""
+    """What reads the rack: a :class:`lumctl.context.Context`."""
 
     def observe(self, *, tick: bool = False, remember: bool = False) -> Observation:
         """Read the rack once."""

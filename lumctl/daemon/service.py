@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from lumctl.context import Context
 from lumctl.daemon.autopilot.pilot import Pilot
 from lumctl.daemon.autopilot.policy import require_sound
 from lumctl.daemon.client import LOCK, ORDER_SCHEMA, SCHEMA, daemon_folder, socket_path
@@ -20,7 +21,6 @@ from lumctl.daemon.notifications.receivers import Deliver, Receivers, receiver_l
 from lumctl.daemon.process import ErrorLog, exclusive_lock, notify_systemd
 from lumctl.errors import UsageError
 from lumctl.inventory.model import Inventory
-from lumctl.site import Site
 from lumctl.sockets import LineServer, Peer
 from lumctl.store import open_store
 
@@ -76,7 +76,7 @@ def service(
         outbox = receivers if receivers.usual else None
         history = TransitionQueue(stores.write)
         pilot = Pilot(
-            lambda current: Site(current, target),
+            lambda current: Context(current, target),
             lambda rack: open_store(inventory, rack, target),
             say,
             tell=receivers.tell,
@@ -93,7 +93,7 @@ def service(
         stack.enter_context(observation_server(socket_path(inventory, target), newest, pilot))
         daemon = Daemon(
             inventory,
-            lambda current: Site(current, target),
+            lambda current: Context(current, target),
             Sinks(newest, history, notes, ledger, outbox, self_metrics, errors, pilot, readings),
             say,
             interval_s=settings.interval_s,

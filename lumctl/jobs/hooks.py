@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TypeVar, Unpack
 
 from lumctl.containment import contained
+from lumctl.context import Context
 from lumctl.errors import LumctlError, RefusedError
 from lumctl.files import make_private
 from lumctl.inventory.job_entries import COMMAND
@@ -42,7 +43,6 @@ from lumctl.jobs.control import (
     programs_of,
 )
 from lumctl.programs import Ended, end_program, run_program
-from lumctl.site import Site
 
 __all__ = [
     "NOBODY",
@@ -67,19 +67,20 @@ T = TypeVar("T")
 class Hooks:
     """The control of one job, of whatever kind, ready to be called."""
 
-    def __init__(self, site: Site, job: str, facts: Facts = NOBODY) -> None:
-        self._site, self._job, self._facts = site, job, facts
-        known = site.inventory.jobs.get(job)
+    def __init__(self, context: Context, job: str, facts: Facts = NOBODY) -> None:
+        self._context, self._job, self._facts = context, job, facts
+        known = context.inventory.jobs.get(job)
         if known is None or known.hook is None:
             raise RefusedError(
-                f"job {job} has no hook in {site.inventory.path}", hint="pause and resume it by hand, or name its hook"
+                f"job {job} has no hook in {context.inventory.path}",
+                hint="pause and resume it by hand, or name its hook",
             )
         self._rack = known.rack
         self._running: subprocess.Popen[bytes] | None = None
         self._culprit = culprit(known.hook.kind)
         self._within_s = known.hook.timeout_s + END_S
-        control, context = load(known.hook.kind), self._context(known, known.hook)
-        self._control = self._contained("opening", lambda: control(context))
+        control, job_context = load(known.hook.kind), self._job_context(known, known.hook)
+        self._control = self._contained("opening", lambda: control(job_context))
 
     def status(self) -> str | None:
         """What the job does: running, paused or stopped; ``None`` where no hook tells.
@@ -140,14 +141,14 @@ class Hooks:
             raise HookFailedError(f"{self._culprit}: {name} of job {self._job} did not answer texts by their names")
         return said
 
-    def _context(self, job: Job, hook: JobHook) -> JobContext:
-        accelerators = self._site.inventory.accelerators
+    def _job_context(self, job: Job, hook: JobHook) -> JobContext:
+        accelerators = self._context.inventory.accelerators
         return JobContext(
             job=job.name,
-            target=self._site.target,
+            target=self._context.target,
             timeout_s=hook.timeout_s,
             settings=hook.for_control,
-            inventory=self._site.inventory.path.absolute(),
+            inventory=self._context.inventory.path.absolute(),
             placement=self._placement,
             host_of=lambda accelerator: accelerators[accelerator].host,
             address_of=self._address,
@@ -164,7 +165,7 @@ class Hooks:
         timeout_s: float,
         **more: Unpack[More],
     ) -> Ended:
-        files = self._site.store(self._rack).files
+        files = self._context.store(self._rack).files
         make_private(files)
         held = [
             sys.executable,
@@ -185,11 +186,11 @@ class Hooks:
         self._running = process
 
     def _address(self, host: str) -> str:
-        return self._site.fleet.address(host)
+        return self._context.fleet.address(host)
 
     def _placement(self) -> list[Rank]:
-        placed = self._site.assignment(sound=False)[self._job]
-        accelerators = self._site.inventory.accelerators
+        placed = self._context.assignment(sound=False)[self._job]
+        accelerators = self._context.inventory.accelerators
         return [
             Rank(rank, name, accelerators[name].host, accelerators[name].index)
             for rank, name in enumerate(placed)
@@ -202,7 +203,7 @@ class Hooks:
             "LUMCTL_JOB": self._job,
             "LUMCTL_ACT": act,
             "LUMCTL_RACK": self._rack,
-            "LUMCTL_TARGET": self._site.target,
+            "LUMCTL_TARGET": self._context.target,
             "LUMCTL_RUN": self._facts.run,
             "LUMCTL_FAILED": ",".join(self._facts.failed),
             "LUMCTL_SPARES": ",".join(self._facts.spares),
@@ -215,10 +216,10 @@ def hooked(inventory: Inventory, job: str) -> bool:
     return job in inventory.jobs and inventory.jobs[job].hook is not None
 
 
-def passed_over(site: Site, job: str) -> str | None:
+def passed_over(context: Context, job: str) -> str | None:
     """Why a job's hook is not run on this target; ``None`` if it is run."""
-    known = site.inventory.jobs.get(job)
-    if site.target != "sim" or (known is not None and known.hook is not None and known.hook.on_sim):
+    known = context.inventory.jobs.get(job)
+    if context.target != "sim" or (known is not None and known.hook is not None and known.hook.on_sim):
         return None
     return ON_SIM
 
@@ -259,15 +260,15 @@ def may_take_s(inventory: Inventory, job: str) -> float:
     return 0.0 if hook is None else 3 * (hook.timeout_s + END_S)
 
 
-def require_hooks(site: Site, jobs: Iterable[str]) -> None:
+def require_hooks(context: Context, jobs: Iterable[str]) -> None:
     """Require of jobs that the programs of their hooks are there.
 
     Raises:
         RefusedError: one is not.
     """
     for job in jobs:
-        known = site.inventory.jobs.get(job)
-        if known is None or known.hook is None or passed_over(site, job):
+        known = context.inventory.jobs.get(job)
+        if known is None or known.hook is None or passed_over(context, job):
             continue
         hook = known.hook
         programs = programs_of(hook)

@@ -5,12 +5,12 @@ from typing import Any
 
 from lumctl.change.origin import origin
 from lumctl.change.plan import Do
+from lumctl.context import Context
 from lumctl.errors import LumctlError
 from lumctl.health.attention import MaintenanceWindow, acknowledgement_from, covered
 from lumctl.health.states import Finding
 from lumctl.runbook.document import RecordedStep
 from lumctl.runbook.files import save
-from lumctl.site import Site
 from lumctl.store import Act
 
 SEEDED_S = 3600.0
@@ -58,7 +58,7 @@ def end_window(rack: str, component: str) -> Said:
     }
 
 
-def record(site: Site, kind: str, said: Sequence[Said], *, at: float, title: str = "") -> str:
+def record(context: Context, kind: str, said: Sequence[Said], *, at: float, title: str = "") -> str:
     """Do what is said and keep it as a run with a runbook; gives the run's id.
 
     Raises:
@@ -66,36 +66,36 @@ def record(site: Site, kind: str, said: Sequence[Said], *, at: float, title: str
         StoreError: the store cannot be written; nothing was done.
     """
     rack = str(said[0]["data"]["rack"])
-    store = site.store(rack)
+    store = context.store(rack)
     return store.actions.record(
         kind,
         title or "; ".join(str(each["title"]) for each in said),
         said,
         who=origin(),
-        inventory_digest=site.inventory.digest,
-        target=site.target,
+        inventory_digest=context.inventory.digest,
+        target=context.target,
         at=at,
-        end=max(at, site.now()),
+        end=max(at, context.now()),
     )
 
 
-def save_quietly(site: Site, run: str, rack: str) -> str | None:
+def save_quietly(context: Context, run: str, rack: str) -> str | None:
     """Write the runbook of a run beside its store; why that could not be done, if so: the journal has it."""
     try:
-        save(site, run, rack)
+        save(context, run, rack)
     except LumctlError as error:
         return f"{error.message}; the journal has it: lumctl runbook show {run}"
     return None
 
 
-def seed_acts(site: Site, recorded: Iterable[RecordedStep]) -> None:
+def seed_acts(context: Context, recorded: Iterable[RecordedStep]) -> None:
     """Say on a fresh simulator what recorded acts found there: what they took back, or said anew."""
-    now = site.now()
+    now = context.now()
     for one in recorded:
         data, was = one.step.data, (one.outcome or {}).get("was")
         if one.step.do is not Do.RECORD or not was:
             continue
-        store = site.store(str(data["rack"]))
+        store = context.store(str(data["rack"]))
         if data["act"] == Act.END_WINDOW:
             for _ in was:
                 store.health.add_window(

@@ -6,6 +6,7 @@ from typing import Any
 
 from lumctl.change.plan import Do
 from lumctl.change.settings import same, settable
+from lumctl.context import Context
 from lumctl.devices import transaction
 from lumctl.devices.drivers import load as load_driver
 from lumctl.devices.protocols import DriverContext
@@ -14,7 +15,6 @@ from lumctl.inventory.wiring import FREE, own_cells, placed_words
 from lumctl.runbook.difference_text import outcomes_apart, placed_apart, some
 from lumctl.runbook.document import RecordedStep, Runbook
 from lumctl.runbook.stage import cells_of
-from lumctl.site import Site
 from lumctl.store import Store
 
 VOLATILE = frozenset(
@@ -59,19 +59,19 @@ def first_difference(recorded: Sequence[RecordedStep], store: Store, run: str) -
     return None
 
 
-def end_difference(site: Site, runbook: Runbook, read_back: str | None) -> Difference | None:
+def end_difference(context: Context, runbook: Runbook, read_back: str | None) -> Difference | None:
     """The first job, cell or setting that is not as the recording left it, read from the devices where they tell."""
-    placed = site.assignment()
+    placed = context.assignment()
     for job, ranks in runbook.end.assignment.items():
         if placed.get(job, ()) != ranks:
             return Difference("end", f"where {placed_words(job)}", *placed_apart(job, ranks, placed.get(job, ())))
-    for device, recorded in cells_of(runbook.end, site.inventory).items():
-        found = _holds(site, device, recorded, read_back)
+    for device, recorded in cells_of(runbook.end, context.inventory).items():
+        found = _holds(context, device, recorded, read_back)
         for cell, state in recorded.items():
             if found.get(cell) != state:
                 what = f"{device}/{'puc' if device in runbook.end.crosses else 'port'}/{cell}"
                 return Difference("end", what, _word(state), _word(found.get(cell)))
-    return _setting_difference(site, runbook) if runbook.outcome in {"done", "undone"} else None
+    return _setting_difference(context, runbook) if runbook.outcome in {"done", "undone"} else None
 
 
 def cells_difference(section: str, device: str, recorded: Mapping[int, str], found: Mapping[int, str]) -> Difference:
@@ -100,7 +100,7 @@ def _as_told_then(before: Any, after: Any) -> Any:
     return after
 
 
-def _setting_difference(site: Site, runbook: Runbook) -> Difference | None:
+def _setting_difference(context: Context, runbook: Runbook) -> Difference | None:
     """The first setting that does not show what it was set to last."""
     last = {
         (str(r.step.data["component"]), str(r.step.data["setting"])): r.step.data["after"]
@@ -108,35 +108,35 @@ def _setting_difference(site: Site, runbook: Runbook) -> Difference | None:
         if r.step.do is Do.SET
     }
     for (component, name), after in last.items():
-        meant = settable(site.inventory, site.devices, component, name)
+        meant = settable(context.inventory, context.devices, component, name)
         wanted, shows = meant.setting.shows(after), meant.read()
         if shows is not None and not same(shows, wanted):
             return Difference("end", f"{name} of {component}", meant.setting.shown(wanted), meant.setting.shown(shows))
     return None
 
 
-def _holds(site: Site, device: str, cells: Iterable[int], read_back: str | None) -> dict[int, str]:
+def _holds(context: Context, device: str, cells: Iterable[int], read_back: str | None) -> dict[int, str]:
     """What a device really holds, where it can be read back; else what it was last proved to hold.
 
     ``cells`` may be others than our own: joins of others that a run has cut.
     """
-    own = {*own_cells(site.inventory, site.inventory.devices[device]), *cells}
-    geometry = site.inventory.devices[device].geometry
+    own = {*own_cells(context.inventory, context.inventory.devices[device]), *cells}
+    geometry = context.inventory.devices[device].geometry
     if read_back is not None and geometry is not None:
-        context = DriverContext(
+        driver_context = DriverContext(
             device=device,
             address=read_back,
             puc_count=geometry.puc_count,
             port_count=geometry.port_count,
-            now=site.now,
+            now=context.now,
         )
-        simulated: Any = load_driver("sim-mesh")(context)
+        simulated: Any = load_driver("sim-mesh")(driver_context)
         try:
             return transaction.read_cells(simulated, own)
         finally:
             simulated.close()
-    driver = site.devices.changing(device)
-    return transaction.read_cells(driver, own) if transaction.readable(driver) else site.known_cells(device)
+    driver = context.devices.changing(device)
+    return transaction.read_cells(driver, own) if transaction.readable(driver) else context.known_cells(device)
 
 
 def _failed(outcome: Any) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from lumctl.change.engine import Gate, Progress
 from lumctl.change.plan import Do, Start, Step
 from lumctl.change.settings import settable
+from lumctl.context import Context
 from lumctl.errors import LumctlError, RefusedError
 from lumctl.health.states import State
 from lumctl.inventory.wiring import order_of
@@ -21,13 +22,12 @@ from lumctl.runbook.inventory_check import require_known
 from lumctl.runbook.replay import ReplayResult, replay_here, start_difference
 from lumctl.runbook.stage import Stage, no_guard, seed, staged
 from lumctl.runbook.yaml_text import AnyRunbook
-from lumctl.site import Site
 
 ON = "drill"
 """What a drill is done on, as its result says."""
 
 
-def drill(runbook: AnyRunbook, site: Site, *, progress: Progress, before_step: Gate) -> ReplayResult:
+def drill(runbook: AnyRunbook, context: Context, *, progress: Progress, before_step: Gate) -> ReplayResult:
     """Do a runbook on a simulator that stands where the rack stands now, and on which everything that it replaces died.
 
     Raises:
@@ -35,13 +35,13 @@ def drill(runbook: AnyRunbook, site: Site, *, progress: Progress, before_step: G
         RefusedError: a step of intents cannot be planned as the rack stands, or failed.
     """
     if isinstance(runbook, Runbook):
-        require_known(runbook, site.inventory)
-    ill = _ill_now(site, progress)
-    settings = tuple(_shown_now(site, _settings_of(runbook)))
-    with staged(site.inventory) as stage, stage.play() as simulated:
+        require_known(runbook, context.inventory)
+    ill = _ill_now(context, progress)
+    settings = tuple(_shown_now(context, _settings_of(runbook)))
+    with staged(context.inventory) as stage, stage.play() as simulated:
         for remark in stage.sim.remarks():
             progress(remark)
-        _stand_as(site, simulated, settings)
+        _stand_as(context, simulated, settings)
         for accelerator in ill:
             stage.sim.inject(accelerator, "gpu-lost")
         if not isinstance(runbook, Runbook):
@@ -51,7 +51,9 @@ def drill(runbook: AnyRunbook, site: Site, *, progress: Progress, before_step: G
         return _recorded(runbook, stage, simulated, progress, before_step)
 
 
-def _recorded(runbook: Runbook, stage: Stage, simulated: Site, progress: Progress, before_step: Gate) -> ReplayResult:
+def _recorded(
+    runbook: Runbook, stage: Stage, simulated: Context, progress: Progress, before_step: Gate
+) -> ReplayResult:
     """The steps as they were recorded; where the rack has moved on, that is the first difference."""
     moved = start_difference(runbook, simulated)
     if moved is None:
@@ -66,10 +68,10 @@ def _recorded(runbook: Runbook, stage: Stage, simulated: Site, progress: Progres
     return ReplayResult(runbook.id, ON, "", "refused", False, moved, 0.0, rehearsal=True)  # noqa: FBT003
 
 
-def _ill_now(site: Site, progress: Progress) -> tuple[str, ...]:
+def _ill_now(context: Context, progress: Progress) -> tuple[str, ...]:
     """The accelerators that are failed by a look of this moment; what cannot be read is taken for well, and said."""
     try:
-        report = site.observe().report
+        report = context.observe().report
     except LumctlError as error:
         progress(f"the rack cannot be read ({error.message}): the drill takes every accelerator for well")
         return ()
@@ -82,18 +84,18 @@ def _ill_now(site: Site, progress: Progress) -> tuple[str, ...]:
     return ill
 
 
-def _stand_as(site: Site, simulated: Site, settings: tuple[Step, ...]) -> None:
+def _stand_as(context: Context, simulated: Context, settings: tuple[Step, ...]) -> None:
     """Bring the simulator of every rack to where that rack stands by its store."""
-    inventory, placed = site.inventory, site.assignment()
+    inventory, placed = context.inventory, context.assignment()
     for rack in inventory.racks:
         jobs = {job.name: placed[job.name] for job in inventory.jobs.values() if job.rack == rack}
         own = [order_of(each.id) for each in inventory.accelerators.values() if each.rack == rack]
         jobs |= {name: placed[name] for name in own if name in placed}
         here = [device.id for device in inventory.devices.values() if device.rack == rack and device.kind.carries_light]
-        cells = {device: held for device in here if (held := site.known_cells(device))}
+        cells = {device: held for device in here if (held := context.known_cells(device))}
         mine = tuple(step for step in settings if step.data["rack"] == rack)
         seed(simulated, rack, Start.of(jobs, cells), mine)
-        for window in site.store(rack).health.windows(now=site.now()):
+        for window in context.store(rack).health.windows(now=context.now()):
             simulated.store(rack).health.add_window(window)
 
 
@@ -110,11 +112,11 @@ def _settings_of(runbook: AnyRunbook) -> list[tuple[str, str]]:
     ]
 
 
-def _shown_now(site: Site, pairs: Iterable[tuple[str, str]]) -> Iterable[Step]:
+def _shown_now(context: Context, pairs: Iterable[tuple[str, str]]) -> Iterable[Step]:
     """What each setting shows on the rack now, as the step that a seed starts from; cells have no such settings."""
     for component, name in dict.fromkeys(pairs):
         try:
-            meant = settable(site.inventory, site.devices, component, name)
+            meant = settable(context.inventory, context.devices, component, name)
             before = meant.read()
         except LumctlError:
             continue

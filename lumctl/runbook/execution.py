@@ -8,15 +8,15 @@ from lumctl.change.engine import Gate, Progress, apply
 from lumctl.change.guard import Arm
 from lumctl.change.guard import arm as arm_guard
 from lumctl.change.plan import Plan, to_document
+from lumctl.context import Context
 from lumctl.errors import RefusedError, RunError, UsageError
+from lumctl.health.observation import rack_of
 from lumctl.inventory.durations import length_s
 from lumctl.inventory.wiring import circuits_of
 from lumctl.runbook import actions
 from lumctl.runbook.intents import PREVIOUS, Intends, Intent, IntentRunbook
 from lumctl.runbook.replay import ReplayResult
 from lumctl.runbook.stage import Stage, no_guard
-from lumctl.site import Site
-from lumctl.site.racks import rack_of
 from lumctl.store import Run
 from lumctl.swap import (
     plan_fabric,
@@ -51,7 +51,7 @@ class Performance:
     kept: Callable[[str, str], None] = lambda _run, _rack: None
 
 
-def perform(runbook: IntentRunbook, site: Site, on: str, how: Performance) -> ReplayResult:
+def perform(runbook: IntentRunbook, context: Context, on: str, how: Performance) -> ReplayResult:
     """Do each step of a runbook, in order; what is done stays done where a later one fails.
 
     Raises:
@@ -59,13 +59,13 @@ def perform(runbook: IntentRunbook, site: Site, on: str, how: Performance) -> Re
         RefusedError: a step cannot be planned, or was not agreed to.
         RolledBackError, HalfDoneError: a step failed.
     """
-    if runbook.rack not in site.inventory.racks:
-        raise UsageError(f"{runbook.id} is for rack {runbook.rack!r}, which {site.inventory.path} does not have")
+    if runbook.rack not in context.inventory.racks:
+        raise UsageError(f"{runbook.id} is for rack {runbook.rack!r}, which {context.inventory.path} does not have")
     begun = perf_counter()
     runs: list[str] = []
     for intent in runbook.intents:
         how.progress(f"step {intent.id}: {intent.title}")
-        run = _do(intent, site, runbook.rack, runs, how)
+        run = _do(intent, context, runbook.rack, runs, how)
         if run is None:
             how.progress(f"step {intent.id}: it is so already; nothing was done")
             continue
@@ -75,7 +75,7 @@ def perform(runbook: IntentRunbook, site: Site, on: str, how: Performance) -> Re
     return ReplayResult(runbook.id, on, last, "done", None, None, round(perf_counter() - begun, 4), tuple(runs))
 
 
-def perform_on_stage(runbook: IntentRunbook, stage: Stage, site: Site, how: Performance) -> ReplayResult:
+def perform_on_stage(runbook: IntentRunbook, stage: Stage, context: Context, how: Performance) -> ReplayResult:
     """Do it on a simulator, on which whatever a swap is to replace has died.
 
     Raises:
@@ -88,19 +88,19 @@ def perform_on_stage(runbook: IntentRunbook, stage: Stage, site: Site, how: Perf
                 stage.sim.inject(accelerator, "gpu-lost")
     quiet = Performance(how.progress, how.before_step, agreed, no_guard)
     try:
-        return replace(perform(runbook, site, "sim", quiet), rehearsal=True)
+        return replace(perform(runbook, context, "sim", quiet), rehearsal=True)
     except RunError as error:  # its hint is about a run that is gone with the simulator
         raise RefusedError(f"in the rehearsal {error.message}") from error
 
 
-def _do(intent: Intent, site: Site, rack: str, runs: list[str], how: Performance) -> str | None:
+def _do(intent: Intent, context: Context, rack: str, runs: list[str], how: Performance) -> str | None:
     """One step; the run that it became, or ``None`` where there was nothing to do."""
-    said = _said(intent, site, rack)
+    said = _said(intent, context, rack)
     if said is not None:
         how.agree(said)
         kind = "maintain" if intent.do in {Intends.MAINTAIN, Intends.MAINTAIN_END} else "ack"
-        return actions.record(site, kind, [said], at=site.now())
-    plan = planned(intent, site, rack, runs)
+        return actions.record(context, kind, [said], at=context.now())
+    plan = planned(intent, context, rack, runs)
     if plan.rack != rack:
         raise RefusedError(
             f"step {intent.id} is about rack {plan.rack}, this runbook is for {rack}",
@@ -108,13 +108,17 @@ def _do(intent: Intent, site: Site, rack: str, runs: list[str], how: Performance
         )
     if not plan.steps:
         return None
-    require_cuts_agreed(site, plan, f"lumctl fabric apply --target {site.target}")
-    site.store(plan.rack).runs.save_plan(to_document(plan))  # so that it can be approved, where a policy asks for that
+    require_cuts_agreed(context, plan, f"lumctl fabric apply --target {context.target}")
+    context.store(plan.rack).runs.save_plan(
+        to_document(plan)
+    )  # so that it can be approved, where a policy asks for that
     stopped_by = how.agree(plan)
-    return apply(site, plan, progress=how.progress, before_step=how.before_step, stopped_by=stopped_by, arm=how.arm).run
+    return apply(
+        context, plan, progress=how.progress, before_step=how.before_step, stopped_by=stopped_by, arm=how.arm
+    ).run
 
 
-def planned(intent: Intent, site: Site, rack: str, runs: list[str]) -> Plan:
+def planned(intent: Intent, context: Context, rack: str, runs: list[str]) -> Plan:
     """The plan of an intent that moves light or sets something, made now. ``runs`` are those of the steps before.
 
     Raises:
@@ -127,30 +131,32 @@ def planned(intent: Intent, site: Site, rack: str, runs: list[str]) -> Plan:
             job = None if data.get("job") is None else str(data["job"])
             failed, spares = intent.words("failed"), intent.words("spare")
             healthy, avoid = intent.flag("even_if_healthy"), intent.words("avoid")
-            return plan_swap(site, job, failed, spares, avoid=avoid, even_if_healthy=healthy)
+            return plan_swap(context, job, failed, spares, avoid=avoid, even_if_healthy=healthy)
         case Intends.SWAP_BACK:
-            return plan_return(site, str(data["job"]))
+            return plan_return(context, str(data["job"]))
         case Intends.REROUTE:
-            return plan_reroute(site, None if data.get("job") is None else str(data["job"]), intent.words("avoid"))
+            return plan_reroute(context, None if data.get("job") is None else str(data["job"]), intent.words("avoid"))
         case Intends.ROLLBACK:
-            return plan_rollback(site, _run_of(site, rack, str(data["run"]), runs))
+            return plan_rollback(context, _run_of(context, rack, str(data["run"]), runs))
         case Intends.FABRIC_APPLY:
-            written = {job.name: job.ranks for job in site.inventory.jobs.values() if job.rack == rack}
+            written = {job.name: job.ranks for job in context.inventory.jobs.values() if job.rack == rack}
             placement = written if intent.flag("as_written") else None
-            return plan_fabric(site, str(data.get("rack") or rack), rewrite=intent.flag("rewrite"), placement=placement)
+            return plan_fabric(
+                context, str(data.get("rack") or rack), rewrite=intent.flag("rewrite"), placement=placement
+            )
         case _:
             words = [f"{name}={_typed(value)}" for name, value in data["settings"].items()]
             component = str(data["component"])
-            return plan_settings(site, component, words, even_if_used=intent.flag("even_if_used"))
+            return plan_settings(context, component, words, even_if_used=intent.flag("even_if_used"))
 
 
-def _said(intent: Intent, site: Site, rack: str) -> actions.Said | None:
+def _said(intent: Intent, context: Context, rack: str) -> actions.Said | None:
     """The act of an intent that touches no device; ``None`` for any other."""
     data = intent.data
     if intent.do not in _SAID:
         return None
     component = str(data["component"])
-    found = rack_of(site.inventory, component, circuits_of(site.inventory, site.assignment()))
+    found = rack_of(context.inventory, component, circuits_of(context.inventory, context.assignment()))
     if found != rack:
         raise RefusedError(
             f"step {intent.id} names {component}, which is "
@@ -172,12 +178,12 @@ def _said(intent: Intent, site: Site, rack: str) -> actions.Said | None:
             return actions.end_window(rack, component)
 
 
-def _run_of(site: Site, rack: str, name: str, runs: list[str]) -> Run:
+def _run_of(context: Context, rack: str, name: str, runs: list[str]) -> Run:
     if name != PREVIOUS:
-        return site.store(rack).runs.get(name)
+        return context.store(rack).runs.get(name)
     if not runs:
         raise UsageError(f"there is no step before it whose run could be taken back: `run: {PREVIOUS}`")
-    return site.store(rack).runs.get(runs[-1])
+    return context.store(rack).runs.get(runs[-1])
 
 
 def _typed(value: object) -> str:

@@ -3,19 +3,19 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from lumctl.context import Context
 from lumctl.errors import UsageError
 from lumctl.files import make_private, put
 from lumctl.inventory.problems import nearest
 from lumctl.runbook.document import make
 from lumctl.runbook.yaml_text import AnyRunbook, dump, parsed, read_file
-from lumctl.site import Site
 from lumctl.store import Run
 
 
-def save(site: Site, run_id: str, rack: str) -> Path:
+def save(context: Context, run_id: str, rack: str) -> Path:
     """Write the runbook of a run beside its store and return where it lies."""
-    store = site.store(rack)
-    text = dump(make(store.runs.get(run_id), store, site.inventory))
+    store = context.store(rack)
+    text = dump(make(store.runs.get(run_id), store, context.inventory))
     path = store.files / "runbooks" / f"{run_id}.yaml"
     make_private_folder(path.parent)
     put(path, text, mode=0o600)
@@ -34,14 +34,14 @@ def make_private_folder(folder: Path) -> None:
         raise UsageError(f"{folder} cannot be made: {error.strerror}") from error
 
 
-def find_run(site: Site, name: str) -> Run:
+def find_run(context: Context, name: str) -> Run:
     """A run by its id, or as ``RACK/ID`` where several racks of the inventory have one of that id.
 
     Raises:
         UsageError: there is none of that name, or several.
     """
     rack, _, run_id = name.rpartition("/")
-    known = [run for run in all_runs(site) if rack in ("", run.rack)]
+    known = [run for run in all_runs(context) if rack in ("", run.rack)]
     found = [run for run in known if run.id == run_id]
     if len(found) == 1:
         return found[0]
@@ -50,17 +50,18 @@ def find_run(site: Site, name: str) -> Run:
         raise UsageError(f"{len(found)} racks have a run {run_id!r}", hint=f"say which: {racks}")
     near = nearest(run_id, [run.id for run in known])
     raise UsageError(
-        f"no run {name!r} on target {site.target}", hint=f"did you mean {near}?" if near else "see: lumctl runbook list"
+        f"no run {name!r} on target {context.target}",
+        hint=f"did you mean {near}?" if near else "see: lumctl runbook list",
     )
 
 
-def all_runs(site: Site) -> list[Run]:
+def all_runs(context: Context) -> list[Run]:
     """The runs of all racks of the inventory, newest first."""
-    runs = [run for rack in site.inventory.racks for run in site.store(rack).runs.all()]
+    runs = [run for rack in context.inventory.racks for run in context.store(rack).runs.all()]
     return sorted(runs, key=lambda run: -run.started_at)
 
 
-def find_runbook(site: Site, name: str, given: Mapping[str, str] | None = None) -> AnyRunbook:
+def find_runbook(context: Context, name: str, given: Mapping[str, str] | None = None) -> AnyRunbook:
     """A runbook by the id of its run, or by the path of a file; ``given`` are values of its parameters.
 
     Raises:
@@ -69,8 +70,8 @@ def find_runbook(site: Site, name: str, given: Mapping[str, str] | None = None) 
     path = Path(name)
     if is_file(name):
         return read_file(path, given)
-    run = find_run(site, name)
-    return parsed(make(run, site.store(run.rack), site.inventory), run.id, given)
+    run = find_run(context, name)
+    return parsed(make(run, context.store(run.rack), context.inventory), run.id, given)
 
 
 def is_file(name: str) -> bool:

@@ -12,6 +12,7 @@ from lumctl.change.engine import Gate, Progress, RunResult, apply, at_once
 from lumctl.change.guard import Arm
 from lumctl.change.guard import arm as arm_guard
 from lumctl.change.plan import Plan, programmed
+from lumctl.context import Context
 from lumctl.errors import LumctlError, RefusedError, RunError
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.wiring import placed_words
@@ -22,7 +23,6 @@ from lumctl.runbook.document import RecordedStep, Runbook
 from lumctl.runbook.inventory_check import require_known
 from lumctl.runbook.playback import TO_THE_END, compared, dark_then, played, stopped_at, unreachable_then
 from lumctl.runbook.stage import Stage, cells_of, no_guard, seed, staged
-from lumctl.site import Site
 from lumctl.store import Act
 
 
@@ -72,15 +72,15 @@ def replay_on_stage(runbook: Runbook, stage: Stage, *, progress: Progress, befor
     """
     require_known(runbook, stage.inventory)
     _require_not_adopted(runbook)
-    with stage.play() as site:
+    with stage.play() as context:
         steps = tuple(recorded.step for recorded in runbook.steps)
-        seed(site, runbook.rack, runbook.start, steps, dark=dark_then(runbook, stage.inventory))
-        seed_acts(site, runbook.steps)
-        return replay_as_it_went(runbook, stage, site, progress=progress, before_step=before_step)
+        seed(context, runbook.rack, runbook.start, steps, dark=dark_then(runbook, stage.inventory))
+        seed_acts(context, runbook.steps)
+        return replay_as_it_went(runbook, stage, context, progress=progress, before_step=before_step)
 
 
 def replay_as_it_went(
-    runbook: Runbook, stage: Stage, site: Site, *, progress: Progress, before_step: Gate = at_once
+    runbook: Runbook, stage: Stage, context: Context, *, progress: Progress, before_step: Gate = at_once
 ) -> ReplayResult:
     """Replay on a stage that stands where the recording started, with the hosts out of reach that were so then.
 
@@ -91,12 +91,12 @@ def replay_as_it_went(
     stop = stopped_at(runbook)
     gate = played(stop, before_step, progress) if stop else before_step
     return replay_here(
-        site, runbook, "sim", progress, gate, read_back=f"unix:{stage.sim.control}", arm=no_guard, stop=stop
+        context, runbook, "sim", progress, gate, read_back=f"unix:{stage.sim.control}", arm=no_guard, stop=stop
     )
 
 
 def replay_on_rack(
-    runbook: Runbook, site: Site, *, progress: Progress, before_step: Gate, stopped_by: str | None = None
+    runbook: Runbook, context: Context, *, progress: Progress, before_step: Gate, stopped_by: str | None = None
 ) -> ReplayResult:
     """Replay on a rack (or on the running simulator that stands for it), if it is where the recording started.
 
@@ -107,21 +107,21 @@ def replay_on_rack(
         RefusedError: the rack does not stand where the recording started; the message names the first difference. Or
             it is about policies, which are changed elsewhere.
     """
-    require_known(runbook, site.inventory)
+    require_known(runbook, context.inventory)
     _require_not_adopted(runbook)
     if any(recorded.step.data.get("act") == Act.POLICY for recorded in runbook.steps):
         raise RefusedError(
             f"{runbook.id} ({runbook.title}) only wrote down what was changed: a replay on a rack would not change it",
             hint="edit `policies:` in the inventory, or see: lumctl autopilot --help",
         )
-    difference = start_difference(runbook, site)
+    difference = start_difference(runbook, context)
     if difference is not None:
         raise RefusedError(
             f"{runbook.id} does not start where the rack stands: {difference.what} is {difference.replayed}, "
             f"recorded was {difference.recorded}",
             hint=f"to do the same from where it stands: lumctl runbook export {runbook.id} --as-template",
         )
-    return replay_here(site, runbook, runbook.rack, progress, before_step, stopped_by=stopped_by)
+    return replay_here(context, runbook, runbook.rack, progress, before_step, stopped_by=stopped_by)
 
 
 def _require_not_adopted(runbook: Runbook) -> None:
@@ -137,24 +137,24 @@ def _require_not_adopted(runbook: Runbook) -> None:
         )
 
 
-def start_difference(runbook: Runbook, site: Site) -> Difference | None:
+def start_difference(runbook: Runbook, context: Context) -> Difference | None:
     """The first job that does not run where it did when the recording started, or device that holds something else.
 
     A device of which nobody is certain what it holds is left to the engine, which refuses it and says why.
     """
-    standing = site.assignment()
+    standing = context.assignment()
     for job, ranks in runbook.start.assignment.items():
         if standing.get(job, ()) != ranks:
             return Difference("start", f"where {placed_words(job)}", *placed_apart(job, ranks, standing.get(job, ())))
-    for device, recorded in cells_of(runbook.start, site.inventory).items():
-        held = site.known_cells(device)
+    for device, recorded in cells_of(runbook.start, context.inventory).items():
+        held = context.known_cells(device)
         if held and held != recorded:
             return cells_difference("start", device, recorded, held)
     return None
 
 
 def replay_here(  # noqa: PLR0913 - how it is done, and where
-    site: Site,
+    context: Context,
     runbook: Runbook,
     on: str,
     progress: Progress,
@@ -165,17 +165,17 @@ def replay_here(  # noqa: PLR0913 - how it is done, and where
     stop: RecordedStep | None = None,
     stopped_by: str | None = None,
 ) -> ReplayResult:
-    """Do a runbook's steps on a site and compare what comes of it; ``stop`` is the step before which it ends.
+    """Do a runbook's steps on a context and compare what comes of it; ``stop`` is the step before which it ends.
 
     ``read_back`` is where the simulator of a rehearsal tells what its meshes really hold; ``None`` on a rack.
     """
-    store = site.store(runbook.rack)
+    store = context.store(runbook.rack)
     result: RunResult | None = None
     failure: LumctlError | None = None
     known = {run.id for run in store.runs.all()}
-    plan, begun_s = plan_again(site, runbook), perf_counter()
+    plan, begun_s = plan_again(context, runbook), perf_counter()
     try:
-        result = apply(site, plan, progress=progress, before_step=before_step, stopped_by=stopped_by, arm=arm)
+        result = apply(context, plan, progress=progress, before_step=before_step, stopped_by=stopped_by, arm=arm)
         run = result.run
     except LumctlError as error:
         begun = [each.id for each in store.runs.all() if each.id not in known]
@@ -184,7 +184,7 @@ def replay_here(  # noqa: PLR0913 - how it is done, and where
             raise
         failure, run = error, error.run if isinstance(error, RunError) else begun[0]
     state = store.runs.get(run).state
-    difference = first_difference(compared(runbook, stop), store, run) or end_difference(site, runbook, read_back)
+    difference = first_difference(compared(runbook, stop), store, run) or end_difference(context, runbook, read_back)
     if difference is None:
         difference = _other_end(runbook, state, failure)
     seconds = result.seconds if result else round(perf_counter() - begun_s, 4)
@@ -200,15 +200,15 @@ def _other_end(runbook: Runbook, state: str, failure: LumctlError | None) -> Dif
     return Difference("end", "outcome", recorded, f"{state}: {failure.message}" if failure else state)
 
 
-def plan_again(site: Site, runbook: Runbook) -> Plan:
+def plan_again(context: Context, runbook: Runbook) -> Plan:
     """The plan by which the recorded steps are done again."""
     return Plan(
         kind="replay",
         title=f"replay of {runbook.id} ({runbook.title})",
         rack=runbook.rack,
-        target=site.target,
-        created_at=site.now(),
-        inventory_digest=site.inventory.digest,
+        target=context.target,
+        created_at=context.now(),
+        inventory_digest=context.inventory.digest,
         start=runbook.start,
         replacements=runbook.replacements,
         add=runbook.add,

@@ -5,29 +5,29 @@ from typing import Any
 
 from lumctl.change.plan import Do
 from lumctl.change.plan_parts import Start
+from lumctl.context import Context
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.wiring import PREFIX, is_order, misfit
-from lumctl.site import Site
 from lumctl.store import Entry, Run
 
 
-def stood(site: Site, run: Run) -> dict[str, Start]:
+def stood(context: Context, run: Run) -> dict[str, Start]:
     """Each rack as it stood when a run began, as far as the stores tell and the inventory still has it.
 
     A run says what it was to change, as that was before. What no run since has changed stands as it did then. What the
     run itself was to write and did not know is left out.
     """
-    placed = site.assignment(sound=False)
-    return {rack: _stood(site, rack, run, placed) for rack in site.inventory.racks}
+    placed = context.assignment(sound=False)
+    return {rack: _stood(context, rack, run, placed) for rack in context.inventory.racks}
 
 
-def _stood(site: Site, rack: str, run: Run, placed: Mapping[str, tuple[str, ...]]) -> Start:
-    inventory, store = site.inventory, site.store(rack)
+def _stood(context: Context, rack: str, run: Run, placed: Mapping[str, tuple[str, ...]]) -> Start:
+    inventory, store = context.inventory, context.store(rack)
     jobs = {job.name for job in inventory.jobs.values() if job.rack == rack}
     here = [device.id for device in inventory.devices.values() if device.rack == rack and device.kind.carries_light]
     found = Start.of(
         {name: ranks for name, ranks in placed.items() if name in jobs or name in store.fabric.assignment()},
-        {device: held for device in here if (held := site.known_cells(device))},
+        {device: held for device in here if (held := context.known_cells(device))},
     )
     # The earliest of the runs since has the last word: it began nearest to this one.
     for later in sorted(store.runs.all(), key=lambda each: -each.started_at):

@@ -7,10 +7,10 @@ from lumctl.change import settings
 from lumctl.change.disturbance import disturbed
 from lumctl.change.plan import Do, Step
 from lumctl.change.settings import Setting, same, settable, setting_of
+from lumctl.context import Context
 from lumctl.errors import UsageError
 from lumctl.inventory.components import find_component
 from lumctl.inventory.model import Inventory
-from lumctl.site import Site
 
 
 def require_setting(inventory: Inventory, where: str, data: Mapping[str, Any]) -> None:
@@ -35,7 +35,7 @@ def _has_kind(setting: Setting, value: Any) -> bool:
     return same(meant, value) and isinstance(meant, bool) is isinstance(value, bool)
 
 
-def seed_settings(site: Site, steps: Iterable[Step]) -> list[Step]:
+def seed_settings(context: Context, steps: Iterable[Step]) -> list[Step]:
     """Steps that make a fresh simulator show what each setting of a runbook was before."""
     seeds: dict[tuple[str, str], Step] = {}
     for step in steps:
@@ -43,10 +43,10 @@ def seed_settings(site: Site, steps: Iterable[Step]) -> list[Step]:
         key = (str(data.get("component")), str(data.get("setting")))
         if step.do is not Do.SET or key in seeds or data["before"] is None:
             continue
-        setting = settable(site.inventory, site.devices, *key)
+        setting = settable(context.inventory, context.devices, *key)
         if same(setting.read(), data["before"]):
             continue
-        used = [each.name for each in disturbed(site, setting.component, key[1], data["before"])]
+        used = [each.name for each in disturbed(context, setting.component, key[1], data["before"])]
         seeds[key] = Step(
             f"seed-set-{len(seeds) + 1}",
             Do.SET,

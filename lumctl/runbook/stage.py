@@ -9,6 +9,7 @@ from pathlib import Path
 from lumctl.change.engine import apply
 from lumctl.change.guard import Guard
 from lumctl.change.plan import Do, Plan, Start, Step
+from lumctl.context import Context
 from lumctl.devices.types import Capability
 from lumctl.fabric import circuit_losses
 from lumctl.inventory.model import Inventory
@@ -16,7 +17,6 @@ from lumctl.inventory.wiring import circuits_of, initial_assignment, own_cells
 from lumctl.jobs.hooks import never_on_sim
 from lumctl.runbook.settings import seed_settings
 from lumctl.sim.launch import SimProcess, launch
-from lumctl.site import Site
 from lumctl.store import Lease, Store, store_at
 
 
@@ -41,7 +41,7 @@ class NoGuard(Guard):
         """Nobody is there."""
 
 
-def no_guard(_site: Site, _lease: Lease, _silent_s: float) -> Guard:
+def no_guard(_context: Context, _lease: Lease, _silent_s: float) -> Guard:
     """What arms no guard; only for a simulator that ends with this process."""
     return NoGuard()
 
@@ -57,17 +57,17 @@ class Stage:
         self._plays = 0
 
     @contextmanager
-    def play(self) -> Iterator[Site]:
-        """A site on the simulator as it is when it has just come up, with an empty store for each rack."""
+    def play(self) -> Iterator[Context]:
+        """A context on the simulator as it is when it has just come up, with an empty store for each rack."""
         if self._plays:
             self.sim.renew()
         self._plays += 1
-        with Site(self.inventory, "sim", endpoints=self.sim.endpoints(), store=self._made) as site:
-            yield site
+        with Context(self.inventory, "sim", endpoints=self.sim.endpoints(), store=self._made) as context:
+            yield context
 
-    def site(self) -> Site:
-        """One more site on what is played now, for another thread; whoever opens it closes it."""
-        return Site(self.inventory, "sim", endpoints=self.sim.endpoints(), store=self.store)
+    def context(self) -> Context:
+        """One more context on what is played now, for another thread; whoever opens it closes it."""
+        return Context(self.inventory, "sim", endpoints=self.sim.endpoints(), store=self.store)
 
     def store(self, rack: str) -> Store:
         """One more opened store of a rack of what is played now; whoever opens it closes it.
@@ -98,14 +98,16 @@ def staged(inventory: Inventory) -> Iterator[Stage]:
         yield Stage(never_on_sim(inventory), sim, Path(scratch))
 
 
-def seed(site: Site, rack: str, start: Start, steps: tuple[Step, ...] = (), *, dark: Collection[str] = ()) -> None:
+def seed(
+    context: Context, rack: str, start: Start, steps: tuple[Step, ...] = (), *, dark: Collection[str] = ()
+) -> None:
     """Bring a simulator that has just come up to a state, in which the transmitters in ``dark`` do not send.
 
     ``steps`` say what single settings showed before them.
     """
-    plan = _seed_plan(site, rack, start, steps, dark)
+    plan = _seed_plan(context, rack, start, steps, dark)
     if plan.steps:
-        apply(site, plan, arm=no_guard)
+        apply(context, plan, arm=no_guard)
 
 
 def cells_of(state: Start, inventory: Inventory) -> dict[str, dict[int, str]]:
@@ -114,24 +116,24 @@ def cells_of(state: Start, inventory: Inventory) -> dict[str, dict[int, str]]:
     return {device.id: state.cells(device.id, own_cells(inventory, device)) or {} for device in devices}
 
 
-def _seed_plan(site: Site, rack: str, start: Start, recorded: tuple[Step, ...], dark: Collection[str]) -> Plan:
+def _seed_plan(context: Context, rack: str, start: Start, recorded: tuple[Step, ...], dark: Collection[str]) -> Plan:
     """A plan that puts a fresh simulator where something started."""
     steps: list[Step] = []
-    held = {**_held_before(recorded), **cells_of(start, site.inventory)}
+    held = {**_held_before(recorded), **cells_of(start, context.inventory)}
     for device, states in held.items():
         cells = [[cell, None, state] for cell, state in states.items()]
         steps.append(Step(f"seed-{device}", Do.PROGRAM, f"seed {device}", {"device": device, "changes": cells}))
-    timed = [device for device in held if Capability.CONFIRM_TIMER in site.devices.changing(device).capabilities]
+    timed = [device for device in held if Capability.CONFIRM_TIMER in context.devices.changing(device).capabilities]
     if timed:
         steps.append(Step("seed-keep", Do.CONFIRM, "keep the start state", {"devices": timed}))
     if start.assignment:
-        before = {job: list(ranks) for job, ranks in initial_assignment(site.inventory).items()}
+        before = {job: list(ranks) for job, ranks in initial_assignment(context.inventory).items()}
         placed = {job: list(ranks) for job, ranks in start.assignment.items()}
         steps.append(Step("seed-jobs", Do.ASSIGN, "seed the placement", {"assignment": placed, "before": before}))
-    lit = _lit(site.inventory, start.assignment, held)
+    lit = _lit(context.inventory, start.assignment, held)
     if lit:
         steps.append(Step("seed-light", Do.VERIFY, "wait for the light of the start", {"circuits": lit, "kept": []}))
-    steps += seed_settings(site, recorded)
+    steps += seed_settings(context, recorded)
     steps += [
         Step(f"seed-dark-{number}", Do.TRANSMIT, f"darken {lane}", {"transponder": lane, "enabled": False})
         for number, lane in enumerate(dark, start=1)
@@ -140,9 +142,9 @@ def _seed_plan(site: Site, rack: str, start: Start, recorded: tuple[Step, ...], 
         kind="seed",
         title="where it starts",
         rack=rack,
-        target=site.target,
-        created_at=site.now(),
-        inventory_digest=site.inventory.digest,
+        target=context.target,
+        created_at=context.now(),
+        inventory_digest=context.inventory.digest,
         start=Start({}),
         steps=tuple(steps),
     ).sealed()

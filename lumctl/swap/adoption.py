@@ -6,11 +6,11 @@ from typing import Any
 
 from lumctl.change.live_paths import hear
 from lumctl.change.plan import ADOPT, Do, Plan, Start, Step
+from lumctl.context import Context
 from lumctl.errors import RefusedError, UsageError
 from lumctl.fabric import circuit_losses
 from lumctl.inventory.model import Inventory, Job
 from lumctl.inventory.wiring import Assignment, Circuit, circuits_of, job_circuits, job_links, lanes_in_order, orders_in
-from lumctl.site import Site
 
 Ranks = Mapping[int, str]
 """Rank -> accelerator, of the ranks that are known."""
@@ -80,7 +80,7 @@ def shown_by(
     return Shown(placed, found)
 
 
-def plan_adopt(site: Site, rack: str, *, given: Assignment | None = None) -> Plan:
+def plan_adopt(context: Context, rack: str, *, given: Assignment | None = None) -> Plan:
     """Plan to write down the placement that the light shows. It moves no light; the light is proved once more.
 
     ``given`` are placements of jobs that an operator states, where the light alone does not tell. What devices hold
@@ -90,27 +90,27 @@ def plan_adopt(site: Site, rack: str, *, given: Assignment | None = None) -> Pla
         UsageError: a given placement does not fit the inventory.
         RefusedError: the light does not determine where a job runs, or contradicts what was given.
     """
-    inventory, stored = site.inventory, site.store(rack).fabric.assignment()
+    inventory, stored = context.inventory, context.store(rack).fabric.assignment()
     for job, ranks in (given or {}).items():
         _require_fits(inventory, rack, job, ranks)
-    placed = site.assignment(sound=False)
+    placed = context.assignment(sound=False)
     devices = [device.id for device in inventory.light_devices if device.rack == rack]
-    heard = hear(site, devices)
+    heard = hear(context, devices)
     shown = shown_by(inventory, rack, heard, placed, given=given)
-    _require_determined(shown, heard, given or {}, rack, site.target)
+    _require_determined(shown, heard, given or {}, rack, context.target)
     after = {job: each.ranks for job, each in shown.jobs.items()}
     proved = [circuit for each in shown.jobs.values() for circuit in each.circuits]
-    doubted = [device for device in devices if not _explains(site, device, proved)]
+    doubted = [device for device in devices if not _explains(context, device, proved)]
     moved = {job: ranks for job, ranks in after.items() if stored.get(job) != ranks}
-    fresh = [device for device in doubted if site.store(rack).fabric.last_written_by(device) is None or moved]
+    fresh = [device for device in doubted if context.store(rack).fabric.last_written_by(device) is None or moved]
     changes = {job: placed[job] for job in moved}
     steps = _steps(proved, changes, moved, fresh) if moved or fresh else ()
     return Plan(
         kind=ADOPT,
         title=f"adopt where the light shows {', '.join(after)}",
         rack=rack,
-        target=site.target,
-        created_at=site.now(),
+        target=context.target,
+        created_at=context.now(),
         inventory_digest=inventory.digest,
         start=Start({job: placed[job] for job in after}),
         steps=steps,
@@ -183,11 +183,11 @@ def _require_determined(shown: Shown, heard: Mapping[str, str], given: Assignmen
             )
 
 
-def _explains(site: Site, device: str, proved: Iterable[Circuit]) -> bool:
+def _explains(context: Context, device: str, proved: Iterable[Circuit]) -> bool:
     """Whether what the record has of a device makes the circuits that the light shows."""
-    held = site.known_cells(device)
+    held = context.known_cells(device)
     here = [circuit for circuit in proved if circuit.device == device]
-    return bool(held) and len(circuit_losses(site.inventory.devices[device], held, here)) == len(here)
+    return bool(held) and len(circuit_losses(context.inventory.devices[device], held, here)) == len(here)
 
 
 def _differences(inventory: Inventory, shown: Shown, stored: Assignment, given: Assignment) -> Iterator[str]:

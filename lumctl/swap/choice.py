@@ -13,11 +13,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from lumctl.change.plan import Candidate, Replacement
+from lumctl.context import Observation
 from lumctl.errors import LumctlError, UsageError
 from lumctl.fabric import Unroutable
 from lumctl.inventory.model import Role
 from lumctl.inventory.wiring import Assignment, Circuit, circuits_of, job_links
-from lumctl.site import Observation
 from lumctl.swap.explanations import NOT_NAMED, Considered, candidates_of, no_joint_way, none_usable, reasons_why
 from lumctl.swap.groups import apart_from, group_choices, largest
 from lumctl.swap.light_paths import NO_REROUTES, LightPaths, RerouteBudget, States, light_paths, reroute_budgets

@@ -19,6 +19,7 @@ from lumctl.change.live_paths import (
     with_powers,
 )
 from lumctl.change.plan import Cut, Plan, PlannedChange, from_document
+from lumctl.context import Context
 from lumctl.devices import transaction
 from lumctl.devices.errors import DeviceError
 from lumctl.devices.types import PucState
@@ -37,7 +38,6 @@ from lumctl.inventory.wiring import (
     join_of,
     own_cells,
 )
-from lumctl.site import Site
 from lumctl.swap.adoption import Shown, shown_by
 from lumctl.swap.light_paths import LightPaths, States, light_paths, planned_circuits, with_rewritten
 from lumctl.swap.planning import start_of, with_timer
@@ -88,22 +88,22 @@ class DeviceStates:
 
 
 def cells_to_plan_on(
-    site: Site, rack: str, *, rewrite: bool, forget: bool, only: Collection[str] | None = None
+    context: Context, rack: str, *, rewrite: bool, forget: bool, only: Collection[str] | None = None
 ) -> DeviceStates:
     """What the devices of a rack hold, or only those named.
 
     Raises:
         DeviceError: one that can be read does not answer.
     """
-    inventory = site.inventory
+    inventory = context.inventory
     named = inventory.devices if only is None else only
     here = [d for d in inventory.devices.values() if d.rack == rack and d.id in named and own_cells(inventory, d)]
     own = {device.id: own_cells(inventory, device) for device in here}
-    states: dict[str, States] = {device: {} if forget else site.known_cells(device) for device in own}
+    states: dict[str, States] = {device: {} if forget else context.known_cells(device) for device in own}
     others: dict[str, Mapping[int, str]] = {}
     whole, afresh, readable = set[str](), set[str](), set[str]()
     for device in here:
-        recorded, driver = states[device.id], site.devices.changing(device.id)
+        recorded, driver = states[device.id], context.devices.changing(device.id)
         if transaction.readable(driver):
             readable.add(device.id)
             states[device.id] = read = transaction.read_cells(driver, own[device.id])
@@ -138,7 +138,7 @@ class _Light:
 
 
 def plan_fabric(
-    site: Site,
+    context: Context,
     rack: str,
     *,
     rewrite: bool = False,
@@ -165,25 +165,25 @@ def plan_fabric(
         RefusedError: the light shows that jobs run elsewhere than is recorded.
         DeviceError: a device that can be read does not answer.
     """
-    inventory = site.inventory
+    inventory = context.inventory
     jobs = [job.name for job in inventory.jobs.values() if job.rack == rack]
-    before = site.assignment(sound=placement is None)
+    before = context.assignment(sound=placement is None)
     after = {**before, **(placement or {})}
     # Who is placed as written uses the lanes as written, whatever the store says, including lanes that are gone.
-    stored = site.store(rack).fabric.assignment()
+    stored = context.store(rack).fabric.assignment()
     after |= {name: () for name in stored if is_order(name) and placement is not None}
-    cells = cells_to_plan_on(site, rack, rewrite=rewrite, forget=forget, only=only)
+    cells = cells_to_plan_on(context, rack, rewrite=rewrite, forget=forget, only=only)
     wanted = [c for c in circuits_of(inventory, after) if c.owner in jobs and (only is None or c.device in only)]
-    carried = _carried(site, cells, wanted)
-    light = _Light({}) if forget else _light(site, rack, cells, wanted, carried, after)
+    carried = _carried(context, cells, wanted)
+    light = _Light({}) if forget else _light(context, rack, cells, wanted, carried, after)
     unsound = [] if forget else _unsound(inventory, carried, light)
     relit = [c for c in carried if c not in unsound and _needs(c, light.dark)]
     missing = [c for c in wanted if c.device not in cells.whole and c not in carried]
     if (unsound or relit or missing) and placement is None and not cut:
-        _require_here(site, rack, light.heard, before)
-    paths, written = _light_paths(site, cells, wanted, carried, unsound)
+        _require_here(context, rack, light.heard, before)
+    paths, written = _light_paths(context, cells, wanted, carried, unsound)
     standing = _standing(cells, wanted, light)
-    cuts = () if forget else _cuts(site, rack, cells, written, light.heard, cut)
+    cuts = () if forget else _cuts(context, rack, cells, written, light.heard, cut)
     steps, moved = StepList(inventory), _moved(jobs, stored, after)
     kept = [c.id for c in carried if paths.writes.get(c.device) and c not in unsound and c not in relit]
     if any(paths.writes.values()) or light.dark or light.idle:
@@ -197,7 +197,7 @@ def plan_fabric(
         proved = dict.fromkeys([*(c.id for c in paths.add), *(c.id for c in (*unsound, *relit))])
         if proved or kept:
             steps.verify(list(proved), kept)
-        steps.confirm(with_timer(site, paths))
+        steps.confirm(with_timer(context, paths))
     if moved:
         steps.assign({name: before.get(name, ()) for name in moved}, moved)
     pinned = start_of({job: before[job] for job in jobs}, cells.states, paths)
@@ -205,8 +205,8 @@ def plan_fabric(
         kind="fabric",
         title=_title(rack, paths, len(unsound), light),
         rack=rack,
-        target=site.target,
-        created_at=site.now(),
+        target=context.target,
+        created_at=context.now(),
         inventory_digest=inventory.digest,
         start=replace(
             pinned,
@@ -225,7 +225,7 @@ def plan_fabric(
     ).sealed()
 
 
-def require_cuts_agreed(site: Site, plan: Plan, command: str) -> None:
+def require_cuts_agreed(context: Context, plan: Plan, command: str) -> None:
     """Refuse a plan that cuts light paths which no operator has named, or jobs that the light shows elsewhere.
 
     ``command`` made it: with ``--cut`` it is what an operator types who means that.
@@ -233,14 +233,14 @@ def require_cuts_agreed(site: Site, plan: Plan, command: str) -> None:
     Raises:
         RefusedError: it does; the hint is the command that adopts where the jobs run, or the one that names the ports.
     """
-    if any(cut.needs_word for cut in plan.cuts) and unrecorded(site, plan.rack):
-        heard = hear(site, [device.id for device in site.inventory.light_devices if device.rack == plan.rack])
-        _require_here(site, plan.rack, heard, site.assignment(sound=False))
+    if any(cut.needs_word for cut in plan.cuts) and unrecorded(context, plan.rack):
+        heard = hear(context, [device.id for device in context.inventory.light_devices if device.rack == plan.rack])
+        _require_here(context, plan.rack, heard, context.assignment(sound=False))
     require_agreed(plan.cuts, command)
 
 
 def commission(
-    site: Site,
+    context: Context,
     *,
     progress: Callable[[str], None] | None = None,
     without: Collection[str] = (),
@@ -258,66 +258,66 @@ def commission(
         LumctlError: a device cannot be programmed, and there is no ``failed``; or lumctl's own drivers fail.
     """
     results: list[RunResult] = []
-    for rack in site.inventory.racks:
-        jobs = {job.name for job in site.inventory.jobs.values() if job.rack == rack}
-        placement = {job: ranks for job, ranks in initial_assignment(site.inventory).items() if job in jobs}
-        plan_of = partial(plan_fabric, site, rack, placement=placement, forget=True)
-        before, groups = len(results), _groups(site, rack, without) or [()]
+    for rack in context.inventory.racks:
+        jobs = {job.name for job in context.inventory.jobs.values() if job.rack == rack}
+        placement = {job: ranks for job, ranks in initial_assignment(context.inventory).items() if job in jobs}
+        plan_of = partial(plan_fabric, context, rack, placement=placement, forget=True)
+        before, groups = len(results), _groups(context, rack, without) or [()]
         while groups:
             group = groups.pop(0)
             try:
                 plan = plan_of(only=group)
             except DeviceError as error:
                 if len(group) == 1:
-                    _report(site, group[0], error, failed)
+                    _report(context, group[0], error, failed)
                 else:  # nothing was sent yet: find out which of them it is
                     groups[:0] = [(device,) for device in group]
                 continue
             try:
-                results.append(apply(site, plan, progress=progress) if progress else apply(site, plan))
+                results.append(apply(context, plan, progress=progress) if progress else apply(context, plan))
             except (DeviceError, RunError, RefusedError) as error:
-                if all(_is_ours(site, device) for device in group):
+                if all(_is_ours(context, device) for device in group):
                     raise  # nothing is faulty in a new simulator
-                _report(site, group[0], error, failed)
+                _report(context, group[0], error, failed)
         if jobs and len(results) == before:
-            results.append(apply(site, plan_of(only=())))
+            results.append(apply(context, plan_of(only=())))
     return results
 
 
-def _groups(site: Site, rack: str, without: Collection[str]) -> list[tuple[str, ...]]:
+def _groups(context: Context, rack: str, without: Collection[str]) -> list[tuple[str, ...]]:
     """The devices that one run programs: those with lumctl's own drivers together, each other one alone."""
-    here = [device.id for device in site.inventory.light_devices if device.rack == rack and device.id not in without]
-    ours = tuple(device for device in here if _is_ours(site, device))
+    here = [device.id for device in context.inventory.light_devices if device.rack == rack and device.id not in without]
+    ours = tuple(device for device in here if _is_ours(context, device))
     return [*([ours] if ours else []), *((device,) for device in here if device not in ours)]
 
 
-def _is_ours(site: Site, device: str) -> bool:
+def _is_ours(context: Context, device: str) -> bool:
     with suppress(UsageError):  # two packages offer it: opening it says so
-        return site.devices.culprit(device).is_ours
+        return context.devices.culprit(device).is_ours
     return False
 
 
-def _report(site: Site, device: str, error: LumctlError, failed: Failed | None) -> None:
+def _report(context: Context, device: str, error: LumctlError, failed: Failed | None) -> None:
     if failed is None:
         raise error
     why = error.message.removeprefix(f"{device}: ")
     with suppress(UsageError):
-        named = str(site.devices.culprit(device))
+        named = str(context.devices.culprit(device))
         why = why if named in why else f"{named}: {why}"
     failed(device, why)
 
 
 def _light(
-    site: Site,
+    context: Context,
     rack: str,
     cells: DeviceStates,
     wanted: Iterable[Circuit],
     carried: Iterable[Circuit],
     after: Assignment,
 ) -> _Light:
-    heard = hear(site, list(cells.states), carried)
-    dark = dark_transmitters(site, wanted, heard)
-    return _Light(heard, tuple(dark), tuple(idle_transmitters(site, rack, after, wanted)))
+    heard = hear(context, list(cells.states), carried)
+    dark = dark_transmitters(context, wanted, heard)
+    return _Light(heard, tuple(dark), tuple(idle_transmitters(context, rack, after, wanted)))
 
 
 def _unsound(inventory: Inventory, carried: Iterable[Circuit], light: _Light) -> list[Circuit]:
@@ -335,14 +335,14 @@ def _is_astray(light: _Light, receiver: str, transmitter: str) -> bool:
     return hears != transmitter and (hears is not None or not {receiver, transmitter} & set(light.dark))
 
 
-def _require_here(site: Site, rack: str, heard: Mapping[str, str], placed: Assignment) -> None:
+def _require_here(context: Context, rack: str, heard: Mapping[str, str], placed: Assignment) -> None:
     """Refuse to write over jobs whose light shows that they run, whole, elsewhere than is recorded.
 
     Raises:
         RefusedError: one does.
     """
-    found: Shown = shown_by(site.inventory, rack, heard, placed)
-    stored = site.store(rack).fabric.assignment()
+    found: Shown = shown_by(context.inventory, rack, heard, placed)
+    stored = context.store(rack).fabric.assignment()
     for job, ranks in found.elsewhere.items():
         said = "the record" if job in stored else "the inventory (there is no record)"
         moved = [(rank, was, now) for rank, (was, now) in enumerate(zip(placed[job], ranks, strict=True)) if was != now]
@@ -350,20 +350,20 @@ def _require_here(site: Site, rack: str, heard: Mapping[str, str], placed: Assig
         more = f"; and {len(moved) - 1} more of its ranks elsewhere" if len(moved) > 1 else ""
         raise RefusedError(
             f"the light shows rank {rank} of {job} on {now}, and {said} has it on {was}{more}",
-            hint=f"write down where it runs: lumctl store adopt {rack} --target {site.target}",
+            hint=f"write down where it runs: lumctl store adopt {rack} --target {context.target}",
         )
 
 
 def _light_paths(
-    site: Site,
+    context: Context,
     cells: DeviceStates,
     wanted: list[Circuit],
     carried: list[Circuit],
     unsound: Iterable[Circuit],
 ) -> tuple[LightPaths, dict[str, dict[int, str]]]:
     """What is to be written; and what each device that is written then holds."""
-    cleared = cells.cleared_for(site.inventory, wanted)
-    paths = light_paths(site.inventory, carried, wanted, cleared, rewrite=cells.afresh)
+    cleared = cells.cleared_for(context.inventory, wanted)
+    paths = light_paths(context.inventory, carried, wanted, cleared, rewrite=cells.afresh)
     paths = with_rewritten(paths, {c.device: cells.states[c.device] for c in unsound if c.device not in cells.whole})
     written = {
         device: {
@@ -384,7 +384,7 @@ def _standing(cells: DeviceStates, wanted: Iterable[Circuit], light: _Light) -> 
 
 
 def _cuts(
-    site: Site,
+    context: Context,
     rack: str,
     cells: DeviceStates,
     written: Mapping[str, Mapping[int, str]],
@@ -395,26 +395,28 @@ def _cuts(
 
     By a record a path to a receiver of a job's circuit is that job's, even if a fault leads it from elsewhere.
     """
-    unknown = set(unrecorded(site, rack))
+    unknown = set(unrecorded(context, rack))
     devices = [device for device in (cells.readable | unknown) & cells.whole if device in written]
-    paths = [path for device in sorted(devices) for path in live_paths(site, site.inventory.devices[device], heard)]
-    lost = cut_by(site, paths, written, _owners(site, rack))
-    placed = circuits_of(site.inventory, site.assignment(sound=False))
+    paths = [
+        path for device in sorted(devices) for path in live_paths(context, context.inventory.devices[device], heard)
+    ]
+    lost = cut_by(context, paths, written, _owners(context, rack))
+    placed = circuits_of(context.inventory, context.assignment(sound=False))
     listens = {receiver: circuit.owner for circuit in placed for receiver, _ in circuit.receivers}
     owned = [
         replace(cut, owner=listens.get(cut.receiver or "")) if cut.owner is None and cut.device not in unknown else cut
         for cut in lost
     ]
-    return tuple(replace(cut, agreed=_is_named(cut, named)) for cut in with_powers(site, owned))
+    return tuple(replace(cut, agreed=_is_named(cut, named)) for cut in with_powers(context, owned))
 
 
-def _owners(site: Site, rack: str) -> dict[Ends, str]:
+def _owners(context: Context, rack: str) -> dict[Ends, str]:
     """The jobs that have light paths by the record: where they run, and where runs that were cut were leading them."""
-    store = site.store(rack)
-    plans = [from_document(store.runs.get(run).plan) for run in store.runs.unfinished(now=site.now())]
+    store = context.store(rack)
+    plans = [from_document(store.runs.get(run).plan) for run in store.runs.unfinished(now=context.now())]
     led = [circuit for plan in plans for circuit in (*plan.add, *plan.remove)]
     owners = {(c.device, frozenset(int(end["port"]) for end in c.ends)): c.owner for c in led}
-    placed = circuits_of(site.inventory, site.assignment(sound=False))
+    placed = circuits_of(context.inventory, context.assignment(sound=False))
     return owners | {(circuit.device, frozenset(circuit.ports)): circuit.owner for circuit in placed}
 
 
@@ -441,12 +443,12 @@ def _title(rack: str, paths: LightPaths, unsound: int, light: _Light) -> str:
     return ", and ".join(said) or f"write down where the jobs of {rack} run"
 
 
-def _carried(site: Site, cells: DeviceStates, wanted: Iterable[Circuit]) -> list[Circuit]:
+def _carried(context: Context, cells: DeviceStates, wanted: Iterable[Circuit]) -> list[Circuit]:
     """The wanted circuits that the known states of the devices already make."""
     carried: list[Circuit] = []
     for device, held in cells.states.items():
         if held and device not in cells.afresh:
             here = [c for c in wanted if c.device == device]
-            made = circuit_losses(site.inventory.devices[device], held, here)
+            made = circuit_losses(context.inventory.devices[device], held, here)
             carried += [c for c in here if c.id in made]
     return carried

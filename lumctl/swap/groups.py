@@ -4,11 +4,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from heapq import heappop, heappush, merge
 from itertools import product
 
+from lumctl.context import Observation
+from lumctl.health.observation import place_of
 from lumctl.health.states import State
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.wiring import Assignment
-from lumctl.site import Observation
-from lumctl.site.observation import place_of
 
 Costs = Sequence[Sequence[int | None]]
 """By row what each column costs; ``None`` where it cannot be had. There are as many columns as rows, or more."""

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, permutations, product
 
+from lumctl.context import Observation
 from lumctl.devices.types import PucState
 from lumctl.errors import RefusedError, UsageError
 from lumctl.fabric import trace
@@ -12,7 +13,6 @@ from lumctl.health.states import State
 from lumctl.inventory.components import Part, find_component, lanes_at
 from lumctl.inventory.model import Inventory, Transponder
 from lumctl.inventory.wiring import Circuit, is_order, job_links, jobs_in, lanes_in_order, order_of, orders_in
-from lumctl.site import Observation
 from lumctl.swap.light_paths import States
 
 

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from lumctl.change.plan import PlannedChange, PlannedCircuit
+from lumctl.context import Observation
 from lumctl.devices.types import PucState
 from lumctl.errors import RefusedError
 from lumctl.fabric import Route, Unroutable, changes, loss_db, route, trace
@@ -11,7 +12,6 @@ from lumctl.fabric.condition import condition_of, mesh_of
 from lumctl.fabric.rearrangement import rearrange
 from lumctl.inventory.model import Device, DeviceKind, Inventory
 from lumctl.inventory.wiring import FREE, Circuit, CircuitEnd, Direction, in_the_way, is_joined, join_of, own_cells
-from lumctl.site import Observation
 
 States = Mapping[int, str]
 """What a device holds, by PUC or ingress port: see :mod:`lumctl.inventory.wiring`."""

@@ -6,13 +6,13 @@ from statistics import median
 
 from lumctl.change.plan import Do, Plan, Start, Step
 from lumctl.change.preconditions import uncertain
+from lumctl.context import Context, Observation
 from lumctl.devices.types import Capability
 from lumctl.health.states import State
 from lumctl.inventory.model import Role
 from lumctl.inventory.wiring import Assignment, job_circuits, jobs_in
 from lumctl.jobs import without_hook
 from lumctl.jobs.hooks import PAUSE, RESUME
-from lumctl.site import Observation, Site
 from lumctl.store import Store
 from lumctl.swap.choice import SpareChoice, choose
 from lumctl.swap.groups import why_tied
@@ -37,7 +37,7 @@ _FEWEST = 3
 
 
 def plan_swap(
-    site: Site,
+    context: Context,
     job: str | None,
     failed: Sequence[str],
     spares: Sequence[str] = (),
@@ -58,10 +58,10 @@ def plan_swap(
         UsageError: a name is unknown, or an accelerator does not work in this job.
         RefusedError: an accelerator is well, no spare is usable, or what a device holds is not certain.
     """
-    asked = parse_request(site.inventory, site.assignment(), job, failed, spares)
-    avoided = parse_avoided(site.inventory, avoid)
-    states = certain_states(site, asked.rack, asked.jobs)
-    seen = seen or site.observe()
+    asked = parse_request(context.inventory, context.assignment(), job, failed, spares)
+    avoided = parse_avoided(context.inventory, avoid)
+    states = certain_states(context, asked.rack, asked.jobs)
+    seen = seen or context.observe()
     if not even_if_healthy:
         require_trouble(seen, asked)
     moves = next(lane_choices(seen, avoided, asked.failed, asked.jobs))
@@ -70,7 +70,7 @@ def plan_swap(
         states,
         asked.failed,
         spares,
-        records=_records(site, seen, asked.rack),
+        records=_records(context, seen, asked.rack),
         reroutes=RerouteBudget(
             avoided.pucs, frozenset(circuits_through(seen, states, avoided, asked.jobs)), most_others=may_move
         ),
@@ -79,9 +79,9 @@ def plan_swap(
     )
     pairs = ", ".join(f"{r.failed} by {r.spare}" for r in choice.replacements)
     notes = left_there(seen, states, avoided, asked.jobs)
-    choice = replace(choice, why=(*why_tied(site.inventory, asked.tied), *choice.why))
+    choice = replace(choice, why=(*why_tied(context.inventory, asked.tied), *choice.why))
     return SwapDraft(f"{', '.join(asked.jobs)}: replace {pairs}", asked.rack, states, choice, notes, moves).plan(
-        site, seen
+        context, seen
     )
 
 
@@ -99,7 +99,7 @@ class SwapDraft:
     notes: tuple[str, ...] = ()
     moves: LaneMoves = ()
 
-    def plan(self, site: Site, seen: Observation) -> Plan:
+    def plan(self, context: Context, seen: Observation) -> Plan:
         """The plan: check, darken and light, program, verify, confirm, write down."""
         choice, paths = self.choice, self.choice.paths
         jobs = dict.fromkeys(r.job for r in choice.replacements)
@@ -109,19 +109,19 @@ class SwapDraft:
             after[replacement.job][replacement.rank] = replacement.spare
         orders = orders_after(seen, self.moves)
         standing = orders_before(seen, orders)
-        steps = StepList(site.inventory)
+        steps = StepList(context.inventory)
         kept = [c.id for c in paths.keep]
         steps.check([r.spare for r in choice.replacements], kept=kept, replaced=[c.id for c in paths.remove])
         moved = dict.fromkeys([*jobs, *(circuit.owner for circuit in (*paths.remove, *paths.add))])
         for job in moved:
             steps.job(job, PAUSE)
-        busy = {lane.id for r in choice.replacements for lane in site.inventory.transponders_of(r.spare)}
+        busy = {lane.id for r in choice.replacements for lane in context.inventory.transponders_of(r.spare)}
         for replacement in choice.replacements:
             # A dead accelerator's host may be gone altogether; then there is nothing left to darken.
-            for lane in site.inventory.transponders_of(replacement.failed):
+            for lane in context.inventory.transponders_of(replacement.failed):
                 if lane.id not in busy:
                     steps.transmit(lane.id, enabled=False, required=False)
-            for lane in site.inventory.transponders_of(replacement.spare):
+            for lane in context.inventory.transponders_of(replacement.spare):
                 steps.transmit(lane.id, enabled=True, required=True)
         for move in self.moves:
             # The one that dies is of no use to anybody now; it may not even take the order.
@@ -129,21 +129,21 @@ class SwapDraft:
             steps.transmit(move.takes, enabled=True, required=True)
         steps.program(paths.writes)
         steps.verify([c.id for c in paths.add], kept)
-        steps.confirm(with_timer(site, paths))
+        steps.confirm(with_timer(context, paths))
         if before or orders:
             steps.assign({**before, **standing}, {**after, **orders})
         for job in moved:
             steps.job(job, RESUME)
-        listed, measured = timed(site.store(self.rack), steps.steps)
+        listed, measured = timed(context.store(self.rack), steps.steps)
         owners = dict.fromkeys([*jobs, *(circuit.owner for circuit in paths.add)])
         pinned = {job: seen.assignment[job] for job in owners} | standing
         return Plan(
             kind="swap",
             title=self.title,
             rack=self.rack,
-            target=site.target,
+            target=context.target,
             created_at=seen.at,
-            inventory_digest=site.inventory.digest,
+            inventory_digest=context.inventory.digest,
             start=start_of(pinned, self.states, paths),
             replacements=choice.replacements,
             candidates=choice.candidates,
@@ -152,7 +152,12 @@ class SwapDraft:
             keep=paths.keep,
             changes=tuple(change for cells in paths.writes.values() for change in cells),
             steps=listed,
-            warnings=(*self.notes, *_moves(paths), *_thin_margins(site, paths), *without_hook(site.inventory, moved)),
+            warnings=(
+                *self.notes,
+                *_moves(paths),
+                *_thin_margins(context, paths),
+                *without_hook(context.inventory, moved),
+            ),
             why=(*choice.why, *_why_lanes(seen, self.moves)),
             measured=measured,
         ).sealed()
@@ -169,25 +174,25 @@ def left_there(
     )
 
 
-def _records(site: Site, seen: Observation, rack: str) -> Records:
-    spares = [a for a in site.inventory.accelerators.values() if a.rack == rack and seen.role_of(a.id) is Role.SPARE]
-    return records_of(site.store(rack), site.inventory, spares, seen.at)
+def _records(context: Context, seen: Observation, rack: str) -> Records:
+    spares = [a for a in context.inventory.accelerators.values() if a.rack == rack and seen.role_of(a.id) is Role.SPARE]
+    return records_of(context.store(rack), context.inventory, spares, seen.at)
 
 
-def certain_states(site: Site, rack: str, jobs: Collection[str]) -> dict[str, States]:
+def certain_states(context: Context, rack: str, jobs: Collection[str]) -> dict[str, States]:
     """What each mesh and switch of a rack holds; those that carry these jobs must be certain.
 
     Raises:
         RefusedError: one was never programmed from this store, or a run was cut while it wrote.
     """
-    inventory, placed = site.inventory, site.assignment()
+    inventory, placed = context.inventory, context.assignment()
     carrying = {c.device for job in jobs for c in job_circuits(inventory, inventory.jobs[job], placed[job])}
     states: dict[str, States] = {}
     for device in inventory.devices.values():
         if device.rack == rack and device.kind.carries_light:
-            states[device.id] = site.known_cells(device.id)
+            states[device.id] = context.known_cells(device.id)
             if device.id in carrying and not states[device.id]:
-                raise uncertain(site, rack, device.id)
+                raise uncertain(context, rack, device.id)
     return states
 
 
@@ -197,12 +202,12 @@ def start_of(assignment: Assignment, states: Mapping[str, States], paths: LightP
     return Start.of(placed, {device: states[device] for device in paths.writes if states.get(device)})
 
 
-def with_timer(site: Site, paths: LightPaths) -> list[str]:
+def with_timer(context: Context, paths: LightPaths) -> list[str]:
     """The written devices that revert by themselves unless confirmed."""
     return [
         device
         for device, cells in paths.writes.items()
-        if cells and Capability.CONFIRM_TIMER in site.devices.changing(device).capabilities
+        if cells and Capability.CONFIRM_TIMER in context.devices.changing(device).capabilities
     ]
 
 
@@ -222,11 +227,11 @@ def _moves(paths: LightPaths) -> tuple[str, ...]:
     )
 
 
-def _thin_margins(site: Site, paths: LightPaths) -> tuple[str, ...]:
-    margin = site.inventory.thresholds.rx_margin_db
+def _thin_margins(context: Context, paths: LightPaths) -> tuple[str, ...]:
+    margin = context.inventory.thresholds.rx_margin_db
     thin = []
     for circuit in paths.add:
-        needed = max(site.inventory.transponders[str(end["lane"])].rx_sensitivity_dbm for end in circuit.ends)
+        needed = max(context.inventory.transponders[str(end["lane"])].rx_sensitivity_dbm for end in circuit.ends)
         if circuit.expected_rx_dbm is not None and circuit.expected_rx_dbm < needed + margin:
             thin.append(
                 f"circuit {circuit.id} is expected at {circuit.expected_rx_dbm:.1f} dBm, less than {margin:g} dB above "

@@ -4,11 +4,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, time
 
+from lumctl.context import Observation
 from lumctl.health.judging import state_of
 from lumctl.health.states import ComponentHealth, State, is_fault
 from lumctl.health.transitions import Transition
 from lumctl.inventory.model import Accelerator, Inventory, Role
-from lumctl.site import Observation
 from lumctl.store import Store
 from lumctl.swap.groups import is_broken_up, unfit_group
 from lumctl.swap.light_paths import LightPaths

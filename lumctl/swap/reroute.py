@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from lumctl.change.plan import Plan
+from lumctl.context import Context, Observation
 from lumctl.errors import RefusedError, UsageError
 from lumctl.inventory.components import find_component
 from lumctl.inventory.wiring import circuits_of
-from lumctl.site import Observation, Site
 from lumctl.swap.choice import SpareChoice
 from lumctl.swap.lane_moves import (
     Avoided,
@@ -23,7 +23,7 @@ from lumctl.swap.request import require_job
 
 
 def plan_reroute(
-    site: Site, job: str | None, avoid: Sequence[str], *, may_move: int = 0, seen: Observation | None = None
+    context: Context, job: str | None, avoid: Sequence[str], *, may_move: int = 0, seen: Observation | None = None
 ) -> Plan:
     """Plan to lead the circuits of a job, or of all jobs of the rack, round components that are about to fail.
 
@@ -34,7 +34,7 @@ def plan_reroute(
         UsageError: a name is unknown, or the components are in several racks.
         RefusedError: nothing of the job runs there, there is no other way, or an accelerator has no lane to spare.
     """
-    inventory = site.inventory
+    inventory = context.inventory
     if job is not None:
         require_job(inventory, job)
     avoided = parse_avoided(inventory, avoid)
@@ -45,8 +45,8 @@ def plan_reroute(
     if job is not None and job not in here:
         raise UsageError(f"{job} runs in rack {inventory.jobs[job].rack}, {avoided.named[0]} is in {racks[0]}")
     jobs = [job] if job is not None else here
-    states = certain_states(site, racks[0], jobs)
-    seen = seen or site.observe()
+    states = certain_states(context, racks[0], jobs)
+    seen = seen or context.observe()
     ways = list(lane_choices(seen, avoided, (), jobs))
     through = list(circuits_through(seen, states, avoided, jobs))
     leading = list(dict.fromkeys([*through, *(circuit for move in ways[0] for circuit in move.circuits)]))
@@ -61,7 +61,7 @@ def plan_reroute(
     passes = "passes" if len(leading) == 1 else "pass"
     why = (f"{', '.join(leading)} {passes} {', '.join(avoided.named)}; every rank stays where it is",)
     notes = left_there(seen, states, avoided, owners)
-    return SwapDraft(title, racks[0], states, SpareChoice((), paths, (), why), notes, moves).plan(site, seen)
+    return SwapDraft(title, racks[0], states, SpareChoice((), paths, (), why), notes, moves).plan(context, seen)
 
 
 def _first_way(

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from lumctl.change.plan import Candidate, Plan, Replacement
+from lumctl.context import Context, Observation
 from lumctl.errors import LumctlError, RefusedError
 from lumctl.fabric import Unroutable
 from lumctl.inventory.wiring import circuits_of
-from lumctl.site import Observation, Site
 from lumctl.swap.choice import SpareChoice
 from lumctl.swap.lane_moves import LaneMoves, moves_home, orders_after
 from lumctl.swap.light_paths import LightPaths, RerouteBudget, States, light_paths, reroute_budgets
@@ -18,7 +18,7 @@ from lumctl.swap.request import require_job
 _NOBODY: Mapping[int, str] = {}
 
 
-def plan_return(site: Site, job: str, *, may_move: int = 0, seen: Observation | None = None) -> Plan:
+def plan_return(context: Context, job: str, *, may_move: int = 0, seen: Observation | None = None) -> Plan:
     """Plan to return the ranks of a job to their written accelerators. What those were replaced by is spare again.
 
     Links that were led to another lane of their accelerator return to the written one too. A rank whose accelerator is
@@ -29,17 +29,17 @@ def plan_return(site: Site, job: str, *, may_move: int = 0, seen: Observation | 
         UsageError: there is no such job.
         RefusedError: nothing can return; the message says why.
     """
-    inventory = site.inventory
+    inventory = context.inventory
     require_job(inventory, job)
-    states = certain_states(site, inventory.jobs[job].rack, [job])
-    seen = seen or site.observe()
+    states = certain_states(context, inventory.jobs[job].rack, [job])
+    seen = seen or context.observe()
     now, written = seen.assignment[job], inventory.jobs[job].ranks
     away = {rank: home for rank, home in enumerate(written) if now[rank] != home}
     moves, ill_lanes = moves_home(seen, now)
     if not away and not moves and not ill_lanes:
         raise RefusedError(
             f"every rank of {job} runs where the inventory says: there is nothing to return",
-            hint=f"see where: lumctl job show {job} --target {site.target}",
+            hint=f"see where: lumctl job show {job} --target {context.target}",
         )
     notes = [f"the lanes of {accelerator} stay in their order: {why}" for accelerator, why in ill_lanes.items()]
     stay, paths = _stay(seen, job, away), LightPaths()
@@ -77,7 +77,9 @@ def plan_return(site: Site, job: str, *, may_move: int = 0, seen: Observation | 
     why = tuple(f"{r.spare} takes rank {r.rank} back from {r.failed}: {said}" for r in replacements)
     choice = SpareChoice(replacements, paths, candidates, why)
     rack = inventory.jobs[job].rack
-    return SwapDraft(f"{job}: return {', '.join(returned)}", rack, states, choice, tuple(notes), moves).plan(site, seen)
+    return SwapDraft(f"{job}: return {', '.join(returned)}", rack, states, choice, tuple(notes), moves).plan(
+        context, seen
+    )
 
 
 def _stay(seen: Observation, job: str, away: Mapping[int, str], known: Mapping[int, str] = _NOBODY) -> dict[int, str]:

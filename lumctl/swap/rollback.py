@@ -8,31 +8,31 @@ from lumctl.change.advice import REVERSIBLE, instead_of_rollback, plan_again
 from lumctl.change.plan import Do, Plan, PlannedChange, Start, Step, from_document, programmed, receivers
 from lumctl.change.run_history import require_fit
 from lumctl.change.settings import same
+from lumctl.context import Context
 from lumctl.devices.types import Capability
 from lumctl.errors import RefusedError
 from lumctl.inventory.model import Evidence
 from lumctl.inventory.wiring import own_cells
 from lumctl.jobs import without_hook
 from lumctl.jobs.hooks import PAUSE, RESUME
-from lumctl.site import Site
 from lumctl.store import Act, Entry
 from lumctl.store import Run as StoredRun
 from lumctl.swap.settings import inverse_setting
 from lumctl.swap.steps import StepList
 
 
-def plan_rollback(site: Site, run: StoredRun) -> Plan:
+def plan_rollback(context: Context, run: StoredRun) -> Plan:
     """Plan to put back what a run changed. Of a cut run only the steps that may have acted are taken back.
 
     Raises:
         RefusedError: the run changed nothing that still stands, or cannot be taken back.
     """
-    if run.target != site.target:
+    if run.target != context.target:
         raise RefusedError(f"{run.id} ran on target {run.target}", hint=f"add --target {run.target}")
     if run.state not in REVERSIBLE:
         what = f"it was rolled back by {run.undone_by}" if run.undone_by else f"it ended {run.state}"
         raise RefusedError(
-            f"there is nothing of {run.id} to roll back: {what}", hint=plan_again(site, from_document(run.plan))
+            f"there is nothing of {run.id} to roll back: {what}", hint=plan_again(context, from_document(run.plan))
         )
     plan = from_document(run.plan)
     if any(step.do is Do.RECORD for step in plan.steps):
@@ -43,26 +43,26 @@ def plan_rollback(site: Site, run: StoredRun) -> Plan:
     if plan.undoes is not None and run.state == "half-done":
         raise RefusedError(
             f"{run.id} is a rollback that did not come to its end: resume it instead",
-            hint=f"lumctl swap resume {run.id} --target {site.target}",
+            hint=f"lumctl swap resume {run.id} --target {context.target}",
         )
     if any(change.before is None for change in plan.changes):
         raise RefusedError(
             f"{run.id} wrote cells whose states before were not known: they cannot be restored",
-            hint=instead_of_rollback(site, run),
+            hint=instead_of_rollback(context, run),
         )
-    require_fit(site, run.id, plan)
-    trail = _Trail.of(plan, site.store(run.rack).journal.of_run(run.id))
-    steps, left = _inverse(site, plan, trail)
+    require_fit(context, run.id, plan)
+    trail = _Trail.of(plan, context.store(run.rack).journal.of_run(run.id))
+    steps, left = _inverse(context, plan, trail)
     if left and not steps.steps:
-        raise RefusedError(f"{run.id} cannot be rolled back: {'; '.join(left)}", hint=instead_of_rollback(site, run))
+        raise RefusedError(f"{run.id} cannot be rolled back: {'; '.join(left)}", hint=instead_of_rollback(context, run))
     return Plan(
         kind="rollback",
         title=f"take back {run.id} ({plan.title})",
         rack=plan.rack,
-        target=site.target,
-        created_at=site.now(),
-        inventory_digest=site.inventory.digest,
-        start=_start(site, plan, trail.took),
+        target=context.target,
+        created_at=context.now(),
+        inventory_digest=context.inventory.digest,
+        start=_start(context, plan, trail.took),
         add=plan.remove,
         remove=plan.add,
         keep=plan.keep,
@@ -74,7 +74,7 @@ def plan_rollback(site: Site, run: StoredRun) -> Plan:
             if circuit.id not in trail.sound_before(plan)
         )
         + tuple(left)
-        + without_hook(site.inventory, dict.fromkeys(circuit.owner for circuit in (*plan.remove, *plan.add))),
+        + without_hook(context.inventory, dict.fromkeys(circuit.owner for circuit in (*plan.remove, *plan.add))),
         undoes=run.id,
     ).sealed()
 
@@ -120,9 +120,9 @@ class _Trail:
         return [c.id for c in plan.remove if all(self.sound.get(r) == t for r, t in receivers(c))]
 
 
-def _inverse(site: Site, plan: Plan, trail: _Trail) -> tuple[StepList, list[str]]:
+def _inverse(context: Context, plan: Plan, trail: _Trail) -> tuple[StepList, list[str]]:
     """The steps that take a run back; and in words what of it nothing can take back."""
-    steps, left = StepList(site.inventory), list[str]()
+    steps, left = StepList(context.inventory), list[str]()
     kept = [circuit.id for circuit in plan.keep]
     if not _only_sets(plan):
         steps.check([], kept=kept, replaced=[circuit.id for circuit in plan.add])
@@ -132,8 +132,8 @@ def _inverse(site: Site, plan: Plan, trail: _Trail) -> tuple[StepList, list[str]
         steps.job(job, PAUSE)
     for step in reversed(trail.tried):
         if step.do is Do.SET:
-            left += _set_back(site, step, trail, steps)
-        _switch_back(site, plan, step, trail, steps)
+            left += _set_back(context, step, trail, steps)
+        _switch_back(context, plan, step, trail, steps)
     writes: dict[str, list[PlannedChange]] = {}
     for change in programmed(trail.tried):
         back = PlannedChange(change.device, change.puc, change.after, str(change.before))
@@ -141,7 +141,7 @@ def _inverse(site: Site, plan: Plan, trail: _Trail) -> tuple[StepList, list[str]
     if writes:
         steps.program(writes)
         steps.verify(trail.sound_before(plan), kept)
-        steps.confirm([d for d in writes if Capability.CONFIRM_TIMER in site.devices.changing(d).capabilities])
+        steps.confirm([d for d in writes if Capability.CONFIRM_TIMER in context.devices.changing(d).capabilities])
     for step in trail.took:
         if step.do is Do.ASSIGN:
             steps.assign(step.data["assignment"], step.data["before"])
@@ -150,19 +150,19 @@ def _inverse(site: Site, plan: Plan, trail: _Trail) -> tuple[StepList, list[str]
     return steps, left
 
 
-def _switch_back(site: Site, plan: Plan, step: Step, trail: _Trail, steps: StepList) -> None:
+def _switch_back(context: Context, plan: Plan, step: Step, trail: _Trail, steps: StepList) -> None:
     """Add the steps that put transmitters back that a step switched, or may have left dark."""
     if step.do is Do.TRANSMIT and trail.was_on.get(step.id, True) is not step.data["enabled"]:
         steps.transmit(step.data["transponder"], enabled=not step.data["enabled"], required=step.required)
     if step.do is Do.VERIFY and step not in trail.took:
-        for lane in _blinked(site, plan):
+        for lane in _blinked(context, plan):
             steps.transmit(lane, enabled=True, required=False)
 
 
-def _set_back(site: Site, step: Step, trail: _Trail, steps: StepList) -> list[str]:
+def _set_back(context: Context, step: Step, trail: _Trail, steps: StepList) -> list[str]:
     """Add the step that sets what was before; gives why there is none."""
     was = trail.was.get(step.id, step.data["before"])
-    found = inverse_setting(site, step, was, took=step in trail.took)
+    found = inverse_setting(context, step, was, took=step in trail.took)
     if isinstance(found, str):
         return [found]
     setting, shows, before = found
@@ -192,27 +192,27 @@ def _only_sets(plan: Plan) -> bool:
     return all(step.do is Do.SET for step in plan.steps)
 
 
-def _blinked(site: Site, plan: Plan) -> list[str]:
+def _blinked(context: Context, plan: Plan) -> list[str]:
     """Transmitters that a verification cut in mid-blink may have left dark."""
-    lanes = site.inventory.transponders
+    lanes = context.inventory.transponders
     ends = {str(end["lane"]) for circuit in plan.add for end in circuit.ends}
     return sorted(lane for lane in ends if Evidence.BLINK in lanes[lane].verify)
 
 
-def _start(site: Site, plan: Plan, took: Iterable[Step]) -> Start:
+def _start(context: Context, plan: Plan, took: Iterable[Step]) -> Start:
     """What stands now: the plan's start, moved on by the steps that took effect."""
     took = tuple(took)
     assignment = dict(plan.start.assignment)
     if _only_sets(plan):  # swaps since then are no hindrance: what is disturbed is looked up where jobs run now
-        assignment = {job: ranks for job, ranks in site.assignment(sound=False).items() if job in assignment}
+        assignment = {job: ranks for job, ranks in context.assignment(sound=False).items() if job in assignment}
     for step in took:
         if step.do is Do.ASSIGN:
             assignment |= {job: tuple(ranks) for job, ranks in step.data["assignment"].items()}
     cells: dict[str, dict[int, str]] = {}
     for device in {*plan.start.crosses, *plan.start.joins, *(change.device for change in programmed(took))}:
-        own = own_cells(site.inventory, site.inventory.devices[device])
+        own = own_cells(context.inventory, context.inventory.devices[device])
         cells[device] = plan.start.cells(device, own) or {}
     for change in programmed(took):
-        if change.puc in own_cells(site.inventory, site.inventory.devices[change.device]):
+        if change.puc in own_cells(context.inventory, context.inventory.devices[change.device]):
             cells[change.device][change.puc] = change.after
     return Start.of(assignment, cells)

@@ -18,6 +18,7 @@ from lumctl.change.settings import (
     setting_of,
     settings_of,
 )
+from lumctl.context import Context
 from lumctl.devices import transaction
 from lumctl.devices.types import Capability, PucState
 from lumctl.errors import RefusedError, UsageError
@@ -25,36 +26,35 @@ from lumctl.fabric import circuit_losses
 from lumctl.inventory.components import Component, Part, find_component, parts_of
 from lumctl.inventory.model import Device, DeviceKind, Inventory
 from lumctl.inventory.wiring import FREE, circuits_of, in_the_way, own_cells
-from lumctl.site import Site
 from lumctl.swap.light_paths import planned_circuits
 from lumctl.swap.steps import StepList
 
 _STATES = {state.word: state for state in PucState}
 
 
-def cell_of(site: Site, component: Component, text: str) -> PlannedChange | None:
+def cell_of(context: Context, component: Component, text: str) -> PlannedChange | None:
     """What ``state=TEXT`` of a PUC or ``joined=TEXT`` of a port writes; ``None`` where it is joined to nothing already.
 
     Raises:
         UsageError: the value is wrong, or the port is not ours to join.
         RefusedError: what the device holds is not certain.
     """
-    device = site.inventory.devices[str(component.device)]
+    device = context.inventory.devices[str(component.device)]
     if component.part is Part.PUC:
         if text.lower() not in _STATES:
             raise UsageError(f"found {text!r}, expected bar or cross")
         after = _STATES[text.lower()]
         if device.stuck.get(component.number, after.word) != after.word:
             raise RefusedError(
-                f"{component.id} is stuck in {device.stuck[component.number]}, {site.inventory.path} says",
+                f"{component.id} is stuck in {device.stuck[component.number]}, {context.inventory.path} says",
                 hint=f"if it no longer is, remove it from `stuck:` of {device.id} in the inventory",
             )
-        return PlannedChange(device.id, component.number, held_now(site, device).get(component.number), str(after))
-    return _join(site, device, component.number, text)
+        return PlannedChange(device.id, component.number, held_now(context, device).get(component.number), str(after))
+    return _join(context, device, component.number, text)
 
 
 def plan_cell(
-    site: Site, component: Component, change: PlannedChange, steps: StepList
+    context: Context, component: Component, change: PlannedChange, steps: StepList
 ) -> tuple[PlannedCircuit, ...] | None:
     """Add the steps that write a cell and prove that what its device carries still stands; gives the circuits kept.
 
@@ -63,15 +63,15 @@ def plan_cell(
     Raises:
         RefusedError: a circuit of a job runs there; it is named.
     """
-    device = site.inventory.devices[change.device]
-    held = held_now(site, device)
-    driver = site.devices.changing(device.id)
+    device = context.inventory.devices[change.device]
+    held = held_now(context, device)
+    driver = context.devices.changing(device.id)
     if change.before == change.after and transaction.readable(driver):
         read = transaction.read_cells(driver, held)
         require_agreement(device.rack, driver.kind, device.id, {n: s for n, s in held.items() if n != change.puc}, read)
         if read.get(change.puc) == change.after:
             return None
-    circuits = [c for c in circuits_of(site.inventory, site.assignment()) if c.device == device.id]
+    circuits = [c for c in circuits_of(context.inventory, context.assignment()) if c.device == device.id]
     made = circuit_losses(device, held, circuits)
     stays = circuit_losses(device, {**held, change.puc: change.after}, circuits)
     for circuit in circuits:
@@ -88,10 +88,10 @@ def plan_cell(
     if names:
         steps.verify([], names)
     steps.confirm([device.id] if Capability.CONFIRM_TIMER in driver.capabilities else [])
-    return planned_circuits(site.inventory, kept, {device.id: held})
+    return planned_circuits(context.inventory, kept, {device.id: held})
 
 
-def cuts_of(site: Site, change: PlannedChange) -> tuple[Cut, ...]:
+def cuts_of(context: Context, change: PlannedChange) -> tuple[Cut, ...]:
     """The light paths that a change cuts at a device without a record, with the light on each, for the operator to see.
 
     Whoever sets a port or a PUC by name agrees to them. A path between two lanes in a rack with jobs is left out: a job
@@ -100,22 +100,22 @@ def cuts_of(site: Site, change: PlannedChange) -> tuple[Cut, ...]:
     Raises:
         DeviceError: the device does not answer.
     """
-    device = site.inventory.devices[change.device]
-    if site.store(device.rack).fabric.last_written_by(device.id) is not None:
+    device = context.inventory.devices[change.device]
+    if context.store(device.rack).fabric.last_written_by(device.id) is not None:
         return ()
-    written = {device.id: {**held_now(site, device), change.puc: change.after}}
-    lost = cut_by(site, live_paths(site, device, hear(site, [device.id])), written)
-    has_jobs = any(job.rack == device.rack for job in site.inventory.jobs.values())
-    return with_powers(site, [replace(cut, agreed=True) for cut in lost if not (cut.receiver and has_jobs)])
+    written = {device.id: {**held_now(context, device), change.puc: change.after}}
+    lost = cut_by(context, live_paths(context, device, hear(context, [device.id])), written)
+    has_jobs = any(job.rack == device.rack for job in context.inventory.jobs.values())
+    return with_powers(context, [replace(cut, agreed=True) for cut in lost if not (cut.receiver and has_jobs)])
 
 
-def _join(site: Site, device: Device, port: int, text: str) -> PlannedChange | None:
+def _join(context: Context, device: Device, port: int, text: str) -> PlannedChange | None:
     """The join that a port of either side is part of, with what its ingress port is joined to by the record."""
     word = text.lower()
     if word != "none" and not (word.isascii() and word.isdecimal()):
         raise UsageError(f"found {text!r}, expected the number of a port, or none")
-    held = held_now(site, device)
-    own = own_cells(site.inventory, device) or tuple(held)
+    held = held_now(context, device)
+    own = own_cells(context.inventory, device) or tuple(held)
     if word == "none":
         # Where any port may be joined to any, one of ours may be at the other end of a join.
         ingress = next((at for at, to in held.items() if to == str(port)), port if port in own else None)
@@ -134,7 +134,8 @@ def _join(site: Site, device: Device, port: int, text: str) -> PlannedChange | N
             )
     if ingress is None or ingress not in own:
         raise RefusedError(
-            f"port {port if ingress is None else ingress} of {device.id} is met by no lane of {site.inventory.path}: "
+            f"port {port if ingress is None else ingress} of {device.id} "
+            f"is met by no lane of {context.inventory.path}: "
             "it belongs to others",
             hint=f"see the ports: lumctl device show {device.id}",
         )
@@ -158,7 +159,7 @@ def _sides(device: Device, port: int, other: int) -> tuple[int, int]:
     return ingress, egress
 
 
-def plan_settings(site: Site, name: str, words: Sequence[str], *, even_if_used: bool = False) -> Plan:
+def plan_settings(context: Context, name: str, words: Sequence[str], *, even_if_used: bool = False) -> Plan:
     """Plan to set what ``SETTING=VALUE`` words say of one component; a plan without steps where all is so already.
 
     ``even_if_used`` allows single settings to take light or a machine from a job; cells of its circuits they never may.
@@ -169,47 +170,47 @@ def plan_settings(site: Site, name: str, words: Sequence[str], *, even_if_used: 
         RefusedError: a job would lose light or a machine by it, or what the device holds is not certain.
         DeviceError: what it shows now cannot be read.
     """
-    component = component_to_set(site, name)
-    values, cell = _understood(site, component, _split(words, forms_of(site.inventory, component)[0]))
-    steps, warnings = StepList(site.inventory), list[str]()
-    keep = plan_cell(site, component, cell, steps) if cell else None
+    component = component_to_set(context, name)
+    values, cell = _understood(context, component, _split(words, forms_of(context.inventory, component)[0]))
+    steps, warnings = StepList(context.inventory), list[str]()
+    keep = plan_cell(context, component, cell, steps) if cell else None
     if cell and keep is not None and cell.before == cell.after:
         warnings.append(f"by the record {component.id} is so already: it is written again")
     for setting, value in values:
-        warnings += _add(site, setting, value, steps, even_if_used=even_if_used)
-    jobs = {job.name for job in site.inventory.jobs.values() if job.rack == component.rack}
-    placed = {job: ranks for job, ranks in site.assignment(sound=False).items() if job in jobs}
-    written = site.inventory.devices[cell.device] if cell and keep is not None else None
+        warnings += _add(context, setting, value, steps, even_if_used=even_if_used)
+    jobs = {job.name for job in context.inventory.jobs.values() if job.rack == component.rack}
+    placed = {job: ranks for job, ranks in context.assignment(sound=False).items() if job in jobs}
+    written = context.inventory.devices[cell.device] if cell and keep is not None else None
     # The record of a device lists its own cells; a switch that no lane meets has none.
-    device = written if written and own_cells(site.inventory, written) else None
+    device = written if written and own_cells(context.inventory, written) else None
     plan = Plan(
         kind="set",
         title=f"set {component.id} {' '.join(words)}",
         rack=component.rack,
-        target=site.target,
-        created_at=site.now(),
-        inventory_digest=site.inventory.digest,
-        start=Start.of(placed, {device.id: held_now(site, device)} if device else {}),
+        target=context.target,
+        created_at=context.now(),
+        inventory_digest=context.inventory.digest,
+        start=Start.of(placed, {device.id: held_now(context, device)} if device else {}),
         keep=keep or (),
         changes=programmed(steps.steps),
         steps=tuple(steps.steps),
         warnings=tuple(warnings),
-        cuts=cuts_of(site, cell) if cell and keep is not None else (),
+        cuts=cuts_of(context, cell) if cell and keep is not None else (),
     ).sealed()
-    require(site, plan)
+    require(context, plan)
     return plan
 
 
-def component_to_set(site: Site, name: str) -> Component:
+def component_to_set(context: Context, name: str) -> Component:
     """The component of that name; a controller of one host stands for that host's power.
 
     Raises:
         UsageError: there is none of that name.
     """
-    found = find_component(site.inventory, name)
-    if found.part is not Part.DEVICE or site.inventory.devices[found.id].kind is not DeviceKind.POWER:
+    found = find_component(context.inventory, name)
+    if found.part is not Part.DEVICE or context.inventory.devices[found.id].kind is not DeviceKind.POWER:
         return found
-    parts = parts_of(site.inventory, found.id)
+    parts = parts_of(context.inventory, found.id)
     if len(parts) == 1:
         return parts[0]
     known = ", ".join(part.id for part in parts)
@@ -219,7 +220,7 @@ def component_to_set(site: Site, name: str) -> Component:
 Inverse = tuple[Settable, Value | None, Value]
 
 
-def inverse_setting(site: Site, step: Step, was: Value | None, *, took: bool) -> Inverse | str:
+def inverse_setting(context: Context, step: Step, was: Value | None, *, took: bool) -> Inverse | str:
     """What takes back a setting of a run: it, what it shows now, and what it showed before; or why nothing can.
 
     ``took``: the run saw it take effect; else it may or may not have, and the device is asked what it shows.
@@ -227,7 +228,7 @@ def inverse_setting(site: Site, step: Step, was: Value | None, *, took: bool) ->
     Raises:
         DeviceError: it cannot be asked.
     """
-    meant = settable(site.inventory, site.devices, step.data["component"], step.data["setting"])
+    meant = settable(context.inventory, context.devices, step.data["component"], step.data["setting"])
     after = step.data["after"]
     if not meant.setting.reversible(after):
         return f"{meant.component.id}: {meant.text(after)} cannot be undone"
@@ -251,26 +252,26 @@ def _split(words: Sequence[str], forms: Mapping[str, str]) -> dict[str, str]:
 
 
 def _understood(
-    site: Site, component: Component, texts: Mapping[str, str]
+    context: Context, component: Component, texts: Mapping[str, str]
 ) -> tuple[list[tuple[Settable, Value]], PlannedChange | None]:
     """Understand every word before any device is asked: single settings with their values, and a cell to program."""
-    forms, programmed_name = forms_of(site.inventory, component)
+    forms, programmed_name = forms_of(context.inventory, component)
     if not forms:
         raise UsageError(
-            f"{component.id} is {kind_in_words(site.inventory, component)}: nothing of it can be set",
-            hint=_instead(site, component),
+            f"{component.id} is {kind_in_words(context.inventory, component)}: nothing of it can be set",
+            hint=_instead(context, component),
         )
     values: list[tuple[Settable, Value]] = []
     cell: PlannedChange | None = None
     for name, text in texts.items():
         if name not in forms:
-            raise no_setting(site.inventory, component, name, forms)
+            raise no_setting(context.inventory, component, name, forms)
         try:
             if name == programmed_name:
-                cell = cell_of(site, component, text)
+                cell = cell_of(context, component, text)
             else:
-                setting = setting_of(site.inventory, component, name)
-                values.append((Settable(site.inventory, site.devices, component, setting), setting.parse(text)))
+                setting = setting_of(context.inventory, component, name)
+                values.append((Settable(context.inventory, context.devices, component, setting), setting.parse(text)))
         except UsageError as error:
             raise UsageError(f"{name}: {error.message}", hint=error.hint) from None
     return values, cell
@@ -286,18 +287,18 @@ def forms_of(inventory: Inventory, component: Component) -> tuple[dict[str, str]
     return forms, None
 
 
-def _instead(site: Site, component: Component) -> str | None:
+def _instead(context: Context, component: Component) -> str | None:
     """What a person may have meant by a device that has no settings itself."""
-    device = site.inventory.devices[str(component.device)]
+    device = context.inventory.devices[str(component.device)]
     if device.kind is DeviceKind.CHASSIS:
-        parts = ", ".join(part.id for part in parts_of(site.inventory, device.id))
+        parts = ", ".join(part.id for part in parts_of(context.inventory, device.id))
         return f"its transponders: {parts or 'none'}"
     if device.kind is DeviceKind.SWITCH:
         return f"its ports: lumctl device set {device.id}/port/0 joined=PORT|none"
     return f"its PUCs: lumctl device set {device.id}/puc/0 state=bar|cross"
 
 
-def _add(site: Site, setting: Settable, value: Value, steps: StepList, *, even_if_used: bool) -> list[str]:
+def _add(context: Context, setting: Settable, value: Value, steps: StepList, *, even_if_used: bool) -> list[str]:
     """Add the step that sets a value, unless it is so already; gives what an operator should know of it."""
     component, text = setting.component, setting.text(value)
     setting.require(value)
@@ -314,7 +315,7 @@ def _add(site: Site, setting: Settable, value: Value, steps: StepList, *, even_i
             f"{component.id} is off: there is nothing to reset",
             hint=f"switch it on: lumctl device set {component.id} power=on",
         )
-    used = disturbed(site, component, setting.setting.name, value)
+    used = disturbed(context, component, setting.setting.name, value)
     if used and not even_if_used:
         more = f" (and {len(used) - 1} more)" if len(used) > 1 else ""
         raise RefusedError(

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from lumctl.context import Context, Observation
 from lumctl.devices.types import Capability, PucState
 from lumctl.errors import RefusedError, UsageError
 from lumctl.health.remedy import Remedy, swap_command
 from lumctl.inventory.components import find_component
 from lumctl.inventory.wiring import jobs_in
-from lumctl.site import Observation, Site
 from lumctl.swap.light_paths import light_paths
 from lumctl.swap.planning import plan_swap
 from lumctl.swap.reroute import plan_reroute
@@ -17,7 +17,7 @@ from lumctl.swap.reroute import plan_reroute
 _SHOWN = 4
 
 
-def suggested_command(site: Site, seen: Observation, remedies: Sequence[Remedy]) -> str:
+def suggested_command(context: Context, seen: Observation, remedies: Sequence[Remedy]) -> str:
     """One command that plans all of these repairs; where there is none, why not and what to try.
 
     Where no other way leads round a PUC (a port may have no other), an accelerator at the end of the light takes its
@@ -28,16 +28,16 @@ def suggested_command(site: Site, seen: Observation, remedies: Sequence[Remedy])
     if not avoid:
         return swap_command(failed, ())
     # A change of a mesh that reads back otherwise than written is refused: first the inventory has to say so.
-    read_back = not failed and _reads_back(site, avoid[0])
+    read_back = not failed and _reads_back(context, avoid[0])
     ends = [] if failed else [(accelerator,) for accelerator in _ends(seen, remedies)]
     for replaced in [] if read_back else [failed, *ends]:
         healthy = replaced != failed
-        if _can_be_planned(site, seen, replaced, avoid, healthy=healthy):
+        if _can_be_planned(context, seen, replaced, avoid, healthy=healthy):
             return f"{swap_command(replaced, avoid)}{' --even-if-healthy' if healthy else ''}"
     if not failed and len(avoid) == 1:
-        return _as_it_stands(site, seen, avoid[0])
+        return _as_it_stands(context, seen, avoid[0])
     # Nothing does without all of them at once: each attempt is proved by light, and undone if none comes.
-    attempts = [swap_command((), (puc,)) for puc in avoid if _can_be_planned(site, seen, (), (puc,))]
+    attempts = [swap_command((), (puc,)) for puc in avoid if _can_be_planned(context, seen, (), (puc,))]
     attempts += [swap_command(failed, ())] if failed else []
     return (
         f"no way is found without {', '.join((*failed, *avoid))} together, and no reading tells at which of them the "
@@ -46,27 +46,27 @@ def suggested_command(site: Site, seen: Observation, remedies: Sequence[Remedy])
 
 
 def _can_be_planned(
-    site: Site, seen: Observation, replaced: Sequence[str], avoid: Sequence[str], *, healthy: bool = False
+    context: Context, seen: Observation, replaced: Sequence[str], avoid: Sequence[str], *, healthy: bool = False
 ) -> bool:
     with suppress(RefusedError):
         if replaced:
-            plan_swap(site, None, replaced, avoid=avoid, even_if_healthy=healthy, seen=seen)
+            plan_swap(context, None, replaced, avoid=avoid, even_if_healthy=healthy, seen=seen)
         else:
-            plan_reroute(site, None, avoid, seen=seen)
+            plan_reroute(context, None, avoid, seen=seen)
         return True
     return False
 
 
-def _reads_back(site: Site, puc: str) -> bool:
-    device = str(find_component(site.inventory, puc).device)
-    return Capability.READ_STATES in site.devices.changing(device).capabilities
+def _reads_back(context: Context, puc: str) -> bool:
+    device = str(find_component(context.inventory, puc).device)
+    return Capability.READ_STATES in context.devices.changing(device).capabilities
 
 
-def _as_it_stands(site: Site, seen: Observation, puc: str) -> str:
+def _as_it_stands(context: Context, seen: Observation, puc: str) -> str:
     """What to do about a PUC that light cannot be led round: use it in the state in which it really stands."""
     inventory, found = seen.inventory, find_component(seen.inventory, puc)
     device = inventory.devices[str(found.device)]
-    stands = "bar" if site.known_cells(device.id).get(found.number) == PucState.CROSS else "cross"
+    stands = "bar" if context.known_cells(device.id).get(found.number) == PucState.CROSS else "cross"
     stuck = replace(device, stuck={**device.stuck, found.number: stands})
     here = tuple(circuit for circuit in seen.circuits if circuit.device == device.id)
     try:
@@ -85,19 +85,19 @@ def _ends(seen: Observation, remedies: Sequence[Remedy]) -> list[str]:
     return list(dict.fromkeys(seen.inventory.transponders[lane].accelerator for lane in lanes))
 
 
-def nothing_named(site: Site, seen: Observation, job: str | None) -> UsageError:
+def nothing_named(context: Context, seen: Observation, job: str | None) -> UsageError:
     """What is said where nobody says what to replace: the causes that health found, and the command that repairs them.
 
     Where nothing in the rack repairs them, it says what to mend by hand.
     """
     of_job = [remedy for remedy in seen.remedies if job is None or _concerns(seen, remedy, job)]
     if repairable := [remedy for remedy in of_job if remedy.command]:
-        command = suggested_command(site, seen, repairable)
+        command = suggested_command(context, seen, repairable)
         return UsageError(f"no failed accelerator was named; {_causes(repairable)}", hint=command)
     if of_job and any(remedy.by_hand for remedy in of_job):
         words = "; ".join(f"{remedy.cause}: {remedy.by_hand}" for remedy in of_job[:_SHOWN])
         pucs = [puc for remedy in of_job for puc in remedy.suspects]
-        if pucs and _can_be_planned(site, seen, (), pucs):
+        if pucs and _can_be_planned(context, seen, (), pucs):
             words += f"; or try {swap_command((), pucs)}, which is undone if no light comes by it"
         return UsageError(f"no swap repairs what fails now: {_causes(of_job)}", hint=words)
     ranks = {job: seen.assignment[job]} if job else jobs_in(seen.assignment)

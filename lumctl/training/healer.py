@@ -11,13 +11,13 @@ from lumctl.change.guard import Standby
 from lumctl.change.light import LightProof
 from lumctl.change.plan import Do
 from lumctl.change.preconditions import require
+from lumctl.context import Context, Observation
 from lumctl.daemon.autopilot.journal import stopped_by_anybody
 from lumctl.errors import LumctlError, RefusedError, RunError
 from lumctl.health.remedy import Remedy
 from lumctl.health.states import State
 from lumctl.inventory.wiring import circuits_of
 from lumctl.runbook.files import save
-from lumctl.site import Observation, Site
 from lumctl.swap.planning import plan_swap
 from lumctl.training.coordinator import failures
 from lumctl.training.coordinator.state import Post
@@ -34,8 +34,8 @@ NOTHING: Order = ((), False)
 class Healer:
     """Repairs one job. :meth:`examine` may be called from any thread; results are reported from the healer's own."""
 
-    def __init__(self, open_site: Callable[[], Site], job: str, rack: str, agreed_by: str, post: Post) -> None:
-        self._open_site = open_site
+    def __init__(self, open_context: Callable[[], Context], job: str, rack: str, agreed_by: str, post: Post) -> None:
+        self._open_context = open_context
         self._job, self._rack = job, rack
         self._agreed_by = agreed_by
         self._post = post
@@ -62,15 +62,15 @@ class Healer:
         order: Order | None = NOTHING  # only open the context
         while order is not None:
             try:
-                with self._open_site() as site, Standby(site) as standby:
+                with self._open_context() as context, Standby(context) as standby:
                     if order is NOTHING:
-                        self._rehearse(site)
+                        self._rehearse(context)
                     while order is not None:
                         if order is not NOTHING:
-                            self._follow(site, standby, order)
+                            self._follow(context, standby, order)
                         order = NOTHING  # it is reported: a later error is not this order's
-                        order = self._next(site, standby)
-                    self._save(site)
+                        order = self._next(context, standby)
+                    self._save(context)
             except Exception as error:  # noqa: BLE001 - the job's processes live on; the operator is told
                 if order is None:
                     return
@@ -78,17 +78,17 @@ class Healer:
                     self._post(failures.not_repaired, _known(error))
                 order = self._orders.get()
 
-    def _follow(self, site: Site, standby: Standby, order: Order) -> None:
+    def _follow(self, context: Context, standby: Standby, order: Order) -> None:
         try:
-            self._heal(site, standby, *order)
+            self._heal(context, standby, *order)
         except (RefusedError, RunError) as error:  # the context is not broken
             self._post(failures.not_repaired, error)
 
-    def _next(self, site: Site, standby: Standby) -> Order | None:
+    def _next(self, context: Context, standby: Standby) -> Order | None:
         """Wait for the next order; deferred work is done while there is none."""
         with suppress(Empty):
             return self._orders.get(timeout=IDLE_S)
-        self._save(site)
+        self._save(context)
         with suppress(Exception):  # a swap that needs the guard starts it, or reports why it cannot
             standby.ready(self._rack)
         # All objects made so far live long: without this the collector may scan them in the middle of a swap.
@@ -96,22 +96,22 @@ class Healer:
         gc.freeze()
         return self._orders.get()
 
-    def _save(self, site: Site) -> None:
+    def _save(self, context: Context) -> None:
         while self._unsaved:
             with suppress(Exception):  # the runbook can be made again from the journal
-                save(site, self._unsaved.pop(), self._rack)
+                save(context, self._unsaved.pop(), self._rack)
 
-    def _rehearse(self, site: Site) -> None:
+    def _rehearse(self, context: Context) -> None:
         """Plan a swap, check its preconditions and prove the light, so that modules are loaded and sessions open."""
         with suppress(Exception):  # a real failure reports the same problem
-            seen = site.observe()
-            placed = site.assignment()[self._job]
-            require(site, plan_swap(site, self._job, placed[:1], even_if_healthy=True, seen=seen))
-            ours = [each for each in circuits_of(site.inventory, site.assignment()) if each.owner == self._job]
-            LightProof(site.inventory, site.fleet, site.devices, now=site.now).sound(ours)
+            seen = context.observe()
+            placed = context.assignment()[self._job]
+            require(context, plan_swap(context, self._job, placed[:1], even_if_healthy=True, seen=seen))
+            ours = [each for each in circuits_of(context.inventory, context.assignment()) if each.owner == self._job]
+            LightProof(context.inventory, context.fleet, context.devices, now=context.now).sound(ours)
 
-    def _heal(self, site: Site, standby: Standby, accelerators: Sequence[str], failed_only: bool) -> None:
-        seen = site.observe()
+    def _heal(self, context: Context, standby: Standby, accelerators: Sequence[str], failed_only: bool) -> None:
+        seen = context.observe()
         bad = not_well(seen, accelerators)
         if failed_only:
             bad = {name: why for name, why in bad.items() if seen.report.accelerators[name].state is State.FAILED}
@@ -122,13 +122,13 @@ class Healer:
             else:
                 self._post(failures.repaired, None)
             return
-        self._require_consent(site)
-        placed = site.assignment()[self._job]
+        self._require_consent(context)
+        placed = context.assignment()[self._job]
         failed = [name for name in bad if name in placed]
         if not failed:  # an operator has replaced them meanwhile
             self._post(failures.repaired, None)
             return
-        plan = plan_swap(site, self._job, failed, seen=seen)
+        plan = plan_swap(context, self._job, failed, seen=seen)
         self._post(failures.planned, plan)
         events = {Do.PROGRAM: failures.programmed, Do.VERIFY: failures.verified}
         of_step = {f"{step.id}.": events[step.do] for step in plan.steps if step.do in events}
@@ -138,24 +138,24 @@ class Healer:
                 self._post(event)
 
         result = apply(
-            site,
+            context,
             plan,
             progress=progress,
             who=self._agreed_by,
             arm=standby.arm,
-            require_wanted=lambda: self._require_consent(site),
+            require_wanted=lambda: self._require_consent(context),
         )
         self._unsaved.append(result.run)
         self._post(failures.repaired, result)
 
-    def _require_consent(self, site: Site) -> None:
+    def _require_consent(self, context: Context) -> None:
         if not self._agreed_by:
             raise RefusedError(
                 f"job {self._job} needs a swap and nobody has agreed to it",
                 hint=f"see what is in trouble, and how to plan the swap: lumctl swap plan {self._job} --target "
-                f"{site.target}; or run the job with --yes",
+                f"{context.target}; or run the job with --yes",
             )
-        if (why := stopped_by_anybody(self._rack, site.store(self._rack))) is not None:
+        if (why := stopped_by_anybody(self._rack, context.store(self._rack))) is not None:
             raise RefusedError(f"the autopilot is stopped {why}", hint="lumctl autopilot start")
 
 

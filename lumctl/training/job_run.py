@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 from lumctl.change.preconditions import uncertain
+from lumctl.context import Context
 from lumctl.devices.endpoints import RUNTIME_FILE
 from lumctl.errors import LumctlError
+from lumctl.health.observation import current_role
 from lumctl.inventory.job_run import JobRun
 from lumctl.inventory.model import Role
 from lumctl.inventory.wiring import job_circuits
-from lumctl.site import Site
-from lumctl.site.observation import current_role
 from lumctl.training import protocol
 from lumctl.training.agent.folder import Folder
 from lumctl.training.coordinator import agent_reports, job_end, requests
@@ -51,40 +51,40 @@ _REMOTE_FOLDER = ".lumctl/jobs/{}"
 
 
 def run_job(
-    open_site: Callable[[], Site], job: str, agreed_by: str, say: Callable[[str], None], *, take: bool = False
+    open_context: Callable[[], Context], job: str, agreed_by: str, say: Callable[[str], None], *, take: bool = False
 ) -> Coordinator:
     """Run a job to its end; the coordinator after it has ended.
 
-    ``open_site`` opens a context for the target: one for the placement, one for the healer's thread. ``agreed_by`` is
+    ``open_context`` is called twice: for the placement, and for the healer's thread. ``agreed_by`` is
     the operator who has agreed to swaps, empty if nobody has. ``take``: take the agents over from another lumctl.
 
     Raises:
         LumctlError: it cannot be run: it has no ``run:``, or another lumctl runs it.
     """
-    with open_coordinator(open_site, job, agreed_by, say, take=take) as coordinator:
+    with open_coordinator(open_context, job, agreed_by, say, take=take) as coordinator:
         coordinator.run()
     return coordinator
 
 
 @contextmanager
 def open_coordinator(
-    open_site: Callable[[], Site], job: str, agreed_by: str, say: Callable[[str], None], *, take: bool = False
+    open_context: Callable[[], Context], job: str, agreed_by: str, say: Callable[[str], None], *, take: bool = False
 ) -> Iterator[Coordinator]:
     """Open the coordinator of a job with all that it needs, not yet running; see :func:`run_job`."""
     with ExitStack() as stack:
-        site = stack.enter_context(open_site())
-        found = site.inventory.jobs[job]
+        context = stack.enter_context(open_context())
+        found = context.inventory.jobs[job]
         run = found.run_settings()
-        _require_programmed(site, job)
-        folder = job_folder(site.inventory.path, site.target, job)
+        _require_programmed(context, job)
+        folder = job_folder(context.inventory.path, context.target, job)
         stack.enter_context(claimed(folder, job))
         who = f"pid {os.getpid()} on {socket.gethostname()} ({secrets.token_hex(4)})"
-        lanes = site.endpoints.lanes
-        local = site.target == "sim"
+        lanes = context.endpoints.lanes
+        local = context.target == "sim"
         open_line = (
             on_this_machine(folder, take=take, who=who)
             if local
-            else over_ssh(site, run.agent, _REMOTE_FOLDER.format(job), take=take, who=who)
+            else over_ssh(context, run.agent, _REMOTE_FOLDER.format(job), take=take, who=who)
         )
 
         def post(event: Callable[Concatenate[JobState, P], None], *arguments: P.args, **more: P.kwargs) -> None:
@@ -101,15 +101,15 @@ def open_coordinator(
 
         lines = AgentLines(open_line, who, lambda host, message, why: post(agent_reports.receive, host, message, why))
         stack.callback(lines.close)
-        healer = Healer(open_site, job, found.rack, agreed_by, post)
+        healer = Healer(open_context, job, found.rack, agreed_by, post)
         stack.callback(healer.close)
         effects = Effects(
             ask=lines.ask,
             open=lines.open,
             examine=healer.examine,
-            placement=lambda: site.assignment()[job],
-            ready_on=lambda: spares(site, found.rack),
-            environment=_environment(site, job, run, token_of(folder), local=local),
+            placement=lambda: context.assignment()[job],
+            ready_on=lambda: spares(context, found.rack),
+            environment=_environment(context, job, run, token_of(folder), local=local),
             log=log,
             keep=keep,
             before=earlier_recoveries(folder),
@@ -119,7 +119,7 @@ def open_coordinator(
             who=who,
         )
         run = replace(run, command=with_this_python(run.command)) if local else run
-        coordinator = Coordinator(JobState(site.inventory, found, run, effects))
+        coordinator = Coordinator(JobState(context.inventory, found, run, effects))
         healer.begin()
         control = ControlSocket(folder / COORDINATOR, lambda request, reply: post(requests.receive, request, reply))
         stack.callback(control.close)
@@ -135,30 +135,32 @@ def with_this_python(command: tuple[str, ...]) -> tuple[str, ...]:
     return (sys.executable, *command[1:]) if command[0] == PYTHON else command
 
 
-def spares(site: Site, rack: str) -> tuple[str, ...]:
+def spares(context: Context, rack: str) -> tuple[str, ...]:
     """The accelerators of a rack that are spares now."""
-    placed = site.assignment()
-    of_rack = [each.id for each in site.inventory.accelerators.values() if each.rack == rack]
-    return tuple(name for name in of_rack if current_role(site.inventory, placed, name) is Role.SPARE)
+    placed = context.assignment()
+    of_rack = [each.id for each in context.inventory.accelerators.values() if each.rack == rack]
+    return tuple(name for name in of_rack if current_role(context.inventory, placed, name) is Role.SPARE)
 
 
-def _require_programmed(site: Site, job: str) -> None:
+def _require_programmed(context: Context, job: str) -> None:
     """Require that the job's circuits are programmed, or a run on them is unfinished: else ranks wait forever."""
-    found = site.inventory.jobs[job]
-    circuits = job_circuits(site.inventory, found, site.assignment()[job])
+    found = context.inventory.jobs[job]
+    circuits = job_circuits(context.inventory, found, context.assignment()[job])
     for device in sorted({circuit.device for circuit in circuits}):
-        if not site.known_cells(device) and site.store(found.rack).fabric.uncertain_since(device) is None:
-            raise uncertain(site, found.rack, device)
+        if not context.known_cells(device) and context.store(found.rack).fabric.uncertain_since(device) is None:
+            raise uncertain(context, found.rack, device)
 
 
-def _environment(site: Site, job: str, run: JobRun, token: str, *, local: bool) -> Callable[[str], Mapping[str, str]]:
+def _environment(
+    context: Context, job: str, run: JobRun, token: str, *, local: bool
+) -> Callable[[str], Mapping[str, str]]:
     def environment(host: str) -> dict[str, str]:
         return {
             "OMP_NUM_THREADS": "1",
             **run.environment,
             protocol.JOB: job,
             protocol.TOKEN: token,
-            protocol.ADDRESS: LOOPBACK if local else site.fleet.address(host),
+            protocol.ADDRESS: LOOPBACK if local else context.fleet.address(host),
         }
 
     return environment
@@ -171,12 +173,12 @@ def on_this_machine(folder: Path, *, take: bool, who: str) -> Open:
     return lambda host: open_agent(folder / host, take=take, who=who)
 
 
-def over_ssh(site: Site, agent: Iterable[str], folder: str, *, take: bool, who: str) -> Open:
+def over_ssh(context: Context, agent: Iterable[str], folder: str, *, take: bool, who: str) -> Open:
     """Open agents on the hosts over SSH; ``folder`` is a path there."""
     command = shlex.join([*agent, "bridge", folder, *(["--take"] if take else []), "--who", who])
 
     def opened(host: str) -> StreamLine:
-        stream = site.fleet.stream(host, command, within_s=AGENT_WITHIN_S)
+        stream = context.fleet.stream(host, command, within_s=AGENT_WITHIN_S)
         stream.settimeout(None)
         return CommandLine(stream)
 

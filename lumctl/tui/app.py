@@ -20,7 +20,7 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from lumctl.counts import counted
-from lumctl.site.observation import Observation
+from lumctl.health.observation import Observation
 from lumctl.tui.actions import Acts, only_shown
 from lumctl.tui.look.escaped import ESCAPED
 from lumctl.tui.look.marks import STALE_STYLE, Marks, duration
@@ -30,7 +30,7 @@ from lumctl.tui.screens.help import HelpScreen, LeavingScreen
 from lumctl.tui.screens.main import MainScreen, PlanWanted, RefreshWanted, Wanted
 from lumctl.tui.screens.plan import ApplyEnded, PlanScreen
 from lumctl.tui.screens.registry import screen_of
-from lumctl.tui.sources import Context, Sources
+from lumctl.tui.sources import ScreenContext, Sources
 from lumctl.tui.threads.apply import Applying
 from lumctl.tui.threads.collector import Collector, Observed, ObserveFailed
 from lumctl.tui.widgets.bars import Answer
@@ -70,7 +70,7 @@ class Dashboard(App[None]):
         self.interrupted = False
         self._stopped = False
         self._loop_to_leave: asyncio.AbstractEventLoop | None = None
-        self._shared = Context(target, marks, now, lambda: self.seen, sources, acts, self.applying)
+        self._shared = ScreenContext(target, marks, now, lambda: self.seen, sources, acts, self.applying)
         self._interval_s = interval_s
         self.trouble: str | None = None
         self._reading_since: float | None = None

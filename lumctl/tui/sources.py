@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lumctl.errors import UsageError
-from lumctl.site.observation import Observation
+from lumctl.health.observation import Observation
 from lumctl.tui.actions import Acts, PlanView
 from lumctl.tui.look.marks import Marks
 from lumctl.tui.threads.apply import Applying
@@ -64,7 +64,7 @@ class Sources:
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class ScreenContext:
     """What every screen is given: at what it is aimed, what was seen last, where to read and what may be done."""
 
     target: str

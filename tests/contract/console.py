@@ -26,6 +26,7 @@ from racks import ENGINE
 
 from lumctl import errors
 from lumctl.cli.main import report, run
+from lumctl.context import Context
 from lumctl.devices.endpoints import RUNTIME_FILE, sim_runtime_folder
 from lumctl.devices.protocols import DriverContext
 from lumctl.devices.types import PucState
@@ -34,7 +35,6 @@ from lumctl.health.states import State
 from lumctl.inventory.load import example, load_inventory
 from lumctl.sim.launch import launch
 from lumctl.sim.meshes.driver import SimMesh
-from lumctl.site import Site
 from lumctl.store import Store, open_store
 from lumctl.swap import commission
 
@@ -120,10 +120,10 @@ class Console:
         Path(state).mkdir()
         os.chdir(state)
         self.user("ops")
-        with self.site() as site:
+        with self.context() as context:
             if not dark:
-                commission(site)
-            store = site.store(self.rack).files
+                commission(context)
+            store = context.store(self.rack).files
         (self.folder / "store").unlink(missing_ok=True)
         (self.folder / "store").symlink_to(store)
 
@@ -144,9 +144,9 @@ class Console:
         self.sim = launch(self.inventory, tied=True, **self.settings)
         self._replugged = True
 
-    def site(self) -> Site:
+    def context(self) -> Context:
         """What commands work on."""
-        return Site(self.inventory, "sim")
+        return Context(self.inventory, "sim")
 
     @contextlib.contextmanager
     def store(self) -> Iterator[Store]:
@@ -241,8 +241,8 @@ class Console:
 
     def dark(self) -> list[str]:
         """The circuits of jobs whose receivers do not hear whom they should, by a fresh look."""
-        with self.site() as site:
-            report = site.observe().report
+        with self.context() as context:
+            report = context.observe().report
         return [circuit.id for circuit in report.circuits.values() if circuit.state is not State.OK]
 
     def close(self) -> None:
@@ -301,5 +301,5 @@ def consoles() -> Iterator[Callable[..., Console]]:
             return time.time() + max((console.ahead_s for console in opened), default=0.0)
 
         patch.setattr("lumctl.cli.main.report", noted)
-        patch.setitem(Site.__init__.__kwdefaults__, "now", now)
+        patch.setitem(Context.__init__.__kwdefaults__, "now", now)
         yield open_console

@@ -77,21 +77,21 @@ class Fates:
         self.outcomes[outcome] += 1
         given_back = ended.status == 0 or (guarded and state != "done")  # it may die with nothing left to do but that
         self.require_free(later_s=0.0 if given_back else LEASE_TERM_S)
-        assert yard.rack.site.known_states("mesh") == yard.rack.cells()["mesh"]
+        assert yard.rack.context.known_states("mesh") == yard.rack.cells()["mesh"]
         assert store.runs.unfinished(now=time.time() + LEASE_TERM_S) == ()
 
     def require_honest(self) -> None:
         """In this moment, before anybody has mended anything: no foreign light has moved, no record is wrong."""
         cells = self.yard.rack.cells()
         assert self.yard.kept(cells) == self.yard.kept(self.yard.before.cells)
-        known = self.yard.rack.site.known_states("mesh")
+        known = self.yard.rack.context.known_states("mesh")
         assert not known or known == cells["mesh"]
 
     def _recovered(self, run: Run, way: str, start: Seen, goal: Seen) -> str:
         """Nobody has taken the run back: it is named, and as soon as its lease ends the next command can go on."""
         yard, state = self.yard, "rolled-back"
         assert yard.rack.store.runs.unfinished(now=time.time() + LEASE_TERM_S) == (run.id,)
-        with yard.rack.another_site(now=lambda: time.time() + LEASE_TERM_S) as later:
+        with yard.rack.another_context(now=lambda: time.time() + LEASE_TERM_S) as later:
             if way == "rollback":
                 apply(later, plan_rollback(later, run))
                 state = "undone"
@@ -145,7 +145,7 @@ class Lost:
         require_free(yard, later_s=LEASE_TERM_S)
         if run is not None and state in {"running", "half-done"}:
             assert yard.rack.store.runs.unfinished(now=time.time() + LEASE_TERM_S) == (run.id,)
-            with yard.rack.another_site(now=lambda: time.time() + LEASE_TERM_S) as later:
+            with yard.rack.another_context(now=lambda: time.time() + LEASE_TERM_S) as later:
                 abort(later, run)
         elif state == "done":  # the engine could not know
             yard.take_back(run)

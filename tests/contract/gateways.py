@@ -9,11 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from lumctl.context import Context
 from lumctl.daemon.gateway.service import service
 from lumctl.devices.endpoints import Endpoints, GatewayEndpoint, sim_endpoints
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.model import Inventory
-from lumctl.site import Site
 from lumctl.store import store_at
 
 
@@ -31,19 +31,19 @@ def serving(
     *,
     rack: str = "r1",
     say: Callable[[str], None] = lambda _line: None,
-) -> Iterator[Site]:
+) -> Iterator[Context]:
     """A gateway in this process."""
     files = socket.parent
     with (
-        Site(
+        Context(
             inventory,
             endpoints.target,
             endpoints=endpoints,
             store=lambda _rack: store_at(store, files=files, rack=rack),
-        ) as site,
-        service(site, rack, socket, say),
+        ) as context,
+        service(context, rack, socket, say),
     ):
-        yield site
+        yield context
 
 
 @contextmanager

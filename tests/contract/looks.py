@@ -5,10 +5,10 @@ from collections.abc import Callable, Collection, Sequence
 
 from lumctl.devices.types import OpticsReading
 from lumctl.fleet.readings import GpuReading, HostSnapshot, ProbeOutcome, ProbeStatus, Snapshot
+from lumctl.health.observation import Observation
 from lumctl.health.states import CircuitEndHealth, CircuitHealth, ComponentHealth, Finding, HealthReport, State
 from lumctl.inventory.model import Accelerator, Inventory, Role
 from lumctl.inventory.wiring import Circuit, circuits_of, initial_assignment
-from lumctl.site.observation import Observation
 
 DARK = float("-inf")
 RX_DBM = -4.2

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from lumctl.change import Plan, apply, to_document
+from lumctl.context import Context
 from lumctl.devices.protocols import DriverContext
 from lumctl.devices.types import PucState
 from lumctl.errors import RefusedError
@@ -24,7 +25,6 @@ from lumctl.inventory.load import example, load_inventory
 from lumctl.inventory.model import Inventory
 from lumctl.sim.launch import SimProcess, launch
 from lumctl.sim.meshes.driver import SimMesh
-from lumctl.site import Site
 from lumctl.store import Run, Store, store_at
 from lumctl.swap import commission, plan_fabric, plan_rollback, plan_swap
 
@@ -38,7 +38,7 @@ class Rack:
 
     inventory: Inventory
     sim: SimProcess
-    site: Site
+    context: Context
     store: Store
     folder: Path
     place: str
@@ -52,7 +52,7 @@ class Rack:
         }
 
     def ok_circuits(self, job: str) -> list[bool]:
-        report = self.site.observe().report
+        report = self.context.observe().report
         return [c.state is State.OK for c in report.circuits.values() if c.owner == job]
 
     def spoil(self, plan: Plan) -> None:
@@ -75,8 +75,8 @@ class Rack:
     def clear(self) -> None:
         self.sim.clear()
 
-    def another_site(self, **settings: Callable[[], float]) -> Site:
-        return Site(
+    def another_context(self, **settings: Callable[[], float]) -> Context:
+        return Context(
             self.inventory,
             "sim",
             endpoints=self.sim.endpoints(),
@@ -87,7 +87,7 @@ class Rack:
     def lost(self) -> Plan:
         """s1's GPU is lost and a plan to replace it is made."""
         self.sim.inject("s1-gpu0", "gpu-lost")
-        return plan_swap(self.site, "finetune", ["s1-gpu0"])
+        return plan_swap(self.context, "finetune", ["s1-gpu0"])
 
     def engine(self, plan: Plan, **how: object) -> subprocess.Popen[str]:
         """Apply a plan in a process of its own, which prints a line after each step; see engine.py for ``how``."""
@@ -127,11 +127,11 @@ class Rack:
 
     def reprogram(self) -> None:
         """Program the mesh anew: what it holds is not certain."""
-        apply(self.site, plan_fabric(self.site, "prototype"))
+        apply(self.context, plan_fabric(self.context, "prototype"))
 
     def transmitters(self) -> dict[str, bool]:
         """Which transmitters are on."""
-        return {name: self.site.devices.transponder(name).transmitting() for name in self.inventory.transponders}
+        return {name: self.context.devices.transponder(name).transmitting() for name in self.inventory.transponders}
 
     def kill_engine(self, plan: Plan, when: Callable[[subprocess.Popen[str]], object]) -> Run:
         """Apply a plan in a process of its own and kill that at the given moment, and its guard with it."""
@@ -145,14 +145,14 @@ class Rack:
 
     def take_back(self, run: Run, before: dict[str, dict[int, PucState]]) -> None:
         """The lease of a dead engine holds for its term; then its run can be taken back whole."""
-        with self.another_site() as site, pytest.raises(RefusedError, match="its lease ends in"):
-            apply(site, plan_rollback(site, run))
-        with self.another_site(now=lambda: time.time() + 60) as later:
+        with self.another_context() as context, pytest.raises(RefusedError, match="its lease ends in"):
+            apply(context, plan_rollback(context, run))
+        with self.another_context(now=lambda: time.time() + 60) as later:
             apply(later, plan_rollback(later, self.store.runs.get(run.id)))
         assert self.cells() == before
         assert self.store.runs.get(run.id).state == "undone"
-        assert self.site.known_states("mesh") == before["mesh"]
-        assert self.site.assignment()["finetune"] == ("s0-gpu0", "s1-gpu0", "s2-gpu0")
+        assert self.context.known_states("mesh") == before["mesh"]
+        assert self.context.assignment()["finetune"] == ("s0-gpu0", "s1-gpu0", "s2-gpu0")
         assert self.store.first_break() is None
 
     def crossed(self) -> int:
@@ -180,7 +180,7 @@ def rack_of(
     store = store_at(kept, files=folder / "store")
     with (
         launch(inventory, folder=folder / "sim", tied=True, **settings) as sim,
-        Site(inventory, "sim", endpoints=sim.endpoints(), store=lambda _rack: store) as site,
+        Context(inventory, "sim", endpoints=sim.endpoints(), store=lambda _rack: store) as context,
     ):
-        commission(site)
-        yield Rack(inventory, sim, site, store, folder, kept)
+        commission(context)
+        yield Rack(inventory, sim, context, store, folder, kept)

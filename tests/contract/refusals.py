@@ -8,7 +8,7 @@ from pathlib import Path
 
 from console import PACKAGE, Origin
 
-ROOMS = ("change", "swap", "runbook", "daemon", "store", "site", "cli")
+ROOMS = ("change", "swap", "runbook", "daemon", "store", "context", "cli")
 ERRORS = frozenset({"RefusedError", "HalfDoneError", "RolledBackError", "LeaseHeldError"})
 
 

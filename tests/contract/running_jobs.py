@@ -20,10 +20,10 @@ import pytest
 import torch
 from job_coordinator import JOB, WITHIN_S, Coordinator
 
+from lumctl.context import Context
 from lumctl.errors import LumctlError
 from lumctl.inventory.load import example, load_inventory
 from lumctl.sim.launch import launch
-from lumctl.site import Site
 from lumctl.store import Run
 from lumctl.swap import commission
 from lumctl.training.example.data import read_losses
@@ -63,8 +63,8 @@ class RunningJob:
             self.sim = self._stack.enter_context(launch(self.inventory, tied=True, delay_ms=delay_ms))
             self._aim()
             if commissioned:
-                with self.site() as site:
-                    commission(site)
+                with self.context() as context:
+                    commission(context)
         except BaseException:
             self._stack.close()
             raise
@@ -124,14 +124,14 @@ class RunningJob:
     def checkpoints(self) -> Path:
         return self.home / "checkpoints"
 
-    def site(self) -> Site:
+    def context(self) -> Context:
         """The rack as any other program sees it."""
-        return Site(self.inventory, self.target)
+        return Context(self.inventory, self.target)
 
     def runs(self) -> list[Run]:
         """What was done to its light, the newest first."""
-        with self.site() as site:
-            return site.store(self.rack).runs.all()
+        with self.context() as context:
+            return context.store(self.rack).runs.all()
 
     def losses(self) -> dict[int, float]:
         return read_losses(self.losses_file) if self.losses_file.exists() else {}

@@ -69,8 +69,8 @@ def gateway(simulator):
     """Where it listens; a lease has been given, with the number 1."""
     with tempfile.TemporaryDirectory(prefix="lumctl-") as folder:
         socket, store = Path(folder) / "r1.sock", f"{folder}/store"
-        with serving(simulator.inventory, simulator.endpoints(), store, socket) as site:
-            assert site.store("r1").leases.acquire("r1", "the suite", term_s=600.0, now=time.time()).fence == 1
+        with serving(simulator.inventory, simulator.endpoints(), store, socket) as context:
+            assert context.store("r1").leases.acquire("r1", "the suite", term_s=600.0, now=time.time()).fence == 1
             yield socket
 
 

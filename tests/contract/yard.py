@@ -94,7 +94,7 @@ class Yard:
         """A GPU dies; what its swap makes of the rack is seen once, and taken back."""
         self.plan, self.before = self.rack.lost(), self.seen()
         self.rack.store.runs.save_plan(to_document(self.plan))
-        run = apply(self.rack.site, self.plan).run
+        run = apply(self.rack.context, self.plan).run
         self.after = self.seen()
         assert self.after != self.before
         assert self.kept(self.after.cells) == self.kept(self.before.cells) != {}
@@ -103,7 +103,7 @@ class Yard:
     # -- the rack ------------------------------------------------------------------------------------------------
 
     def seen(self) -> Seen:
-        return Seen(self.rack.cells(), self.rack.transmitters(), self.rack.site.assignment())
+        return Seen(self.rack.cells(), self.rack.transmitters(), self.rack.context.assignment())
 
     def kept(self, cells: Mapping[str, Mapping[int, PucState]]) -> dict[int, int | None]:
         """Where the light of the circuits that the swap has nothing to do with goes, by the port it enters."""
@@ -116,7 +116,7 @@ class Yard:
 
     def take_back(self, run: Run, *, later_s: float = 0.0) -> Run:
         """Take a run back as an operator does, so much later."""
-        with self.rack.another_site(now=lambda: time.time() + later_s) as later:
+        with self.rack.another_context(now=lambda: time.time() + later_s) as later:
             return later.store(run.rack).runs.get(apply(later, plan_rollback(later, run)).run)
 
     def ready(self, work: str) -> Plan:
@@ -126,8 +126,8 @@ class Yard:
         if work == "swap" and shows == self.after:
             self.take_back(self.standing())
         if work == "rollback" and shows == self.before:
-            apply(self.rack.site, self.plan)
-        plan = self.plan if work == "swap" else plan_rollback(self.rack.site, self.standing())
+            apply(self.rack.context, self.plan)
+        plan = self.plan if work == "swap" else plan_rollback(self.rack.context, self.standing())
         self.rack.store.runs.save_plan(to_document(plan))
         return plan
 

@@ -24,7 +24,7 @@ def lumctl(prototype_sim, tmp_path_factory):
     place = tmp_path_factory.mktemp("place")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(place / "state"))
-        patch.setattr("lumctl.site.site.sim_endpoints", lambda _: prototype_sim.endpoints)
+        patch.setattr("lumctl.context.context.sim_endpoints", lambda _: prototype_sim.endpoints)
 
         def command(*words):
             return run(["-i", str(example("prototype")), "--target", "sim", *words])

@@ -11,6 +11,8 @@ from gateways import serving, through
 from prometheus_client.parser import text_string_to_metric_families
 
 from lumctl.cli.main import run
+from lumctl.context import Context
+from lumctl.context.device_answers import ports_in_use, read_device
 from lumctl.daemon.notifications.message import cases_of
 from lumctl.devices.endpoints import sim_endpoints
 from lumctl.devices.errors import DeviceUnreachableError
@@ -19,8 +21,6 @@ from lumctl.devices.replay import ReplaySwitch
 from lumctl.inventory.load import example, load_inventory
 from lumctl.sim.client import ask
 from lumctl.sim.switches.driver import SimSwitch
-from lumctl.site import Site
-from lumctl.site.device_readings import ports_in_use, read_device
 from lumctl.swap import commission
 
 SWITCH = "ocs"
@@ -37,11 +37,11 @@ class Rack:
         assert run(["sim", "up", "--detach", "--dark", "-i", str(self.path)]) == 0
         self.inventory = load_inventory(self.path)
         self.control = Path(sim_endpoints(self.inventory).devices[SWITCH].address.removeprefix("unix:"))
-        with self.site() as site:
-            commission(site)
+        with self.context() as context:
+            commission(context)
 
-    def site(self) -> Site:
-        return Site(self.inventory, "sim")
+    def context(self) -> Context:
+        return Context(self.inventory, "sim")
 
     def fault(self, kind: str, value: float | None = None) -> None:
         ask(self.control, "fault", component=SWITCH, kind=kind, value=value)
@@ -125,12 +125,12 @@ def test_a_critical_alarm_reaches_the_operator_and_its_end_as_well(rack, lumctl)
 
 @pytest.mark.parametrize(("fault", "rule"), [(("alarm", 2.0), "device.alarm"), (("overheat",), "device.temperature")])
 def test_what_a_device_complains_of_opens_a_case_that_ends_with_it(rack, fault, rule):
-    with rack.site() as site:
+    with rack.context() as context:
         rack.fault(*fault)
-        (case,) = cases_of(site.observe().report).values()
+        (case,) = cases_of(context.observe().report).values()
         assert (case.component, case.rule, case.state.value) == (SWITCH, rule, "degraded")
         rack.clear()
-        assert cases_of(site.observe().report) == {}
+        assert cases_of(context.observe().report) == {}
 
 
 def test_a_device_that_stops_answering_its_alarms_is_no_longer_ok(rack, monkeypatch):
@@ -138,8 +138,8 @@ def test_a_device_that_stops_answering_its_alarms_is_no_longer_ok(rack, monkeypa
         raise DeviceUnreachableError("the session was cut")
 
     monkeypatch.setattr(SimSwitch, "read_alarms", cut)
-    with rack.site() as site:
-        health = site.observe().report.devices[SWITCH]
+    with rack.context() as context:
+        health = context.observe().report.devices[SWITCH]
     assert health.state.value == "unknown"
     assert "the session was cut" in health.findings[0].evidence
 
@@ -147,8 +147,8 @@ def test_a_device_that_stops_answering_its_alarms_is_no_longer_ok(rack, monkeypa
 def test_alarms_survive_recording_and_replay(rack, monkeypatch, tmp_path):
     rack.fault("alarm")
     monkeypatch.setenv("LUMCTL_RECORD", str(tmp_path))
-    with rack.site() as site:
-        recorded = site.observe().devices[SWITCH]
+    with rack.context() as context:
+        recorded = context.observe().devices[SWITCH]
     assert recorded.alarms[0].severity == "CRITICAL"
     replay = ReplaySwitch(DriverContext(SWITCH, f"replay:{tmp_path}"))
     again = read_device(replay, ports_in_use(rack.inventory, SWITCH), recorded.taken_at)
@@ -161,9 +161,9 @@ def test_alarms_come_through_a_gateway(rack, tmp_path):
     socket = rack.path.with_name("gateway.sock")
     with (
         serving(rack.inventory, endpoints, str(tmp_path / "store"), socket, rack="switched"),
-        Site(rack.inventory, "sim", endpoints=through(endpoints, socket, "switched")) as site,
+        Context(rack.inventory, "sim", endpoints=through(endpoints, socket, "switched")) as context,
     ):
-        seen = site.observe()
+        seen = context.observe()
     (finding,) = seen.report.devices[SWITCH].findings
     assert (finding.rule, finding.case) == ("device.alarm", "critical")
     assert seen.devices[SWITCH].powers_dbm

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from exporter_pages import SHELL_PROBES
 
+from lumctl.context.capture import observe_capture
 from lumctl.fleet.exporters import ExporterReader, exporter_probes
 from lumctl.fleet.exporters.client import PageClient
 from lumctl.fleet.fleet import Fleet
@@ -20,7 +21,6 @@ from lumctl.health.memory import Memory
 from lumctl.health.states import State
 from lumctl.inventory.exporters import Exporter
 from lumctl.inventory.load import load_inventory
-from lumctl.site.offline import observe_capture
 from lumctl.workers import Workers
 
 RACK = """\

@@ -58,7 +58,7 @@ def untouched(shared):
     """A rack on which nothing is to change."""
     before, inventory = shared.cells(), shared.inventory
     yield shared
-    shared.inventory = shared.site.inventory = inventory
+    shared.inventory = shared.context.inventory = inventory
     assert shared.cells() == before
 
 
@@ -81,7 +81,7 @@ def change(rack, **settings) -> None:
     """Change the hook of the job."""
     jobs = rack.inventory.jobs
     job = replace(jobs["finetune"], hook=replace(jobs["finetune"].hook, **settings))
-    rack.inventory = rack.site.inventory = replace(rack.inventory, jobs={**jobs, "finetune": job})
+    rack.inventory = rack.context.inventory = replace(rack.inventory, jobs={**jobs, "finetune": job})
 
 
 def steps(rack, run) -> list[dict]:
@@ -90,7 +90,7 @@ def steps(rack, run) -> list[dict]:
 
 
 def test_a_swap_moves_it_to_the_spare_s_node_and_a_rollback_moves_it_back(rack, slurm, job):
-    result = engine.apply(rack.site, rack.lost())
+    result = engine.apply(rack.context, rack.lost())
     assert slurm.job(job) == ("RUNNING", MOVED)
     assert slurm.states() == {"n0": "allocated", "n1": "drained", "n2": "allocated", "n3": "allocated"}
     assert slurm.reason("n1") == f"lumctl {result.run}: s1-gpu0 replaced by s3-gpu0"
@@ -100,7 +100,7 @@ def test_a_swap_moves_it_to_the_spare_s_node_and_a_rollback_moves_it_back(rack, 
 
     rack.clear()
     slurm.runs(job, MOVED)
-    engine.apply(rack.site, plan_rollback(rack.site, rack.store.runs.get(result.run)))
+    engine.apply(rack.context, plan_rollback(rack.context, rack.store.runs.get(result.run)))
     is_as_it_was(slurm, job)
 
 
@@ -108,14 +108,14 @@ def test_light_that_is_not_proved_gives_back_what_is_ours(rack, slurm, job):
     plan = rack.lost()
     rack.spoil(plan)
     with pytest.raises(RolledBackError):
-        engine.apply(rack.site, plan)
+        engine.apply(rack.context, plan)
     is_as_it_was(slurm, job)
 
 
 def test_a_node_that_somebody_else_drained_is_left_as_it_is(rack, slurm, job):
     slurm("scontrol", "update", "nodename=n1", "state=drain", "reason=fan 3 is loud")
     plan = rack.lost()
-    result = engine.apply(rack.site, plan)
+    result = engine.apply(rack.context, plan)
     told = "node n1 was draining by somebody else: fan 3 is loud; it is left as it is"
     assert steps(rack, result.run)[0]["said"] == told
     assert (slurm.reason("n1"), slurm.job(job)) == ("fan 3 is loud", ("RUNNING", MOVED))
@@ -128,10 +128,10 @@ def test_so_is_it_when_a_swap_is_taken_back_and_so_is_a_job_that_somebody_else_h
     plan = rack.lost()
     rack.spoil(plan)
     with pytest.raises(RolledBackError):
-        engine.apply(rack.site, plan)
+        engine.apply(rack.context, plan)
     assert (slurm.reason("n1"), slurm.job(job)[0]) == ("fan 3 is loud", "PENDING")
     rack.clear()
-    result = engine.apply(rack.site, rack.lost())
+    result = engine.apply(rack.context, rack.lost())
     assert (slurm.job(job)[0], slurm.reason("n1")) == ("PENDING", "fan 3 is loud")
     assert f"scontrol release {job}" in steps(rack, result.run)[1]["said"]
     slurm("scontrol", "release", job)
@@ -142,7 +142,7 @@ def test_so_is_it_when_a_swap_is_taken_back_and_so_is_a_job_that_somebody_else_h
 def test_a_spare_s_node_that_somebody_else_drained_lets_the_job_wait_and_says_so(rack, slurm, job):
     change(rack, timeout_s=2.0)
     slurm("scontrol", "update", "nodename=n3", "state=drain", "reason=for a guest")
-    result = engine.apply(rack.site, rack.lost())
+    result = engine.apply(rack.context, rack.lost())
     said = steps(rack, result.run)[1]["said"]
     assert "node n3 is drained, and not by lumctl (for a guest): it stays so" in said
     assert f"job {job} waits: " in said
@@ -160,13 +160,13 @@ def test_a_spare_s_node_that_somebody_else_drained_lets_the_job_wait_and_says_so
 )
 def test_what_cannot_be_requeued_is_refused_and_nothing_is_touched(untouched, slurm, options, says):
     if not options:
-        settings = untouched.site.inventory.jobs["finetune"].hook.settings.model_copy(update={"job": "nobody"})
+        settings = untouched.context.inventory.jobs["finetune"].hook.settings.model_copy(update={"job": "nobody"})
         change(untouched, settings=settings)
     number = slurm.submit("finetune", *(options or ("--nodes=1",)))
     slurm.until(lambda: slurm.job(number)[0] == "RUNNING")
     states = slurm.states()
     with pytest.raises((RefusedError, RolledBackError), match=says):
-        engine.apply(untouched.site, untouched.lost())
+        engine.apply(untouched.context, untouched.lost())
     assert slurm.job(number)[0] == "RUNNING"
     slurm.until(lambda: slurm.states() == states)
 
@@ -174,7 +174,7 @@ def test_what_cannot_be_requeued_is_refused_and_nothing_is_touched(untouched, sl
 def test_two_jobs_of_one_name_are_told_of(untouched, slurm, job):
     other = slurm.submit("finetune", "--nodes=1", "--hold")
     with pytest.raises(RefusedError, match=f"2 of job named finetune: {job} of .*, {other} of|{other} of .*, {job} of"):
-        engine.apply(untouched.site, untouched.lost())
+        engine.apply(untouched.context, untouched.lost())
     assert slurm.job(job)[0] == "RUNNING"
 
 
@@ -188,13 +188,13 @@ def test_a_controller_that_is_down_is_told_of_and_nothing_is_done(untouched, slu
     with monkeypatch.context() as patched:
         patched.setenv("SLURM_CONF", str(tmp_path / "slurm.conf"))
         with pytest.raises((RefusedError, RolledBackError), match="Unable to contact slurm controller") as error:
-            engine.apply(untouched.site, plan)
+            engine.apply(untouched.context, plan)
     assert "slurmctld" in str(error.value.hint)
     is_as_it_was(slurm, job)
 
 
 def test_its_state_is_told(untouched, slurm, job):
-    hooks = Hooks(untouched.site, "finetune")
+    hooks = Hooks(untouched.context, "finetune")
     assert hooks.status() == "running"
     slurm("scontrol", "requeuehold", job)
     slurm.until(lambda: slurm.job(job)[0] == "PENDING")

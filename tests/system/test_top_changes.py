@@ -5,15 +5,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from lumctl import site as rooms
+from lumctl import context as rooms
 from lumctl.change import apply
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.top.acknowledgement import acknowledge
 from lumctl.cli.top.runs import run_view, taking_back
+from lumctl.context import Context
 from lumctl.errors import RefusedError, UsageError
 from lumctl.inventory.load import example, load_inventory
 from lumctl.runbook.stage import no_guard
-from lumctl.site import Site
 from lumctl.swap import commission, plan_swap
 from lumctl.tui.views.steps import Stand
 
@@ -28,18 +28,18 @@ def rack(tmp_path: Path, simulate, monkeypatch):
     simulated = simulate(inventory)
 
     def opened(inventory, target):
-        return Site(inventory, target, endpoints=simulated.endpoints)
+        return Context(inventory, target, endpoints=simulated.endpoints)
 
-    monkeypatch.setattr(rooms, "Site", opened)
-    with opened(inventory, "sim") as site:
-        commission(site)
+    monkeypatch.setattr(rooms, "Context", opened)
+    with opened(inventory, "sim") as context:
+        commission(context)
         cx = Invocation.compose({"inventory": str(path), "target": "sim"}, {})
-        yield SimpleNamespace(cx=cx, site=site, simulated=simulated)
+        yield SimpleNamespace(cx=cx, context=context, simulated=simulated)
 
 
 def test_a_run_is_read_by_its_journal_and_taken_back_by_a_plan(rack):
-    plan = plan_swap(rack.site, "finetune", ["s1-gpu0"], even_if_healthy=True)
-    key = f"{plan.rack}/{apply(rack.site, plan, arm=no_guard).run}"
+    plan = plan_swap(rack.context, "finetune", ["s1-gpu0"], even_if_healthy=True)
+    key = f"{plan.rack}/{apply(rack.context, plan, arm=no_guard).run}"
     view = run_view(rack.cx, key)
     assert (view.run.state, view.live, view.cut, view.proved) == ("done", False, False, 4)
     assert {step.stand for step in view.steps} == {Stand.DONE}
@@ -50,7 +50,7 @@ def test_a_run_is_read_by_its_journal_and_taken_back_by_a_plan(rack):
     assert back.title.startswith(f"take back {view.run.id}")
     assert [step.title for step in back.steps] == [step.title for step in back.plan.steps]
     assert {receiver.transponder for receiver in back.receivers} >= {"s1-gpu0-a", "s1-gpu0-b"}
-    apply(rack.site, back.plan, arm=no_guard)
+    apply(rack.context, back.plan, arm=no_guard)
     with pytest.raises(RefusedError, match="nothing"):
         taking_back(rack.cx, key)
     with pytest.raises(UsageError, match="no run"):
@@ -63,5 +63,5 @@ def test_what_is_found_is_acknowledged_as_one_run_and_what_is_not_found_is_refus
     rack.simulated.process.inject("s0-gpu0", "ecc")
     said = acknowledge(rack.cx, ["s0-gpu0", "s2-gpu0"], "a spare is ordered")
     assert said.startswith("s0-gpu0 acknowledged until it clears (ack-0002)")
-    findings = rack.site.observe().report.accelerators["s0-gpu0"].findings
+    findings = rack.context.observe().report.accelerators["s0-gpu0"].findings
     assert all("a spare is ordered" in (finding.acknowledged or "") for finding in findings)

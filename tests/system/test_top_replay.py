@@ -16,11 +16,11 @@ from lumctl.change import apply
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.top import playback, replay
 from lumctl.cli.top.playback import Play
+from lumctl.context import Context
 from lumctl.inventory.load import example, load_inventory
 from lumctl.runbook.playback import Wait
 from lumctl.runbook.run_states import stood
 from lumctl.runbook.stage import no_guard, staged
-from lumctl.site import Site
 from lumctl.swap import commission, plan_rollback, plan_swap
 
 FAILED = "s1-gpu0"
@@ -36,17 +36,17 @@ def rack(tmp_path: Path, simulate, monkeypatch):
     path = tmp_path / "rack.yaml"
     path.write_text(example("prototype").read_text() + "\nthresholds: {light_deadline_s: 0.6}\n")
     simulated = simulate(load_inventory(path))
-    with Site(simulated.inventory, "sim", endpoints=simulated.endpoints) as site:
-        commission(site)
-        first = _swapped(site)
-        apply(site, plan_rollback(site, site.store("prototype").runs.get(first)), arm=no_guard)
-        _swapped(site)
+    with Context(simulated.inventory, "sim", endpoints=simulated.endpoints) as context:
+        commission(context)
+        first = _swapped(context)
+        apply(context, plan_rollback(context, context.store("prototype").runs.get(first)), arm=no_guard)
+        _swapped(context)
         cx = Invocation.compose({"inventory": str(path), "target": "sim"}, {})
-        yield SimpleNamespace(cx=cx, site=site, run=first, path=path, folder=tmp_path)
+        yield SimpleNamespace(cx=cx, context=context, run=first, path=path, folder=tmp_path)
 
 
-def _swapped(site: Site) -> str:
-    return apply(site, plan_swap(site, "finetune", [FAILED], even_if_healthy=True), arm=no_guard).run
+def _swapped(context: Context) -> str:
+    return apply(context, plan_swap(context, "finetune", [FAILED], even_if_healthy=True), arm=no_guard).run
 
 
 class Told(list[str]):
@@ -68,14 +68,14 @@ class Told(list[str]):
 
 
 def test_a_swap_is_played_from_where_it_began_to_its_end_and_compared(rack):
-    run, runbook, starts, noticed = replay._found(rack.site, rack.run)
+    run, runbook, starts, noticed = replay._found(rack.context, rack.run)
     assert noticed == ()
     assert starts["prototype"].assignment == {"finetune": ("s0-gpu0", FAILED, "s2-gpu0")}
     said = Told()
-    with staged(rack.site.inventory) as stage, stage.play() as site:
-        replay._stand(site, runbook, starts)
-        play = Play(runbook, stage, site, speed=100.0, began_at=run.started_at, say=said)
-        with stage.site() as eyes, replay._recorder(stage) as records, play:
+    with staged(rack.context.inventory) as stage, stage.play() as context:
+        replay._stand(context, runbook, starts)
+        play = Play(runbook, stage, context, speed=100.0, began_at=run.started_at, say=said)
+        with stage.context() as eyes, replay._recorder(stage) as records, play:
             sources = replay._sources(stage, eyes, records, play)
             before = sources.look()
             assert before.observation.report.accelerators[FAILED].state == "ok"
@@ -89,7 +89,7 @@ def test_a_swap_is_played_from_where_it_began_to_its_end_and_compared(rack):
             (again,) = after.records.runs
             key = f"{again.rack}/{again.id}"
             assert (sources.run(key).run.state, sources.run(key).proved) == ("done", 4)
-            assert sources.mesh("mesh").cells == rack.site.known_cells("mesh")
+            assert sources.mesh("mesh").cells == rack.context.known_cells("mesh")
             assert len(sources.runbook(key)["steps"]) == len(runbook.steps)
         standing = play.standing()
     assert play.identical, standing
@@ -100,13 +100,13 @@ def test_a_swap_is_played_from_where_it_began_to_its_end_and_compared(rack):
 
 
 def test_who_leaves_in_the_middle_ends_the_simulator_and_has_what_was_done_taken_back(rack):
-    run, runbook, starts, _ = replay._found(rack.site, rack.run)
+    run, runbook, starts, _ = replay._found(rack.context, rack.run)
     said = Told()
-    with staged(rack.site.inventory) as stage, stage.play() as site:
-        replay._stand(site, runbook, starts)
-        play = Play(runbook, stage, site, speed=100.0, began_at=run.started_at, say=said)
+    with staged(rack.context.inventory) as stage, stage.play() as context:
+        replay._stand(context, runbook, starts)
+        play = Play(runbook, stage, context, speed=100.0, began_at=run.started_at, say=said)
         play._waits["6"] = Wait(60.0, 60.0)
-        with stage.site() as eyes, play:
+        with stage.context() as eyes, play:
             play.seeing(eyes.observe)()
             said.wait("next is step 6 of 8: program")
             lit = eyes.devices.transponder("s1-gpu0-a").transmitting()
@@ -114,27 +114,29 @@ def test_who_leaves_in_the_middle_ends_the_simulator_and_has_what_was_done_taken
         assert time.monotonic() - left_at < 5
         assert not lit
         assert play.identical is None
-        assert [each.state for each in site.store("prototype").runs.all() if each.kind == "replay"] == ["rolled-back"]
+        assert [each.state for each in context.store("prototype").runs.all() if each.kind == "replay"] == [
+            "rolled-back"
+        ]
         assert stage.sim.process.poll() is None
     assert stage.sim.process.poll() is not None
     assert not stage.sim.folder.exists()
 
 
 def test_each_rack_stood_as_the_runs_since_tell(rack):
-    store = rack.site.store("prototype")
+    store = rack.context.store("prototype")
     second = store.runs.all()[0]
     back = next(run for run in store.runs.all() if run.kind == "rollback")
-    swapped = stood(rack.site, back)["prototype"]
+    swapped = stood(rack.context, back)["prototype"]
     assert swapped.assignment["finetune"] == ("s0-gpu0", "s3-gpu0", "s2-gpu0")
-    before = stood(rack.site, second)["prototype"]
+    before = stood(rack.context, second)["prototype"]
     assert before.assignment["finetune"] == ("s0-gpu0", FAILED, "s2-gpu0")
-    assert before.crosses["mesh"] == stood(rack.site, store.runs.get(rack.run))["prototype"].crosses["mesh"]
+    assert before.crosses["mesh"] == stood(rack.context, store.runs.get(rack.run))["prototype"].crosses["mesh"]
     assert before.crosses != swapped.crosses
 
 
 @pytest.mark.parametrize("way", ["words", "signal"])
 def test_the_program_leaves_nothing_behind_and_touches_no_store(rack, way):
-    store = rack.site.store("prototype")
+    store = rack.context.store("prototype")
 
     def kept() -> tuple[object, ...]:
         files = {path for path in (rack.folder / "state").rglob("*") if path.suffix not in {".db-wal", ".db-shm"}}

@@ -11,11 +11,11 @@ from lumctl.cli.invocation import Invocation
 from lumctl.cli.top import policies as top_policies
 from lumctl.cli.top import runbooks as top_runbooks
 from lumctl.cli.top.records import RENEWED_S, Recorder
+from lumctl.context import Context
 from lumctl.daemon.autopilot import stop_switch
 from lumctl.errors import RefusedError, UsageError
 from lumctl.inventory.load import example, load_inventory
 from lumctl.runbook.stage import no_guard
-from lumctl.site import Site
 from lumctl.swap import commission, plan_swap
 
 POLICY = """
@@ -40,15 +40,15 @@ def rack(place, simulate, monkeypatch):
     (place / "run").mkdir(mode=0o700, exist_ok=True)
     inventory = load_inventory(place / "rack.yaml")
     simulated = simulate(inventory)
-    with Site(inventory, "sim", endpoints=simulated.endpoints) as site:
-        commission(site)
-        plan = plan_swap(site, "finetune", ["s1-gpu0"], even_if_healthy=True)
+    with Context(inventory, "sim", endpoints=simulated.endpoints) as context:
+        commission(context)
+        plan = plan_swap(context, "finetune", ["s1-gpu0"], even_if_healthy=True)
         cx = Invocation.compose({"inventory": str(place / "rack.yaml"), "target": "sim"}, {})
-        yield SimpleNamespace(cx=cx, site=site, rack=plan.rack, plan=plan, simulated=simulated)
+        yield SimpleNamespace(cx=cx, context=context, rack=plan.rack, plan=plan, simulated=simulated)
 
 
 def test_a_swap_is_read_compared_and_replayed_a_step_at_a_time(rack):
-    key = f"{rack.rack}/{apply(rack.site, rack.plan, arm=no_guard).run}"
+    key = f"{rack.rack}/{apply(rack.context, rack.plan, arm=no_guard).run}"
     document = top_runbooks.runbook_of(rack.cx, key)
     assert document["title"] == "finetune: replace s1-gpu0 by s3-gpu0"
     assert document["parameters"]["failed"]["default"] == "s1-gpu0"
@@ -61,36 +61,36 @@ def test_a_swap_is_read_compared_and_replayed_a_step_at_a_time(rack):
     assert steps == [step["id"] for step in document["steps"]]
     assert [step for step in steps if any(line.startswith(f"{step}. ") for line in lines)] == steps
 
-    before = len(rack.site.store(rack.rack).runs.all())
+    before = len(rack.context.store(rack.rack).runs.all())
     stopped = top_runbooks.replayed(rack.cx, key, lines.append, lambda step: step != steps[2])
     assert stopped.identical is None
     assert f"stopped before step {steps[2]}" in stopped.outcome
-    assert len(rack.site.store(rack.rack).runs.all()) == before  # nothing of a replay is kept
+    assert len(rack.context.store(rack.rack).runs.all()) == before  # nothing of a replay is kept
 
     same = top_runbooks.compared(rack.cx, key, key)
     assert same.found == ()
-    (other,) = [run.id for run in rack.site.store(rack.rack).runs.all() if run.kind == "fabric"]
+    (other,) = [run.id for run in rack.context.store(rack.rack).runs.all() if run.kind == "fabric"]
     unlike = top_runbooks.compared(rack.cx, key, f"{rack.rack}/{other}")
     assert any(count.startswith("cells on ") for count in unlike.counts)
     with pytest.raises(UsageError):
         top_runbooks.runbook_of(rack.cx, f"{rack.rack}/swap-9999")
 
-    seen = rack.site.observe()
+    seen = rack.context.observe()
     assert top_policies.explained(rack.cx, seen, rack.rack) == ()
     rack.simulated.process.inject("s0-gpu0", "gpu-lost")
-    (decision,) = top_policies.explained(rack.cx, rack.site.observe(), rack.rack)
+    (decision,) = top_policies.explained(rack.cx, rack.context.observe(), rack.rack)
     assert (decision["component"], decision["policy"]) == ("s0-gpu0", "ask")
     assert {"quiet", "stands", "rack-hour"} <= {each["name"] for each in decision["conditions"]}
 
 
 def test_a_plan_that_waits_is_shown_and_answered_and_lapses_with_time_alone(rack):
-    site, store = rack.site, rack.site.store(rack.rack)
-    (policy,) = site.inventory.policies
+    context, store = rack.context, rack.context.store(rack.rack)
+    (policy,) = context.inventory.policies
     plan = rack.plan
     store.runs.save_plan(to_document(plan))
-    asked = ask(site, plan, policy, made_by="autopilot: policy ask on console")
+    asked = ask(context, plan, policy, made_by="autopilot: policy ask on console")
     clock = [asked.asked_at + 1]
-    with Recorder(site.inventory, "sim", now=lambda: clock[0]) as records:
+    with Recorder(context.inventory, "sim", now=lambda: clock[0]) as records:
         assert [each["plan"] for each in records().autopilots[0]["waiting"]] == [plan.id]
         clock[0] = asked.expires_at + RENEWED_S
         assert records().autopilots[0]["waiting"] == []
@@ -111,7 +111,7 @@ def test_a_plan_that_waits_is_shown_and_answered_and_lapses_with_time_alone(rack
     told = top_policies.stop_autopilot(rack.cx, rack.rack, "smoke")
     assert told.done, told
     assert stop_switch.thrown(stop_switch.places([rack.rack], [store.files]))
-    with Recorder(site.inventory, "sim") as records:
+    with Recorder(context.inventory, "sim") as records:
         (autopilot,) = records().autopilots
         assert (autopilot["state"], "smoke" in autopilot["why"]) == ("stopped", True)
         assert top_policies.start_autopilot(rack.cx, rack.rack, "no smoke").done

@@ -33,12 +33,12 @@ def installed(wheel, tmp_path_factory) -> Path:
     """A virtual environment that holds the wheel; its dependencies are borrowed from this one, the checkout is not."""
     folder = tmp_path_factory.mktemp("environment")
     venv.create(folder, with_pip=False)
-    site = Path(sysconfig.get_path("purelib", vars={"base": str(folder)}))
+    context = Path(sysconfig.get_path("purelib", vars={"base": str(folder)}))
     python = folder / "bin" / "python"
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python]
     subprocess.run([*pip, "install", "--quiet", "--no-deps", "--no-index", wheel], check=True)
     # A .pth line adds a folder without reading the .pth files in it, so the editable install stays out.
-    (site / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    (context / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
     return folder
 
 
@@ -108,5 +108,5 @@ def test_its_pages_lie_where_man_looks(installed):
 
 @pytest.mark.parametrize("example", ["prototype", "rack64", "switched"])
 def test_its_examples_are_valid(installed, example):
-    site = Path(sysconfig.get_path("purelib", vars={"base": str(installed)}))
-    run(installed, "inventory", "validate", "-i", str(site / "lumctl" / "examples" / f"{example}.yaml"))
+    context = Path(sysconfig.get_path("purelib", vars={"base": str(installed)}))
+    run(installed, "inventory", "validate", "-i", str(context / "lumctl" / "examples" / f"{example}.yaml"))

@@ -22,6 +22,7 @@ from lumctl.devices.types import OpticsReading, PucState
 from lumctl.fabric import Route, mesh, route, trace
 from lumctl.fabric.drawing import NamedRoutes
 from lumctl.fleet.readings import GpuReading, HostSnapshot, ProbeOutcome, ProbeStatus, Snapshot
+from lumctl.health.observation import Observation
 from lumctl.health.states import State
 from lumctl.inventory.model import (
     Accelerator,
@@ -40,7 +41,6 @@ from lumctl.inventory.model import (
     Transponder,
 )
 from lumctl.inventory.wiring import Circuit, circuits_of, initial_assignment
-from lumctl.site.observation import Observation
 from lumctl.store import Run
 from lumctl.tui.actions import Acts, ApplyView, PlanView
 from lumctl.tui.app import Dashboard

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 from textual.widgets import ContentSwitcher
 
+from lumctl.context.health_memory import LastRead
 from lumctl.errors import LumctlError
 from lumctl.health.states import State
-from lumctl.site.last_read import LastRead
 from lumctl.tui.look.marks import STALE_STYLE
 from lumctl.tui.screens.component import DetailScreen
 from lumctl.tui.screens.main import MainScreen

@@ -174,7 +174,7 @@ def test_an_interval_that_is_no_pause_is_refused(capsys, seconds):
 
 
 class OneLook:
-    """A site that was opened, and what it sees."""
+    """A context that was opened, and what it sees."""
 
     def __init__(self, seen):
         self.seen = seen
@@ -220,8 +220,8 @@ def test_the_daemon_looks_while_it_runs_and_the_dashboard_itself_when_it_dies(ki
 
 
 def test_without_a_daemon_a_simulator_that_does_not_run_is_an_error_at_once():
-    def open_site():
+    def open_context():
         raise UnreachableError("no simulator is running")
 
-    with pytest.raises(UnreachableError), Observer(open_site):
+    with pytest.raises(UnreachableError), Observer(open_context):
         pass

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from lumctl.context import Observation, current_role
 from lumctl.devices.types import DeviceReading, Neighbour, OpticsReading
 from lumctl.fleet.readings import (
     GpuReading,
@@ -23,7 +24,6 @@ from lumctl.health.states import HealthReport
 from lumctl.inventory.load import example, load_inventory
 from lumctl.inventory.model import Host, Inventory, Role
 from lumctl.inventory.wiring import circuits_of, initial_assignment
-from lumctl.site import Observation, current_role
 
 NOW = 1_800_000_000.0
 WELL_DEVICE = DeviceReading(NOW - 1, read_at=NOW - 1, alarms=(), temperature_c=34.0)

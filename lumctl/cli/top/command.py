@@ -15,7 +15,7 @@ from lumctl.cli.verbs import noun_app, verb
 from lumctl.errors import UsageError
 
 if TYPE_CHECKING:
-    from lumctl.site import Observation, Site
+    from lumctl.context import Context, Observation
 
 app = noun_app(NOUNS["top"].help)
 
@@ -162,9 +162,9 @@ def top(
         return shutdown.run_to_its_end(cx, dashboard)
 
 
-def _open(cx: Invocation) -> "Site":
-    from lumctl.site import Site
+def _open(cx: Invocation) -> "Context":
+    from lumctl.context import Context
 
-    site = Site(cx.inventory, cx.target)
-    site.endpoints  # noqa: B018 - a simulator that does not run is an error before the screen is taken
-    return site
+    context = Context(cx.inventory, cx.target)
+    context.endpoints  # noqa: B018 - a simulator that does not run is an error before the screen is taken
+    return context

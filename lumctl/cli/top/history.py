@@ -38,8 +38,8 @@ class Historian:
         Raises:
             LumctlError: the store cannot be read; the next call opens it anew.
         """
-        from lumctl.site.measured import UNITS
-        from lumctl.site.racks import rack_of
+        from lumctl.health.observation import rack_of
+        from lumctl.health.quantities import UNITS
         from lumctl.tui.views.history import Series
 
         rack = rack_of(self._inventory, component)

@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from lumctl.change.plan import Plan, PlannedCircuit
+    from lumctl.context import Context
     from lumctl.devices.types import PucState
     from lumctl.fabric import Mesh
     from lumctl.fabric.drawing import NamedRoutes
-    from lumctl.site import Site
     from lumctl.tui.actions import PlanView
     from lumctl.tui.views.meshes import MeshChange, MeshView
 
@@ -24,55 +24,55 @@ def mesh_view(cx: Invocation, device: str) -> "MeshView":
     Raises:
         LumctlError: the record cannot be read either.
     """
-    from lumctl.site import Site
+    from lumctl.context import Context
 
-    # A site of its own: the one that is observed belongs to the thread that reads.
-    with Site(cx.inventory, cx.target) as site:
-        return mesh_in(site, device)
+    # A context of its own: the one that is observed belongs to the thread that reads.
+    with Context(cx.inventory, cx.target) as context:
+        return mesh_in(context, device)
 
 
-def mesh_in(site: "Site", device: str) -> "MeshView":
-    """As :func:`mesh_view`, of the device of a site."""
+def mesh_in(context: "Context", device: str) -> "MeshView":
+    """As :func:`mesh_view`, of the device of a context."""
     from lumctl.tui.threads.collector import one_line
     from lumctl.tui.views.meshes import MeshView
 
-    recorded = site.known_cells(device)
+    recorded = context.known_cells(device)
     try:
-        cells, powers = _read(site, device)
+        cells, powers = _read(context, device)
     except LumctlError as error:
         return MeshView(device, recorded, recorded=recorded, trouble=one_line(error))
-    return MeshView(device, cells, site.now(), recorded, powers)
+    return MeshView(device, cells, context.now(), recorded, powers)
 
 
-def _read(site: "Site", device: str) -> tuple[dict[int, str], dict[int, float]]:
+def _read(context: "Context", device: str) -> tuple[dict[int, str], dict[int, float]]:
     """Cells and powers as the device tells them."""
     from lumctl.devices.errors import UnsupportedError
     from lumctl.devices.types import Capability
     from lumctl.inventory.model import DeviceKind
     from lumctl.inventory.wiring import FREE, own_cells
 
-    written = site.inventory.devices[device]
+    written = context.inventory.devices[device]
     if written.kind is DeviceKind.SWITCH:
-        joins = site.devices.switch(device).read_circuits()
-        ours = own_cells(site.inventory, written)
+        joins = context.devices.switch(device).read_circuits()
+        ours = own_cells(context.inventory, written)
         cells = {port: str(joins[port]) if port in joins else FREE for port in ours}
     else:
-        mesh = site.devices.mesh(device)
+        mesh = context.devices.mesh(device)
         if Capability.READ_STATES not in mesh.capabilities:
             raise UnsupportedError(f"{device} cannot be read back")
         cells = {puc: str(state.value) for puc, state in mesh.read_states().items()}
-    driver = site.devices.changing(device)
+    driver = context.devices.changing(device)
     if Capability.READ_POWERS not in driver.capabilities:
         return cells, {}
     return cells, driver.read_powers(tuple(range(written.port_count)))
 
 
-def with_meshes(site: "Site", view: "PlanView") -> "PlanView":
+def with_meshes(context: "Context", view: "PlanView") -> "PlanView":
     """A plan as it is shown, with what it makes of each mesh."""
-    return replace(view, changes=mesh_changes(site, view.plan))
+    return replace(view, changes=mesh_changes(context, view.plan))
 
 
-def mesh_changes(site: "Site", plan: "Plan") -> "tuple[MeshChange, ...]":
+def mesh_changes(context: "Context", plan: "Plan") -> "tuple[MeshChange, ...]":
     """What a plan makes of each mesh that it writes and of which it is known what it holds."""
     from lumctl.devices.types import PucState
     from lumctl.fabric import mesh_of
@@ -80,8 +80,8 @@ def mesh_changes(site: "Site", plan: "Plan") -> "tuple[MeshChange, ...]":
 
     found = []
     for name in dict.fromkeys(change.device for change in plan.changes):
-        device = site.inventory.devices.get(name)
-        before = site.known_states(name) if device is not None else {}
+        device = context.inventory.devices.get(name)
+        before = context.known_states(name) if device is not None else {}
         if device is None or not before:  # gone by now, a switch, or a mesh of which nothing is certain
             continue
         written = {c.puc: PucState(c.after) for c in plan.changes if c.device == name}

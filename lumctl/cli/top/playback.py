@@ -12,10 +12,10 @@ from lumctl.runbook.replay import replay_as_it_went
 
 if TYPE_CHECKING:
     from lumctl.change.plan import Step
+    from lumctl.context import Context, Observation
     from lumctl.health.transitions import Transition
     from lumctl.runbook.document import Runbook
     from lumctl.runbook.stage import Stage
-    from lumctl.site import Observation, Site
     from lumctl.tui.widgets.playback import Standing
 
 WELL_S = 4.0
@@ -33,7 +33,7 @@ class Play:
         self,
         runbook: "Runbook",
         stage: "Stage",
-        site: "Site",
+        context: "Context",
         *,
         speed: float,
         began_at: float,
@@ -42,7 +42,7 @@ class Play:
     ) -> None:
         self._runbook = runbook
         self._stage = stage
-        self._site = site
+        self._context = context
         self._speed = speed
         self._began_at = began_at
         self._noticed = noticed
@@ -93,7 +93,7 @@ class Play:
             self._strike()
             self._opened = time.monotonic()
             result = replay_as_it_went(
-                self._runbook, self._stage, self._site, progress=lambda _line: None, before_step=self._gate
+                self._runbook, self._stage, self._context, progress=lambda _line: None, before_step=self._gate
             )
         except Exception as error:  # noqa: BLE001 - whatever went wrong is a line on the screen, never a traceback
             if not self._stopped.is_set():

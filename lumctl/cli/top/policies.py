@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
     from lumctl.change import Plan
     from lumctl.cli.invocation import Invocation
+    from lumctl.context import Context
     from lumctl.daemon.autopilot.stop_switch import StopResult
-    from lumctl.site import Site
-    from lumctl.site.observation import Observation
+    from lumctl.health.observation import Observation
     from lumctl.tui.actions import ApplyView, PlanView
 
 ANSWERS_WITHIN_S = 0.5
@@ -24,33 +24,33 @@ ANSWERS_WITHIN_S = 0.5
 def explained(cx: "Invocation", seen: "Observation", rack: str) -> tuple[dict[str, Any], ...]:
     """What would be decided in a rack by a look, with every condition; nothing is done."""
     from lumctl.cli.policy import decisions
+    from lumctl.context import Context
     from lumctl.daemon.autopilot.decision import decision_document
     from lumctl.daemon.autopilot.policy import require_sound
-    from lumctl.site import Site
 
     require_sound(cx.inventory)
-    with Site(cx.inventory, cx.target) as site:
-        return tuple(decision_document(decision) for decision in decisions(site, seen, rack))
+    with Context(cx.inventory, cx.target) as context:
+        return tuple(decision_document(decision) for decision in decisions(context, seen, rack))
 
 
 def asked_plan(cx: "Invocation", rack: str, name: str) -> "PlanView":
     """A plan that waits for approval, as ``swap apply --dry-run`` shows it, with what it makes of each mesh."""
     from lumctl.cli.top.meshes import with_meshes
     from lumctl.cli.top.runs import plan_view
-    from lumctl.site import Site
+    from lumctl.context import Context
 
-    with Site(cx.inventory, cx.target) as site:
-        view = plan_view(_kept(site, rack, name))
+    with Context(cx.inventory, cx.target) as context:
+        view = plan_view(_kept(context, rack, name))
         # A plan can be read without its picture: what a mesh holds may be uncertain by now.
         with suppress(LumctlError):
-            return with_meshes(site, view)
+            return with_meshes(context, view)
         return view
 
 
-def _kept(site: "Site", rack: str, name: str) -> "Plan":
+def _kept(context: "Context", rack: str, name: str) -> "Plan":
     from lumctl.change import from_document
 
-    kept = site.store(rack).runs.plan(name)
+    kept = context.store(rack).runs.plan(name)
     if kept is None:
         raise UsageError(f"{rack} keeps no plan {name!r}", hint="see: lumctl autopilot status")
     return from_document(kept)
@@ -59,12 +59,12 @@ def _kept(site: "Site", rack: str, name: str) -> "Plan":
 def answer_plan(cx: "Invocation", rack: str, name: str, comment: str, *, approve: bool) -> "ApplyView":
     """Approve or reject a plan, as ``swap approve`` does."""
     from lumctl.cli.swap_approve import answer
-    from lumctl.site import Site
+    from lumctl.context import Context
     from lumctl.tui.actions import ApplyView
 
-    with Site(cx.inventory, cx.target) as site:
-        plan = _kept(site, rack, name)
-        answered = answer(site, plan, approve=approve, comment=comment)
+    with Context(cx.inventory, cx.target) as context:
+        plan = _kept(context, rack, name)
+        answered = answer(context, plan, approve=approve, comment=comment)
     told = f"{plan.id} ({plan.title}): {answered.state} by {answered.by}"
     if not approve:
         return ApplyView(told, done=True)
@@ -110,13 +110,13 @@ def start_autopilot(cx: "Invocation", rack: str, comment: str) -> "ApplyView":
     from lumctl.change.origin import origin
     from lumctl.cli.autopilot import keep_runbook
     from lumctl.cli.autopilot_status import sockets_of
+    from lumctl.context import Context
     from lumctl.daemon.autopilot import stop_switch
-    from lumctl.site import Site
     from lumctl.tui.actions import ApplyView
 
-    with Site(cx.inventory, cx.target) as site:
-        store = site.store(rack)
-        stop_switch.start_in_store(store, who=origin(), comment=comment, at=site.now())
+    with Context(cx.inventory, cx.target) as context:
+        store = context.store(rack)
+        stop_switch.start_in_store(store, who=origin(), comment=comment, at=context.now())
         stop_switch.release_files(stop_switch.places([rack], [store.files]))
     ways = stop_switch.order_daemons(sockets_of(cx, cx.inventory), "start", origin())
     lines = _told(way for way in ways if way.trouble)
@@ -149,12 +149,12 @@ def _told(ways: "Iterable[StopResult]") -> list[str]:
 
 def _under_way(cx: "Invocation", rack: str) -> list[str]:
     """What the autopilot is in the midst of: that goes on to its end."""
+    from lumctl.context import Context
     from lumctl.daemon.autopilot.stop_switch import own_runs
-    from lumctl.site import Site
 
     try:
-        with Site(cx.inventory, cx.target) as site:
-            mine = [run.id for run in own_runs(site.store(rack), now=site.now())]
+        with Context(cx.inventory, cx.target) as context:
+            mine = [run.id for run in own_runs(context.store(rack), now=context.now())]
     except LumctlError as error:
         return [f"whether a run of it is under way is not known: {error.message}"]
     return [f"{', '.join(mine)} is under way: it is finished, or rolled back, and not cut"] if mine else []

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from lumctl.change.plan_parts import Start
     from lumctl.cli.top.playback import Play
     from lumctl.cli.top.records import Recorder
+    from lumctl.context import Context
     from lumctl.health.transitions import Transition
     from lumctl.runbook.document import Runbook
     from lumctl.runbook.stage import Stage
-    from lumctl.site import Site
     from lumctl.store import Run
     from lumctl.tui.sources import Sources
     from lumctl.tui.views.records import Records
@@ -35,12 +35,12 @@ def played(cx: Invocation, name: str, speed: float, *, interval_s: float, theme:
         UnreachableError: no simulator comes up.
     """
     from lumctl.cli.top.playback import Play
+    from lumctl.context import Context
     from lumctl.runbook.inventory_check import require_known
     from lumctl.runbook.stage import staged
-    from lumctl.site import Site
 
-    with Site(cx.inventory, cx.target) as site:
-        run, runbook, starts, noticed = _found(site, name)
+    with Context(cx.inventory, cx.target) as context:
+        run, runbook, starts, noticed = _found(context, name)
     require_known(runbook, cx.inventory)
     when = datetime.fromtimestamp(run.started_at).astimezone()
     title = f"REPLAY of {run.id}, recorded {when:%Y-%m-%d %H:%M:%S}, at {speed:g}x"
@@ -48,49 +48,49 @@ def played(cx: Invocation, name: str, speed: float, *, interval_s: float, theme:
     if runbook.inventory_digest != cx.inventory.digest:
         cx.out.narrate(f"note: {runbook.id} was recorded with another text of the inventory")
     cx.out.narrate("a simulator of its own comes up and is brought to where the run began")
-    with staged(cx.inventory) as stage, stage.play() as site:
-        _stand(site, runbook, starts)
-        play = Play(runbook, stage, site, speed=speed, began_at=run.started_at, noticed=noticed)
-        with stage.site() as eyes, _recorder(stage) as records, play:
+    with staged(cx.inventory) as stage, stage.play() as context:
+        _stand(context, runbook, starts)
+        play = Play(runbook, stage, context, speed=speed, began_at=run.started_at, noticed=noticed)
+        with stage.context() as eyes, _recorder(stage) as records, play:
             code = _show(cx, play, _sources(stage, eyes, records, play), title, run.id, interval_s, theme)
     cx.out.narrate(play.standing().text if play.identical is not None else f"left before {run.id} had ended")
     return ExitCode.REFUSED if code == ExitCode.DONE and play.identical is False else code
 
 
-def _found(site: "Site", name: str) -> "tuple[Run, Runbook, dict[str, Start], tuple[Transition, ...]]":
+def _found(context: "Context", name: str) -> "tuple[Run, Runbook, dict[str, Start], tuple[Transition, ...]]":
     from lumctl.runbook.document import make, parse
     from lumctl.runbook.files import find_run
     from lumctl.runbook.playback import lost_then
     from lumctl.runbook.run_states import stood
     from lumctl.runbook.yaml_text import plain
 
-    run = find_run(site, name)
-    store = site.store(run.rack)
-    runbook = parse(plain(make(run, store, site.inventory)), run.id)
+    run = find_run(context, name)
+    store = context.store(run.rack)
+    runbook = parse(plain(make(run, store, context.inventory)), run.id)
     if not runbook.steps:
         raise UsageError(f"{run.id} ({run.title}) has no steps: there is nothing to play", hint="lumctl swap list")
     noticed = []
-    for accelerator in lost_then(runbook, site.inventory):
+    for accelerator in lost_then(runbook, context.inventory):
         changes = [each for each in store.health.transitions(accelerator) if each.at <= run.started_at]
         if changes and changes[-1].rules:
             noticed.append(changes[-1])
-    return run, runbook, stood(site, run), tuple(noticed)
+    return run, runbook, stood(context, run), tuple(noticed)
 
 
-def _stand(site: "Site", runbook: "Runbook", starts: "dict[str, Start]") -> None:
+def _stand(context: "Context", runbook: "Runbook", starts: "dict[str, Start]") -> None:
     """Bring a simulator that has just come up to where all racks stood when the run began."""
     from lumctl.runbook.actions import seed_acts
     from lumctl.runbook.playback import dark_then
     from lumctl.runbook.stage import seed
 
-    site.assignment()  # a store for each rack, also for one of which there is nothing to say
+    context.assignment()  # a store for each rack, also for one of which there is nothing to say
     for rack, start in starts.items():
         if rack == runbook.rack:
             steps = tuple(recorded.step for recorded in runbook.steps)
-            seed(site, rack, start, steps, dark=dark_then(runbook, site.inventory))
+            seed(context, rack, start, steps, dark=dark_then(runbook, context.inventory))
         else:
-            seed(site, rack, start)
-    seed_acts(site, runbook.steps)
+            seed(context, rack, start)
+    seed_acts(context, runbook.steps)
 
 
 def _recorder(stage: "Stage") -> "Recorder":
@@ -101,14 +101,14 @@ def _recorder(stage: "Stage") -> "Recorder":
     return Recorder(replace(stage.inventory, jobs=jobs), "sim", opened=stage.store)
 
 
-def _sources(stage: "Stage", eyes: "Site", records: "Recorder", play: "Play") -> "Sources":
+def _sources(stage: "Stage", eyes: "Context", records: "Recorder", play: "Play") -> "Sources":
     """What the dashboard reads with: only what is private to the replay."""
     from lumctl.cli.top import meshes, runbooks, runs
     from lumctl.tui.sources import Sources
 
     def here(read: Callable[..., Any], *asked: str) -> Any:
-        with stage.site() as site:
-            return read(site, *asked)
+        with stage.context() as context:
+            return read(context, *asked)
 
     return Sources(
         play.seeing(eyes.observe),

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
     from lumctl.change.plan import Step
     from lumctl.cli.invocation import Invocation
+    from lumctl.context import Context
     from lumctl.runbook.diff import Count
     from lumctl.runbook.document import Runbook
     from lumctl.runbook.replay import ReplayResult
-    from lumctl.site import Site
     from lumctl.tui.threads.replay import Gate, ReplayView
     from lumctl.tui.views.comparison import ComparisonView
 
@@ -24,17 +24,17 @@ _OF_THE_PLAN = ("precondition", "verification", "undo")
 
 def runbook_of(cx: "Invocation", key: str) -> dict[str, Any]:
     """The runbook of a run, ``RACK/ID``: what ``runbook show`` prints, and what its plan and its template add to it."""
-    from lumctl.site import Site
+    from lumctl.context import Context
 
-    with Site(cx.inventory, cx.target) as site:
-        return runbook_in(site, key)
+    with Context(cx.inventory, cx.target) as context:
+        return runbook_in(context, key)
 
 
-def runbook_in(site: "Site", key: str) -> dict[str, Any]:
-    """As :func:`runbook_of`, from the stores of a site."""
+def runbook_in(context: "Context", key: str) -> dict[str, Any]:
+    """As :func:`runbook_of`, from the stores of a context."""
     from lumctl.runbook.templates import template_of
 
-    run, runbook = site.store(key.partition("/")[0]).runs.get(key.rpartition("/")[2]), _found(site, key)
+    run, runbook = context.store(key.partition("/")[0]).runs.get(key.rpartition("/")[2]), _found(context, key)
     planned = {str(step["id"]): step for step in run.plan["steps"]}
     document = dict(runbook.document)
     document["steps"] = [
@@ -48,18 +48,18 @@ def runbook_in(site: "Site", key: str) -> dict[str, Any]:
 
 def compared(cx: "Invocation", a: str, b: str) -> "ComparisonView":
     """What the runbooks of two runs do not have in common."""
-    from lumctl.site import Site
+    from lumctl.context import Context
 
-    with Site(cx.inventory, cx.target) as site:
-        return compared_in(site, a, b)
+    with Context(cx.inventory, cx.target) as context:
+        return compared_in(context, a, b)
 
 
-def compared_in(site: "Site", a: str, b: str) -> "ComparisonView":
-    """As :func:`compared`, from the stores of a site."""
+def compared_in(context: "Context", a: str, b: str) -> "ComparisonView":
+    """As :func:`compared`, from the stores of a context."""
     from lumctl.runbook.diff import counted, times, unlike
     from lumctl.tui.views.comparison import ComparisonView, Differing
 
-    one, other = _found(site, a).document, _found(site, b).document
+    one, other = _found(context, a).document, _found(context, b).document
     found = unlike(one, other)
     told = tuple(Differing(each.part, each.what, each.a, each.b) for each in found)
     counts = tuple(_counted(each) for each in counted(found))
@@ -68,8 +68,8 @@ def compared_in(site: "Site", a: str, b: str) -> "ComparisonView":
 
 def replayed(cx: "Invocation", key: str, progress: "Callable[[str], None]", gate: "Gate") -> "ReplayView":
     """Replay on a simulator of its own, which is gone when this returns; ``gate`` lets each step through."""
+    from lumctl.context import Context
     from lumctl.runbook.replay import replay_on_simulator
-    from lumctl.site import Site
     from lumctl.tui.threads.replay import ReplayView
 
     stopped: list[Step] = []
@@ -79,8 +79,8 @@ def replayed(cx: "Invocation", key: str, progress: "Callable[[str], None]", gate
             stopped.append(step)
             raise RefusedError(f"stopped before step {step.id}")
 
-    with Site(cx.inventory, cx.target) as site:
-        runbook = _found(site, key)
+    with Context(cx.inventory, cx.target) as context:
+        runbook = _found(context, key)
     if runbook.inventory_digest != cx.inventory.digest:
         progress(f"note: {runbook.id} was recorded with another text of the inventory")
     try:
@@ -106,13 +106,13 @@ def replay_view(runbook: "Runbook", result: "ReplayResult") -> "ReplayView":
     return ReplayView(f"differs first {where}: {odd.what}", False, odd.step, odd.recorded, odd.replayed)  # noqa: FBT003
 
 
-def _found(site: "Site", key: str) -> "Runbook":
+def _found(context: "Context", key: str) -> "Runbook":
     from lumctl.runbook.document import make, parse
     from lumctl.runbook.yaml_text import plain
 
     rack, _, name = key.rpartition("/")
-    store = site.store(rack)
-    return parse(plain(make(store.runs.get(name), store, site.inventory)), name)
+    store = context.store(rack)
+    return parse(plain(make(store.runs.get(name), store, context.inventory)), name)
 
 
 def _counted(count: "Count") -> str:

@@ -47,13 +47,13 @@ def taking_back(cx: Invocation, key: str) -> "PlanView":
     """
     from lumctl.cli.top.meshes import with_meshes
     from lumctl.cli.unfinished_runs import where_ranks_return
+    from lumctl.context import Context
     from lumctl.runbook.files import find_run
-    from lumctl.site import Site
     from lumctl.swap import plan_rollback
 
-    with Site(cx.inventory, cx.target) as site:
-        plan = plan_rollback(site, find_run(site, key))
-        return with_meshes(site, plan_view(plan, *where_ranks_return(site, plan)))
+    with Context(cx.inventory, cx.target) as context:
+        plan = plan_rollback(context, find_run(context, key))
+        return with_meshes(context, plan_view(plan, *where_ranks_return(context, plan)))
 
 
 def plan_view(plan: "Plan", *warnings: str) -> "PlanView":

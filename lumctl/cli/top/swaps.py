@@ -15,27 +15,27 @@ def plan(cx: Invocation, job: str, failed: str) -> "PlanView":
     """Plan the replacement of one accelerator, with pictures of the meshes as they will be."""
     from lumctl.cli.top.meshes import with_meshes
     from lumctl.cli.top.runs import plan_view
-    from lumctl.site import Site
+    from lumctl.context import Context
     from lumctl.swap import plan_swap
 
-    # A site of its own: the one that is observed belongs to the thread that reads.
-    with Site(cx.inventory, cx.target) as site:
-        return with_meshes(site, plan_view(plan_swap(site, job, [failed])))
+    # A context of its own: the one that is observed belongs to the thread that reads.
+    with Context(cx.inventory, cx.target) as context:
+        return with_meshes(context, plan_view(plan_swap(context, job, [failed])))
 
 
 def apply_plan(cx: Invocation, view: "PlanView", progress: Callable[[str], None]) -> "ApplyView":
     """Apply a plan and write its runbook."""
     from lumctl.change import apply
     from lumctl.change.origin import origin
+    from lumctl.context import Context
     from lumctl.runbook.files import save
-    from lumctl.site import Site
     from lumctl.tui.actions import ApplyView
 
-    with Site(cx.inventory, cx.target) as site:
+    with Context(cx.inventory, cx.target) as context:
         # What a person has confirmed says which jobs must be stopped.
-        result = apply(site, view.plan, progress=progress, stopped_by=origin())
+        result = apply(context, view.plan, progress=progress, stopped_by=origin())
         try:
-            kept = f"runbook: {save(site, result.run, result.plan.rack)}"
+            kept = f"runbook: {save(context, result.run, result.plan.rack)}"
         except UsageError as error:  # the run is done and in the journal all the same
             kept = f"warning: {error.message}"
     proved = f"{counted(len(result.verified), 'receivers')} proved"

@@ -9,12 +9,12 @@ from lumctl.change.approval import AUTOPILOT
 from lumctl.change.engine import apply
 from lumctl.change.guard import Standby
 from lumctl.change.plan import Plan
+from lumctl.context import Context, Observation
 from lumctl.daemon.autopilot.decision import Decision, decide_one
 from lumctl.daemon.autopilot.faults import ComponentFault, faults_of
 from lumctl.daemon.autopilot.memory import AutopilotMemory
 from lumctl.inventory.policies import Policy
 from lumctl.runbook.files import save
-from lumctl.site import Observation, Site
 from lumctl.store import Store, StoreError
 from lumctl.swap.planning import plan_swap
 
@@ -64,33 +64,33 @@ def _with_since(fault: ComponentFault, decision: Decision) -> ComponentFault:
     )
 
 
-def plan_for(site: Site, decision: Decision, seen: Observation) -> Plan:
+def plan_for(context: Context, decision: Decision, seen: Observation) -> Plan:
     """A plan that replaces the accelerators of a fault.
 
     Raises:
         LumctlError: no spare is left, or the state of a device is not certain.
     """
     accelerators = [a for accelerators in decision.fault.jobs.values() for a in accelerators]
-    return plan_swap(site, None, accelerators, seen=seen)
+    return plan_swap(context, None, accelerators, seen=seen)
 
 
 def carry_out(
-    site: Site, plan: Plan, policy: Policy, progress: Callable[[str], None], require_wanted: Callable[[], None]
+    context: Context, plan: Plan, policy: Policy, progress: Callable[[str], None], require_wanted: Callable[[], None]
 ) -> AttemptResult:
     """Apply a plan. The result is always read from the store's record of the run, even after an error.
 
     ``require_wanted`` may refuse the run; it is called after the store lists the run and before anything is changed.
     """
-    store, began_at = site.store(plan.rack), site.now()
+    store, began_at = context.store(plan.rack), context.now()
     try:
-        with Standby(site) as standby:
+        with Standby(context) as standby:
             standby.ready(plan.rack)  # it starts while the preconditions are checked
             who = name_of(policy)
-            result = apply(site, plan, progress=progress, who=who, arm=standby.arm, require_wanted=require_wanted)
+            result = apply(context, plan, progress=progress, who=who, arm=standby.arm, require_wanted=require_wanted)
     except Exception as error:  # noqa: BLE001 - the journal tells what it left behind
-        ended = how_it_ended(store, plan.digest, since=began_at, now=site.now())
+        ended = how_it_ended(store, plan.digest, since=began_at, now=context.now())
         return replace(ended, told=str(error) or type(error).__name__)
-    return AttemptResult("done", result.run, _runbook(site, result.run, plan.rack))
+    return AttemptResult("done", result.run, _runbook(context, result.run, plan.rack))
 
 
 def how_it_ended(store: Store, digest: str, *, since: float, now: float) -> AttemptResult:
@@ -112,8 +112,8 @@ def how_it_ended(store: Store, digest: str, *, since: float, now: float) -> Atte
     return AttemptResult("running" if at_work else None, newest.id)
 
 
-def _runbook(site: Site, run: str, rack: str) -> str:
+def _runbook(context: Context, run: str, rack: str) -> str:
     try:
-        return f"runbook: {save(site, run, rack)}"
+        return f"runbook: {save(context, run, rack)}"
     except Exception as error:  # noqa: BLE001 - without the file the run is done all the same
         return f"no runbook was written: {error}"

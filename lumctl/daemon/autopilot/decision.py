@@ -9,10 +9,10 @@ from typing import Any, Protocol
 from lumctl.daemon.autopilot.faults import ComponentFault, faults_of
 from lumctl.daemon.autopilot.memory import DAY_S, HOUR_S, WEEK_S, Ask, AskState, AutopilotMemory, Event
 from lumctl.daemon.autopilot.policy import BreakerState, Onsets, closes_at, hours_text, open_now
+from lumctl.health.observation import Observation
 from lumctl.health.states import Finding
 from lumctl.inventory.policies import How, Policy, PolicySubject
 from lumctl.jobs import by_hand
-from lumctl.site.observation import Observation
 
 NEVER = frozenset(
     {

@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from lumctl.health.observation import Observation, rack_of
 from lumctl.health.states import CircuitHealth, ComponentHealth, Finding, Incident, State, gravest_first, is_fault
 from lumctl.inventory.policies import PolicySubject
-from lumctl.site.observation import Observation
-from lumctl.site.racks import rack_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from lumctl.change.approval import ask as ask_approval
 from lumctl.change.plan import Plan, from_document, to_document
+from lumctl.context import Context, Observation
 from lumctl.daemon.autopilot import stop_switch
 from lumctl.daemon.autopilot.attempt import AttemptResult, again, carry_out, how_it_ended, name_of, plan_for
 from lumctl.daemon.autopilot.decision import Decision, Response, decide, decision_document
@@ -23,7 +24,6 @@ from lumctl.errors import LumctlError, RefusedError
 from lumctl.inventory.folded_names import fold
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.policies import How, Policy
-from lumctl.site import Observation, Site
 from lumctl.store import Store
 
 RETRY_S = 60.0
@@ -49,7 +49,7 @@ class RackPilot:
         self,
         rack: str,
         store: Store,
-        open_site: Callable[[Inventory], Site],
+        open_context: Callable[[Inventory], Context],
         tell: Notify,
         say: Callable[[str], None],
         *,
@@ -62,7 +62,7 @@ class RackPilot:
         """Decisions by act, and attempts by outcome: ``("decision", "nothing")``, ``("attempt", "done")``."""
         self.decisions: tuple[Decision, ...] = ()
         self._store, self._journal = store, AutopilotJournal(store)
-        self._open_site = open_site
+        self._open_context = open_context
         self._tell, self._say = tell, say
         self._stopped_here, self._now = stopped, now
         self._onsets: dict[tuple[str, str], float] | None = None
@@ -151,8 +151,8 @@ class RackPilot:
                 self._tell(AutopilotOccasion.FOUND, saw, message_data(policy, decision))
                 self._journal.remark(Event.TOLD, self._now(), key=decision.fault.key, policy=policy.name)
             case Response.PLAN | Response.ASK | Response.APPLY:
-                with self._open_site(look.inventory) as site:
-                    self._act(site, decision, policy, onsets)
+                with self._open_context(look.inventory) as context:
+                    self._act(context, decision, policy, onsets)
                 self._acted_at = self._now()
                 return True
             case _:
@@ -170,8 +170,8 @@ class RackPilot:
             self._notify(AutopilotOccasion.ESCALATED, text, message_data(policy, decision, plan=ask.plan))
             self._journal.remark(Event.ESCALATED, now, key=decision.fault.key, policy=policy.name, plan=ask.plan)
 
-    def _act(self, site: Site, decision: Decision, policy: Policy, onsets: Onsets) -> None:
-        seen = site.observe()
+    def _act(self, context: Context, decision: Decision, policy: Policy, onsets: Onsets) -> None:
+        seen = context.observe()
         memory = replace(self.memory, stopped=self.stopped())
         fresh = again(decision, seen, memory, onsets, now=self._now())
         if fresh is None or fresh.act is not decision.act:
@@ -182,22 +182,22 @@ class RackPilot:
                 others = (d for d in self.decisions if d.fault.key != fresh.fault.key)
                 self._write_down((fresh, *others), self._now())
             return
-        plan = self._plan(site, fresh, policy, seen)
+        plan = self._plan(context, fresh, policy, seen)
         if plan is None:
             return
         key, now, told = fresh.fault.key, self._now(), message_data(policy, fresh, plan=plan.id, title=plan.title)
         aimed = plan.id if plan.target == "rack" else f"{plan.id} --target {plan.target}"
         if fresh.act is Response.APPLY:
-            self._apply(site, plan, fresh, policy)
+            self._apply(context, plan, fresh, policy)
         elif fresh.act is Response.ASK:
-            ask_approval(site, plan, policy, made_by=name_of(policy))
+            ask_approval(context, plan, policy, made_by=name_of(policy))
             self._journal.remark(Event.ASKED, now, key=key, policy=policy.name, plan=plan.id)
             self._notify(AutopilotOccasion.ASKED, f"{self.rack}: {plan.title}: lumctl swap approve {aimed}", told)
         else:
             self._journal.remark(Event.PLANNED, now, key=key, policy=policy.name, plan=plan.id)
             self._notify(AutopilotOccasion.PLANNED, f"{self.rack}: {plan.title}: lumctl swap apply {aimed}", told)
 
-    def _plan(self, site: Site, decision: Decision, policy: Policy, seen: Observation) -> Plan | None:
+    def _plan(self, context: Context, decision: Decision, policy: Policy, seen: Observation) -> Plan | None:
         """The plan that was approved, or a new one, which is saved."""
         try:
             if decision.act is Response.APPLY and decision.plan is not None:
@@ -205,7 +205,7 @@ class RackPilot:
                 if self._store.approvals.get(plan.digest) is None:
                     raise RefusedError(f"what was approved as {decision.plan} is another plan than the one kept here")
                 return plan
-            plan = plan_for(site, decision, seen)
+            plan = plan_for(context, decision, seen)
             self._store.runs.save_plan(to_document(plan))
         except LumctlError as error:
             self._later(decision)
@@ -214,7 +214,7 @@ class RackPilot:
             return None
         return plan
 
-    def _apply(self, site: Site, plan: Plan, decision: Decision, policy: Policy) -> None:
+    def _apply(self, context: Context, plan: Plan, decision: Decision, policy: Policy) -> None:
         replaced = [replacement.failed for replacement in plan.replacements]
         told = {"plan": plan.id, "policy": policy.name, "key": decision.fault.key, "accelerators": replaced}
         # This also reads the remarks of others: an operator may have stopped it just now.
@@ -223,7 +223,7 @@ class RackPilot:
             ended = AttemptResult("refused", told=f"the autopilot was stopped {why}")
         else:
             ended = carry_out(
-                site, plan, policy, lambda line: self._say(f"autopilot: {line}"), self._require_not_stopped
+                context, plan, policy, lambda line: self._say(f"autopilot: {line}"), self._require_not_stopped
             )
         self._end(plan.id, decision.fault.key, ended, policy, message_data(policy, decision, plan=plan.id))
 
@@ -276,14 +276,14 @@ class Pilot:
 
     def __init__(
         self,
-        open_site: Callable[[Inventory], Site],
+        open_context: Callable[[Inventory], Context],
         store: Callable[[str], Store],
         say: Callable[[str], None],
         *,
         tell: Notify,
         errors: ErrorLog,
     ) -> None:
-        self._open_site, self._store = open_site, store
+        self._open_context, self._store = open_context, store
         self._say, self._tell, self._errors = say, tell, errors
         self._changed = threading.Condition()
         self._look: Observation | None = None
@@ -372,7 +372,7 @@ class Pilot:
             store = self._store(rack)
             self._stores.append(store)
             pilot = RackPilot(
-                rack, store, self._open_site, self._tell, self._say, stopped=lambda: self._stopped, now=time.time
+                rack, store, self._open_context, self._tell, self._say, stopped=lambda: self._stopped, now=time.time
             )
             self.racks = {**self.racks, rack: pilot}
         return self.racks[rack]

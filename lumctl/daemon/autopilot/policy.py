@@ -10,12 +10,12 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from fnmatch import fnmatchcase
 from zoneinfo import ZoneInfo
 
+from lumctl.health.observation import Observation
 from lumctl.health.rulebook import all_lines
 from lumctl.health.states import ComponentHealth, State, is_fault
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.policies import DAYS, Breaker, Hours, How, Policy
 from lumctl.inventory.problems import Problems
-from lumctl.site.observation import Observation
 
 
 def require_sound(inventory: Inventory) -> None:

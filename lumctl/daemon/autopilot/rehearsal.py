@@ -19,6 +19,7 @@ from lumctl.errors import UsageError
 from lumctl.fleet.readings import Snapshot
 from lumctl.health.incidents import with_incidents
 from lumctl.health.look import Look
+from lumctl.health.observation import Observation
 from lumctl.health.rulebook import lines_of, rulebook
 from lumctl.health.states import CircuitEndHealth, CircuitHealth, ComponentHealth, Finding, HealthReport, State
 from lumctl.health.transitions import Transition
@@ -26,7 +27,6 @@ from lumctl.inventory.model import Inventory, Role
 from lumctl.inventory.policies import How, Policy
 from lumctl.inventory.problems import listing, nearest
 from lumctl.inventory.wiring import Assignment, Circuit, circuits_of, initial_assignment, job_circuits
-from lumctl.site.observation import Observation
 
 _MOST_BYTES = 64 * 1024 * 1024
 _MOST_SHOWN = 40

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lumctl import __version__
+from lumctl.context import Context
 from lumctl.daemon.gateway.fencing import HIGHEST_FILE, Fence, HighestLease, NewestLease
 from lumctl.daemon.gateway.requests import LOG_FILE, GatewayLog, RequestHandler
 from lumctl.daemon.process import exclusive_lock
@@ -18,7 +19,6 @@ from lumctl.devices.registry import DeviceSet
 from lumctl.devices.types import PucState
 from lumctl.errors import RefusedError, UnreachableError
 from lumctl.json_lines import connect
-from lumctl.site import Site
 from lumctl.sockets import LineServer, Peer
 from lumctl.store import StoreError
 
@@ -96,40 +96,40 @@ def relay(path: Path, source: int = 0, sink: int = 1) -> None:
 
 @contextmanager
 def service(
-    site: Site, rack: str, listen: Path, say: Callable[[str], None], *, group: int | None = None
+    context: Context, rack: str, listen: Path, say: Callable[[str], None], *, group: int | None = None
 ) -> Iterator[None]:
     """The gateway of a rack, serving at a socket until the block ends; writes that are being sent are finished first.
 
-    ``site`` drives the devices from here: it was opened with ``direct``.
+    ``context`` drives the devices from here: it was opened with ``direct``.
 
     Raises:
         RefusedError: another gateway serves this rack, or listens there.
         UsageError: the socket or the store cannot be had.
     """
-    if site.endpoints.gateways:
+    if context.endpoints.gateways:
         raise RefusedError("a gateway drives its devices itself")
-    store = site.store(rack)
+    store = context.store(rack)
     with ExitStack() as stack:
         for lock in (store.files / LOCK, listen.with_name(f"{listen.name}.lock")):
             stack.enter_context(exclusive_lock(lock, f"rack {rack}", already="a gateway already serves"))
         newest = NewestLease(
             lambda: store.leases.newest(rack),
-            lambda number: store.leases.skip(rack, number, now=site.now(), who="gateway"),
+            lambda number: store.leases.skip(rack, number, now=context.now(), who="gateway"),
             say,
         )
         fence = Fence(rack, newest, newest.shut_out, HighestLease(store.files / HIGHEST_FILE, say))
         log = GatewayLog(store.files / LOG_FILE, say)
         devices = DeviceSet(
-            site.inventory,
-            site.endpoints,
-            shell_of=site.fleet.shell,
-            way_of=site.fleet.way,
-            known_states=_remembered(site),
-            now=site.now,
+            context.inventory,
+            context.endpoints,
+            shell_of=context.fleet.shell,
+            way_of=context.fleet.way,
+            known_states=_remembered(context),
+            now=context.now,
         )
         stack.callback(devices.close)
-        handler = RequestHandler(site.inventory, rack, devices, fence, log, now=site.now, say=say)
-        began = site.now()
+        handler = RequestHandler(context.inventory, rack, devices, fence, log, now=context.now, say=say)
+        began = context.now()
 
         def answer(request: Mapping[str, Any], peer: Peer) -> Mapping[str, Any]:
             if request.get("call") == "ping":
@@ -140,7 +140,7 @@ def service(
             return handler.answer(request, peer)
 
         stack.enter_context(_settling(fence))
-        stack.enter_context(gateway_server(listen, {"rack": rack, "target": site.target}, answer, group=group))
+        stack.enter_context(gateway_server(listen, {"rack": rack, "target": context.target}, answer, group=group))
         try:
             yield
         finally:
@@ -167,12 +167,12 @@ def _settling(fence: Fence) -> Iterator[None]:
         thread.join()
 
 
-def _remembered(site: Site) -> Callable[[str], Mapping[int, PucState]]:
+def _remembered(context: Context) -> Callable[[str], Mapping[int, PucState]]:
     """Reads the known states of a mesh from the store; none while it cannot be read, so that open drivers go on."""
 
     def known(device: str) -> Mapping[int, PucState]:
         try:
-            return site.known_states(device)
+            return context.known_states(device)
         except StoreError:
             return {}
 

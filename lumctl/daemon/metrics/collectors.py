@@ -13,9 +13,8 @@ from prometheus_client.registry import Collector
 
 from lumctl.daemon.metrics.hardware import FreshReadings, accelerators, devices, events, gauge, links, nvlinks, ports
 from lumctl.fleet.readings import ProbeStatus
+from lumctl.health.observation import Observation, counted_states, standing_incidents
 from lumctl.health.states import State
-from lumctl.site.counted import counted_states, standing_incidents
-from lumctl.site.observation import Observation
 
 _LABELS = ("kind", "id")
 _NOT_SERIOUS = frozenset({State.OK, State.DISABLED})

@@ -21,8 +21,8 @@ from lumctl.daemon.metrics.collectors import look_metrics
 from lumctl.daemon.notifications.receivers import Receivers
 from lumctl.daemon.process import ErrorLog
 from lumctl.errors import UsageError
+from lumctl.health.observation import Observation
 from lumctl.health.transitions import Transition
-from lumctl.site.observation import Observation
 from lumctl.sockets import POLL_S, BoundedThreads
 
 STALE_AFTER_BEATS, STALE_AFTER_S = 5, 10.0

@@ -21,11 +21,11 @@ from lumctl.fleet.readings import (
     ProbeStatus,
 )
 from lumctl.health.matching import addresses, match_gpus, match_nvlinks, pci_slot
+from lumctl.health.observation import Observation
 from lumctl.health.rulebook import rulebook
 from lumctl.health.rules.device import is_plausible_c, is_plausible_dbm, severity_of
 from lumctl.health.rules.link import NO_CARRIER
 from lumctl.inventory.model import Transponder
-from lumctl.site.observation import Observation
 
 
 @dataclass(frozen=True)

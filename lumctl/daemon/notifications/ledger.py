@@ -10,9 +10,8 @@ from typing import Any
 
 from lumctl.daemon.notifications.message import Case, CaseOccasion, Notification, cases_of, states_of
 from lumctl.files import write_whole
+from lumctl.health.observation import Observation, rack_of
 from lumctl.health.states import SEVERITY, State
-from lumctl.site.observation import Observation
-from lumctl.site.racks import rack_of
 
 NOTES_SCHEMA = "lumctl/daemon-notes/v1"
 FILE = "watch.json"

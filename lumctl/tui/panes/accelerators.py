@@ -2,10 +2,10 @@
 
 from lumctl.fleet.readings import GpuReading
 from lumctl.health.matching import gpu_readings
+from lumctl.health.observation import places
 from lumctl.health.states import State
 from lumctl.inventory.model import Role
 from lumctl.inventory.wiring import initial_assignment
-from lumctl.site.observation import places
 from lumctl.tui.look.marks import Marks
 from lumctl.tui.panes.rows import (
     AGE_OF_READING,

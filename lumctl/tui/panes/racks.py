@@ -3,8 +3,8 @@
 from collections import defaultdict
 from dataclasses import replace
 
+from lumctl.health.observation import Observation
 from lumctl.health.states import SEVERITY, ComponentHealth, State, worst
-from lumctl.site.observation import Observation
 from lumctl.tui.look.marks import Marks
 from lumctl.tui.panes.rows import (
     AGE_OF_READING,

@@ -16,7 +16,7 @@ from textual.widgets import Static
 from lumctl.tui.actions import ApplyView, PlanView
 from lumctl.tui.look.marks import HEADING_STYLE, STALE_STYLE, duration
 from lumctl.tui.screens.confirmation import AskingScreen
-from lumctl.tui.sources import Context
+from lumctl.tui.sources import ScreenContext
 from lumctl.tui.threads.collector import one_line
 from lumctl.tui.widgets.bars import Answer, KeyBar, TopBar
 from lumctl.tui.widgets.changes import NO_CHANGE, ChangePicture
@@ -36,7 +36,7 @@ class ApprovalScreen(AskingScreen, keys="approval"):
 
     FAILED = "not answered"
 
-    def __init__(self, rack: str, plan: str, context: Context) -> None:
+    def __init__(self, rack: str, plan: str, context: ScreenContext) -> None:
         super().__init__(context)
         self._rack, self._plan_id = rack, plan
         self._plan: PlanView | None = None

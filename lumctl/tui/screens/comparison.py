@@ -9,7 +9,7 @@ from textual.message import Message
 from textual.widgets import Static
 
 from lumctl.tui.screens.keyed import KeyedScreen
-from lumctl.tui.sources import Context
+from lumctl.tui.sources import ScreenContext
 from lumctl.tui.threads.collector import one_line
 from lumctl.tui.views.comparison import ComparisonView, comparison_text
 from lumctl.tui.widgets.bars import Answer, KeyBar, TopBar
@@ -26,7 +26,7 @@ class Compared(Message):
 class ComparisonScreen(KeyedScreen[None], keys="comparison"):
     """Both runbooks are read in a thread; nothing of this is changed by time."""
 
-    def __init__(self, a: str, b: str, context: Context) -> None:
+    def __init__(self, a: str, b: str, context: ScreenContext) -> None:
         super().__init__()
         self._a, self._b = a, b
         self.context = context

@@ -13,7 +13,7 @@ from lumctl.process_exit import FinishingThread
 from lumctl.tui.actions import ApplyView
 from lumctl.tui.screens.keyed import KeyedScreen
 from lumctl.tui.screens.main import RefreshWanted
-from lumctl.tui.sources import Context
+from lumctl.tui.sources import ScreenContext
 from lumctl.tui.threads.collector import one_line
 from lumctl.tui.widgets.bars import Answer
 from lumctl.tui.widgets.question import Question
@@ -40,7 +40,7 @@ class AskingScreen(KeyedScreen[None]):
     FAILED: ClassVar[str] = "not done"
     """What an order that failed is told with."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: ScreenContext) -> None:
         super().__init__()
         self.context = context
 

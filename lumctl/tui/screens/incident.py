@@ -12,7 +12,7 @@ from lumctl.tui.panes.members import members_pane
 from lumctl.tui.panes.rows import Row
 from lumctl.tui.screens.listing import ListingScreen
 from lumctl.tui.screens.main import PlanWanted, RefreshWanted
-from lumctl.tui.sources import Context
+from lumctl.tui.sources import ScreenContext
 from lumctl.tui.threads.collector import one_line
 from lumctl.tui.views.incidents import (
     accelerator_of,
@@ -38,7 +38,7 @@ class Acknowledged(Message):
 class IncidentScreen(ListingScreen, keys="incident"):
     """One incident, for as long as it lasts."""
 
-    def __init__(self, key: str, context: Context) -> None:
+    def __init__(self, key: str, context: ScreenContext) -> None:
         super().__init__(f"incident {key.partition(':')[2]}", members_pane(key), context)
         self._key = key
         self._asked_of: tuple[str, ...] = ()

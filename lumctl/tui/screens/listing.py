@@ -13,7 +13,7 @@ from lumctl.tui.panes.ranks import ranks_pane
 from lumctl.tui.panes.rows import COMPONENT, Pane, Row
 from lumctl.tui.screens.keyed import KeyedScreen
 from lumctl.tui.screens.main import PlanWanted, Wanted
-from lumctl.tui.sources import Context
+from lumctl.tui.sources import ScreenContext
 from lumctl.tui.views.jobs import head_text, recoveries_text, told_of
 from lumctl.tui.views.records import Seen
 from lumctl.tui.widgets.bars import Answer, KeyBar, TopBar
@@ -23,7 +23,7 @@ from lumctl.tui.widgets.table import PaneTable
 class ListingScreen(KeyedScreen[None]):
     """Shown anew each second. Enter opens the component under the cursor."""
 
-    def __init__(self, title: str, pane: Pane, context: Context) -> None:
+    def __init__(self, title: str, pane: Pane, context: ScreenContext) -> None:
         super().__init__()
         self.shared = context
         self._title = title
@@ -104,7 +104,7 @@ class ListingScreen(KeyedScreen[None]):
 class JobScreen(ListingScreen, keys="job"):
     """One job."""
 
-    def __init__(self, job: str, context: Context) -> None:
+    def __init__(self, job: str, context: ScreenContext) -> None:
         super().__init__(f"job {job}", ranks_pane(job), context)
         self._job = job
 

@@ -21,7 +21,7 @@ from lumctl.tui.look.marks import STALE_STYLE, STATE_STYLES, age
 from lumctl.tui.panes.rows import COMPONENT, counts_cell
 from lumctl.tui.screens.keyed import KeyedScreen
 from lumctl.tui.screens.main import Wanted
-from lumctl.tui.sources import Context
+from lumctl.tui.sources import ScreenContext
 from lumctl.tui.threads.collector import one_line
 from lumctl.tui.views.mesh_drawing import LED, Chip, chip, led_rows
 from lumctl.tui.views.meshes import Led, MeshView, circuits_on
@@ -47,7 +47,7 @@ class MeshRead(Message):
 class MeshScreen(KeyedScreen[None], keys="mesh"):
     """Draws a device when it, the look at the rack, the choice or the terminal has changed."""
 
-    def __init__(self, device: Device, context: Context) -> None:
+    def __init__(self, device: Device, context: ScreenContext) -> None:
         super().__init__()
         self._device = device
         self._shared = context

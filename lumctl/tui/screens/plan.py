@@ -16,7 +16,7 @@ from lumctl.tui.actions import ApplyView, PlanView
 from lumctl.tui.look.marks import HEADING_STYLE, STATE_STYLES
 from lumctl.tui.screens.keyed import KeyedScreen
 from lumctl.tui.screens.main import Wanted
-from lumctl.tui.sources import Context
+from lumctl.tui.sources import ScreenContext
 from lumctl.tui.threads.collector import one_line
 from lumctl.tui.threads.step_progress import Following
 from lumctl.tui.views.light import light_text, powers_of
@@ -63,7 +63,7 @@ class ApplyEnded(Message):
 class PlanScreen(KeyedScreen[None], keys="plan"):
     """Planning and applying block, so each runs in a thread that does nothing but post messages to this screen."""
 
-    def __init__(self, title: str, plan: Callable[[], PlanView], context: Context) -> None:
+    def __init__(self, title: str, plan: Callable[[], PlanView], context: ScreenContext) -> None:
         super().__init__()
         self.phase = Phase.PLANNING
         self._title = title

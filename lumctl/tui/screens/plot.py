@@ -6,11 +6,11 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.widgets import Static
 
-from lumctl.site.measured import UNITS
+from lumctl.health.quantities import UNITS
 from lumctl.store.packing import Point
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STALE_STYLE, duration
 from lumctl.tui.screens.keyed import KeyedScreen
-from lumctl.tui.sources import Context
+from lumctl.tui.sources import ScreenContext
 from lumctl.tui.threads.history_reader import HistoryAsker, HistoryRead
 from lumctl.tui.views.history import History
 from lumctl.tui.views.readings import Reading, is_kept, readings_of, shown
@@ -27,7 +27,7 @@ _FINE_S = 3600.0
 class PlotScreen(KeyedScreen[None], keys="plot"):
     """What is kept is read in a thread; what is shown stays until it is there, and goes on with the clock."""
 
-    def __init__(self, component: str, context: Context) -> None:
+    def __init__(self, component: str, context: ScreenContext) -> None:
         super().__init__()
         self._component = component
         self._shared = context

@@ -15,7 +15,7 @@ from textual.widgets import Static
 from lumctl.tui.actions import ApplyView
 from lumctl.tui.panes.policies import DECISION, find
 from lumctl.tui.screens.confirmation import AskingScreen
-from lumctl.tui.sources import Context
+from lumctl.tui.sources import ScreenContext
 from lumctl.tui.threads.collector import one_line
 from lumctl.tui.views.policy_text import autopilot_text, decision_text, policy_text
 from lumctl.tui.widgets.bars import Answer, KeyBar, TopBar
@@ -33,7 +33,7 @@ class Explained(Message):
 class PolicyScreen(AskingScreen, keys="policy"):
     """Shown anew each second: limits run out and breakers close while nothing else happens."""
 
-    def __init__(self, key: str, context: Context) -> None:
+    def __init__(self, key: str, context: ScreenContext) -> None:
         super().__init__(context)
         self._key = key
         self._rack, _, self._rest = key.partition("/")

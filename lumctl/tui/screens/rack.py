@@ -7,14 +7,14 @@ from textual.app import ComposeResult
 from textual.widgets import Static
 
 from lumctl.counts import counted
+from lumctl.health.observation import Observation
 from lumctl.health.states import State
 from lumctl.inventory.model import Accelerator
-from lumctl.site.observation import Observation
 from lumctl.tui.look.marks import STALE_STYLE, STATE_STYLES, age
 from lumctl.tui.panes.rows import COMPONENT, counts_cell
 from lumctl.tui.screens.keyed import KeyedScreen
 from lumctl.tui.screens.main import PlanWanted, Wanted
-from lumctl.tui.sources import Context
+from lumctl.tui.sources import ScreenContext
 from lumctl.tui.views.rack_drawing import (
     LINES,
     LINK_MARGIN,
@@ -36,7 +36,7 @@ RACK_FACTS = "rack"
 class RackScreen(KeyedScreen[None], keys="rack"):
     """One accelerator is chosen, at first the worst; its links stand on top."""
 
-    def __init__(self, rack: str, context: Context) -> None:
+    def __init__(self, rack: str, context: ScreenContext) -> None:
         super().__init__()
         self._rack = rack
         self._shared = context

@@ -17,28 +17,28 @@ from lumctl.tui.screens.policy import PolicyScreen
 from lumctl.tui.screens.rack import RACK_FACTS, RackScreen
 from lumctl.tui.screens.run import RunScreen
 from lumctl.tui.screens.runbook import RunbookScreen
-from lumctl.tui.sources import Context
+from lumctl.tui.sources import ScreenContext
 from lumctl.tui.views.details import Detail, describe
 from lumctl.tui.views.history import History
 from lumctl.tui.views.racks import describe_rack
 
 
-def screen_of(kind: str, key: str, context: Context) -> Screen[None] | None:
+def screen_of(kind: str, key: str, context: ScreenContext) -> Screen[None] | None:
     """The screen of a thing, by its kind (a pane's ``opens``) and its key; ``None`` where there is none."""
     opened = _SCREENS.get(kind)
     return opened(key, context) if opened is not None else None
 
 
-def _of_component(key: str, context: Context) -> Screen[None]:
+def _of_component(key: str, context: ScreenContext) -> Screen[None]:
     return _place_of(key, context) or _facts(key, context)
 
 
-def _facts(key: str, context: Context) -> Screen[None]:
+def _facts(key: str, context: ScreenContext) -> Screen[None]:
     describe_it, read = partial(_describe, context, key), partial(context.sources.readings, key)
     return _detail_of(key, context)(key, context.target, describe_it, read, context.marks, context.now)
 
 
-def _detail_of(key: str, context: Context) -> type[DetailScreen]:
+def _detail_of(key: str, context: ScreenContext) -> type[DetailScreen]:
     """What can be done with a component depends on what it is."""
     if (seen := context.seen()) is None:
         return DetailScreen
@@ -48,7 +48,7 @@ def _detail_of(key: str, context: Context) -> type[DetailScreen]:
     return TransponderScreen if key in inventory.transponders else DetailScreen
 
 
-def _rack_facts(key: str, context: Context) -> Screen[None]:
+def _rack_facts(key: str, context: ScreenContext) -> Screen[None]:
     def describe_it() -> Detail | None:
         seen = context.seen()
         return describe_rack(seen, key, context.now()) if seen is not None else None
@@ -56,18 +56,18 @@ def _rack_facts(key: str, context: Context) -> Screen[None]:
     return DetailScreen(key, context.target, describe_it, lambda _seconds: History(), context.marks, context.now)
 
 
-def _of_two_runbooks(key: str, context: Context) -> Screen[None]:
+def _of_two_runbooks(key: str, context: ScreenContext) -> Screen[None]:
     one, _, other = key.partition(" ")
     return ComparisonScreen(one, other, context)
 
 
-def _of_policies(key: str, context: Context) -> Screen[None]:
+def _of_policies(key: str, context: ScreenContext) -> Screen[None]:
     rack, _, rest = key.partition("/")
     kind, _, name = rest.partition("/")
     return ApprovalScreen(rack, name, context) if kind == ASKED else PolicyScreen(key, context)
 
 
-def _place_of(key: str, context: Context) -> Screen[None] | None:
+def _place_of(key: str, context: ScreenContext) -> Screen[None] | None:
     """The screen of what is better drawn than told: a mesh, a switch, a rack."""
     if (seen := context.seen()) is None:
         return None
@@ -80,12 +80,12 @@ def _place_of(key: str, context: Context) -> Screen[None] | None:
     return RackScreen(key, context) if named else None
 
 
-def _describe(context: Context, component: str) -> Detail | None:
+def _describe(context: ScreenContext, component: str) -> Detail | None:
     seen = context.seen()
     return describe(seen.observation, component, context.now()) if seen is not None else None
 
 
-_SCREENS: Mapping[str, Callable[[str, Context], Screen[None] | None]] = {
+_SCREENS: Mapping[str, Callable[[str, ScreenContext], Screen[None] | None]] = {
     "component": _of_component,
     "facts": _facts,
     RACK_FACTS: _rack_facts,

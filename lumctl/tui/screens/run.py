@@ -12,7 +12,7 @@ from textual.widgets import Static
 from lumctl.tui.screens.keyed import KeyedScreen
 from lumctl.tui.screens.main import Wanted
 from lumctl.tui.screens.plan import PlanScreen
-from lumctl.tui.sources import Context
+from lumctl.tui.sources import ScreenContext
 from lumctl.tui.threads.collector import one_line
 from lumctl.tui.views.light import light_text, powers_of
 from lumctl.tui.views.runs import RunView, no_way_back, run_text
@@ -38,7 +38,7 @@ class RunNotRead(Message):
 class RunScreen(KeyedScreen[None], keys="run"):
     """Read again each second until it has come to its end, whoever is at work on it."""
 
-    def __init__(self, key: str, context: Context) -> None:
+    def __init__(self, key: str, context: ScreenContext) -> None:
         super().__init__()
         self._key = key
         self.shared = context

@@ -13,7 +13,7 @@ from textual.widgets import Static
 from lumctl.process_exit import FinishingThread
 from lumctl.tui.screens.keyed import KeyedScreen
 from lumctl.tui.screens.main import Wanted
-from lumctl.tui.sources import Context
+from lumctl.tui.sources import ScreenContext
 from lumctl.tui.threads.collector import one_line
 from lumctl.tui.threads.replay import ReplayView, Stepper
 from lumctl.tui.views.runbook_text import Replay, replay_text, runbook_text
@@ -61,7 +61,7 @@ class Replayed(Message):
 class RunbookScreen(KeyedScreen[None], keys="runbook"):
     """Reading and replaying block, so each runs in a thread that does nothing but post messages to this screen."""
 
-    def __init__(self, key: str, context: Context) -> None:
+    def __init__(self, key: str, context: ScreenContext) -> None:
         super().__init__()
         self._key = key
         self.context = context

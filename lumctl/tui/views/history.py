@@ -7,8 +7,8 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lumctl.site.measured import ACCELERATOR, TRANSPONDER, UNITS, Quantity, measured
-from lumctl.site.observation import Observation
+from lumctl.health.observation import Observation
+from lumctl.health.quantities import ACCELERATOR, TRANSPONDER, UNITS, Quantity, measured
 from lumctl.store.packing import Point
 from lumctl.tui.threads.collector import one_line
 

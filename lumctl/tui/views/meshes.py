@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from lumctl.devices.types import PucState
 from lumctl.fabric import Route, mesh_of, trace
 from lumctl.fabric.drawing import NamedRoutes
+from lumctl.health.observation import Observation
 from lumctl.health.states import CircuitHealth, State
 from lumctl.inventory.model import Device
 from lumctl.inventory.wiring import FREE, Circuit
-from lumctl.site.observation import Observation
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
+from lumctl.health.observation import Observation
 from lumctl.health.states import CircuitHealth, State
 from lumctl.inventory.model import Accelerator, Role
-from lumctl.site.observation import Observation
 from lumctl.tui.look.marks import QUIET_STYLE, STATE_STYLES, Marks, power
 from lumctl.tui.panes.circuits import receivers
 

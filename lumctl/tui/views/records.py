@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lumctl.site.observation import Observation
+from lumctl.health.observation import Observation
 from lumctl.store import Run
 
 

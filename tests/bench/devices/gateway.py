@@ -19,11 +19,11 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "contract"))
 
 from gateways import process, through
 
+from lumctl.context import Context
 from lumctl.devices import transaction
 from lumctl.devices.transaction import LightDriver
 from lumctl.inventory.load import load_inventory
 from lumctl.sim.launch import launch
-from lumctl.site import Site
 from lumctl.store import store_at
 
 LIMIT_MS = 1.0
@@ -68,16 +68,16 @@ def main(rounds: int) -> int:
         lease = store.leases.acquire("r1", "the measurement", term_s=3600.0, now=time.time())
         order = {"inventory": str(inventory.path), "sim": str(sim.folder), "store": place, "rack": "r1"}
         stack.enter_context(process({**order, "socket": str(socket)}))
-        sites = [
-            stack.enter_context(Site(inventory, "sim", endpoints=endpoints, store=lambda _: store))
+        contexts = [
+            stack.enter_context(Context(inventory, "sim", endpoints=endpoints, store=lambda _: store))
             for endpoints in (sim.endpoints(), through(sim.endpoints(), socket))
         ]
-        for site in sites:
-            site.act_under(lease)
+        for context in contexts:
+            context.act_under(lease)
         for round_ in range(rounds + WARM):
             times: dict[str, list[float]] = {}
-            for site in sites if round_ % 2 else sites[::-1]:
-                for name, call in calls(site.devices.mesh("m1"), round_).items():
+            for context in contexts if round_ % 2 else contexts[::-1]:
+                for name, call in calls(context.devices.mesh("m1"), round_).items():
                     began = time.perf_counter()
                     call()
                     times.setdefault(name, []).append((time.perf_counter() - began) * 1000)

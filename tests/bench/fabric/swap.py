@@ -21,6 +21,7 @@ from time import perf_counter
 from types import SimpleNamespace
 from typing import cast
 
+from lumctl.context import Context, Observation
 from lumctl.devices.types import PucState
 from lumctl.fabric import Unroutable, changes, mesh, route
 from lumctl.fabric.rearrangement import Rearrangement, rearrange
@@ -29,7 +30,6 @@ from lumctl.health.states import ComponentHealth, HealthReport, State
 from lumctl.inventory.load import example, load_inventory
 from lumctl.inventory.model import Inventory, Role
 from lumctl.inventory.wiring import Assignment, Circuit, circuits_of, initial_assignment
-from lumctl.site import Observation, Site
 from lumctl.swap import plan_swap
 
 LIMIT_MS = 20.0
@@ -113,10 +113,10 @@ def crowded(rack: Rack) -> Rack:
 
 
 def plans(rack: Rack) -> Callable[[str], object]:
-    """How `plan_swap` is asked for one accelerator; what it asks of a site and of an observation is at hand."""
+    """How `plan_swap` is asked for one accelerator; what it asks of a context and of an observation is at hand."""
     inventory = rack.inventory
     driver = SimpleNamespace(capabilities=frozenset[str]())
-    site = SimpleNamespace(
+    context = SimpleNamespace(
         inventory=inventory,
         target="sim",
         assignment=lambda: rack.assignment,
@@ -139,7 +139,9 @@ def plans(rack: Rack) -> Callable[[str], object]:
     circuits = circuits_of(inventory, rack.assignment)
     snapshot = Snapshot(taken_at=100.0, seconds=0.1, hosts={})
     seen = Observation(100.0, "sim", inventory, rack.assignment, circuits, {}, snapshot, report)
-    return lambda failed: plan_swap(cast("Site", site), rack.job_of(failed), [failed], even_if_healthy=True, seen=seen)
+    return lambda failed: plan_swap(
+        cast("Context", context), rack.job_of(failed), [failed], even_if_healthy=True, seen=seen
+    )
 
 
 def timed_ms(what: Callable[[str], object], failed: list[str], rounds: int) -> Iterator[float]:

@@ -31,9 +31,9 @@ from pathlib import Path
 from statistics import mean, median
 
 from lumctl.change import apply
+from lumctl.context import Context
 from lumctl.inventory.load import example, load_inventory
 from lumctl.sim.launch import SimProcess, launch
-from lumctl.site import Site
 from lumctl.store import store_at
 from lumctl.swap import commission, plan_swap
 
@@ -54,7 +54,7 @@ NEAR = 0.1
 
 
 @contextmanager
-def rack(folder: Path, mbps: float, *, electrical: bool) -> Iterator[tuple[SimProcess, Site]]:
+def rack(folder: Path, mbps: float, *, electrical: bool) -> Iterator[tuple[SimProcess, Context]]:
     """A commissioned rack. In the electrical one a ring through five hosts is lit once, and then left as it is."""
     folder.mkdir()
     text = example("ring4").read_text()
@@ -67,26 +67,26 @@ def rack(folder: Path, mbps: float, *, electrical: bool) -> Iterator[tuple[SimPr
     store = store_at(str(folder / "store"), rack="ring4")
     with (
         launch(inventory, folder=folder / "sim", lane_mbps=mbps, tied=True) as sim,
-        Site(inventory, "sim", endpoints=sim.endpoints(), store=lambda _rack: store) as site,
+        Context(inventory, "sim", endpoints=sim.endpoints(), store=lambda _rack: store) as context,
     ):
-        commission(site)
-        yield sim, site
+        commission(context)
+        yield sim, context
 
 
-def measured(site: Site, placement: Sequence[str], rounds: int) -> dict[str, float]:
+def measured(context: Context, placement: Sequence[str], rounds: int) -> dict[str, float]:
     """All figures of one placement, in Mbit/s."""
-    rates = streams(site, placement)
-    took = all_reduces(site, placement, rounds)
+    rates = streams(context, placement)
+    took = all_reduces(context, placement, rounds)
     through = 2 * (len(placement) - 1) / len(placement) * 8 * BUCKET / 1e6
     reduced = {f"all-reduce, {way}": through / median(seconds) for way, seconds in took.items()}
     return {"stream, mean": mean(rates), "stream, worst": min(rates), **reduced}
 
 
-def streams(site: Site, placement: Sequence[str]) -> list[float]:
+def streams(context: Context, placement: Sequence[str]) -> list[float]:
     """What each connection between neighbours in the ring carries in each direction, all at once; in Mbit/s."""
     pairs = list(zip(placement, [*placement[1:], placement[0]], strict=True))
     with ExitStack() as opened:
-        ends = [end for pair in pairs for end in joined(site, *pair)]
+        ends = [end for pair in pairs for end in joined(context, *pair)]
         for end in ends:
             opened.callback(end.close)
         counts = [0] * len(ends)
@@ -118,10 +118,10 @@ def streams(site: Site, placement: Sequence[str]) -> list[float]:
     return [8 * (late - early) / took / 1e6 for early, late in zip(before, after, strict=True)]
 
 
-def joined(site: Site, source: str, sink: str) -> tuple[socket.socket, socket.socket]:
+def joined(context: Context, source: str, sink: str) -> tuple[socket.socket, socket.socket]:
     """Two ends of a connection over the lanes."""
     with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket(socket.AF_UNIX) as asking:
-        asking.connect(str(site.endpoints.lanes))
+        asking.connect(str(context.endpoints.lanes))
         request = {"from": source, "to": sink, "address": listener.getsockname()}
         asking.sendall(json.dumps(request).encode() + b"\n")
         near = socket.create_connection(json.loads(asking.recv(4096))["endpoint"])
@@ -129,11 +129,11 @@ def joined(site: Site, source: str, sink: str) -> tuple[socket.socket, socket.so
     return near, far
 
 
-def all_reduces(site: Site, placement: Sequence[str], rounds: int) -> dict[str, list[float]]:
+def all_reduces(context: Context, placement: Sequence[str], rounds: int) -> dict[str, list[float]]:
     """Seconds of each all-reduce of real ranks, by the way that the bucket goes."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         store = free.getsockname()[1]
-    order = {"placement": list(placement), "store": store, "lanes": str(site.endpoints.lanes)}
+    order = {"placement": list(placement), "store": store, "lanes": str(context.endpoints.lanes)}
     order |= {"bytes": BUCKET, "rounds": rounds}
     ranks = [
         subprocess.Popen(
@@ -154,21 +154,21 @@ def all_reduces(site: Site, placement: Sequence[str], rounds: int) -> dict[str, 
 
 def optical(folder: Path, mbps: float, rounds: int) -> Iterator[tuple[str, dict[str, float]]]:
     """Before the failure, and after lumctl's own swap."""
-    with rack(folder, mbps, electrical=False) as (sim, site):
-        yield "before the failure", measured(site, site.assignment()[JOB], rounds)
+    with rack(folder, mbps, electrical=False) as (sim, context):
+        yield "before the failure", measured(context, context.assignment()[JOB], rounds)
         sim.inject(VICTIM, "gpu-lost")
-        plan = plan_swap(site, JOB, [VICTIM], spares=[SPARE])
-        assert apply(site, plan).outcome == "done"
-        yield "after the swap", measured(site, site.assignment()[JOB], rounds)
+        plan = plan_swap(context, JOB, [VICTIM], spares=[SPARE])
+        assert apply(context, plan).outcome == "done"
+        yield "after the swap", measured(context, context.assignment()[JOB], rounds)
 
 
 def electrical(folder: Path, mbps: float, rounds: int) -> Iterator[tuple[str, dict[str, float]]]:
     """Before the failure, and with the spare in the rank's place where no link can be moved."""
     ranks = [f"h{number}-gpu0" for number in range(1, 5)]
-    with rack(folder, mbps, electrical=True) as (sim, site):
-        yield "before the failure", measured(site, ranks, rounds)
+    with rack(folder, mbps, electrical=True) as (sim, context):
+        yield "before the failure", measured(context, ranks, rounds)
         sim.inject(VICTIM, "gpu-lost")
-        yield "detour", measured(site, [SPARE if each == VICTIM else each for each in ranks], rounds)
+        yield "detour", measured(context, [SPARE if each == VICTIM else each for each in ranks], rounds)
 
 
 def main(mbps: float, rounds: int) -> int:

@@ -71,18 +71,20 @@ def mend(drill: Drill) -> None:
     drill.sim.clear()
     if tuple(drill.coordinator.state.placement) != drill.inventory.jobs[drill.job].ranks:
         repaired(drill)
-        apply(drill.site, plan_return(drill.site, drill.job))
+        apply(drill.context, plan_return(drill.context, drill.job))
     drill.settle(steps=5)
 
 
 def repaired(drill: Drill) -> None:
     """What was seen of accelerators before they were repaired is not held against them: they were worked on."""
-    site, rack = drill.site, drill.inventory.jobs[drill.job].rack
-    record(site, "maintain", [open_window(rack, rack, "new accelerators", starts_in_s=0, for_s=60)], at=site.now())
-    site.observe()
-    record(site, "maintain", [end_window(rack, rack)], at=site.now())
+    context, rack = drill.context, drill.inventory.jobs[drill.job].rack
+    record(
+        context, "maintain", [open_window(rack, rack, "new accelerators", starts_in_s=0, for_s=60)], at=context.now()
+    )
+    context.observe()
+    record(context, "maintain", [end_window(rack, rack)], at=context.now())
     deadline = time.monotonic() + WELL_WITHIN_S
-    while ill := {n: h.state for n, h in site.observe().report.accelerators.items() if h.state not in WELL}:
+    while ill := {n: h.state for n, h in context.observe().report.accelerators.items() if h.state not in WELL}:
         assert time.monotonic() < deadline, f"not well again: {ill}"
 
 

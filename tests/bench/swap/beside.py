@@ -26,9 +26,9 @@ import sys
 from pathlib import Path
 sys.path.insert(0, "tests/bench/swap")
 import run
-with run.rack(Path(sys.argv[1]), 0.0) as (sim, site, clocks, standby):
+with run.rack(Path(sys.argv[1]), 0.0) as (sim, context, clocks, standby):
     for _ in sys.stdin:
-        print(run.once(sim, site, clocks, standby)["fault to verified"], flush=True)
+        print(run.once(sim, context, clocks, standby)["fault to verified"], flush=True)
 """
 
 

@@ -31,11 +31,11 @@ from place import Place
 
 from lumctl.change import apply
 from lumctl.change.guard import Standby
+from lumctl.context import Context, Observation
 from lumctl.devices.endpoints import Endpoints
 from lumctl.health.states import State
 from lumctl.inventory.load import example, load_inventory
 from lumctl.sim.launch import SimProcess, launch
-from lumctl.site import Observation, Site
 from lumctl.store import store_at
 from lumctl.swap import commission, plan_rollback, plan_swap
 
@@ -50,7 +50,7 @@ _WELL_WITHIN_S = 30.0
 @contextmanager
 def rack(
     folder: Path, settle_ms: float, *, way: Callable[[Endpoints], Endpoints] = lambda endpoints: endpoints
-) -> Iterator[tuple[SimProcess, Site, Clocks, Standby]]:
+) -> Iterator[tuple[SimProcess, Context, Clocks, Standby]]:
     """A commissioned rack whose mesh settles in this time, and clocks on all that its store writes.
 
     ``way`` may put something before the simulator's endpoints.
@@ -60,35 +60,35 @@ def rack(
     clocks = Clocks(store)
     with (
         launch(inventory, folder=folder / "sim", delay_ms=settle_ms, tied=True) as sim,
-        Site(inventory, "sim", endpoints=way(sim.endpoints()), store=lambda _rack: store) as site,
+        Context(inventory, "sim", endpoints=way(sim.endpoints()), store=lambda _rack: store) as context,
     ):
-        commission(site)
-        with Standby(site) as standby:
-            yield sim, site, clocks, standby
+        commission(context)
+        with Standby(context) as standby:
+            yield sim, context, clocks, standby
 
 
-def once(sim: SimProcess, site: Site, clocks: Clocks, standby: Standby) -> dict[str, float]:
+def once(sim: SimProcess, context: Context, clocks: Clocks, standby: Standby) -> dict[str, float]:
     """Milliseconds of each part of one swap."""
     standby.ready("prototype")
-    heal(sim, site)
+    heal(sim, context)
     simulated = cpu_ms(sim)
     clocks.clear()
     sim.inject(VICTIM, "gpu-lost")
     began = time.perf_counter()
-    seen, ticks = site.observe(tick=True), 1
+    seen, ticks = context.observe(tick=True), 1
     while state_of(seen, VICTIM) is not State.FAILED:
-        seen, ticks = site.observe(tick=True), ticks + 1
+        seen, ticks = context.observe(tick=True), ticks + 1
     found = time.perf_counter()
-    plan = plan_swap(site, JOB, [VICTIM], seen=seen)
+    plan = plan_swap(context, JOB, [VICTIM], seen=seen)
     planned = time.perf_counter()
-    result = apply(site, plan, arm=standby.arm)
+    result = apply(context, plan, arm=standby.arm)
     ended = time.perf_counter()
     assert result.outcome == "done"
     assert {proof.circuit for proof in result.verified} == {circuit.id for circuit in plan.add}
     simulated = cpu_ms(sim) - simulated
     parts, transactions = clocks.parts(planned, ended), len(clocks.writes)
     verified = clocks.verified(plan)
-    apply(site, plan_rollback(site, site.store("prototype").runs.get(result.run)))
+    apply(context, plan_rollback(context, context.store("prototype").runs.get(result.run)))
     return {
         "fault to verified": 1000 * (verified - began),
         "detection": 1000 * (found - began),
@@ -101,11 +101,11 @@ def once(sim: SimProcess, site: Site, clocks: Clocks, standby: Standby) -> dict[
     }
 
 
-def heal(sim: SimProcess, site: Site) -> None:
+def heal(sim: SimProcess, context: Context) -> None:
     """Wait until nothing is wrong any more, by what a tick sees."""
     sim.clear()
     deadline = time.monotonic() + _WELL_WITHIN_S
-    while any(state_of(seen := site.observe(tick=True), each) is not State.OK for each in (VICTIM, SPARE)):
+    while any(state_of(seen := context.observe(tick=True), each) is not State.OK for each in (VICTIM, SPARE)):
         assert time.monotonic() < deadline, f"{VICTIM} is {state_of(seen, VICTIM)}, {SPARE} is {state_of(seen, SPARE)}"
 
 
@@ -148,11 +148,11 @@ def main(rounds: int, folder: Path) -> int:
     for settle_ms in SETTLE_MS:
         with (
             tempfile.TemporaryDirectory(prefix="lumctl-swap-", dir=folder) as scratch,
-            rack(Path(scratch), settle_ms) as (sim, site, clocks, standby),
+            rack(Path(scratch), settle_ms) as (sim, context, clocks, standby),
         ):
             place = Place(Path(scratch) / "store", clocks.store)
             print(f"\njournal in {place}")
-            all_rounds = [once(sim, site, clocks, standby) for _ in range(rounds + WARM)]
+            all_rounds = [once(sim, context, clocks, standby) for _ in range(rounds + WARM)]
             if show(settle_ms, all_rounds[WARM:]) > LIMIT_MS:
                 slow.append(f"settling {settle_ms:g} ms")
     print(f"\n{'all within' if not slow else 'above: ' + ', '.join(slow)}\n{machine()}")

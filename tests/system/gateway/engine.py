@@ -26,12 +26,12 @@ from gateways import through  # noqa: E402
 
 from lumctl.change import apply  # noqa: E402
 from lumctl.change.resumption import abort, resume  # noqa: E402
+from lumctl.context import Context  # noqa: E402
 from lumctl.devices.endpoints import sim_endpoints  # noqa: E402
 from lumctl.devices.gateway.client import Gateway  # noqa: E402
 from lumctl.errors import LumctlError, RefusedError  # noqa: E402
 from lumctl.inventory.load import load_inventory  # noqa: E402
 from lumctl.json_lines import JsonLines  # noqa: E402
-from lumctl.site import Site  # noqa: E402
 from lumctl.store import store_at  # noqa: E402
 from lumctl.swap import plan_rollback, plan_swap  # noqa: E402
 
@@ -75,30 +75,30 @@ Gateway.ask = stopping(Gateway.ask)  # type: ignore[method-assign]
 JsonLines.send = stopping_before(JsonLines.send)  # type: ignore[method-assign]
 
 
-def change(site: Site) -> str:
+def change(context: Context) -> str:
     """Swap, or take back what stands; what was cut goes before, the newest first."""
-    runs = site.store(RACK).runs.all()
+    runs = context.store(RACK).runs.all()
     cut = [run for run in runs if run.state in {"running", "half-done"}]
     standing = [run for run in runs if run.kind == "swap" and run.state == "done"]
     if cut:
         act = dice.choice([abort, resume])
-        return act(site, max(cut, key=lambda run: run.fence)).outcome
+        return act(context, max(cut, key=lambda run: run.fence)).outcome
     last = max(standing, key=lambda run: run.fence, default=None)
-    plan = plan_rollback(site, last) if last else plan_swap(site, JOB, [FAILED])
+    plan = plan_rollback(context, last) if last else plan_swap(context, JOB, [FAILED])
     # Its guard acts before the lease ends, or leaves that to the other engine.
-    return apply(site, plan, revert_after_s=order.get("revert_after_s", dice.choice([-1.5, 60.0]))).outcome
+    return apply(context, plan, revert_after_s=order.get("revert_after_s", dice.choice([-1.5, 60.0]))).outcome
 
 
 told = False
 while not told:
     try:
-        with Site(
+        with Context(
             inventory,
             "sim",
             endpoints=endpoints,
             store=lambda rack: store_at(place, files=files, rack=rack),
-        ) as site:
-            said = {"outcome": change(site)}
+        ) as context:
+            said = {"outcome": change(context)}
     except RefusedError as error:
         said = {"outcome": "refused", "why": error.message}
         threading.Event().wait(0.05)  # who holds the rack is given a moment

@@ -18,10 +18,10 @@ from racks import Rack, rack_of
 
 from lumctl.change import apply
 from lumctl.change.resumption import abort
+from lumctl.context import Context
 from lumctl.daemon.gateway.service import LOG_FILE
 from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.errors import RefusedError
-from lumctl.site import Site
 from lumctl.store import store_at
 from lumctl.store.lease import LeaseHeldError
 from lumctl.swap import plan_rollback, plan_swap
@@ -61,9 +61,9 @@ class Contended:
         self._running.callback(engine.kill)
         return engine
 
-    def site(self) -> Site:
+    def context(self) -> Context:
         """This process as one more engine, behind the same gateway."""
-        return Site(
+        return Context(
             self.rack.inventory,
             "sim",
             endpoints=through(self.rack.sim.endpoints(), self.folder / "r.sock", "prototype"),
@@ -75,8 +75,8 @@ class Contended:
         deadline = time.monotonic() + 30
         while True:
             try:
-                with self.site() as site:
-                    return apply(site, plan(site)).outcome
+                with self.context() as context:
+                    return apply(context, plan(context)).outcome
             except LeaseHeldError:
                 if time.monotonic() > deadline:
                     raise
@@ -97,7 +97,7 @@ class Contended:
             assert not older or line["at"] >= max(older) - 0.001
             ended[line["fence"]] = line["at"] + line["took"]
         store = self.rack.store
-        assert self.rack.site.known_states("mesh") == self.rack.cells()["mesh"]
+        assert self.rack.context.known_states("mesh") == self.rack.cells()["mesh"]
         assert all(self.rack.ok_circuits("finetune"))
         assert store.first_break() is None
         entries = sorted(
@@ -127,8 +127,8 @@ def test_an_engine_that_wakes_up_before_its_write_is_refused_at_the_device(conte
     stands_still(engine)
     cut = contended.rack.store.runs.all()[0]
     assert cut.state == "running"
-    assert contended.when_free(lambda site: plan_rollback(site, cut)) == "done"
-    assert contended.when_free(lambda site: plan_swap(site, "finetune", ["s1-gpu0"])) == "done"
+    assert contended.when_free(lambda context: plan_rollback(context, cut)) == "done"
+    assert contended.when_free(lambda context: plan_swap(context, "finetune", ["s1-gpu0"])) == "done"
     before, sent = contended.rack.cells(), [line for line in contended.log if "took" in line]
     engine.send_signal(signal.SIGCONT)
     said, _ = engine.communicate(timeout=30)
@@ -147,7 +147,7 @@ def test_what_was_written_before_the_lease_was_lost_casts_no_doubt_on_what_came_
     engine = contended.engine(stop_after="commit", once=True, revert_after_s=60.0)
     stands_still(engine)
     cut = contended.rack.store.runs.all()[0]
-    assert contended.when_free(lambda site: plan_rollback(site, cut)) == "done"
+    assert contended.when_free(lambda context: plan_rollback(context, cut)) == "done"
     before = contended.rack.cells()
     engine.send_signal(signal.SIGCONT)
     said, _ = engine.communicate(timeout=30)
@@ -157,15 +157,15 @@ def test_what_was_written_before_the_lease_was_lost_casts_no_doubt_on_what_came_
 
 
 def test_a_gateway_that_is_killed_is_missed_and_one_that_is_back_goes_on(contended):
-    with contended.site() as site:
-        plan = plan_swap(site, "finetune", ["s1-gpu0"])
+    with contended.context() as context:
+        plan = plan_swap(context, "finetune", ["s1-gpu0"])
         contended.gateway.kill()
         contended.gateway.wait()
         with pytest.raises(DeviceUnreachableError, match=r"does not answer.*nothing was written") as missed:
-            apply(site, plan)
+            apply(context, plan)
         assert "start it: lumctl gateway run prototype --target sim" in missed.value.hint
         with process(contended.order):
-            assert apply(site, plan).outcome == "done"
+            assert apply(context, plan).outcome == "done"
             contended.is_consistent()
 
 
@@ -239,7 +239,7 @@ def _brought_to_rest(contended: Contended) -> None:
     while cut := [run for run in store.runs.all() if run.state in {"running", "half-done"}]:
         assert time.monotonic() < deadline, cut
         try:
-            with contended.site() as site:
-                abort(site, max(cut, key=lambda run: run.fence))
+            with contended.context() as context:
+                abort(context, max(cut, key=lambda run: run.fence))
         except RefusedError:
             threading.Event().wait(0.1)

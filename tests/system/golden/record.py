@@ -16,11 +16,11 @@ from typing import Any
 import lumctl.swap as swaps
 from lumctl.change import apply
 from lumctl.change.plan import to_document
+from lumctl.context import Context
 from lumctl.errors import LumctlError
 from lumctl.inventory.load import example, load_inventory
 from lumctl.inventory.model import Inventory
 from lumctl.sim.launch import launch
-from lumctl.site import Site
 from lumctl.store import Store, store_at
 from lumctl.store.schema import SCHEMA_VERSION
 
@@ -28,7 +28,7 @@ HERE = Path(__file__).parent
 WHO = "ops@console from 10.0.0.7"
 
 
-def record(inventory: Inventory, perform: Callable[[Site, Any, Store], None], out: Path) -> None:
+def record(inventory: Inventory, perform: Callable[[Context, Any, Store], None], out: Path) -> None:
     """Perform runs on a simulator of the inventory's rack and write the store as SQL."""
     (rack,) = inventory.racks
     with tempfile.TemporaryDirectory() as scratch:
@@ -36,56 +36,58 @@ def record(inventory: Inventory, perform: Callable[[Site, Any, Store], None], ou
         store = store_at(str(folder), rack=rack)
         with (
             launch(inventory, folder=Path(scratch) / "sim", tied=True) as sim,
-            Site(inventory, "sim", endpoints=sim.endpoints(), store=lambda _rack: store) as site,
+            Context(inventory, "sim", endpoints=sim.endpoints(), store=lambda _rack: store) as context,
         ):
-            perform(site, sim, store)
+            perform(context, sim, store)
         store.close()
         with closing(sqlite3.connect(folder / "lumctl.db")) as database:
             out.write_text("\n".join(database.iterdump()) + "\n", encoding="utf-8")
 
 
-def swap_and_rollback(site: Site, sim: Any, store: Store) -> None:
+def swap_and_rollback(context: Context, sim: Any, store: Store) -> None:
     """Program, swap, roll back."""
-    apply(site, swaps.plan_fabric(site, "prototype"), who=WHO)
+    apply(context, swaps.plan_fabric(context, "prototype"), who=WHO)
     sim.inject("s1-gpu0", "gpu-lost")
-    plan = swaps.plan_swap(site, "finetune", ["s1-gpu0"])
+    plan = swaps.plan_swap(context, "finetune", ["s1-gpu0"])
     store.runs.save_plan(to_document(plan))
-    done = apply(site, plan, who=WHO)
+    done = apply(context, plan, who=WHO)
     sim.clear()
-    apply(site, swaps.plan_rollback(site, store.runs.get(done.run)), who=WHO)
-    store.journal.remark("decision", {"act": "nothing"}, at=site.now(), who=WHO)
+    apply(context, swaps.plan_rollback(context, store.runs.get(done.run)), who=WHO)
+    store.journal.remark("decision", {"act": "nothing"}, at=context.now(), who=WHO)
 
 
-def everything(site: Site, sim: Any, store: Store) -> None:
+def everything(context: Context, sim: Any, store: Store) -> None:
     """Program, swap, take back, fail, set, and say something."""
-    apply(site, swaps.plan_fabric(site, "golden", placement={"pair": ("g1-gpu0", "g2-gpu0")}, forget=True), who=WHO)
+    apply(
+        context, swaps.plan_fabric(context, "golden", placement={"pair": ("g1-gpu0", "g2-gpu0")}, forget=True), who=WHO
+    )
     sim.inject("g2-gpu0", "gpu-lost")
-    done = apply(site, swaps.plan_swap(site, "pair", ["g2-gpu0"]), who=WHO)
+    done = apply(context, swaps.plan_swap(context, "pair", ["g2-gpu0"]), who=WHO)
     sim.clear()
-    apply(site, swaps.plan_rollback(site, store.runs.get(done.run)), who=WHO)
+    apply(context, swaps.plan_rollback(context, store.runs.get(done.run)), who=WHO)
     sim.inject("g2-gpu0", "gpu-lost")
-    plan = swaps.plan_swap(site, "pair", ["g2-gpu0"])
+    plan = swaps.plan_swap(context, "pair", ["g2-gpu0"])
     sim.inject("g3-gpu0-a", "dark")
     with suppress(LumctlError):  # no light: it is rolled back
-        apply(site, plan, who=WHO)
+        apply(context, plan, who=WHO)
     sim.clear()
-    apply(site, swaps.plan_settings(site, "g3-gpu0-a", ["transmit=off"]), who=WHO)
+    apply(context, swaps.plan_settings(context, "g3-gpu0-a", ["transmit=off"]), who=WHO)
     about = {"rack": "golden", "component": "g2-gpu0"}
     ack = {**about, "act": "acknowledge", "rule": None, "comment": "the vendor is called", "for_s": 7200.0}
     work = {**about, "act": "open-window", "comment": "a new card", "starts_in_s": 0.0, "for_s": 3600.0}
     for kind, data in (("ack", ack), ("maintain", work), ("maintain", {**about, "act": "end-window"})):
-        record_action(site, store, kind, data)
+        record_action(context, store, kind, data)
 
 
-def record_action(site: Site, store: Store, kind: str, data: dict[str, Any]) -> None:
+def record_action(context: Context, store: Store, kind: str, data: dict[str, Any]) -> None:
     """Record one action."""
-    at = site.now()
+    at = context.now()
     store.actions.record(
         kind,
         f"{data['act']} {data['component']}",
         [{"title": f"{data['act']} {data['component']}", "data": data}],
         who=WHO,
-        inventory_digest=site.inventory.digest,
+        inventory_digest=context.inventory.digest,
         target="sim",
         at=at,
         end=at,

@@ -51,7 +51,7 @@ def until(fulfilled: Callable[[], object]) -> None:
 
 def joined(rack: Rack, source: str, sink: str) -> tuple[socket.socket, socket.socket]:
     """Two ends of a connection over lanes."""
-    path = rack.site.endpoints.lanes
+    path = rack.context.endpoints.lanes
     with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket(socket.AF_UNIX) as asking:
         asking.connect(str(path))
         request = {"from": source, "to": sink, "address": listener.getsockname()}
@@ -145,7 +145,7 @@ class Ranks:
     def __init__(self, rack: Rack, placement: list[str]) -> None:
         with socket.create_server(("127.0.0.1", 0)) as free:
             store = free.getsockname()[1]
-        order = {"placement": placement, "store": store, "lanes": str(rack.site.endpoints.lanes)}
+        order = {"placement": placement, "store": store, "lanes": str(rack.context.endpoints.lanes)}
         self.processes = [
             subprocess.Popen(
                 [sys.executable, RANK, json.dumps(order | {"rank": rank})],
@@ -177,7 +177,7 @@ class Ranks:
 
 def test_no_sum_comes_about_while_the_mesh_lies_and_a_killed_rank_ends_its_connections(rack: Rack) -> None:
     rack.sim.inject("h2-gpu0", "gpu-lost")
-    plan = plan_swap(rack.site, "train", ["h2-gpu0"])
+    plan = plan_swap(rack.context, "train", ["h2-gpu0"])
     spare = plan.replacements[0].spare
     changes = {change.puc: PucState(change.after) for change in plan.changes}
     mesh = SimMesh(DriverContext(device="mesh", address=f"unix:{rack.sim.control}"))

@@ -86,9 +86,9 @@ def test_a_lost_gpu_is_swapped_and_the_training_is_the_same_to_the_last_bit(refe
         same_to_the_last_bit(job, expected)
         swap = next(run for run in job.runs() if run.id == told["run"])
         assert swap.state == "done"
-        with job.site() as site:
-            assert list(site.assignment()[JOB]) == placed
-            assert all(str(c.state) == "ok" for c in site.observe().report.circuits.values() if c.owner == JOB)
+        with job.context() as context:
+            assert list(context.assignment()[JOB]) == placed
+            assert all(str(c.state) == "ok" for c in context.observe().report.circuits.values() if c.owner == JOB)
         shown = job.lumctl("runbook", "show", swap.id)
         assert shown.index("pause") < shown.index("program") < shown.index("resume")
         assert "identical" in job.lumctl("runbook", "replay", swap.id, "--on", "sim", "--yes")

@@ -40,8 +40,8 @@ def test_no_step_is_done_in_a_light_that_lies() -> None:
         assert told["replaced_by"].keys() == {"h2-gpu0"}
         assert job.runs()[0].state == "done"
         job.steps(5)
-        with job.site() as site:
-            assert all(str(c.state) == "ok" for c in site.observe().report.circuits.values() if c.owner == JOB)
+        with job.context() as context:
+            assert all(str(c.state) == "ok" for c in context.observe().report.circuits.values() if c.owner == JOB)
         job.stop()
 
 

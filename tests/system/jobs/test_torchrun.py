@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from lumctl.context import Context
 from lumctl.errors import ExitCode
 from lumctl.inventory.load import example, load_inventory
 from lumctl.jobs import HookRefusedError, Hooks
 from lumctl.jobs.hooks import Facts
-from lumctl.site import Site
 from lumctl.store import store_at
 
 SCRIPT = """
@@ -40,7 +40,7 @@ def never(tmp_path, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     job = Job(tmp_path)
     yield job
-    job.site.close()
+    job.context.close()
 
 
 @pytest.fixture
@@ -64,15 +64,15 @@ class Job:
         text = example("prototype").read_text().replace("ranks: s[0-2]-gpu0", f"ranks: s[0-1]-gpu0\n    hook: {hook}")
         (folder / "rack.yaml").write_text(text.replace("kind: ring", "kind: pairs\n        pairs: [[0, 1]]"))
         self.inventory = load_inventory(folder / "rack.yaml")
-        self.site = Site(self.inventory, "rack", store=lambda _rack: store_at(str(folder / "store")))
+        self.context = Context(self.inventory, "rack", store=lambda _rack: store_at(str(folder / "store")))
 
     def hooks(self, *placed: str, facts: Facts = Facts("swap-0001", ["s1-gpu0"], ["s3-gpu0"])) -> Hooks:  # noqa: B008
         if placed:
             jobs = self.inventory.jobs
-            self.site.inventory = replace(
+            self.context.inventory = replace(
                 self.inventory, jobs={**jobs, "finetune": replace(jobs["finetune"], ranks=placed)}
             )
-        return Hooks(self.site, "finetune", facts)
+        return Hooks(self.context, "finetune", facts)
 
     def by_hand(self) -> subprocess.Popen[bytes]:
         """Start it as somebody would who knows nothing of lumctl, but for the id."""
@@ -84,7 +84,7 @@ class Job:
         jobs = self.inventory.jobs
         hook = jobs["finetune"].hook
         hook = replace(hook, settings=hook.settings.model_copy(update=settings))
-        self.inventory = self.site.inventory = replace(
+        self.inventory = self.context.inventory = replace(
             self.inventory, jobs={**jobs, "finetune": replace(jobs["finetune"], hook=hook)}
         )
 

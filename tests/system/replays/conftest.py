@@ -9,25 +9,25 @@ from random import Random
 import pytest
 
 from lumctl.change import apply
+from lumctl.context import Context
 from lumctl.errors import RefusedError, RunError
 from lumctl.inventory.model import Inventory
 from lumctl.runbook import actions
 from lumctl.runbook.stage import no_guard
 from lumctl.sim.launch import SimProcess
-from lumctl.site import Site
 from lumctl.swap import commission, plan_fabric, plan_return, plan_rollback, plan_settings, plan_swap
 
 
 class Recorder:
     """One simulated rack on which things are done, each of which leaves a run in its store."""
 
-    def __init__(self, inventory: Inventory, sim: SimProcess, site: Site, seed: int) -> None:
-        self.inventory, self.sim, self.site = inventory, sim, site
+    def __init__(self, inventory: Inventory, sim: SimProcess, context: Context, seed: int) -> None:
+        self.inventory, self.sim, self.context = inventory, sim, context
         self.rack = next(iter(inventory.racks))
-        self.store = site.store(self.rack)
+        self.store = context.store(self.rack)
         self.chance = Random(seed)  # noqa: S311 - the same things in every run
         self.did: Counter[str] = Counter()
-        commission(site)
+        commission(context)
 
     def record(self, count: int) -> None:
         """Do things until so many runs are in the store."""
@@ -66,15 +66,15 @@ class Recorder:
 
     def swap(self, *, lost: Callable[[str], None] | None = None, spoil: Callable[[str], None] | None = None) -> None:
         """Replace a random accelerator of a random job; then a fault, if one is to come between plan and apply."""
-        jobs = self.site.assignment()
+        jobs = self.context.assignment()
         job = self.chance.choice(sorted(jobs))
         failed = self.chance.choice(jobs[job])
         if lost is not None:
             lost(failed)
-        plan = plan_swap(self.site, job, [failed], even_if_healthy=lost is None)
+        plan = plan_swap(self.context, job, [failed], even_if_healthy=lost is None)
         if spoil is not None:
             spoil(plan.replacements[0].spare)
-        apply(self.site, plan, arm=no_guard)
+        apply(self.context, plan, arm=no_guard)
 
     def swap_without_light(self) -> None:
         """The spare's transmitter is dark: no light comes, and all is rolled back."""
@@ -92,35 +92,35 @@ class Recorder:
     def take_back(self) -> None:
         """Take a swap back that still stands, or its rollback; or return a job to where the inventory has it."""
         standing = [run for run in self.store.runs.all() if run.state == "done" and run.kind in {"swap", "rollback"}]
-        moved = [job for job, ranks in self.site.assignment().items() if ranks != self.inventory.jobs[job].ranks]
+        moved = [job for job, ranks in self.context.assignment().items() if ranks != self.inventory.jobs[job].ranks]
         if moved and self.chance.random() < 0.5:
-            apply(self.site, plan_return(self.site, self.chance.choice(moved)), arm=no_guard)
+            apply(self.context, plan_return(self.context, self.chance.choice(moved)), arm=no_guard)
         elif standing:
-            apply(self.site, plan_rollback(self.site, standing[0]), arm=no_guard)
+            apply(self.context, plan_rollback(self.context, standing[0]), arm=no_guard)
 
     def program(self) -> None:
         """Program everything anew, with the jobs where they are or where the inventory says."""
         written = {job.name: job.ranks for job in self.inventory.jobs.values()}
         placement = written if self.chance.random() < 0.5 else None
-        apply(self.site, plan_fabric(self.site, self.rack, rewrite=True, placement=placement), arm=no_guard)
+        apply(self.context, plan_fabric(self.context, self.rack, rewrite=True, placement=placement), arm=no_guard)
 
     def set_something(self) -> None:
         """Set something of an idle transponder: whether it sends, or, where a chassis manages it, its frequency."""
-        at_work = {accelerator for ranks in self.site.assignment().values() for accelerator in ranks}
+        at_work = {accelerator for ranks in self.context.assignment().values() for accelerator in ranks}
         idle = [lane for lane in self.inventory.transponders.values() if lane.accelerator not in at_work]
         lane = self.chance.choice(idle)
         if lane.module is not None and self.chance.random() < 0.5:
             words = [f"frequency_mhz={193_100_000 + 50_000 * self.chance.randrange(1, 20)}"]
         else:
-            sends = self.site.devices.transponder(lane.id).transmitting()
+            sends = self.context.devices.transponder(lane.id).transmitting()
             words = [f"transmit={'off' if sends and self.chance.random() < 0.3 else 'on'}"]
-        plan = plan_settings(self.site, lane.id, words)
+        plan = plan_settings(self.context, lane.id, words)
         if plan.steps:
-            apply(self.site, plan, arm=no_guard)
+            apply(self.context, plan, arm=no_guard)
 
     def say_something(self) -> None:
         """Acknowledge, take that back, open a maintenance window or end it: whatever comes next."""
-        component, now = self.chance.choice(sorted(self.inventory.accelerators)), self.site.now()
+        component, now = self.chance.choice(sorted(self.inventory.accelerators)), self.context.now()
         known = [said.component for said in self.store.health.acknowledgements(now=now)]
         open_now = [window.component for window in self.store.health.windows(now=now)]
         if known:
@@ -131,11 +131,11 @@ class Recorder:
             self._say("ack", actions.acknowledge(self.rack, component, None, "it is known", 3600.0))
         else:
             # A host that is in maintenance lends no spare: only what is at work already is worked on here.
-            at_work = self.chance.choice(sorted(next(iter(self.site.assignment().values()))))
+            at_work = self.chance.choice(sorted(next(iter(self.context.assignment().values()))))
             self._say("maintain", actions.open_window(self.rack, at_work, "a fan", starts_in_s=0.0, for_s=3600.0))
 
     def _say(self, kind: str, said: actions.Said) -> None:
-        actions.record(self.site, kind, [said], at=self.site.now())
+        actions.record(self.context, kind, [said], at=self.context.now())
 
 
 @pytest.fixture

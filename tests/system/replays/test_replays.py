@@ -56,8 +56,8 @@ def test_every_recorded_run_is_replayed_to_the_recorded_end(
     count = RACKS[name][1 if WHOLE else 0]
     inventory = inventory_of(name, tmp_path)
     began = time.monotonic()
-    with staged(inventory) as original, staged(inventory) as copy, original.play() as site:
-        recorder = recorder_of(inventory, original.sim, site, SEED)
+    with staged(inventory) as original, staged(inventory) as copy, original.play() as context:
+        recorder = recorder_of(inventory, original.sim, context, SEED)
         recorder.record(count)
         recorded_s = time.monotonic() - began
         seen = Counter(f"{run.kind} {run.state}" for run in recorder.store.runs.all())

@@ -54,9 +54,9 @@ def test_a_lease_that_was_given_by_a_wrong_clock_is_not_stuck(yard, moments, jum
     yard.end_guards()
     Fates(yard).require_honest()
     if jump_s > 0:
-        with yard.rack.another_site() as site, pytest.raises(RefusedError, match=r"its lease ends in \d\d? s"):
-            abort(site, run)
-    with yard.rack.another_site(now=lambda: time.time() + LEASE_TERM_S) as later:
+        with yard.rack.another_context() as context, pytest.raises(RefusedError, match=r"its lease ends in \d\d? s"):
+            abort(context, run)
+    with yard.rack.another_context(now=lambda: time.time() + LEASE_TERM_S) as later:
         abort(later, yard.rack.store.runs.get(run.id))
     assert yard.seen().differences(yard.before) == {}
     assert yard.rack.store.runs.get(run.id).state == "rolled-back"
@@ -70,7 +70,7 @@ def test_an_engine_of_another_machine_that_wakes_up_after_its_run_was_aborted_wr
         os.kill(yard.engine, signal.SIGSTOP)
         os.kill(yard.guard(), signal.SIGKILL)
         run = yard.newest()
-        with yard.rack.another_site(now=lambda: time.time() + LEASE_TERM_S) as later:
+        with yard.rack.another_context(now=lambda: time.time() + LEASE_TERM_S) as later:
             abort(later, run)
         assert yard.seen().differences(yard.before) == {}
         os.kill(yard.engine, signal.SIGCONT)

@@ -23,9 +23,9 @@ from yard import Yard, yard_on
 
 from lumctl.change import apply
 from lumctl.change.resumption import abort, resume
+from lumctl.context import Context
 from lumctl.errors import LumctlError, RefusedError
 from lumctl.inventory.wiring import jobs_in
-from lumctl.site import Site
 from lumctl.store import StoreError, store_at
 from lumctl.swap import plan_swap
 
@@ -126,11 +126,11 @@ class Frozen:
         assert yard.rack.store.first_break() is None
         self._put_right()
 
-    def _another_site(self) -> Site:
+    def _another_context(self) -> Context:
         """As the engine's: in a database writers of a rack wait for each other by the name that their store has."""
         rack = self.yard.rack
         store = partial(store_at, rack.place, files=rack.folder / "store")
-        return Site(rack.inventory, "sim", endpoints=rack.sim.endpoints(), store=lambda _rack: store())
+        return Context(rack.inventory, "sim", endpoints=rack.sim.endpoints(), store=lambda _rack: store())
 
     def _writes(self) -> list:
         return self.yard.rack.sim.writes()
@@ -146,13 +146,13 @@ class Frozen:
             cut = [run for run in store.runs.all() if run.state in {"running", "half-done"}]
             mine = [run for run in store.runs.all() if run.fence > fence]
             try:
-                with self._another_site() as site:
+                with self._another_context() as context:
                     if cut and case.way == "resume":
-                        return resume(site, cut[0]).outcome
+                        return resume(context, cut[0]).outcome
                     if cut:
-                        abort(site, cut[0])
+                        abort(context, cut[0])
                     if case.way == "another swap":
-                        apply(site, plan_swap(site, "guest", ["g0-gpu0"], even_if_healthy=True))
+                        apply(context, plan_swap(context, "guest", ["g0-gpu0"], even_if_healthy=True))
                     return "taken back" if cut else mine[0].state if mine else "not begun"
             except (RefusedError, StoreError) as error:
                 if "has no spare left" in error.message:
@@ -175,7 +175,7 @@ class Frozen:
         """The transmitters of placed ranks that are off, by their hosts."""
         yard, lit = self.yard, self.yard.rack.transmitters()
         inventory = yard.rack.inventory
-        placed = {a for ranks in jobs_in(yard.rack.site.assignment()).values() for a in ranks}
+        placed = {a for ranks in jobs_in(yard.rack.context.assignment()).values() for a in ranks}
         return [lane.id for a in placed for lane in inventory.transponders_of(a) if not lit[lane.id]]
 
     def _put_right(self) -> None:
@@ -189,7 +189,7 @@ class Frozen:
             if run.kind == "swap" and run.state == "done" and run.plan["replacements"][0]["job"] == "guest":
                 with suppress(RefusedError):  # the mesh was written again since
                     yard.take_back(run)
-        if rack.site.assignment()["guest"] == yard.before.assignment["guest"]:
+        if rack.context.assignment()["guest"] == yard.before.assignment["guest"]:
             assert yard.kept(rack.cells()) == yard.kept(yard.before.cells)
         if yard.seen() not in (yard.before, yard.after):  # programmed anew, it may be routed in another way
             self.yard = self._new_yard()

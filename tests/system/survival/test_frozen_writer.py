@@ -15,7 +15,7 @@ from yard import Yard
 from lumctl.change import apply
 from lumctl.change.interrupts import LEASE_TERM_S
 from lumctl.change.resumption import abort
-from lumctl.site import Site
+from lumctl.context import Context
 from lumctl.store import StoreHeldError, sqlite
 
 
@@ -48,10 +48,10 @@ def _state(pid: int) -> str:
         return file.read().rpartition(")")[2].split()[0]
 
 
-def refused(yard: Yard, act: Callable[[Site], object]) -> None:
+def refused(yard: Yard, act: Callable[[Context], object]) -> None:
     """Another operator tries something, and does what he is told to do."""
-    with yard.rack.another_site() as site, pytest.raises(StoreHeldError) as told:
-        act(site)
+    with yard.rack.another_context() as context, pytest.raises(StoreHeldError) as told:
+        act(context)
     assert f"its lock is held by process {yard.engine} " in told.value.message
     assert told.value.message.endswith("is stopped")
     hint = told.value.hint or ""
@@ -62,15 +62,15 @@ def refused(yard: Yard, act: Callable[[Site], object]) -> None:
 
 def test_once_it_is_ended_its_guard_undoes_the_run_and_the_plan_is_applied(yard: Yard, freeze) -> None:
     freeze()
-    refused(yard, lambda site: apply(site, yard.plan))
+    refused(yard, lambda context: apply(context, yard.plan))
     ended = yard.end()
     assert ended.status == -signal.SIGKILL
     assert yard.await_guards()
     assert ended.run is not None
     assert yard.rack.store.runs.get(ended.run.id).state == "rolled-back"
     assert yard.seen() == yard.before
-    with yard.rack.another_site() as site:
-        apply(site, yard.plan)
+    with yard.rack.another_context() as context:
+        apply(context, yard.plan)
     assert yard.seen() == yard.after
 
 
@@ -79,8 +79,8 @@ def test_without_a_guard_it_is_ended_by_the_abort_once_its_lease_has_ended(yard:
     os.kill(yard.guard(), signal.SIGKILL)
     run = yard.newest()
     assert run is not None
-    with yard.rack.another_site(now=lambda: time.time() + LEASE_TERM_S) as site:
-        assert abort(site, run).outcome == "rolled-back"
+    with yard.rack.another_context(now=lambda: time.time() + LEASE_TERM_S) as context:
+        assert abort(context, run).outcome == "rolled-back"
     assert yard.end().status == -signal.SIGKILL
     assert yard.seen() == yard.before
 

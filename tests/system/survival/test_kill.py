@@ -108,7 +108,7 @@ def test_a_kill_of_who_goes_on_with_a_cut_run(fates, moments, sample, tell, act)
         yard.end_guards()
         fate.require_honest()
         if store.runs.get(run).state == "running":
-            with yard.rack.another_site(now=lambda: time.time() + 2 * LEASE_TERM_S + 1) as later:
+            with yard.rack.another_context(now=lambda: time.time() + 2 * LEASE_TERM_S + 1) as later:
                 assert later.observe().unfinished == (run,)
                 abort(later, store.runs.get(run))
         state = store.runs.get(run).state

@@ -86,8 +86,8 @@ def test_a_run_that_a_full_disk_stopped_is_listed_as_half_done_and_the_way_on_wo
     rows = shown_as_cut([run_row(run)], store.runs.unfinished(now=time.time()), store.runs.left_half_done())
     assert [row["outcome"] for row in rows] == ["half-done"]
     filler.unlink()
-    with yard.rack.another_site() as site:
-        abort(site, run)
+    with yard.rack.another_context() as context:
+        abort(context, run)
     assert yard.seen() == yard.before
     assert (store.runs.left_half_done(), store.runs.unfinished(now=time.time())) == ((), ())
     assert not list((disk / "store").glob("unwritten-end*"))

@@ -65,7 +65,7 @@ def traced(rack, require_program, tmp_path):
 def plan(rack):
     """A plan all of whose transmitters have to be switched."""
     for lane in ("s3-gpu0-a", "s3-gpu0-b"):
-        rack.site.devices.transponder(lane).set_transmit(False)
+        rack.context.devices.transponder(lane).set_transmit(False)
     yield rack.lost()
     rack.clear()
 
@@ -106,4 +106,4 @@ def test_a_database_that_does_not_sync_is_found_out(rack, plan, traced):
     seen, early = too_early(trace, seals, words)
     assert early == seen
     assert len(seen) == 5
-    apply(rack.site, plan_rollback(rack.site, run))
+    apply(rack.context, plan_rollback(rack.context, run))

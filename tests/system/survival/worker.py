@@ -33,10 +33,10 @@ from lumctl.change import apply, from_document
 from lumctl.change.guard import Guard, arm
 from lumctl.change.resumption import abort, resume
 from lumctl.change.step_actions import REVERT_AFTER_S
+from lumctl.context import Context
 from lumctl.devices.endpoints import sim_endpoints
 from lumctl.errors import LumctlError
 from lumctl.inventory.load import load_inventory
-from lumctl.site import Site
 from lumctl.store import Lease, store_at
 
 LOADED = (lumctl.devices.registry, lumctl.fleet.fleet, lumctl_hostport, lumctl_smartlight, paramiko)
@@ -64,8 +64,8 @@ def engine(order: Mapping[str, Any], line: Line) -> int:
         event.listen(store._engine, "connect", lambda c, _: c.execute(f"PRAGMA synchronous={order['sync']}"))
         store._engine.dispose()
 
-    def armed(site: Site, lease: Lease, silent_s: float) -> Guard:
-        guard = arm(site, lease, silent_s)
+    def armed(context: Context, lease: Lease, silent_s: float) -> Guard:
+        guard = arm(context, lease, silent_s)
         moments.guard = guard._process.pid
         (folder / "guard.pid").write_text(str(moments.guard))
         return guard
@@ -73,24 +73,24 @@ def engine(order: Mapping[str, Any], line: Line) -> int:
     with (
         (folder / "said").open("w", buffering=1) as said,
         redirect_stdout(said),
-        Site(
+        Context(
             inventory,
             "sim",
             endpoints=sim_endpoints(inventory, folder / "sim"),
             store=lambda _rack: store,
             now=moments.now,
-        ) as site,
+        ) as context,
     ):
         try:
             plan = from_document(store.runs.plan(order["plan"]))
             say(engine=os.getpid())
             if order.get("resume"):
-                resume(site, store.runs.get(order["resume"]), progress=print, arm=armed)
+                resume(context, store.runs.get(order["resume"]), progress=print, arm=armed)
             elif order.get("abort"):
-                abort(site, store.runs.get(order["abort"]))
+                abort(context, store.runs.get(order["abort"]))
             else:
                 revert_after_s = order.get("revert_after_s", REVERT_AFTER_S)
-                apply(site, plan, progress=print, arm=armed, revert_after_s=revert_after_s)
+                apply(context, plan, progress=print, arm=armed, revert_after_s=revert_after_s)
         except LumctlError as error:
             print(error.message, *([f"hint: {error.hint}"] if error.hint else []), sep="\n")  # noqa: T201
             return int(error.exit_code)

@@ -24,10 +24,10 @@ if order.get("elsewhere"):
 from lumctl.change import apply, from_document  # noqa: E402
 from lumctl.change.guard import Guard, arm  # noqa: E402
 from lumctl.change.step_actions import REVERT_AFTER_S  # noqa: E402
+from lumctl.context import Context  # noqa: E402
 from lumctl.devices.endpoints import sim_endpoints  # noqa: E402
 from lumctl.errors import LumctlError  # noqa: E402
 from lumctl.inventory.load import load_inventory  # noqa: E402
-from lumctl.site import Site  # noqa: E402
 from lumctl.store import Lease, store_at  # noqa: E402
 from lumctl.store.runs import Runs  # noqa: E402
 
@@ -53,19 +53,21 @@ def counted(name: str) -> None:
     setattr(Runs, name, write)
 
 
-def armed(site: Site, lease: Lease, silent_s: float) -> Guard:
+def armed(context: Context, lease: Lease, silent_s: float) -> Guard:
     """Arm the guard and write down which process it is."""
-    guard = arm(site, lease, silent_s)
+    guard = arm(context, lease, silent_s)
     (folder / "guard.pid").write_text(str(guard._process.pid))
     return guard
 
 
 for kind in ("begin", "advance", "end"):
     counted(kind)
-with Site(inventory, "sim", endpoints=sim_endpoints(inventory, folder / "sim"), store=lambda _rack: store) as site:
+with Context(
+    inventory, "sim", endpoints=sim_endpoints(inventory, folder / "sim"), store=lambda _rack: store
+) as context:
     try:
         apply(
-            site,
+            context,
             from_document(store.runs.plan(order["plan"])),
             progress=lambda line: print(line, flush=True),  # noqa: T201
             revert_after_s=order.get("revert_after_s", REVERT_AFTER_S),

@@ -31,7 +31,7 @@ def test_a_run_that_is_killed_while_it_writes_leaves_the_mesh_uncertain_until_it
 
     run = slow_rack.kill_engine(plan, writes)
     with pytest.raises(RefusedError, match=f"is not certain: {run.id} is at work on it, or was cut within"):
-        plan_swap(slow_rack.site, "finetune", ["s1-gpu0"])
+        plan_swap(slow_rack.context, "finetune", ["s1-gpu0"])
     slow_rack.take_back(run, before)
 
 
@@ -44,13 +44,13 @@ def test_a_mesh_that_dies_between_writing_and_undoing_is_left_half_done_and_says
             rack.sim.inject("mesh", "mesh-down")
 
     with pytest.raises(HalfDoneError, match=r"is left half done: program 9 PUCs of mesh: .* refused") as error:
-        apply(rack.site, plan, progress=die_before_verify)
+        apply(rack.context, plan, progress=die_before_verify)
     run = rack.store.runs.all()[0]
     assert f"lumctl swap resume {run.id} --target sim or lumctl swap abort {run.id}" in str(error.value.hint)
     assert run.state == "half-done"
-    assert rack.site.known_states("mesh") == {}
+    assert rack.context.known_states("mesh") == {}
     rack.clear()
-    apply(rack.site, plan_rollback(rack.site, run))
+    apply(rack.context, plan_rollback(rack.context, run))
     assert all(rack.ok_circuits("finetune"))
 
 
@@ -59,10 +59,10 @@ def test_a_mesh_with_a_timer_is_certain_only_when_it_is_confirmed(timed_rack) ->
     plan = rack.lost()
     before = rack.cells()
     run = rack.kill_engine(plan, lambda engine: next(x for x in engine.stdout or () if x.startswith("6. ")))
-    assert rack.site.known_states("mesh") == {}
+    assert rack.context.known_states("mesh") == {}
     rack.take_back(run, before)
-    result = apply(rack.site, plan_swap(rack.site, "finetune", ["s1-gpu0"]))
-    assert rack.site.known_states("mesh") == rack.cells()["mesh"]
+    result = apply(rack.context, plan_swap(rack.context, "finetune", ["s1-gpu0"]))
+    assert rack.context.known_states("mesh") == rack.cells()["mesh"]
     assert [phase.name for phase in result.phases][-2:] == ["confirm", "assign"]
 
 
@@ -75,10 +75,10 @@ def test_a_run_whose_listener_is_gone_is_undone_all_the_same(rack) -> None:
         raise BrokenPipeError
 
     with pytest.raises(RolledBackError):
-        apply(rack.site, plan, progress=deaf)
+        apply(rack.context, plan, progress=deaf)
     assert rack.cells() == before
     rack.clear()
-    assert apply(rack.site, plan, progress=deaf).outcome == "done"
+    assert apply(rack.context, plan, progress=deaf).outcome == "done"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
@@ -91,24 +91,24 @@ def test_a_run_that_is_told_to_stop_is_undone_first(slow_rack, number: signal.Si
         engine.send_signal(number)
     assert rack.store.runs.all()[0].state == "rolled-back"
     assert rack.cells() == before
-    assert rack.site.known_states("mesh") == before["mesh"]
+    assert rack.context.known_states("mesh") == before["mesh"]
 
 
 def test_a_swap_of_a_dead_host_that_was_cut_can_be_taken_back(slow_rack) -> None:
     slow_rack.sim.inject("s1", "unreachable")
     before = slow_rack.cells()
-    plan = plan_swap(slow_rack.site, "finetune", ["s1-gpu0"])
+    plan = plan_swap(slow_rack.context, "finetune", ["s1-gpu0"])
     run = slow_rack.kill_engine(plan, lambda engine: next(x for x in engine.stdout or () if x.startswith("6. ")))
     slow_rack.take_back(run, before)
 
 
 def test_a_rollback_that_was_cut_is_named_and_can_be_taken_back(slow_rack) -> None:
     rack = slow_rack
-    result = apply(rack.site, rack.lost())
+    result = apply(rack.context, rack.lost())
     swapped = rack.cells()
-    back = plan_rollback(rack.site, rack.store.runs.get(result.run))
+    back = plan_rollback(rack.context, rack.store.runs.get(result.run))
     run = rack.kill_engine(back, lambda engine: next(x for x in engine.stdout or () if x.startswith("4. ")))
-    with rack.another_site(now=lambda: time.time() + 60) as later:
+    with rack.another_context(now=lambda: time.time() + 60) as later:
         with pytest.raises(RefusedError, match="cannot be rolled back: mesh does not hold"):
             apply(later, plan_rollback(later, rack.store.runs.get(result.run)))
         apply(later, plan_rollback(later, rack.store.runs.get(run.id)))
@@ -119,8 +119,8 @@ def test_a_rollback_that_was_cut_is_named_and_can_be_taken_back(slow_rack) -> No
 def test_a_run_that_waits_for_a_hand_is_named_by_the_next_look(slow_rack) -> None:
     plan = slow_rack.lost()
     run = slow_rack.kill_engine(plan, lambda engine: next(x for x in engine.stdout or () if x.startswith("3. ")))
-    assert slow_rack.site.observe().unfinished == ()  # its lease has not ended: it may still be at work
-    with slow_rack.another_site(now=lambda: time.time() + 60) as later:
+    assert slow_rack.context.observe().unfinished == ()  # its lease has not ended: it may still be at work
+    with slow_rack.another_context(now=lambda: time.time() + 60) as later:
         assert later.observe().unfinished == (run.id,)
         apply(later, plan_rollback(later, run))
         assert later.observe().unfinished == ()

@@ -9,6 +9,7 @@ import pytest
 from lumctl.change import apply
 from lumctl.change.plan import Do, programmed
 from lumctl.cli.plan_lines import plan_lines
+from lumctl.context import Context
 from lumctl.devices.protocols import DriverContext
 from lumctl.errors import RefusedError, RolledBackError
 from lumctl.inventory.load import example, load_inventory
@@ -16,7 +17,6 @@ from lumctl.runbook import document, yaml_text
 from lumctl.runbook.replay import replay_on_simulator
 from lumctl.sim.launch import launch
 from lumctl.sim.switches.driver import SimSwitch
-from lumctl.site import Site
 from lumctl.store import store_at
 from lumctl.swap import plan_fabric, plan_rollback, plan_swap, require_cuts_agreed
 
@@ -45,18 +45,18 @@ def sim(request, tmp_path_factory):
 @pytest.fixture
 def switch(sim):
     """The switch past its own protocol and driver, with the cross-connects of somebody else."""
-    context = DriverContext("ocs", f"unix:{sim.control}", port_count=32, input_count=16)
-    with closing(SimSwitch(context)) as switch:
+    driver_context = DriverContext("ocs", f"unix:{sim.control}", port_count=32, input_count=16)
+    with closing(SimSwitch(driver_context)) as switch:
         switch.commit(switch.stage({**dict.fromkeys(range(16)), **LIVE}))
         yield switch
         sim.clear()
 
 
 @pytest.fixture
-def site(sim, tmp_path):
+def context(sim, tmp_path):
     store = store_at(str(tmp_path / "store"), rack="switched")
-    with Site(sim.inventory, "sim", endpoints=sim.endpoints(), store=lambda _rack: store) as site:
-        yield site
+    with Context(sim.inventory, "sim", endpoints=sim.endpoints(), store=lambda _rack: store) as context:
+        yield context
     store.close()
 
 
@@ -64,8 +64,8 @@ def named(plan):
     return ",".join(str(cut.ingress) for cut in plan.cuts)
 
 
-def test_what_it_would_cut_is_listed_with_its_light_and_refused_until_it_is_named(site, switch):
-    plan = plan_fabric(site, "switched")
+def test_what_it_would_cut_is_listed_with_its_light_and_refused_until_it_is_named(context, switch):
+    plan = plan_fabric(context, "switched")
     wanted = {c.puc for c in plan.changes if c.after != c.before}
     assert {(cut.ingress, cut.egress) for cut in plan.cuts} == {join for join in LIVE.items() if join[0] in wanted}
     assert {cut.ingress for cut in plan.cuts} == set(LIVE) - KEPT
@@ -75,41 +75,41 @@ def test_what_it_would_cut_is_listed_with_its_light_and_refused_until_it_is_name
     assert any("ocs port 9 to port 16" in line and "needs --cut 9" in line for line in lines)
     assert not any("?" in line for line in lines)
     with pytest.raises(RefusedError) as refused:
-        require_cuts_agreed(site, plan, COMMAND)
+        require_cuts_agreed(context, plan, COMMAND)
     assert refused.value.hint.endswith(f"{COMMAND} --cut {named(plan)}")
     with pytest.raises(RefusedError, match="light paths that no job of the inventory owns"):
-        apply(site, plan)
+        apply(context, plan)
     with pytest.raises(RefusedError, match="cuts a light path"):
-        apply(site, plan_fabric(site, "switched", cut=[str(n) for n in set(LIVE) - {*KEPT, 9}]))
+        apply(context, plan_fabric(context, "switched", cut=[str(n) for n in set(LIVE) - {*KEPT, 9}]))
     assert switch.read_circuits() == LIVE
 
 
-def test_what_was_named_is_cut_and_a_rollback_restores_it(site, switch):
-    plan = plan_fabric(site, "switched", cut=named(plan_fabric(site, "switched")).split(","))
-    run = apply(site, plan).run
+def test_what_was_named_is_cut_and_a_rollback_restores_it(context, switch):
+    plan = plan_fabric(context, "switched", cut=named(plan_fabric(context, "switched")).split(","))
+    run = apply(context, plan).run
     after = switch.read_circuits()
     assert after[7] == LIVE[7]
     assert 9 not in after
-    assert len(site.observe().report.circuits) == 6
-    assert plan_fabric(site, "switched").steps == ()
-    done = site.store("switched").runs.get(run)
-    apply(site, plan_rollback(site, done))
+    assert len(context.observe().report.circuits) == 6
+    assert plan_fabric(context, "switched").steps == ()
+    done = context.store("switched").runs.get(run)
+    apply(context, plan_rollback(context, done))
     assert switch.read_circuits() == LIVE
-    book = yaml_text.load(yaml_text.dump(document.make(done, site.store("switched"), site.inventory)), "x")
-    replayed = replay_on_simulator(book, site.inventory, progress=print, before_step=lambda _step: None)
+    book = yaml_text.load(yaml_text.dump(document.make(done, context.store("switched"), context.inventory)), "x")
+    replayed = replay_on_simulator(book, context.inventory, progress=print, before_step=lambda _step: None)
     assert replayed.identical, replayed.first_difference
 
 
 @pytest.mark.parametrize("knows", [True, False])
-def test_a_proof_that_fails_restores_it(site, switch, sim, knows):
+def test_a_proof_that_fails_restores_it(context, switch, sim, knows):
     """Also where the plan does not say what the switch held, as plans of earlier versions: the switch itself told."""
     sim.inject("h1-gpu0-a", "dark")
-    plan = plan_fabric(site, "switched", cut=named(plan_fabric(site, "switched")).split(","))
+    plan = plan_fabric(context, "switched", cut=named(plan_fabric(context, "switched")).split(","))
     plan = plan if knows else ignorant(plan)
     with pytest.raises(RolledBackError):
-        apply(site, plan)
+        apply(context, plan)
     assert switch.read_circuits() == LIVE
-    assert site.store("switched").runs.all()[0].state == "rolled-back"
+    assert context.store("switched").runs.all()[0].state == "rolled-back"
 
 
 def ignorant(plan):
@@ -123,22 +123,22 @@ def ignorant(plan):
     return replace(plan, steps=steps, changes=programmed(steps)).sealed()
 
 
-def test_a_cross_connect_that_came_after_the_plan_is_not_cut(site, switch):
-    plan = plan_fabric(site, "switched", cut=named(plan_fabric(site, "switched")).split(","))
+def test_a_cross_connect_that_came_after_the_plan_is_not_cut(context, switch):
+    plan = plan_fabric(context, "switched", cut=named(plan_fabric(context, "switched")).split(","))
     switch.commit(switch.stage({6: 31}))
     with pytest.raises(RefusedError, match="does not hold what it did"):
-        apply(site, plan)
+        apply(context, plan)
     assert switch.read_circuits() == {**LIVE, 6: 31}
 
 
-def test_the_jobs_own_cross_connects_are_kept_and_recorded(site, switch):
+def test_the_jobs_own_cross_connects_are_kept_and_recorded(context, switch):
     """Somebody has patched the rack as the inventory says: nothing goes dark, and swaps can be planned."""
     switch.commit(switch.stage(dict.fromkeys(range(16))))
-    first = plan_fabric(site, "switched")
-    apply(site, first)
+    first = plan_fabric(context, "switched")
+    apply(context, first)
     made = switch.read_circuits()
-    store = store_at(str(site.store("switched").files / "again"), rack="switched")
-    with Site(site.inventory, "sim", endpoints=site.endpoints, store=lambda _rack: store) as again:
+    store = store_at(str(context.store("switched").files / "again"), rack="switched")
+    with Context(context.inventory, "sim", endpoints=context.endpoints, store=lambda _rack: store) as again:
         plan = plan_fabric(again, "switched")
         assert (plan.add, plan.cuts) == ((), ())
         assert all(change.before == change.after for change in plan.changes)
@@ -165,12 +165,12 @@ def test_a_mesh_that_can_be_read_is_put_back_too(rack_of, tmp_path):
     """Its cells are those of a job of nobody's inventory: one is cut by name, and undone where the proof fails."""
     made = rack_of("prototype", tmp_path, driver="sim-mesh")
     rack = next(made)
-    swap = apply(rack.site, plan_swap(rack.site, "finetune", ["s1-gpu0"], even_if_healthy=True))
+    swap = apply(rack.context, plan_swap(rack.context, "finetune", ["s1-gpu0"], even_if_healthy=True))
     assert swap.verified
     before = rack.cells()
     empty = store_at(str(tmp_path / "empty"), rack="prototype")
-    with Site(rack.inventory, "sim", endpoints=rack.sim.endpoints(), store=lambda _rack: empty) as site:
-        plan = plan_fabric(site, "prototype")
+    with Context(rack.inventory, "sim", endpoints=rack.sim.endpoints(), store=lambda _rack: empty) as context:
+        plan = plan_fabric(context, "prototype")
         assert {(cut.transmitter, cut.receiver) for cut in plan.cuts} <= {
             ("s3-gpu0-a", "s0-gpu0-b"),
             ("s0-gpu0-b", "s3-gpu0-a"),
@@ -180,11 +180,11 @@ def test_a_mesh_that_can_be_read_is_put_back_too(rack_of, tmp_path):
         assert plan.cuts
         assert all(change.before is not None for change in plan.changes)
         with pytest.raises(RefusedError):
-            apply(site, plan)
-        agreed = plan_fabric(site, "prototype", cut=[str(cut.ingress) for cut in plan.cuts])
+            apply(context, plan)
+        agreed = plan_fabric(context, "prototype", cut=[str(cut.ingress) for cut in plan.cuts])
         rack.sim.inject("s0-gpu0-b", "dark")
         with pytest.raises(RolledBackError):
-            apply(site, agreed)
+            apply(context, agreed)
         assert rack.cells() == before
     empty.close()
     next(made, None)

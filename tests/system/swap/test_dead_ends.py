@@ -204,9 +204,9 @@ def cut_then_replugged(c: Console) -> State:
 
 def cut_while_rolling_back(c: Console) -> State:
     state = swapped(c)
-    with c.site() as site:
-        back = plan_rollback(site, site.store(c.rack).runs.get(state["run"]))
-        site.store(c.rack).runs.save_plan(to_document(back))
+    with c.context() as context:
+        back = plan_rollback(context, context.store(c.rack).runs.get(state["run"]))
+        context.store(c.rack).runs.save_plan(to_document(back))
     later = c.cut(back.id, after=4)
     c.later()
     return {**state, "later": later}
@@ -375,8 +375,8 @@ def known(c: Console, state: State) -> None:
 
 
 def off(c: Console, _state: State) -> None:
-    with c.site() as site:
-        assert not site.devices.transponder("s1-gpu0-a").transmitting()
+    with c.context() as context:
+        assert not context.devices.transponder("s1-gpu0-a").transmitting()
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------
@@ -536,7 +536,7 @@ ROWS = [
     Row("cli/swap_approve.py", "no policy asks", planned, "swap approve {plan}", ("swap apply {plan}",), replaced),
     Row("runbook/replay.py", "does not start where", swapped, "runbook replay {run} --on prototype",
         ("runbook export {run} --as-template",), replaced),
-    Row("site/site.py", "any more", swapped_then_job_shrunk, "status", ("fabric apply --as-written",), again=True),
+    Row("context/context.py", "any more", swapped_then_job_shrunk, "status", ("fabric apply --as-written",), again=True),
 ]  # fmt: skip
 
 

@@ -41,13 +41,13 @@ def cut(rack, plan, where) -> str:
 
 def later(rack):
     """When the lease of a dead engine has ended."""
-    return rack.another_site(now=lambda: time.time() + 60)
+    return rack.another_context(now=lambda: time.time() + 60)
 
 
 def is_free(rack) -> None:
     assert rack.store.first_break() is None
-    with later(rack) as site:
-        assert rack.store.runs.unfinished(now=site.now()) == ()
+    with later(rack) as context:
+        assert rack.store.runs.unfinished(now=context.now()) == ()
     rack.store.leases.release(rack.store.leases.acquire("prototype", "the next one", term_s=1.0, now=time.time() + 120))
 
 
@@ -55,18 +55,18 @@ def is_free(rack) -> None:
 def test_a_run_that_was_killed_with_its_guard_is_brought_to_its_planned_end(swap, where) -> None:
     rack, plan, before, transmitters = swap
     run = cut(rack, plan, where)
-    with later(rack) as site:
-        assert resume(site, rack.store.runs.get(run)).run == run
+    with later(rack) as context:
+        assert resume(context, rack.store.runs.get(run)).run == run
     cells = rack.cells()
     planned = {change.puc: change.after for change in plan.changes}
     assert cells == {"mesh": {puc: planned.get(puc, state) for puc, state in before["mesh"].items()}}
-    assert rack.site.known_states("mesh") == cells["mesh"]
+    assert rack.context.known_states("mesh") == cells["mesh"]
     assert rack.store.runs.get(run).state == "done"
-    assert rack.site.assignment()["finetune"] == ("s0-gpu0", "s3-gpu0", "s2-gpu0")
+    assert rack.context.assignment()["finetune"] == ("s0-gpu0", "s3-gpu0", "s2-gpu0")
     assert all(rack.ok_circuits("finetune"))
     is_free(rack)
-    with later(rack) as site:
-        apply(site, plan_rollback(site, rack.store.runs.get(run)))
+    with later(rack) as context:
+        apply(context, plan_rollback(context, rack.store.runs.get(run)))
     assert (rack.cells(), rack.transmitters()) == (before, transmitters)
 
 
@@ -74,12 +74,12 @@ def test_a_run_that_was_killed_with_its_guard_is_brought_to_its_planned_end(swap
 def test_or_taken_back_to_where_it_began(swap, where) -> None:
     rack, plan, before, transmitters = swap
     run = cut(rack, plan, where)
-    with later(rack) as site:
-        assert abort(site, rack.store.runs.get(run)).outcome == "rolled-back"
+    with later(rack) as context:
+        assert abort(context, rack.store.runs.get(run)).outcome == "rolled-back"
     assert (rack.cells(), rack.transmitters()) == (before, transmitters)
-    assert rack.site.known_states("mesh") == before["mesh"]
+    assert rack.context.known_states("mesh") == before["mesh"]
     assert rack.store.runs.get(run).state == "rolled-back"
-    assert rack.site.assignment()["finetune"] == ("s0-gpu0", "s1-gpu0", "s2-gpu0")
+    assert rack.context.assignment()["finetune"] == ("s0-gpu0", "s1-gpu0", "s2-gpu0")
     is_free(rack)
 
 
@@ -88,8 +88,8 @@ def test_whoever_wakes_up_late_writes_nothing_more(swap) -> None:
     with rack.engine(plan, signal=signal.SIGSTOP, after=4, elsewhere=True) as engine:
         rack.await_stop(engine)
         run = max(rack.store.runs.all(), key=lambda run: run.fence)
-        with later(rack) as site:
-            abort(site, run)
+        with later(rack) as context:
+            abort(context, run)
         entries = rack.store.journal.of_run(run.id)
         engine.send_signal(signal.SIGCONT)
         said = engine.stdout.read()

@@ -40,21 +40,21 @@ def when_free(act: Callable[[], object]) -> object:
 
 def swap_and_back(rack: Rack) -> None:
     """Another change of the same transmitters, from its beginning to its end."""
-    done = apply(rack.site, plan_swap(rack.site, "finetune", ["s1-gpu0"]))
-    apply(rack.site, plan_rollback(rack.site, rack.store.runs.get(done.run)))
+    done = apply(rack.context, plan_swap(rack.context, "finetune", ["s1-gpu0"]))
+    apply(rack.context, plan_rollback(rack.context, rack.store.runs.get(done.run)))
 
 
 def aborted(rack: Rack, run: Run) -> None:
-    abort(rack.site, run)
+    abort(rack.context, run)
 
 
 def aborted_and_swapped(rack: Rack, run: Run) -> None:
-    abort(rack.site, run)
-    apply(rack.site, plan_swap(rack.site, "finetune", ["s1-gpu0"]))
+    abort(rack.context, run)
+    apply(rack.context, plan_swap(rack.context, "finetune", ["s1-gpu0"]))
 
 
 def resumed(rack: Rack, run: Run) -> None:
-    resume(rack.site, run)
+    resume(rack.context, run)
 
 
 @pytest.mark.parametrize(
@@ -87,4 +87,4 @@ def test_a_frozen_engine_that_wakes_up_switches_no_transmitter(frozen: Rack, goe
     else:
         assert engine.returncode == -signal.SIGKILL
     for left in [each for each in rack.store.runs.all() if each.kind == "swap" and each.state == "done"]:
-        apply(rack.site, plan_rollback(rack.site, left))
+        apply(rack.context, plan_rollback(rack.context, left))

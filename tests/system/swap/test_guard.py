@@ -42,8 +42,8 @@ def is_put_back(swap, run, *, state="rolled-back") -> None:
     assert rack.store.runs.get(run.id).state == state
     assert rack.cells() == cells
     assert rack.transmitters() == transmitters
-    assert rack.site.known_states("mesh") == cells["mesh"]
-    assert rack.site.assignment()["finetune"] == ("s0-gpu0", "s1-gpu0", "s2-gpu0")
+    assert rack.context.known_states("mesh") == cells["mesh"]
+    assert rack.context.assignment()["finetune"] == ("s0-gpu0", "s1-gpu0", "s2-gpu0")
     assert rack.ok_circuits("finetune") == circuits
     assert rack.store.first_break() is None
     lease = rack.store.leases.acquire("prototype", "the next one", term_s=1.0, now=time.time())  # nobody holds it
@@ -91,9 +91,9 @@ def test_a_run_that_was_closed_as_its_engine_died_is_done(swap) -> None:
     rack, plan, *_ = swap
     run, _ = killed(rack, plan, after=END)
     assert run.state == "done"
-    assert rack.site.assignment()["finetune"] == ("s0-gpu0", "s3-gpu0", "s2-gpu0")
+    assert rack.context.assignment()["finetune"] == ("s0-gpu0", "s3-gpu0", "s2-gpu0")
     assert all(rack.ok_circuits("finetune"))
-    apply(rack.site, plan_rollback(rack.site, run))
+    apply(rack.context, plan_rollback(rack.context, run))
     is_put_back(swap, run, state="undone")
 
 
@@ -175,7 +175,7 @@ def test_a_run_that_was_taken_back_by_hand_is_left_alone(swap) -> None:
     with rack.engine(plan, signal=signal.SIGSTOP, after=MESH_OUTCOME, revert_after_s=6.0) as engine:
         rack.await_stop(engine)
         run = newest(rack)
-        with rack.another_site(now=lambda: time.time() + 60) as later:
+        with rack.another_context(now=lambda: time.time() + 60) as later:
             apply(later, plan_rollback(later, run))
         entries = rack.store.journal.of_run(run.id)
         rack.await_guard()

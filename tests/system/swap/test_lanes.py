@@ -59,56 +59,56 @@ def crowded(rack_of, tmp_path):
 
 
 def ends_of(rack, name):
-    circuits = {c.id: c for c in circuits_of(rack.inventory, rack.site.assignment())}
+    circuits = {c.id: c for c in circuits_of(rack.inventory, rack.context.assignment())}
     return {circuits[name].a.transponder, circuits[name].b.transponder}
 
 
 def test_a_dying_lane_is_left_for_a_free_one_and_taken_again(lanes):
-    rack, site = lanes, lanes.site
-    before, placed = rack.cells(), site.assignment()
+    rack, context = lanes, lanes.context
+    before, placed = rack.cells(), context.assignment()
     rack.sim.inject("s1-b", "dim")
-    plan = plan_reroute(site, None, ["s1-b"])
+    plan = plan_reroute(context, None, ["s1-b"])
     assert plan.replacements == ()
     assert [step.title for step in plan.steps if step.do == "transmit"] == [
         "darken the transmitter of s1-b",
         "light the transmitter of s1-c",
     ]
     assert "train/1-2 leaves s1-b for s1-c, which is free on s1-gpu0" in plan.why
-    done = apply(site, plan)
+    done = apply(context, plan)
     assert ends_of(rack, "train/1-2") == {"s1-c", "s2-a"}
     assert {proof.circuit for proof in done.verified} == {"train/1-2"}
     assert all(rack.ok_circuits("train"))
     assert not rack.transmitters()["s1-b"]
 
     with pytest.raises(RefusedError, match="the lanes of s1-gpu0 do not lead where they did"):
-        apply(site, plan)
+        apply(context, plan)
     with pytest.raises(RefusedError, match="s1-gpu0 has no lane to spare: s1-a carries train/0-1"):
-        plan_reroute(site, None, ["s1-b", "s1-c"])
+        plan_reroute(context, None, ["s1-b", "s1-c"])
     told = parse(make(rack.store.runs.get(done.run), rack.store, rack.inventory), "told")
     assert replay_on_simulator(told, rack.inventory, progress=lambda _line: None, before_step=at_once).identical
 
-    apply(site, plan_rollback(site, rack.store.runs.get(done.run)))
-    assert (rack.cells(), site.assignment()) == (before, placed)
+    apply(context, plan_rollback(context, rack.store.runs.get(done.run)))
+    assert (rack.cells(), context.assignment()) == (before, placed)
     assert rack.transmitters()["s1-b"]
 
     # Another run, and back by a plan of its own once the lane is well.
-    apply(site, plan_reroute(site, "train", ["mesh/port/8"]))
+    apply(context, plan_reroute(context, "train", ["mesh/port/8"]))
     rack.clear()
-    apply(site, plan_return(site, "train"))
+    apply(context, plan_return(context, "train"))
     assert ends_of(rack, "train/1-2") == {"s1-b", "s2-a"}
     with pytest.raises(RefusedError, match="nothing to return"):
-        plan_return(site, "train")
+        plan_return(context, "train")
 
     # And by placing all as the inventory has it: the darkened transmitter is lit for it.
-    apply(site, plan_reroute(site, None, ["s1-b"]))
-    apply(site, plan_fabric(site, "prototype", placement=placed))
-    assert site.assignment() == placed
+    apply(context, plan_reroute(context, None, ["s1-b"]))
+    apply(context, plan_fabric(context, "prototype", placement=placed))
+    assert context.assignment() == placed
     assert all(rack.ok_circuits("train"))
 
 
 def test_a_move_that_was_killed_with_its_guard_is_taken_back_or_brought_to_its_end(lanes):
     rack, before = lanes, lanes.cells()
-    plan = plan_reroute(rack.site, None, ["s1-b"])
+    plan = plan_reroute(rack.context, None, ["s1-b"])
     for bring, order in ((abort, ()), (resume, ("s1-a", "s1-c", "s1-b"))):
         # Who leads where is about to be written, and nobody knows whether it was.
         with rack.engine(plan, signal=signal.SIGSTOP, before=LAST) as engine:
@@ -116,27 +116,27 @@ def test_a_move_that_was_killed_with_its_guard_is_taken_back_or_brought_to_its_e
             os.kill(rack.guard, signal.SIGKILL)
             engine.kill()
         run = max(rack.store.runs.all(), key=lambda run: run.fence)
-        with rack.another_site(now=lambda: time.time() + 60) as later:
+        with rack.another_context(now=lambda: time.time() + 60) as later:
             done = bring(later, run)
-        assert rack.site.assignment().get("lanes of s1-gpu0", ()) == order
+        assert rack.context.assignment().get("lanes of s1-gpu0", ()) == order
         assert (rack.cells() == before) is (bring is abort)
         assert rack.transmitters()["s1-b"] is (bring is abort)
     assert {proof.circuit for proof in done.verified} == {"train/1-2"}
 
 
 def test_a_circuit_of_another_job_makes_room_only_where_it_may(crowded):
-    rack, site = crowded, crowded.site
+    rack, context = crowded, crowded.context
     before = rack.cells()
     with pytest.raises(RefusedError, match="no spare can take the place of g-h1") as refused:
-        plan_swap(site, None, ["g-h1"], even_if_healthy=True)
+        plan_swap(context, None, ["g-h1"], even_if_healthy=True)
     assert "--may-move N" in str(refused.value.hint)
-    plan = plan_swap(site, None, ["g-h1"], even_if_healthy=True, may_move=1)
+    plan = plan_swap(context, None, ["g-h1"], even_if_healthy=True, may_move=1)
     assert {c.id for c in plan.add} == {"own/0-1", "other/2-3"}
     assert "circuit other/2-3 of other is moved to make room: it is dark meanwhile" in plan.warnings
     assert set(plan.start.assignment) == {"own", "other"}
-    done = apply(site, plan)
+    done = apply(context, plan)
     assert {proof.circuit for proof in done.verified} == {"own/0-1", "other/2-3"}
     assert all([*rack.ok_circuits("own"), *rack.ok_circuits("other")])
-    apply(site, plan_rollback(site, rack.store.runs.get(done.run)))
+    apply(context, plan_rollback(context, rack.store.runs.get(done.run)))
     assert rack.cells() == before
     assert all([*rack.ok_circuits("own"), *rack.ok_circuits("other")])

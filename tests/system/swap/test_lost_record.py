@@ -7,11 +7,11 @@ import pytest
 
 from lumctl.change import apply
 from lumctl.change.plan import Start
+from lumctl.context import Context
 from lumctl.errors import RefusedError
 from lumctl.inventory.wiring import own_cells
 from lumctl.runbook import document, yaml_text
 from lumctl.runbook.replay import replay_on_rack
-from lumctl.site import Site
 from lumctl.store import Record, store_at
 from lumctl.swap import plan_adopt, plan_fabric, plan_settings, plan_swap, require_cuts_agreed
 
@@ -22,17 +22,17 @@ SWAPPED = ("s0-gpu0", "s3-gpu0", "s2-gpu0")
 def rack(rack_of, tmp_path_factory):
     made = rack_of("prototype", tmp_path_factory.mktemp("lost"))
     rack = next(made)
-    rack.swap = apply(rack.site, plan_swap(rack.site, "finetune", ["s1-gpu0"], even_if_healthy=True)).run
+    rack.swap = apply(rack.context, plan_swap(rack.context, "finetune", ["s1-gpu0"], even_if_healthy=True)).run
     yield rack
     next(made, None)
 
 
 @pytest.fixture
 def lost(rack, tmp_path):
-    """A site on the same rack whose store is empty."""
+    """A context on the same rack whose store is empty."""
     store = store_at(str(tmp_path / "empty"), rack="prototype")
-    with Site(rack.inventory, "sim", endpoints=rack.sim.endpoints(), store=lambda _rack: store) as site:
-        yield site
+    with Context(rack.inventory, "sim", endpoints=rack.sim.endpoints(), store=lambda _rack: store) as context:
+        yield context
     store.close()
 
 
@@ -41,31 +41,31 @@ def light(rack):
     return rack.cells(), rack.transmitters()
 
 
-def fabric(site, **how):
-    plan = plan_fabric(site, "prototype", **how)
-    require_cuts_agreed(site, plan, "lumctl fabric apply --target sim")
-    apply(site, plan)
+def fabric(context, **how):
+    plan = plan_fabric(context, "prototype", **how)
+    require_cuts_agreed(context, plan, "lumctl fabric apply --target sim")
+    apply(context, plan)
 
 
-def transmit_off(site):
-    apply(site, plan_settings(site, "s3-gpu0-a", ["transmit=off"], even_if_used=True))
+def transmit_off(context):
+    apply(context, plan_settings(context, "s3-gpu0-a", ["transmit=off"], even_if_used=True))
 
 
-def replayed(site, rack):
+def replayed(context, rack):
     run = rack.store.runs.get(rack.swap)
     book = yaml_text.load(yaml_text.dump(document.make(run, rack.store, rack.inventory)), "x")
-    replay_on_rack(book, site, progress=print, before_step=lambda _step: None)
+    replay_on_rack(book, context, progress=print, before_step=lambda _step: None)
 
 
 @pytest.mark.parametrize(
     "write",
     [
-        lambda site, _rack: fabric(site),
-        lambda site, _rack: apply(site, plan_fabric(site, "prototype")),
-        lambda site, _rack: fabric(site, rewrite=True),
-        lambda site, _rack: plan_swap(site, "finetune", ["s2-gpu0"], even_if_healthy=True),
-        lambda site, _rack: apply(site, plan_settings(site, "mesh/puc/3", ["state=cross"])),
-        lambda site, _rack: transmit_off(site),
+        lambda context, _rack: fabric(context),
+        lambda context, _rack: apply(context, plan_fabric(context, "prototype")),
+        lambda context, _rack: fabric(context, rewrite=True),
+        lambda context, _rack: plan_swap(context, "finetune", ["s2-gpu0"], even_if_healthy=True),
+        lambda context, _rack: apply(context, plan_settings(context, "mesh/puc/3", ["state=cross"])),
+        lambda context, _rack: transmit_off(context),
         replayed,
     ],
     ids=["fabric", "fabric-engine", "rewrite", "swap-plan", "cell", "transmitter", "replay"],
@@ -97,8 +97,8 @@ def test_the_placement_that_the_light_shows_is_adopted_and_programmed(rack, lost
     report = lost.observe().report
     assert [c.state.value for c in report.circuits.values()] == ["ok"] * 6
     assert plan_adopt(lost, "prototype").steps == ()
-    rack.site.store("prototype").runs.doubt("mesh", rack.swap)  # the other record does not know of these cells
-    apply(rack.site, plan_fabric(rack.site, "prototype"))
+    rack.context.store("prototype").runs.doubt("mesh", rack.swap)  # the other record does not know of these cells
+    apply(rack.context, plan_fabric(rack.context, "prototype"))
 
 
 def test_a_rank_that_no_light_shows_is_named_and_placed_by_an_operator(rack, lost):
@@ -120,7 +120,7 @@ def test_a_rank_that_no_light_shows_is_named_and_placed_by_an_operator(rack, los
 
 @pytest.fixture
 def old(rack, tmp_path):
-    """A site on the same rack whose store is a copy from before the swap: it knows the mesh as it was then."""
+    """A context on the same rack whose store is a copy from before the swap: it knows the mesh as it was then."""
     store = store_at(str(tmp_path / "old"), rack="prototype")
     start = Start.from_document(rack.store.runs.get(rack.swap).plan["start"])
     cells = start.cells("mesh", own_cells(rack.inventory, rack.inventory.devices["mesh"]))
@@ -132,8 +132,8 @@ def old(rack, tmp_path):
     store.runs.conclude(lease, run, outcome, states={"mesh": cells}, placed=dict(start.assignment))
     store.runs.end(lease, run, Record(now, "end", "", {}), "done")
     store.leases.release(lease)
-    with Site(rack.inventory, "sim", endpoints=rack.sim.endpoints(), store=lambda _rack: store) as site:
-        yield site
+    with Context(rack.inventory, "sim", endpoints=rack.sim.endpoints(), store=lambda _rack: store) as context:
+        yield context
     store.close()
 
 

@@ -15,11 +15,11 @@ import pytest
 from racks import Rack, rack_of
 
 from lumctl.change import apply
+from lumctl.context import Context
 from lumctl.devices.types import PucState
 from lumctl.errors import LumctlError
 from lumctl.fabric import mesh_of, trace
 from lumctl.inventory.wiring import Circuit, circuits_of
-from lumctl.site import Site
 from lumctl.swap import commission, plan_fabric, plan_reroute, plan_swap
 from lumctl.swap.suggestions import nothing_named
 
@@ -102,7 +102,7 @@ def _monitored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rack]:
 def as_new(rack: Rack) -> None:
     """Nothing is faulty, and every circuit really stands where the inventory places it."""
     rack.sim.renew()
-    commission(rack.site)
+    commission(rack.context)
     assert unheard(rack) == []
 
 
@@ -113,18 +113,18 @@ def unheard(rack: Rack) -> list[str]:
 
 
 def placed(rack: Rack) -> tuple[Circuit, ...]:
-    return circuits_of(rack.inventory, rack.site.assignment())
+    return circuits_of(rack.inventory, rack.context.assignment())
 
 
-def announced(rack: Rack, site: Site) -> None:
+def announced(rack: Rack, context: Context) -> None:
     """All say at once who they are: a transmitter that is heard at a wrong receiver need not wait for its turn."""
     for lane in rack.inventory.transponders:
-        site.devices.transponder(lane).announce("aa")
+        context.devices.transponder(lane).announce("aa")
 
 
-def suggested(site: Site) -> LumctlError:
+def suggested(context: Context) -> LumctlError:
     """What ``lumctl swap plan`` answers where nobody names what failed; ``health explain`` says the same."""
-    return nothing_named(site, site.observe(), None)
+    return nothing_named(context, context.observe(), None)
 
 
 def options_of(hint: str | None) -> dict[str, list[str]]:
@@ -135,31 +135,31 @@ def options_of(hint: str | None) -> dict[str, list[str]]:
     return {name.removeprefix("--"): value.split(",") for name, value in zip(words[::2], words[1::2], strict=True)}
 
 
-def repair(site: Site, options: dict[str, list[str]], *, healthy: bool = False) -> None:
+def repair(context: Context, options: dict[str, list[str]], *, healthy: bool = False) -> None:
     """Do what the suggestion says."""
     failed, avoid = options.get("failed", []), options.get("avoid", [])
     plan = (
-        plan_swap(site, None, failed, avoid=avoid, even_if_healthy=healthy)
+        plan_swap(context, None, failed, avoid=avoid, even_if_healthy=healthy)
         if failed
-        else plan_reroute(site, None, avoid)
+        else plan_reroute(context, None, avoid)
     )
-    apply(site, plan)
+    apply(context, plan)
 
 
 def walk(rack: Rack, fault: Fault) -> tuple[LumctlError, dict[str, list[str]]]:
     """Inject a fault, ask, and do what is suggested; gives what was said and the options of the command."""
     as_new(rack)
     rack.sim.inject(fault.component, fault.kind)
-    with rack.another_site() as site:
-        said = suggested(site)
-        commands = {remedy.command for remedy in site.observe().remedies} - {""}
+    with rack.another_context() as context:
+        said = suggested(context)
+        commands = {remedy.command for remedy in context.observe().remedies} - {""}
         options = options_of(said.hint)
         assert bool(commands) is bool(options)
         if options:
-            repair(site, options)
+            repair(context, options)
             # The faulty part is out of use, and every circuit is really lit by whom it should be.
             assert unheard(rack) == [], (said.message, said.hint)
-            assert not fault.ends & set(rack.site.assignment()[next(iter(rack.inventory.jobs))]), said.hint
+            assert not fault.ends & set(rack.context.assignment()[next(iter(rack.inventory.jobs))]), said.hint
     return said, options
 
 
@@ -211,13 +211,13 @@ def test_light_is_led_round_a_puc_that_does_not_obey(request, name):
         if not unheard(rack):
             continue  # the light finds to the same port by another way
         tried += 1
-        with rack.another_site() as site:
-            announced(rack, site)
-            said = suggested(site)
+        with rack.another_context() as context:
+            announced(rack, context)
+            said = suggested(context)
             options = options_of(said.hint)
             if options:
                 assert f"mesh/puc/{puc}" in options["avoid"], said.hint
-                repair(site, options, healthy="--even-if-healthy" in said.hint)
+                repair(context, options, healthy="--even-if-healthy" in said.hint)
                 assert unheard(rack) == [], (puc, said.hint)
             elif f"stuck: {{{puc}: " in (said.hint or ""):
                 # No way leads round it: light is led through it as it stands, once the inventory says so.
@@ -225,7 +225,7 @@ def test_light_is_led_round_a_puc_that_does_not_obey(request, name):
                 mesh = rack.inventory.devices["mesh"]
                 known = replace(rack.inventory, devices={"mesh": replace(mesh, stuck={puc: stands})})
                 assert f"stuck: {{{puc}: {stands}}}" in said.hint
-                with Site(known, "sim", endpoints=rack.sim.endpoints(), store=lambda _: rack.store) as edited:
+                with Context(known, "sim", endpoints=rack.sim.endpoints(), store=lambda _: rack.store) as edited:
                     apply(edited, plan_fabric(edited, next(iter(known.racks)), rewrite=True))
                 assert unheard(rack) == [], (puc, said.hint)
             elif "no way was found round" in said.hint:
@@ -237,7 +237,7 @@ def test_light_is_led_round_a_puc_that_does_not_obey(request, name):
                 assert "no reading tells at which" in said.hint
                 for command in re.findall(r"lumctl swap plan --[^;,]+(?:,[^;, ]+)*", said.hint):
                     with suppress(LumctlError):  # undone, for it was not that one
-                        repair(site, options_of(command.strip()), healthy=True)
+                        repair(context, options_of(command.strip()), healthy=True)
         if tried == SAMPLED and not WHOLE:
             break
     assert tried
@@ -246,8 +246,8 @@ def test_light_is_led_round_a_puc_that_does_not_obey(request, name):
 def test_a_mesh_whose_controller_is_down_is_named_and_its_light_goes_on(ring):
     as_new(ring)
     ring.sim.inject("mesh", "device-down")
-    with ring.another_site() as site:
-        said = suggested(site)
+    with ring.another_context() as context:
+        said = suggested(context)
     assert unheard(ring) == []
     assert "mesh" in said.message
     assert "check the device's controller" in said.hint

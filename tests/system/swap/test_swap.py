@@ -25,10 +25,10 @@ VICTIMS = WORKERS if CAMPAIGN else random.Random(64).sample(WORKERS, 4)  # noqa:
 def test_any_accelerator_that_works_in_a_job_can_be_replaced(rack64, job: str, victim: str) -> None:
     rack = rack64
     before = rack.cells()
-    placed_before = rack.site.assignment()
+    placed_before = rack.context.assignment()
     rack.sim.inject(victim, "gpu-lost")
-    plan = plan_swap(rack.site, job, [victim])
-    result = apply(rack.site, plan)
+    plan = plan_swap(rack.context, job, [victim])
+    result = apply(rack.context, plan)
     spare = plan.replacements[0].spare
 
     after = rack.cells()
@@ -38,13 +38,13 @@ def test_any_accelerator_that_works_in_a_job_can_be_replaced(rack64, job: str, v
     assert {p.receiver for p in result.verified} == {
         r for c in plan.add for r in (c.ends[0]["lane"], c.ends[1]["lane"])
     }
-    assert rack.site.assignment()[job] == tuple(spare if a == victim else a for a in placed_before[job])
+    assert rack.context.assignment()[job] == tuple(spare if a == victim else a for a in placed_before[job])
     assert all(rack.ok_circuits(job))
 
-    apply(rack.site, plan_rollback(rack.site, rack.store.runs.get(result.run)))
+    apply(rack.context, plan_rollback(rack.context, rack.store.runs.get(result.run)))
     rack.clear()
     assert rack.cells() == before
-    assert rack.site.assignment() == placed_before
+    assert rack.context.assignment() == placed_before
     assert all(all(rack.ok_circuits(name)) for name in rack.inventory.jobs)
     assert rack.store.first_break() is None
 
@@ -58,12 +58,12 @@ def test_light_that_is_not_proved_takes_everything_back(rack, fault: str) -> Non
     else:
         rack.sim.inject("mesh" if fault == "mesh-lying" else "s3-gpu0-a", fault)
     with pytest.raises(RolledBackError, match=r"rolled back: light was not verified within .* s: .* instead of"):
-        apply(rack.site, plan)
+        apply(rack.context, plan)
     assert rack.cells() == before
-    assert rack.site.assignment()["finetune"] == ("s0-gpu0", "s1-gpu0", "s2-gpu0")
+    assert rack.context.assignment()["finetune"] == ("s0-gpu0", "s1-gpu0", "s2-gpu0")
     assert rack.store.runs.all()[0].state == "rolled-back"
-    assert rack.site.known_states("mesh") == before["mesh"]
-    assert rack.site.devices.transponder("s1-gpu0-a").transmitting()
+    assert rack.context.known_states("mesh") == before["mesh"]
+    assert rack.context.devices.transponder("s1-gpu0-a").transmitting()
 
 
 def test_a_mesh_that_is_gone_is_unreachable_and_nothing_is_done(rack) -> None:
@@ -71,7 +71,7 @@ def test_a_mesh_that_is_gone_is_unreachable_and_nothing_is_done(rack) -> None:
     rack.sim.inject("mesh", "mesh-down")
     runs = len(rack.store.runs.all())
     with pytest.raises(DeviceUnreachableError, match="mesh"):
-        apply(rack.site, plan)
+        apply(rack.context, plan)
     assert len(rack.store.runs.all()) == runs
 
 
@@ -80,10 +80,10 @@ def test_a_spare_that_fell_ill_after_the_plan_is_refused_before_anything_is_touc
     before = rack.cells()
     rack.sim.inject("s3-gpu0", "row-remap-failed")
     with pytest.raises(RefusedError, match="s3-gpu0 is failed"):
-        apply(rack.site, plan)
+        apply(rack.context, plan)
     assert rack.cells() == before
     assert rack.store.runs.all()[0].state == "refused"
-    assert rack.site.known_states("mesh") == before["mesh"]
+    assert rack.context.known_states("mesh") == before["mesh"]
 
 
 def test_a_spare_that_is_ill_is_not_planned_with(rack) -> None:
@@ -94,21 +94,21 @@ def test_a_spare_that_is_ill_is_not_planned_with(rack) -> None:
 
 def test_a_plan_is_applied_once(rack) -> None:
     plan = rack.lost()
-    apply(rack.site, plan)
+    apply(rack.context, plan)
     with pytest.raises(RefusedError, match="is stale: finetune does not run where it did"):
-        apply(rack.site, plan)
+        apply(rack.context, plan)
 
 
 def test_an_accelerator_that_is_well_is_not_replaced_unless_asked(rack) -> None:
     rack.sim.inject("s1-gpu0", "process-died")
     with pytest.raises(RefusedError, match="can restart on it in place"):
-        plan_swap(rack.site, "finetune", ["s1-gpu0"])
-    assert plan_swap(rack.site, "finetune", ["s1-gpu0"], even_if_healthy=True).replacements[0].spare == "s3-gpu0"
+        plan_swap(rack.context, "finetune", ["s1-gpu0"])
+    assert plan_swap(rack.context, "finetune", ["s1-gpu0"], even_if_healthy=True).replacements[0].spare == "s3-gpu0"
 
 
 def test_a_host_that_is_gone_is_replaced_all_the_same(rack) -> None:
     rack.sim.inject("s1", "unreachable")
-    result = apply(rack.site, plan_swap(rack.site, "finetune", ["s1-gpu0"]))
+    result = apply(rack.context, plan_swap(rack.context, "finetune", ["s1-gpu0"]))
     darkened = [e for e in rack.store.journal.of_run(result.run) if e.kind == "outcome" and "failed" in e.data]
     assert [e.step for e in darkened] == ["2", "3"]
     assert len(result.verified) == 4
@@ -118,9 +118,9 @@ def test_two_engines_never_change_one_rack_at_once(rack) -> None:
     plan = rack.lost()
     held = rack.store.leases.acquire("prototype", "somebody else", term_s=60.0, now=time.time())
     with pytest.raises(RefusedError, match="being changed by somebody else"):
-        apply(rack.site, plan)
+        apply(rack.context, plan)
     rack.store.leases.release(held)
-    apply(rack.site, plan)
+    apply(rack.context, plan)
 
 
 @pytest.mark.parametrize(
@@ -136,12 +136,12 @@ def test_two_engines_never_change_one_rack_at_once(rack) -> None:
 )
 def test_wrong_names_are_one_line_each(rack, job: str, failed: list[str], spares: list[str], says: str) -> None:
     with pytest.raises(UsageError, match=says):
-        plan_swap(rack.site, job, failed, spares)
+        plan_swap(rack.context, job, failed, spares)
 
 
 def test_a_plan_that_became_stale_while_the_lease_was_awaited_is_refused(rack) -> None:
     plan = rack.lost()
-    with rack.another_site() as other:
+    with rack.another_context() as other:
         acquire = rack.store.leases.acquire
 
         def late(*words: object, **more: object) -> object:
@@ -150,7 +150,7 @@ def test_a_plan_that_became_stale_while_the_lease_was_awaited_is_refused(rack) -
 
         rack.store.leases.acquire = late  # type: ignore[method-assign, assignment]
         with pytest.raises(RefusedError, match="is stale"):
-            apply(rack.site, plan)
+            apply(rack.context, plan)
 
 
 def test_a_plan_that_touches_or_does_not_watch_another_circuit_is_refused(rack) -> None:
@@ -167,7 +167,7 @@ def test_a_plan_that_touches_or_does_not_watch_another_circuit_is_refused(rack) 
     cell = next(c.pucs[0] for c in plan.keep if c.id == kept)
     flipped = [cell, *(("x", "=") if before["mesh"][cell] is PucState.CROSS else ("=", "x"))]
     with pytest.raises(RefusedError, match=r"would change circuit finetune/2-0:\w\w of finetune"):
-        apply(rack.site, edited(program, changes=[*program.data["changes"], flipped]))
+        apply(rack.context, edited(program, changes=[*program.data["changes"], flipped]))
     with pytest.raises(RefusedError, match=f"without a proof that circuit {kept} still stands"):
-        apply(rack.site, edited(verify, kept=[name for name in verify.data["kept"] if name != kept]))
+        apply(rack.context, edited(verify, kept=[name for name in verify.data["kept"] if name != kept]))
     assert rack.cells() == before

@@ -50,23 +50,23 @@ def joins(rack):
 
 
 def planned(rack, failed="h2-gpu0"):
-    return plan_swap(rack.site, "finetune", [failed], even_if_healthy=True)
+    return plan_swap(rack.context, "finetune", [failed], even_if_healthy=True)
 
 
 def test_a_spare_is_joined_in_and_taken_out_again(rack):
     before = joins(rack)
     plan = planned(rack)
     assert {change.device for change in plan.changes} == {"ocs"}
-    result = apply(rack.site, plan)
+    result = apply(rack.context, plan)
     assert result.outcome == "done"
     assert len(result.verified) == 4
     after = joins(rack)
     assert after.items() >= FOREIGN.items()
-    assert {ingress: int(to) for ingress, to in rack.site.known_cells("ocs").items() if to != FREE} == {
+    assert {ingress: int(to) for ingress, to in rack.context.known_cells("ocs").items() if to != FREE} == {
         ingress: egress for ingress, egress in after.items() if ingress not in FOREIGN
     }
     assert rack.ok_circuits("finetune") == [True] * 6
-    apply(rack.site, plan_rollback(rack.site, rack.store.runs.get(result.run)))
+    apply(rack.context, plan_rollback(rack.context, rack.store.runs.get(result.run)))
     assert joins(rack) == before
     assert rack.ok_circuits("finetune") == [True] * 6
 
@@ -90,16 +90,16 @@ def test_a_switch_that_misbehaves_leaves_what_the_run_says(rack, fault, ends):
             rack.sim.inject("ocs", fault)
 
     with pytest.raises(RunError):
-        apply(rack.site, plan, before_step=spoil)
+        apply(rack.context, plan, before_step=spoil)
     rack.clear()
     run = rack.store.runs.all()[0]
     assert run.state == ends
     assert joins(rack).items() >= FOREIGN.items()
     if ends == "half-done":
-        assert rack.site.known_cells("ocs") == {}
+        assert rack.context.known_cells("ocs") == {}
         with pytest.raises(RefusedError, match="not certain"):
             planned(rack)
-        apply(rack.site, plan_rollback(rack.site, run))
+        apply(rack.context, plan_rollback(rack.context, run))
     assert joins(rack) == before
     assert rack.ok_circuits("finetune") == [True] * 6
 
@@ -111,7 +111,7 @@ def test_an_egress_that_somebody_else_has_taken_is_not_taken_from_him(rack):
     with closing(seen(rack)) as switch:
         taken = switch.commit(switch.stage({9: egress}))
         with pytest.raises((RefusedError, RolledBackError)):
-            apply(rack.site, plan)
+            apply(rack.context, plan)
         assert switch.read_circuits()[9] == egress
         switch.roll_back(taken)
     assert rack.ok_circuits("finetune") == [True] * 6
@@ -122,26 +122,26 @@ def test_a_record_that_the_switch_contradicts_is_not_built_on(rack):
     with closing(seen(rack)) as switch:
         moved = switch.commit(switch.stage({1: None}))
         with pytest.raises(RefusedError, match="does not hold what was last written"):
-            apply(rack.site, plan)
+            apply(rack.context, plan)
         switch.roll_back(moved)
 
 
 def test_what_is_not_certain_is_written_whole_and_nothing_else(rack):
     """Our ports only: those of others are no part of the record."""
     before = joins(rack)
-    apply(rack.site, plan_fabric(rack.site, "switched", rewrite=True))
+    apply(rack.context, plan_fabric(rack.context, "switched", rewrite=True))
     assert joins(rack) == before
     with closing(seen(rack)) as switch:
         assert transaction.read_cells(switch, (8, 15)) == {8: "30", 15: "24"}
 
 
 def test_its_runbook_is_replayed_on_a_switch_of_its_own(rack):
-    result = apply(rack.site, planned(rack))
+    result = apply(rack.context, planned(rack))
     run = rack.store.runs.get(result.run)
     book = yaml_text.load(yaml_text.dump(document.make(run, rack.store, rack.inventory)), "x")
     replayed = replay_on_simulator(book, rack.inventory, progress=print, before_step=lambda _step: None)
     assert replayed.identical, replayed.first_difference
-    apply(rack.site, plan_rollback(rack.site, run))
+    apply(rack.context, plan_rollback(rack.context, run))
 
 
 @pytest.mark.parametrize("again", [True, False], ids=["done-again", "resumed"])
@@ -154,16 +154,16 @@ def test_a_rollback_that_fails_half_way_is_done_again_or_gone_on_with(rack, agai
             rack.sim.inject("ocs", "device-half")
 
     with pytest.raises(RunError):
-        apply(rack.site, planned(rack), before_step=spoil)
+        apply(rack.context, planned(rack), before_step=spoil)
     swap = rack.store.runs.all()[0]
     with pytest.raises(RunError) as failed:
-        apply(rack.site, plan_rollback(rack.site, swap))
+        apply(rack.context, plan_rollback(rack.context, swap))
     attempt = rack.store.runs.all()[0]
     assert f"lumctl swap resume {attempt.id} --target sim or lumctl swap abort {attempt.id}" in failed.value.hint
     assert (swap.state, attempt.state) == ("half-done", "half-done")
     rack.clear()
     with pytest.raises(RefusedError, match="did not come to its end") as refused:
-        plan_rollback(rack.site, attempt)
+        plan_rollback(rack.context, attempt)
     assert refused.value.hint == f"lumctl swap resume {attempt.id} --target sim"
     with pytest.raises(RefusedError, match="not certain") as uncertain:
         planned(rack)
@@ -172,10 +172,10 @@ def test_a_rollback_that_fails_half_way_is_done_again_or_gone_on_with(rack, agai
         == f"lumctl swap resume {attempt.id} --target sim or lumctl swap abort {attempt.id} --target sim"
     )
     if again:
-        last = apply(rack.site, plan_rollback(rack.site, rack.store.runs.get(swap.id))).run
+        last = apply(rack.context, plan_rollback(rack.context, rack.store.runs.get(swap.id))).run
         assert {rack.store.runs.get(run.id).undone_by for run in (swap, attempt)} == {last}
     else:
-        assert resume(rack.site, attempt).run == attempt.id == rack.store.runs.get(swap.id).undone_by
+        assert resume(rack.context, attempt).run == attempt.id == rack.store.runs.get(swap.id).undone_by
         assert rack.store.runs.get(attempt.id).state == "done"
     assert joins(rack) == before
     assert rack.store.runs.unfinished(now=time.time()) == ()

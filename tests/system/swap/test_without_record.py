@@ -5,6 +5,7 @@ from contextlib import closing
 import pytest
 
 from lumctl.change import apply
+from lumctl.context import Context
 from lumctl.devices.protocols import DriverContext
 from lumctl.devices.types import PucState
 from lumctl.errors import RefusedError
@@ -12,7 +13,6 @@ from lumctl.inventory.load import load_inventory
 from lumctl.sim.launch import launch
 from lumctl.sim.meshes.driver import SimMesh
 from lumctl.sim.switches.driver import SimSwitch
-from lumctl.site import Site
 from lumctl.store import store_at
 from lumctl.swap import plan_rollback, plan_settings
 
@@ -47,10 +47,10 @@ def sim(tmp_path_factory):
 
 
 @pytest.fixture
-def site(sim, tmp_path):
+def context(sim, tmp_path):
     sim.renew()
-    with Site(sim.inventory, "sim", endpoints=sim.endpoints(), store=stores(tmp_path)) as site:
-        yield site
+    with Context(sim.inventory, "sim", endpoints=sim.endpoints(), store=stores(tmp_path)) as context:
+        yield context
 
 
 @pytest.fixture
@@ -60,8 +60,8 @@ def with_job(sim, tmp_path):
     path = tmp_path / "job.yaml"
     path.write_text(BENCH + JOB)
     inventory = load_inventory(path)
-    with Site(inventory, "sim", endpoints=sim.endpoints(), store=stores(tmp_path)) as site:
-        yield site
+    with Context(inventory, "sim", endpoints=sim.endpoints(), store=stores(tmp_path)) as context:
+        yield context
 
 
 def stores(folder):
@@ -84,40 +84,40 @@ def join(sim, name, joins):
         device.commit(device.stage(joins))
 
 
-def done(site, component, setting):
-    return apply(site, plan_settings(site, component, [setting]))
+def done(context, component, setting):
+    return apply(context, plan_settings(context, component, [setting]))
 
 
-def test_a_switch_that_no_lane_meets_can_be_joined_and_rolled_back(site, sim):
+def test_a_switch_that_no_lane_meets_can_be_joined_and_rolled_back(context, sim):
     join(sim, "alone", {7: 27})
-    first = done(site, "alone/port/3", "joined=20")
+    first = done(context, "alone/port/3", "joined=20")
     assert joined(sim, "alone") == {3: 20, 7: 27}
-    assert plan_settings(site, "alone/port/3", ["joined=20"]).steps == ()
+    assert plan_settings(context, "alone/port/3", ["joined=20"]).steps == ()
     with pytest.raises(RefusedError, match="port 20 of alone is joined to port 3"):
-        plan_settings(site, "alone/port/4", ["joined=20"])
-    second = done(site, "alone/port/7", "joined=none")
+        plan_settings(context, "alone/port/4", ["joined=20"])
+    second = done(context, "alone/port/7", "joined=none")
     assert joined(sim, "alone") == {3: 20}
     for result in (second, first):
-        run = site.store("bench").runs.get(result.run)
-        apply(site, plan_rollback(site, run))
+        run = context.store("bench").runs.get(result.run)
+        apply(context, plan_rollback(context, run))
     assert joined(sim, "alone") == {7: 27}
 
 
-def test_what_changed_at_such_a_switch_since_the_plan_is_not_written_over(site, sim):
-    plan = plan_settings(site, "alone/port/3", ["joined=20"])
+def test_what_changed_at_such_a_switch_since_the_plan_is_not_written_over(context, sim):
+    plan = plan_settings(context, "alone/port/3", ["joined=20"])
     join(sim, "alone", {3: 21})
     with pytest.raises(RefusedError, match="does not hold what it did"):
-        apply(site, plan)
+        apply(context, plan)
     assert joined(sim, "alone") == {3: 21}
 
 
-def test_a_mesh_that_can_be_read_needs_no_fabric_apply(site, sim):
+def test_a_mesh_that_can_be_read_needs_no_fabric_apply(context, sim):
     with closing(SimMesh(DriverContext("told", f"unix:{sim.control}", puc_count=19))) as mesh:
         mesh.commit(mesh.stage(dict(mesh.read_states()) | {5: PucState.CROSS}))
         before = mesh.read_states()
-        done(site, "told/puc/3", "state=cross")
+        done(context, "told/puc/3", "state=cross")
         assert mesh.read_states() == before | {3: PucState.CROSS}
-        assert site.known_cells("told") == {puc: str(state) for puc, state in mesh.read_states().items()}
+        assert context.known_cells("told") == {puc: str(state) for puc, state in mesh.read_states().items()}
 
 
 def test_a_mesh_that_cannot_be_read_is_programmed_first_by_the_command_of_the_hint(sim, shell_of):
@@ -130,11 +130,11 @@ def test_a_mesh_that_cannot_be_read_is_programmed_first_by_the_command_of_the_hi
     lumctl("device", "set", "mute/puc/3", "state=cross", "--yes", code=0)
 
 
-def test_the_light_path_that_is_cut_is_shown_before_the_yes(site, sim):
+def test_the_light_path_that_is_cut_is_shown_before_the_yes(context, sim):
     join(sim, "met", {0: 18, 2: 16})
-    plan = plan_settings(site, "met/port/0", ["joined=none"])
+    plan = plan_settings(context, "met/port/0", ["joined=none"])
     assert [(cut.ingress, cut.egress, cut.agreed) for cut in plan.cuts] == [(0, 18, True)]
-    apply(site, plan)
+    apply(context, plan)
     assert joined(sim, "met") == {2: 16}
 
 

@@ -10,13 +10,13 @@ import pytest
 
 from lumctl.change import apply
 from lumctl.change.foreign_circuits import circuits_before_and_after
-from lumctl.change.step_actions import StepContext
+from lumctl.change.step_actions import RunView
+from lumctl.context import Context
 from lumctl.devices.types import Capability, Neighbour, OpticsReading, PucChange, PucState, Receipt, Staged
 from lumctl.fabric import changes, exits, mesh, route
 from lumctl.fleet.readings import Snapshot
 from lumctl.inventory.model import Evidence
 from lumctl.inventory.wiring import circuits_of
-from lumctl.site import Site
 from lumctl.store import Record, store_at
 from lumctl.swap import plan_swap
 
@@ -96,7 +96,7 @@ class GuardTwin:
         self.heard: list = []
         self.takes_over = lambda: None
 
-    def arm(self, _site, lease, silent_s):
+    def arm(self, _context, lease, silent_s):
         self.rack.happens("arm", silent_s)
         self.lease = lease
         return self
@@ -113,7 +113,7 @@ class GuardTwin:
 
 
 class MemoryRack:
-    """The rack, its store and its site. It stands in for both the hosts and the drivers of the site."""
+    """The rack, its store and its context. It stands in for both the hosts and the drivers of the context."""
 
     def __init__(self, collected, folder) -> None:
         self.collected = collected
@@ -132,8 +132,8 @@ class MemoryRack:
         self.guard = GuardTwin(self)
         self.folder = folder
         self.store = store_at(str(folder))
-        self.site = Site(self.inventory, "sim", store=lambda _rack: self.store, now=lambda: self.time)
-        self.site.fleet = self.site.devices = self
+        self.context = Context(self.inventory, "sim", store=lambda _rack: self.store, now=lambda: self.time)
+        self.context.fleet = self.context.devices = self
         self._program()
         self._watch()
 
@@ -150,15 +150,15 @@ class MemoryRack:
         return self.seen(*ACTS)
 
     def plan(self, **more):
-        plan = plan_swap(self.site, "finetune", ["s1-gpu0"], even_if_healthy=True, **more)
+        plan = plan_swap(self.context, "finetune", ["s1-gpu0"], even_if_healthy=True, **more)
         self.events.clear()
         return plan
 
     def apply(self, plan, **more):
-        return apply(self.site, plan, **{"who": "me", "arm": self.guard.arm, **more})
+        return apply(self.context, plan, **{"who": "me", "arm": self.guard.arm, **more})
 
     def bench(self, plan):
-        return StepContext(self.site, *circuits_before_and_after(self.site, plan))
+        return RunView(self.context, *circuits_before_and_after(self.context, plan))
 
     def verify_by_blink(self, *receivers):
         """These receivers cannot say whom they hear."""
@@ -166,7 +166,7 @@ class MemoryRack:
         lanes.update({name: replace(lanes[name], verify=(Evidence.BLINK,)) for name in receivers})
 
     def placed(self):
-        return self.site.assignment()["finetune"]
+        return self.context.assignment()["finetune"]
 
     # -- the hosts and the light -------------------------------------------------------------------------------------
 
@@ -216,7 +216,7 @@ class MemoryRack:
         return TransponderTwin(self, self.inventory.transponders[name])
 
     def close(self):
-        """The site closes what it was given."""
+        """The context closes what it was given."""
 
     # -- the start ---------------------------------------------------------------------------------------------------
 
@@ -264,4 +264,4 @@ def rack(collected, tmp_path, monkeypatch):
     monkeypatch.setattr("lumctl.change.run.MOST_AT_A_HOST", 1)  # in their order, so that a test can tell it
     rack = MemoryRack(collected("prototype"), tmp_path / "store")
     yield rack
-    rack.site.close()
+    rack.context.close()

@@ -20,12 +20,12 @@ ANN = "ann@console"
 def rack(rack):
     """A policy asks for an approval of every swap that a person plans."""
     rack.policy = Policy("two-pairs-of-eyes", How.PLAN, Selector(("*",)), approval=Asks(by_hand=True))
-    rack.inventory = rack.site.inventory = replace(rack.inventory, policies=(rack.policy,))
+    rack.inventory = rack.context.inventory = replace(rack.inventory, policies=(rack.policy,))
     return rack
 
 
 def approved(rack, plan) -> None:
-    ask(rack.site, plan, rack.policy, made_by=ANN)
+    ask(rack.context, plan, rack.policy, made_by=ANN)
     rack.store.approvals.answer(plan.digest, APPROVED, by="bob@console", comment="", at=rack.time + 1)
 
 
@@ -39,34 +39,34 @@ def swapped(rack):
 def test_the_yes_to_one_plan_is_none_to_another_whose_digest_begins_alike(rack):
     plan = rack.plan()
     approved(rack, plan)
-    require_approved(rack.site, plan, ANN)
+    require_approved(rack.context, plan, ANN)
     other = replace(plan, digest=plan.digest[:8] + "0" * 56)
     assert other.id == plan.id
     with pytest.raises(RefusedError, match=f"{plan.id} needs an approval, by policy two-pairs-of-eyes"):
-        require_approved(rack.site, other, ANN)
+        require_approved(rack.context, other, ANN)
 
 
 def test_a_rollback_needs_nobodys_leave(rack):
     run = swapped(rack)
-    rack.apply(plan_rollback(rack.site, run))
+    rack.apply(plan_rollback(rack.context, run))
     assert rack.placed() == ("s0-gpu0", "s1-gpu0", "s2-gpu0")
-    rack.apply(plan_rollback(rack.site, rack.store.runs.all()[0]))
+    rack.apply(plan_rollback(rack.context, rack.store.runs.all()[0]))
     assert rack.placed() == ("s0-gpu0", "s3-gpu0", "s2-gpu0")
 
 
 def test_what_moves_no_job_needs_none(rack):
-    assert asking_policy(rack.site, plan_fabric(rack.site, "prototype", forget=True)) is None
+    assert asking_policy(rack.context, plan_fabric(rack.context, "prototype", forget=True)) is None
 
 
 @pytest.mark.parametrize("back", [False, True], ids=["to-another-lane", "back"])
 def test_nor_does_what_leads_a_link_to_another_lane_of_its_accelerator(rack, back, monkeypatch):
     order = {order_of("s0-gpu0"): ("s0-gpu0-b", "s0-gpu0-a")}
-    placed = {**rack.site.assignment(), **(order if back else {})}
-    monkeypatch.setattr(rack.site, "assignment", lambda **_: placed)
+    placed = {**rack.context.assignment(), **(order if back else {})}
+    monkeypatch.setattr(rack.context, "assignment", lambda **_: placed)
     after = dict.fromkeys(order, ()) if back else order
     step = Step("1", Do.ASSIGN, "lanes", {"assignment": after, "before": dict.fromkeys(order, ())})
-    plan = replace(plan_fabric(rack.site, "prototype", forget=True), kind="swap", steps=(step,)).sealed()
-    assert asking_policy(rack.site, plan) is None
+    plan = replace(plan_fabric(rack.context, "prototype", forget=True), kind="swap", steps=(step,)).sealed()
+    assert asking_policy(rack.context, plan) is None
 
 
 @pytest.mark.parametrize("named", [True, False], ids=["a-swap", "a-swap-that-does-not-say-so"])
@@ -82,18 +82,18 @@ def test_a_swap_that_calls_itself_a_rollback_is_still_a_swap(rack, named, run):
 
 def test_nor_does_it_help_to_name_a_run_that_can_be_taken_back(rack):
     run = swapped(rack)
-    back = plan_rollback(rack.site, run)
+    back = plan_rollback(rack.context, run)
     elsewhere = ["s0-gpu0", "s3-gpu0", "s1-gpu0"]
     steps = [
         replace(step, data={**step.data, "assignment": {"finetune": elsewhere}}) if step.do is Do.ASSIGN else step
         for step in back.steps
     ]
-    assert asking_policy(rack.site, back) is None
-    assert asking_policy(rack.site, replace(back, steps=tuple(steps)).sealed()) is rack.policy
+    assert asking_policy(rack.context, back) is None
+    assert asking_policy(rack.context, replace(back, steps=tuple(steps)).sealed()) is rack.policy
     more = [
         replace(step, data={**step.data, "changes": [*step.data["changes"], [0, "x", "="]]})
         if step.do is Do.PROGRAM
         else step
         for step in back.steps
     ]
-    assert asking_policy(rack.site, replace(back, steps=tuple(more)).sealed()) is rack.policy
+    assert asking_policy(rack.context, replace(back, steps=tuple(more)).sealed()) is rack.policy

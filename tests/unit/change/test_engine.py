@@ -49,7 +49,7 @@ def fails(rack, plan, error, match=None):
 
 
 def is_as_it_was(rack, before):
-    assert rack.twin.cells == before == rack.site.known_states("mesh")
+    assert rack.twin.cells == before == rack.context.known_states("mesh")
     assert rack.placed() == PLACED
     assert rack.on == {lane: not lane.startswith("s3") for lane in rack.on}
 
@@ -73,7 +73,7 @@ def test_a_finished_swap_is_told_and_written_down(rack):
     run = rack.store.runs.all()[0]
     assert (run.id, run.state, run.plan_digest, run.who) == (result.run, "done", plan.digest, "me")
     assert rack.placed() == ("s0-gpu0", "s3-gpu0", "s2-gpu0") == rack.store.fabric.assignment()["finetune"]
-    assert rack.site.known_states("mesh") == rack.twin.cells
+    assert rack.context.known_states("mesh") == rack.twin.cells
     assert [rack.twin.cells[change.puc].value for change in plan.changes] == [change.after for change in plan.changes]
 
 
@@ -130,7 +130,7 @@ def test_nor_is_it_mistaken_for_a_refusal(rack):
 def test_a_placement_that_was_written_down_is_taken_back_too(rack):
     plan, before = rack.plan(), dict(rack.twin.cells)
     lease = rack.store.leases.acquire(plan.rack, "me", term_s=30.0, now=rack.time)
-    run = RunInProgress.begun(rack.site, plan, rack.store, lease, "me", GuardScope())
+    run = RunInProgress.begun(rack.context, plan, rack.store, lease, "me", GuardScope())
     for step in plan.steps:
         run.perform(step)
     assert rack.placed() != PLACED
@@ -253,7 +253,7 @@ def test_a_run_that_touched_nothing_is_refused_and_not_undone(rack):
 
 
 def test_a_mesh_that_was_sent_nothing_is_as_certain_as_before(rack):
-    plan = plan_fabric(rack.site, "prototype", rewrite=True)
+    plan = plan_fabric(rack.context, "prototype", rewrite=True)
     rack.at("commit", do=UNREACHABLE)
     _, before = fails(rack, plan, DeviceUnreachableError)
     assert rack.store.runs.all()[0].state == "refused"
@@ -261,11 +261,11 @@ def test_a_mesh_that_was_sent_nothing_is_as_certain_as_before(rack):
 
 
 def test_a_mesh_that_was_written_whole_keeps_what_was_written_if_its_light_is_not_proved(rack):
-    plan = plan_fabric(rack.site, "prototype", forget=True)
+    plan = plan_fabric(rack.context, "prototype", forget=True)
     rack.dark.add("s0-gpu0-b")
     error, _ = fails(rack, plan, HalfDoneError, "mesh was written whole: its earlier states were not known")
     assert rack.acts() == [("commit", "mesh", None)]
-    assert rack.site.known_states("mesh") == rack.twin.cells
+    assert rack.context.known_states("mesh") == rack.twin.cells
     assert f"lumctl swap resume {error.run} --target sim" in error.hint
 
 
@@ -331,7 +331,7 @@ def test_a_rack_that_somebody_else_changes_is_left_alone(rack):
 def test_a_rollback_marks_the_run_that_it_took_back(rack):
     before = dict(rack.twin.cells)
     run = rack.apply(rack.plan()).run
-    back = rack.apply(plan_rollback(rack.site, rack.store.runs.get(run)))
+    back = rack.apply(plan_rollback(rack.context, rack.store.runs.get(run)))
     assert (rack.store.runs.get(run).state, rack.store.runs.get(run).undone_by) == ("undone", back.run)
     is_as_it_was(rack, before)
 
@@ -348,7 +348,7 @@ def test_a_swap_that_was_cut_while_it_wrote_is_taken_back_though_its_old_circuit
     rack.dark.update({"s1-gpu0-a", "s1-gpu0-b"})
     plan = rack.plan()
     lease = rack.store.leases.acquire(plan.rack, "me", term_s=30.0, now=rack.time)
-    run = RunInProgress.begun(rack.site, plan, rack.store, lease, "me", GuardScope())
+    run = RunInProgress.begun(rack.context, plan, rack.store, lease, "me", GuardScope())
     rack.at("commit", do=die)
 
     def perform_all():
@@ -358,7 +358,7 @@ def test_a_swap_that_was_cut_while_it_wrote_is_taken_back_though_its_old_circuit
     with pytest.raises(Killed):
         perform_all()
     rack.store.leases.release(lease)
-    back = plan_rollback(rack.site, rack.store.runs.get(run.id))
+    back = plan_rollback(rack.context, rack.store.runs.get(run.id))
     assert "was not sound before" in back.warnings[0]
     rack.apply(back)
     assert rack.store.runs.get(run.id).state == "undone"

@@ -17,13 +17,13 @@ from lumctl.store import StoreError
 
 @pytest.fixture
 def command(rack, monkeypatch):
-    """Call one of the commands with words of its own; the site is that of the rack in memory."""
+    """Call one of the commands with words of its own; the context is that of the rack in memory."""
 
     @contextmanager
-    def site(_inventory, _target):
-        yield rack.site
+    def context(_inventory, _target):
+        yield rack.context
 
-    monkeypatch.setattr(swap_finish, "Site", site)
+    monkeypatch.setattr(swap_finish, "Context", context)
     monkeypatch.setitem(resumption.resume.__kwdefaults__, "arm", rack.guard.arm)
     monkeypatch.setattr("lumctl.change.resumption.origin", lambda: "ops@console from 10.0.0.7")
 
@@ -40,7 +40,7 @@ def run(rack):
     """A run that was cut after its cells were written."""
     plan = rack.plan()
     lease = rack.store.leases.acquire(plan.rack, "me", term_s=30.0, now=rack.time - 31.0)
-    run = RunInProgress.begun(rack.site, plan, rack.store, lease, "me", GuardScope())
+    run = RunInProgress.begun(rack.context, plan, rack.store, lease, "me", GuardScope())
     for step in plan.steps[:6]:
         run.perform(step)
     run.intend([plan.steps[6]])

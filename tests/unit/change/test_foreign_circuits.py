@@ -18,7 +18,7 @@ LANE = "s0-gpu0-a"
 def cut(rack, plan, steps):
     """A run that its engine has left after some steps; its lease has ended."""
     lease = rack.store.leases.acquire(plan.rack, "me", term_s=30.0, now=rack.time - 31.0)
-    run = RunInProgress.begun(rack.site, plan, rack.store, lease, "me", GuardScope())
+    run = RunInProgress.begun(rack.context, plan, rack.store, lease, "me", GuardScope())
     for step in plan.steps[:steps]:
         run.perform(step)
     rack.events.clear()
@@ -38,7 +38,7 @@ def settings(rack, *lanes, value):
 
 
 def circuits(rack):
-    return circuits_of(rack.inventory, rack.site.assignment())
+    return circuits_of(rack.inventory, rack.context.assignment())
 
 
 def later(rack, plan):
@@ -60,16 +60,16 @@ def test_a_setting_that_was_set_again_since_is_not_set_back(rack):
         with pytest.raises(
             RefusedError, match=f"a later run .* {run.id} left: {LANE} transmit was last set by {other}"
         ):
-            do(rack.site, run, who="you")
+            do(rack.context, run, who="you")
     assert rack.store.runs.get(run.id).state == "running"
 
 
 def test_one_that_was_set_and_set_back_since_is(rack):
     run = cut(rack, settings(rack, LANE, value=False), 1)
     other = later(rack, settings(rack, LANE, value=True))
-    rack.apply(plan_rollback(rack.site, rack.store.runs.get(other)))
+    rack.apply(plan_rollback(rack.context, rack.store.runs.get(other)))
     assert rack.on[LANE] is False
-    assert abort(rack.site, run, who="you").outcome == "rolled-back"
+    assert abort(rack.context, run, who="you").outcome == "rolled-back"
     assert rack.on[LANE] is True
 
 
@@ -78,14 +78,14 @@ def test_one_that_another_run_has_set_before_is(rack):
     later(rack, settings(rack, LANE, value=True))
     run = cut(rack, settings(rack, LANE, value=False), 1)
     later(rack, settings(rack, "s0-gpu0-b", value=False))
-    assert abort(rack.site, run, who="you").outcome == "rolled-back"
+    assert abort(rack.context, run, who="you").outcome == "rolled-back"
     assert (rack.on[LANE], rack.on["s0-gpu0-b"]) == (True, False)
 
 
 def test_what_nobody_has_set_since_is_set_back_and_the_rest_left_alone(rack):
     run = cut(rack, settings(rack, LANE, "s0-gpu0-b", value=False), 2)
     other = later(rack, settings(rack, LANE, value=True))
-    result = abort(rack.site, run, who="you", leave_later=True)
+    result = abort(rack.context, run, who="you", leave_later=True)
     assert (result.outcome, rack.store.runs.get(run.id).state) == ("superseded", "superseded")
     assert rack.acts()[-1] == ("transmit", "s0-gpu0-b", True)
     assert rack.on[LANE] is True
@@ -100,13 +100,13 @@ def test_a_transmitter_that_was_switched_by_hand_since_is_not_switched_by_an_abo
     dark = next(step.data["transponder"] for step in plan.steps if step.do is Do.TRANSMIT)
     other = later(rack, settings(rack, dark, value=not rack.on[dark]))
     with pytest.raises(RefusedError, match=f"{dark} transmit was last set by {other}"):
-        abort(rack.site, run, who="you")
+        abort(rack.context, run, who="you")
 
 
 def fabric_was_applied(rack):
     """A swap that was cut after its cells were written, and a fabric that was written whole since."""
     run = cut(rack, rack.plan(), 6)
-    made = plan_fabric(rack.site, "prototype", forget=True)
+    made = plan_fabric(rack.context, "prototype", forget=True)
     # As a version wrote it that did not light what the swap has put out: that is dark still.
     unlit = replace(made, steps=tuple(step for step in made.steps if step.do is not Do.TRANSMIT)).sealed()
     with pytest.raises(HalfDoneError, match="s0-gpu0-b hears"):
@@ -118,7 +118,7 @@ def fabric_was_applied(rack):
 def test_a_fabric_that_is_written_anew_lights_what_a_cut_swap_has_put_out(rack):
     cut(rack, rack.plan(), 6)
     assert {name for name, on in rack.on.items() if not on} == {"s1-gpu0-a", "s1-gpu0-b"}
-    later(rack, plan_fabric(rack.site, "prototype", rewrite=True))
+    later(rack, plan_fabric(rack.context, "prototype", rewrite=True))
     assert all(rack.on.values())
 
 
@@ -126,29 +126,29 @@ def test_after_a_fabric_was_written_anew_the_way_out_is_named(rack):
     run, other = fabric_was_applied(rack)
     for do in (resume, abort):
         with pytest.raises(RefusedError, match=f"mesh was last written by {other}") as error:
-            do(rack.site, run, who="you")
+            do(rack.context, run, who="you")
         assert error.value.hint.endswith(f"lumctl swap abort {run.id} --leave-later")
 
 
 def test_and_closes_the_run_without_touching_cells_or_placement(rack):
     run, other = fabric_was_applied(rack)
     before, dark = dict(rack.twin.cells), [name for name, on in rack.on.items() if not on]
-    found = outlook(rack.site, run, ABORT, leave_later=True)
+    found = outlook(rack.context, run, ABORT, leave_later=True)
     assert found.left_alone.why == (f"mesh was last written by {other}",)
     lit = [("transmit", step.data["transponder"], True) for step in found.steps]
     assert {lane for _, lane, _ in lit} == set(dark) == {"s1-gpu0-a", "s1-gpu0-b"}
-    assert abort(rack.site, run, who="you", leave_later=True).outcome == "superseded"
+    assert abort(rack.context, run, who="you", leave_later=True).outcome == "superseded"
     assert (rack.acts(), rack.twin.cells) == (lit, before)
     assert rack.placed() == ("s0-gpu0", "s1-gpu0", "s2-gpu0")
-    assert rack.site.known_states("mesh") == before
+    assert rack.context.known_states("mesh") == before
 
 
 def test_after_that_the_rack_can_be_changed_again(rack):
     run, _ = fabric_was_applied(rack)
-    abort(rack.site, run, who="you", leave_later=True)
+    abort(rack.context, run, who="you", leave_later=True)
     with pytest.raises(RefusedError, match="it ended superseded"):
-        plan_rollback(rack.site, rack.store.runs.get(run.id))
-    later(rack, plan_fabric(rack.site, "prototype", forget=True))
-    assert rack.site.known_states("mesh") == rack.twin.cells
+        plan_rollback(rack.context, rack.store.runs.get(run.id))
+    later(rack, plan_fabric(rack.context, "prototype", forget=True))
+    assert rack.context.known_states("mesh") == rack.twin.cells
     assert rack.apply(rack.plan()).outcome == "done"
     assert not [odd for odd in rack.store.verify(plan_digest) if run.id in odd.reason]

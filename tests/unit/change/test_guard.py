@@ -51,7 +51,7 @@ class Started:
 
 @pytest.fixture
 def lease(rack):
-    rack.site.endpoints = None  # nobody asks where things answer
+    rack.context.endpoints = None  # nobody asks where things answer
     return rack.store.leases.acquire("prototype", "me", term_s=30.0, now=rack.time)
 
 
@@ -63,7 +63,7 @@ def armed(rack, lease):
         started.append(Started(*words, **more))
         return started[0]
 
-    yield arm(rack.site, lease, 62.0, start=start), started[0]
+    yield arm(rack.context, lease, 62.0, start=start), started[0]
     started[0].close()
 
 
@@ -104,7 +104,7 @@ def test_an_engine_that_was_shut_out_waits_for_the_end_of_its_guard(armed):
 
 
 def test_a_guard_that_does_not_listen_stops_nobody(rack, lease):
-    made = arm(rack.site, lease, 62.0, start=lambda *_, **__: subprocess.Popen(["true"]))
+    made = arm(rack.context, lease, 62.0, start=lambda *_, **__: subprocess.Popen(["true"]))
     for _ in range(70_000):  # its pipe is closed; and were it not, it would be full
         made.allow(62.0)
     made.dismiss()
@@ -113,13 +113,13 @@ def test_a_guard_that_does_not_listen_stops_nobody(rack, lease):
 def test_a_log_that_has_grown_begins_anew(rack, lease):
     log = rack.folder / LOG_NAME
     log.write_bytes(b"x" * (MOST_LOG_BYTES + 1))
-    arm(rack.site, lease, 62.0, start=lambda *_, **__: subprocess.Popen(["true"])).dismiss()
+    arm(rack.context, lease, 62.0, start=lambda *_, **__: subprocess.Popen(["true"])).dismiss()
     assert log.stat().st_size == 0
 
 
 @pytest.mark.parametrize("error", [FileNotFoundError(2, "No such file"), BlockingIOError(11, "no more processes")])
 def test_without_a_guard_nothing_is_touched(rack, error):
-    rack.site.endpoints = None
+    rack.context.endpoints = None
     plan = rack.plan()
 
     def none_to_be_had(*_words, **_more):
@@ -139,7 +139,7 @@ def test_an_interrupt_while_it_is_started_leaves_no_open_end(rack, lease):
 
     before = sorted(os.listdir("/proc/self/fd"))  # noqa: PTH208
     with pytest.raises(KeyboardInterrupt):
-        arm(rack.site, lease, 62.0, start=interrupted)
+        arm(rack.context, lease, 62.0, start=interrupted)
     assert sorted(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
 
 
@@ -147,22 +147,22 @@ def test_an_interrupt_while_it_is_started_leaves_no_open_end(rack, lease):
 
 
 def test_what_has_no_timer_of_its_own_is_covered_the_mesh_first(rack):
-    assert unguarded(rack.site, rack.plan()) == ["mesh", *LANES]
+    assert unguarded(rack.context, rack.plan()) == ["mesh", *LANES]
 
 
 def test_a_mesh_with_a_timer_goes_back_by_itself_and_transmitters_do_not(rack):
     plan = rack.plan()
     rack.twin.capabilities = frozenset({Capability.CONFIRM_TIMER})
-    assert unguarded(rack.site, plan) == LANES
+    assert unguarded(rack.context, plan) == LANES
 
 
 def test_what_is_written_whole_cannot_go_back_and_is_not_covered(rack):
-    assert unguarded(rack.site, plan_fabric(rack.site, "prototype", forget=True)) == []
+    assert unguarded(rack.context, plan_fabric(rack.context, "prototype", forget=True)) == []
 
 
 def test_a_run_that_nobody_need_guard_has_no_guard(rack):
     said = []
-    rack.apply(plan_fabric(rack.site, "prototype", forget=True), progress=said.append)
+    rack.apply(plan_fabric(rack.context, "prototype", forget=True), progress=said.append)
     assert rack.seen("arm") == []
     assert rack.guard.heard == []
     assert not any("revert timer" in line for line in said)
@@ -193,7 +193,7 @@ def test_and_while_it_undoes(rack):
 def test_a_step_has_the_time_that_it_needs(rack):
     steps = {step.do: step for step in rack.plan().steps}
     inventory = rack.inventory
-    rack.site.inventory = replace(
+    rack.context.inventory = replace(
         inventory,
         devices={name: replace(device, settle_ms=1500.0) for name, device in inventory.devices.items()},
         thresholds=replace(inventory.thresholds, light_deadline_s=2.0),
@@ -201,15 +201,15 @@ def test_a_step_has_the_time_that_it_needs(rack):
     rack.verify_by_blink("s3-gpu0-a", "s3-gpu0-b")
     scope = GuardScope(rack.guard, 7.0)
     for do in (Do.CHECK, Do.TRANSMIT, Do.PROGRAM, Do.VERIFY):
-        scope.alive(rack.site, [steps[do]])
-    scope.alive(rack.site, [replace(steps[Do.CHECK], do=Do.SET), steps[Do.CHECK]])
+        scope.alive(rack.context, [steps[do]])
+    scope.alive(rack.context, [replace(steps[Do.CHECK], do=Do.SET), steps[Do.CHECK]])
     assert rack.guard.heard == [7.0, 7.0, 8.5, 7.0 + 2 * 4 * 2.0, 7.0 + 240.0]
 
 
 @pytest.mark.parametrize(("count", "turns"), [(1, 1), (8, 1), (9, 2), (40, 5)])
 def test_transmitters_that_wait_for_others_of_their_stage_have_their_time_too(rack, count, turns):
     step = next(step for step in rack.plan().steps if step.do is Do.TRANSMIT)
-    GuardScope(rack.guard, 7.0).alive(rack.site, [step] * count)
+    GuardScope(rack.guard, 7.0).alive(rack.context, [step] * count)
     assert rack.guard.heard == [7.0 + (turns - 1) * TURN_S]
 
 
@@ -217,5 +217,5 @@ def test_so_have_those_of_a_chassis_which_go_one_after_the_other(rack):
     step = next(step for step in rack.plan().steps if step.do is Do.TRANSMIT)
     lanes = rack.inventory.transponders
     lanes[step.data["transponder"]] = replace(lanes[step.data["transponder"]], module=PartOf("shelf", "och-1"))
-    GuardScope(rack.guard, 7.0).alive(rack.site, [step] * 5)
+    GuardScope(rack.guard, 7.0).alive(rack.context, [step] * 5)
     assert rack.guard.heard == [7.0 + 4 * TURN_S]

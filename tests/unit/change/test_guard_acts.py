@@ -8,9 +8,9 @@ from lumctl.change.guard_action import ATTEMPTS, take_over
 from lumctl.change.guard_scope import GuardScope
 from lumctl.change.plan import Do
 from lumctl.change.run import RunInProgress
+from lumctl.context import Context
 from lumctl.devices.errors import DeviceUnreachableError, OutcomeUnknownError
 from lumctl.errors import LumctlError
-from lumctl.site import Site
 from lumctl.store import StoreError, store_at
 from lumctl.swap import plan_fabric, plan_rollback
 
@@ -30,7 +30,7 @@ class Left:
     def __init__(self, rack, plan, *, steps=8, at=(), do=Killed) -> None:
         self.rack, self.said, self.pauses = rack, [], []
         self.lease = rack.store.leases.acquire(plan.rack, "me", term_s=30.0, now=rack.time)
-        self.run = RunInProgress.begun(rack.site, plan, rack.store, self.lease, "me", GuardScope())
+        self.run = RunInProgress.begun(rack.context, plan, rack.store, self.lease, "me", GuardScope())
         if at:
             rack.at(*at, do=Killed() if do is Killed else do)
         try:
@@ -41,12 +41,12 @@ class Left:
         rack.events.clear()
 
     def guard(self):
-        take_over(self.rack.site, self.lease, "it is gone", say=self.said.append, pause=self.pauses.append)
+        take_over(self.rack.context, self.lease, "it is gone", say=self.said.append, pause=self.pauses.append)
         return self.rack.store.runs.get(self.run.id)
 
 
 def is_as_it_was(rack, before) -> None:
-    assert rack.twin.cells == before == rack.site.known_states("mesh")
+    assert rack.twin.cells == before == rack.context.known_states("mesh")
     assert rack.placed() == PLACED
     assert rack.on == {lane: not lane.startswith("s3") for lane in rack.on}
     assert rack.store.first_break() is None
@@ -116,7 +116,9 @@ def test_what_the_engine_itself_had_undone_is_left_and_its_light_is_proved(rack)
 def test_a_transmitter_that_was_left_dark_in_mid_blink_is_lit(rack):
     plan = rack.plan()
     rack.verify_by_blink("s0-gpu0-b")
-    rack.site.inventory = replace(rack.inventory, thresholds=replace(rack.inventory.thresholds, light_deadline_s=0.2))
+    rack.context.inventory = replace(
+        rack.inventory, thresholds=replace(rack.inventory.thresholds, light_deadline_s=0.2)
+    )
     before = dict(rack.twin.cells)
     left = Left(rack, plan, steps=6)
     (verify,) = [step for step in plan.steps if step.do is Do.VERIFY]
@@ -161,7 +163,7 @@ def test_a_run_whose_undo_had_begun_is_never_done(rack):
 
 def test_a_rollback_that_is_closed_marks_the_run_that_it_took_back(rack):
     first = rack.apply(rack.plan()).run
-    left = Left(rack, plan_rollback(rack.site, rack.store.runs.get(first)))
+    left = Left(rack, plan_rollback(rack.context, rack.store.runs.get(first)))
     run = left.guard()
     assert (run.state, rack.store.runs.get(first).state, rack.store.runs.get(first).undone_by) == (
         "done",
@@ -171,7 +173,7 @@ def test_a_rollback_that_is_closed_marks_the_run_that_it_took_back(rack):
 
 
 def test_what_was_written_whole_stays_and_is_told(rack):
-    left = Left(rack, plan_fabric(rack.site, "prototype", forget=True), steps=2)
+    left = Left(rack, plan_fabric(rack.context, "prototype", forget=True), steps=2)
     assert left.guard().state == "half-done"
     assert "mesh was written whole: its earlier states were not known" in left.said[-1]
 
@@ -202,7 +204,7 @@ def test_a_run_that_has_ended_is_left_alone_and_its_lease_given_back(rack):
 
 def test_a_lease_under_which_no_run_began_is_given_back(rack):
     lease = rack.store.leases.acquire("prototype", "me", term_s=30.0, now=rack.time)
-    take_over(rack.site, lease, "it is gone", say=pytest.fail)
+    take_over(rack.context, lease, "it is gone", say=pytest.fail)
     rack.store.leases.acquire("prototype", "you", term_s=30.0, now=rack.time)
 
 
@@ -243,9 +245,9 @@ def test_a_store_that_stays_as_it_is_ends_the_guard_and_nothing_is_touched(rack,
 
 def elsewhere(rack, folder):
     """What a guard's own process works with: it opens the store anew."""
-    site = Site(rack.inventory, "sim", store=lambda name: store_at(str(folder), rack=name, make=False))
-    site.fleet = site.devices = rack
-    return site
+    context = Context(rack.inventory, "sim", store=lambda name: store_at(str(folder), rack=name, make=False))
+    context.fleet = context.devices = rack
+    return context
 
 
 def test_a_store_whose_folder_is_gone_is_waited_for_and_none_is_made_in_its_place(rack):
@@ -260,17 +262,17 @@ def test_a_store_whose_folder_is_gone_is_waited_for_and_none_is_made_in_its_plac
         if len(pauses) == 3:
             away.rename(rack.folder)
 
-    with elsewhere(rack, rack.folder) as site:
-        take_over(site, left.lease, "it is gone", say=left.said.append, pause=back)
-        assert site.store("prototype").runs.get(left.run.id).state == "rolled-back"
+    with elsewhere(rack, rack.folder) as context:
+        take_over(context, left.lease, "it is gone", say=left.said.append, pause=back)
+        assert context.store("prototype").runs.get(left.run.id).state == "rolled-back"
 
 
 def test_one_that_stays_away_ends_the_guard(rack):
     left = Left(rack, rack.plan(), steps=6)
     away = rack.folder.with_name("elsewhere")
     rack.folder.rename(away)
-    with elsewhere(rack, rack.folder) as site, pytest.raises(StoreError, match=r"there is no store at .* any more"):
-        take_over(site, left.lease, "it is gone", say=left.said.append, pause=lambda _seconds: None)
+    with elsewhere(rack, rack.folder) as context, pytest.raises(StoreError, match=r"there is no store at .* any more"):
+        take_over(context, left.lease, "it is gone", say=left.said.append, pause=lambda _seconds: None)
     assert not rack.folder.exists()
     away.rename(rack.folder)
     assert rack.acts() == []

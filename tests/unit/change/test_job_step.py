@@ -60,7 +60,7 @@ def program(rack, monkeypatch):
     """The job ``finetune`` has a hook with all that there is."""
     hook = JobHook(("true", "pause"), ("true", "resume"), ("true", "status"), on_sim=True)
     jobs = {**rack.inventory.jobs, "finetune": replace(rack.inventory.jobs["finetune"], hook=hook)}
-    rack.inventory = rack.site.inventory = replace(rack.inventory, jobs=jobs)
+    rack.inventory = rack.context.inventory = replace(rack.inventory, jobs=jobs)
     program = Program(rack)
     monkeypatch.setattr("lumctl.jobs.hooks.run_program", program)
     return program
@@ -69,7 +69,7 @@ def program(rack, monkeypatch):
 def without_status(rack) -> None:
     jobs = rack.inventory.jobs
     job = replace(jobs["finetune"], hook=replace(jobs["finetune"].hook, status=None))
-    rack.inventory = rack.site.inventory = replace(rack.inventory, jobs={**jobs, "finetune": job})
+    rack.inventory = rack.context.inventory = replace(rack.inventory, jobs={**jobs, "finetune": job})
 
 
 def acts(rack):
@@ -77,7 +77,7 @@ def acts(rack):
 
 
 def is_as_it_was(rack, before, program, state="running") -> None:
-    assert rack.twin.cells == before == rack.site.known_states("mesh")
+    assert rack.twin.cells == before == rack.context.known_states("mesh")
     assert rack.placed() == PLACED
     assert rack.on == {lane: not lane.startswith("s3") for lane in rack.on}
     assert program.state == state
@@ -116,7 +116,7 @@ def test_a_job_without_one_is_warned_of(rack):
 def test_a_rollback_pauses_and_resumes_too(rack, program):
     run = rack.apply(rack.plan()).run
     rack.events.clear()
-    rack.apply(plan_rollback(rack.site, rack.store.runs.get(run)))
+    rack.apply(plan_rollback(rack.context, rack.store.runs.get(run)))
     assert (acts(rack)[0], acts(rack)[-1]) == (PAUSED, RESUMED)
     assert "s1-gpu0" in program.told[-1]["LUMCTL_RANKS"]
 
@@ -167,7 +167,7 @@ def test_where_it_does_not_go_on_the_light_stays_and_the_run_says_so(rack, progr
     assert "finetune" in rack.store.journal.of_run(run.id)[-1].data["not_resumed"]
     rack.events.clear()
     program.answers = {}
-    assert resume(rack.site, run, who="you", arm=rack.guard.arm).outcome == "done"
+    assert resume(rack.context, run, who="you", arm=rack.guard.arm).outcome == "done"
     assert (acts(rack), program.state, rack.store.runs.get(run.id).state) == ([RESUMED], "running", "done")
 
 
@@ -177,7 +177,7 @@ def test_a_job_that_was_resumed_by_hand_is_only_asked(rack, program):
         rack.apply(rack.plan())
     program.state = "running"
     rack.events.clear()
-    assert resume(rack.site, rack.store.runs.get(error.value.run), who="you", arm=rack.guard.arm).outcome == "done"
+    assert resume(rack.context, rack.store.runs.get(error.value.run), who="you", arm=rack.guard.arm).outcome == "done"
     assert acts(rack) == []
 
 
@@ -187,9 +187,9 @@ def test_where_it_never_goes_on_the_swap_can_still_be_taken_back(rack, program):
     with pytest.raises(HalfDoneError) as error:
         rack.apply(plan)
     with pytest.raises(HalfDoneError, match="the resume hook of job finetune said no"):
-        abort(rack.site, rack.store.runs.get(error.value.run), who="you")
+        abort(rack.context, rack.store.runs.get(error.value.run), who="you")
     program.answers = {}
-    abort(rack.site, rack.store.runs.get(error.value.run), who="you")
+    abort(rack.context, rack.store.runs.get(error.value.run), who="you")
     is_as_it_was(rack, before, program)
 
 
@@ -199,7 +199,7 @@ class Killed(BaseException):
 
 def cut(rack, plan, event, do=Killed):
     lease = rack.store.leases.acquire(plan.rack, "me", term_s=30.0, now=rack.time - 31.0)
-    run = RunInProgress.begun(rack.site, plan, rack.store, lease, "me", GuardScope())
+    run = RunInProgress.begun(rack.context, plan, rack.store, lease, "me", GuardScope())
     if do is not None:
         rack.at(*event, do=do())
     with suppress(Killed):
@@ -213,7 +213,7 @@ def cut(rack, plan, event, do=Killed):
 def test_a_guard_has_a_job_go_on_that_its_engine_was_about_to(rack, program):
     lease, run = cut(rack, rack.plan(), RESUMED)
     said = []
-    take_over(rack.site, lease, "it is gone", say=said.append)
+    take_over(rack.context, lease, "it is gone", say=said.append)
     assert (acts(rack), program.state, rack.placed()) == ([RESUMED], "running", SWAPPED)
     assert run.journal.state == "done"
 
@@ -221,7 +221,7 @@ def test_a_guard_has_a_job_go_on_that_its_engine_was_about_to(rack, program):
 def test_a_guard_that_cannot_leaves_the_light_as_well(rack, program):
     lease, run = cut(rack, rack.plan(), RESUMED)
     program.answers = {"resume": NO}
-    take_over(rack.site, lease, "it is gone", say=list)
+    take_over(rack.context, lease, "it is gone", say=list)
     assert (run.journal.state, rack.placed()) == ("half-done", SWAPPED)
 
 
@@ -229,7 +229,7 @@ def test_a_guard_sets_a_job_going_whose_pause_was_cut(rack, program):
     plan, before = rack.plan(), dict(rack.twin.cells)
     lease, run = cut(rack, plan, PAUSED)
     program.state = "paused"
-    take_over(rack.site, lease, "it is gone", say=list)
+    take_over(rack.context, lease, "it is gone", say=list)
     assert run.journal.state == "rolled-back"
     is_as_it_was(rack, before, program)
 
@@ -249,7 +249,7 @@ def test_but_not_one_that_a_person_had_stopped_before(rack, program, state):
     program.at_status = cut_off
     lease, run = cut(rack, plan, ("intent", "2"), do=None)
     program.at_status = lambda: None
-    take_over(rack.site, lease, "it is gone", say=list)
+    take_over(rack.context, lease, "it is gone", say=list)
     assert run.journal.state == "rolled-back"
     assert program.told == []
     is_as_it_was(rack, before, program, state)
@@ -267,7 +267,7 @@ def test_of_several_jobs_it_is_told_before_each_for_they_are_asked_one_after_the
     plan, told = rack.plan(), []
     pause = next(step for step in plan.steps if step.do is Do.JOB)
     lease = rack.store.leases.acquire(plan.rack, "me", term_s=30.0, now=rack.time)
-    run = RunInProgress.begun(rack.site, plan, rack.store, lease, "me", GuardScope(rack.guard, 7.0))
+    run = RunInProgress.begun(rack.context, plan, rack.store, lease, "me", GuardScope(rack.guard, 7.0))
     program.at_status = lambda: told.append(list(rack.guard.heard))
     run.journal.job_states_before([replace(pause, id=f"2.{number}") for number in range(5)])
     assert told == [[7.0 + 3 * (30.0 + END_S)] * count for count in range(1, 6)]
@@ -297,11 +297,11 @@ def test_where_nobody_can_tell_a_guard_leaves_the_job_alone_and_says_so(rack):
     without_status(rack)
     lease, run = cut(rack, rack.plan(), PAUSED)
     said = []
-    take_over(rack.site, lease, "it is gone", say=said.append)
+    take_over(rack.context, lease, "it is gone", say=said.append)
     assert (run.journal.state, acts(rack)) == ("half-done", [])
     assert "whether this run has paused job finetune is not known: it is left as it is" in said[-1]
     rack.time += 31.0
-    abort(rack.site, rack.store.runs.get(run.id), who="you")
+    abort(rack.context, rack.store.runs.get(run.id), who="you")
     assert acts(rack) == [RESUMED]
     assert run.journal.state == "rolled-back"
 
@@ -318,7 +318,7 @@ def test_a_job_that_runs_again_is_paused_again_before_the_rest_is_done(rack, pro
     plan = rack.plan()
     _, run = cut(rack, plan, ("commit", "mesh", None))
     program.state = "running"
-    resume(rack.site, rack.store.runs.get(run.id), who="you", arm=rack.guard.arm)
+    resume(rack.context, rack.store.runs.get(run.id), who="you", arm=rack.guard.arm)
     assert [event for event in acts(rack) if event[0] in {"hook", "commit"}] == [
         PAUSED,
         ("commit", "mesh", None),
@@ -333,14 +333,14 @@ def test_one_that_was_paused_by_the_cut_run_is_set_going_when_that_is_taken_back
     program.state = "paused"  # by the hook that was cut: the run never heard of it
     rack.dark.add("s3-gpu0-a")
     with pytest.raises(RolledBackError):
-        resume(rack.site, rack.store.runs.get(run.id), who="you", arm=rack.guard.arm)
+        resume(rack.context, rack.store.runs.get(run.id), who="you", arm=rack.guard.arm)
     is_as_it_was(rack, before, program)
 
 
 def test_on_a_simulator_it_is_passed_over_unless_it_is_meant_for_one(rack, program):
     jobs = rack.inventory.jobs
     job = replace(jobs["finetune"], hook=replace(jobs["finetune"].hook, on_sim=False))
-    rack.inventory = rack.site.inventory = replace(rack.inventory, jobs={**jobs, "finetune": job})
+    rack.inventory = rack.context.inventory = replace(rack.inventory, jobs={**jobs, "finetune": job})
     result = rack.apply(rack.plan())
     assert program.told == []
     outcome = next(e for e in rack.store.journal.of_run(result.run) if (e.kind, e.step) == ("outcome", "2"))
@@ -351,7 +351,7 @@ def test_a_hook_that_is_not_there_is_found_out_before_the_run_begins(rack, progr
     plan = rack.plan()
     jobs = rack.inventory.jobs
     job = replace(jobs["finetune"], hook=replace(jobs["finetune"].hook, resume=("no-such-program", "resume")))
-    rack.site.inventory = replace(rack.inventory, jobs={**jobs, "finetune": job})
+    rack.context.inventory = replace(rack.inventory, jobs={**jobs, "finetune": job})
     with pytest.raises(RefusedError, match="the resume hook of job finetune cannot be run"):
         rack.apply(plan)
     assert program.told == []
@@ -367,7 +367,7 @@ def test_a_job_does_not_go_on_where_what_it_needs_was_not_put_back(rack, program
     assert program.state == "paused"
     assert RESUMED not in acts(rack)
     rack.dark.clear()
-    abort(rack.site, rack.store.runs.get(error.value.run), who="you")
+    abort(rack.context, rack.store.runs.get(error.value.run), who="you")
     assert program.state == "running"
 
 

@@ -18,7 +18,7 @@ def overtakes(rack):
 
     def work():
         stored, lease = rack.seized
-        again = RunInProgress.resumed(rack.site, rack.store, lease, stored, "revert guard")
+        again = RunInProgress.resumed(rack.context, rack.store, lease, stored, "revert guard")
         rack.troubles = again.undo()
         again.end("half-done" if rack.troubles else "rolled-back", {})
         rack.store.leases.release(lease)
@@ -35,7 +35,7 @@ def test_an_engine_that_was_overtaken_where_nothing_is_touched_says_so(rack, ste
         rack.apply(plan)
     assert rack.guard.heard[-2:] == ["finish", "dismiss"]
     assert rack.store.runs.get(error.value.run).state == "rolled-back"
-    assert rack.twin.cells == before == rack.site.known_states("mesh")
+    assert rack.twin.cells == before == rack.context.known_states("mesh")
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_one_that_was_overtaken_while_it_undid_says_so(rack):
     rack.at("roll_back", do=overtakes(rack))
     with pytest.raises(RolledBackError, match=r"it is rolled-back$"):
         rack.apply(plan)
-    assert rack.twin.cells == before == rack.site.known_states("mesh")
+    assert rack.twin.cells == before == rack.context.known_states("mesh")
 
 
 def test_one_whose_guard_could_not_put_all_back_is_half_done(rack):
@@ -80,7 +80,7 @@ def test_one_that_was_overtaken_at_its_very_end_is_done_if_its_guard_says_so(rac
 
     def close():
         stored, lease = rack.seized
-        again = RunInProgress.resumed(rack.site, rack.store, lease, stored, "g")
+        again = RunInProgress.resumed(rack.context, rack.store, lease, stored, "g")
         again.perform(plan.steps[-1])
         again.end("done", {})
 
@@ -96,13 +96,13 @@ def test_one_that_wakes_up_after_a_person_has_taken_it_back_says_who_did(rack):
     def aborts():
         rack.time += 31.0
         (run,) = [run for run in rack.store.runs.all() if run.state == "running"]
-        abort(rack.site, run, who="bob@console")
+        abort(rack.context, run, who="bob@console")
 
     rack.at("intent", "7", do=aborts)
     with pytest.raises(RolledBackError, match=r"that bob@console took it over by swap abort: it is rolled-back$"):
         rack.apply(plan)
     assert "finish" not in rack.guard.heard
-    assert rack.twin.cells == before == rack.site.known_states("mesh")
+    assert rack.twin.cells == before == rack.context.known_states("mesh")
 
 
 def test_one_whose_lease_went_to_another_run_says_whose_it_is(rack):

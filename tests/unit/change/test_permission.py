@@ -14,7 +14,7 @@ from lumctl.store.lease import LeaseHeldError
 @pytest.fixture
 def run(rack):
     lease = rack.store.leases.acquire("prototype", "me", term_s=30.0, now=rack.time)
-    found = RunInProgress.begun(rack.site, rack.plan(), rack.store, lease, "me", GuardScope())
+    found = RunInProgress.begun(rack.context, rack.plan(), rack.store, lease, "me", GuardScope())
     found.lease = lease
     rack.events.clear()
     return found

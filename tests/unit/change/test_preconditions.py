@@ -84,7 +84,7 @@ def test_nothing_is_written_on_top_of_what_is_not_certain(rack):
 
 def test_a_run_that_cannot_be_taken_back_is_not_named_as_the_way_out(rack):
     plan = rack.plan()
-    run = cut(rack, plan_fabric(rack.site, "prototype", forget=True))
+    run = cut(rack, plan_fabric(rack.context, "prototype", forget=True))
     error = refused(rack, plan, f"not certain since {run}")
     assert "lumctl fabric apply" in error.hint
 
@@ -93,18 +93,18 @@ def test_only_the_rollback_of_the_run_that_was_cut_may_write_what_is_not_certain
     before = dict(rack.twin.cells)
     plan = rack.plan()
     run = cut(rack, plan)
-    back = plan_rollback(rack.site, rack.store.runs.get(run))
+    back = plan_rollback(rack.context, rack.store.runs.get(run))
     refused(rack, replace(back, undoes="swap-0099"), "is not certain")
     rack.events.clear()
     rack.apply(back)
     assert rack.seen("commit")
-    assert rack.twin.cells == before == rack.site.known_states("mesh")
+    assert rack.twin.cells == before == rack.context.known_states("mesh")
 
 
 def test_a_mesh_that_was_never_programmed_from_this_store_is_not_built_on(rack):
     plan = rack.plan()
     empty = store_at(str(rack.folder / "empty"))
-    rack.site._stores["prototype"] = empty
+    rack.context._stores["prototype"] = empty
     with pytest.raises(RefusedError, match="never programmed from this store"):
         rack.apply(plan)
     assert not rack.acts()
@@ -141,10 +141,10 @@ def test_a_plan_that_writes_some_cells_must_say_what_the_others_hold(rack):
 
 def test_a_plan_that_writes_every_cell_needs_no_record(rack):
     cut(rack, rack.plan())
-    plan = plan_fabric(rack.site, "prototype")
+    plan = plan_fabric(rack.context, "prototype")
     assert "mesh" not in plan.start.crosses
     assert rack.apply(plan).outcome == "done"
-    assert rack.site.known_states("mesh") == rack.twin.cells
+    assert rack.context.known_states("mesh") == rack.twin.cells
 
 
 def test_a_mesh_that_does_not_answer_is_found_out_before_anything_is_done(rack):
@@ -178,7 +178,7 @@ def test_a_plan_that_does_not_verify_what_it_keeps_is_refused(rack):
 def test_a_plan_that_writes_another_rack_s_device_is_refused(rack):
     devices = {name: replace(device, rack="elsewhere") for name, device in rack.inventory.devices.items()}
     plan = rack.plan()
-    rack.site.inventory = replace(rack.inventory, devices=devices)
+    rack.context.inventory = replace(rack.inventory, devices=devices)
     refused(rack, plan, "would write mesh, which is in rack elsewhere")
 
 
@@ -190,7 +190,7 @@ def test_a_change_that_would_go_back_unconfirmed_is_refused(rack):
 
 def test_a_run_is_taken_back_once_though_the_rack_has_come_to_the_same_state_again(rack):
     run = rack.store.runs.get(rack.apply(rack.plan()).run)
-    early = plan_rollback(rack.site, run)
+    early = plan_rollback(rack.context, run)
     late = replace(early, created_at=rack.time + 1).sealed()
     rack.apply(early)
     again = rack.apply(rack.plan()).run

@@ -27,13 +27,13 @@ MUST = "job finetune has no hook; it must be stopped before its light moves"
 @pytest.fixture
 def rack(rack):
     """The rack itself, not its simulator."""
-    rack.site.target = "rack"
+    rack.context.target = "rack"
     return rack
 
 
 def job_is(rack, **changed) -> None:
     jobs = {**rack.inventory.jobs, "finetune": replace(rack.inventory.jobs["finetune"], **changed)}
-    rack.inventory = rack.site.inventory = replace(rack.inventory, jobs=jobs)
+    rack.inventory = rack.context.inventory = replace(rack.inventory, jobs=jobs)
 
 
 def vouched(rack):
@@ -67,7 +67,7 @@ def test_where_the_inventory_sees_to_it_nobody_need(rack, changed):
 
 
 def test_on_a_simulator_no_job_runs(rack):
-    rack.site.target = "sim"
+    rack.context.target = "sim"
     plan = rack.plan()
     assert any("finetune has no hook" in warning for warning in plan.warnings)
     assert rack.apply(plan).outcome == "done"
@@ -75,7 +75,7 @@ def test_on_a_simulator_no_job_runs(rack):
 
 def test_a_fabric_is_written_where_no_job_runs_yet(rack, tmp_path):
     with closing(store_at(str(tmp_path / "new"))) as rack.store:
-        plan = plan_fabric(rack.site, "prototype")
+        plan = plan_fabric(rack.context, "prototype")
         assert plan.add
         rack.apply(plan)
 
@@ -91,18 +91,18 @@ def light_moves(rack, plan):
 
 
 def test_a_fabric_that_is_written_anew_over_standing_light_is_no_first_one(rack):
-    light_moves(rack, plan_fabric(rack.site, "prototype", rewrite=True))
+    light_moves(rack, plan_fabric(rack.context, "prototype", rewrite=True))
 
 
 def test_nor_is_one_that_places_jobs_as_written_after_a_swap(rack):
     rack.apply(rack.plan(), stopped_by="ann@console")
-    light_moves(rack, plan_fabric(rack.site, "prototype", placement={"finetune": PLACED}))
+    light_moves(rack, plan_fabric(rack.context, "prototype", placement={"finetune": PLACED}))
     assert rack.placed() == PLACED
 
 
 def test_one_that_is_written_again_as_it_stands_takes_nothing_away(rack, monkeypatch):
     monkeypatch.setattr("lumctl.swap.fabric._unsound", lambda _inventory, carried, _light: list(carried)[:1])
-    plan = plan_fabric(rack.site, "prototype")
+    plan = plan_fabric(rack.context, "prototype")
     assert any(step.do is Do.PROGRAM for step in plan.steps)
     rack.apply(plan)
 
@@ -112,16 +112,16 @@ def test_a_fabric_by_hand_is_judged_by_its_cells_whatever_it_says(rack, says):
     """The cells of a swap, or its placement: neither is a commissioning where a job has light."""
     hidden = {"remove": ("add",), "add": ("remove",), "both": ("add", "remove")}[says]
     made = replace(rack.plan(), kind="fabric", replacements=(), **dict.fromkeys(hidden, ())).sealed()
-    assert jobs_to_stop(rack.site, made) == ("finetune",)
+    assert jobs_to_stop(rack.context, made) == ("finetune",)
     placing = tuple(step for step in made.steps if step.do is Do.ASSIGN)
     rack.apply(rack.plan(), stopped_by="ann@console")
     back = replace(placing[0], data={"assignment": {"finetune": PLACED}, "before": {}})
-    assert jobs_to_stop(rack.site, replace(made, add=(), remove=(), steps=(back,)).sealed()) == ("finetune",)
+    assert jobs_to_stop(rack.context, replace(made, add=(), remove=(), steps=(back,)).sealed()) == ("finetune",)
 
 
 def test_a_rollback_is_a_change_like_the_swap(rack):
     run = rack.apply(rack.plan(), stopped_by="ann@console").run
-    back = plan_rollback(rack.site, rack.store.runs.get(run))
+    back = plan_rollback(rack.context, rack.store.runs.get(run))
     with pytest.raises(RefusedError, match=MUST):
         rack.apply(back)
     rack.apply(back, stopped_by="ann@console")
@@ -132,7 +132,7 @@ def cut(rack, steps=6):
     """A swap that its engine has left after some steps."""
     plan = rack.plan()
     lease = rack.store.leases.acquire(plan.rack, "me", term_s=30.0, now=rack.time - 31.0)
-    run = RunInProgress.begun(rack.site, plan, rack.store, lease, "me", GuardScope())
+    run = RunInProgress.begun(rack.context, plan, rack.store, lease, "me", GuardScope())
     for step in plan.steps[:steps]:
         run.perform(step)
     rack.events.clear()
@@ -143,13 +143,13 @@ def cut(rack, steps=6):
 def test_what_was_cut_is_taken_back_without_a_word(rack, way):
     run = cut(rack)
     if way == "rollback":
-        rack.apply(plan_rollback(rack.site, run))
+        rack.apply(plan_rollback(rack.context, run))
     elif way == "abort":
-        abort(rack.site, run, who="you")
+        abort(rack.context, run, who="you")
     else:
         rack.collected.lose_gpu("s3-gpu0")
         with pytest.raises(RolledBackError, match="it cannot continue"):
-            resume(rack.site, run, who="you", arm=rack.guard.arm)
+            resume(rack.context, run, who="you", arm=rack.guard.arm)
     assert rack.placed() == PLACED
 
 
@@ -157,24 +157,24 @@ def test_what_was_cut_is_taken_back_without_a_word(rack, way):
 def test_it_goes_on_only_where_somebody_says_again_that_the_job_is_stopped(rack, steps):
     run = cut(rack, steps)
     with pytest.raises(RefusedError, match=MUST) as error:
-        resume(rack.site, run, who="you", arm=rack.guard.arm)
+        resume(rack.context, run, who="you", arm=rack.guard.arm)
     assert "--job-is-stopped" in error.value.hint
     assert (rack.acts(), rack.seen("arm"), rack.store.runs.get(run.id).state) == ([], [], "running")
-    resume(rack.site, run, who="you", stopped_by="ann@console", arm=rack.guard.arm)
+    resume(rack.context, run, who="you", stopped_by="ann@console", arm=rack.guard.arm)
     assert vouched(rack) == [{"stopped": "finetune", "by": "ann@console"}]
     assert rack.placed() != PLACED
     assert not [odd for odd in rack.store.verify(plan_digest) if run.id in odd.reason]
 
 
 def test_where_no_light_is_left_to_move_nobody_is_asked(rack):
-    assert jobs_to_stop(rack.site, rack.plan(), left=()) == ()
+    assert jobs_to_stop(rack.context, rack.plan(), left=()) == ()
 
 
 @pytest.mark.parametrize("forged", ["undoes", "kind", "fabric", "fabric without replacements"])
 def test_a_plan_that_calls_itself_something_else_passes_no_more_than_a_swap(rack, forged):
     """A plan is a file: a word of it and an honest digest are written quickly."""
     lease = rack.store.leases.acquire("prototype", "me", term_s=30.0, now=rack.time - 31.0)
-    run = RunInProgress.begun(rack.site, rack.plan(), rack.store, lease, "me", GuardScope())
+    run = RunInProgress.begun(rack.context, rack.plan(), rack.store, lease, "me", GuardScope())
     run.end("half-done", {})
     said = {"undoes": {"undoes": run.id}, "kind": {"kind": "finishing"}}.get(forged, {"kind": "fabric"})
     if forged == "fabric without replacements":
@@ -196,11 +196,11 @@ def command(rack, monkeypatch):
         monkeypatch.setattr(f"lumctl.cli.{module}.origin", lambda: "ops@console")
 
     @contextmanager
-    def site(_inventory, _target):
-        yield rack.site
+    def context(_inventory, _target):
+        yield rack.context
 
     for module in (swap_finish, fabric):
-        monkeypatch.setattr(module, "Site", site)
+        monkeypatch.setattr(module, "Context", context)
 
     def call(answer=None, *, does=None, **options):
         if answer is not None:
@@ -211,7 +211,7 @@ def command(rack, monkeypatch):
         if does is not None:
             does(cx, **options)
         else:
-            carry_out(cx, rack.site, rack.plan(), **{"yes": False, "dry_run": False, **options})
+            carry_out(cx, rack.context, rack.plan(), **{"yes": False, "dry_run": False, **options})
 
     return call
 

@@ -31,7 +31,7 @@ class Left:
     def __init__(self, rack, plan, *, steps=8, at=(), do=Killed, ago_s=31.0) -> None:
         self.rack, self.plan, self.before = rack, plan, dict(rack.twin.cells)
         lease = rack.store.leases.acquire(plan.rack, "me", term_s=30.0, now=rack.time - ago_s)
-        self.run = RunInProgress.begun(rack.site, plan, rack.store, lease, "me", GuardScope())
+        self.run = RunInProgress.begun(rack.context, plan, rack.store, lease, "me", GuardScope())
         if at:
             rack.at(*at, do=Killed() if do is Killed else do)
         try:
@@ -46,10 +46,10 @@ class Left:
         return self.rack.store.runs.get(self.run.id)
 
     def resume(self):
-        return resume(self.rack.site, self.stored, who="you", arm=self.rack.guard.arm)
+        return resume(self.rack.context, self.stored, who="you", arm=self.rack.guard.arm)
 
     def abort(self):
-        return abort(self.rack.site, self.stored, who="you")
+        return abort(self.rack.context, self.stored, who="you")
 
     def kinds(self, *kinds):
         return [(e.kind, e.step) for e in self.rack.store.journal.of_run(self.run.id) if e.kind in kinds]
@@ -61,7 +61,7 @@ def is_swapped(left) -> None:
     assert [rack.twin.cells[change.puc].value for change in left.plan.changes] == [c.after for c in left.plan.changes]
     untouched = set(left.before) - {change.puc for change in left.plan.changes}
     assert {puc: rack.twin.cells[puc] for puc in untouched} == {puc: left.before[puc] for puc in untouched}
-    assert rack.site.known_states("mesh") == rack.twin.cells
+    assert rack.context.known_states("mesh") == rack.twin.cells
     assert rack.placed() == SWAPPED
     is_free(rack)
 
@@ -69,7 +69,7 @@ def is_swapped(left) -> None:
 def is_as_it_was(left, state="rolled-back") -> None:
     rack = left.rack
     assert left.stored.state == state
-    assert rack.twin.cells == left.before == rack.site.known_states("mesh")
+    assert rack.twin.cells == left.before == rack.context.known_states("mesh")
     assert rack.placed() == PLACED
     assert rack.on == {lane: not lane.startswith("s3") for lane in rack.on}
     is_free(rack)
@@ -154,7 +154,7 @@ def test_its_guard_is_armed_before_anything_is_written(rack):
 def test_a_spare_that_has_died_since_is_not_used_and_all_is_taken_back(rack):
     left = Left(rack, rack.plan(), steps=6)
     rack.collected.lose_gpu("s3-gpu0")
-    found = outlook(rack.site, left.stored, RESUME)
+    found = outlook(rack.context, left.stored, RESUME)
     assert (found.forward, [step.id for step in found.steps]) == (False, ["6", "5", "4", "3", "2", "1"])
     assert found.why_not.startswith("s3-gpu0 is failed, not ok")
     with pytest.raises(RolledBackError, match="it cannot continue: s3-gpu0 is failed"):
@@ -168,7 +168,7 @@ def test_a_cell_that_somebody_else_changed_is_found_where_the_device_can_be_read
     left = Left(rack, rack.plan(), steps=6)
     other = next(p for p in rack.twin.cells if p not in {c.puc for c in left.plan.changes})
     rack.twin.cells[other] = PucState.CROSS if rack.twin.cells[other] is PucState.BAR else PucState.BAR
-    found = outlook(rack.site, left.stored, RESUME)
+    found = outlook(rack.context, left.stored, RESUME)
     assert (found.forward, found.why_not[:27]) == (False, "mesh does not hold what it ")
 
 
@@ -221,7 +221,7 @@ def test_or_done_once_more_and_can_be_rolled_back_whole(rack):
     left = half_done(rack)
     left.resume()
     is_swapped(left)
-    rack.apply(plan_rollback(rack.site, left.stored))
+    rack.apply(plan_rollback(rack.context, left.stored))
     is_as_it_was(left, state="undone")
 
 
@@ -239,7 +239,9 @@ def test_what_still_cannot_be_taken_back_stays_half_done(rack):
 def test_light_that_was_left_dark_in_mid_blink_is_lit_before_it_is_proved(rack):
     plan = rack.plan()
     rack.verify_by_blink("s0-gpu0-b")
-    rack.site.inventory = replace(rack.inventory, thresholds=replace(rack.inventory.thresholds, light_deadline_s=0.2))
+    rack.context.inventory = replace(
+        rack.inventory, thresholds=replace(rack.inventory.thresholds, light_deadline_s=0.2)
+    )
     left = Left(rack, plan, steps=6)
     (verify,) = [step for step in plan.steps if step.do is Do.VERIFY]
     left.run.intend([verify])
@@ -253,7 +255,7 @@ def test_light_that_was_left_dark_in_mid_blink_is_lit_before_it_is_proved(rack):
 def test_a_rollback_that_was_cut_goes_on_and_settles_what_it_takes_back(rack):
     first = rack.apply(rack.plan()).run
     swapped = dict(rack.twin.cells)
-    left = Left(rack, plan_rollback(rack.site, rack.store.runs.get(first)), steps=4)
+    left = Left(rack, plan_rollback(rack.context, rack.store.runs.get(first)), steps=4)
     left.resume()
     assert (left.stored.state, rack.store.runs.get(first).state) == ("done", "undone")
     assert rack.placed() == PLACED
@@ -261,7 +263,7 @@ def test_a_rollback_that_was_cut_goes_on_and_settles_what_it_takes_back(rack):
 
 
 def test_a_fabric_that_was_written_whole_goes_on_and_is_never_taken_back(rack):
-    left = Left(rack, plan_fabric(rack.site, "prototype", forget=True), steps=2)
+    left = Left(rack, plan_fabric(rack.context, "prototype", forget=True), steps=2)
     with pytest.raises(HalfDoneError, match="was written whole"):
         left.abort()
     left.resume()
@@ -336,20 +338,20 @@ def test_a_job_that_was_moved_since_is_not_moved_back(rack, monkeypatch):
 
 def test_another_target_or_text_of_the_inventory_is_another_matter(rack):
     left = Left(rack, rack.plan(), steps=6)
-    rack.site.inventory = replace(rack.inventory, digest="another")
+    rack.context.inventory = replace(rack.inventory, digest="another")
     with pytest.raises(RefusedError, match="was planned with another text") as error:
         left.resume()
     assert f"lumctl swap abort {left.run.id} --target sim" in error.value.hint
     left.abort()
     is_as_it_was(left)
-    rack.site.target = "rack"
+    rack.context.target = "rack"
     rack.events.clear()
     refused(left, f"{left.run.id} ran on target sim", hint="--target sim")
 
 
 def test_what_would_be_done_is_told_without_doing_it(rack):
     left = Left(rack, rack.plan(), at=("outcome", "6"), do=Killed)
-    forward, back = (outlook(rack.site, left.stored, act) for act in (RESUME, ABORT))
+    forward, back = (outlook(rack.context, left.stored, act) for act in (RESUME, ABORT))
     assert [step.id for step in forward.steps] in (["7", "8"], ["6", "7", "8"])
     assert [step.id for step in back.steps] == ["6", "5", "4", "3", "2", "1"]
     assert (rack.acts(), left.stored.state) == ([], "running")

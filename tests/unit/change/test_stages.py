@@ -37,7 +37,7 @@ def abreast(rack, monkeypatch):
 
 
 def is_as_it_was(rack, before) -> None:
-    assert rack.twin.cells == before == rack.site.known_states("mesh")
+    assert rack.twin.cells == before == rack.context.known_states("mesh")
     assert rack.on == ON
     assert rack.store.first_break() is None
 
@@ -188,13 +188,13 @@ def test_a_lease_that_is_lost_in_a_stage_leaves_it_to_the_newer_holder(abreast):
 def test_a_run_that_was_cut_in_the_middle_of_a_stage_is_taken_back_to_what_it_was(rack, acted):
     plan, before = rack.plan(), dict(rack.twin.cells)
     lease = rack.store.leases.acquire(plan.rack, "me", term_s=30.0, now=rack.time)
-    run = RunInProgress.begun(rack.site, plan, rack.store, lease, "me", GuardScope())
+    run = RunInProgress.begun(rack.context, plan, rack.store, lease, "me", GuardScope())
     check, stage, *_ = stages(plan.steps)
     run.perform(*check)
     run.intend(stage)
     for step in stage[:acted]:  # and then it was killed
         rack.on[step.data["transponder"]] = step.data["enabled"]
-    take_over(rack.site, lease, "it is gone", say=[].append)
+    take_over(rack.context, lease, "it is gone", say=[].append)
     assert rack.store.runs.get(run.id).state == "rolled-back"
     is_as_it_was(rack, before)
 

@@ -11,8 +11,8 @@ from lumctl.errors import RefusedError
 
 @pytest.fixture
 def standby(rack):
-    rack.site.endpoints = None  # nobody asks where things answer
-    with Standby(rack.site) as made:
+    rack.context.endpoints = None  # nobody asks where things answer
+    with Standby(rack.context) as made:
         yield made
 
 
@@ -25,7 +25,7 @@ def test_the_one_that_stands_by_is_armed(rack, standby, lease):
     standby.ready("prototype")
     (waiting,) = standby._guards.values()
     standby.ready("prototype")
-    guard = standby.arm(rack.site, lease, 62.0)
+    guard = standby.arm(rack.context, lease, 62.0)
     assert guard is waiting
     assert guard.alive
     guard.dismiss()
@@ -38,7 +38,7 @@ def test_one_that_is_gone_is_replaced(rack, standby, lease):
     (waiting,) = standby._guards.values()
     os.kill(waiting._process.pid, signal.SIGKILL)
     waiting._process.wait(10)
-    guard = standby.arm(rack.site, lease, 62.0)
+    guard = standby.arm(rack.context, lease, 62.0)
     assert guard is not waiting
     assert guard.alive
     guard.dismiss()
@@ -53,10 +53,10 @@ def test_none_is_left_when_no_run_came(standby):
 
 
 def test_one_that_cannot_be_told_what_to_do_is_dismissed_and_that_is_a_refusal(rack, standby, lease):
-    rack.site.endpoints = lambda: None  # which cannot be written down
+    rack.context.endpoints = lambda: None  # which cannot be written down
     standby.ready("prototype")
     (waiting,) = standby._guards.values()
     with pytest.raises(RefusedError, match="no revert guard can be started"):
-        standby.arm(rack.site, lease, 62.0)
+        standby.arm(rack.context, lease, 62.0)
     waiting._process.wait(10)
     assert waiting._process.returncode == 0

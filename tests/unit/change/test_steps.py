@@ -177,12 +177,12 @@ def test_a_mesh_with_a_timer_is_certain_only_when_it_was_told_to_keep_the_change
     rack.twin.capabilities = TIMER
     plan = rack.plan()
     known = []
-    rack.at("confirm", do=lambda: known.append(rack.site.known_states("mesh")))
+    rack.at("confirm", do=lambda: known.append(rack.context.known_states("mesh")))
     result = rack.apply(plan)
     assert rack.acts()[-2:] == [("commit", "mesh", 60.0), ("confirm", "mesh")]
     assert [phase.name for phase in result.phases][-4:] == ["program", "verify", "confirm", "assign"]
     assert known == [{}]
-    assert rack.site.known_states("mesh") == rack.twin.cells
+    assert rack.context.known_states("mesh") == rack.twin.cells
 
 
 @pytest.mark.parametrize("error", [DeviceUnreachableError("gone"), OutcomeUnknownError("no answer")])
@@ -194,7 +194,7 @@ def test_a_mesh_that_could_not_be_told_so_is_put_back(rack, error):
     with pytest.raises(RolledBackError):
         rack.apply(plan)
     assert ("roll_back", "mesh", True) in rack.acts()
-    assert rack.twin.cells == before == rack.site.known_states("mesh")
+    assert rack.twin.cells == before == rack.context.known_states("mesh")
 
 
 def test_a_mesh_without_a_receipt_is_not_confirmed(rack):
@@ -266,5 +266,5 @@ def test_a_placement_is_written_down_with_its_step_and_taken_back_with_it(rack, 
     rack.at("end", do=lambda: placed.append(rack.placed()))
     run = rack.apply(plan).run
     assert placed == [("s0-gpu0", "s3-gpu0", "s2-gpu0")]
-    rack.apply(plan_rollback(rack.site, rack.store.runs.get(run)))
+    rack.apply(plan_rollback(rack.context, rack.store.runs.get(run)))
     assert rack.placed() == ("s0-gpu0", "s1-gpu0", "s2-gpu0")

@@ -11,11 +11,11 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from lumctl.cli.main import run
+from lumctl.context import Context
 from lumctl.daemon.client import socket_path
 from lumctl.daemon.history import LatestObservation
 from lumctl.daemon.service import observation_server
 from lumctl.devices.errors import DeviceUnreachableError
-from lumctl.site import Site
 
 GPU = "h03-gpu2"
 LINE = re.compile(r"LUMCTL (OK|WARNING|CRITICAL|UNKNOWN) - [^|\n]+( \| [^|\n]+)?\n")
@@ -25,7 +25,7 @@ PERFORMANCE = re.compile(r"[a-z_]+=[0-9.]+(s|);;;0(;[0-9]+)?")
 @pytest.fixture
 def check(rack, monkeypatch, capsys):
     """Run the command on the collected rack; returns exit code and its one line."""
-    monkeypatch.setattr(Site, "observe", lambda _, **__: rack.observation())
+    monkeypatch.setattr(Context, "observe", lambda _, **__: rack.observation())
 
     def command(*arguments, inventory=rack.inventory.path):
         code = run(["-i", str(inventory), "check", *arguments])
@@ -131,7 +131,7 @@ def test_whatever_goes_wrong_is_unknown_and_never_critical(check, monkeypatch, e
     def observe(_, **__):
         raise error
 
-    monkeypatch.setattr(Site, "observe", observe)
+    monkeypatch.setattr(Context, "observe", observe)
     assert check() == (3, f"LUMCTL UNKNOWN - {words}\n")
 
 
@@ -175,7 +175,7 @@ def test_a_text_file_that_cannot_be_written_is_unknown_and_leaves_no_rest(check,
 def test_where_a_daemon_runs_its_look_is_judged(rack, monkeypatch, capsys):
     short = Path(tempfile.mkdtemp(prefix="lumctl-"))
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(short))
-    monkeypatch.setattr(Site, "observe", lambda *_, **__: rack.observation())
+    monkeypatch.setattr(Context, "observe", lambda *_, **__: rack.observation())
     well, newest = rack.observation(), LatestObservation()
     newest.put(well)
     rack.xid(GPU, 79)

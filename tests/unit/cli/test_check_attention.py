@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from lumctl.cli.main import run
+from lumctl.context import Context
 from lumctl.errors import ExitCode
 from lumctl.health.attention import Acknowledgement, MaintenanceWindow
-from lumctl.site import Site
 
 GPU = "h03-gpu2"
 KNOWN = Acknowledgement(GPU, None, "ops", "part ordered", 0.0)
@@ -41,7 +41,7 @@ def judged(rack, monkeypatch):
 
     def arrange(*acknowledged, windows=(), **more):
         monkeypatch.setattr(
-            Site, "observe", lambda _, **__: replace(rack.settled(*acknowledged, windows=windows), **more)
+            Context, "observe", lambda _, **__: replace(rack.settled(*acknowledged, windows=windows), **more)
         )
 
     return arrange

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from lumctl.cli.main import run
+from lumctl.context import Context
+from lumctl.context.health_memory import Look, Recollection
 from lumctl.errors import ExitCode
 from lumctl.health.states import State
 from lumctl.health.transitions import Transition
-from lumctl.site import Site
-from lumctl.site.recollection import Look, Recollection
 from lumctl.store import store_at
 
 GPU, HOST, LANE, CIRCUIT = "h03-gpu2", "h03", "h03-gpu2-a", "train-a/0-1"
@@ -30,16 +30,16 @@ def health(rack, monkeypatch, capsys, tmp_path):
     """Run a verb of ``health`` on the collected rack; returns exit code, stdout and stderr."""
     monkeypatch.setenv("LUMCTL_STATE", str(tmp_path / "state"))
     monkeypatch.setenv("LUMCTL_TARGET", "rack")
-    monkeypatch.setattr("lumctl.site.site.time.time", lambda: rack.observation().at)
+    monkeypatch.setattr("lumctl.context.context.time.time", lambda: rack.observation().at)
 
-    def observe(site, **_):
+    def observe(context, **_):
         seen = rack.observation()
         look = Look(seen.at, seen.snapshot, seen.circuits, {}, rack.devices, ())
-        judged = Recollection(rack.inventory, site.store).judge(look, to_be_kept=False)
+        judged = Recollection(rack.inventory, context.store).judge(look, to_be_kept=False)
         return replace(seen, report=judged.report, windows=judged.windows)
 
-    monkeypatch.setattr(Site, "observe", observe)
-    monkeypatch.setattr(Site, "__init__", _with_clock(Site.__init__, lambda: rack.observation().at))
+    monkeypatch.setattr(Context, "observe", observe)
+    monkeypatch.setattr(Context, "__init__", _with_clock(Context.__init__, lambda: rack.observation().at))
 
     def command(*arguments):
         code = run(["-i", str(rack.inventory.path), "health", *arguments])

@@ -5,10 +5,10 @@ import json
 import pytest
 
 from lumctl.cli.main import run
+from lumctl.context import Context
 from lumctl.errors import ExitCode
 from lumctl.fleet.fleet import Fleet
 from lumctl.inventory.load import example
-from lumctl.site import Site
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_a_job_as_data(job):
 
 
 def test_after_a_swap_the_job_names_the_spare(job, monkeypatch):
-    monkeypatch.setattr(Site, "assignment", lambda _: {"finetune": ("s0-gpu0", "s3-gpu0", "s2-gpu0")})
+    monkeypatch.setattr(Context, "assignment", lambda _: {"finetune": ("s0-gpu0", "s3-gpu0", "s2-gpu0")})
     said = json.loads(job("show", "finetune", "-o", "json", rack="prototype")[1])
     assert (said["ranks"][1]["accelerator"], said["ranks"][1]["first_placed_on"]) == ("s3-gpu0", "s1-gpu0")
     assert [(link["id"], link["direction"], link["b"]["lane"]) for link in said["links"][:2]] == [

@@ -7,10 +7,10 @@ import pytest
 
 from lumctl.cli.live import repeat
 from lumctl.cli.main import run
+from lumctl.context import Context
 from lumctl.devices.types import Alarm, Neighbour
 from lumctl.errors import ExitCode
 from lumctl.fleet.readings import ProbeStatus
-from lumctl.site import Site
 
 GPU = "h03-gpu2"
 
@@ -18,7 +18,7 @@ GPU = "h03-gpu2"
 @pytest.fixture
 def status(rack, monkeypatch, capsys):
     """Run the command on the collected rack; returns exit code and stdout."""
-    monkeypatch.setattr(Site, "observe", lambda _: rack.observation(losses={"train-a/0-1": 6.25}))
+    monkeypatch.setattr(Context, "observe", lambda _: rack.observation(losses={"train-a/0-1": 6.25}))
 
     def command(*arguments):
         code = run(["-i", str(rack.inventory.path), "--target", "sim", "status", *arguments])
@@ -179,7 +179,7 @@ def test_watching_ends_with_the_code_of_an_interrupt(status, rack, monkeypatch):
             raise KeyboardInterrupt
         return rack.observation()
 
-    monkeypatch.setattr(Site, "observe", observe)
+    monkeypatch.setattr(Context, "observe", observe)
     code, out = status("--watch", "--interval", "0.2", "-o", "name")
     assert code == ExitCode.INTERRUPTED
     assert len(out.splitlines()) == 128

@@ -11,6 +11,7 @@ import pytest
 
 from lumctl.devices.types import OpticsReading
 from lumctl.fleet.readings import GpuReading, HostSnapshot, InterfaceReading, ProbeOutcome, ProbeStatus, Snapshot
+from lumctl.health.observation import Observation
 from lumctl.health.states import (
     CircuitEndHealth,
     CircuitHealth,
@@ -23,7 +24,6 @@ from lumctl.health.states import (
 from lumctl.inventory.load import example, load_inventory
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.wiring import circuits_of, initial_assignment
-from lumctl.site.observation import Observation
 
 NOW = 1_800_000_000.0
 DARK = float("-inf")

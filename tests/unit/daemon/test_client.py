@@ -335,8 +335,8 @@ def test_a_look_cut_short_is_none():
 
 def _empty_look():
     from lumctl.fleet.readings import Snapshot
+    from lumctl.health.observation import Observation
     from lumctl.health.states import HealthReport
-    from lumctl.site.observation import Observation
 
     inventory = load_inventory(example("prototype"))
     return Observation(0.0, "sim", inventory, {}, (), {}, Snapshot(0.0, 0.0, {}), HealthReport(0.0, {}, {}, {}, {}, {}))

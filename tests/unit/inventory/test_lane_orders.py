@@ -2,10 +2,10 @@
 
 import pytest
 
+from lumctl.health.observation import place_of
 from lumctl.inventory.load import example, load_inventory
 from lumctl.inventory.wiring import circuits_of, initial_assignment, jobs_in, misfit, order_of, orders_in
 from lumctl.runbook.inventory_check import odd_in_states
-from lumctl.site.observation import place_of
 
 ORDER = ("s1-gpu0-b", "s1-gpu0-a")
 NAME = order_of("s1-gpu0")

@@ -6,13 +6,13 @@ from dataclasses import replace
 import pytest
 
 from lumctl.cli import main
+from lumctl.context import Context
 from lumctl.errors import LumctlError, RefusedError, UnreachableError, UsageError
 from lumctl.inventory.load import example, load_inventory
 from lumctl.inventory.model import JobHook
 from lumctl.inventory.problems import InventoryError
 from lumctl.jobs import HookFailedError, HookRefusedError, Hooks, require_hooks
 from lumctl.jobs.control import Facts, load
-from lumctl.site import Site
 from lumctl.store import store_at
 
 KIND = """
@@ -70,8 +70,8 @@ def hooks(offer, tmp_path):
     inventory = load_inventory(example("prototype"))
     job = replace(inventory.jobs["finetune"], hook=JobHook(kind="acme"))
     inventory = replace(inventory, jobs={**inventory.jobs, "finetune": job})
-    with Site(inventory, "rack", store=lambda _rack: store_at(str(tmp_path / "store"))) as site:
-        yield Hooks(site, "finetune", Facts("swap-0007", ["s1-gpu0"], ["s3-gpu0"]))
+    with Context(inventory, "rack", store=lambda _rack: store_at(str(tmp_path / "store"))) as context:
+        yield Hooks(context, "finetune", Facts("swap-0007", ["s1-gpu0"], ["s3-gpu0"]))
 
 
 def test_it_is_told_of_the_run_and_where_the_job_is(hooks):
@@ -101,7 +101,7 @@ def test_its_programs_must_be_there_before_anything_is_touched(hooks):
     with pytest.raises(
         RefusedError, match="the acme hook of job finetune cannot be run: no-such-program-of-acme is not"
     ):
-        require_hooks(hooks._site, ["finetune"])
+        require_hooks(hooks._context, ["finetune"])
 
 
 @pytest.mark.parametrize(

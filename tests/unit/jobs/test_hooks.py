@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from lumctl.context import Context
 from lumctl.errors import ExitCode, RefusedError
 from lumctl.inventory.load import example, load_inventory
 from lumctl.inventory.model import JobHook
 from lumctl.jobs import HookFailedError, HookRefusedError, Hooks, passed_over, require_hooks, without_hook
 from lumctl.jobs.hooks import ON_SIM, Facts, may_take_s, never_on_sim
-from lumctl.site import Site
 from lumctl.store import store_at
 
 SOON_S = 20.0
@@ -61,8 +61,8 @@ class Job:
         jobs = {**inventory.jobs, "finetune": replace(inventory.jobs["finetune"], hook=self.hook)}
         return replace(inventory, jobs=jobs)
 
-    def site(self, target: str = "rack") -> Site:
-        return Site(self.inventory, target, store=lambda _rack: store_at(str(self.folder / "store")))
+    def context(self, target: str = "rack") -> Context:
+        return Context(self.inventory, target, store=lambda _rack: store_at(str(self.folder / "store")))
 
 
 @pytest.fixture
@@ -76,12 +76,12 @@ def hooks(job):
     opened = []
 
     def made(target="rack"):
-        opened.append(job.site(target))
+        opened.append(job.context(target))
         return Hooks(opened[-1], "finetune", FACTS)
 
     yield made
-    for site in opened:
-        site.close()
+    for context in opened:
+        context.close()
 
 
 def test_it_is_told_of_its_run_by_the_environment_and_not_by_a_shell(job, hooks):
@@ -201,20 +201,20 @@ def test_the_first_word_of_a_status_counts(job, hooks):
 
 def test_a_program_that_is_not_there_is_found_out_before_anything_is_touched(job):
     job.hook = replace(job.hook, status=("no-such-program",))
-    with job.site() as site, pytest.raises(RefusedError, match="the status hook of job finetune cannot be run"):
-        require_hooks(site, ["finetune"])
+    with job.context() as context, pytest.raises(RefusedError, match="the status hook of job finetune cannot be run"):
+        require_hooks(context, ["finetune"])
     (job.folder / "pause").chmod(0o644)
-    with job.site() as site, pytest.raises(RefusedError, match="pause may not be run"):
-        require_hooks(site, ["finetune"])
+    with job.context() as context, pytest.raises(RefusedError, match="pause may not be run"):
+        require_hooks(context, ["finetune"])
 
 
 def test_a_simulator_s_job_is_not_the_real_one(job):
-    with job.site("sim") as site:
-        assert passed_over(site, "finetune") == ON_SIM
-        require_hooks(site, ["finetune"])
+    with job.context("sim") as context:
+        assert passed_over(context, "finetune") == ON_SIM
+        require_hooks(context, ["finetune"])
     job.hook = replace(job.hook, on_sim=True)
-    with job.site("sim") as site:
-        assert passed_over(site, "finetune") is None
+    with job.context("sim") as context:
+        assert passed_over(context, "finetune") is None
     assert never_on_sim(job.inventory).jobs["finetune"].hook == replace(job.hook, on_sim=False)
 
 
@@ -238,9 +238,9 @@ from lumctl.jobs import Hooks
 job = Job(Path({folder!r}))
 told = "echo $$ > {folder}/hook.tmp; mv {folder}/hook.tmp {folder}/hook"
 job.script("pause", f"#!/bin/sh\\n{{told}}; trap '' TERM; sleep 300; sleep 300\\n")
-with job.site() as site:
+with job.context() as context:
     print("asking", flush=True)
-    Hooks(site, "finetune").pause()
+    Hooks(context, "finetune").pause()
 """
 
 

@@ -9,11 +9,11 @@ from types import SimpleNamespace
 import pytest
 
 from lumctl.change import apply
+from lumctl.context import Context
 from lumctl.devices.base import BasePower, BaseSwitch, BaseTransponder
 from lumctl.devices.endpoints import rack_endpoints
 from lumctl.devices.types import Capability, JoinChange, OpticsReading, PortReading, PowerReading, Receipt, Staged
 from lumctl.inventory.load import load_inventory
-from lumctl.site import Site
 from lumctl.store import Record, store_at
 from lumctl.swap import plan_rollback, plan_settings
 
@@ -206,7 +206,7 @@ class Rack:
         (folder / "rack.yaml").write_text(RACK)
         self.inventory = load_inventory(folder / "rack.yaml")
         self.store = store_at(str(folder / "store"))
-        self.site = Site(
+        self.context = Context(
             self.inventory,
             "rack",
             endpoints=rack_endpoints(self.inventory),
@@ -221,16 +221,16 @@ class Rack:
         self.store.leases.release(lease)
 
     def plan(self, component, *words, **more):
-        return plan_settings(self.site, component, words, **more)
+        return plan_settings(self.context, component, words, **more)
 
     def apply(self, plan):
-        return apply(self.site, plan, who="me", arm=lambda *_: NoGuard())
+        return apply(self.context, plan, who="me", arm=lambda *_: NoGuard())
 
     def set(self, component, *words, **more):
         return self.apply(self.plan(component, *words, **more))
 
     def take_back(self, run):
-        return self.apply(plan_rollback(self.site, self.store.runs.get(run)))
+        return self.apply(plan_rollback(self.context, self.store.runs.get(run)))
 
     def acts(self, *kinds):
         return [call for call in self.world.calls if call[0].startswith(kinds or ("set_", "reset", "commit", "roll"))]
@@ -242,9 +242,9 @@ def rack(tmp_path, monkeypatch):
     rack = Rack(tmp_path)
     by_name = drivers(rack.world)
     monkeypatch.setattr("lumctl.devices.registry.load", by_name.__getitem__)
-    monkeypatch.setattr("lumctl.site.roll_call.load", by_name.__getitem__)
+    monkeypatch.setattr("lumctl.context.roll_call.load", by_name.__getitem__)
     silent = SimpleNamespace(sound=lambda _: {}, powers=lambda _: {}, require_powers=lambda *_: None,
                              prove=lambda *_, **__: [])  # fmt: skip
     monkeypatch.setattr("lumctl.change.step_actions.LightProof", lambda *_, **__: silent)
     yield rack
-    rack.site.close()
+    rack.context.close()

@@ -5,12 +5,12 @@ from threading import Barrier, Event
 
 import pytest
 
+from lumctl.context.device_report import report
+from lumctl.context.roll_call import call
 from lumctl.devices.errors import DeviceUnreachableError, InconsistentError
 from lumctl.errors import ExitCode, UsageError
 from lumctl.health.states import State
 from lumctl.inventory.components import find_component, managed
-from lumctl.site.device_report import report
-from lumctl.site.roll_call import call
 
 EVERYBODY = [
     "ocs",
@@ -28,7 +28,7 @@ def test_everything_with_a_driver_of_its_own_is_called_and_found_by_its_name(rac
 
 
 def test_all_that_answer_are_ok_and_say_who_they_are(rack):
-    answers = {each.id: each for each in call(rack.site)}
+    answers = {each.id: each for each in call(rack.context)}
     assert {each.state for each in answers.values()} == {State.OK}
     assert (answers["ocs"].says, answers["h1/power"].says) == ("a switch", "a controller")
     assert answers["h1-gpu0-a"].says == "ACME"
@@ -44,7 +44,7 @@ def test_all_that_answer_are_ok_and_say_who_they_are(rack):
 )
 def test_one_that_does_not_answer_is_failed_with_the_reason(rack, error, code):
     rack.world.breaks["identify"] = error
-    answers = call(rack.site, lambda each: each.id == "ocs")
+    answers = call(rack.context, lambda each: each.id == "ocs")
     assert [(each.state, each.problem, each.exit_code) for each in answers] == [(State.FAILED, error.message, code)]
 
 
@@ -53,7 +53,7 @@ def test_nobody_is_waited_for_long(rack):
     real = rack.world.call
     rack.world.call = lambda name, act, *words: over.wait(5) if name == "identify" else real(name, act, *words)
     try:
-        answers = {each.id: each for each in call(rack.site, patience_s=0.2)}
+        answers = {each.id: each for each in call(rack.context, patience_s=0.2)}
     finally:
         over.set()
     assert (answers["ocs"].state, answers["ocs"].problem) == (State.UNKNOWN, "no answer within 0.2 s")
@@ -69,7 +69,7 @@ def test_the_parts_of_a_chassis_are_asked_at_once(rack):
         real(name, act, *words)
 
     rack.world.call = call_together
-    made = report(rack.site, "shelf")
+    made = report(rack.context, "shelf")
     assert {part.state for part in made.parts} == {State.OK}
     assert made.answer.says == "8 of 8 transponders answer"
 
@@ -79,8 +79,8 @@ def test_a_silence_is_shown_as_it_is_listed(rack, name):
     over = Event()
     rack.world.call = lambda *_: over.wait(5)
     try:
-        made = report(rack.site, name, patience_s=0.2)
-        listed = {each.id: each for each in call(rack.site, patience_s=0.2)}
+        made = report(rack.context, name, patience_s=0.2)
+        listed = {each.id: each for each in call(rack.context, patience_s=0.2)}
     finally:
         over.set()
     expected = listed[name.partition("/")[0]]
@@ -91,7 +91,7 @@ def test_a_silence_is_shown_as_it_is_listed(rack, name):
 
 def test_a_switch_shows_its_ports_with_who_sits_there_and_agrees_with_the_record(rack):
     rack.world.ports[0] = replace(rack.world.ports[0], enabled=False, label="to h1")
-    made = report(rack.site, "ocs")
+    made = report(rack.context, "ocs")
     assert (made.read_back, made.differences, made.certain) == (True, [], True)
     assert made.record == "6 of our 8 ingress ports are joined, certain since fabric-0001"
     first, last = made.ports[0], made.ports[31]
@@ -103,26 +103,26 @@ def test_a_switch_shows_its_ports_with_who_sits_there_and_agrees_with_the_record
 
 def test_what_differs_from_the_record_is_named(rack):
     rack.world.joins = {**rack.world.joins, 6: 22, 0: 30}
-    made = report(rack.site, "ocs")
+    made = report(rack.context, "ocs")
     assert [(d.component, d.record, d.device) for d in made.differences] == [
         ("ocs/port/0", "joined to port 21", "joined to port 30"),
         ("ocs/port/6", "joined to nothing", "joined to port 22"),
     ]
-    one = report(rack.site, "ocs/port/6")
+    one = report(rack.context, "ocs/port/6")
     assert [d.component for d in one.differences] == ["ocs/port/6"]
     assert [port.port for port in one.ports] == [6]
-    assert report(rack.site, "ocs/port/1").differences == []
+    assert report(rack.context, "ocs/port/1").differences == []
 
 
 def test_a_port_in_use_names_the_circuit_and_one_that_is_not_ours_has_no_record(rack):
-    assert [c.id for c in report(rack.site, "ocs/port/21").circuits] == ["finetune/2-0:ba"]
-    foreign = report(rack.site, "ocs/port/9")
+    assert [c.id for c in report(rack.context, "ocs/port/21").circuits] == ["finetune/2-0:ba"]
+    foreign = report(rack.context, "ocs/port/9")
     assert (foreign.record, foreign.circuits, foreign.notes) == (None, [], [])
 
 
 def test_one_that_does_not_answer_is_shown_by_its_record_and_not_asked_again(rack):
     rack.world.breaks["identify"] = DeviceUnreachableError("gone")
-    made = report(rack.site, "ocs")
+    made = report(rack.context, "ocs")
     assert (made.answer.state, made.answer.problem, made.read_back) == (State.FAILED, "gone", None)
     assert made.answer.exit_code == ExitCode.UNREACHABLE
     assert made.ports[0].joined == 21
@@ -131,13 +131,13 @@ def test_one_that_does_not_answer_is_shown_by_its_record_and_not_asked_again(rac
 
 def test_what_cannot_be_read_is_a_note_and_the_rest_is_shown(rack):
     rack.world.breaks["read_ports"] = DeviceUnreachableError("gone")
-    made = report(rack.site, "ocs")
+    made = report(rack.context, "ocs")
     assert (made.notes, made.answer.state, made.ports[0].joined) == (["ports: gone"], State.OK, 21)
 
 
 def test_a_transponder_shows_its_readings_with_units(rack):
     rack.world.frequency["h1-gpu0-a"], rack.world.dbm["h1-gpu0-a"] = 193_100_000, -1.5
-    made = report(rack.site, "h1-gpu0-a")
+    made = report(rack.context, "h1-gpu0-a")
     assert {(r.name, r.value, r.unit) for r in made.readings} == {
         ("transmit", True, ""),
         ("frequency_mhz", 193_100_000, "MHz"),
@@ -148,19 +148,19 @@ def test_a_transponder_shows_its_readings_with_units(rack):
 
 def test_a_machine_shows_its_power_and_what_runs_there(rack):
     rack.world.power["bmc1"] = None
-    made = report(rack.site, "h1")
+    made = report(rack.context, "h1")
     assert made.component.id == "h1/power"
     assert made.notes == ["rank 0 of finetune runs on h1-gpu0"]
     assert [(r.name, r.value) for r in made.readings] == [("power", "between on and off")]
-    assert report(rack.site, "h4/power").notes == ["no job runs on h4-gpu0"]
+    assert report(rack.context, "h4/power").notes == ["no job runs on h4-gpu0"]
 
 
 def test_a_chassis_and_a_controller_show_their_parts(rack):
-    assert [part.id for part in report(rack.site, "bmc3").parts] == ["h3/power"]
-    assert len(report(rack.site, "shelf").parts) == 8
+    assert [part.id for part in report(rack.context, "bmc3").parts] == ["h3/power"]
+    assert len(report(rack.context, "shelf").parts) == 8
 
 
 def test_a_name_that_is_none_has_a_hint(rack):
     with pytest.raises(UsageError) as wrong:
-        report(rack.site, "h1-gpu0-z")
+        report(rack.context, "h1-gpu0-z")
     assert "did you mean h1-gpu0-" in wrong.value.hint

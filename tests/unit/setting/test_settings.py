@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from lumctl.change.plan import Do, from_document, to_document
+from lumctl.context.health_memory import moving
 from lumctl.devices.contained_driver import class_of
 from lumctl.devices.errors import (
     DeviceRefusedError,
@@ -14,7 +15,6 @@ from lumctl.devices.errors import (
     UnsupportedError,
 )
 from lumctl.errors import HalfDoneError, RefusedError, RolledBackError, UsageError
-from lumctl.site.moving import moving
 
 SPARE = "h4-gpu0-a"
 
@@ -238,7 +238,7 @@ def test_a_plan_that_does_not_name_whom_it_disturbs_is_refused_by_the_engine(rac
 def test_a_join_is_programmed_and_taken_back(rack, component, word):
     result = rack.set(component, word)
     assert rack.world.joins == {**JOINS, 6: 22}
-    assert rack.site.known_cells("ocs")[6] == "22"
+    assert rack.context.known_cells("ocs")[6] == "22"
     assert [step.do for step in result.plan.steps] == [Do.CHECK, Do.PROGRAM, Do.VERIFY]
     assert len(result.plan.keep) == len(JOINS)
     rack.take_back(result.run)
@@ -332,7 +332,7 @@ def test_wrong_words_are_told_before_any_device_is_asked(rack, component, words,
 
 def test_what_the_driver_cannot_set_is_said_with_what_it_can(rack):
     rack.plan(SPARE, "transmit=off")  # opens the driver
-    driver = rack.site.devices.transponder(SPARE)
+    driver = rack.context.devices.transponder(SPARE)
     driver.capabilities = driver.capabilities - {"set-channel"}
     with pytest.raises(UnsupportedError, match="cannot do frequency_mhz=193100000") as refused:
         rack.plan(SPARE, "frequency_mhz=193100000")
@@ -341,7 +341,7 @@ def test_what_the_driver_cannot_set_is_said_with_what_it_can(rack):
 
 def test_the_words_for_a_port_name_what_every_switch_can(rack):
     rack.plan("ocs/port/9", "enabled=false")  # opens the driver
-    driver = class_of(rack.site.devices.switch("ocs"))
+    driver = class_of(rack.context.devices.switch("ocs"))
     driver.capabilities = driver.capabilities - {"set-labels"}
     with pytest.raises(UnsupportedError, match="cannot do label=spare") as refused:
         rack.plan("ocs/port/9", "label=spare")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from lumctl.context import Observation
 from lumctl.devices.types import PucState
 from lumctl.fabric import changes, mesh, route
 from lumctl.fleet.readings import Snapshot
@@ -13,7 +14,6 @@ from lumctl.health.states import ComponentHealth, Finding, HealthReport, State
 from lumctl.inventory.load import example, load_inventory
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.wiring import Assignment, circuits_of, initial_assignment
-from lumctl.site import Observation
 
 States = dict[str, dict[int, PucState]]
 Observe = Callable[..., Observation]

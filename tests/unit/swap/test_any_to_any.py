@@ -41,7 +41,7 @@ def circuit(inventory):
 
 
 @pytest.fixture
-def site(inventory):
+def context(inventory):
     own = own_cells(inventory, inventory.devices["x"])
 
     def made(joins):
@@ -55,19 +55,19 @@ def site(inventory):
     return made
 
 
-def asked(site, component, text):
-    return cell_of(site, find_component(site.inventory, component), text)
+def asked(context, component, text):
+    return cell_of(context, find_component(context.inventory, component), text)
 
 
 @pytest.mark.parametrize(("port", "other"), [(5, 9), (9, 5)])
-def test_a_join_is_recorded_as_it_will_be_read(site, port, other):
-    change = asked(site({}), f"x/port/{port}", str(other))
+def test_a_join_is_recorded_as_it_will_be_read(context, port, other):
+    change = asked(context({}), f"x/port/{port}", str(other))
     assert (change.puc, change.before, change.after) == (5, "-", "9")
 
 
 @pytest.mark.parametrize(("port", "other", "says"), [(5, 9, "port 5 of x is joined to port 3"), (3, 9, None)])
-def test_a_port_at_the_far_end_of_a_join_is_taken(site, port, other, says):
-    joined = site({3: "5"})
+def test_a_port_at_the_far_end_of_a_join_is_taken(context, port, other, says):
+    joined = context({3: "5"})
     if says is None:
         assert asked(joined, f"x/port/{port}", str(other)).before == "5"  # its own join is moved
         return
@@ -77,23 +77,23 @@ def test_a_port_at_the_far_end_of_a_join_is_taken(site, port, other, says):
 
 
 @pytest.mark.parametrize("port", [3, 5])
-def test_a_join_is_taken_away_at_either_end(site, port):
-    change = asked(site({3: "5"}), f"x/port/{port}", "none")
+def test_a_join_is_taken_away_at_either_end(context, port):
+    change = asked(context({3: "5"}), f"x/port/{port}", "none")
     assert (change.puc, change.before, change.after) == (3, "5", "-")
 
 
 @pytest.mark.parametrize("stray", [{5: "9"}, {3: "4"}])
-def test_a_stray_join_of_a_circuit_s_port_is_found_at_either_end(inventory, site, circuit, stray):
+def test_a_stray_join_of_a_circuit_s_port_is_found_at_either_end(inventory, context, circuit, stray):
     assert sorted(circuit.ports) in ([3, 5], [4, 6])
     moved = {min(circuit.ports) + at - 3: str(min(circuit.ports) + int(to) - 3) for at, to in stray.items()}
-    held = site(moved).known_cells("x")
+    held = context(moved).known_cells("x")
     with pytest.raises(RefusedError, match="is joined to port"):
         light_paths(inventory, [], [circuit], {"x": held})
 
 
-def test_a_plan_that_takes_the_far_end_of_a_circuit_is_refused(inventory, site, circuit):
+def test_a_plan_that_takes_the_far_end_of_a_circuit_is_refused(inventory, context, circuit):
     low, high = sorted(circuit.ports)
-    standing = site({low: str(high)})
+    standing = context({low: str(high)})
     changes = [[high, "-", "10" if high != 10 else "9"]]
     plan = Plan(
         kind="replay", title="edited", rack="r", target="rack", created_at=0.0, inventory_digest=inventory.digest,

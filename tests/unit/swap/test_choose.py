@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from lumctl.context import Observation
 from lumctl.devices.types import PucState
 from lumctl.errors import RefusedError
 from lumctl.fabric import exits, mesh
 from lumctl.health.states import State
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.wiring import circuits_of
-from lumctl.site import Observation
 from lumctl.swap.choice import choose
 
 Observe = Callable[..., Observation]

@@ -68,57 +68,57 @@ def pairs(plan):
 
 
 def test_who_is_tied_to_a_failed_one_goes_with_it_to_spares_of_one_board(made, observe):
-    site = made()
-    plan = plan_swap(site, None, ["h1-g0"], seen=observe(site.inventory, failed={"h1-g0": State.FAILED}))
+    context = made()
+    plan = plan_swap(context, None, ["h1-g0"], seen=observe(context.inventory, failed={"h1-g0": State.FAILED}))
     assert pairs(plan).keys() == {"h1-g0", "h1-g1"}
     assert set(pairs(plan).values()) in ({"s1-g0", "s1-g1"}, {"s2-g0", "s2-g1"})
     assert plan.why[0] == "h1-g1 is replaced too: it is tied to h1-g0 (h1-board)"
     assert any("is not tied to s" in line for line in plan.why)
     # The single spare is left for one that is tied to nobody, and no board is taken apart for that one.
-    alone = plan_swap(site, None, ["h2-g0"], seen=observe(site.inventory, failed={"h2-g0": State.FAILED}))
+    alone = plan_swap(context, None, ["h2-g0"], seen=observe(context.inventory, failed={"h2-g0": State.FAILED}))
     assert pairs(alone) == {"h2-g0": "s0-g0"}
     behind = [c.reasons[0] for c in alone.candidates if c.rank == 2]
     assert behind == ["behind s0-g0: it is tied to other spares, which are left for who needs them together"]
 
 
 def test_two_boards_go_to_two_boards_and_named_spares_must_be_as_many(made, observe):
-    site = made()
+    context = made()
     dead = {"h0-g1": State.FAILED, "h1-g0": State.FAILED}
-    both = pairs(plan_swap(site, "j", ["h0-g1", "h1-g0"], seen=observe(site.inventory, failed=dead)))
+    both = pairs(plan_swap(context, "j", ["h0-g1", "h1-g0"], seen=observe(context.inventory, failed=dead)))
     assert both.keys() == {"h0-g0", "h0-g1", "h1-g0", "h1-g1"}
     assert {both["h0-g0"][:2], both["h1-g0"][:2]} == {"s1", "s2"}
     assert all(both[f"{host}-g0"][:2] == both[f"{host}-g1"][:2] for host in ("h0", "h1"))
     with pytest.raises(
         UsageError, match=r"2 accelerators failed \(h1-g0, h1-g1: they are tied\), but 1 spare is named"
     ):
-        plan_swap(site, "j", ["h1-g0"], ["s1-g0"], seen=observe(site.inventory, failed=dead))
+        plan_swap(context, "j", ["h1-g0"], ["s1-g0"], seen=observe(context.inventory, failed=dead))
 
 
 def test_a_board_of_which_one_is_dead_is_no_spare(made, observe):
-    site = made()
+    context = made()
     dead = {"h1-g0": State.FAILED, "s1-g1": State.FAILED, "s2-g0": State.FAILED}
     with pytest.raises(RefusedError, match="s1-g0: is tied to s1-g1, which is failed"):
-        plan_swap(site, None, ["h1-g0"], seen=observe(site.inventory, failed=dead))
+        plan_swap(context, None, ["h1-g0"], seen=observe(context.inventory, failed=dead))
     del dead["s2-g0"]
-    assert set(pairs(plan_swap(site, None, ["h1-g0"], seen=observe(site.inventory, failed=dead))).values()) == {
+    assert set(pairs(plan_swap(context, None, ["h1-g0"], seen=observe(context.inventory, failed=dead))).values()) == {
         "s2-g0",
         "s2-g1",
     }
 
 
 def test_where_no_spares_are_tied_any_will_do(made, observe):
-    site = made(RACK.replace(', role: spare, tied: "{host}-board"', ", role: spare"))
-    plan = plan_swap(site, None, ["h1-g0"], seen=observe(site.inventory, failed={"h1-g0": State.FAILED}))
+    context = made(RACK.replace(', role: spare, tied: "{host}-board"', ", role: spare"))
+    plan = plan_swap(context, None, ["h1-g0"], seen=observe(context.inventory, failed={"h1-g0": State.FAILED}))
     assert pairs(plan).keys() == {"h1-g0", "h1-g1"}
 
 
 def test_a_board_returns_whole_or_not_at_all(made, observe):
-    site = made()
+    context = made()
     away = {"j": ("h0-g0", "h0-g1", "s1-g0", "s1-g1", "h2-g0", "h2-g1")}
-    site.assignment = lambda: away
-    seen = observe(site.inventory, assignment=away, failed={"h1-g1": State.FAILED})
+    context.assignment = lambda: away
+    seen = observe(context.inventory, assignment=away, failed={"h1-g1": State.FAILED})
     with pytest.raises(RefusedError, match="rank 2 stays on s1-g0: h1-g0 is tied to h1-g1, which stays out"):
-        plan_return(site, "j", seen=seen)
+        plan_return(context, "j", seen=seen)
 
 
 def test_the_cheapest_way_that_tears_no_board_apart_comes_first(made):

@@ -21,8 +21,8 @@ def states(rack64, programmed):
 
 
 @pytest.fixture
-def site(rack64, states):
-    """Just what a plan asks of a site."""
+def context(rack64, states):
+    """Just what a plan asks of a context."""
     driver = SimpleNamespace(capabilities=frozenset())
     store = SimpleNamespace(
         fabric=SimpleNamespace(uncertain_since=lambda _device: None, last_written_by=lambda _device: "fabric-0001"),
@@ -45,48 +45,48 @@ def spoil(seen, lane, state):
     seen.report.links[lane] = ComponentHealth(lane, "link", state, (finding,), read_at=100.0)
 
 
-def planned(site, seen, *failed, spares=(), **more):
-    return plan_swap(site, "train-a", failed or [FAILED], spares, seen=seen, **more)
+def planned(context, seen, *failed, spares=(), **more):
+    return plan_swap(context, "train-a", failed or [FAILED], spares, seen=seen, **more)
 
 
-def test_no_spare_is_spent_on_an_accelerator_that_is_well(site, rack64, observe):
+def test_no_spare_is_spent_on_an_accelerator_that_is_well(context, rack64, observe):
     with pytest.raises(RefusedError, match=f"{FAILED} was read just now and is ok") as error:
-        planned(site, observe(rack64))
+        planned(context, observe(rack64))
     assert "--even-if-healthy" in error.value.hint
-    assert planned(site, observe(rack64), even_if_healthy=True).replacements[0].failed == FAILED
+    assert planned(context, observe(rack64), even_if_healthy=True).replacements[0].failed == FAILED
 
 
-def test_each_of_several_must_be_in_trouble(site, rack64, observe):
+def test_each_of_several_must_be_in_trouble(context, rack64, observe):
     seen = observe(rack64, failed={FAILED: State.FAILED})
     with pytest.raises(RefusedError, match="h05-gpu1 was read just now and is ok"):
-        planned(site, seen, FAILED, "h05-gpu1")
+        planned(context, seen, FAILED, "h05-gpu1")
 
 
 @pytest.mark.parametrize("state", [State.FAILED, State.DEGRADED, State.UNKNOWN])
-def test_an_accelerator_that_is_not_ok_is_replaced(site, rack64, observe, state):
-    assert planned(site, observe(rack64, failed={FAILED: state})).replacements[0].spare == SPARE
+def test_an_accelerator_that_is_not_ok_is_replaced(context, rack64, observe, state):
+    assert planned(context, observe(rack64, failed={FAILED: state})).replacements[0].spare == SPARE
 
 
 @pytest.mark.parametrize("lane", ["a", "b"])
-def test_so_is_one_with_a_lane_that_is_not(site, rack64, observe, lane):
+def test_so_is_one_with_a_lane_that_is_not(context, rack64, observe, lane):
     seen = observe(rack64)
     spoil(seen, f"{FAILED}-{lane}", State.FAILED)
-    assert planned(site, seen).replacements[0].spare == SPARE
+    assert planned(context, seen).replacements[0].spare == SPARE
 
 
 @pytest.mark.parametrize("lane", ["a", "b"])
-def test_a_spare_with_a_failed_lane_is_refused(site, rack64, observe, lane):
+def test_a_spare_with_a_failed_lane_is_refused(context, rack64, observe, lane):
     seen = observe(rack64, failed={FAILED: State.FAILED})
     spoil(seen, f"{SPARE}-{lane}", State.FAILED)
     with pytest.raises(RefusedError, match=f"{SPARE}: its lane {SPARE}-{lane} is failed: no light leaves it"):
-        planned(site, seen)
+        planned(context, seen)
 
 
-def test_a_spare_s_lane_that_is_dim_or_was_not_read_is_no_reason(site, rack64, observe):
+def test_a_spare_s_lane_that_is_dim_or_was_not_read_is_no_reason(context, rack64, observe):
     seen = observe(rack64, failed={FAILED: State.FAILED})
     spoil(seen, f"{SPARE}-a", State.DEGRADED)
     spoil(seen, f"{SPARE}-b", State.UNKNOWN)
-    assert planned(site, seen).replacements[0].spare == SPARE
+    assert planned(context, seen).replacements[0].spare == SPARE
 
 
 @pytest.mark.parametrize(
@@ -101,38 +101,38 @@ def test_a_spare_s_lane_that_is_dim_or_was_not_read_is_no_reason(site, rack64, o
         ([], [], "no failed accelerator was named"),
     ],
 )
-def test_names_that_make_no_sense_are_refused(site, rack64, observe, failed, spares, says):
+def test_names_that_make_no_sense_are_refused(context, rack64, observe, failed, spares, says):
     with pytest.raises(UsageError, match=says):
-        plan_swap(site, "train-a", failed, spares, seen=observe(rack64), even_if_healthy=True)
+        plan_swap(context, "train-a", failed, spares, seen=observe(rack64), even_if_healthy=True)
 
 
-def test_a_job_that_nobody_knows_is_refused(site):
+def test_a_job_that_nobody_knows_is_refused(context):
     with pytest.raises(UsageError, match="no job 'train-x' in the inventory; did you mean"):
-        plan_swap(site, "train-x", [FAILED])
+        plan_swap(context, "train-x", [FAILED])
 
 
-def test_spares_that_are_named_are_taken_in_their_order(site, rack64, observe):
+def test_spares_that_are_named_are_taken_in_their_order(context, rack64, observe):
     seen = observe(rack64, failed={FAILED: State.FAILED, "h05-gpu1": State.FAILED})
-    plan = planned(site, seen, "h05-gpu1", FAILED, spares=["h16-gpu1", SPARE])
+    plan = planned(context, seen, "h05-gpu1", FAILED, spares=["h16-gpu1", SPARE])
     assert [(r.failed, r.spare) for r in plan.replacements] == [("h05-gpu1", "h16-gpu1"), (FAILED, SPARE)]
 
 
-def test_a_mesh_that_is_not_certain_is_not_planned_on(site, rack64, observe, states):
+def test_a_mesh_that_is_not_certain_is_not_planned_on(context, rack64, observe, states):
     states["rail2"] = {}
     with pytest.raises(RefusedError, match="what rail2 holds is not known"):
-        planned(site, observe(rack64), even_if_healthy=True)
+        planned(context, observe(rack64), even_if_healthy=True)
 
 
-def test_one_that_the_job_does_not_use_may_be(site, rack64, observe, states):
+def test_one_that_the_job_does_not_use_may_be(context, rack64, observe, states):
     rail = replace(rack64.devices["rail0"], id="rail9")
-    site.inventory = replace(rack64, devices={**rack64.devices, "rail9": rail})
+    context.inventory = replace(rack64, devices={**rack64.devices, "rail9": rail})
     states["rail9"] = {}
-    assert planned(site, observe(rack64, failed={FAILED: State.FAILED})).replacements[0].spare == SPARE
+    assert planned(context, observe(rack64, failed={FAILED: State.FAILED})).replacements[0].spare == SPARE
 
 
-def test_a_plan_checks_darkens_lights_programs_verifies_and_writes_down(site, rack64, observe, states):
+def test_a_plan_checks_darkens_lights_programs_verifies_and_writes_down(context, rack64, observe, states):
     seen = observe(rack64, failed={FAILED: State.FAILED})
-    plan = planned(site, seen)
+    plan = planned(context, seen)
     check, *transmits, program, verify, assign = plan.steps
     assert (check.do, check.data["healthy"]) == (Do.CHECK, [SPARE])
     assert (check.data["kept"], check.data["replaced"]) == ([c.id for c in plan.keep], [c.id for c in plan.remove])
@@ -153,8 +153,8 @@ def test_a_plan_checks_darkens_lights_programs_verifies_and_writes_down(site, ra
     assert plan.start.crosses == {"rail2": crosses}
 
 
-def test_a_mesh_with_a_timer_is_confirmed_after_the_proof(site, rack64, observe):
-    site.driver.capabilities = frozenset({Capability.CONFIRM_TIMER})
-    plan = planned(site, observe(rack64, failed={FAILED: State.FAILED}))
+def test_a_mesh_with_a_timer_is_confirmed_after_the_proof(context, rack64, observe):
+    context.driver.capabilities = frozenset({Capability.CONFIRM_TIMER})
+    plan = planned(context, observe(rack64, failed={FAILED: State.FAILED}))
     assert [step.do for step in plan.steps][-4:] == [Do.PROGRAM, Do.VERIFY, Do.CONFIRM, Do.ASSIGN]
     assert plan.steps[-2].data == {"devices": ["rail2"]}

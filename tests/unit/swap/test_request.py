@@ -23,7 +23,7 @@ def states(rack64, programmed):
 
 
 @pytest.fixture
-def site(rack64, states):
+def context(rack64, states):
     driver = SimpleNamespace(capabilities=frozenset())
     store = SimpleNamespace(
         fabric=SimpleNamespace(uncertain_since=lambda _device: None),
@@ -40,8 +40,8 @@ def site(rack64, states):
     )
 
 
-def test_failures_of_two_jobs_are_one_plan_and_the_jobs_are_found(site, rack64, observe):
-    plan = plan_swap(site, None, list(DEAD), seen=observe(rack64, failed=DEAD))
+def test_failures_of_two_jobs_are_one_plan_and_the_jobs_are_found(context, rack64, observe):
+    plan = plan_swap(context, None, list(DEAD), seen=observe(rack64, failed=DEAD))
     assert [(r.job, r.failed, r.spare) for r in plan.replacements] == [
         ("train-a", "h03-gpu2", "h16-gpu2"),
         ("train-b", "h10-gpu3", "h16-gpu3"),
@@ -50,25 +50,25 @@ def test_failures_of_two_jobs_are_one_plan_and_the_jobs_are_found(site, rack64, 
     assign = next(step for step in plan.steps if step.do is Do.ASSIGN)
     assert {job: len(ranks) for job, ranks in assign.data["assignment"].items()} == {"train-a": 32, "train-b": 28}
     assert {change.device for change in plan.changes} == {"rail2", "rail3"}
-    require_foreign_circuits_kept(site, plan)
+    require_foreign_circuits_kept(context, plan)
     assert from_document(to_document(plan)) == plan
 
 
 @pytest.mark.parametrize("job", [None, "train-a"])
-def test_a_host_stands_for_all_its_accelerators_that_run_ranks(site, rack64, observe, job):
+def test_a_host_stands_for_all_its_accelerators_that_run_ranks(context, rack64, observe, job):
     dead = {f"h03-gpu{n}": State.UNKNOWN for n in range(4)}
-    plan = plan_swap(site, job, ["h03"], seen=observe(rack64, failed=dead))
+    plan = plan_swap(context, job, ["h03"], seen=observe(rack64, failed=dead))
     assert {(r.failed, r.spare) for r in plan.replacements} == {(f"h03-gpu{n}", f"h16-gpu{n}") for n in range(4)}
 
 
-def test_a_host_in_trouble_is_reason_enough(site, rack64, observe):
+def test_a_host_in_trouble_is_reason_enough(context, rack64, observe):
     seen = observe(rack64, failed={"h03-gpu2": State.FAILED})
     with pytest.raises(RefusedError, match="h03-gpu0 was read just now and is ok") as refused:
-        plan_swap(site, None, ["h03"], seen=seen)
+        plan_swap(context, None, ["h03"], seen=seen)
     assert "--failed h03-gpu2" in refused.value.hint
     health = replace(seen.report.accelerators["h03-gpu2"], id="h03", kind="host")
     seen = replace(seen, report=replace(seen.report, hosts={"h03": health}))
-    assert len(plan_swap(site, None, ["h03"], seen=seen).replacements) == 4
+    assert len(plan_swap(context, None, ["h03"], seen=seen).replacements) == 4
 
 
 @pytest.mark.parametrize(
@@ -83,9 +83,9 @@ def test_a_host_in_trouble_is_reason_enough(site, rack64, observe):
         (None, ["h33"], "no accelerator 'h33' in the inventory; did you mean", None),
     ],
 )  # fmt: skip
-def test_what_cannot_be_meant_is_told_with_what_to_do(site, rack64, observe, job, failed, says, hint):
+def test_what_cannot_be_meant_is_told_with_what_to_do(context, rack64, observe, job, failed, says, hint):
     with pytest.raises(UsageError, match=says) as error:
-        plan_swap(site, job, failed, seen=observe(rack64, failed=DEAD))
+        plan_swap(context, job, failed, seen=observe(rack64, failed=DEAD))
     assert hint is None or hint in error.value.hint
 
 
@@ -97,59 +97,59 @@ def test_what_cannot_be_meant_is_told_with_what_to_do(site, rack64, observe, job
     ],
 )
 def test_where_nothing_is_named_what_fails_is_told_with_the_command_that_repairs_it(
-    site, rack64, observe, job, says, hint
+    context, rack64, observe, job, says, hint
 ):
-    error = nothing_named(site, observe(rack64, failed=DEAD), job)
+    error = nothing_named(context, observe(rack64, failed=DEAD), job)
     assert says in error.message
     assert error.hint.endswith(hint)
 
 
-def test_where_all_is_well_and_nothing_is_named_that_is_said(site, rack64, observe):
-    error = nothing_named(site, observe(rack64), None)
+def test_where_all_is_well_and_nothing_is_named_that_is_said(context, rack64, observe):
+    error = nothing_named(context, observe(rack64), None)
     assert "all of the jobs' accelerators were read just now and are ok" in error.message
 
 
-def test_accelerators_of_two_racks_are_two_plans(site, rack64, observe):
+def test_accelerators_of_two_racks_are_two_plans(context, rack64, observe):
     other = {**rack64.accelerators, "h10-gpu3": replace(rack64.accelerators["h10-gpu3"], rack="r2")}
-    site.inventory = replace(rack64, accelerators=other)
+    context.inventory = replace(rack64, accelerators=other)
     with pytest.raises(UsageError, match=r"in 2 racks .r2, rack64.: a plan is of one rack") as error:
-        plan_swap(site, None, list(DEAD), seen=observe(rack64, failed=DEAD))
+        plan_swap(context, None, list(DEAD), seen=observe(rack64, failed=DEAD))
     assert error.value.hint == "lumctl swap plan --failed h03-gpu2; lumctl swap plan --failed h10-gpu3"
 
 
-def test_one_that_fails_with_the_last_spare_of_another_is_named_with_what_can_be_done(site, rack64, observe):
+def test_one_that_fails_with_the_last_spare_of_another_is_named_with_what_can_be_done(context, rack64, observe):
     seen = observe(rack64, failed={**DEAD, "h05-gpu2": State.FAILED})
     with pytest.raises(RefusedError, match="h16-gpu2: already taken by this plan for h03-gpu2") as refused:
-        plan_swap(site, None, [*DEAD, "h05-gpu2"], seen=seen)
+        plan_swap(context, None, [*DEAD, "h05-gpu2"], seen=seen)
     assert refused.value.hint.endswith("--failed h03-gpu2,h10-gpu3")
 
 
-def test_circuits_are_led_round_a_puc_and_nobody_else_is_touched(site, rack64, observe):
+def test_circuits_are_led_round_a_puc_and_nobody_else_is_touched(context, rack64, observe):
     seen = observe(rack64)
-    plan = plan_reroute(site, "train-a", ["rail2/puc/40"], seen=seen)
+    plan = plan_reroute(context, "train-a", ["rail2/puc/40"], seen=seen)
     assert [c.id for c in plan.add] == [c.id for c in plan.remove] == ["train-a/18-19"]
     assert [step.do for step in plan.steps] == [Do.CHECK, Do.PROGRAM, Do.VERIFY]
     assert (40 in plan.remove[0].pucs, 40 in plan.add[0].pucs) == (True, False)
     assert plan.steps[-1].data["circuits"] == ["train-a/18-19"]
-    require_foreign_circuits_kept(site, plan)
+    require_foreign_circuits_kept(context, plan)
     forged = replace(plan, steps=plan.steps[:-1]).sealed()
     with pytest.raises(RefusedError, match="without a proof"):
-        require_foreign_circuits_kept(site, forged)
+        require_foreign_circuits_kept(context, forged)
 
 
-def test_who_says_it_leads_the_circuit_of_a_job_that_it_does_not_pin_is_refused(site, rack64, observe):
-    plan = plan_reroute(site, "train-a", ["rail2/puc/40"], seen=observe(rack64))
+def test_who_says_it_leads_the_circuit_of_a_job_that_it_does_not_pin_is_refused(context, rack64, observe):
+    plan = plan_reroute(context, "train-a", ["rail2/puc/40"], seen=observe(rack64))
     unpinned = replace(plan, start=replace(plan.start, assignment={}), add=plan.add).sealed()
     with pytest.raises(RefusedError, match="would change circuit train-a/18-19"):
-        require_foreign_circuits_kept(site, unpinned)
+        require_foreign_circuits_kept(context, unpinned)
 
 
-def test_who_says_it_leads_a_circuit_elsewhere_must_make_the_way(site, rack64, observe):
-    usual = plan_swap(site, "train-a", ["h03-gpu2"], even_if_healthy=True, seen=observe(rack64))
+def test_who_says_it_leads_a_circuit_elsewhere_must_make_the_way(context, rack64, observe):
+    usual = plan_swap(context, "train-a", ["h03-gpu2"], even_if_healthy=True, seen=observe(rack64))
     staying = tuple(step for step in usual.steps if step.do is not Do.ASSIGN)
     forged = replace(usual, add=usual.remove, steps=staying).sealed()  # its cells lead to the spare all the same
     with pytest.raises(RefusedError, match="would lead circuit train-a/17-18 of train-a another way, and not make"):
-        require_foreign_circuits_kept(site, forged)
+        require_foreign_circuits_kept(context, forged)
 
 
 @pytest.mark.parametrize(
@@ -164,9 +164,9 @@ def test_who_says_it_leads_a_circuit_elsewhere_must_make_the_way(site, rack64, o
         ("train-a", "rail2/puc/8", RefusedError, "train-a/17-18 cannot be led round rail2/puc/8: there is no way"),
     ],
 )
-def test_what_cannot_be_avoided_says_why(site, rack64, observe, job, avoid, kind, says):
+def test_what_cannot_be_avoided_says_why(context, rack64, observe, job, avoid, kind, says):
     with pytest.raises(kind, match=says) as error:
-        plan_reroute(site, job, avoid.split(","), seen=observe(rack64))
+        plan_reroute(context, job, avoid.split(","), seen=observe(rack64))
     if says.startswith("no circuit of train-b"):
         assert error.value.hint == "train-a/18-19 does; lumctl swap plan train-a --avoid rail2/puc/40"
 
@@ -179,29 +179,29 @@ def test_what_cannot_be_avoided_says_why(site, rack64, observe, job, avoid, kind
         ({"lane": Lane("rail2", 0, 1)}, State.OK, "h03-gpu2-c has separate ports"),
     ],
 )
-def test_a_free_lane_that_is_of_no_use_is_named(site, rack64, observe, other, state, says):
+def test_a_free_lane_that_is_of_no_use_is_named(context, rack64, observe, other, state, says):
     third = replace(rack64.transponders["h03-gpu2-b"], id="h03-gpu2-c", **other)
-    site.inventory = replace(rack64, transponders={**rack64.transponders, third.id: third})
-    seen = observe(site.inventory)
+    context.inventory = replace(rack64, transponders={**rack64.transponders, third.id: third})
+    seen = observe(context.inventory)
     link = ComponentHealth(third.id, "link", state, read_at=100.0)
     seen = replace(seen, report=replace(seen.report, links={**seen.report.links, third.id: link}))
     with pytest.raises(RefusedError, match=f"h03-gpu2 has no lane to spare: .*{says}"):
-        plan_reroute(site, "train-a", ["h03-gpu2-a"], seen=seen)
+        plan_reroute(context, "train-a", ["h03-gpu2-a"], seen=seen)
 
 
-def test_a_dying_transponder_is_avoided_by_replacing_its_accelerator(site, rack64, observe):
-    plan = plan_swap(site, None, ["h03-gpu2"], avoid=["h03-gpu2-a"], even_if_healthy=True, seen=observe(rack64))
+def test_a_dying_transponder_is_avoided_by_replacing_its_accelerator(context, rack64, observe):
+    plan = plan_swap(context, None, ["h03-gpu2"], avoid=["h03-gpu2-a"], even_if_healthy=True, seen=observe(rack64))
     assert plan.replacements[0].spare == "h16-gpu2"
     with pytest.raises(RefusedError, match="h16-gpu2: its lane h16-gpu2-b is to be avoided"):
-        plan_swap(site, None, ["h03-gpu2"], avoid=["h16-gpu2-b"], even_if_healthy=True, seen=observe(rack64))
+        plan_swap(context, None, ["h03-gpu2"], avoid=["h16-gpu2-b"], even_if_healthy=True, seen=observe(rack64))
 
 
-def test_new_circuits_and_old_ones_of_the_job_keep_off_a_puc(site, rack64, observe):
+def test_new_circuits_and_old_ones_of_the_job_keep_off_a_puc(context, rack64, observe):
     seen = observe(rack64, failed={"h03-gpu2": State.FAILED})
-    usual = plan_swap(site, None, ["h03-gpu2"], seen=seen)
+    usual = plan_swap(context, None, ["h03-gpu2"], seen=seen)
     busy = {puc for circuit in usual.keep if circuit.owner == "train-a" for puc in circuit.pucs}
     avoid = next(puc for puc in usual.add[1].pucs[5:] if puc not in busy)
-    plan = plan_swap(site, None, ["h03-gpu2"], avoid=[f"rail2/puc/{avoid}"], seen=seen)
+    plan = plan_swap(context, None, ["h03-gpu2"], avoid=[f"rail2/puc/{avoid}"], seen=seen)
     assert all(avoid not in circuit.pucs for circuit in plan.add)
 
 
@@ -212,19 +212,19 @@ def swapped(seen, **places):
     return {**seen.assignment, "train-a": tuple(ranks)}
 
 
-def test_a_rank_returns_when_its_accelerator_is_well_again(site, rack64, observe, states):
-    out = plan_swap(site, None, ["h03-gpu2"], even_if_healthy=True, seen=observe(rack64))
+def test_a_rank_returns_when_its_accelerator_is_well_again(context, rack64, observe, states):
+    out = plan_swap(context, None, ["h03-gpu2"], even_if_healthy=True, seen=observe(rack64))
     states["rail2"] = {**states["rail2"], **{c.puc: type(states["rail2"][0])(c.after) for c in out.changes}}
     placed = swapped(observe(rack64), r18="h16-gpu2")
-    site.assignment = lambda **_: placed
+    context.assignment = lambda **_: placed
     seen = observe(rack64, assignment=placed)
-    plan = plan_return(site, "train-a", seen=seen)
+    plan = plan_return(context, "train-a", seen=seen)
     assert [(r.rank, r.failed, r.spare) for r in plan.replacements] == [(18, "h16-gpu2", "h03-gpu2")]
     assert plan.kind == "swap"
     assert plan.undoes is None
     home = next(step for step in plan.steps if step.do is Do.ASSIGN).data["assignment"]["train-a"]
     assert tuple(home) == rack64.jobs["train-a"].ranks
-    require_foreign_circuits_kept(site, plan)
+    require_foreign_circuits_kept(context, plan)
     ill = replace(
         seen.report.accelerators["h03-gpu2"],
         state=State.DISABLED,
@@ -234,12 +234,12 @@ def test_a_rank_returns_when_its_accelerator_is_well_again(site, rack64, observe
     )
     report = replace(seen.report, accelerators={**seen.report.accelerators, "h03-gpu2": ill})
     with pytest.raises(RefusedError, match="rank 18 stays on h16-gpu2: h03-gpu2 is failed: it fell off the bus"):
-        plan_return(site, "train-a", seen=replace(seen, report=report))
+        plan_return(context, "train-a", seen=replace(seen, report=report))
     well = replace(ill, findings=())
     report = replace(seen.report, accelerators={**seen.report.accelerators, "h03-gpu2": well})
-    assert plan_return(site, "train-a", seen=replace(seen, report=report)).replacements == plan.replacements
+    assert plan_return(context, "train-a", seen=replace(seen, report=report)).replacements == plan.replacements
 
 
-def test_there_is_nothing_to_return_where_all_is_as_written(site, rack64, observe):
+def test_there_is_nothing_to_return_where_all_is_as_written(context, rack64, observe):
     with pytest.raises(RefusedError, match="every rank of train-a runs where the inventory says"):
-        plan_return(site, "train-a", seen=observe(rack64))
+        plan_return(context, "train-a", seen=observe(rack64))

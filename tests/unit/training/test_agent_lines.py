@@ -20,7 +20,7 @@ class Command:
 
 
 class Hosts:
-    """A site whose one host answers with this command."""
+    """A context whose one host answers with this command."""
 
     def __init__(self, command: Command) -> None:
         self.command = command

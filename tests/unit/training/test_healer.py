@@ -82,7 +82,7 @@ def test_what_is_put_off_cannot_end_it(healing, monkeypatch):
     tried = SimpleQueue()
 
     class Full:
-        def __init__(self, site):
+        def __init__(self, context):
             pass
 
         def __enter__(self):

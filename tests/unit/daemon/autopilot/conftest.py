@@ -10,13 +10,13 @@ from lumctl.daemon.autopilot.decision import Decision, decide
 from lumctl.daemon.autopilot.memory import DECISION, REMARK, AutopilotMemory, Event
 from lumctl.daemon.autopilot.policy import BreakerState, next_breaker_state, onsets_of
 from lumctl.daemon.autopilot.rehearsal import look_at
+from lumctl.health.observation import Observation
 from lumctl.health.states import State
 from lumctl.health.transitions import Transition
 from lumctl.inventory.load import example, load_inventory
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.policies import Breaker, How, Policy, Selector
 from lumctl.inventory.wiring import initial_assignment
-from lumctl.site.observation import Observation
 
 NOW = 1_800_000_000.0
 RACK = "rack64"

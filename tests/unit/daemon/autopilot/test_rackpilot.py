@@ -42,7 +42,7 @@ class Flight:
         self.pilot = RackPilot(
             RACK,
             self.store,
-            self._site,
+            self._context,
             lambda occasion, _text, _data: self.told.append(str(occasion)),
             lambda _line: None,
             stopped=lambda: self.stopped,
@@ -56,7 +56,7 @@ class Flight:
         self.pilot.consider(replace(look, inventory=inventory))
 
     @contextmanager
-    def _site(self, inventory) -> Iterator[SimpleNamespace]:
+    def _context(self, inventory) -> Iterator[SimpleNamespace]:
         yield SimpleNamespace(
             observe=lambda: replace(self.scene.look(), inventory=inventory),
             store=lambda _rack: self.store,
@@ -64,7 +64,7 @@ class Flight:
             inventory=inventory,
         )
 
-    def _plan(self, _site, decision, _seen) -> Plan:
+    def _plan(self, _context, decision, _seen) -> Plan:
         if self.refuses is not None:
             raise RefusedError(self.refuses)
         (job,) = decision.fault.jobs
@@ -72,7 +72,7 @@ class Flight:
         start = Start({job: ()})
         return Plan("swap", "t", RACK, "rack", self.scene.now, "d", start, replacements=replaced).sealed()
 
-    def _carry_out(self, _site, plan, _policy, _progress, require_wanted) -> AttemptResult:
+    def _carry_out(self, _context, plan, _policy, _progress, require_wanted) -> AttemptResult:
         self.before_apply()
         try:
             require_wanted()

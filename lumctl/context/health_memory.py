@@ -1,25 +1,96 @@
-"""What health remembers of a site, between its looks and between processes: one memory over the stores of its racks."""
+"""What health remembers between looks and processes: one memory over the stores of all racks of a context."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lumctl.devices.types import DeviceReading
 from lumctl.fleet.readings import Snapshot
 from lumctl.health.attention import Acknowledgement, MaintenanceWindow
+from lumctl.health.evaluate import each
 from lumctl.health.event_record import EventRecord
 from lumctl.health.events import HostEvents
 from lumctl.health.judging import Judged
 from lumctl.health.look import NO_EVIDENCE, LightEvidence
 from lumctl.health.memory import Memory, merged
-from lumctl.health.states import HealthReport, State
+from lumctl.health.observation import rack_of
+from lumctl.health.states import HealthReport, State, place_of
 from lumctl.health.transitions import Transition, transitions
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.wiring import Circuit
-from lumctl.site.last_read import LastRead
-from lumctl.site.moving import Moved, moving
-from lumctl.site.racks import rack_of
 from lumctl.store import Run, Store, StoreError
+
+if TYPE_CHECKING:
+    from lumctl.health.look import Place
+
+
+class LastRead:
+    """Fills in the last reading's time where a report has none."""
+
+    def __init__(self) -> None:
+        self._read_at: dict[Place, float] = {}
+
+    def recall(self, report: HealthReport) -> HealthReport:
+        """The report with the times that it does not say itself; its own are remembered in turn."""
+        return each(report, self._one)
+
+    def _one(self, health: Judged, /) -> Judged:
+        place = place_of(health)
+        if health.read_at is not None:
+            self._read_at[place] = health.read_at
+            return health
+        known = self._read_at.get(place)
+        return health if known is None else replace(health, read_at=known)
+
+
+def moving(runs: Iterable[Run]) -> frozenset[str]:
+    """The transponders and circuits whose light runs move."""
+    return frozenset(component for run in runs for component in _named(run.plan))
+
+
+CLOCKS_AGREE_S = 10.0
+"""Machines that work on one rack differ by less; a time further ahead is of a clock that was set back since."""
+
+
+class Moved:
+    """When runs last moved the light of each component, as far as one process has seen them."""
+
+    def __init__(self, keep_s: float) -> None:
+        """``keep_s``: readings are not older than that."""
+        self._keep_s = keep_s
+        self._ended: dict[str, float] = {}
+        self._at: dict[str, float] = {}
+
+    def taking(self, runs: Iterable[Run], now: float) -> Mapping[str, float]:
+        """The times by component (seconds since the epoch), with these runs; one that is at work moves it now."""
+        self._ended = {run: at for run, at in self._ended.items() if 0 <= now - at < self._keep_s}
+        self._at = {component: at for component, at in self._at.items() if 0 <= now - at < self._keep_s}
+        for run in runs:
+            at = now
+            if run.ended_at is not None and run.ended_at > now + CLOCKS_AGREE_S:
+                continue  # nobody can tell whether what was read is older
+            if run.ended_at is not None:
+                # By its own clock, which may be ahead of ours: then it ended when it was first seen so.
+                at = self._ended.setdefault(run.id, min(run.ended_at, now))
+            for component in moving([run]):
+                self._at[component] = max(at, self._at.get(component, at))
+        return dict(self._at)
+
+
+def _named(plan: Mapping[str, Any]) -> Iterator[str]:
+    """The circuits that a plan adds and removes with their ends, what it switches, and what that disturbs."""
+    circuits = plan.get("circuits", {})
+    for circuit in (*circuits.get("add", ()), *circuits.get("remove", ())):
+        yield str(circuit["id"])
+        for end in circuit["ends"]:
+            yield str(end["lane"])
+    for step in plan.get("steps", ()):
+        if "transponder" in step["data"]:
+            yield str(step["data"]["transponder"])
+        if "component" in step["data"] and step.get("do") != "record":
+            yield str(step["data"]["component"]).removesuffix("/power")
+            yield from map(str, step["data"].get("disturbs", ()))
+
 
 AFTERMATH_S = 600.0
 """How long what a run did excuses what is read, where looks are not kept: else they would see it as news for ever."""

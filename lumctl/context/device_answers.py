@@ -1,10 +1,12 @@
-"""What meshes and switches say of themselves at a look: that they answer, their alarms, temperature and port powers."""
+"""What devices answer, asked again and again without ever waiting long for one that does not."""
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import replace
-from typing import TypeVar
+from functools import partial
+from typing import Generic, TypeVar
 
 from lumctl.devices.errors import (
     DeviceError,
@@ -16,7 +18,99 @@ from lumctl.devices.errors import (
 )
 from lumctl.devices.protocols import MeshDriver, SwitchDriver
 from lumctl.devices.types import Capability, DeviceReading, Obstacle
+from lumctl.fleet.readings import HostSnapshot, Snapshot
+from lumctl.health.rulebook import verdict
 from lumctl.inventory.model import Inventory
+from lumctl.workers import Workers
+
+Said = TypeVar("Said")
+
+
+class DeviceAnswers(Generic[Said]):
+    """Asks devices, each by at most one question at a time, and knows the newest answer of each.
+
+    ``ask`` gives what a device says, be it that it did not answer.
+    """
+
+    def __init__(self, devices: Iterable[str], ask: Callable[[str], Said]) -> None:
+        self._devices = tuple(devices)
+        self._ask = ask
+        self._workers = Workers("device")
+        self._asked: dict[str, Future[Said]] = {}
+        self._due: list[Future[Said]] = []
+        self._known: dict[str, Said] = {}
+        self._begun = 0.0
+
+    def begin(self) -> None:
+        """Ask every device that owes no answer."""
+        self._begun = time.monotonic()
+        self._take()
+        self._due = [self._begin(device) for device in self._devices if device not in self._asked]
+
+    def _begin(self, device: str) -> Future[Said]:
+        asked = self._asked[device] = self._workers.submit(partial(self._ask, device))
+        return asked
+
+    def gathered(self, patience_s: float | None) -> dict[str, Said]:
+        """The newest answers: of each device, or (with ``patience_s``) of those that gave one in time.
+
+        Nobody is patient with a device whose answer was due before. One that never answered yet is not told of.
+        """
+        if patience_s is None:
+            wait(self._asked.values())
+        else:
+            wait(self._due, timeout=max(self._begun + patience_s - time.monotonic(), 0.0))
+        self._take()
+        return dict(self._known)
+
+    def _take(self) -> None:
+        """Take the answers that have come."""
+        for device, asked in list(self._asked.items()):
+            if asked.done():
+                del self._asked[device]
+                self._known[device] = asked.result()
+
+    def close(self) -> None:
+        """Ask nothing more; an answer that is still due ends with the driver's own time limit."""
+        self._workers.close()
+
+
+WAIT_S = 60.0
+"""After this time a look counts, even if some hosts have not answered.
+
+A host that is lost misses three times within 20 s, and the time limits of probes and drivers are shorter.
+"""
+
+
+class FirstAnswers:
+    """Follows the looks of one process from its first one on."""
+
+    def __init__(self, names: Iterable[str], monotonic: Callable[[], float] = time.monotonic) -> None:
+        """``names`` are the hosts and the devices of which answers are expected."""
+        self._names = dict.fromkeys(names)
+        self._monotonic = monotonic
+        self._until = monotonic() + WAIT_S
+
+    def outstanding(self, snapshot: Snapshot, devices: Collection[str]) -> tuple[str, ...]:
+        """Those of which nothing final is known: neither an answer, nor that none comes. Each is named until then.
+
+        ``devices`` are those that answered, or whose time is over.
+        """
+        if self._names and self._monotonic() >= self._until:
+            self._names.clear()
+        for name in list(self._names):
+            host = snapshot.hosts.get(name)
+            if name in devices or (host is not None and _is_final(host)):
+                del self._names[name]
+        return tuple(self._names)
+
+
+def _is_final(host: HostSnapshot) -> bool:
+    """Whether each of its probes has ended in some way, or it is known not to answer."""
+    if host.reachable:
+        return not host.awaited
+    return host.host_key_problem or host.attempts >= verdict("host.missed", "missed").limit
+
 
 T = TypeVar("T")
 

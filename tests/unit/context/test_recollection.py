@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from lumctl.context import Context
+from lumctl.context.health_memory import Moved, moving
 from lumctl.fleet.readings import Snapshot
 from lumctl.health.attention import Acknowledgement, EventClear, MaintenanceWindow
 from lumctl.health.states import State
-from lumctl.site import Site
-from lumctl.site.moving import Moved, moving
 from lumctl.store import COMES_TO_REST_S, Record, StoreError, store_at
 
 GPU, HOST = "h03-gpu2", "h03"
@@ -26,7 +26,7 @@ MOVED = {"train-a/0-1", "train-a/1-2", "h01-gpu0-b", "h02-gpu0-a", "h02-gpu0-b",
 
 
 class Rack:
-    """A site whose hosts say what a test arranged, at the time that it says."""
+    """A context whose hosts say what a test arranged, at the time that it says."""
 
     capabilities = frozenset()
 
@@ -38,16 +38,16 @@ class Rack:
         self.sites = []
         self.ticks = 0
 
-    def site(self):
+    def context(self):
         """As another process opens it."""
-        site = Site(self.collected.inventory, "sim", store=lambda _: self.store, now=lambda: self.now)
-        site.fleet = site.devices = self
-        self.sites.append(site)
-        return site
+        context = Context(self.collected.inventory, "sim", store=lambda _: self.store, now=lambda: self.now)
+        context.fleet = context.devices = self
+        self.sites.append(context)
+        return context
 
-    def look(self, site=None, *, after=1.0, **how):
+    def look(self, context=None, *, after=1.0, **how):
         self.now += after
-        return (site or self.site()).observe(**how)
+        return (context or self.context()).observe(**how)
 
     def collect(self, **_):
         return Snapshot(self.now, 0.1, {name: self.fresh(host) for name, host in self.collected.hosts.items()})
@@ -79,7 +79,7 @@ class Rack:
         return "a mesh"
 
     def close(self):
-        """The site closes what it was given."""
+        """The context closes what it was given."""
 
     def begin_run(self, *, now, plan=PLAN, term_s=30.0):
         lease = self.store.leases.acquire("rack64", "me", term_s=term_s, now=now)
@@ -90,8 +90,8 @@ class Rack:
 def seen(rack, tmp_path):
     made = Rack(rack, tmp_path / "store")
     yield made
-    for site in made.sites:
-        site._device_answers.close()
+    for context in made.sites:
+        context._device_answers.close()
     made.store.close()
 
 
@@ -118,10 +118,10 @@ def test_an_event_is_known_to_another_process_and_ends_there_too(seen, rack):
     rack.xid(GPU, 79, at=seen.now)
     seen.look(remember=True)
     rack.host(HOST, xids=())
-    daemon = seen.site()
+    daemon = seen.context()
     assert seen.look(daemon, remember=True).report.accelerators[GPU].state is State.FAILED
     # A check before a step of a run judges one reading, and knows of it as well.
-    assert seen.site().recollection.events(seen.collect(), seen.now)[HOST].xids[0].xid == 79
+    assert seen.context().recollection.events(seen.collect(), seen.now)[HOST].xids[0].xid == 79
     # The age of what was remembered, a day without a look, does not end it.
     assert seen.look(after=3 * 86_400.0).report.accelerators[GPU].state is State.FAILED
     seen.store.health.clear_events(EventClear(GPU, None, "kim", "reseated", seen.now))
@@ -130,16 +130,16 @@ def test_an_event_is_known_to_another_process_and_ends_there_too(seen, rack):
 
 
 def test_a_look_that_is_not_to_be_remembered_writes_nothing(seen, rack):
-    site = seen.site()
+    context = seen.context()
     rack.lose_gpu(GPU)
-    seen.look(site)
+    seen.look(context)
     assert seen.store.health.last_look() is None
     assert seen.store.health.transitions() == ()
-    assert since(seen.look(site, after=30.0)) <= seen.now - 30.0  # but this process knows
+    assert since(seen.look(context, after=30.0)) <= seen.now - 30.0  # but this process knows
 
 
 def test_an_older_look_does_not_replace_a_newer_one(seen):
-    slow = seen.site()
+    slow = seen.context()
     seen.look(remember=True)
     newest = seen.now
     seen.now -= 30.0
@@ -151,14 +151,14 @@ def test_a_look_that_cannot_be_kept_says_why_and_is_given_all_the_same(seen, rac
     def full(*_, **__):
         raise StoreError("the store cannot be written: disk full")
 
-    site = seen.site()
+    context = seen.context()
     rack.lose_gpu(GPU)
     with monkeypatch.context() as broken:
         broken.setattr(seen.store.health, "remember", full)
-        blind = seen.look(site, remember=True)
+        blind = seen.look(context, remember=True)
     assert blind.not_kept == "the store cannot be written: disk full"
     assert blind.report.accelerators[GPU].state is State.FAILED
-    assert seen.look(site, remember=True).not_kept is None
+    assert seen.look(context, remember=True).not_kept is None
     assert told(seen.store) == [(GPU, None, State.FAILED)]  # nothing of it is lost
 
 
@@ -180,9 +180,9 @@ def test_changes_between_processes_are_in_the_history_once(seen, rack):
     seen.look(remember=True)
     assert told(seen.store) == []
     rack.lose_gpu(GPU)
-    site = seen.site()
-    seen.look(site, remember=True)
-    seen.look(site, remember=True)
+    context = seen.context()
+    seen.look(context, remember=True)
+    seen.look(context, remember=True)
     seen.look(remember=True)
     assert told(seen.store) == [(GPU, State.OK, State.FAILED)]
     rack.hosts[HOST] = rack._well(rack.inventory.hosts[HOST])
@@ -196,19 +196,19 @@ def test_changes_between_processes_are_in_the_history_once(seen, rack):
 
 def test_an_acknowledgement_is_laid_over_the_report_and_forgotten_when_it_is_spent(seen, rack):
     rack.gpu(GPU, ecc_volatile_uncorrectable=2)
-    site = seen.site()
-    seen.look(site, remember=True)
+    context = seen.context()
+    seen.look(context, remember=True)
     said = Acknowledgement(GPU, None, "ops", "known", seen.now)
     seen.store.health.acknowledge(said)
-    known = seen.look(site, remember=True)
+    known = seen.look(context, remember=True)
     assert known.report.accelerators[GPU].findings[0].acknowledged == "by ops: known"
     assert known.acknowledgements == (said,)
     rack.gpu(GPU, ecc_volatile_uncorrectable=0)
     for _ in range(3):
-        over = seen.look(site, after=7200.0)
+        over = seen.look(context, after=7200.0)
     assert over.acknowledgements == ()
     assert seen.store.health.acknowledgements(now=seen.now) == (said,)  # status writes nothing
-    seen.look(site, remember=True)
+    seen.look(context, remember=True)
     assert seen.store.health.acknowledgements(now=seen.now) == ()
 
 
@@ -216,10 +216,10 @@ def test_maintenance_disables_a_host_and_all_on_it_while_it_lasts(seen, rack):
     rack.lose_gpu(GPU)
     window = MaintenanceWindow("w1", HOST, "ops", "new fans", seen.now + 10, seen.now + 20)
     seen.store.health.add_window(window)
-    site = seen.site()
+    context = seen.context()
     states = []
     for after in (5.0, 10.0, 10.0):
-        look = seen.look(site, after=after)
+        look = seen.look(context, after=after)
         health = look.report.accelerators[GPU]
         states.append((health.state, health.maintenance, bool(health.findings), look.windows))
     work = (State.DISABLED, "h03 by ops: new fans", True, (window,))
@@ -275,22 +275,22 @@ def test_what_a_cut_run_left_in_motion_comes_to_rest(seen):
 
 
 def test_a_receiver_that_goes_dark_while_a_run_moves_it_is_no_fault(seen, rack):
-    site = seen.site()
-    seen.look(site, remember=True)
+    context = seen.context()
+    seen.look(context, remember=True)
     rack.module("h01-gpu0-b", rx_power_dbm=float("-inf"))
     seen.begin_run(now=seen.now)
-    assert seen.look(site).report.circuits["train-a/0-1"].state is State.UNKNOWN
+    assert seen.look(context).report.circuits["train-a/0-1"].state is State.UNKNOWN
 
 
 def test_a_run_between_two_looks_excuses_what_it_did(seen, rack):
-    site = seen.site()
-    seen.look(site, remember=True)
+    context = seen.context()
+    seen.look(context, remember=True)
     lease, run = seen.begin_run(now=seen.now)
     seen.store.runs.end(lease, run, Record(seen.now + 5, "end", "", {}), "done")
     seen.store.leases.release(lease)
     rack.module("h01-gpu0-b", rx_power_dbm=float("-inf"))
-    assert seen.look(site, after=100.0, remember=True).report.circuits["train-a/0-1"].state is State.UNKNOWN
-    assert seen.look(site).report.circuits["train-a/0-1"].state is State.FAILED
+    assert seen.look(context, after=100.0, remember=True).report.circuits["train-a/0-1"].state is State.UNKNOWN
+    assert seen.look(context).report.circuits["train-a/0-1"].state is State.FAILED
 
 
 def test_but_not_for_ever_where_looks_are_not_kept(seen, rack):

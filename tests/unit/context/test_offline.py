@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from lumctl.context.capture import observe_capture
 from lumctl.errors import UsageError
 from lumctl.health.states import State
 from lumctl.inventory.load import example, load_inventory
-from lumctl.site.offline import observe_capture
 
 GPU = """<?xml version="1.0" ?>
 <nvidia_smi_log>

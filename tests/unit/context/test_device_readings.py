@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from lumctl.context.device_answers import DeviceReader, ports_in_use, read_device
 from lumctl.devices.errors import (
     DeviceError,
     DeviceRefusedError,
@@ -15,7 +16,6 @@ from lumctl.devices.errors import (
 )
 from lumctl.devices.types import Alarm, Capability, Obstacle
 from lumctl.inventory.load import example, load_inventory
-from lumctl.site.device_readings import DeviceReader, ports_in_use, read_device
 
 ALARM = Alarm("power supply 1 has failed", "CRITICAL")
 EVERYTHING = frozenset({Capability.READ_ALARMS, Capability.READ_TEMPERATURE, Capability.READ_POWERS})

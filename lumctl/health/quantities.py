@@ -6,7 +6,7 @@ from typing import NamedTuple
 from lumctl.devices.types import OpticsReading
 from lumctl.fleet.readings import GpuReading
 from lumctl.health.matching import match_gpus
-from lumctl.site.observation import Observation
+from lumctl.health.observation import Observation
 
 
 class Quantity(NamedTuple):

@@ -2,9 +2,9 @@
 
 import pytest
 
+from lumctl.context.device_answers import WAIT_S, FirstAnswers
 from lumctl.fleet.readings import HostSnapshot, Snapshot
 from lumctl.health.rulebook import verdict
-from lumctl.site.first_answers import WAIT_S, FirstAnswers
 
 MISSES = int(verdict("host.missed", "missed").limit)
 

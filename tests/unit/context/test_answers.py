@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from lumctl.site.answers import DeviceAnswers
+from lumctl.context.device_answers import DeviceAnswers
 
 
 @pytest.fixture

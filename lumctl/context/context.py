@@ -10,6 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from lumctl.context.device_answers import READ_EVERY_S, DeviceAnswers, DeviceReader, FirstAnswers
+from lumctl.context.health_memory import Look, Recollection
 from lumctl.devices import transaction
 from lumctl.devices.endpoints import Endpoints, rack_endpoints, sim_endpoints
 from lumctl.devices.errors import DeviceError
@@ -21,6 +23,7 @@ from lumctl.errors import LumctlError, RefusedError
 from lumctl.fabric import circuit_losses
 from lumctl.fleet.fleet import Fleet
 from lumctl.health.look import LightEvidence
+from lumctl.health.observation import Observation, current_role
 from lumctl.inventory.model import Inventory, Role
 from lumctl.inventory.wiring import (
     PREFIX,
@@ -32,11 +35,6 @@ from lumctl.inventory.wiring import (
     own_cells,
     placed_words,
 )
-from lumctl.site.answers import DeviceAnswers
-from lumctl.site.device_readings import READ_EVERY_S, DeviceReader
-from lumctl.site.first_answers import FirstAnswers
-from lumctl.site.observation import Observation, current_role
-from lumctl.site.recollection import Look, Recollection
 from lumctl.store import Lease, Store, open_store
 
 RECORD = "LUMCTL_RECORD"
@@ -45,7 +43,7 @@ TICK_PATIENCE_S = 1.0
 """How long a look that is one of many waits for a host or a device that has always answered so far."""
 
 
-class Site:
+class Context:
     """One inventory aimed at one target. Use it as a context manager; nothing is contacted before it is needed.
 
     ``direct`` is for the gateway itself: devices are driven from here, whatever gateway is named.

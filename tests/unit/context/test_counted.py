@@ -4,8 +4,8 @@ import pytest
 
 from lumctl.fleet.readings import ProbeStatus
 from lumctl.health.attention import Acknowledgement, MaintenanceWindow
+from lumctl.health.observation import acknowledged_count, counted_states, own_trouble, standing_incidents
 from lumctl.health.states import State
-from lumctl.site.counted import acknowledged_count, counted_states, own_trouble, standing_incidents
 
 GPU, HOST = "h03-gpu2", "h03"
 

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
+from lumctl.context.health_memory import LastRead
 from lumctl.health.states import State
-from lumctl.site.last_read import LastRead
 
 SILENT, WELL = "h03-gpu2", "h01-gpu0"
 

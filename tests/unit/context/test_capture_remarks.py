@@ -4,10 +4,9 @@ import json
 
 import pytest
 
+from lumctl.context.capture import observe_capture, remarks
 from lumctl.fleet.bundle.capture import ABOUT_CAPTURE, ABOUT_HOST, CAPTURE_SCHEMA
 from lumctl.inventory.load import example, load_inventory
-from lumctl.site.capture_remarks import remarks
-from lumctl.site.offline import observe_capture
 
 NET = "/sys/class/net/lo/operstate\tunknown\n"
 

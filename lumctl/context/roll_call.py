@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from lumctl.context.context import Context
+from lumctl.context.device_answers import obstacle_of
 from lumctl.devices.drivers import load
 from lumctl.devices.errors import DeviceError, DeviceUnreachableError
 from lumctl.devices.protocols import Driver
@@ -14,8 +16,6 @@ from lumctl.errors import ExitCode, LumctlError, UnreachableError
 from lumctl.health.states import State
 from lumctl.inventory.components import Component, Part, managed, parts_of
 from lumctl.inventory.model import DeviceKind, Inventory
-from lumctl.site.device_readings import obstacle_of
-from lumctl.site.site import Site
 from lumctl.workers import Workers
 
 PATIENCE_S = 4.0
@@ -47,13 +47,13 @@ class Answer:
 
 
 def call(
-    site: Site, among: Callable[[Component], bool] = lambda _: True, *, patience_s: float = PATIENCE_S
+    context: Context, among: Callable[[Component], bool] = lambda _: True, *, patience_s: float = PATIENCE_S
 ) -> list[Answer]:
     """Ask everything that is managed and for which ``among`` holds. Raises as :func:`ask`."""
-    return ask(site, [each for each in managed(site.inventory) if among(each)], patience_s=patience_s)
+    return ask(context, [each for each in managed(context.inventory) if among(each)], patience_s=patience_s)
 
 
-def ask(site: Site, asked: Sequence[Component], *, patience_s: float = PATIENCE_S) -> list[Answer]:
+def ask(context: Context, asked: Sequence[Component], *, patience_s: float = PATIENCE_S) -> list[Answer]:
     """Ask components who they are, in their order; one that gave no answer in time is unknown.
 
     A chassis and a controller are summed up from what their parts say, of those that are asked beside them.
@@ -61,18 +61,18 @@ def ask(site: Site, asked: Sequence[Component], *, patience_s: float = PATIENCE_
     Raises:
         UnreachableError: there is no such target at all: no simulator is running.
     """
-    _ = site.devices  # opened before the threads use it, and where there is none, that is the answer
-    alone = [each for each in asked if _answers_itself(site.inventory, each)]
-    gathered = _gathered(alone, lambda each: _ask_one(site, each), patience_s)
+    _ = context.devices  # opened before the threads use it, and where there is none, that is the answer
+    alone = [each for each in asked if _answers_itself(context.inventory, each)]
+    gathered = _gathered(alone, lambda each: _ask_one(context, each), patience_s)
     late = f"no answer within {patience_s:g} s"
     answers = {
-        each.id: gathered.get(each.id) or replace(described(site, each), problem=late, unreachable=True)
+        each.id: gathered.get(each.id) or replace(described(context, each), problem=late, unreachable=True)
         for each in alone
     }
-    return [answers.get(each.id) or _summed(site, each, answers) for each in asked]
+    return [answers.get(each.id) or _summed(context, each, answers) for each in asked]
 
 
-def open_driver(site: Site, component: Component) -> Driver:
+def open_driver(context: Context, component: Component) -> Driver:
     """The driver of a component that answers for itself; nothing is contacted.
 
     Raises:
@@ -80,18 +80,21 @@ def open_driver(site: Site, component: Component) -> Driver:
         DeviceUnreachableError: the component does not answer on this target.
     """
     if component.part is Part.TRANSPONDER:
-        return site.devices.transponder(component.id)
+        return context.devices.transponder(component.id)
     if component.part is Part.POWER:
-        power = site.inventory.hosts[str(component.host)].power
+        power = context.inventory.hosts[str(component.host)].power
         assert power is not None  # noqa: S101 - a component of this kind has one
-        return site.devices.power(power)
-    return site.devices.changing(str(component.device))
+        return context.devices.power(power)
+    return context.devices.changing(str(component.device))
 
 
-def described(site: Site, component: Component) -> Answer:
+def described(context: Context, component: Component) -> Answer:
     """A component before it was asked: what drives it, and where it answers on this target."""
-    inventory = site.inventory
-    device, endpoint = inventory.devices.get(component.device or ""), site.endpoints.devices.get(component.device or "")
+    inventory = context.inventory
+    device, endpoint = (
+        inventory.devices.get(component.device or ""),
+        context.endpoints.devices.get(component.device or ""),
+    )
     driver, address = device.driver if device else "", endpoint.address if endpoint else ""
     if component.part is Part.TRANSPONDER:
         lane = inventory.transponders[component.id]
@@ -111,10 +114,10 @@ def _answers_itself(inventory: Inventory, component: Component) -> bool:
     return component.part is not Part.DEVICE or inventory.devices[component.id].kind.carries_light
 
 
-def _ask_one(site: Site, component: Component) -> Answer:
-    blank = described(site, component)
+def _ask_one(context: Context, component: Component) -> Answer:
+    blank = described(context, component)
     try:
-        driver = open_driver(site, component)
+        driver = open_driver(context, component)
     except LumctlError as error:
         return _failed(blank, error)
     try:
@@ -145,10 +148,10 @@ def _failed(blank: Answer, error: LumctlError) -> Answer:
     return replace(blank, state=state, problem=error.message, unreachable=unreachable)
 
 
-def _summed(site: Site, component: Component, answers: Mapping[str, Answer]) -> Answer:
+def _summed(context: Context, component: Component, answers: Mapping[str, Answer]) -> Answer:
     """A chassis or a controller by what its parts said."""
-    blank = described(site, component)
-    inventory = site.inventory
+    blank = described(context, component)
+    inventory = context.inventory
     parts = [answers[part.id] for part in parts_of(inventory, component.id) if part.id in answers]
     users = "transponder" if inventory.devices[component.id].kind is DeviceKind.CHASSIS else "host"
     try:

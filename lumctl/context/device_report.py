@@ -1,0 +1,339 @@
+"""What one component says of itself, and what the record says of it: the answer to ``lumctl device show``."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from lumctl.context.context import Context
+from lumctl.context.device_answers import read_device
+from lumctl.context.roll_call import PATIENCE_S, Answer, ask, open_driver
+from lumctl.devices import transaction
+from lumctl.devices.protocols import Driver
+from lumctl.devices.types import Alarm, Capability, Neighbour, PortReading, PucState
+from lumctl.errors import LumctlError
+from lumctl.fabric import trace
+from lumctl.fabric.condition import mesh_of
+from lumctl.health.devices import judge_device
+from lumctl.health.hearing import heard_transponder
+from lumctl.health.states import Finding, State
+from lumctl.inventory.components import Component, Part, find_component, lanes_at, parts_of
+from lumctl.inventory.model import Device, DeviceKind
+from lumctl.inventory.wiring import FREE, Circuit, circuits_of, jobs_in, own_cells
+
+OPTICS = (
+    ("rx_power_dbm", "dBm", "rx_power"),
+    ("tx_power_dbm", "dBm", "tx_power"),
+    ("bias_ma", "mA", "bias"),
+    ("temperature_c", "C", "temperature"),
+    ("voltage_v", "V", "voltage"),
+    ("pre_fec_ber", "", None),
+    ("post_fec_ber", "", None),
+    ("fec_uncorrectable", "blocks", None),
+    ("frequency_mhz", "MHz", None),
+    ("target_power_dbm", "dBm", None),
+    ("rx_los", "", None),
+    ("tx_fault", "", None),
+    ("module_state", "", None),
+    ("module_fault", "", None),
+)
+"""Readings of a module as they are shown: the field, its unit, and the name of its thresholds."""
+T = TypeVar("T")
+__all__ = ["Report", "report"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One value that a component told now, in its unit; ``limits`` are the component's own, in the same unit."""
+
+    name: str
+    value: float | str | bool | None
+    unit: str = ""
+    limits: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def dark(self) -> bool:
+        """Whether it is a power of no light at all."""
+        return self.value == -math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """One port of a mesh or a switch: what it is joined to, who sits there, and what the device says of it."""
+
+    port: int
+    side: str
+    lanes: tuple[str, ...] = ()
+    joined: int | None = None
+    enabled: bool | None = None
+    failed: bool | None = None
+    label: str | None = None
+    power_dbm: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Where the record and what was read back disagree."""
+
+    component: str
+    record: str
+    device: str
+
+
+@dataclass
+class Report:
+    """Everything that is told of one component. ``notes`` are what could not be read, and what a person should know."""
+
+    component: Component
+    answer: Answer
+    readings: list[Reading] = field(default_factory=list)
+    alarms: list[Alarm] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    """What health finds in the readings of a mesh or a switch, at this one look."""
+    ports: list[Port] = field(default_factory=list)
+    parts: list[Answer] = field(default_factory=list)
+    circuits: list[Circuit] = field(default_factory=list)
+    record: str | None = None
+    """What the program believes that it holds, in words."""
+    certain: bool = False
+    """Whether the record is one to go by."""
+    read_back: bool | None = None
+    """Whether the device itself was asked that; ``None`` where there is nothing to ask."""
+    differences: list[Difference] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def read(self, what: str, ask_it: Callable[[], T]) -> T | None:
+        """Ask for one more thing; that it could not be read is a note."""
+        try:
+            return ask_it()
+        except LumctlError as error:
+            self.notes.append(f"{what}: {error.message}")
+            return None
+
+
+def report_transponder(context: Context, made: Report) -> None:
+    """Add what a transponder shows: its optics with their limits, and whom it hears."""
+    lane, driver = context.inventory.transponders[made.component.id], driver_if_well(context, made)
+    every = circuits_of(context.inventory, context.assignment(sound=False))
+    made.circuits = [c for c in every if lane.id in {c.a.transponder, c.b.transponder}]
+    if driver is None:
+        return
+    if Capability.SET_TRANSMIT in driver.capabilities:
+        on = made.read("transmitter", driver.transmitting)
+        made.readings += [Reading("transmit", on)] if on is not None else []
+    optics = made.read("optics", driver.read_optics) if Capability.READ_OPTICS in driver.capabilities else None
+    if optics is not None and not optics.optical:
+        made.notes.append("the module is copper: it has no optics")
+    for name, unit, limited in OPTICS if optics is not None else ():
+        value = getattr(optics, name)
+        if value is not None:
+            made.readings.append(Reading(name, value, unit, _limits(optics.thresholds, limited) if optics else {}))
+    if Capability.READ_NEIGHBOURS in driver.capabilities:
+        _hears(context, made, made.read("neighbours", driver.neighbours))
+
+
+def _hears(context: Context, made: Report, heard: tuple[Neighbour, ...] | None) -> None:
+    """Whom the receiver hears, and for how long nothing new; beside whom it is meant to hear."""
+    if heard is None:
+        return
+    meant = {t for c in made.circuits for r, t in c.receivers if r == made.component.id}
+    name = None
+    for neighbour in heard[:1]:
+        name = heard_transponder(context.inventory, neighbour) or f"{neighbour.system} {neighbour.port}"
+        made.readings += [Reading("hears", name), Reading("heard_before", round(neighbour.age_s), "s")]
+    if meant and name not in meant:
+        made.notes.append(f"it hears {name or 'nobody'} and is meant to hear {', '.join(sorted(meant))}")
+
+
+def _limits(thresholds: Mapping[str, float], name: str | None) -> dict[str, float]:
+    if name is None:
+        return {}
+    return {key.removeprefix(f"{name}_"): value for key, value in thresholds.items() if key.startswith(f"{name}_")}
+
+
+def report_power(context: Context, made: Report) -> None:
+    """Add what the controller says of a host's power, and what runs there."""
+    driver = driver_if_well(context, made)
+    placed = context.assignment(sound=False)
+    here = [a.id for a in context.inventory.accelerators_of(str(made.component.host))]
+    runs = [
+        f"rank {rank} of {job} runs on {accelerator}"
+        for job, ranks in jobs_in(placed).items()
+        for rank, accelerator in enumerate(ranks)
+        if accelerator in here
+    ]
+    made.notes += runs or ([f"no job runs on {', '.join(here)}"] if here else [])
+    reading = made.read("power", driver.read_power) if driver is not None else None
+    if reading is None:
+        return
+    on = {True: "on", False: "off", None: "between on and off"}[reading.on]
+    made.readings.append(Reading("power", on))
+    for name, value, unit in (("draw", reading.watts, "W"), ("health", reading.health or None, "")):
+        made.readings += [Reading(name, value, unit)] if value is not None else []
+    made.readings += [Reading("model", reading.model)] if reading.model else []
+
+
+def report_light(context: Context, made: Report) -> None:
+    """Add what a mesh, a switch or a part of one shows."""
+    component, device = made.component, context.inventory.devices[str(made.component.device)]
+    driver = driver_if_well(context, made)
+    circuits = [c for c in circuits_of(context.inventory, context.assignment(sound=False)) if c.device == device.id]
+    held = _recorded(context, made, device, driver)
+    if driver is not None:
+        _device_readings(context, made, driver)
+    if component.part is not Part.PUC:
+        _ports(context, made, device, driver, held)
+    if component.part is Part.PORT:
+        made.circuits = [c for c in circuits if component.number in c.ports]
+    if component.part is Part.PUC and held:
+        made.circuits = [c for c in circuits if component.number in _passed(device, held, c)]
+
+
+def _device_readings(context: Context, made: Report, driver: Any) -> None:
+    """Its alarms and its temperature, and what health finds in them: the state is that of a look of this moment."""
+    reading = read_device(driver, (), at := context.now())
+    made.notes += [f"{name}: {why}" for name, why in reading.unread.items()]
+    if reading.temperature_c is not None and made.component.part is Part.DEVICE:
+        made.readings.append(Reading("temperature", reading.temperature_c, "C"))
+    made.alarms = list(reading.alarms or ())
+    if made.component.part is Part.DEVICE:
+        health = judge_device(made.component.id, reading, at)
+        made.findings = list(health.findings)
+        made.answer = replace(made.answer, state=health.state)
+
+
+def _recorded(context: Context, made: Report, device: Device, driver: Driver | None) -> Mapping[int, str]:
+    """Hold the record against the device, where it can be read; gives what it holds, by the better knowledge."""
+    store, own = context.store(device.rack), own_cells(context.inventory, device)
+    held = context.known_cells(device.id)
+    wanted = own if made.component.part is Part.DEVICE else tuple(n for n in own if n == made.component.number)
+    cut, run = store.fabric.uncertain_since(device.id), store.fabric.last_written_by(device.id)
+    if held:
+        what = _words(device, {n: held[n] for n in wanted}, own)
+        made.record, made.certain = (f"{what}, certain since {run}", True) if wanted else (None, False)
+    else:
+        made.record = f"not certain since {cut} was cut" if cut else "never programmed from this store"
+    if made.component.part is Part.PORT and device.kind is not DeviceKind.SWITCH:
+        made.record = None
+        return held
+    if driver is None:
+        return held
+    made.read_back = transaction.readable(driver)  # type: ignore[arg-type]  # of a mesh or a switch
+    if not made.read_back:
+        return held
+    read = made.read("read-back", lambda: transaction.read_cells(driver, own))  # type: ignore[arg-type]
+    if read is None:
+        made.read_back = False
+        return held
+    noun = "port" if device.kind is DeviceKind.SWITCH else "puc"
+    made.differences = [
+        Difference(f"{device.id}/{noun}/{n}", _word(held[n]), _word(read.get(n)))
+        for n in wanted
+        if held and held[n] != read.get(n)
+    ]
+    if wanted and not held:
+        made.notes.append(f"the device shows {_words(device, {n: read[n] for n in wanted if n in read}, own)}")
+    return read
+
+
+def _ports(context: Context, made: Report, device: Device, driver: Any, held: Mapping[int, str]) -> None:
+    """The ports in use of a mesh; every port of a switch. Of one port that alone."""
+    lanes = lanes_at(context.inventory, device.id)
+    able = driver.capabilities if driver is not None else frozenset()
+    switch = device.kind is DeviceKind.SWITCH
+    shown = list(range(device.port_count)) if switch else list(lanes)
+    if made.component.part is Part.PORT:
+        shown = [made.component.number]
+    joins = {n: int(to) for n, to in held.items() if to != FREE} if switch else {}
+    if switch and driver is not None:
+        joins = made.read("joins", driver.read_circuits) or joins
+    joins = {to: at for at, to in joins.items()} | joins
+    told: Mapping[int, PortReading] = {}
+    if Capability.READ_PORTS in able:
+        told = made.read("ports", driver.read_ports) or {}
+    powers: Mapping[int, float] = {}
+    if Capability.READ_POWERS in able and shown:
+        asked = tuple(n for n in shown if n in lanes or made.component.part is Part.PORT)
+        powers = made.read("port powers", lambda: driver.read_powers(asked)) or {}
+    made.ports = [
+        Port(
+            number,
+            _side(device, number),
+            tuple(f"{lane.id} {side}" for lane, side in lanes.get(number, ())),
+            joins.get(number),
+            told[number].enabled if number in told else None,
+            told[number].failed if number in told else None,
+            told[number].label if number in told else None,
+            powers.get(number),
+        )
+        for number in shown
+    ]
+
+
+def _side(device: Device, number: int) -> str:
+    if device.kind is not DeviceKind.SWITCH or device.input_count == device.port_count:
+        return "both"
+    return "in" if number < device.input_count else "out"
+
+
+def _words(device: Device, cells: Mapping[int, str], own: tuple[int, ...]) -> str:
+    """What cells hold, in words."""
+    if len(cells) == 1:
+        return _word(next(iter(cells.values())))
+    if device.kind is DeviceKind.SWITCH:
+        joined = sum(state != FREE for state in cells.values())
+        return f"{joined} of our {len(own)} ingress ports are joined"
+    crossed = sum(state == PucState.CROSS for state in cells.values())
+    return f"{crossed} of {len(own)} PUCs are in cross"
+
+
+def _word(state: str | None) -> str:
+    if state is None:
+        return "neither bar nor cross"
+    if state in {str(each) for each in PucState}:
+        return PucState(state).word
+    return "joined to nothing" if state == FREE else f"joined to port {state}"
+
+
+def _passed(device: Device, held: Mapping[int, str], circuit: Circuit) -> tuple[int, ...]:
+    """The PUCs that a circuit runs through, where the cells make it."""
+    found = trace(mesh_of(device), {puc: PucState(mark) for puc, mark in held.items()}, circuit.ports[0])
+    return tuple(found.pucs) if found.exit == circuit.ports[1] else ()
+
+
+def whole(component: Component) -> Component:
+    """What is asked for a port or a PUC: its device."""
+    if component.part in {Part.PORT, Part.PUC}:
+        return Component(str(component.device), Part.DEVICE, component.rack, component.device)
+    return component
+
+
+def driver_if_well(context: Context, made: Report) -> Any:
+    """The driver, if the component answers: one that does not is not asked again and again."""
+    return open_driver(context, whole(made.component)) if made.answer.state is State.OK else None
+
+
+def report(context: Context, name: str, *, patience_s: float = PATIENCE_S) -> Report:
+    """Ask one component everything. One that does not answer is reported with what the record says of it.
+
+    Whether it answers is told as a roll call tells it: the parts of a chassis or a controller are asked at once, and
+    ``patience_s`` seconds are all that everybody together is waited for.
+
+    Raises:
+        UsageError: there is no such component.
+        UnreachableError: there is no such target: no simulator is running.
+    """
+    component = find_component(context.inventory, name)
+    parts = parts_of(context.inventory, component.id) if component.part is Part.DEVICE else ()
+    answer, *said = ask(context, (whole(component), *parts), patience_s=patience_s)
+    kind = answer.kind if component.part is Part.DEVICE else component.part.value
+    made = Report(component, replace(answer, id=component.id, kind=kind))
+    if component.part is Part.TRANSPONDER:
+        report_transponder(context, made)
+    elif component.part is Part.POWER:
+        report_power(context, made)
+    elif context.inventory.devices[str(component.device)].kind.carries_light:
+        report_light(context, made)
+    else:
+        made.parts = said
+    return made
