@@ -263,7 +263,7 @@ def test_a_machine_is_switched_off_and_on_and_reset(switched):
     assert switched("swap", "rollback", run, "--yes").returncode == 0
     assert {r["name"]: r["value"] for r in switched.device("h4/power")["readings"]}["power"] == "on"
     reset = switched.data("device", "set", "h4/power", "power=reset", "--yes")["run"]
-    assert "no way back" in said(switched("swap", "rollback", reset, "--yes"), 5)
+    assert "cannot be undone" in said(switched("swap", "rollback", reset, "--yes"), 5)
 
 
 # -- the doctor ----------------------------------------------------------------------------------------------------
