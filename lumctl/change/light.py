@@ -22,7 +22,7 @@ from lumctl.devices.protocols import TransponderDriver
 from lumctl.devices.registry import DeviceSet
 from lumctl.errors import LumctlError
 from lumctl.fleet.readings import Snapshot
-from lumctl.health.hearing import heard_transponder
+from lumctl.health.rules.circuit import heard_transponder
 from lumctl.inventory.model import Evidence, Inventory
 from lumctl.inventory.wiring import Circuit
 

@@ -24,7 +24,7 @@ from lumctl.devices.errors import DeviceError
 from lumctl.devices.progress import goes_on_for_s, in_words
 from lumctl.devices.types import Capability, Progress, Receipt
 from lumctl.errors import LumctlError, RefusedError
-from lumctl.health.evaluate import evaluate
+from lumctl.health.evaluation import evaluate
 from lumctl.health.states import State
 from lumctl.inventory.wiring import Circuit
 from lumctl.jobs import QUIET, RUNNING, HookFailedError, Hooks, passed_over

@@ -19,7 +19,7 @@ from lumctl.errors import UsageError
 
 if TYPE_CHECKING:
     from lumctl.context import Context
-    from lumctl.health.attention import Acknowledgement
+    from lumctl.health.acknowledgements import Acknowledgement
     from lumctl.runbook.actions import Said
 
 app = noun_app(NOUNS["health"].help)

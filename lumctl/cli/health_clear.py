@@ -44,7 +44,7 @@ def clear(
     """
     from lumctl.change.origin import origin
     from lumctl.context import Context
-    from lumctl.health.attention import EventClear
+    from lumctl.health.acknowledgements import EventClear
 
     if rule is not None:
         require_rule(rule)
@@ -74,7 +74,7 @@ def clear(
 def _from_events(seen: "Observation", component: str) -> "list[Finding]":
     """The faults of a component that stand because of events which are kept."""
     from lumctl.health.event_record import is_clearable
-    from lumctl.health.matching import gpu_readings
+    from lumctl.health.identity import gpu_readings
     from lumctl.health.states import State
 
     inventory = seen.inventory

@@ -16,8 +16,8 @@ from lumctl.errors import UsageError
 
 if TYPE_CHECKING:
     from lumctl.context import Observation
-    from lumctl.health.explain import Explanation, Standing
-    from lumctl.health.seen import Seen
+    from lumctl.health.explanation import Explanation, Standing
+    from lumctl.health.readings_text import Seen
     from lumctl.health.transitions import Transition
 
 CHECKS = (
@@ -51,7 +51,7 @@ def explain(
     """Explain a component's state, after reading it once: which rules, which readings, since when, and what to do."""
     from lumctl.cli.views import remedy_document
     from lumctl.context import Context
-    from lumctl.health.explain import explain as explanations_of
+    from lumctl.health.explanation import explain as explanations_of
     from lumctl.swap.suggestions import suggested_command
 
     with Context(cx.inventory, cx.target) as context:

@@ -1,5 +1,6 @@
 """``lumctl plugin``: installed drivers and kinds of job control, from package metadata unless asked to look further."""
 
+import shutil
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,8 +12,50 @@ from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import Column, OutputFormat
 from lumctl.cli.verbs import noun_app, verb
 from lumctl.devices.drivers import DriverInfo, installed, load
-from lumctl.errors import UsageError
+from lumctl.errors import RefusedError, UsageError
+from lumctl.inventory.problems import nearest
 from lumctl.offers import JOB_KINDS, PROBES, Offer, offered
+
+TEMPLATES = ("mesh", "switch", "transponder", "power", "job", "probe")
+
+_PACKAGE = Path(__file__).resolve().parent
+_FOLDERS = (_PACKAGE / "templates", _PACKAGE.parent / "plugins" / "template")
+_BUILT = shutil.ignore_patterns("__pycache__", "*.egg-info", ".*", "build", "dist")
+
+
+def template(kind: str) -> Path:
+    """The folder of a template.
+
+    Raises:
+        UsageError: there is no such template, or this installation lacks it.
+    """
+    if kind not in TEMPLATES:
+        near = nearest(kind, TEMPLATES)
+        one_of = f"one of: {', '.join(TEMPLATES)}"
+        raise UsageError(f"there is no template {kind!r}", hint=f"did you mean {near}? {one_of}" if near else one_of)
+    for folder in _FOLDERS:
+        if (folder / kind).is_dir():
+            return folder / kind
+    raise UsageError(f"this installation of lumctl lacks the template {kind!r}", hint="reinstall lumctl")
+
+
+def copy_template(kind: str, folder: Path) -> tuple[Path, ...]:
+    """Copy a template into a new or empty folder; return the files that were written.
+
+    Raises:
+        UsageError: there is no such template, or the folder cannot be written.
+        RefusedError: the folder is not empty.
+    """
+    found = template(kind)
+    try:
+        if folder.is_dir() and any(folder.iterdir()):
+            raise RefusedError(f"{folder} is not empty; nothing was written", hint="name a folder that does not exist")
+        shutil.copytree(found, folder, ignore=_BUILT, dirs_exist_ok=True)
+    except (OSError, shutil.Error) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(f"{folder} cannot be written: {reason}", hint="name another folder") from error
+    return tuple(sorted(path for path in folder.rglob("*") if path.is_file()))
+
 
 app = noun_app(NOUNS["plugin"].help)
 
@@ -108,8 +151,6 @@ def copy(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A new or empty folder.")],
 ) -> None:
     """Copy a complete plug-in as a starting point: code, a twin of its device, the contract suite. Prints the files."""
-    from lumctl.plugin_templates import copy_template
-
     written = [str(each) for each in copy_template(kind, folder)]
     if cx.out.structured:
         cx.out.document("plugin-template", {"kind": kind, "folder": str(folder), "files": written})

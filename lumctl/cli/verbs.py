@@ -11,16 +11,37 @@ A noun that is itself a command (``status``) declares one verb without a name: `
 """
 
 import inspect
-from collections.abc import Callable
+import re
+import shlex
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
-from lumctl.cli.hints import completed
 from lumctl.cli.invocation import Invocation
+from lumctl.cli.nouns import NOUNS
 from lumctl.errors import LumctlError
+
+_COMMAND = re.compile(rf"\blumctl (?=(?:{'|'.join(NOUNS)})\b)")
+_OPTIONS = (("inventory", "-i", ("-i ", "--inventory ")), ("target", "--target", ("--target ",)))
+
+
+def completed(hint: str, given: Mapping[str, Any]) -> str:
+    """The hint with ``-i`` and ``--target`` in each command that lacks them, if they were ``given`` as options."""
+    first, *commands = _COMMAND.split(hint)
+    return first + "".join(f"lumctl {_options(text, given)}{text}" for text in commands)
+
+
+def _options(text: str, given: Mapping[str, Any]) -> str:
+    lacking = [
+        f"{option} {shlex.quote(str(given[name]))} "
+        for name, option, spellings in _OPTIONS
+        if given.get(name) and not any(spelling in text for spelling in spellings)
+    ]
+    return "".join(lacking)
+
 
 _COMMON: tuple[tuple[str, Any, Any], ...] = (
     ("inventory", Annotated[str | None, typer.Option("-i", "--inventory", metavar="FILE",

@@ -10,8 +10,8 @@ from typing import Any
 
 from lumctl.context import Observation
 from lumctl.fleet.readings import GpuReading
-from lumctl.health.attention import MaintenanceWindow
-from lumctl.health.matching import gpu_readings
+from lumctl.health.acknowledgements import MaintenanceWindow
+from lumctl.health.identity import gpu_readings
 from lumctl.health.remedy import Remedy
 from lumctl.health.states import CircuitHealth, ComponentHealth, Finding, Incident, State
 from lumctl.inventory.model import Accelerator, Transponder

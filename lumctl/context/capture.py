@@ -14,10 +14,9 @@ from lumctl.fleet.bundle.capture import ABOUT_CAPTURE, ABOUT_HOST, CaptureManife
 from lumctl.fleet.bundle.files import open_capture
 from lumctl.fleet.bundle.reading import CapturedHost, read_host
 from lumctl.fleet.readings import HostSnapshot, Snapshot
-from lumctl.health.judging import judged
 from lumctl.health.memory import Memory
 from lumctl.health.observation import Observation, current_role
-from lumctl.health.states import SEVERITY, ComponentHealth, Finding, HealthReport, State, gravest_first
+from lumctl.health.states import SEVERITY, ComponentHealth, Finding, HealthReport, State, gravest_first, judged
 from lumctl.inventory.folded_names import fold
 from lumctl.inventory.model import Inventory, Role
 from lumctl.inventory.wiring import PREFIX, Assignment, Circuit, circuits_of, initial_assignment, is_order, misfit

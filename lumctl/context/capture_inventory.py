@@ -14,7 +14,7 @@ from lumctl.devices.types import OpticsReading
 from lumctl.fleet.bundle.reading import CapturedHost
 from lumctl.fleet.parsers.nic_log import is_rdma_device
 from lumctl.fleet.readings import GpuReading, HostSnapshot, InfinibandPort, InterfaceReading
-from lumctl.health.matching import pci_slot
+from lumctl.health.identity import pci_slot
 from lumctl.health.rules.link import has_no_carrier, sane_limits
 from lumctl.inventory.model import (
     Accelerator,

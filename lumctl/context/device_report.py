@@ -14,9 +14,9 @@ from lumctl.devices.types import Alarm, Capability, Neighbour, PortReading, PucS
 from lumctl.errors import LumctlError
 from lumctl.fabric import trace
 from lumctl.fabric.condition import mesh_of
-from lumctl.health.devices import judge_device
-from lumctl.health.hearing import heard_transponder
+from lumctl.health.rules.circuit import heard_transponder
 from lumctl.health.states import Finding, State
+from lumctl.health.verdicts import judge_device
 from lumctl.inventory.components import Component, Part, find_component, lanes_at, parts_of
 from lumctl.inventory.model import Device, DeviceKind
 from lumctl.inventory.wiring import FREE, Circuit, circuits_of, jobs_in, own_cells

@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from lumctl.devices.types import DeviceReading
 from lumctl.fleet.readings import Snapshot
-from lumctl.health.attention import Acknowledgement, MaintenanceWindow
-from lumctl.health.evaluate import each
+from lumctl.health.acknowledgements import Acknowledgement, MaintenanceWindow
+from lumctl.health.evaluation import each
 from lumctl.health.event_record import EventRecord
 from lumctl.health.events import HostEvents
-from lumctl.health.judging import Judged
 from lumctl.health.look import NO_EVIDENCE, LightEvidence
 from lumctl.health.memory import Memory, merged
 from lumctl.health.observation import rack_of
-from lumctl.health.states import HealthReport, State, place_of
+from lumctl.health.states import HealthReport, Judged, State, place_of
 from lumctl.health.transitions import Transition, transitions
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.wiring import Circuit
@@ -98,7 +97,7 @@ AFTERMATH_S = 600.0
 
 @dataclass(frozen=True)
 class Look:
-    """What one look is judged by; see :func:`lumctl.health.evaluate.evaluate` for the meaning of each."""
+    """What one look is judged by; see :func:`lumctl.health.evaluation.evaluate` for the meaning of each."""
 
     at: float
     snapshot: Snapshot

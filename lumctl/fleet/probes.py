@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from lumctl.errors import UsageError
-from lumctl.fleet import machine_takers, sysfs_takers, takers
+from lumctl.fleet import machine_takers, takers
 from lumctl.fleet.gathered import Answer, Gathered, Verdict
 from lumctl.fleet.parsers.kernel_log import KERNEL_PATTERN
 from lumctl.fleet.parsers.sysfs import INFINIBAND_COUNTERS, INTERFACE_COUNTERS
@@ -100,8 +100,8 @@ def probes_for(
         of_accelerators = _of_plugin(accelerators, prefix, times)
     return (
         *of_accelerators,
-        probe("net", "", _files_of(interfaces), sysfs_takers.Net()),
-        probe("infiniband", "", " ".join(["files", *_PORT_FILES, _BOARDS]), sysfs_takers.Infiniband()),
+        probe("net", "", _files_of(interfaces), machine_takers.Net()),
+        probe("infiniband", "", " ".join(["files", *_PORT_FILES, _BOARDS]), machine_takers.Infiniband()),
         probe("mounts", "counters", "run cat /proc/self/mounts", machine_takers.MountTable()),
         probe("disks", "counters", f"run {_DF}", machine_takers.DiskTable()),
         probe("clock", "counters", "run date +%s.%N", machine_takers.Clock()),
@@ -110,7 +110,7 @@ def probes_for(
         probe("services", "counters", f"run {_SERVICES}", machine_takers.ServiceTable()),
         probe("capacity", "counters", f"run {_CAPACITY}", machine_takers.CapacityTable()),
         probe("adapters", "counters", _adapters_of(interfaces), machine_takers.NetworkCards()),
-        probe("counters", "counters", _counters_of(interfaces), sysfs_takers.Counters()),
+        probe("counters", "counters", _counters_of(interfaces), machine_takers.Counters()),
         probe("lldp", "lldp", f"run {prefix}lldpctl -f json", takers.Lldp()),
         *(
             probe(f"optics:{name}", "optics", f"run {prefix}ethtool -m {shlex.quote(name)}", takers.Optics(name))

@@ -1,119 +1,136 @@
-"""What operators said about components: findings that are known, events that are over, and expected faults."""
+"""What operators said, laid over a report: work that takes components out of service, and findings that are known."""
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
 
-from lumctl.health.states import SEVERITY, Finding, State
-
-
-class CoveredFinding(NamedTuple):
-    """A finding that an acknowledgement covers, up to a state; ``about`` tells findings of one rule apart."""
-
-    component: str
-    rule: str
-    about: str
-    state: str
-
-    def covers(self, finding: Finding) -> bool:
-        """Whether a finding is this one, and not worse."""
-        same = (finding.component, finding.rule, finding.about) == self[:3]
-        return same and SEVERITY.index(finding.state) <= SEVERITY.index(State(self.state))
-
-    @property
-    def words(self) -> str:
-        """Rule and state, and what the finding is about where that is said: ``gpu.xid 79 (failed)``."""
-        return f"{self.rule}{f' {self.about}' if self.about else ''} ({self.state})"
+from lumctl.health.acknowledgements import Acknowledgement, CoveredFinding, MaintenanceWindow, covered, covered_from
+from lumctl.health.evaluation import each
+from lumctl.health.look import Place
+from lumctl.health.states import Finding, HealthReport, Judged, State, judged, place_of
+from lumctl.inventory.model import Inventory
+from lumctl.inventory.wiring import Circuit
 
 
-@dataclass(frozen=True, slots=True)
-class Acknowledgement:
-    """A person knows of a finding. ``rule`` is ``None`` for all findings that the component had then.
-
-    It ends at ``until`` (seconds since the epoch; ``None``: open), or when the findings have cleared. ``covers`` are
-    the findings that it was given for, ``None`` where that is not known; it covers no others, and no worse state.
-    """
-
-    component: str
-    rule: str | None
-    by: str
-    comment: str
-    at: float
-    until: float | None = None
-    covers: tuple[CoveredFinding, ...] | None = None
-
-    @property
-    def told(self) -> str:
-        """Who said what, as a finding carries it."""
-        return f"by {self.by}: {self.comment}" if self.comment else f"by {self.by}"
-
-    @property
-    def covers_text(self) -> str:
-        """The findings that it covers, each with the component where that is another one than its own."""
-        if self.covers is None:
-            return f"{self.rule or 'all'}, as the next look finds it"
-        own = self.component
-        return ", ".join(e.words if e.component == own else f"{e.component}: {e.words}" for e in self.covers)
-
-    def concerns(self, components: Collection[str]) -> bool:
-        """Whether it speaks of one of these components."""
-        return self.component in components or any(entry.component in components for entry in self.covers or ())
+def reached(inventory: Inventory, circuits: Iterable[Circuit], component: str) -> frozenset[Place]:
+    """Everything that is touched by work on an inventory id, a rack or a circuit; of all things of that name."""
+    places = set(_on(inventory, component))
+    lit: set[Place] = set()
+    for circuit in circuits:
+        ends = (("link", circuit.a.transponder), ("link", circuit.b.transponder))
+        touched = circuit.id == component or ("device", circuit.device) in places
+        if touched or any(end in places for end in ends):
+            # The far end sees the light go: that is no fault of its own.
+            lit |= {("circuit", circuit.id), *ends}
+    return frozenset(places | lit)
 
 
-def acknowledgement_from(document: Mapping[str, Any]) -> Acknowledgement:
-    """An acknowledgement whose fields went through JSON."""
-    covers = document.get("covers")
-    return Acknowledgement(**{**document, "covers": covered_from(covers)})
+def _on(inventory: Inventory, component: str) -> Iterator[Place]:
+    """What is the component, or is part of it."""
+    for host in inventory.hosts.values():
+        if component in {host.name, host.rack}:
+            yield "host", host.name
+    for accelerator in inventory.accelerators.values():
+        if component in {accelerator.id, accelerator.host, accelerator.rack}:
+            yield "accelerator", accelerator.id
+    for transponder in inventory.transponders.values():
+        rack = inventory.hosts[transponder.host].rack
+        if component in {transponder.id, transponder.accelerator, transponder.host, rack}:
+            yield "link", transponder.id
+    for device in inventory.light_devices:
+        if component in {device.id, device.rack}:
+            yield "device", device.id
 
 
-def covered_from(written: Any) -> tuple[CoveredFinding, ...] | None:
-    """What an acknowledgement covers, out of JSON values."""
-    return None if written is None else tuple(CoveredFinding(*map(str, entry)) for entry in written)
+def at_work(
+    inventory: Inventory, circuits: Collection[Circuit], windows: Collection[MaintenanceWindow], now: float
+) -> dict[Place, MaintenanceWindow]:
+    """The components under work now, each with its window (the first that was opened)."""
+    covered: dict[Place, MaintenanceWindow] = {}
+    for window in sorted(windows, key=lambda window: (window.starts, window.id)):
+        if window.open_at(now):
+            for place in reached(inventory, circuits, window.component):
+                covered.setdefault(place, window)
+    return covered
 
 
-def covered(findings: Iterable[Finding]) -> tuple[CoveredFinding, ...]:
-    """What an acknowledgement of these findings covers: each in its worst state."""
-    worst: dict[tuple[str, str, str], State] = {}
-    for finding in findings:
-        key = (finding.component, finding.rule, finding.about)
-        worst[key] = max(worst.get(key, finding.state), finding.state, key=SEVERITY.index)
-    return tuple(CoveredFinding(*key, state.value) for key, state in worst.items())
+def in_maintenance(report: HealthReport, covered: Mapping[Place, MaintenanceWindow]) -> HealthReport:
+    """A report in which what is under work is ``disabled``; its findings stay to be seen."""
+
+    def change(health: Judged, /) -> Judged:
+        window = covered.get(place_of(health))
+        if window is None:
+            return health
+        return judged(replace(health, disabled=True, maintenance=window.told), health.findings)
+
+    return each(report, change) if covered else report
 
 
-@dataclass(frozen=True, slots=True)
-class EventClear:
-    """An operator ends the error events (XIDs, SXids) of an accelerator or a host that were seen up to ``at``.
+class Acknowledged:
+    """Which findings each acknowledgement covers: those that it was given for and that have not cleared since."""
 
-    ``rule`` is ``None`` for all rules. ``at`` is in seconds since the epoch.
-    """
+    def __init__(self, document: Mapping[str, Any] | None = None) -> None:
+        self._covers = {str(key): covered_from(written) or () for key, written in (document or {}).items()}
 
-    component: str
-    rule: str | None
-    by: str
-    reason: str
-    at: float
+    def document(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {key: [list(entry) for entry in covers] for key, covers in self._covers.items()}
+
+    def lay_over(
+        self, report: HealthReport, inventory: Inventory, acknowledged: Collection[Acknowledgement]
+    ) -> tuple[HealthReport, tuple[Acknowledgement, ...]]:
+        """A report whose findings carry who knows of them, and the acknowledgements that are over."""
+        spent: list[Acknowledgement] = []
+        known: dict[int, str] = {}
+        remaining: dict[str, tuple[CoveredFinding, ...]] = {}
+        for said in acknowledged:
+            meant = [finding for finding in _findings_of(report, inventory, said) if said.rule in {None, finding.rule}]
+            key = f"{said.component}|{said.rule or ''}|{said.at!r}"
+            over = said.until is not None and report.at >= said.until
+            if over or (not meant and _is_told(report, inventory, said)):
+                spent.append(said)
+                continue
+            covers = self._covers.get(key, said.covers)
+            if covers is None:
+                if not meant:
+                    continue
+                # It does not say which findings it is for: those of the first look.
+                covers = covered(meant)
+            unread = {health.id for health in _meant(report, inventory, said) if health.state is State.UNKNOWN}
+            found = {(finding.component, finding.rule, finding.about) for finding in meant}
+            covers = tuple(entry for entry in covers if entry[:3] in found or entry.component in unread)
+            if not covers:
+                spent.append(said)
+                continue
+            remaining[key] = covers
+            for finding in meant:
+                if any(entry.covers(finding) for entry in covers):
+                    known.setdefault(id(finding), said.told)
+        self._covers = remaining
+
+        def change(health: Judged, /) -> Judged:
+            if not any(id(finding) in known for finding in health.findings):
+                return health
+            findings = tuple(replace(finding, acknowledged=known.get(id(finding))) for finding in health.findings)
+            return replace(health, findings=findings)
+
+        return (each(report, change) if known else report), tuple(spent)
 
 
-@dataclass(frozen=True, slots=True)
-class MaintenanceWindow:
-    """Work on a component from ``starts`` to ``ends`` (seconds since the epoch).
+def _findings_of(report: HealthReport, inventory: Inventory, said: Acknowledgement) -> list[Finding]:
+    """What an acknowledgement may speak of: faults, for a note that stays would keep it alive for the next fault."""
+    found = (finding for health in _meant(report, inventory, said) for finding in health.findings)
+    return [finding for finding in found if finding.state is not State.OK]
 
-    A window on an accelerator covers its links, on a host everything on it, on a rack everything in it; circuits are
-    covered with either of their ends, and so are the links at their other ends.
-    """
 
-    id: str
-    component: str
-    by: str
-    comment: str
-    starts: float
-    ends: float
+def _is_told(report: HealthReport, inventory: Inventory, said: Acknowledgement) -> bool:
+    """Whether what an acknowledgement speaks of could be judged: unread, it says nothing of its findings."""
+    return all(health.state is not State.UNKNOWN for health in _meant(report, inventory, said))
 
-    def open_at(self, now: float) -> bool:
-        """Whether the work goes on at a time."""
-        return self.starts <= now < self.ends
 
-    @property
-    def told(self) -> str:
-        """Who works on what and why, as a component in maintenance carries it."""
-        return f"{self.component} by {self.by}: {self.comment}" if self.comment else f"{self.component} by {self.by}"
+def _meant(report: HealthReport, inventory: Inventory, said: Acknowledgement) -> list[Any]:
+    groups = report.groups().values()
+    if said.component in inventory.racks:
+        places = reached(inventory, (), said.component)
+        return [health for group in groups for health in group.values() if place_of(health) in places]
+    return [group[said.component] for group in groups if said.component in group]

@@ -25,9 +25,9 @@ from lumctl.fleet.readings import (
     SxidEvent,
     XidEvent,
 )
-from lumctl.health.attention import EventClear
+from lumctl.health.acknowledgements import EventClear
 from lumctl.health.events import Event, HostEvents, Identity
-from lumctl.health.matching import BOOT_SLACK_S, addresses, match_gpus, pci_slot, recent
+from lumctl.health.identity import BOOT_SLACK_S, addresses, match_gpus, pci_slot, recent
 from lumctl.health.rulebook import Verdict, verdict
 from lumctl.health.rules.host import sxid_case
 from lumctl.health.rules.xid import action_of, asks_for_reset, tells_of_reset

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from lumctl.counts import counted
 from lumctl.health.causes import Causes, is_gone
-from lumctl.health.evaluate import each
-from lumctl.health.judging import Judged
+from lumctl.health.evaluation import each
 from lumctl.health.look import Look, Place
 from lumctl.health.rulebook import verdict
 from lumctl.health.states import (
@@ -20,6 +19,7 @@ from lumctl.health.states import (
     Finding,
     HealthReport,
     Incident,
+    Judged,
     State,
     gravest_first,
     is_fault,

@@ -21,10 +21,10 @@ from lumctl.fleet.readings import (
 )
 from lumctl.health.events import HostEvents
 from lumctl.health.expectations import Expectations
-from lumctl.health.hearing import Lanes
-from lumctl.health.matching import addresses, match_gpus, match_nvlinks, pci_slot, recent
+from lumctl.health.identity import addresses, match_gpus, match_nvlinks, pci_slot, recent
 from lumctl.health.probe_rules import rules_of
 from lumctl.health.rulebook import verdict
+from lumctl.health.rules.circuit import Lanes
 from lumctl.health.rules.gpu_case import Usual
 from lumctl.health.rules.settings import usual_settings
 from lumctl.health.states import State

@@ -7,19 +7,17 @@ from typing import Any
 
 from lumctl.devices.types import DeviceReading
 from lumctl.fleet.readings import Snapshot
-from lumctl.health.accelerators import judge_accelerator
-from lumctl.health.attending import Acknowledged, at_work, in_maintenance
-from lumctl.health.attention import Acknowledgement, EventClear, MaintenanceWindow
-from lumctl.health.evaluate import each, look_over, out_of_service
+from lumctl.health.acknowledgements import Acknowledgement, EventClear, MaintenanceWindow
+from lumctl.health.attention import Acknowledged, at_work, in_maintenance, reached
+from lumctl.health.evaluation import each, look_over, out_of_service
 from lumctl.health.event_record import EventRecord
 from lumctl.health.history import History
 from lumctl.health.incidents import with_incidents
-from lumctl.health.judging import Judged
 from lumctl.health.look import NO_EVIDENCE, LightEvidence, Look, Past, Place
-from lumctl.health.reach import reached
+from lumctl.health.persistence import Standing
 from lumctl.health.rulebook import rulebook
-from lumctl.health.standing import Standing
-from lumctl.health.states import HealthReport, place_of
+from lumctl.health.states import HealthReport, Judged, place_of
+from lumctl.health.verdicts import judge_accelerator
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.wiring import Circuit
 

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from lumctl.devices.types import DeviceReading
 from lumctl.fleet.readings import Snapshot
-from lumctl.health.attention import Acknowledgement, MaintenanceWindow
+from lumctl.health.acknowledgements import Acknowledgement, MaintenanceWindow
 from lumctl.health.remedy import Remedy, remedies
 from lumctl.health.states import (
     CircuitHealth,

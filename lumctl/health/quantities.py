@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from lumctl.devices.types import OpticsReading
 from lumctl.fleet.readings import GpuReading
-from lumctl.health.matching import match_gpus
+from lumctl.health.identity import match_gpus
 from lumctl.health.observation import Observation
 
 

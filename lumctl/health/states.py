@@ -1,7 +1,7 @@
 """States, findings and reports: what health says of each component."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol, TypeVar
 
@@ -187,3 +187,26 @@ class HealthReport:
             for finding in component.findings
         ]
         return gravest_first(everything)
+
+
+Case = TypeVar("Case")
+Rule = Callable[[Case], Iterator[Finding]]
+
+
+def judge(rules: Iterable[Rule[Case]], case: Case) -> tuple[Finding, ...]:
+    """All findings of some rules about one case, gravest first, else in the order of the rules."""
+    return gravest_first(finding for rule in rules for finding in rule(case))
+
+
+Judged = TypeVar("Judged", ComponentHealth, CircuitHealth)
+
+
+def judged(health: Judged, findings: tuple[Finding, ...]) -> Judged:
+    """A component with these findings, and the state that they give it."""
+    state = State.DISABLED if health.disabled else state_of(findings, otherwise=health.otherwise)
+    return replace(health, findings=findings, state=state)
+
+
+def state_of(findings: Iterable[Finding], *, otherwise: State) -> State:
+    """The worst state that findings give a component, ``otherwise`` where none is worse than it."""
+    return worst((otherwise, *(finding.state for finding in findings)))

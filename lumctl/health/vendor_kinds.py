@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from lumctl.fleet.readings import AcceleratorEvent, GpuReading
-from lumctl.health.matching import pci_slot
+from lumctl.health.identity import pci_slot
 from lumctl.health.probe_rules import ProbeRule, rules_of
 from lumctl.health.states import State
 

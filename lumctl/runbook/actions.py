@@ -7,7 +7,7 @@ from lumctl.change.origin import origin
 from lumctl.change.plan import Do
 from lumctl.context import Context
 from lumctl.errors import LumctlError
-from lumctl.health.attention import MaintenanceWindow, acknowledgement_from, covered
+from lumctl.health.acknowledgements import MaintenanceWindow, acknowledgement_from, covered
 from lumctl.health.states import Finding
 from lumctl.runbook.document import RecordedStep
 from lumctl.runbook.files import save

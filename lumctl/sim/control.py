@@ -6,6 +6,7 @@ import math
 import socket
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import partial
@@ -16,13 +17,59 @@ from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.devices.types import PucState
 from lumctl.errors import ExitCode, LumctlError, UsageError
 from lumctl.sim.chassis.requests import managing_device, transponder_requests
-from lumctl.sim.hosts.bridge import carry
 from lumctl.sim.hosts.commands import answer
 from lumctl.sim.hosts.loop import Loop, Pipe
 from lumctl.sim.service import Service, read_line
 from lumctl.sim.world.faults import Fault
 from lumctl.sim.world.misbehaviour import Misbehaviour
 from lumctl.sim.world.world import World
+
+_BRIDGE_PATIENCE_S = 30.0
+_MOST_READ = 64 * 1024
+
+
+class _SocketPipe:
+    """A connection as the input and output of a loop; another thread reads it."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.came: deque[bytes] = deque()
+        self.closed = threading.Event()
+        self._connection = connection
+
+    def read(self) -> bytes | None:
+        return self.came.popleft() if self.came else None
+
+    def write(self, data: bytes) -> None:
+        self._connection.sendall(data)
+
+    def close(self, exit_status: int) -> None:  # noqa: ARG002 - a socket has no way to say it
+        with contextlib.suppress(OSError):
+            self._connection.shutdown(socket.SHUT_RDWR)  # wakes the reader
+        self.closed.set()
+
+
+def carry(connection: socket.socket, open_loop: Callable[[Pipe], Loop]) -> None:
+    """Serve one loop over a connection until either ends. The connection stays the caller's to close."""
+    pipe = _SocketPipe(connection)
+    loop = open_loop(pipe)
+    connection.settimeout(_BRIDGE_PATIENCE_S)
+    while data := _received(connection):
+        pipe.came.append(data)
+        loop.wake()
+    pipe.came.append(b"")
+    loop.wake()
+    pipe.closed.wait(_BRIDGE_PATIENCE_S)
+
+
+def _received(connection: socket.socket) -> bytes:
+    while True:
+        try:
+            return connection.recv(_MOST_READ)
+        except TimeoutError:
+            continue
+        except OSError:
+            return b""
+
 
 Request = Mapping[str, Any]
 

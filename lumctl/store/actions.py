@@ -14,7 +14,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from lumctl import __version__
 from lumctl.errors import RefusedError, UsageError
-from lumctl.health.attention import Acknowledgement, MaintenanceWindow, acknowledgement_from, covered_from
+from lumctl.health.acknowledgements import Acknowledgement, MaintenanceWindow, acknowledgement_from, covered_from
 from lumctl.inventory.problems import nearest
 from lumctl.store import health_rows, journal
 from lumctl.store.database import writing

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from lumctl.health.attention import Acknowledgement, EventClear, MaintenanceWindow
+from lumctl.health.acknowledgements import Acknowledgement, EventClear, MaintenanceWindow
 from lumctl.health.states import State
 from lumctl.health.transitions import Transition
 from lumctl.store import health_rows, journal

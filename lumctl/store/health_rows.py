@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
-from lumctl.health.attention import Acknowledgement, EventClear, MaintenanceWindow, covered_from
+from lumctl.health.acknowledgements import Acknowledgement, EventClear, MaintenanceWindow, covered_from
 from lumctl.health.states import State
 from lumctl.health.transitions import Transition
 from lumctl.store.schema import acknowledgements, event_clears, health_memory, transitions, windows

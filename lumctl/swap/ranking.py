@@ -5,8 +5,7 @@ from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, time
 
 from lumctl.context import Observation
-from lumctl.health.judging import state_of
-from lumctl.health.states import ComponentHealth, State, is_fault
+from lumctl.health.states import ComponentHealth, State, is_fault, state_of
 from lumctl.health.transitions import Transition
 from lumctl.inventory.model import Accelerator, Inventory, Role
 from lumctl.store import Store

@@ -13,16 +13,19 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len, set_cell_size
+from rich.segment import Segment
 from rich.text import Text
 from textual.app import App
+from textual.color import Color
 from textual.filter import LineFilter
 from textual.screen import Screen
 from textual.widgets import Static
 
 from lumctl.counts import counted
 from lumctl.health.observation import Observation
+from lumctl.printable import printable
 from lumctl.tui.actions import Acts, only_shown
-from lumctl.tui.look.escaped import ESCAPED
 from lumctl.tui.look.marks import STALE_STYLE, Marks, duration
 from lumctl.tui.look.themes import DEFAULT, THEMES, rich_theme
 from lumctl.tui.palette import Palette
@@ -38,6 +41,24 @@ from lumctl.tui.widgets.playback import Playback, Standing, show_on
 
 if TYPE_CHECKING:
     from lumctl.tui.views.records import Seen
+
+
+class Escaped(LineFilter):
+    """Shows control and format characters as their escapes, within the width that the text has without them."""
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:  # noqa: ARG002 - Textual's signature
+        """The line, safe to print."""
+        return [each if each.control or each.text.isprintable() else _escaped(each) for each in segments]
+
+
+def _escaped(segment: Segment) -> Segment:
+    safe = printable(segment.text)
+    if safe == segment.text:
+        return segment
+    return Segment(set_cell_size(safe, cell_len(segment.text)), segment.style)
+
+
+ESCAPED = Escaped()
 
 
 class Dashboard(App[None]):

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 
-from lumctl.devices.formats.lanes import Lane, has_no_monitors, module_of
+from lumctl.devices.formats.ethtool import Lane, has_no_monitors, module_of
 from lumctl.devices.types import OpticsReading
 
 Facts = Mapping[str, str]

@@ -16,7 +16,7 @@ from lumctl.fleet.ways import SshWay
 from lumctl.inventory.model import SshSettings
 from lumctl.sim import keys
 from lumctl.sim.netconf import NetconfServer
-from lumctl.sim.switches.netconf_tree import SwitchTree
+from lumctl.sim.switches.services import SwitchTree
 from lumctl.sim.world.misbehaviour import Misbehaviour
 from lumctl.sim.world.switch import SwitchState
 

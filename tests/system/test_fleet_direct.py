@@ -8,7 +8,7 @@ import pytest
 
 from lumctl.devices.endpoints import Endpoints
 from lumctl.fleet import conversation
-from lumctl.fleet.direct import Direct
+from lumctl.fleet.conversation import Direct
 from lumctl.fleet.fleet import Fleet
 from lumctl.fleet.probes import Probe
 from lumctl.fleet.readings import ProbeStatus

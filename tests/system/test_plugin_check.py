@@ -9,7 +9,7 @@ import sys
 import pytest
 import wrong_drivers
 
-from lumctl.plugin_templates import template
+from lumctl.cli.plugin import template
 
 
 @pytest.fixture(scope="module")

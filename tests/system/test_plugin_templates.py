@@ -10,7 +10,7 @@ import tomllib
 import pytest
 
 from lumctl.cli import main
-from lumctl.plugin_templates import TEMPLATES, template
+from lumctl.cli.plugin import TEMPLATES, template
 
 
 def python(*words, folder=None, **variables):

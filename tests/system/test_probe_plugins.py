@@ -9,8 +9,8 @@ import tempfile
 
 import pytest
 
+from lumctl.cli.plugin import template
 from lumctl.inventory.load import example
-from lumctl.plugin_templates import template
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 

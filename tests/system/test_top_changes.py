@@ -8,7 +8,7 @@ import pytest
 from lumctl import context as rooms
 from lumctl.change import apply
 from lumctl.cli.invocation import Invocation
-from lumctl.cli.top.acknowledgement import acknowledge
+from lumctl.cli.top.operations import acknowledge
 from lumctl.cli.top.runs import run_view, taking_back
 from lumctl.context import Context
 from lumctl.errors import RefusedError, UsageError

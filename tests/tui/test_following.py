@@ -9,8 +9,7 @@ from lumctl.cli.output import GLYPHS
 from lumctl.errors import HalfDoneError, RefusedError, RolledBackError
 from lumctl.tui.actions import ApplyView, PlanView
 from lumctl.tui.look.marks import Marks
-from lumctl.tui.screens.plan import Phase
-from lumctl.tui.threads.step_progress import Following
+from lumctl.tui.screens.plan import Following, Phase
 from lumctl.tui.views.light import Receiver, light_text, planned_receivers
 from lumctl.tui.views.records import Seen
 from lumctl.tui.views.steps import planned_steps, steps_text

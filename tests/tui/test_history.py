@@ -14,8 +14,7 @@ from lumctl.tui.sources import Sources
 from lumctl.tui.threads.history_reader import HistoryAsker
 from lumctl.tui.views.history import History, Ring, Series, joined, nothing_kept
 from lumctl.tui.views.readings import Limit, readings_of
-from lumctl.tui.widgets.canvas import scale_of
-from lumctl.tui.widgets.plot import ZOOMS, plot
+from lumctl.tui.widgets.plot import ZOOMS, plot, scale_of
 from lumctl.tui.widgets.sparkline import ASCII_STEPS, columns, sparkline
 
 GPU, LANE, LOST = "r1-h1-g0", "r1-h1-g0-l0", "r1-h2-g1"

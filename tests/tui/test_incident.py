@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from lumctl.errors import RefusedError
-from lumctl.health.attention import Acknowledgement, CoveredFinding
+from lumctl.health.acknowledgements import Acknowledgement, CoveredFinding
 from lumctl.health.states import Incident, State
 from lumctl.tui.screens.component import DetailScreen
 from lumctl.tui.screens.incident import IncidentScreen

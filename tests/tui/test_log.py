@@ -4,12 +4,12 @@ import pytest
 import swap_journal
 
 from lumctl.cli.output import GLYPHS
-from lumctl.cli.top.log import log_of
+from lumctl.cli.top.records import log_of
 from lumctl.health.states import State
 from lumctl.health.transitions import Transition
 from lumctl.store import Entry
 from lumctl.tui.look.marks import Marks, clock
-from lumctl.tui.panes.log import log_rows
+from lumctl.tui.panes.incidents import log_rows
 from lumctl.tui.screens.component import DetailScreen
 from lumctl.tui.screens.run import RunScreen
 from lumctl.tui.views.records import Records, Seen

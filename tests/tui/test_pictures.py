@@ -10,7 +10,7 @@ import pytest
 
 from lumctl.cli.main import run
 from lumctl.cli.output import Output
-from lumctl.cli.status_picture import draw_status, status_svg
+from lumctl.cli.status import draw_status, status_svg
 from lumctl.cli.views import status_document
 from lumctl.errors import ExitCode, UsageError
 

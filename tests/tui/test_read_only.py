@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from lumctl.cli.top.rights import VARIABLE, why_read_only
+from lumctl.cli.top.operations import VARIABLE, why_read_only
 from lumctl.errors import RefusedError
 from lumctl.store import open_store
 from lumctl.tui.actions import Acts, only_shown

@@ -12,7 +12,7 @@ from lumctl.tui.look.marks import Marks, age, duration, power
 from lumctl.tui.panes import PANES
 from lumctl.tui.panes.accelerators import accelerator_rows
 from lumctl.tui.panes.circuits import circuit_rows
-from lumctl.tui.panes.findings import finding_rows
+from lumctl.tui.panes.incidents import finding_rows
 from lumctl.tui.panes.racks import rack_rows
 from lumctl.tui.panes.rows import AGE, counts_cell, not_well, trouble_cell
 from lumctl.tui.screens.component import detail_text

@@ -8,9 +8,8 @@ import top_told as told
 
 from lumctl.errors import UsageError
 from lumctl.tui.look.marks import Marks
-from lumctl.tui.screens.comparison import ComparisonScreen
 from lumctl.tui.screens.main import MainScreen
-from lumctl.tui.screens.runbook import RunbookScreen
+from lumctl.tui.screens.runbook import ComparisonScreen, RunbookScreen
 from lumctl.tui.threads.replay import ReplayView
 from lumctl.tui.views.comparison import MOST, ComparisonView, Differing, comparison_text
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import swap_journal
 
-from lumctl.cli.top.log import log_of
+from lumctl.cli.top.records import log_of
 from lumctl.health.states import Incident, State
 from lumctl.health.transitions import Transition
 from lumctl.tui.actions import PlanView

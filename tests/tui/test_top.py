@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from lumctl.cli.main import run
-from lumctl.cli.top.observer import Observer
+from lumctl.cli.top.command import Observer
 from lumctl.errors import ExitCode, UnreachableError
 
 # The dashboard of these tests' stage in the frame that the command gives it; an apply ends with the pipe that it reads.

@@ -17,8 +17,8 @@ from lumctl.fleet.readings import (
     Snapshot,
     XidEvent,
 )
-from lumctl.health.attention import Acknowledgement, MaintenanceWindow
-from lumctl.health.evaluate import evaluate
+from lumctl.health.acknowledgements import Acknowledgement, MaintenanceWindow
+from lumctl.health.evaluation import evaluate
 from lumctl.health.memory import Memory
 from lumctl.health.states import HealthReport
 from lumctl.inventory.load import example, load_inventory

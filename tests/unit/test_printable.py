@@ -10,7 +10,7 @@ from rich.segment import Segment
 from textual.color import Color
 
 from lumctl.printable import printable, printable_json, printable_values
-from lumctl.tui.look.escaped import ESCAPED
+from lumctl.tui.app import ESCAPED
 
 OBEYED = "\x1b]52;c;aGk=\x07", "\x9b31m", "\u202e", "\u200b", "\x7f", "\r", "\udc80", "\U000e0041"
 

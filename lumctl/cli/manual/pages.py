@@ -3,7 +3,10 @@
 Nothing in a page depends on when or where it was made, so the pages are committed and a test holds them to the code.
 """
 
+import ast
+import re
 from collections.abc import Iterable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +15,170 @@ import typer
 from lumctl import __version__
 from lumctl.cli.main import app
 from lumctl.cli.manual import fixed_text
-from lumctl.cli.manual.reference import REFERENCES, with_reference
 from lumctl.cli.manual.roff import Lines, bold_code, entries, escape, page, prose, section, subsection, with_examples
 from lumctl.cli.nouns import NOUNS
+
+BEGIN, END = r".\" reference: written by make man", r".\" end of the reference"
+
+_ROLE = re.compile(r":\w+:`(~?)([\w.]+)`")
+
+_FACES = {
+    "lumctl.devices.http": ("client", "failures", "texts"),
+    "lumctl.devices.testing": ("mesh_under_test", "switch_under_test", "transponder", "power"),
+    "lumctl.jobs.testing": ("bench", "contract"),
+}
+_PUBLIC = ("__init__", "__call__")
+
+REFERENCES: dict[str, dict[str, tuple[str, ...]]] = {
+    "lumctl-driver.7": {
+        "lumctl.devices.protocols": (
+            *("Driver", "Changing", "MeshDriver", "SwitchDriver", "TransponderDriver", "PowerDriver"),
+            *("DriverContext", "HostShell", "CommandResult"),
+        ),
+        "lumctl.devices.types": (
+            *("Capability", "PucState", "PucChange", "JoinChange", "Staged", "Receipt", "PortReading", "Alarm"),
+            *("PowerReading", "OpticsReading", "Neighbour"),
+        ),
+        "lumctl.devices.errors": (
+            *("DeviceError", "DeviceUnreachableError", "DeviceLoginError", "DeviceRefusedError", "DeviceBusyError"),
+            *("StaleFenceError", "OutcomeUnknownError", "InconsistentError", "UnsupportedError", "after_sending"),
+        ),
+        "lumctl.devices.ways": ("Way", "Stream"),
+        "lumctl.devices.logins": ("Login",),
+        "lumctl.devices.permission": ("require_permission",),
+        "lumctl.devices.joins": ("Ports", "ports_of", "Plan", "plan", "difference", "judge"),
+        "lumctl.devices.http.client": ("HttpClient", "HttpAnswer", "LostAnswerError", "login_headers"),
+        "lumctl.devices.http.failures": ("Failures",),
+        "lumctl.devices.http.texts": ("error_text", "one_line", "same_origin_path"),
+        "lumctl.devices.testing.mesh_under_test": ("MeshUnderTest",),
+        "lumctl.devices.testing.switch_under_test": ("SwitchUnderTest",),
+        "lumctl.devices.testing.transponder_under_test": ("TransponderUnderTest",),
+        "lumctl.devices.testing.power_under_test": ("PowerUnderTest",),
+        "lumctl.devices.testing.campaign": ("run_sequence", "Rig"),
+        "lumctl.devices.testing.troubles": ("Tally",),
+        "lumctl.devices.testing.campaign_settings": ("SettingsRig", "Knob", "run_settings"),
+        "lumctl.devices.testing.faults": ("FaultyWay", "Trouble", "WayFault"),
+        "lumctl.devices.testing.shell_faults": ("FaultyShell", "ShellFault"),
+    },
+    "lumctl-job-plugin.7": {
+        "lumctl.jobs.control": ("JobControl", "JobContext", "Run", "Facts", "Rank"),
+        "lumctl.inventory.job_entries": ("JobKindEntry",),
+        "lumctl.errors": ("LumctlError", "RefusedError", "UnreachableError"),
+        "lumctl.programs": ("Ended", "plain", "through"),
+        "lumctl.jobs.testing.contract": ("JobUnderTest", "bench_context", "ranks"),
+    },
+}
+"""The names that each page documents, by module. A package (``lumctl.devices.http``) re-exports names of its files."""
+
+
+def with_reference(name: str, text: str) -> str:
+    """The page with its reference section regenerated from the source.
+
+    Raises:
+        ValueError: the page lacks the two comments that mark the section.
+    """
+    before, begin, rest = text.partition(f"{BEGIN}\n")
+    _, end, after = rest.partition(f"{END}\n")
+    if not begin or not end:
+        raise ValueError(f"{name} lacks the lines {BEGIN!r} and {END!r}")
+    lines: Lines = []
+    faces = [_face(module) for module in REFERENCES[name]]
+    for number, (module, names) in enumerate(REFERENCES[name].items()):
+        if number == 0 or faces[number - 1] != faces[number]:
+            lines.append(f'.SS "{escape(faces[number])}"')
+        lines += _of_module(module, names)
+    return f"{before}{begin}" + "\n".join(lines) + f"\n{end}{after}"
+
+
+def _of_module(module: str, names: Iterable[str]) -> Iterator[str]:
+    spec = find_spec(module)
+    tree = ast.parse(Path(str(spec and spec.origin)).read_text(encoding="utf-8"))
+    defined = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
+    for name in names:
+        node = defined[name]
+        yield from _class(node) if isinstance(node, ast.ClassDef) else _function(node)
+
+
+def _face(module: str) -> str:
+    """The public module that re-exports names of this one."""
+    for face, files in _FACES.items():
+        if module.startswith(f"{face}.") and module.removeprefix(f"{face}.") in files:
+            return face
+    campaign = ("lumctl.devices.testing.campaign", "lumctl.devices.testing.troubles")
+    return "lumctl.devices.testing.campaign" if module in campaign else module
+
+
+def _class(node: ast.ClassDef) -> Lines:
+    bases = ", ".join(ast.unparse(base) for base in node.bases)
+    head = f"class {node.name}({bases})" if bases else f"class {node.name}"
+    lines = [".PP", rf"\fB{escape(head)}\fR"]
+    lines += [".RS 4", *_text(node)]
+    following = [*node.body[1:], ast.Pass()]
+    fields = [line for each, after in zip(node.body, following, strict=True) if (line := _field(each, after))]
+    if fields:
+        lines += [".PP", ".nf", *map(escape, fields), ".fi"]
+    for each in node.body:
+        if isinstance(each, ast.FunctionDef) and (each.name in _PUBLIC or not each.name.startswith("_")):
+            lines += _function(each, owner=node.name)
+    return [*lines, ".RE"]
+
+
+def _field(node: ast.stmt, after: ast.stmt) -> str:
+    """A field of a class or a member of an enumeration, with its description."""
+    line = ast.unparse(node) if isinstance(node, ast.AnnAssign | ast.Assign) else ""
+    if not line or line.startswith(("_", "exit_code", "model_config")):
+        return ""
+    said = after.value.value if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) else None
+    return f"{line}  # {' '.join(said.split())}" if isinstance(said, str) else line
+
+
+def _function(node: ast.FunctionDef, owner: str = "") -> Lines:
+    marks = {ast.unparse(each) for each in node.decorator_list}
+    arguments = ast.unparse(node.args)
+    if owner and "staticmethod" not in marks:
+        arguments = arguments.partition(",")[2].strip()
+        arguments = arguments.removeprefix("/, ") if arguments != "/" else ""
+    if node.name == "__init__":
+        head = f"{owner}({arguments})"
+    elif "property" in marks:
+        head = f"{node.name}: {ast.unparse(node.returns) if node.returns else 'Any'}"
+    else:
+        returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
+        prefix = "with " if any("contextmanager" in mark for mark in marks) else ""
+        prefix = "classmethod " if "classmethod" in marks else prefix
+        head = f"{prefix}{node.name}({arguments}){returns}"
+    return [".TP", rf"\fB{escape(head)}\fR", *(_text(node) or [r"\&"])]
+
+
+def _text(node: ast.ClassDef | ast.FunctionDef) -> Lines:
+    """A docstring as paragraphs; each error that is raised gets its own line."""
+    text = ast.get_docstring(node) or ""
+    text = _ROLE.sub(lambda found: f"``{found[2].rpartition('.')[2] if found[1] else found[2]}``", text)
+    lines: Lines = []
+    for paragraph in re.split(r"\n\s*\n", text):
+        if not paragraph.strip():
+            continue
+        if lines:
+            lines += [".sp 0.5"]
+        first, *more = paragraph.split("\n")
+        if first.strip() == "Raises:":
+            lines += [bold_code("Raises:"), *(line for each in _entries(more) for line in (".br", bold_code(each)))]
+        else:
+            lines += [bold_code(paragraph)]
+    return lines
+
+
+def _entries(lines: list[str]) -> list[str]:
+    """``Name: text`` entries, each joined to one line."""
+    least = min((len(line) - len(line.lstrip()) for line in lines), default=0)
+    joined: list[str] = []
+    for line in lines:
+        if len(line) - len(line.lstrip()) == least or not joined:
+            joined.append(line.strip())
+        else:
+            joined[-1] += f" {line.strip()}"
+    return joined
+
 
 SOURCE = f"lumctl {__version__}"
 NOT_COMMON = {"version", "install_completion", "show_completion"}

@@ -1,9 +1,10 @@
 """``lumctl top``: the dashboard, connected to a rack and to all that may be done from it."""
 
 import os
+import shlex
 import sys
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Self
 
 import typer
 
@@ -12,10 +13,98 @@ from lumctl.cli.live import a_speed, interval_option
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import ASCII_GLYPHS, GLYPHS, OutputFormat
 from lumctl.cli.verbs import noun_app, verb
-from lumctl.errors import UsageError
+from lumctl.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from lumctl.context import Context, Observation
+
+LOOPBACK = "127.0.0.1"
+
+
+def serve(cx: Invocation, theme: str | None, interval_s: float, port: int) -> int:
+    """Serve until Ctrl-C or a request to stop.
+
+    Raises:
+        UsageError: the extra that serves is not installed, or the port is taken.
+    """
+    try:
+        from lumctl.tui.web import Door, listen
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in {
+            "aiohttp",
+            "aiohttp_jinja2",
+            "jinja2",
+            "textual_serve",
+        }:
+            raise
+        raise UsageError("--web needs textual-serve", hint="pip install 'lumctl[web]'") from error
+    from lumctl.tui.look.themes import theme_name
+
+    path = str(cx.inventory.path.resolve())  # one that is not there is told of before anything is served
+    try:
+        socket = listen(LOOPBACK, port)
+    except OSError as error:
+        hint = "name another one with --port, or 0 for any that is free"
+        raise UsageError(f"port {port} cannot be listened on: {error.strerror}", hint=hint) from error
+    command = [sys.executable, "-P", "-m", "lumctl", "-i", path, "--target", str(cx.target), *_ascii(cx)]
+    # A browser has all colours, whatever the terminal in which it was started has.
+    chosen = theme_name(theme, {**os.environ, "TEXTUAL_COLOR_SYSTEM": "truecolor"})
+    command += ["top", "--read-only", "--theme", chosen, "--interval", f"{interval_s:g}"]
+    door = Door(shlex.join(command), socket)
+    if cx.out.quiet:
+        cx.out.text(door.address)  # it holds a secret: nobody could guess it
+    cx.out.narrate(f"lumctl top, read-only, target {cx.target}: {door.address} (Ctrl-C ends it)")
+    door.open()
+    return ExitCode.DONE
+
+
+def _ascii(cx: Invocation) -> list[str]:
+    return ["--ascii"] if cx.out.ascii_only else []
+
+
+class Observer:
+    """Looks at a rack again and again: with the daemon's eyes where one runs, else through one open context.
+
+    After a look in which no host answered the context is opened anew: a simulator that was started again answers at
+    other addresses. While the daemon looks, no context is kept open.
+    """
+
+    def __init__(
+        self,
+        open_context: "Callable[[], Context]",
+        ask_daemon: "Callable[[], Observation | None]" = lambda: None,
+    ) -> None:
+        self._open_context = open_context
+        self._ask_daemon = ask_daemon
+        self._context: Context | None = None
+
+    def __enter__(self) -> Self:
+        if self._ask_daemon() is None:
+            self._context = self._open_context()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
+
+    def __call__(self) -> "Observation":
+        """Read everything once."""
+        seen = self._ask_daemon()
+        if seen is not None:
+            self._close()
+            return seen
+        self._context = context = self._context or self._open_context()
+        observation = context.observe()
+        if not any(host.reachable for host in observation.snapshot.hosts.values()):
+            self._close()
+        return observation
+
+    def _close(self) -> None:
+        if self._context is not None:
+            self._context.close()
+            self._context = None
+
 
 app = noun_app(NOUNS["top"].help)
 
@@ -84,8 +173,6 @@ def top(
     if web and replay is not None:
         raise UsageError("--replay plays on this terminal: leave --web out")
     if web:
-        from lumctl.cli.top.web import serve
-
         return serve(cx, theme, interval, port)
     from lumctl.tui.look.themes import theme_name
 
@@ -98,14 +185,12 @@ def top(
         from lumctl.cli.top.replay import played
 
         return played(cx, replay, speed or 1.0, interval_s=interval, theme=None if plain else chosen)
-    from lumctl.cli.top import policies, runbooks, shutdown, swaps
-    from lumctl.cli.top.acknowledgement import acknowledge
+    from lumctl.cli.top import operations, policies, runbooks, shutdown
     from lumctl.cli.top.history import Historian
     from lumctl.cli.top.meshes import mesh_view
-    from lumctl.cli.top.observer import Observer
+    from lumctl.cli.top.operations import acknowledge, why_read_only
     from lumctl.cli.top.plain import plain_session
     from lumctl.cli.top.records import Recorder
-    from lumctl.cli.top.rights import why_read_only
     from lumctl.cli.top.runs import run_view, taking_back
     from lumctl.tui.actions import Acts
     from lumctl.tui.app import Dashboard
@@ -135,8 +220,8 @@ def top(
                 history=history,
             ),
             Acts(
-                lambda job, failed: swaps.plan(cx, job, failed),
-                lambda view, progress: swaps.apply_plan(cx, view, progress),
+                lambda job, failed: operations.plan(cx, job, failed),
+                lambda view, progress: operations.apply_plan(cx, view, progress),
                 forbidden,
                 acknowledge=lambda components, comment: acknowledge(cx, components, comment),
                 take_back=lambda run: taking_back(cx, run),

@@ -20,7 +20,7 @@ from lumctl.fleet.readings import (
     PortCounters,
     ProbeStatus,
 )
-from lumctl.health.matching import addresses, match_gpus, match_nvlinks, pci_slot
+from lumctl.health.identity import addresses, match_gpus, match_nvlinks, pci_slot
 from lumctl.health.observation import Observation
 from lumctl.health.rulebook import rulebook
 from lumctl.health.rules.device import is_plausible_c, is_plausible_dbm, severity_of

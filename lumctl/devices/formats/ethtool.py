@@ -1,7 +1,7 @@
 """``ethtool -m IFACE``: the module of an interface, as SFP (SFF-8472), QSFP (SFF-8636) or CMIS prints it.
 
 Power lines give milliwatts and dBm; a module with several lanes gives one line per channel. The reading is one value
-per module (see :mod:`lumctl.devices.formats.lanes`).
+per module (see :mod:`lumctl.devices.formats.ethtool`).
 
 Alarm flags are not read. A module latches them until they are read, so they may tell of last week or be gone because
 somebody else looked; and versions of ethtool show a CMIS lane's flag from the wrong bit. Values and limits tell now.
@@ -16,8 +16,56 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from lumctl.devices.formats.lanes import Lane, has_no_monitors, module_of
 from lumctl.devices.types import OpticsReading
+
+DARK_DBM = -40.0
+"""The least power that a module can state, 0.1 uW: a laser that is off is printed as this or as ``-inf``."""
+
+Lane = dict[str, float]
+"""What one lane states; what is the module's own, temperature and voltage, stands under no lane."""
+
+
+def module_of(lanes: list[Lane], taken_at: float) -> OpticsReading:
+    """An optical module from ``tx_power``, ``rx_power``, ``bias``, ``ber``, ``temperature`` and ``voltage``."""
+    used = _used(lanes)
+    tx_powers = _each(used, "tx_power")
+    return OpticsReading(
+        taken_at=taken_at,
+        optical=True,
+        transmitting=max(tx_powers) > DARK_DBM if tx_powers else None,
+        rx_power_dbm=min(_each(used, "rx_power"), default=None),
+        tx_power_dbm=min(tx_powers, default=None),
+        bias_ma=max(_each(used, "bias"), default=None),
+        temperature_c=next(iter(_each(lanes, "temperature")), None),
+        voltage_v=next(iter(_each(lanes, "voltage")), None),
+        pre_fec_ber=max(_each(used, "ber"), default=None),
+    )
+
+
+def has_no_monitors(lanes: list[Lane]) -> bool:
+    """Whether a module only fills its monitors' places: none that works is at 0 V."""
+    stated = {kind for lane in lanes for kind in lane}
+    nothing = not any(lane.get("temperature") or lane.get("voltage") for lane in lanes)
+    return {"temperature", "voltage"} <= stated and nothing and not any(map(_is_lit, lanes))
+
+
+def _each(lanes: Iterable[Lane], kind: str) -> list[float]:
+    return [lane[kind] for lane in lanes if kind in lane]
+
+
+def _used(lanes: list[Lane]) -> list[Lane]:
+    """The lanes in use: beside one that is lit, one that neither sends nor receives is not wired to anything.
+
+    Where nothing is lit all of them stay, and so does a lane that sends: its receiver may have lost its light.
+    """
+    lit = [lane for lane in lanes if _is_lit(lane)]
+    return [lane for lane in lanes if _is_lit(lane) or not {"tx_power", "bias"} & lane.keys()] if lit else lanes
+
+
+def _is_lit(lane: Lane) -> bool:
+    powers = (lane.get("tx_power", -math.inf), lane.get("rx_power", -math.inf))
+    return max(powers) > DARK_DBM or lane.get("bias", 0.0) > 0
+
 
 _LINE = re.compile(r"\s*(?P<key>[^:]{1,80}?)\s*:\s?(?P<value>.*)")
 _LANE = re.compile(r"\s*\((?:channel|chan|lane)\s*(\d+)\)", re.IGNORECASE)

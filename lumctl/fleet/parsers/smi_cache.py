@@ -1,15 +1,119 @@
 """``nvidia-smi -q -x`` again and again: only the sections that changed since the last answer are read.
 
-This is a short cut through :mod:`lumctl.fleet.parsers.smi_xml`, which reads whatever is not written as nvidia-smi
+This is a short cut through :mod:`lumctl.fleet.parsers.smi_cache`, which reads whatever is not written as nvidia-smi
 writes it, and which alone decides what a broken document tells.
 """
 
 import re
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from itertools import pairwise
+from xml.parsers import expat
 
 from lumctl.fleet.parsers.smi_sections import Leaves, Section, leaves_in_sections, read_section, section_of
-from lumctl.fleet.parsers.smi_xml import MAX_CHARACTERS, begin_of_xml, read_smi_xml
+
+MAX_CHARACTERS = 16 * 1024 * 1024
+_MAX_DEPTH = 32
+
+
+@dataclass
+class XmlGpu:
+    """One ``<gpu>``: its ``id`` and every leaf under it, by path. The second of two siblings alike is ``name[2]``."""
+
+    id: str
+    leaves: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class SmiLog:
+    """A whole answer. ``complete`` is false where it was cut short or broken off by what was refused."""
+
+    gpus: list[XmlGpu] = field(default_factory=list)
+    complete: bool = False
+
+
+def read_smi_xml(text: str) -> SmiLog:
+    """Read as much as there is. What stands before the XML, such as warnings, is skipped."""
+    start = begin_of_xml(text)
+    reader = _Reader()
+    if start >= 0:
+        reader.read(text[start : start + MAX_CHARACTERS])
+    return reader.log
+
+
+def begin_of_xml(text: str) -> int:
+    """Where the XML begins in a text; -1 where there is none."""
+    start = text.find("<?xml")
+    return text.find("<nvidia_smi_log") if start < 0 else start
+
+
+class _RefusedXmlError(Exception):
+    """Entities or absurd nesting."""
+
+
+@dataclass
+class _Open:
+    """An element that has begun and not ended."""
+
+    path: str
+    text: list[str] = field(default_factory=list)
+    children: Counter[str] = field(default_factory=Counter)
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.log = SmiLog()
+        self._open: list[_Open] = []
+        self._gpu: XmlGpu | None = None
+        self._gpu_depth = 0
+
+    def read(self, text: str) -> None:
+        parser = expat.ParserCreate("utf-8")
+        parser.buffer_text = True
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._characters
+        parser.EntityDeclHandler = self._refuse_entity
+        try:
+            parser.Parse(text.encode("utf-8", "replace"), True)  # noqa: FBT003 - its signature has no names
+        except (expat.ExpatError, _RefusedXmlError):
+            # Whatever was read before this stays; ``complete`` tells.
+            return
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        if len(self._open) >= _MAX_DEPTH:
+            raise _RefusedXmlError
+        if self._gpu is None:
+            if name == "gpu":
+                self._gpu = XmlGpu(attributes.get("id", ""))
+                self._gpu_depth = len(self._open)
+            self._open.append(_Open(""))
+            return
+        parent = self._open[-1]
+        parent.children[name] += 1
+        count = parent.children[name]
+        label = name if count == 1 else f"{name}[{count}]"
+        self._open.append(_Open(f"{parent.path}/{label}" if parent.path else label))
+
+    def _characters(self, text: str) -> None:
+        if self._gpu is not None:
+            self._open[-1].text.append(text)
+
+    def _end(self, name: str) -> None:
+        ended = self._open.pop()
+        if self._gpu is not None:
+            if len(self._open) == self._gpu_depth:
+                self.log.gpus.append(self._gpu)
+                self._gpu = None
+            elif not ended.children:
+                self._gpu.leaves[ended.path] = "".join(ended.text).strip()
+        if not self._open:
+            self.log.complete = name == "nvidia_smi_log"
+
+    @staticmethod
+    def _refuse_entity(*_declaration: object) -> None:
+        raise _RefusedXmlError
+
 
 _GPU = re.compile(r'<gpu id="(?P<id>[^"<&\x00-\x1f]*)">(?P<inner>\n[ \t]+)(?=<\w)')
 _ENDS = re.compile(r"\s*</nvidia_smi_log>")

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from lumctl.health.rulebook import found, verdict
-from lumctl.health.rules import fabric, load, nvlink, probe, reports, settings, xid
-from lumctl.health.rules.counted import counted, span
+from lumctl.health.rules import counters, fabric, load, nvlink, probe, settings, xid
+from lumctl.health.rules.counters import counted, span
 from lumctl.health.rules.gpu_case import Absence, GpuCase
 from lumctl.health.states import Finding
 
@@ -187,7 +187,7 @@ def sources(case: GpuCase) -> Iterator[Finding]:
 
 def reported(case: GpuCase) -> Iterator[Finding]:
     """What another program that watches the host reports of this GPU."""
-    yield from reports.findings(case.id, "gpu.reported", case.reports)
+    yield from counters.reported(case.id, "gpu.reported", case.reports)
 
 
 RULES = (

@@ -6,7 +6,7 @@ from dataclasses import replace
 from lumctl.fleet.readings import NicEventKind, ProbeOutcome, ProbeStatus, SxidEvent
 from lumctl.health.events import clear_hint, count_text
 from lumctl.health.rulebook import Verdict, found, rulebook, verdict
-from lumctl.health.rules import machine, reports
+from lumctl.health.rules import counters, machine
 from lumctl.health.rules.host_case import HostCase
 from lumctl.health.rules.xid import action_of
 from lumctl.health.states import SEVERITY, Finding, State
@@ -133,7 +133,7 @@ def _ending(outcome: ProbeOutcome) -> str:
 
 def reported(case: HostCase) -> Iterator[Finding]:
     """What another program that watches the host reports of it."""
-    yield from reports.findings(case.id, "host.reported", case.reports)
+    yield from counters.reported(case.id, "host.reported", case.reports)
 
 
 def stray_xids(case: HostCase) -> Iterator[Finding]:

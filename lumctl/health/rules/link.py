@@ -1,15 +1,79 @@
 """What is wrong with one link: a transponder, its module and the interface it sits behind."""
 
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from math import inf
 
 from lumctl.devices.types import OpticsReading
-from lumctl.fleet.readings import InterfaceReading
-from lumctl.health.rulebook import found, verdict
-from lumctl.health.rules import port
+from lumctl.fleet.readings import InterfaceReading, NicEventKind
+from lumctl.health.rulebook import found, has_case, rulebook, verdict
+from lumctl.health.rules.counters import counted, span
 from lumctl.health.rules.link_case import LinkCase
-from lumctl.health.rules.module import LEVELS, crossed, limits_of, sending
 from lumctl.health.states import Finding
+
+LEVELS = ("low_alarm", "low_warning", "high_warning", "high_alarm")
+"""A module's limits for one quantity, in the order their values must have."""
+_WORST_FIRST = ("low_alarm", "high_alarm", "low_warning", "high_warning")
+
+
+def limits_of(thresholds: Mapping[str, float], quantity: str) -> dict[str, float] | None:
+    """The limits of ``quantity`` by level, ``None`` where they are out of order and so mean nothing."""
+    given = {level: thresholds[f"{quantity}_{level}"] for level in LEVELS if f"{quantity}_{level}" in thresholds}
+    ordered = all(lower <= higher for lower, higher in pairwise(given.values()))
+    low = max((value for level, value in given.items() if "low" in level), default=-inf)
+    high = min((value for level, value in given.items() if "high" in level), default=inf)
+    return given if ordered and low < high else None
+
+
+def crossed(value: float, limits: Mapping[str, float]) -> str | None:
+    """The worst level that a value lies beyond."""
+    for level in _WORST_FIRST:
+        if level in limits and (value < limits[level] if "low" in level else value > limits[level]):
+            return level
+    return None
+
+
+def sending(case: LinkCase) -> Iterator[Finding]:
+    """Transmitted light, laser current, temperature and voltage of a module that sends, and what it says of itself.
+
+    A laser that is dark has neither light nor current: link.tx-power says so once. Limits that mean nothing are not
+    followed; that is said where receiving is judged.
+    """
+    optics = case.optics
+    if not case.in_use or optics is None or not optics.optical:
+        return
+    if optics.module_state is not None and "fault" in optics.module_state.lower():
+        why = f" ({optics.module_fault})" if optics.module_fault else ""
+        yield found(case.id, "link.module", "fault", f"the module says {optics.module_state}{why}", since=case.read_at)
+    if optics.tx_fault:
+        evidence = "a transmitter of the module reports a fault"
+        yield found(case.id, "link.module", "tx-fault", evidence, since=case.read_at)
+    quantities = [
+        ("temperature", "is at", optics.temperature_c, ".1f", " C"),
+        ("voltage", "is fed with", optics.voltage_v, ".2f", " V"),
+    ]
+    if optics.transmitting is not False:
+        quantities.append(("tx_power", "sends", optics.tx_power_dbm, ".1f", " dBm"))
+        if _draws_nothing(optics):
+            evidence = "all its lasers draw 0 mA, and the module does not say that they are off"
+            yield found(case.id, "link.module", "no-current", evidence, since=case.read_at)
+        else:
+            quantities.append(("bias", "draws", optics.bias_ma, ".1f", " mA"))
+    for quantity, does, value, form, unit in quantities:
+        limits = limits_of(optics.thresholds, quantity) if value is not None else None
+        level = crossed(value, limits) if value is not None and limits else None
+        if value is not None and limits and level:
+            side, kind = ("below" if "low" in level else "above"), level.partition("_")[2]
+            limit = f"{limits[level]:{form}}{unit}"
+            evidence = f"the module {does} {value:{form}}{unit}, {side} its own {kind} limit of {limit}"
+            yield found(case.id, "link.module", kind, evidence, since=case.read_at)
+
+
+def _draws_nothing(optics: OpticsReading) -> bool:
+    """Whether all lasers stand still. A module whose limits of current are 0 as well only does not measure it."""
+    limits = [limit for name, limit in optics.thresholds.items() if name.startswith("bias_")]
+    return optics.bias_ma is not None and optics.bias_ma <= 0 and (not limits or max(limits) > 0)
+
 
 NO_CARRIER = frozenset({"down", "lowerlayerdown", "notpresent"})
 """Kernel words for an interface that carries nothing. ``unknown`` is no fault: some drivers never say more."""
@@ -149,4 +213,72 @@ def not_read(case: LinkCase) -> Iterator[Finding]:
         yield found(case.id, "link.not-read", "module", evidence, since=case.read_at)
 
 
-RULES = (missing, stale, not_read, tx_power, rx_power, sending, infiniband, down, *port.RULES)
+_ENDS_WITH_A_PLUG = frozenset({NicEventKind.CABLE, NicEventKind.CABLE_ERROR})
+_SAID = 160
+"""Characters of a driver's line that a finding repeats."""
+
+
+def errors(case: LinkCase) -> Iterator[Finding]:
+    """Errors that the port counted, each over the time that its line of the rulebook speaks of."""
+    if case.in_use:
+        yield from counted(case.id, "link.errors", case.trend, now=case.now, read_at=case.read_at)
+
+
+def unsteady(case: LinkCase) -> Iterator[Finding]:
+    """A carrier that comes and goes, or that stays away for long."""
+    if not case.in_use or case.trend is None:
+        return
+    yield from counted(case.id, "link.unsteady", case.trend, now=case.now, read_at=case.read_at)
+    line, down_since = verdict("link.unsteady", "dropped"), case.trend.down_since
+    if down_since is not None and case.now - down_since >= line.limit:
+        evidence = f"{case.name} was down for more than {span(line.limit)}"
+        yield found(case.id, "link.unsteady", "dropped", evidence, since=down_since)
+
+
+def full_counters(case: LinkCase) -> Iterator[Finding]:
+    """Counters at their greatest value: what happens now is not counted any more."""
+    if case.trend is None or not case.in_use:
+        return
+    for counter, part in case.trend.saturated():
+        kind = rulebook().counters[counter]
+        covered = bool(kind.wider) and case.trend.counts(kind.wider)
+        evidence = f"counter saturated: {part} {counter} cannot grow any more" + (
+            f"; {kind.wider} is counted in its place" if covered else ""
+        )
+        name = "covered" if covered else kind.full
+        yield found(case.id, "link.counter-full", name, evidence, since=case.read_at)
+
+
+def driver_events(case: LinkCase) -> Iterator[Finding]:
+    """What the network driver wrote into the kernel log of late, one finding for each kind."""
+    if not case.nic_events:
+        return
+    quiet_until = case.trend.quiet_until if case.trend is not None else 0.0
+    plugged = [event.at for event in case.nic_events if event.kind is NicEventKind.PLUGGED and event.at is not None]
+    plugged_at = max(plugged, default=0.0)
+    for kind in NicEventKind:
+        if not has_case("link.nic", kind.value):
+            continue
+        line = verdict("link.nic", kind.value)
+        oldest = max(case.now - line.window_s, quiet_until, plugged_at if kind in _ENDS_WITH_A_PLUG else 0.0)
+        events = [event for event in case.nic_events if event.kind is kind and (event.at is None or event.at > oldest)]
+        if events:
+            again = f", {len(events)} times" if len(events) > 1 else ""
+            since = min((event.at for event in events if event.at is not None), default=case.read_at)
+            yield found(case.id, "link.nic", kind.value, f"{events[-1].text[:_SAID]}{again}", since=since)
+
+
+RULES = (
+    missing,
+    stale,
+    not_read,
+    tx_power,
+    rx_power,
+    sending,
+    infiniband,
+    down,
+    errors,
+    unsteady,
+    full_counters,
+    driver_events,
+)

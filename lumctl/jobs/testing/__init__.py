@@ -8,7 +8,6 @@ import pytest
 
 pytest.register_assert_rewrite("lumctl.jobs.testing.contract")
 
-from lumctl.jobs.testing.bench import bench_context, ranks  # noqa: E402 - after its asserts were registered
-from lumctl.jobs.testing.contract import JobContract, JobUnderTest  # noqa: E402
+from lumctl.jobs.testing.contract import JobContract, JobUnderTest, bench_context, ranks  # noqa: E402 - after its asserts were registered  # noqa: E402
 
 __all__ = ["JobContract", "JobUnderTest", "bench_context", "ranks"]

@@ -1,8 +1,11 @@
 """What every kind of job control must do."""
 
+import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from pathlib import Path
+from typing import Any, NoReturn, Unpack
 
 import pytest
 
@@ -10,9 +13,38 @@ from lumctl.devices.testing.rules import not_tested
 from lumctl.errors import LumctlError, RefusedError
 from lumctl.inventory.job_entries import JobKindEntry
 from lumctl.inventory.job_kinds import API
-from lumctl.jobs.control import NOBODY, QUIET, RUNNING, Facts, JobContext, JobControl, Placement
-from lumctl.jobs.testing.interception import CutShortProgram
-from lumctl.programs import Ended
+from lumctl.jobs.control import NOBODY, QUIET, RUNNING, Facts, JobContext, JobControl, More, Placement, Rank
+from lumctl.programs import MOST_SAID_BYTES, Ended, run_program
+
+
+class CutShortProgram:
+    """Lets the first ``passed`` programs run and has each later one end as ``refusal``, without running it.
+
+    Its clock jumps ahead where a control waits: a control that waits for what never comes gives up at once.
+    """
+
+    def __init__(self, context: JobContext, passed: int, refusal: Ended) -> None:
+        self.refused = False
+        """Whether a program was not run."""
+        self._context, self._left, self._refusal = context, passed, refusal
+        self._waited_s = 0.0
+
+    def run(self, argv: Sequence[str], *, act: str, timeout_s: float, **more: Unpack[More]) -> Ended:
+        """Run a program, or refuse it."""
+        self._left -= 1
+        if self._left < 0:
+            self.refused = True
+            return self._refusal
+        return self._context.run(argv, act=act, timeout_s=timeout_s, **more)
+
+    def now(self) -> float:
+        """The time, with what was waited."""
+        return self._context.now() + self._waited_s
+
+    def wait(self, seconds: float) -> None:
+        """Let the time pass."""
+        self._waited_s += seconds
+
 
 RULES = {
     "refused": "a RefusedError says that the job is as it was: once something was changed, raise another LumctlError",
@@ -232,3 +264,33 @@ def _state(job: JobUnderTest) -> str:
     """What the job does, and where it does so if it runs."""
     state = job.truth()
     return f"{state} at {', '.join(_hosts(job))}" if state == RUNNING and job.hosts is not None else state
+
+
+def ranks(*hosts: str) -> Placement:
+    """A placement: one rank on each of these hosts, on its first accelerator (``h1-gpu0`` on ``h1``)."""
+    return tuple(Rank(rank, f"{host}-gpu0", host, 0) for rank, host in enumerate(hosts))
+
+
+def bench_context(
+    settings: Any, placement: Placement, *, job: str = "train", target: str = "rack", timeout_s: float = 10.0
+) -> JobContext:
+    """A context whose programs really run, on this machine; accelerators are named as :func:`ranks` names them."""
+
+    def run(argv: Sequence[str], *, act: str, timeout_s: float, **more: Unpack[More]) -> Ended:
+        variables = {"LUMCTL_JOB": job, "LUMCTL_ACT": act, "LUMCTL_TARGET": target}
+        most = more.get("most_said", MOST_SAID_BYTES)
+        return run_program(argv, timeout_s=timeout_s, variables=variables, most_said=most)
+
+    return JobContext(
+        job=job,
+        target=target,
+        timeout_s=timeout_s,
+        settings=settings,
+        inventory=Path("lumctl.yaml"),
+        placement=lambda: placement,
+        host_of=lambda accelerator: accelerator.rpartition("-")[0],
+        address_of=lambda host: host,
+        run=run,
+        now=time.monotonic,
+        wait=threading.Event().wait,
+    )

@@ -1,24 +1,75 @@
 """What a simulated host answers to a command: the ones that probes and drivers send, and "not found" to the rest."""
 
+import hashlib
+import json
 import math
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from lumctl.inventory.model import NVIDIA_SMI
-from lumctl.sim.hosts import machine, sysfs
+from lumctl.inventory.model import NVIDIA_SMI, Transponder
+from lumctl.sim.hosts import sysfs
 from lumctl.sim.hosts.amd import amd_smi_json
-from lumctl.sim.hosts.lldp import neighbours_json
 from lumctl.sim.hosts.module import module_text
 from lumctl.sim.hosts.module_json import module_json
-from lumctl.sim.hosts.nvidia import nvidia_smi_xml
-from lumctl.sim.hosts.nvlink import nvlink_errors, nvlink_speeds
+from lumctl.sim.hosts.nvidia import nvidia_smi_xml, nvlink_errors, nvlink_speeds
 from lumctl.sim.world.faults import FaultKind
 from lumctl.sim.world.kernel import AMD_SMI
+from lumctl.sim.world.links import LLDP_TTL_S
+from lumctl.sim.world.views import Neighbours
 from lumctl.sim.world.world import World
+
+
+def neighbours_json(heard: Mapping[str, Neighbours]) -> str:
+    """All neighbours of a host.
+
+    ``interface`` is a list; with one neighbour in all it is that neighbour itself, with none it is absent.
+    """
+    entries: list[dict[str, Any]] = []
+    for name, neighbours in heard.items():
+        for sender, age_s, mark in neighbours:
+            entries.append({name: _entry(len(entries) + 1, sender, age_s, mark)})
+    table: dict[str, Any] = {"interface": entries[0] if len(entries) == 1 else entries} if entries else {}
+    return json.dumps({"lldp": table}, indent=2) + "\n"
+
+
+def _entry(rid: int, sender: Transponder, age_s: float, mark: str) -> dict[str, Any]:
+    chassis = {
+        "id": {"type": "mac", "value": _mac(sender.host)},
+        "descr": "Debian GNU/Linux 12 (bookworm) Linux 6.1.0-28-amd64 x86_64",
+        "capability": [
+            {"type": "Bridge", "enabled": False},
+            {"type": "Router", "enabled": False},
+            {"type": "Wlan", "enabled": False},
+            {"type": "Station", "enabled": True},
+        ],
+    }
+    port = {
+        "id": {"type": "mac", "value": _mac(f"{sender.host}/{sender.interface}")},
+        "descr": sender.interface,
+        "ttl": f"{LLDP_TTL_S:.0f}",
+    }
+    entry = {"via": "LLDP", "rid": str(rid), "age": _age(age_s), "chassis": {sender.host: chassis}, "port": port}
+    if mark:
+        oui, subtype, value = mark.split("/")
+        tlv = {"oui": oui.upper(), "subtype": subtype, "len": str(len(value.split(","))), "value": value.upper()}
+        entry["unknown-tlvs"] = {"unknown-tlv": tlv}
+    return entry
+
+
+def _age(seconds: float) -> str:
+    days, rest = divmod(int(seconds), 86_400)
+    return f"{days} day, {rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}"
+
+
+def _mac(host: str) -> str:
+    """A locally administered address that is always the same for a host."""
+    digest = hashlib.sha256(host.encode()).digest()
+    return ":".join(f"{octet:02x}" for octet in (0x02, *digest[:5]))
+
 
 _NOT_FOUND = 127
 _AND = "&&"
@@ -108,8 +159,8 @@ def _grep(world: World, host: str, arguments: list[str], now: float) -> Answer:
     if arguments[:2] == ["-sH", "^PCI_SLOT_NAME="]:
         # Simulated interfaces sit on no bus.
         return Answer(2, "", "")
-    if tuple(arguments[2:]) == machine.CAPACITY_FILES:
-        return Answer(0, machine.CAPACITY, "")
+    if tuple(arguments[2:]) == CAPACITY_FILES:
+        return Answer(0, CAPACITY, "")
     if arguments[:2] != ["-sH", "."]:
         return _unsupported("grep", arguments)
     status, output = sysfs.grep(sysfs.Files(world, host, now), arguments[2:])
@@ -119,13 +170,13 @@ def _grep(world: World, host: str, arguments: list[str], now: float) -> Answer:
 def _cat(world: World, host: str, arguments: list[str], now: float) -> Answer:
     if len(arguments) != 1:
         return _unsupported("cat", arguments)
-    if arguments == [machine.MOUNTS_FILE]:
-        return Answer(0, machine.mounts(world.inventory.hosts[host].mounts), "")
+    if arguments == [MOUNTS_FILE]:
+        return Answer(0, mounts(world.inventory.hosts[host].mounts), "")
     return Answer(*sysfs.cat(sysfs.Files(world, host, now), arguments[0]))
 
 
 def _df(_world: World, _host: str, _arguments: list[str], _now: float) -> Answer:
-    return Answer(0, machine.DISKS, "")
+    return Answer(0, DISKS, "")
 
 
 def _date(_world: World, _host: str, arguments: list[str], now: float) -> Answer:
@@ -135,7 +186,7 @@ def _date(_world: World, _host: str, arguments: list[str], now: float) -> Answer
 def _systemctl(_world: World, _host: str, arguments: list[str], _now: float) -> Answer:
     match arguments:
         case ["show", properties, *units] if properties.startswith("--property="):
-            return Answer(0, machine.services(units), "")
+            return Answer(0, services(units), "")
         case _:
             return _unsupported("systemctl", arguments)
 
@@ -211,3 +262,31 @@ _COMMANDS: dict[str, Callable[[World, str, list[str], float], Answer]] = {
     "lldpcli": _lldpcli,
     "ip": _ip,
 }
+
+
+MOUNTS_FILE = "/proc/self/mounts"
+_MOUNTS = """\
+/dev/nvme0n1p2 / ext4 rw,relatime,errors=remount-ro 0 0
+proc /proc proc rw,nosuid,nodev,noexec,relatime 0 0
+/dev/loop0 /snap/core20/2318 squashfs ro,nodev,relatime,errors=continue,threads=single 0 0
+"""
+DISKS = """\
+Filesystem     Type   Inodes  IUsed      Used     Avail Mounted on
+/dev/nvme0n1p2 ext4 61054976 717083 351646600 571226252 /
+"""
+
+
+CAPACITY_FILES = ("/proc/meminfo", "/sys/devices/system/cpu/online")
+CAPACITY = "/proc/meminfo:MemTotal:       2113411308 kB\n/sys/devices/system/cpu/online:0-223\n"
+
+
+def services(units: Sequence[str]) -> str:
+    """``systemctl show`` of some units, all of which run."""
+    about = "LoadState=loaded\nActiveState=active\nSubState=running\nUnitFileState=enabled\nNRestarts=0\n"
+    return "\n".join(f"Id={unit}\n{about}" for unit in units)
+
+
+def mounts(named: Sequence[str]) -> str:
+    """``/proc/self/mounts`` with what the inventory names."""
+    others = (path.replace("\\", "\\134").replace(" ", "\\040") for path in named if path != "/")
+    return _MOUNTS + "".join(f"files:{path} {path} nfs4 rw,relatime,vers=4.2 0 0\n" for path in others)

@@ -1,15 +1,16 @@
 """All joints of a rack, the endpoints at which they begin, and the light that leads them."""
 
+import errno
 import ipaddress
 import math
+import random
 import socket
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from lumctl.errors import LumctlError, UsageError
-from lumctl.sim.lanes import endpoints
+from lumctl.errors import LumctlError, RefusedError, UsageError
 from lumctl.sim.lanes.bucket import Bucket
 from lumctl.sim.lanes.joint import Joint, Lane, Queue
 from lumctl.sim.lanes.loop import IN, Loop
@@ -71,7 +72,7 @@ class Exchange:
         if not (ipaddress.IPv4Address(address[0]).is_loopback and 0 < address[1] <= _MOST_PORT):
             raise UsageError(f"{address[0]}:{address[1]} is no address on loopback, and lanes lead to no other")
         self._give_up()
-        listening = endpoints.listen()
+        listening = listen()
         self._awaiting[listening] = self._clock() + AWAITED_S
         self._loop.watch(listening, IN, lambda _: self._accept(listening, (source, sink), address))
         ip, port = listening.getsockname()
@@ -161,3 +162,30 @@ class Exchange:
         del self._awaiting[listening]
         self._loop.forget(listening)
         listening.close()
+
+
+LOOPBACK = "127.0.0.1"
+_PORTS = range(1024, 32513, 256)
+
+
+def listen() -> socket.socket:
+    """A listening socket at a free endpoint.
+
+    Raises:
+        RefusedError: none is free.
+    """
+    for port in random.sample(_PORTS, len(_PORTS)):
+        listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        try:
+            # A connection that was accepted here before keeps the port busy for everything but another listener.
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind((LOOPBACK, port))
+            listening.listen(1)
+        except OSError as error:
+            listening.close()
+            if error.errno != errno.EADDRINUSE:
+                raise
+        else:
+            listening.settimeout(0.0)
+            return listening
+    raise RefusedError(f"all {len(_PORTS)} endpoints of the lanes await somebody", hint="ask again in a while")

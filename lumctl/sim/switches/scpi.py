@@ -6,18 +6,99 @@ which is the stricter of what a device may do.
 """
 
 import contextlib
+import re
 import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from functools import partial
 
 from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError
 from lumctl.sim.service import Service
-from lumctl.sim.switches import scpi_tree as tree
-from lumctl.sim.switches.scpi_tree import Command, ScpiError
 from lumctl.sim.world.misbehaviour import Misbehaviour
 from lumctl.sim.world.switch import SwitchState
+
+SYNTAX, NO_PARAMETER, NO_HEADER, CONFLICT, RANGE, OVERFLOW = -102, -109, -113, -221, -222, -350
+TEXTS = {
+    SYNTAX: "Syntax error",
+    NO_PARAMETER: "Missing parameter",
+    NO_HEADER: "Undefined header",
+    CONFLICT: "Settings conflict",
+    RANGE: "Data out of range",
+    OVERFLOW: "Queue overflow",
+}
+
+_HEADER = re.compile(r"(\*[A-Za-z]+\??|:?[A-Za-z0-9]+(?::[A-Za-z0-9]+)*\??)(?:\s+(.*))?")
+_LIST = re.compile(r"\(@\s*((?:[0-9]{1,6}(?:\s*,\s*[0-9]{1,6})*)?)\s*\)")
+_SHORT = {
+    "SWITCH": "SWIT",
+    "CONNECT": "CONN",
+    "DISCONNECT": "DISC",
+    "STATE": "STAT",
+    "DISABLE": "DIS",
+    "ENABLE": "ENAB",
+    "PMONITOR": "PMON",
+    "POWER": "POW",
+    "SYSTEM": "SYST",
+    "ERROR": "ERR",
+}
+
+
+class ScpiError(Exception):
+    """An entry for the error queue."""
+
+    def __init__(self, code: int, why: str = "") -> None:
+        text = TEXTS[code]
+        super().__init__(f'{code},"{text}; {why}"' if why else f'{code},"{text}"')
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command of a line: its whole header in short upper-case words (``:OXC:SWIT:CONN:ADD``), and what follows."""
+
+    header: str
+    argument: str
+
+
+def commands(line: str) -> Iterator[Command | ScpiError]:
+    """The commands of a line; a header without a colon in front goes on where the one before it ended its last word."""
+    path = ""
+    for part in (part.strip() for part in line.split(";")):
+        if not part:
+            continue
+        match = _HEADER.fullmatch(part)
+        if match is None:
+            yield ScpiError(SYNTAX)
+            continue
+        header = match[1].upper()
+        if not header.startswith("*"):
+            whole = header if header.startswith(":") else f"{path}:{header}"
+            words = [_SHORT.get(word.rstrip("?"), word.rstrip("?")) for word in whole.split(":")[1:]]
+            path = "".join(f":{word}" for word in words[:-1])
+            header = f"{path}:{words[-1]}{'?' if header.endswith('?') else ''}"
+        yield Command(header, (match[2] or "").strip())
+
+
+def lists(argument: str, count: int) -> list[list[int]]:
+    """So many lists of ports, ``(@1,2),(@17,18)``; the ports count from 0 here.
+
+    Raises:
+        ScpiError: something else stands there.
+    """
+    if not argument:
+        raise ScpiError(NO_PARAMETER)
+    found = list(_LIST.finditer(argument))
+    between = _LIST.sub("", argument).replace(" ", "")
+    if len(found) != count or between != "," * (count - 1):
+        raise ScpiError(SYNTAX)
+    return [[int(port) - 1 for port in match[1].split(",")] if match[1] else [] for match in found]
+
+
+def written(ports: list[int]) -> str:
+    """Ports as a list, counted from 1 again."""
+    return f"(@{','.join(str(port + 1) for port in ports)})"
+
 
 NO_LIGHT_DBM = -100.0
 """What a monitor shows where there is no light: it has no word for none."""
@@ -103,7 +184,7 @@ class ScpiSwitch:
         with self._lock, contextlib.suppress(DeviceUnreachableError), self._held() as state:
             self.lines = [*self.lines[-99:], line]
             parts: list[Part] = []
-            for each in tree.commands(line):
+            for each in commands(line):
                 try:
                     if isinstance(each, ScpiError):
                         raise each
@@ -122,7 +203,7 @@ class ScpiSwitch:
     def _answer(self, state: SwitchState, command: Command) -> str:
         query = self._queries.get(command.header)
         if query is None:
-            raise ScpiError(tree.NO_HEADER)
+            raise ScpiError(NO_HEADER)
         return query(state, command.argument)
 
     def _act(self, state: SwitchState, parts: list[Part], conduct: Misbehaviour) -> None:
@@ -136,16 +217,16 @@ class ScpiSwitch:
                 else:
                     state.switch([port], on=verb == "on")
             except DeviceRefusedError as error:
-                self._complain(ScpiError(tree.CONFLICT, error.message))
+                self._complain(ScpiError(CONFLICT, error.message))
         if parts and conduct.says_no:
-            self._complain(ScpiError(tree.CONFLICT, conduct.complaint))
+            self._complain(ScpiError(CONFLICT, conduct.complaint))
         parts.clear()
 
     def _complain(self, error: ScpiError) -> None:
         if len(self._errors) < _MOST_ERRORS:
             self._errors.append(str(error))
         else:
-            self._errors[-1] = str(ScpiError(tree.OVERFLOW))
+            self._errors[-1] = str(ScpiError(OVERFLOW))
 
     def _taken_errors(self, count: int) -> str:
         taken, self._errors = self._errors[:count], self._errors[count:]
@@ -162,20 +243,20 @@ def _lines(connection: socket.socket) -> Iterator[str]:
 
 def _parts(state: SwitchState, command: Command) -> list[Part]:
     if command.header in {":OXC:SWIT:PORT:ENAB", ":OXC:SWIT:PORT:DIS"}:
-        (ports,) = tree.lists(command.argument, 1)
+        (ports,) = lists(command.argument, 1)
         _require(state, ports)
         return [("on" if command.header.endswith("ENAB") else "off", port, port) for port in ports]
     if command.header == ":OXC:SWIT:DISC:ALL":
         return [("sub", *pair) for pair in state.joins.items()]
     if not command.header.startswith(":OXC:SWIT:CONN:"):
-        raise ScpiError(tree.NO_HEADER)
+        raise ScpiError(NO_HEADER)
     verb = command.header.rpartition(":")[2]
     if verb not in {"ADD", "SUB", "ONLY"}:
-        raise ScpiError(tree.NO_HEADER)
-    ingress, egress = tree.lists(command.argument, 2)
+        raise ScpiError(NO_HEADER)
+    ingress, egress = lists(command.argument, 2)
     _require(state, [*ingress, *egress])
     if len(ingress) != len(egress):
-        raise ScpiError(tree.SYNTAX, "the lists are of different lengths")
+        raise ScpiError(SYNTAX, "the lists are of different lengths")
     before: list[Part] = [("sub", *pair) for pair in state.joins.items()] if verb == "ONLY" else []
     pairs = zip(ingress, egress, strict=True)
     return before + [("sub" if verb == "SUB" else "add", *pair) for pair in pairs]
@@ -183,7 +264,7 @@ def _parts(state: SwitchState, command: Command) -> list[Part]:
 
 def _require(state: SwitchState, ports: list[int]) -> None:
     if not all(0 <= port < state.port_count for port in ports):
-        raise ScpiError(tree.RANGE)
+        raise ScpiError(RANGE)
 
 
 def _sides(state: SwitchState) -> tuple[int, int]:
@@ -191,29 +272,29 @@ def _sides(state: SwitchState) -> tuple[int, int]:
 
 
 def _monitored(powers: Powers, state: SwitchState, argument: str) -> str:
-    (ports,) = tree.lists(argument, 1)
+    (ports,) = lists(argument, 1)
     _require(state, ports)
     if not 0 < len(ports) <= _MOST_POWERS:
-        raise ScpiError(tree.RANGE)
+        raise ScpiError(RANGE)
     found = powers(tuple(ports))
     return f"({','.join(f'{max(found[port], NO_LIGHT_DBM):.2f}' for port in ports)})"
 
 
 def _joins(state: SwitchState) -> str:
     ingress = sorted(state.joins)
-    return f"{tree.written(ingress)},{tree.written([state.joins[port] for port in ingress])}"
+    return f"{written(ingress)},{written([state.joins[port] for port in ingress])}"
 
 
 def _partner(state: SwitchState, argument: str) -> str:
     if not argument.isdecimal():
-        raise ScpiError(tree.SYNTAX if argument else tree.NO_PARAMETER)
+        raise ScpiError(SYNTAX if argument else NO_PARAMETER)
     _require(state, [int(argument) - 1])
     partner = state.partner(int(argument) - 1)
     return '""' if partner is None else f'"{partner + 1}"'
 
 
 def _states(state: SwitchState, argument: str) -> str:
-    ports = tree.lists(argument, 1)[0] if argument else list(range(state.port_count))
+    ports = lists(argument, 1)[0] if argument else list(range(state.port_count))
     _require(state, ports)
     letters = ("F" if port in state.failed else "D" if port in state.disabled else "E" for port in ports)
     return f"({','.join(letters)})"

@@ -2,15 +2,12 @@
 
 from lumctl.tui.panes.accelerators import ACCELERATORS
 from lumctl.tui.panes.circuits import CIRCUITS
-from lumctl.tui.panes.findings import FINDINGS
-from lumctl.tui.panes.incidents import INCIDENTS
+from lumctl.tui.panes.incidents import FINDINGS, INCIDENTS, LOG
 from lumctl.tui.panes.jobs import JOBS
-from lumctl.tui.panes.log import LOG
 from lumctl.tui.panes.policies import POLICIES
 from lumctl.tui.panes.racks import RACKS
 from lumctl.tui.panes.rows import Pane
-from lumctl.tui.panes.runbooks import RUNBOOKS
-from lumctl.tui.panes.swaps import SWAPS
+from lumctl.tui.panes.swaps import RUNBOOKS, SWAPS
 
 PANES: tuple[Pane, ...] = (
     RACKS,

@@ -1,7 +1,7 @@
 """Every accelerator with what it is for and what was read of it."""
 
 from lumctl.fleet.readings import GpuReading
-from lumctl.health.matching import gpu_readings
+from lumctl.health.identity import gpu_readings
 from lumctl.health.observation import places
 from lumctl.health.states import State
 from lumctl.inventory.model import Role

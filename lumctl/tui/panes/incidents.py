@@ -1,11 +1,14 @@
 """What an operator is called for: each incident, and each component in trouble that is part of none."""
 
+from collections import Counter
+from functools import partial
+
 from lumctl.daemon.notifications.message import Case, cases_of
 from lumctl.health.states import State
-from lumctl.tui.look.marks import Marks
-from lumctl.tui.panes.rows import FOR, STATE, Cell, Column, Pane, Row, state_cell, worst_first
-from lumctl.tui.views.incidents import accelerator_of, case_of, remedy_of
-from lumctl.tui.views.records import Seen
+from lumctl.tui.look.marks import STATE_STYLES, Marks, clock
+from lumctl.tui.panes.rows import COMPONENT, FOR, STATE, Cell, Column, Pane, Row, state_cell, worst_first
+from lumctl.tui.views.incidents import Health, accelerator_of, case_of, kind_of, members_of, remedy_of
+from lumctl.tui.views.records import Line, Seen
 
 
 def incident_rows(seen: Seen, marks: Marks) -> list[Row]:
@@ -55,3 +58,103 @@ INCIDENTS = Pane(
     opens="incident",
     swaps=_accelerator,
 )
+
+
+def finding_rows(seen: Seen, marks: Marks) -> list[Row]:
+    """Every finding, worst first: what is wrong, how it shows, and what to do or who knows of it."""
+    rows = []
+    told: Counter[tuple[str, str]] = Counter()
+    for finding in seen.observation.report.findings():
+        # A rule may speak of one component twice (two error numbers in one log), and a row's key must be its own.
+        told[finding.component, finding.rule] += 1
+        key = f"{finding.component}|{finding.rule}|{told[finding.component, finding.rule]}"
+        said = f"acknowledged {finding.acknowledged}" if finding.acknowledged else finding.advice
+        texts = (finding.component, finding.rule, f"{finding.evidence}\n{said}")
+        cells = (state_cell(finding.state, marks), *map(Cell, texts))
+        rows.append(Row(key, finding.component, finding.state, cells, finding.since))
+    return rows
+
+
+FINDINGS = Pane(
+    "findings",
+    "Findings",
+    "findings",
+    "Findings: what is wrong, how it shows, what to do.",
+    (
+        STATE,
+        Column("component", "COMPONENT", 12),
+        Column("rule", "RULE", 12),
+        FOR,
+        Column("evidence", "EVIDENCE, AND WHAT TO DO", 30),
+    ),
+    finding_rows,
+    lambda seen: tuple(finding.state for finding in seen.observation.report.findings() if finding.acknowledged is None),
+    goes_stale=False,
+    lines=2,
+)
+
+
+def log_rows(seen: Seen, marks: Marks) -> list[Row]:
+    """Every line, newest first; what asks for a look has the mark of that."""
+    now, count = seen.observation.at, len(seen.records.log)
+    # Numbered from the oldest: a new line leaves the others their keys, so that the cursor stays on its line.
+    return [_log_row(line, count - number, now, marks) for number, line in enumerate(seen.records.log)]
+
+
+def _log_row(line: Line, number: int, now: float, marks: Marks) -> Row:
+    state = State.DEGRADED if line.grave else State.OK
+    mark = f"{marks.glyphs.get(state, '!')} " if line.grave else "  "
+    style = STATE_STYLES[state] if line.grave else ""
+    cells = (Cell(clock(line.at, now)), Cell(line.rack), Cell(line.who), Cell(f"{mark}{line.text}", style))
+    opens = ("run", f"{line.rack}/{line.run}") if line.run else (COMPONENT, line.component or line.rack)
+    return Row(f"{line.at}/{line.rack}/{number}", line.component or line.rack, state, cells, line.at, opens)
+
+
+LOG = Pane(
+    "log",
+    "Log",
+    "lines",
+    "The log: what was done, decided and said, and how health changed.",
+    (
+        Column("at", "TIME", 8),
+        Column("rack", "RACK", 4),
+        Column("who", "WHO", 8),
+        Column("text", "  WHAT", 40),
+    ),
+    log_rows,
+    goes_stale=False,
+)
+
+
+def members_pane(key: str) -> Pane:
+    """The table of an incident's members."""
+    return Pane(
+        "members",
+        "Members",
+        "components",
+        "",
+        (
+            STATE,
+            Column("component", "COMPONENT", 14),
+            Column("kind", "KIND", 11),
+            FOR,
+            Column("rules", "FOUND", 16),
+        ),
+        partial(_member_rows, key),
+        goes_stale=False,
+    )
+
+
+def _member_rows(key: str, seen: Seen, marks: Marks) -> list[Row]:
+    """The cause first, then worst first."""
+    if (case := case_of(seen, key)) is None:
+        return []
+    rows = worst_first(_member_row(health, marks) for health in members_of(seen, case))
+    return sorted(rows, key=lambda row: row.component != case.component)
+
+
+def _member_row(health: Health, marks: Marks) -> Row:
+    kind, rules = kind_of(health), ", ".join(dict.fromkeys(finding.rule for finding in health.findings))
+    since = min((finding.since for finding in health.findings), default=None)
+    cells = (state_cell(health.state, marks), Cell(health.id), Cell(kind), Cell(rules or "-"))
+    return Row(f"{kind}:{health.id}", health.id, health.state, cells, since)

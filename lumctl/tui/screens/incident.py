@@ -8,7 +8,7 @@ from rich.text import Text
 from textual.message import Message
 from textual.widget import Widget
 
-from lumctl.tui.panes.members import members_pane
+from lumctl.tui.panes.incidents import members_pane
 from lumctl.tui.panes.rows import Row
 from lumctl.tui.screens.listing import ListingScreen
 from lumctl.tui.screens.main import PlanWanted, RefreshWanted

@@ -9,7 +9,7 @@ from textual.containers import VerticalScroll
 from textual.widget import Widget
 from textual.widgets import Static
 
-from lumctl.tui.panes.ranks import ranks_pane
+from lumctl.tui.panes.jobs import ranks_pane
 from lumctl.tui.panes.rows import COMPONENT, Pane, Row
 from lumctl.tui.screens.keyed import KeyedScreen
 from lumctl.tui.screens.main import PlanWanted, Wanted

@@ -7,7 +7,6 @@ from textual.screen import Screen
 
 from lumctl.tui.panes.policies import ASKED
 from lumctl.tui.screens.approval import ApprovalScreen
-from lumctl.tui.screens.comparison import ComparisonScreen
 from lumctl.tui.screens.component import AcceleratorScreen, DetailScreen, TransponderScreen
 from lumctl.tui.screens.incident import IncidentScreen
 from lumctl.tui.screens.listing import JobScreen
@@ -16,7 +15,7 @@ from lumctl.tui.screens.plot import PlotScreen
 from lumctl.tui.screens.policy import PolicyScreen
 from lumctl.tui.screens.rack import RACK_FACTS, RackScreen
 from lumctl.tui.screens.run import RunScreen
-from lumctl.tui.screens.runbook import RunbookScreen
+from lumctl.tui.screens.runbook import ComparisonScreen, RunbookScreen
 from lumctl.tui.sources import ScreenContext
 from lumctl.tui.views.details import Detail, describe
 from lumctl.tui.views.history import History

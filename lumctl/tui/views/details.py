@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from lumctl.counts import counted
 from lumctl.devices.types import OpticsReading
 from lumctl.fleet.readings import GpuReading, HostSnapshot, ProbeStatus
-from lumctl.health.matching import gpu_readings
+from lumctl.health.identity import gpu_readings
 from lumctl.health.observation import Observation
 from lumctl.health.states import CircuitHealth, ComponentHealth, Finding, State, worst
 from lumctl.inventory.model import Accelerator, Transponder

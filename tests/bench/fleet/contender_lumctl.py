@@ -10,7 +10,7 @@ from pathlib import Path
 
 from contender import Settings, serve
 
-from lumctl.cycles import search_seldom
+from lumctl.cli.main import search_seldom
 from lumctl.devices.endpoints import Endpoints, HostEndpoint
 from lumctl.fleet.fleet import Fleet
 from lumctl.fleet.loop import program

@@ -18,8 +18,8 @@ from lumctl.inventory.wiring import FREE
 from lumctl.sim import keys
 from lumctl.sim.netconf import NetconfServer
 from lumctl.sim.switches.driver import SimSwitch
-from lumctl.sim.switches.netconf_tree import SwitchTree
 from lumctl.sim.switches.scpi import ScpiSwitch
+from lumctl.sim.switches.services import SwitchTree
 from lumctl.sim.world.misbehaviour import Misbehaviour
 from lumctl.sim.world.switch import SwitchState
 

@@ -34,7 +34,7 @@ from lumctl.fleet.readings import (
     Snapshot,
     XidEvent,
 )
-from lumctl.health.attention import MaintenanceWindow
+from lumctl.health.acknowledgements import MaintenanceWindow
 from lumctl.health.states import State
 from lumctl.inventory.load import example, load_inventory
 

@@ -536,7 +536,8 @@ ROWS = [
     Row("cli/swap_approve.py", "no policy asks", planned, "swap approve {plan}", ("swap apply {plan}",), replaced),
     Row("runbook/replay.py", "does not start where", swapped, "runbook replay {run} --on prototype",
         ("runbook export {run} --as-template",), replaced),
-    Row("context/context.py", "any more", swapped_then_job_shrunk, "status", ("fabric apply --as-written",), again=True),
+    Row("context/context.py", "any more", swapped_then_job_shrunk, "status", ("fabric apply --as-written",),
+        again=True),
 ]  # fmt: skip
 
 

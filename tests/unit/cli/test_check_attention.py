@@ -9,7 +9,7 @@ import pytest
 from lumctl.cli.main import run
 from lumctl.context import Context
 from lumctl.errors import ExitCode
-from lumctl.health.attention import Acknowledgement, MaintenanceWindow
+from lumctl.health.acknowledgements import Acknowledgement, MaintenanceWindow
 
 GPU = "h03-gpu2"
 KNOWN = Acknowledgement(GPU, None, "ops", "part ordered", 0.0)

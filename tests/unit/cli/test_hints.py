@@ -1,6 +1,6 @@
 """Commands in hints act on what the command acted on that gave them."""
 
-from lumctl.cli.hints import completed
+from lumctl.cli.verbs import completed
 
 
 def test_each_command_names_the_inventory_and_the_target_that_were_given_as_options() -> None:

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from lumctl.cli.manual import fixed_text
-from lumctl.cli.manual.pages import pages, write
-from lumctl.cli.manual.reference import REFERENCES, with_reference
+from lumctl.cli.manual.pages import REFERENCES, pages, with_reference, write
 from lumctl.cli.manual.roff import bold_code, escape
 from lumctl.cli.nouns import NOUNS
 from lumctl.devices.protocols import PROTOCOLS

@@ -6,8 +6,8 @@ from io import StringIO
 
 import pytest
 
+from lumctl.cli.demo_recover import print_recovery
 from lumctl.cli.output import Output, OutputFormat
-from lumctl.cli.recovery_tables import print_recovery
 from lumctl.training.timeline import KnownBy, Timeline
 
 TIMES = {"detected": 0.002, "held": 0.009, "planned": 0.06, "circuits": 0.08, "verified": 0.13, "joined": 0.16}

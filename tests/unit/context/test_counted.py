@@ -3,7 +3,7 @@
 import pytest
 
 from lumctl.fleet.readings import ProbeStatus
-from lumctl.health.attention import Acknowledgement, MaintenanceWindow
+from lumctl.health.acknowledgements import Acknowledgement, MaintenanceWindow
 from lumctl.health.observation import acknowledged_count, counted_states, own_trouble, standing_incidents
 from lumctl.health.states import State
 

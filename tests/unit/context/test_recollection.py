@@ -7,7 +7,7 @@ import pytest
 from lumctl.context import Context
 from lumctl.context.health_memory import Moved, moving
 from lumctl.fleet.readings import Snapshot
-from lumctl.health.attention import Acknowledgement, EventClear, MaintenanceWindow
+from lumctl.health.acknowledgements import Acknowledgement, EventClear, MaintenanceWindow
 from lumctl.health.states import State
 from lumctl.store import COMES_TO_REST_S, Record, StoreError, store_at
 

@@ -31,7 +31,7 @@ from lumctl.daemon.history import LatestObservation
 from lumctl.daemon.service import observation_server
 from lumctl.devices.types import Alarm, DeviceReading
 from lumctl.errors import UsageError
-from lumctl.health.attention import Acknowledgement, CoveredFinding, MaintenanceWindow
+from lumctl.health.acknowledgements import Acknowledgement, CoveredFinding, MaintenanceWindow
 from lumctl.health.states import State
 from lumctl.inventory.load import example, load_inventory
 from lumctl.sockets import MAX_CONNECTIONS

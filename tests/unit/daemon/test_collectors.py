@@ -20,7 +20,7 @@ from lumctl.fleet.readings import (
     SxidEvent,
     XidEvent,
 )
-from lumctl.health.attention import Acknowledgement, MaintenanceWindow
+from lumctl.health.acknowledgements import Acknowledgement, MaintenanceWindow
 from lumctl.health.states import State
 
 NOW = 1_800_000_000.0

@@ -12,7 +12,7 @@ from lumctl.fleet.bundle.session import as_xml
 from lumctl.fleet.gathered import Answer, Gathered
 from lumctl.fleet.probes import probes_for
 from lumctl.fleet.readings import HostSnapshot, ProbeOutcome, ProbeStatus, Snapshot
-from lumctl.health.evaluate import evaluate
+from lumctl.health.evaluation import evaluate
 from lumctl.health.states import State
 from lumctl.inventory.load import load_inventory
 

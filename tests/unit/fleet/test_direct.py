@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumctl.fleet import direct
-from lumctl.fleet.direct import Direct
+from lumctl.fleet import conversation
+from lumctl.fleet.conversation import Direct
 from lumctl.fleet.frames import Frame, Mark, NonsenseError
 from lumctl.fleet.loop import MOST_BYTES
 
@@ -118,7 +118,7 @@ def test_an_answer_of_more_than_a_shell_would_keep_fails(over):
 
 
 def test_an_answer_without_an_end(monkeypatch):
-    monkeypatch.setattr(direct, "MAX_ANSWER_BYTES", 2**20)
+    monkeypatch.setattr(conversation, "MAX_ANSWER_BYTES", 2**20)
     reader = direct_of()
     for _ in range(2**6):
         assert list(reader.feed(b"x" * 2**14, last=True)) == []
@@ -135,7 +135,7 @@ def test_what_no_loop_says_for_an_end(line):
 
 
 def test_an_end_that_never_ends_is_bounded(monkeypatch):
-    monkeypatch.setattr(direct, "MAX_ANSWER_BYTES", 2**16)
+    monkeypatch.setattr(conversation, "MAX_ANSWER_BYTES", 2**16)
     reader = direct_of()
     assert list(reader.feed(b"body\n%s " % TOKEN.encode(), last=True)) == []
     with pytest.raises(NonsenseError, match="an answer of more than"):

@@ -10,8 +10,8 @@ from queue import SimpleQueue
 import pytest
 
 from lumctl.fleet.ssh.event_loop import EventLoop, current_loop, run_apart
+from lumctl.fleet.ssh.fast_client import LoopSocket
 from lumctl.fleet.ssh.paramiko_internals import _YieldingEvent
-from lumctl.fleet.ssh.sockets import LoopSocket
 
 PATIENCE_S = 20.0
 
@@ -255,7 +255,7 @@ def test_a_program_ends_in_the_middle_of_receiving(tmp_path, closed):
 ENDS_IN_THE_MIDDLE = """
 import socket, sys, threading, time
 from lumctl.fleet.ssh.event_loop import EventLoop
-from lumctl.fleet.ssh.sockets import LoopSocket
+from lumctl.fleet.ssh.fast_client import LoopSocket
 loop, near, far = EventLoop("ssh"), [], []
 busy = threading.Event()
 def receive(sock):

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import pytest
 
-from lumctl.fleet.direct import Direct
+from lumctl.fleet.conversation import Direct
 from lumctl.fleet.frames import Frame, Frames, Greeting, Mark
 from lumctl.fleet.loop import lanes_of, program
 

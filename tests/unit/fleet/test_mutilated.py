@@ -18,7 +18,7 @@ from lumctl.fleet.gathered import Answer, Gathered
 from lumctl.fleet.probes import probes_for
 from lumctl.fleet.readings import HostSnapshot, ProbeOutcome, ProbeStatus, Snapshot
 from lumctl.fleet.visible import visible
-from lumctl.health.evaluate import evaluate
+from lumctl.health.evaluation import evaluate
 from lumctl.health.states import State
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.wiring import circuits_of, initial_assignment

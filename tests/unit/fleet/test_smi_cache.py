@@ -5,8 +5,7 @@ import pytest
 
 from lumctl.fleet.parsers import smi_cache
 from lumctl.fleet.parsers.nvidia_smi import parse_nvidia_smi
-from lumctl.fleet.parsers.smi_cache import SmiCache
-from lumctl.fleet.parsers.smi_xml import read_smi_xml
+from lumctl.fleet.parsers.smi_cache import SmiCache, read_smi_xml
 
 OWN = ("healthy.xml", "h100.xml", "k80.xml")
 

@@ -2,7 +2,7 @@ import paramiko
 import pytest
 
 from lumctl.errors import UsageError
-from lumctl.fleet.ssh.config import read_config
+from lumctl.fleet.ssh.routes import read_config
 
 
 @pytest.fixture

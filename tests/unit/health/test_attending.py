@@ -2,7 +2,7 @@
 
 import pytest
 
-from lumctl.health.attention import Acknowledgement, CoveredFinding, MaintenanceWindow, covered
+from lumctl.health.acknowledgements import Acknowledgement, CoveredFinding, MaintenanceWindow, covered
 from lumctl.health.states import State
 
 GPU, HOST, LANE = "h03-gpu2", "h03", "h03-gpu2-a"

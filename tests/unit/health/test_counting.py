@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumctl.health.counting import Tally, growth
 from lumctl.health.rulebook import Counter, rulebook
-from lumctl.health.trend import Trend, trend_from
+from lumctl.health.trend import Tally, Trend, growth, trend_from
 
 NARROW = Counter(bits=8, saturates=True)
 WIDE = Counter(bits=32)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from lumctl.fleet.readings import ProbeStatus, SxidEvent, XidEvent
-from lumctl.health.attention import EventClear, MaintenanceWindow
+from lumctl.health.acknowledgements import EventClear, MaintenanceWindow
 from lumctl.health.event_record import EventRecord
 from lumctl.health.memory import Memory, merged
 from lumctl.health.rulebook import rulebook

@@ -6,8 +6,8 @@ import pytest
 
 from lumctl.errors import UsageError
 from lumctl.fleet.readings import NvlinkReading, ProbeStatus, Snapshot, XidEvent
-from lumctl.health.attention import MaintenanceWindow
-from lumctl.health.explain import explain
+from lumctl.health.acknowledgements import MaintenanceWindow
+from lumctl.health.explanation import explain
 from lumctl.health.rulebook import rulebook
 from lumctl.health.states import State
 

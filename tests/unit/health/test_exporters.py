@@ -8,7 +8,7 @@ from exporter_pages import because, dcgm_labels, dcgm_page, node_page, reader_of
 
 from lumctl.fleet.readings import HostSnapshot, Snapshot
 from lumctl.fleet.rounds import Round
-from lumctl.health.explain import explain
+from lumctl.health.explanation import explain
 from lumctl.health.memory import Memory
 from lumctl.health.states import State
 from lumctl.inventory.load import load_inventory

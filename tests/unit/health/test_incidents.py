@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from lumctl.fleet.readings import ProbeStatus
-from lumctl.health.attention import MaintenanceWindow
+from lumctl.health.acknowledgements import MaintenanceWindow
 from lumctl.health.remedy import remedies
 from lumctl.health.states import State
 

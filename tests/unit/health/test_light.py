@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from lumctl.devices.types import Neighbour
 from lumctl.fleet.readings import InfinibandPort
-from lumctl.health.rules.link import sane_limits
-from lumctl.health.rules.module import LEVELS
+from lumctl.health.rules.link import LEVELS, sane_limits
 from lumctl.health.states import State
 from lumctl.inventory.model import Evidence
 from lumctl.inventory.wiring import circuits_of

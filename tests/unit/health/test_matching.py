@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from lumctl.fleet.readings import GpuReading, HostSnapshot, XidEvent
-from lumctl.health.matching import addresses, match_gpus
+from lumctl.health.identity import addresses, match_gpus
 from lumctl.health.states import SEVERITY, State, worst
 
 NOW = 1_800_000_000.0

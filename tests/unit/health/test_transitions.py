@@ -1,6 +1,6 @@
 """What changed from one report to the next."""
 
-from lumctl.health.attention import MaintenanceWindow
+from lumctl.health.acknowledgements import MaintenanceWindow
 from lumctl.health.states import State
 from lumctl.health.transitions import Transition, transitions
 

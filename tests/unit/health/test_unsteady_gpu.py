@@ -2,7 +2,7 @@
 
 import pytest
 
-from lumctl.health.attention import MaintenanceWindow
+from lumctl.health.acknowledgements import MaintenanceWindow
 from lumctl.health.rulebook import verdict
 from lumctl.health.states import State
 

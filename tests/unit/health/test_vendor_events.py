@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from lumctl.fleet.readings import AcceleratorEvent
-from lumctl.health.attention import EventClear
+from lumctl.health.acknowledgements import EventClear
 from lumctl.health.memory import Memory
 from lumctl.health.states import State
 

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from lumctl.sim.hosts.patterns import BadPatternError, matching
+from lumctl.sim.hosts.host import BadPatternError, matching
 
 TEXT = """\
 [    7.790611] NVRM: loading NVIDIA UNIX x86_64 Kernel Module

@@ -4,7 +4,7 @@ import pytest
 
 from lumctl.change.plan import Do, from_document, plan_digest
 from lumctl.errors import RefusedError, UsageError
-from lumctl.health.attention import Acknowledgement
+from lumctl.health.acknowledgements import Acknowledgement
 from lumctl.store import store_at
 
 ABOUT = {"rack": "r1", "component": "a"}

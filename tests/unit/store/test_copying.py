@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lumctl.errors import LumctlError, RefusedError, UsageError
-from lumctl.health.attention import Acknowledgement
+from lumctl.health.acknowledgements import Acknowledgement
 from lumctl.store import Record, Store, StoreError, store_at
 from lumctl.store.packing import Values
 from lumctl.store.transfer import copy

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import update
 
-from lumctl.health.attention import Acknowledgement, CoveredFinding, EventClear, MaintenanceWindow
+from lumctl.health.acknowledgements import Acknowledgement, CoveredFinding, EventClear, MaintenanceWindow
 from lumctl.health.states import State
 from lumctl.health.transitions import Transition
 from lumctl.store import Store, store_at

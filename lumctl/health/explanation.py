@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from lumctl.devices.types import DeviceReading
 from lumctl.errors import UsageError
 from lumctl.fleet.readings import Snapshot
+from lumctl.health.readings_text import ENDED_WELL, Seen, readings_of
 from lumctl.health.rulebook import Verdict, all_lines, lines_of, looks_at, rulebook, verdict
-from lumctl.health.seen import ENDED_WELL, Seen, readings_of
 from lumctl.health.states import CircuitHealth, ComponentHealth, Finding, HealthReport, Incident, State, place_of
 from lumctl.inventory.model import NVIDIA_SMI, Inventory
 from lumctl.inventory.problems import nearest

@@ -7,10 +7,19 @@ from collections.abc import Collection, Mapping
 from dataclasses import astuple, dataclass, replace
 from typing import Any
 
-from lumctl.health.judging import Judged, judged
 from lumctl.health.look import Place
 from lumctl.health.rulebook import has_case, looks_at, verdict
-from lumctl.health.states import SEVERITY, CircuitHealth, ComponentHealth, Finding, State, gravest_first, place_of
+from lumctl.health.states import (
+    SEVERITY,
+    CircuitHealth,
+    ComponentHealth,
+    Finding,
+    Judged,
+    State,
+    gravest_first,
+    judged,
+    place_of,
+)
 
 _MOST_MARKS, _MOST_CHARACTERS = 64, 400
 """What is remembered of one component, and of one finding's evidence: a host that talks nonsense fills no memory."""

@@ -10,17 +10,12 @@ from typing import Protocol
 
 from lumctl.devices.types import DeviceReading
 from lumctl.fleet.readings import Snapshot
-from lumctl.health.accelerators import judge_accelerator
-from lumctl.health.circuits import judge_circuit
-from lumctl.health.devices import judge_device
 from lumctl.health.event_record import EventRecord
 from lumctl.health.events import HostEvents
-from lumctl.health.hosts import judge_host
-from lumctl.health.judging import Judged, judged
-from lumctl.health.links import judge_link
 from lumctl.health.look import Look, Past
 from lumctl.health.rulebook import verdict
-from lumctl.health.states import HealthReport
+from lumctl.health.states import HealthReport, Judged, judged
+from lumctl.health.verdicts import judge_accelerator, judge_circuit, judge_device, judge_host, judge_link
 from lumctl.inventory.model import Inventory, Role
 from lumctl.inventory.wiring import Circuit
 

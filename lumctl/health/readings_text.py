@@ -17,7 +17,7 @@ from lumctl.fleet.readings import (
     SxidEvent,
     XidEvent,
 )
-from lumctl.health.matching import addresses, match_gpus, match_nvlinks, xids_of
+from lumctl.health.identity import addresses, match_gpus, match_nvlinks, xids_of
 from lumctl.health.rules.device import is_plausible_c
 from lumctl.health.states import CircuitHealth, ComponentHealth, place_of
 from lumctl.inventory.model import Inventory

@@ -1,10 +1,11 @@
 """Rules of one shape: something was counted more often in a time than its line of the rulebook allows."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from math import inf
 
-from lumctl.health.rulebook import Verdict, found, rulebook
+from lumctl.fleet.host_readings import ComponentReport
+from lumctl.health.rulebook import Verdict, found, has_case, rulebook
 from lumctl.health.states import Finding
 from lumctl.health.trend import Trend
 
@@ -41,3 +42,12 @@ def span(seconds: float) -> str:
             count = int(seconds // unit)
             return f"{count} {name}s" if count > 1 else name
     return f"{seconds:g} s"
+
+
+def reported(component: str, rule: str, reports: Iterable[ComponentReport]) -> Iterator[Finding]:
+    """One finding for each report; a health that the rule does not know is ``unknown``."""
+    for report in reports:
+        case = report.health if has_case(rule, report.health) else "unknown"
+        reason = f": {report.reason}" if report.reason else ""
+        evidence = f"{report.source} reports {report.component} {report.health}{reason}"
+        yield found(component, rule, case, evidence, since=report.taken_at, about=report.component)
