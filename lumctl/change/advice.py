@@ -11,7 +11,7 @@ from lumctl.change.settings import settable
 from lumctl.context import Context, place_of
 from lumctl.errors import LumctlError, UsageError
 from lumctl.inventory.wiring import jobs_in
-from lumctl.store import Run, ways_to_finish
+from lumctl.store import StoredRun, ways_to_finish
 from lumctl.store.records import OPEN
 
 REVERSIBLE = frozenset({"done", "running", "half-done"})
@@ -34,7 +34,7 @@ def plan_again(context: Context, plan: Plan) -> str:
     return f"see what runs where now: {f'lumctl job show {owners[0]}' if owners else 'lumctl status'} {aimed}"
 
 
-def past_later_runs(context: Context, run: Run) -> str:
+def past_later_runs(context: Context, run: StoredRun) -> str:
     """How to undo a run whose work later runs have changed.
 
     A later run that is still open must be finished first. The ranks of a swap return by a new plan, which keeps what
@@ -49,7 +49,7 @@ def past_later_runs(context: Context, run: Run) -> str:
     return f"lumctl swap rollback {newest.id} {aimed}; then: lumctl swap rollback {run.id} {aimed}"
 
 
-def instead_of_rollback(context: Context, run: Run) -> str:
+def instead_of_rollback(context: Context, run: StoredRun) -> str:
     """The nearest thing to rolling back a run whose earlier states cannot be restored.
 
     A job whose ranks the run did not move keeps them; circuits that a job lacks are programmed.
@@ -92,7 +92,7 @@ def _settings(context: Context, plan: Plan) -> list[str]:
     return [meant[0].component.id, *texts]
 
 
-def _later(context: Context, run: Run) -> Iterator[Run]:
+def _later(context: Context, run: StoredRun) -> Iterator[StoredRun]:
     """Later runs that changed the same things and are still in force, newest first."""
     mine = _changed(run)
     for other in sorted(context.store(run.rack).runs.all(), key=lambda each: -each.fence):
@@ -100,7 +100,7 @@ def _later(context: Context, run: Run) -> Iterator[Run]:
             yield other
 
 
-def _changed(run: Run) -> set[str]:
+def _changed(run: StoredRun) -> set[str]:
     """The devices that a run wrote, the components it set, and the jobs it placed."""
     try:
         steps = from_document(run.plan).steps
@@ -111,7 +111,7 @@ def _changed(run: Run) -> set[str]:
     return found | {job for step in steps if step.do is Do.ASSIGN for job in step.data["assignment"]}
 
 
-def _is_whole(run: Run) -> bool:
+def _is_whole(run: StoredRun) -> bool:
     """Whether a run wrote every cell of a device because its earlier states were not known."""
     plan = from_document(run.plan)
     written = [step for step in plan.steps if step.do is Do.PROGRAM]

@@ -22,8 +22,7 @@ from lumctl.change.run_end import rolled_back
 from lumctl.context import Context
 from lumctl.errors import LumctlError
 from lumctl.printable import printable
-from lumctl.store import Lease, StoreError, store_at
-from lumctl.store import Run as StoredRun
+from lumctl.store import Lease, StoredRun, StoreError, store_at
 from lumctl.store.lease_process import LeaseProcess
 
 if TYPE_CHECKING:

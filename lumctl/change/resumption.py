@@ -27,8 +27,7 @@ from lumctl.errors import LumctlError, RefusedError, RolledBackError
 from lumctl.inventory.wiring import Assignment, own_cells
 from lumctl.jobs import RUNNING, Hooks, passed_over
 from lumctl.jobs.hooks import PAUSE, hooked
-from lumctl.store import Lease, LeaseHeldError, Record, Store, StoreError
-from lumctl.store import Run as StoredRun
+from lumctl.store import Lease, LeaseHeldError, Record, Store, StoredRun, StoreError
 
 OPEN = frozenset({"running", "half-done"})
 RESUME, ABORT = "resume", "abort"

@@ -14,13 +14,12 @@ from lumctl.change.live_paths import NOTHING_TO_SWITCH, TransmitterChanges, swit
 from lumctl.change.plan import Do, Plan, Step, StepEvidence, from_document
 from lumctl.change.run_history import RunHistory, as_first_found
 from lumctl.change.run_journal import NOTHING_SENT, Certainty, RunJournal, StepResult, begin
-from lumctl.change.step_actions import ACTIONS, ProgramStep, RunView, VerifyStep, facts_of
+from lumctl.change.step_actions import ACTIONS, ProgramStep, RunScope, VerifyStep, facts_of
 from lumctl.context import Context
 from lumctl.devices.errors import DeviceError
 from lumctl.errors import LumctlError
 from lumctl.inventory.wiring import Assignment
-from lumctl.store import Lease, LeaseLostError, Store, StoreError
-from lumctl.store import Run as StoredRun
+from lumctl.store import Lease, LeaseLostError, Store, StoredRun, StoreError
 
 
 class RunInProgress:
@@ -54,7 +53,7 @@ class RunInProgress:
         self._certain = Certainty(context, plan)
         self._context = context
         context.act_under(lease)
-        self._view = RunView(context, *circuits_before_and_after(context, plan), covered=scope.names)
+        self._view = RunScope(context, *circuits_before_and_after(context, plan), covered=scope.names)
         self._view.switched = [str(s.data["transponder"]) for s in plan.steps if s.do is Do.TRANSMIT]
         self._view.facts = facts_of(plan, run_id)
         self._before = RunHistory(plan)

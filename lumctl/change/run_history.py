@@ -14,8 +14,7 @@ from lumctl.context import Context
 from lumctl.errors import RefusedError, UsageError
 from lumctl.inventory.wiring import circuits_of, moved_words
 from lumctl.jobs import QUIET, RUNNING
-from lumctl.store import Entry, Store
-from lumctl.store import Run as StoredRun
+from lumctl.store import JournalEntry, Store, StoredRun
 
 MOVES_NOTHING = frozenset({Do.CHECK, Do.VERIFY})
 
@@ -39,7 +38,7 @@ class RunHistory:
     """Whether the run was undoing steps when its journal ends."""
 
     @classmethod
-    def of(cls, plan: Plan, entries: Iterable[Entry]) -> Self:
+    def of(cls, plan: Plan, entries: Iterable[JournalEntry]) -> Self:
         """Read a run's journal."""
         may_stand: dict[str, bool] = {}
         before: dict[str, bool] = {}
@@ -233,7 +232,7 @@ def _key(step: Step) -> Key | None:
     return (str(step.data["transponder"]), "transmit") if step.do is Do.TRANSMIT else None
 
 
-def _last_intents(entries: tuple[Entry, ...]) -> dict[str, int]:
+def _last_intents(entries: tuple[JournalEntry, ...]) -> dict[str, int]:
     return {entry.step: entry.seq for entry in entries if entry.kind == "intent"}
 
 

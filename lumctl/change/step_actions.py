@@ -41,7 +41,7 @@ MOST_READS = 8
 Circuits = Mapping[str, Circuit]
 
 
-class RunView:
+class RunScope:
     """What the steps of one run share: the rack, the circuits before and after, and what earlier steps found."""
 
     def __init__(
@@ -90,11 +90,11 @@ class RunView:
 class StepAction(Protocol):
     """One kind of step."""
 
-    def act(self, run: RunView, step: Step) -> StepEvidence:
+    def act(self, run: RunScope, step: Step) -> StepEvidence:
         """Do the step and return its evidence."""
         ...
 
-    def undo(self, run: RunView, step: Step, evidence: StepEvidence | None) -> StepEvidence:
+    def undo(self, run: RunScope, step: Step, evidence: StepEvidence | None) -> StepEvidence:
         """Restore what was before the step."""
         ...
 
@@ -102,7 +102,7 @@ class StepAction(Protocol):
 class CheckStep:
     """Read the rack before anything moves: healthy spares, which receivers hear whom, which transmitters are on."""
 
-    def act(self, run: RunView, step: Step) -> StepEvidence:
+    def act(self, run: RunScope, step: Step) -> StepEvidence:
         """Read hosts and light, all at once.
 
         Raises:
@@ -127,17 +127,17 @@ class CheckStep:
             **({"transmitting": dict(sorted(run.lit.items()))} if run.lit else {}),
         }
 
-    def undo(self, run: RunView, step: Step, evidence: StepEvidence | None) -> StepEvidence:  # noqa: ARG002 - as others
+    def undo(self, run: RunScope, step: Step, evidence: StepEvidence | None) -> StepEvidence:  # noqa: ARG002 - as others
         """Nothing to undo."""
         return {}
 
     @staticmethod
-    def _hear(run: RunView, circuits: list[Circuit]) -> None:
+    def _hear(run: RunScope, circuits: list[Circuit]) -> None:
         run.sound = run.light.sound(circuits)
         run.powers = run.light.powers(circuits)
 
     @staticmethod
-    def _look_at(run: RunView, transponder: str) -> None:
+    def _look_at(run: RunScope, transponder: str) -> None:
         """Ask a transmitter. An error is ignored here: it is reported when the transmitter is switched."""
         with suppress(DeviceError):
             run.lit[transponder] = run.context.devices.transponder(transponder).transmitting()
@@ -166,7 +166,7 @@ def require_healthy(context: Context, accelerators: Sequence[str]) -> None:
 class TransmitStep:
     """Switch one transmitter; its earlier state is kept for the undo."""
 
-    def act(self, run: RunView, step: Step) -> StepEvidence:
+    def act(self, run: RunScope, step: Step) -> StepEvidence:
         name, meant = step.data["transponder"], step.data["enabled"]
         driver = run.context.devices.transponder(name)
         with run.turn(name):
@@ -177,7 +177,7 @@ class TransmitStep:
                 driver.set_transmit(meant)
         return {"was": was, "is": meant}
 
-    def undo(self, run: RunView, step: Step, evidence: StepEvidence | None) -> StepEvidence:
+    def undo(self, run: RunScope, step: Step, evidence: StepEvidence | None) -> StepEvidence:
         name = step.data["transponder"]
         # If its earlier state is not known: an unneeded light does less harm than a dark transmitter.
         was = bool(evidence["was"]) if evidence else run.lit.get(name, True)
@@ -190,7 +190,7 @@ class TransmitStep:
 class ProgramStep:
     """Write PUC states or joins of one device; arm its own revert timer if it has one."""
 
-    def act(self, run: RunView, step: Step) -> StepEvidence:
+    def act(self, run: RunScope, step: Step) -> StepEvidence:
         device = step.data["device"]
         driver = run.context.devices.changing(device)
         staged = transaction.stage(driver, step.data["changes"])
@@ -208,7 +208,7 @@ class ProgramStep:
         return {"cells": len(step.data["changes"]), "revert_timer": timer_of, "answer": receipt.text, **held}
 
     @staticmethod
-    def with_held(run: RunView, step: Step, evidence: StepEvidence | None) -> Step:
+    def with_held(run: RunScope, step: Step, evidence: StepEvidence | None) -> Step:
         """The step with the earlier states that the device itself reported, if the plan did not know them."""
         held = run.held.get(step.data["device"], {}) | {
             int(cell): str(was) for cell, was in (evidence or {}).get("held", ())
@@ -216,7 +216,7 @@ class ProgramStep:
         changes = [[cell, held.get(cell) if was is None else was, after] for cell, was, after in step.data["changes"]]
         return replace(step, data={**step.data, "changes": changes})
 
-    def undo(self, run: RunView, step: Step, evidence: StepEvidence | None) -> StepEvidence:  # noqa: ARG002
+    def undo(self, run: RunScope, step: Step, evidence: StepEvidence | None) -> StepEvidence:  # noqa: ARG002
         device = step.data["device"]
         driver = run.context.devices.changing(device)
         receipt = run.receipts.get(device)
@@ -231,7 +231,7 @@ class ProgramStep:
 class VerifyStep:
     """Prove the new circuits, and that every other one on the same devices hears the same transmitter as before."""
 
-    def act(self, run: RunView, step: Step) -> StepEvidence:
+    def act(self, run: RunScope, step: Step) -> StepEvidence:
         kept = [run.after[name] for name in step.data["kept"]]
         circuits = [run.after[name] for name in step.data["circuits"]]
         shown = run.light.prove(circuits, kept=kept, sound=run.sound)
@@ -241,20 +241,20 @@ class VerifyStep:
         silent = [c.id for c in kept if any(run.sound.get(r) == t and r not in heard for r, t in c.receivers)]
         return {"proofs": proofs, "kept": len(shown) - len(proofs), **({"silent": silent} if silent else {})}
 
-    def undo(self, run: RunView, step: Step, evidence: StepEvidence | None) -> StepEvidence:
+    def undo(self, run: RunScope, step: Step, evidence: StepEvidence | None) -> StepEvidence:
         if evidence is None:
             run.light.relight([run.after[name] for name in step.data["circuits"]])
         return {}
 
     @staticmethod
-    def prove_still_sound(run: RunView, kept: Sequence[str], put_back: Sequence[str]) -> None:
+    def prove_still_sound(run: RunScope, kept: Sequence[str], put_back: Sequence[str]) -> None:
         """Prove again every receiver that worked before the change; those that cannot tell their source, by power."""
         meant = [run.before[name] for name in (*kept, *put_back)]
         run.light.require_powers(meant, run.powers)
         run.light.prove([], kept=meant, sound=run.sound, put_back=put_back)
 
     @classmethod
-    def as_before(cls, run: RunView, steps: Sequence[Step]) -> list[str]:
+    def as_before(cls, run: RunScope, steps: Sequence[Step]) -> list[str]:
         """Require that what worked before a run works again after its undo; return what does not, in words."""
         try:
             for step in steps:
@@ -268,37 +268,37 @@ class VerifyStep:
 class ConfirmStep:
     """Confirm the change on devices with a revert timer, so that they keep it."""
 
-    def act(self, run: RunView, step: Step) -> StepEvidence:
+    def act(self, run: RunScope, step: Step) -> StepEvidence:
         for device in step.data["devices"]:
             if device in run.receipts:
                 run.context.devices.changing(device).confirm(run.receipts[device])
         return {"devices": list(step.data["devices"])}
 
-    def undo(self, run: RunView, step: Step, evidence: StepEvidence | None) -> StepEvidence:  # noqa: ARG002 - Program undoes it
+    def undo(self, run: RunScope, step: Step, evidence: StepEvidence | None) -> StepEvidence:  # noqa: ARG002 - Program undoes it
         return {}
 
 
 class AssignStep:
     """Record the placement: the run writes it with the outcome, so there is nothing to do here."""
 
-    def act(self, run: RunView, step: Step) -> StepEvidence:  # noqa: ARG002
+    def act(self, run: RunScope, step: Step) -> StepEvidence:  # noqa: ARG002
         return {"assignment": step.data["assignment"]}
 
-    def undo(self, run: RunView, step: Step, evidence: StepEvidence | None) -> StepEvidence:  # noqa: ARG002
+    def undo(self, run: RunScope, step: Step, evidence: StepEvidence | None) -> StepEvidence:  # noqa: ARG002
         return {"assignment": step.data["before"]}
 
 
 class SetStep:
     """Set one setting; its earlier value is kept for the undo."""
 
-    def act(self, run: RunView, step: Step) -> StepEvidence:
+    def act(self, run: RunScope, step: Step) -> StepEvidence:
         setting, after = self._meant(run, step), step.data["after"]
         was = setting.read()
         if same(was, after):
             return {"was": was, "is": was}
         return {"was": was, "is": setting.write(after)}
 
-    def undo(self, run: RunView, step: Step, evidence: StepEvidence | None) -> StepEvidence:
+    def undo(self, run: RunScope, step: Step, evidence: StepEvidence | None) -> StepEvidence:
         setting, after = self._meant(run, step), step.data["after"]
         was = evidence["was"] if evidence else step.data["before"]
         if not setting.setting.reversible(after):
@@ -308,7 +308,7 @@ class SetStep:
         return {"is": was if evidence and same(evidence["is"], was) else setting.write(was)}
 
     @staticmethod
-    def _meant(run: RunView, step: Step) -> Settable:
+    def _meant(run: RunScope, step: Step) -> Settable:
         context = run.context
         return settable(context.inventory, context.devices, step.data["component"], step.data["setting"])
 
@@ -316,10 +316,10 @@ class SetStep:
 class RecordStep:
     """Record an operator's statement again in the store, in the name of the present user."""
 
-    def act(self, run: RunView, step: Step) -> StepEvidence:
+    def act(self, run: RunScope, step: Step) -> StepEvidence:
         return run.context.store(step.data["rack"]).actions.perform(step.data, who=origin(), now=run.context.now())
 
-    def undo(self, run: RunView, step: Step, evidence: StepEvidence | None) -> StepEvidence:
+    def undo(self, run: RunScope, step: Step, evidence: StepEvidence | None) -> StepEvidence:
         if evidence is not None:
             run.context.store(step.data["rack"]).actions.undo(step.data, evidence)
         return {}
@@ -328,7 +328,7 @@ class RecordStep:
 class JobStep:
     """Call a job's hook. Its earlier state is kept, so that an undo does not start a job that was already quiet."""
 
-    def act(self, run: RunView, step: Step) -> StepEvidence:
+    def act(self, run: RunScope, step: Step) -> StepEvidence:
         """Pause or resume the job.
 
         Raises:
@@ -349,7 +349,7 @@ class JobStep:
                 raise HookFailedError(f"the resume hook of job {job} was interrupted") from error
         return {**named, "was": found.pop("was"), "hook": found}
 
-    def undo(self, run: RunView, step: Step, evidence: StepEvidence | None) -> StepEvidence:
+    def undo(self, run: RunScope, step: Step, evidence: StepEvidence | None) -> StepEvidence:
         """Resume a paused job; pause a resumed one, whose light is about to be undone."""
         job = step.data["job"]
         if passed_over(run.context, job) is not None:
@@ -364,7 +364,7 @@ class JobStep:
         return {"hook": _resumed(run, job, hooks)}
 
 
-def _resumed(run: RunView, job: str, hooks: Hooks) -> dict[str, str]:
+def _resumed(run: RunScope, job: str, hooks: Hooks) -> dict[str, str]:
     """Resume a job; if its control names the accelerators or hosts of its ranks, they must match the placement.
 
     Raises:

@@ -11,7 +11,7 @@ from lumctl.cli import autopilot_status
 from lumctl.cli.autopilot_status import RackOption, daemon_pids, racks_named, sockets_of, why_of
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import NOUNS
-from lumctl.cli.output import Column, OutputFormat
+from lumctl.cli.output import OutputColumn, OutputFormat
 from lumctl.cli.verbs import noun_app, verb
 from lumctl.cli.words import kept_text
 from lumctl.errors import ExitCode, LumctlError, UnreachableError
@@ -25,7 +25,7 @@ app = noun_app(NOUNS["autopilot"].help)
 CommentOption = Annotated[
     str, typer.Option("--comment", metavar="TEXT", callback=kept_text, help="Why; shown to everybody.")
 ]
-WAYS = (Column("STOPPED BY", "way"), Column("", "told"))
+WAYS = (OutputColumn("STOPPED BY", "way"), OutputColumn("", "told"))
 POLL_S = 0.1
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lumctl.cli.invocation import Invocation
-from lumctl.cli.output import Column, OutputFormat
+from lumctl.cli.output import OutputColumn, OutputFormat
 from lumctl.cli.status_tables import clock
 from lumctl.cli.verbs import verb
 from lumctl.errors import ExitCode, LumctlError, UsageError
@@ -21,25 +21,25 @@ RackOption = Annotated[
     list[str] | None, typer.Option("--rack", metavar="RACK", help="Only this rack; may be given again. Else all.")
 ]
 POLICIES = (
-    Column("POLICY", "policy"),
-    Column("HOW", "how"),
-    Column("BREAKER", "breaker"),
-    Column("THIS HOUR", "hour", right=True),
-    Column("THIS DAY", "day", right=True),
+    OutputColumn("POLICY", "policy"),
+    OutputColumn("HOW", "how"),
+    OutputColumn("BREAKER", "breaker"),
+    OutputColumn("THIS HOUR", "hour", right=True),
+    OutputColumn("THIS DAY", "day", right=True),
 )
 WAITING = (
-    Column("WAITS FOR APPROVAL", "plan"),
-    Column("TO DO", "title"),
-    Column("POLICY", "policy"),
-    Column("ASKED", "asked"),
-    Column("UNTIL", "until"),
+    OutputColumn("WAITS FOR APPROVAL", "plan"),
+    OutputColumn("TO DO", "title"),
+    OutputColumn("POLICY", "policy"),
+    OutputColumn("ASKED", "asked"),
+    OutputColumn("UNTIL", "until"),
 )
 DECISIONS = (
-    Column("AT", "at"),
-    Column("COMPONENT", "component"),
-    Column("DID", "act"),
-    Column("POLICY", "policy"),
-    Column("BECAUSE", "because"),
+    OutputColumn("AT", "at"),
+    OutputColumn("COMPONENT", "component"),
+    OutputColumn("DID", "act"),
+    OutputColumn("POLICY", "policy"),
+    OutputColumn("BECAUSE", "because"),
 )
 UNKNOWN = "unknown"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lumctl.cli.drill import drilling, require_torch
 from lumctl.cli.invocation import Invocation
-from lumctl.cli.output import Column, Output, OutputFormat
+from lumctl.cli.output import Output, OutputColumn, OutputFormat
 from lumctl.errors import UsageError
 from lumctl.files import put
 from lumctl.inventory.load import example, load_inventory
@@ -73,9 +73,14 @@ def figure_lines(measured: Timeline) -> tuple[str, ...]:
     return (*lines, f"the failure is known by its {measured.known_by.value}")
 
 
-def _columns(scale: TimeScale, width: int) -> list[Column]:
-    bars = [Column(axis_text(scale, width), "bar")] if width else []
-    return [Column("WHAT", "what"), Column("FROM", "from", right=True), Column("UNTIL", "until", right=True), *bars]
+def _columns(scale: TimeScale, width: int) -> list[OutputColumn]:
+    bars = [OutputColumn(axis_text(scale, width), "bar")] if width else []
+    return [
+        OutputColumn("WHAT", "what"),
+        OutputColumn("FROM", "from", right=True),
+        OutputColumn("UNTIL", "until", right=True),
+        *bars,
+    ]
 
 
 def _cells(row: BarRow, scale: TimeScale, width: int, *, ascii_only: bool) -> dict[str, str]:

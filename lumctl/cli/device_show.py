@@ -7,54 +7,58 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lumctl.cli.invocation import Invocation
-from lumctl.cli.output import Column, Output, OutputFormat
+from lumctl.cli.output import Output, OutputColumn, OutputFormat
 from lumctl.cli.verbs import verb
 from lumctl.errors import ExitCode
 
 if TYPE_CHECKING:
-    from lumctl.context.device_report import Port, Reading, Report
-    from lumctl.context.roll_call import Answer
+    from lumctl.context.device_report import Port, Report, ReportReading
+    from lumctl.context.roll_call import ComponentAnswer
 
 LISTED = (
-    Column("STATE", "state"),
-    Column("DEVICE", "id"),
-    Column("KIND", "kind"),
-    Column("DRIVER", "driver"),
-    Column("ADDRESS", "address"),
-    Column("SAYS", "told"),
-    Column("CAPABILITIES", "able", wide=True),
-    Column("PROVEN ON", "proven", wide=True),
+    OutputColumn("STATE", "state"),
+    OutputColumn("DEVICE", "id"),
+    OutputColumn("KIND", "kind"),
+    OutputColumn("DRIVER", "driver"),
+    OutputColumn("ADDRESS", "address"),
+    OutputColumn("SAYS", "told"),
+    OutputColumn("CAPABILITIES", "able", wide=True),
+    OutputColumn("PROVEN ON", "proven", wide=True),
 )
 _PORTS = (
-    Column("PORT", "port", right=True),
-    Column("SIDE", "side"),
-    Column("LANE", "lane"),
-    Column("JOINED TO", "joined", right=True),
-    Column("ENABLED", "enabled"),
-    Column("FAILED", "failed"),
-    Column("LABEL", "label"),
-    Column("POWER dBm", "power", right=True),
+    OutputColumn("PORT", "port", right=True),
+    OutputColumn("SIDE", "side"),
+    OutputColumn("LANE", "lane"),
+    OutputColumn("JOINED TO", "joined", right=True),
+    OutputColumn("ENABLED", "enabled"),
+    OutputColumn("FAILED", "failed"),
+    OutputColumn("LABEL", "label"),
+    OutputColumn("POWER dBm", "power", right=True),
 )
 _LIMITS = ("low_alarm", "low_warning", "high_warning", "high_alarm")
 _READINGS = (
-    Column("READING", "name"),
-    Column("VALUE", "value", right=True),
-    Column("UNIT", "unit"),
-    *(Column(limit.replace("_", " ").upper(), limit, right=True) for limit in _LIMITS),
+    OutputColumn("READING", "name"),
+    OutputColumn("VALUE", "value", right=True),
+    OutputColumn("UNIT", "unit"),
+    *(OutputColumn(limit.replace("_", " ").upper(), limit, right=True) for limit in _LIMITS),
 )
 _ALARMS = (
-    Column("SEVERITY", "severity"),
-    Column("SOURCE", "source"),
-    Column("SINCE", "since"),
-    Column("ALARM", "text"),
+    OutputColumn("SEVERITY", "severity"),
+    OutputColumn("SOURCE", "source"),
+    OutputColumn("SINCE", "since"),
+    OutputColumn("ALARM", "text"),
 )
 _FINDINGS = (
-    Column("STATE", "state"),
-    Column("RULE", "rule"),
-    Column("EVIDENCE", "evidence"),
-    Column("ADVICE", "advice"),
+    OutputColumn("STATE", "state"),
+    OutputColumn("RULE", "rule"),
+    OutputColumn("EVIDENCE", "evidence"),
+    OutputColumn("ADVICE", "advice"),
 )
-_DIFFERENCES = (Column("COMPONENT", "component"), Column("RECORD", "record"), Column("DEVICE SHOWS", "device"))
+_DIFFERENCES = (
+    OutputColumn("COMPONENT", "component"),
+    OutputColumn("RECORD", "record"),
+    OutputColumn("DEVICE SHOWS", "device"),
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -116,7 +120,7 @@ def show(
     return made.answer.exit_code
 
 
-def answer_document(answer: "Answer") -> dict[str, Any]:
+def answer_document(answer: "ComponentAnswer") -> dict[str, Any]:
     """One component's answer as data."""
     document = asdict(answer)
     del document["unreachable"]
@@ -141,13 +145,13 @@ def report_document(made: "Report") -> dict[str, Any]:
     }
 
 
-def _worst(answers: Iterable["Answer"]) -> int:
+def _worst(answers: Iterable["ComponentAnswer"]) -> int:
     """Not reached goes before not well: of what was not reached nobody knows whether it is well."""
     codes = {answer.exit_code for answer in answers}
     return next((code for code in (ExitCode.UNREACHABLE, ExitCode.UNHEALTHY) if code in codes), ExitCode.DONE)
 
 
-def _row(answer: "Answer") -> dict[str, Any]:
+def _row(answer: "ComponentAnswer") -> dict[str, Any]:
     return {
         "state": answer.state.value,
         "id": answer.id,
@@ -200,19 +204,19 @@ def _record(made: "Report") -> str | None:
     return f"{told}: the record says {made.record}"
 
 
-def _section(out: Output, title: str, columns: Sequence[Column], rows: Sequence[dict[str, Any]]) -> None:
+def _section(out: Output, title: str, columns: Sequence[OutputColumn], rows: Sequence[dict[str, Any]]) -> None:
     if rows:
         out.text()
         out.text(title)
         out.table(columns, rows)
 
 
-def _some(columns: Sequence[Column], rows: Sequence[dict[str, Any]]) -> tuple[Column, ...]:
+def _some(columns: Sequence[OutputColumn], rows: Sequence[dict[str, Any]]) -> tuple[OutputColumn, ...]:
     """The columns in which something stands."""
     return tuple(column for column in columns if any(row.get(column.key) not in {None, ""} for row in rows))
 
 
-def _reading(reading: "Reading") -> dict[str, Any]:
+def _reading(reading: "ReportReading") -> dict[str, Any]:
     limits = {limit: f"{value:.6g}" for limit, value in reading.limits.items()}
     return {"name": reading.name, "value": _value(reading.value), "unit": reading.unit, **limits}
 

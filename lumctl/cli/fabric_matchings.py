@@ -8,23 +8,23 @@ import typer
 
 from lumctl.cli.fabric_mesh import DeviceOption, MeshOption, subject
 from lumctl.cli.invocation import Invocation
-from lumctl.cli.output import Column
+from lumctl.cli.output import OutputColumn
 from lumctl.cli.verbs import verb
 from lumctl.errors import UsageError
 from lumctl.fabric.documents import circuit_document, states_document
 from lumctl.fabric.matchings import all_to_all
 
 if TYPE_CHECKING:
-    from lumctl.cli.fabric_mesh import Subject
+    from lumctl.cli.fabric_mesh import NamedMesh
     from lumctl.fabric.matchings import AllToAll, Matching
 
 _COLUMNS = (
-    Column("MATCHING", "at", right=True),
-    Column("CIRCUITS", "circuits", right=True),
-    Column("PUCS", "pucs", right=True),
-    Column("BOUND", "bound", right=True),
-    Column("GAP", "gap", right=True),
-    Column("PAIRS", "pairs", wide=True),
+    OutputColumn("MATCHING", "at", right=True),
+    OutputColumn("CIRCUITS", "circuits", right=True),
+    OutputColumn("PUCS", "pucs", right=True),
+    OutputColumn("BOUND", "bound", right=True),
+    OutputColumn("GAP", "gap", right=True),
+    OutputColumn("PAIRS", "pairs", wide=True),
 )
 _MOST_PORTS = 256
 
@@ -97,7 +97,7 @@ def _ports(text: str) -> int | tuple[int, ...]:
     return numbers[0]
 
 
-def _bound(cx: Invocation, about: "Subject", matching: "Matching", at: int, count: int) -> int:
+def _bound(cx: Invocation, about: "NamedMesh", matching: "Matching", at: int, count: int) -> int:
     from lumctl.fabric.research.exact import lower_bound
 
     cx.out.narrate(f"bound of matching {at + 1} of {count}")
@@ -106,7 +106,7 @@ def _bound(cx: Invocation, about: "Subject", matching: "Matching", at: int, coun
     return int(lower_bound(about.mesh, pairs, stuck=known.stuck, damaged=known.damaged).value)
 
 
-def _document(about: "Subject", found: "AllToAll", bounds: list[int]) -> dict[str, Any]:
+def _document(about: "NamedMesh", found: "AllToAll", bounds: list[int]) -> dict[str, Any]:
     matchings = [
         {
             "circuits": [circuit_document(each, about.condition) for each in matching.routes],
@@ -143,7 +143,7 @@ def _gap(pucs: int, bound: int) -> str:
     return f"{pucs / bound - 1:.1%}" if bound else "-"
 
 
-def _tour(about: "Subject", found: "AllToAll") -> dict[str, Any]:
+def _tour(about: "NamedMesh", found: "AllToAll") -> dict[str, Any]:
     from lumctl.fabric.research.tour import tour
 
     way = tour([each.states for each in found.matchings], states={**about.states, **about.condition.stuck})

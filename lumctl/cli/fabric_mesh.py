@@ -28,7 +28,7 @@ DeviceOption = Annotated[
 
 
 @dataclass(frozen=True)
-class Subject:
+class NamedMesh:
     """The mesh, its name on the command line, what is known of it, and what it holds by the record."""
 
     mesh: Mesh
@@ -57,7 +57,7 @@ class Subject:
         return min(margins, default=None)
 
 
-def subject(cx: "Invocation", mesh: str | None, device: str | None) -> Subject:
+def subject(cx: "Invocation", mesh: str | None, device: str | None) -> NamedMesh:
     """The mesh that a command names.
 
     Raises:
@@ -66,7 +66,7 @@ def subject(cx: "Invocation", mesh: str | None, device: str | None) -> Subject:
     if (mesh is None) == (device is None):
         raise UsageError("which mesh?", hint="--mesh 9x9 for any, or --device ID for one of the inventory")
     if mesh is not None:
-        return Subject(mesh_named(mesh), mesh, mesh)
+        return NamedMesh(mesh_named(mesh), mesh, mesh)
     return of_inventory(cx, device or "")
 
 
@@ -80,7 +80,7 @@ def mesh_named(text: str) -> Mesh:
     return from_data(load_mesh(Path(text)))
 
 
-def of_inventory(cx: "Invocation", name: str) -> Subject:
+def of_inventory(cx: "Invocation", name: str) -> NamedMesh:
     """A mesh of the inventory, as the record says that it stands.
 
     Raises:
@@ -106,7 +106,7 @@ def of_inventory(cx: "Invocation", name: str) -> Subject:
     live = {circuit.id: circuit.ports for circuit in made if circuit.id in carried}
     lanes = [each for each in cx.inventory.transponders.values() if each.lane.device == name]
     shape_of = mesh_of(device)
-    return Subject(
+    return NamedMesh(
         shape_of,
         name,
         shape_of.name,

@@ -3,7 +3,7 @@
 import time
 from typing import TYPE_CHECKING, Any
 
-from lumctl.cli.output import Column
+from lumctl.cli.output import OutputColumn
 from lumctl.context import Context
 from lumctl.errors import UsageError
 from lumctl.fabric import circuit_losses
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from lumctl.fabric.network.tracing import NetworkRoute
 
 _COLUMNS = (
-    Column("CIRCUIT", "id"),
-    Column("HOP", "hop"),
-    Column("PUCS", "count", right=True),
-    Column("THEN BY", "fibre"),
-    Column("LOSS dB", "loss_db", right=True),
+    OutputColumn("CIRCUIT", "id"),
+    OutputColumn("HOP", "hop"),
+    OutputColumn("PUCS", "count", right=True),
+    OutputColumn("THEN BY", "fibre"),
+    OutputColumn("LOSS dB", "loss_db", right=True),
 )
 
 

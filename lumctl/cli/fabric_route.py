@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lumctl.cli.fabric_mesh import DeviceOption, MeshOption, Subject, subject
+from lumctl.cli.fabric_mesh import DeviceOption, MeshOption, NamedMesh, subject
 from lumctl.cli.fabric_network import names_devices, route_across
 from lumctl.cli.invocation import Invocation
-from lumctl.cli.output import Column
+from lumctl.cli.output import OutputColumn
 from lumctl.cli.verbs import verb
 from lumctl.errors import UsageError
 from lumctl.fabric import Objective, changes, route
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from lumctl.fabric import PortPair, Route
 
 _COLUMNS = (
-    Column("CIRCUIT", "id"),
-    Column("PUCS", "count", right=True),
-    Column("LOSS dB", "loss_db", right=True),
-    Column("MARGIN dB", "margin_db", right=True),
-    Column("THROUGH", "through"),
+    OutputColumn("CIRCUIT", "id"),
+    OutputColumn("PUCS", "count", right=True),
+    OutputColumn("LOSS dB", "loss_db", right=True),
+    OutputColumn("MARGIN dB", "margin_db", right=True),
+    OutputColumn("THROUGH", "through"),
 )
 _OPTIMAL = {Objective.PUCS: "total", Objective.LOSS: "longest", Objective.FEASIBLE: "feasible"}
 
@@ -95,7 +95,7 @@ def command(
     _tell(cx, about, document)
 
 
-def _tell(cx: Invocation, about: Subject, document: dict[str, Any]) -> None:
+def _tell(cx: Invocation, about: NamedMesh, document: dict[str, Any]) -> None:
     rows = [
         {
             "id": "{}:{}".format(*circuit["ports"]),
@@ -137,7 +137,7 @@ def _objective(word: str) -> Objective:
     )
 
 
-def _routes(about: Subject, pairs: "Sequence[PortPair]", wanted: Objective) -> "tuple[Route, ...]":
+def _routes(about: NamedMesh, pairs: "Sequence[PortPair]", wanted: Objective) -> "tuple[Route, ...]":
     known = about.condition
     return route(
         about.mesh,
@@ -152,13 +152,13 @@ def _routes(about: Subject, pairs: "Sequence[PortPair]", wanted: Objective) -> "
     )
 
 
-def _circuit(about: Subject, found: "Route") -> dict[str, Any]:
+def _circuit(about: NamedMesh, found: "Route") -> dict[str, Any]:
     document = circuit_document(found, about.condition)
     margin = about.margin_db(found.ports, document["loss_db"])
     return document | ({} if margin is None else {"margin_db": round(margin, 3)})
 
 
-def _document(about: Subject, routes: "Sequence[Route]") -> dict[str, Any]:
+def _document(about: NamedMesh, routes: "Sequence[Route]") -> dict[str, Any]:
     from lumctl.fabric.search import pucs_ahead
 
     ports = about.mesh.ports
@@ -173,7 +173,7 @@ def _document(about: Subject, routes: "Sequence[Route]") -> dict[str, Any]:
     }
 
 
-def _rearranged(about: Subject, pairs: "Sequence[PortPair]") -> dict[str, Any]:
+def _rearranged(about: NamedMesh, pairs: "Sequence[PortPair]") -> dict[str, Any]:
     """The routes with the moves that make room for them, in the order in which no other live circuit goes dark."""
     from lumctl.fabric.rearrangement import rearrange
 
@@ -205,7 +205,7 @@ def _rearranged(about: Subject, pairs: "Sequence[PortPair]") -> dict[str, Any]:
     }
 
 
-def _optimal(about: Subject, pairs: "Sequence[PortPair]", wanted: Objective, limit_s: float) -> dict[str, Any]:
+def _optimal(about: NamedMesh, pairs: "Sequence[PortPair]", wanted: Objective, limit_s: float) -> dict[str, Any]:
     from lumctl.fabric.geometry import trace
     from lumctl.fabric.research.exact import Status, solve
     from lumctl.fabric.routing import Route

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lumctl.cli.fabric_mesh import Subject, of_inventory
+from lumctl.cli.fabric_mesh import NamedMesh, of_inventory
 from lumctl.cli.fabric_trace import mesh_of_plan, read_plan
 from lumctl.cli.invocation import Invocation
-from lumctl.cli.output import Column, Output, OutputFormat
+from lumctl.cli.output import Output, OutputColumn, OutputFormat
 from lumctl.cli.verbs import verb
 from lumctl.context import Context
 from lumctl.devices.types import PucState
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from lumctl.fabric.drawing import Glyph
 
 _COLUMNS = (
-    Column("CIRCUIT", "id"),
-    Column("DEVICE", "device"),
-    Column("PORTS", "ports"),
-    Column("FROM", "a"),
-    Column("TO", "b"),
-    Column("LOSS dB", "loss_db", right=True),
-    Column("RECORD", "record"),
+    OutputColumn("CIRCUIT", "id"),
+    OutputColumn("DEVICE", "device"),
+    OutputColumn("PORTS", "ports"),
+    OutputColumn("FROM", "a"),
+    OutputColumn("TO", "b"),
+    OutputColumn("LOSS dB", "loss_db", right=True),
+    OutputColumn("RECORD", "record"),
 )
 _WIDTH = 120
 """Columns of a drawing that goes into a pipe."""
@@ -126,26 +126,26 @@ def _meshes(cx: Invocation, device: str | None) -> list[str]:
     return meshes if device is None else [device]
 
 
-def _planned(plan: str, named: str | None, matching: int) -> Subject:
+def _planned(plan: str, named: str | None, matching: int) -> NamedMesh:
     document = read_plan(plan)
     mesh = mesh_of_plan(document, named)
     planned = read_planned(document, mesh)
     if not 0 <= matching < len(planned):
         raise UsageError(f"no matching {matching} in the plan", hint=f"it has 0 to {len(planned) - 1}")
     chosen = planned[matching]
-    return Subject(
+    return NamedMesh(
         mesh, mesh.name, mesh.name, states=chosen.states, live={f"{a}:{b}": (a, b) for a, b in chosen.circuits}
     )
 
 
-def _carried(about: Subject) -> tuple[dict[int, PucState], list[Route], list[str]]:
+def _carried(about: NamedMesh) -> tuple[dict[int, PucState], list[Route], list[str]]:
     """What the mesh really carries: the ways that light takes, which need not be the ones that were meant."""
     states = {**about.states, **about.condition.stuck}
     ways = [trace(about.mesh, states, a) for a, _ in about.live.values()]
     return states, [Route((way.port, way.exit), way.passes) for way in ways], list(about.live)
 
 
-def _print(out: Output, about: Subject) -> None:
+def _print(out: Output, about: NamedMesh) -> None:
     from lumctl.fabric.drawing import legend, text
 
     states, routes, names = _carried(about)
@@ -174,7 +174,7 @@ def _rows(rows: "tuple[tuple[Glyph, ...], ...]") -> None:
             print("".join(glyph.char for glyph in row).rstrip(), flush=True)
 
 
-def _write(cx: Invocation, about: Subject, svg: Path | None, png: Path | None) -> None:
+def _write(cx: Invocation, about: NamedMesh, svg: Path | None, png: Path | None) -> None:
     from lumctl.fabric import drawing
 
     states, routes, names = _carried(about)

@@ -9,7 +9,7 @@ import typer
 
 from lumctl.cli.fabric_mesh import MeshOption, mesh_named
 from lumctl.cli.invocation import Invocation
-from lumctl.cli.output import Column
+from lumctl.cli.output import OutputColumn
 from lumctl.cli.verbs import verb
 from lumctl.errors import ExitCode, UsageError
 from lumctl.fabric import trace
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from lumctl.fabric import Mesh
 
 _COLUMNS = (
-    Column("PLAN", "plan"),
-    Column("CIRCUIT", "id"),
-    Column("LEAVES AT", "exit", right=True),
-    Column("PUCS", "pucs", right=True),
-    Column("STATE", "state"),
+    OutputColumn("PLAN", "plan"),
+    OutputColumn("CIRCUIT", "id"),
+    OutputColumn("LEAVES AT", "exit", right=True),
+    OutputColumn("PUCS", "pucs", right=True),
+    OutputColumn("STATE", "state"),
 )
 _OPTICS = (
-    Column("SIGNAL dB", "signal_db", right=True),
-    Column("OVER LEAKS dB", "signal_to_crosstalk_db", right=True),
-    Column("WORST FROM", "worst_from", right=True),
+    OutputColumn("SIGNAL dB", "signal_db", right=True),
+    OutputColumn("OVER LEAKS dB", "signal_to_crosstalk_db", right=True),
+    OutputColumn("WORST FROM", "worst_from", right=True),
 )
 _MOST_BYTES = 64 * 1024 * 1024
 

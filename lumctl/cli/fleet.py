@@ -9,7 +9,7 @@ import typer
 
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import NOUNS
-from lumctl.cli.output import Column, OutputFormat
+from lumctl.cli.output import OutputColumn, OutputFormat
 from lumctl.cli.verbs import noun_app, verb
 from lumctl.errors import UnreachableError, UsageError
 from lumctl.inventory.problems import nearest
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 app = noun_app(NOUNS["fleet"].help)
 
 _COLUMNS = (
-    Column("HOST", "host"),
-    Column("CAPTURE", "result"),
-    Column("FILES", "files", right=True),
-    Column("PROBLEM", "problem"),
+    OutputColumn("HOST", "host"),
+    OutputColumn("CAPTURE", "result"),
+    OutputColumn("FILES", "files", right=True),
+    OutputColumn("PROBLEM", "problem"),
 )
 
 

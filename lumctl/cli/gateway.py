@@ -13,7 +13,7 @@ import typer
 
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import NOUNS
-from lumctl.cli.output import Column, OutputFormat
+from lumctl.cli.output import OutputColumn, OutputFormat
 from lumctl.cli.racks import one_rack
 from lumctl.cli.verbs import noun_app, verb
 from lumctl.cli.watch import sayer
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 app = noun_app(NOUNS["gateway"].help)
 
 _COLUMNS = (
-    Column("RACK", "rack"),
-    Column("SOCKET", "socket"),
-    Column("STATE", "state"),
-    Column("LEASE", "highest", right=True),
-    Column("WRITES", "writes", right=True),
-    Column("REFUSED", "refused", right=True),
-    Column("PROBLEM", "problem"),
+    OutputColumn("RACK", "rack"),
+    OutputColumn("SOCKET", "socket"),
+    OutputColumn("STATE", "state"),
+    OutputColumn("LEASE", "highest", right=True),
+    OutputColumn("WRITES", "writes", right=True),
+    OutputColumn("REFUSED", "refused", right=True),
+    OutputColumn("PROBLEM", "problem"),
 )
 
 

@@ -9,7 +9,7 @@ from lumctl.cli.components import circuits, rack_of_named
 from lumctl.cli.health_faults import faults_of, nothing_to_acknowledge, require_rule
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import NOUNS
-from lumctl.cli.output import Column, OutputFormat
+from lumctl.cli.output import OutputColumn, OutputFormat
 from lumctl.cli.status_tables import MAINTENANCE, clock, window_row
 from lumctl.cli.times import ending, moment
 from lumctl.cli.verbs import noun_app, verb
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 app = noun_app(NOUNS["health"].help)
 
 ACKNOWLEDGEMENTS = (
-    Column("ACKNOWLEDGED", "component"),
-    Column("COVERS", "covered"),
-    Column("SINCE", "at"),
-    Column("UNTIL", "until"),
-    Column("BY", "by"),
-    Column("COMMENT", "comment"),
+    OutputColumn("ACKNOWLEDGED", "component"),
+    OutputColumn("COVERS", "covered"),
+    OutputColumn("SINCE", "at"),
+    OutputColumn("UNTIL", "until"),
+    OutputColumn("BY", "by"),
+    OutputColumn("COMMENT", "comment"),
 )
 
 ForOption = Annotated[str | None, typer.Option("--for", metavar="TIME", help="How long: 90s, 30m, 2h, 1d.")]

@@ -8,7 +8,7 @@ import typer
 from lumctl.cli.components import circuits, rack_of_named
 from lumctl.cli.health_rules import appears_text, case_document, clears_text, limit_text
 from lumctl.cli.invocation import Invocation
-from lumctl.cli.output import Column, OutputFormat
+from lumctl.cli.output import OutputColumn, OutputFormat
 from lumctl.cli.status_tables import clock
 from lumctl.cli.times import to_the_second
 from lumctl.cli.verbs import verb
@@ -16,23 +16,23 @@ from lumctl.errors import UsageError
 
 if TYPE_CHECKING:
     from lumctl.context import Observation
-    from lumctl.health.explanation import Explanation, Standing
-    from lumctl.health.readings_text import Seen
+    from lumctl.health.explanation import ExplainedFinding, Explanation
+    from lumctl.health.readings_text import ReadingText
     from lumctl.health.transitions import Transition
 
 CHECKS = (
-    Column("RULE", "rule"),
-    Column("FINDS", "finds"),
-    Column("READS", "reads"),
-    Column("AGE s", "age", right=True),
+    OutputColumn("RULE", "rule"),
+    OutputColumn("FINDS", "finds"),
+    OutputColumn("READS", "reads"),
+    OutputColumn("AGE s", "age", right=True),
 )
 HISTORY = (
-    Column("AT", "at"),
-    Column("KIND", "kind", wide=True),
-    Column("FROM", "before"),
-    Column("TO", "after"),
-    Column("RULES", "rules"),
-    Column("EVIDENCE", "evidence"),
+    OutputColumn("AT", "at"),
+    OutputColumn("KIND", "kind", wide=True),
+    OutputColumn("FROM", "before"),
+    OutputColumn("TO", "after"),
+    OutputColumn("RULES", "rules"),
+    OutputColumn("EVIDENCE", "evidence"),
 )
 MOST_TRANSITIONS = 20
 
@@ -158,7 +158,7 @@ def _print(cx: Invocation, explained: "Explanation", seen: "Observation", comman
         cx.out.table(CHECKS, rows, title="rules that look at it")
 
 
-def _finding_lines(cx: Invocation, standing: "Standing") -> Iterator[str]:
+def _finding_lines(cx: Invocation, standing: "ExplainedFinding") -> Iterator[str]:
     finding, line = standing.finding, standing.line
     yield f"{cx.out.state(finding.state)}  {finding.rule} ({line.case}) since {clock(finding.since)}"
     yield f"  evidence      {finding.evidence}"
@@ -171,7 +171,7 @@ def _finding_lines(cx: Invocation, standing: "Standing") -> Iterator[str]:
     yield f"  origin        {line.origin}" + (f" (edition {line.edition})" if line.edition else "")
 
 
-def _age(reading: "Seen", now: float) -> str | None:
+def _age(reading: "ReadingText", now: float) -> str | None:
     return None if reading.taken_at is None else f"{max(now - reading.taken_at, 0.0):.1f}"
 
 

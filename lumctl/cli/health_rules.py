@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lumctl.cli.invocation import Invocation
-from lumctl.cli.output import Column, OutputFormat
+from lumctl.cli.output import OutputColumn, OutputFormat
 from lumctl.cli.verbs import verb
 from lumctl.errors import UsageError
 from lumctl.inventory.problems import nearest
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from lumctl.health.rulebook import Verdict
 
 RULES = (
-    Column("RULE", "rule"),
-    Column("CASE", "case"),
-    Column("STATE", "state"),
-    Column("LIMIT", "limit_text", right=True),
-    Column("STANDS", "appears", wide=True),
-    Column("CLEARS", "clears", wide=True),
-    Column("ADVICE", "advice"),
-    Column("ORIGIN", "origin", wide=True),
-    Column("EDITION", "edition", wide=True),
+    OutputColumn("RULE", "rule"),
+    OutputColumn("CASE", "case"),
+    OutputColumn("STATE", "state"),
+    OutputColumn("LIMIT", "limit_text", right=True),
+    OutputColumn("STANDS", "appears", wide=True),
+    OutputColumn("CLEARS", "clears", wide=True),
+    OutputColumn("ADVICE", "advice"),
+    OutputColumn("ORIGIN", "origin", wide=True),
+    OutputColumn("EDITION", "edition", wide=True),
 )
 
 

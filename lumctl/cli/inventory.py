@@ -6,7 +6,7 @@ import typer
 
 from lumctl.cli import trust
 from lumctl.cli.invocation import Invocation
-from lumctl.cli.output import Column, OutputFormat
+from lumctl.cli.output import OutputColumn, OutputFormat
 from lumctl.cli.verbs import noun_app, verb
 from lumctl.counts import counted
 from lumctl.errors import ExitCode, UsageError
@@ -18,70 +18,70 @@ from lumctl.inventory.tables import SECTIONS, as_data, rows_of
 app = noun_app("Check and show the inventory; enrol its hosts' keys.")
 
 _ONE = {"meshes": "mesh", "switches": "switch"}
-_COLUMNS: dict[str, tuple[Column, ...]] = {
-    "racks": (Column("RACK", "name"), Column("LOCATION", "location"), Column("STORE", "store")),
+_COLUMNS: dict[str, tuple[OutputColumn, ...]] = {
+    "racks": (OutputColumn("RACK", "name"), OutputColumn("LOCATION", "location"), OutputColumn("STORE", "store")),
     "hosts": (
-        Column("HOST", "name"),
-        Column("RACK", "rack"),
-        Column("ADDRESS", "address"),
-        Column("ACCELERATORS", "accelerators", right=True),
-        Column("USER", "user", wide=True),
-        Column("PORT", "port", wide=True, right=True),
-        Column("JUMP", "jump", wide=True),
-        Column("SUDO", "sudo", wide=True),
+        OutputColumn("HOST", "name"),
+        OutputColumn("RACK", "rack"),
+        OutputColumn("ADDRESS", "address"),
+        OutputColumn("ACCELERATORS", "accelerators", right=True),
+        OutputColumn("USER", "user", wide=True),
+        OutputColumn("PORT", "port", wide=True, right=True),
+        OutputColumn("JUMP", "jump", wide=True),
+        OutputColumn("SUDO", "sudo", wide=True),
     ),
     "accelerators": (
-        Column("ACCELERATOR", "id"),
-        Column("HOST", "host"),
-        Column("MODEL", "model"),
-        Column("GIB", "memory_gib", right=True),
-        Column("ROLE", "role"),
-        Column("INDEX", "index", wide=True, right=True),
-        Column("PCI", "pci", wide=True),
-        Column("UUID", "uuid", wide=True),
+        OutputColumn("ACCELERATOR", "id"),
+        OutputColumn("HOST", "host"),
+        OutputColumn("MODEL", "model"),
+        OutputColumn("GIB", "memory_gib", right=True),
+        OutputColumn("ROLE", "role"),
+        OutputColumn("INDEX", "index", wide=True, right=True),
+        OutputColumn("PCI", "pci", wide=True),
+        OutputColumn("UUID", "uuid", wide=True),
     ),
     "devices": (
-        Column("DEVICE", "id"),
-        Column("KIND", "kind"),
-        Column("DRIVER", "driver"),
-        Column("ADDRESS", "address"),
-        Column("SHAPE", "shape"),
-        Column("PUCS", "pucs", right=True),
-        Column("PORTS", "ports", right=True),
-        Column("USED", "used", right=True),
-        Column("DB/PUC", "loss_per_puc_db", wide=True, right=True),
-        Column("DB/PORT", "loss_per_port_db", wide=True, right=True),
-        Column("SETTLE MS", "settle_ms", wide=True, right=True),
-        Column("STUCK", "stuck", wide=True),
-        Column("DAMAGED", "damaged", wide=True),
-        Column("BLOCKED", "blocked", wide=True),
-        Column("EXCESS DB", "excess", wide=True),
+        OutputColumn("DEVICE", "id"),
+        OutputColumn("KIND", "kind"),
+        OutputColumn("DRIVER", "driver"),
+        OutputColumn("ADDRESS", "address"),
+        OutputColumn("SHAPE", "shape"),
+        OutputColumn("PUCS", "pucs", right=True),
+        OutputColumn("PORTS", "ports", right=True),
+        OutputColumn("USED", "used", right=True),
+        OutputColumn("DB/PUC", "loss_per_puc_db", wide=True, right=True),
+        OutputColumn("DB/PORT", "loss_per_port_db", wide=True, right=True),
+        OutputColumn("SETTLE MS", "settle_ms", wide=True, right=True),
+        OutputColumn("STUCK", "stuck", wide=True),
+        OutputColumn("DAMAGED", "damaged", wide=True),
+        OutputColumn("BLOCKED", "blocked", wide=True),
+        OutputColumn("EXCESS DB", "excess", wide=True),
     ),
     "fibres": (
-        Column("FIBRE", "name"),
-        Column("FROM", "from"),
-        Column("TO", "to"),
-        Column("LOSS dB", "loss_db", right=True),
-        Column("CAPACITY", "capacity", right=True),
+        OutputColumn("FIBRE", "name"),
+        OutputColumn("FROM", "from"),
+        OutputColumn("TO", "to"),
+        OutputColumn("LOSS dB", "loss_db", right=True),
+        OutputColumn("CAPACITY", "capacity", right=True),
     ),
     "transponders": (
-        Column("TRANSPONDER", "id"),
-        Column("ACCELERATOR", "accelerator"),
-        Column("INTERFACE", "interface"),
-        Column("DEVICE", "device"),
-        Column("LANE", "lane"),
-        Column("VERIFY", "verify"),
-        Column("DRIVER", "driver", wide=True),
-        Column("TX DBM", "tx_power_dbm", wide=True, right=True),
-        Column("SENSITIVITY DBM", "rx_sensitivity_dbm", wide=True, right=True),
+        OutputColumn("TRANSPONDER", "id"),
+        OutputColumn("ACCELERATOR", "accelerator"),
+        OutputColumn("INTERFACE", "interface"),
+        OutputColumn("DEVICE", "device"),
+        OutputColumn("LANE", "lane"),
+        OutputColumn("VERIFY", "verify"),
+        OutputColumn("DRIVER", "driver", wide=True),
+        OutputColumn("TX DBM", "tx_power_dbm", wide=True, right=True),
+        OutputColumn("SENSITIVITY DBM", "rx_sensitivity_dbm", wide=True, right=True),
     ),
     "jobs": (
-        Column("JOB", "name"),
-        Column("RACK", "rack"),
-        Column("RANKS", "ranks", right=True),
-        Column("ACCELERATORS", "accelerators"),
-        Column("LINKS", "links"),
-        Column("CIRCUITS", "circuits", right=True),
+        OutputColumn("JOB", "name"),
+        OutputColumn("RACK", "rack"),
+        OutputColumn("RANKS", "ranks", right=True),
+        OutputColumn("ACCELERATORS", "accelerators"),
+        OutputColumn("LINKS", "links"),
+        OutputColumn("CIRCUITS", "circuits", right=True),
     ),
 }
 
@@ -167,7 +167,7 @@ def _show_component(cx: Invocation, inventory: Inventory, data: dict[str, Any], 
     else:
         for section in found:
             rows = [row for row in rows_of(inventory, section, folded=False) if row[SECTIONS[section]] == name]
-            every = [Column(column.heading, column.key) for column in _COLUMNS[section]]
+            every = [OutputColumn(column.heading, column.key) for column in _COLUMNS[section]]
             width = max(len(column.heading) for column in every)
             for column in every:
                 value = rows[0][column.key]

@@ -7,7 +7,7 @@ from lumctl.cli import job_run
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.job_state import state_of, status_of
 from lumctl.cli.nouns import NOUNS
-from lumctl.cli.output import Column, OutputFormat
+from lumctl.cli.output import OutputColumn, OutputFormat
 from lumctl.cli.verbs import noun_app, verb
 from lumctl.errors import UsageError
 from lumctl.inventory.job_entries import COMMAND
@@ -19,26 +19,26 @@ app = noun_app(NOUNS["job"].help)
 job_run.register(app)
 
 JOBS = (
-    Column("JOB", "name"),
-    Column("RACK", "rack"),
-    Column("STATE", "does"),
-    Column("RANKS", "rank_count", right=True),
-    Column("LINKS", "link_count", right=True),
-    Column("ACCELERATORS", "accelerators"),
+    OutputColumn("JOB", "name"),
+    OutputColumn("RACK", "rack"),
+    OutputColumn("STATE", "does"),
+    OutputColumn("RANKS", "rank_count", right=True),
+    OutputColumn("LINKS", "link_count", right=True),
+    OutputColumn("ACCELERATORS", "accelerators"),
 )
 RANKS = (
-    Column("RANK", "rank", right=True),
-    Column("ACCELERATOR", "accelerator"),
-    Column("HOST", "host"),
-    Column("FIRST PLACED ON", "first_placed_on"),
+    OutputColumn("RANK", "rank", right=True),
+    OutputColumn("ACCELERATOR", "accelerator"),
+    OutputColumn("HOST", "host"),
+    OutputColumn("FIRST PLACED ON", "first_placed_on"),
 )
 LINKS = (
-    Column("LINK", "id"),
-    Column("FROM", "from"),
-    Column("TO", "to"),
-    Column("DIRECTION", "direction", wide=True),
-    Column("DEVICE", "device"),
-    Column("PORTS", "ports", wide=True),
+    OutputColumn("LINK", "id"),
+    OutputColumn("FROM", "from"),
+    OutputColumn("TO", "to"),
+    OutputColumn("DIRECTION", "direction", wide=True),
+    OutputColumn("DEVICE", "device"),
+    OutputColumn("PORTS", "ports", wide=True),
 )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lumctl.cli.invocation import Invocation
-from lumctl.cli.output import Column
+from lumctl.cli.output import OutputColumn
 from lumctl.cli.times import to_the_second
 from lumctl.counts import counted
 from lumctl.inventory.folded_names import fold
@@ -13,28 +13,28 @@ from lumctl.training.timeline import in_words
 Row = Mapping[str, Any]
 
 RANKS = (
-    Column("RANK", "rank", right=True),
-    Column("ACCELERATOR", "accelerator"),
-    Column("HOST", "host"),
-    Column("WORKER", "worker", wide=True),
-    Column("PID", "pid", right=True, wide=True),
-    Column("DOES", "doing"),
-    Column("STEPS", "done", right=True),
+    OutputColumn("RANK", "rank", right=True),
+    OutputColumn("ACCELERATOR", "accelerator"),
+    OutputColumn("HOST", "host"),
+    OutputColumn("WORKER", "worker", wide=True),
+    OutputColumn("PID", "pid", right=True, wide=True),
+    OutputColumn("DOES", "doing"),
+    OutputColumn("STEPS", "done", right=True),
 )
 READY = (
-    Column("READY ON", "accelerator"),
-    Column("HOST", "host"),
-    Column("WORKER", "worker", wide=True),
-    Column("PID", "pid", right=True, wide=True),
+    OutputColumn("READY ON", "accelerator"),
+    OutputColumn("HOST", "host"),
+    OutputColumn("WORKER", "worker", wide=True),
+    OutputColumn("PID", "pid", right=True, wide=True),
 )
 RECOVERIES = (
-    Column("AT", "at"),
-    Column("CAUSE", "cause"),
-    Column("FAILED", "failed"),
-    Column("REPLACED BY", "replaced_by"),
-    Column("CIRCUITS AFTER", "circuits", right=True),
-    Column("STEP AFTER", "step", right=True),
-    Column("RUN", "run"),
+    OutputColumn("AT", "at"),
+    OutputColumn("CAUSE", "cause"),
+    OutputColumn("FAILED", "failed"),
+    OutputColumn("REPLACED BY", "replaced_by"),
+    OutputColumn("CIRCUITS AFTER", "circuits", right=True),
+    OutputColumn("STEP AFTER", "step", right=True),
+    OutputColumn("RUN", "run"),
 )
 UNDER_WAY = "under way"
 NONE_DONE = "none"
@@ -50,7 +50,7 @@ def print_job(cx: Invocation, document: Row) -> None:
             cx.out.text(f"checkpoint: {path}")
     elif document.get("why"):
         cx.out.text(f"{document['state']}: {document['why']}")
-    tables: list[tuple[str, Sequence[Column], list[Row]]] = [
+    tables: list[tuple[str, Sequence[OutputColumn], list[Row]]] = [
         ("ranks", RANKS, [{**rank, "doing": rank["state"]} for rank in document["ranks"]]),
         ("ready", READY, list(document["ready"])),
         ("recoveries", RECOVERIES, recovery_rows(document)),

@@ -32,7 +32,7 @@ COLOURS = {"ok": "cyan", "degraded": "yellow", "failed": "bold dark_orange", "un
 
 
 @dataclass(frozen=True)
-class Column:
+class OutputColumn:
     """One column of a table: its heading, the row's key, and whether it is shown with ``-o wide`` only."""
 
     heading: str
@@ -85,7 +85,7 @@ class Output:
         for name in names:
             print(printable(name), flush=True)
 
-    def table(self, columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], *, title: str = "") -> None:
+    def table(self, columns: Sequence[OutputColumn], rows: Sequence[Mapping[str, Any]], *, title: str = "") -> None:
         """Print rows as a table on a terminal, as plain aligned columns in a pipe. A ``state`` cell gets its glyph."""
         shown = [column for column in columns if self.format is OutputFormat.WIDE or not column.wide]
         if self._on_terminal():
@@ -111,13 +111,13 @@ class Output:
     def _on_terminal() -> bool:
         return sys.stdout.isatty()
 
-    def _cell(self, column: Column, row: Mapping[str, Any]) -> str:
+    def _cell(self, column: OutputColumn, row: Mapping[str, Any]) -> str:
         value = row.get(column.key)
         if value is None or value == "":
             return "-"
         return self.state(str(value)) if column.key == "state" else printable(str(value))
 
-    def _plain_table(self, columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> None:
+    def _plain_table(self, columns: Sequence[OutputColumn], rows: Sequence[Mapping[str, Any]]) -> None:
         lines = [[column.heading for column in columns], *([self._cell(c, row) for c in columns] for row in rows)]
         widths = [max(len(line[i]) for line in lines) for i in range(len(columns))]
         for line in lines:
@@ -127,13 +127,13 @@ class Output:
             ]
             print("  ".join(padded).rstrip())
 
-    def _rich_table(self, columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], title: str) -> None:
+    def _rich_table(self, columns: Sequence[OutputColumn], rows: Sequence[Mapping[str, Any]], title: str) -> None:
         from rich.console import Console
 
         table = self.rich_table(columns, rows, title)
         Console(no_color=bool(os.environ.get("NO_COLOR")), highlight=False).print(table)
 
-    def rich_table(self, columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], title: str) -> "Table":
+    def rich_table(self, columns: Sequence[OutputColumn], rows: Sequence[Mapping[str, Any]], title: str) -> "Table":
         """The rows as Rich draws them."""
         from rich import box
         from rich.table import Table

@@ -9,7 +9,7 @@ import typer
 from lumctl.cli import plugin_check, plugin_doctor
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import NOUNS
-from lumctl.cli.output import Column, OutputFormat
+from lumctl.cli.output import OutputColumn, OutputFormat
 from lumctl.cli.verbs import noun_app, verb
 from lumctl.devices.drivers import DriverInfo, installed, load
 from lumctl.errors import RefusedError, UsageError
@@ -59,14 +59,18 @@ def copy_template(kind: str, folder: Path) -> tuple[Path, ...]:
 
 app = noun_app(NOUNS["plugin"].help)
 
-OFFERED = (Column("NAME", "name"), Column("DISTRIBUTION", "distribution"), Column("VERSION", "version"))
+OFFERED = (
+    OutputColumn("NAME", "name"),
+    OutputColumn("DISTRIBUTION", "distribution"),
+    OutputColumn("VERSION", "version"),
+)
 UNSEEN: dict[str, Any] = dict.fromkeys(("kind", "capabilities", "proven", "state", "problem"))
 LOADED = (
-    Column("KIND", "kind"),
-    Column("CAPABILITIES", "capabilities"),
-    Column("PROVEN", "proven"),
-    Column("STATE", "state"),
-    Column("MODULE", "module", wide=True),
+    OutputColumn("KIND", "kind"),
+    OutputColumn("CAPABILITIES", "capabilities"),
+    OutputColumn("PROVEN", "proven"),
+    OutputColumn("STATE", "state"),
+    OutputColumn("MODULE", "module", wide=True),
 )
 
 

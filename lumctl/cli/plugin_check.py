@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lumctl.cli.invocation import Invocation
-from lumctl.cli.output import Column, OutputFormat
+from lumctl.cli.output import OutputColumn, OutputFormat
 from lumctl.cli.verbs import verb
 from lumctl.devices.drivers import installed
 from lumctl.errors import ExitCode, UsageError
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from lumctl.devices.contract_check import Checked
 
 _LIMIT_S = 600.0
-_COLUMNS = (Column("RULE", "rule"), Column("RESULT", "state"), Column("TEXT", "text"))
+_COLUMNS = (OutputColumn("RULE", "rule"), OutputColumn("RESULT", "state"), OutputColumn("TEXT", "text"))
 
 
 def check_probes(cx: Invocation, package: str) -> int | None:
@@ -68,11 +68,11 @@ def _run(info: Offer) -> list[dict[str, Any]]:
 
 
 RULES = (
-    Column("RULE", "rule"),
-    Column("RESULT", "state"),
-    Column("PASSED", "passed"),
-    Column("FAILED", "failed"),
-    Column("NOT TESTED", "not_tested"),
+    OutputColumn("RULE", "rule"),
+    OutputColumn("RESULT", "state"),
+    OutputColumn("PASSED", "passed"),
+    OutputColumn("FAILED", "failed"),
+    OutputColumn("NOT TESTED", "not_tested"),
 )
 STATES = {"passed": "ok", "failed": "failed", "not-tested": "unknown", "not-applicable": "disabled"}
 

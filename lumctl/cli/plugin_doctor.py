@@ -7,19 +7,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lumctl.cli.invocation import Invocation
-from lumctl.cli.output import Column, OutputFormat
+from lumctl.cli.output import OutputColumn, OutputFormat
 from lumctl.cli.verbs import verb
-from lumctl.devices.doctor import Finding, examine
+from lumctl.devices.doctor import DoctorFinding, examine
 from lumctl.devices.drivers import DriverInfo, few, installed, not_installed, users_of_drivers
 from lumctl.errors import ExitCode, LumctlError, UsageError
 from lumctl.inventory.problems import nearest
 from lumctl.offers import PROBES, offered
 
 if TYPE_CHECKING:
-    from lumctl.context.roll_call import Answer
+    from lumctl.context.roll_call import ComponentAnswer
     from lumctl.inventory.model import Inventory
 
-COLUMNS = (Column("STATE", "state"), Column("DRIVER", "driver"), Column("FINDING", "text"), Column("ADVICE", "advice"))
+COLUMNS = (
+    OutputColumn("STATE", "state"),
+    OutputColumn("DRIVER", "driver"),
+    OutputColumn("FINDING", "text"),
+    OutputColumn("ADVICE", "advice"),
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -42,7 +47,7 @@ def command(
     kinds = doctor.kinds()
     probes = offered(PROBES)
     named, inventory = _named(name, (*installed(), *kinds, *probes)), _inventory(cx)
-    found: list[Finding] = []
+    found: list[DoctorFinding] = []
     if inventory is not None and name is None:
         idle = [info for info in named if info.name not in _wanted(inventory)]
         named = [info for info in named if info not in idle]
@@ -56,7 +61,7 @@ def command(
     found += [finding for info in controls for finding in doctor.examine(info, inventory)]
     if inventory is not None:
         lacking = not_installed(inventory).items() if name is None else ()
-        found += [Finding(driver, ok=False, text=text, advice=advice) for driver, (text, advice) in lacking]
+        found += [DoctorFinding(driver, ok=False, text=text, advice=advice) for driver, (text, advice) in lacking]
         found += _used(cx, inventory, {info.name for info in drivers})
     elif name is None and cx.out.format is not OutputFormat.NAME:
         cx.out.narrate("no inventory: which devices use these drivers is not known")
@@ -64,7 +69,7 @@ def command(
     return ExitCode.DONE if all(finding.ok for finding in found) else ExitCode.UNHEALTHY
 
 
-def _ssh() -> list[Finding]:
+def _ssh() -> list[DoctorFinding]:
     """A finding if hosts are read over paramiko's public API alone."""
     from lumctl.fleet.ssh.connect import PLAIN_VARIABLE, plain_reason
 
@@ -74,7 +79,7 @@ def _ssh() -> list[Finding]:
     chosen = PLAIN_VARIABLE in reason
     advice = f"unset {PLAIN_VARIABLE}" if chosen else "pip install 'paramiko>=5,<6'"
     text = f"hosts are read over paramiko's public API alone, which is slower: {reason}"
-    return [Finding("ssh", ok=True, text=text, advice=advice, state="degraded")]
+    return [DoctorFinding("ssh", ok=True, text=text, advice=advice, state="degraded")]
 
 
 def _wanted(inventory: "Inventory") -> set[str]:
@@ -83,7 +88,7 @@ def _wanted(inventory: "Inventory") -> set[str]:
     return {*users_of_drivers(inventory), *jobs, *(host.probe for host in inventory.hosts.values())}
 
 
-def _probe(info: DriverInfo) -> Finding:
+def _probe(info: DriverInfo) -> DoctorFinding:
     """Whether a probe loads and its rules are right."""
     from lumctl.fleet.probe_plugins import load
     from lumctl.health.probe_rules import read_rules
@@ -92,14 +97,16 @@ def _probe(info: DriverInfo) -> Finding:
         probe = load(info.name)
         rules = read_rules(probe)
     except UsageError as error:
-        return Finding(info.name, ok=False, text=error.message, advice=error.hint or "")
+        return DoctorFinding(info.name, ok=False, text=error.message, advice=error.hint or "")
     tools = ", ".join(command.run for command in probe.commands)
-    return Finding(info.name, ok=True, text=f"a probe with {len(rules)} cases of rules, reads {tools}; {probe.proven}")
+    return DoctorFinding(
+        info.name, ok=True, text=f"a probe with {len(rules)} cases of rules, reads {tools}; {probe.proven}"
+    )
 
 
-def _not_used(name: str, inventory: "Inventory") -> Finding:
+def _not_used(name: str, inventory: "Inventory") -> DoctorFinding:
     text = f"not used by {inventory.path}; not checked"
-    return Finding(name, ok=True, text=text, advice=f"lumctl plugin doctor {name}", state="disabled")
+    return DoctorFinding(name, ok=True, text=text, advice=f"lumctl plugin doctor {name}", state="disabled")
 
 
 def _named(name: str | None, drivers: tuple[DriverInfo, ...]) -> list[DriverInfo]:
@@ -129,7 +136,7 @@ def _inventory(cx: Invocation) -> "Inventory | None":
     return cx.inventory
 
 
-def _used(cx: Invocation, inventory: "Inventory", drivers: set[str]) -> list[Finding]:
+def _used(cx: Invocation, inventory: "Inventory", drivers: set[str]) -> list[DoctorFinding]:
     """Whether the devices that use these drivers answer on the target."""
     from lumctl.context import Context
     from lumctl.context.roll_call import call
@@ -146,22 +153,22 @@ def _used(cx: Invocation, inventory: "Inventory", drivers: set[str]) -> list[Fin
             answers = call(context, concerned)
     except LumctlError as error:
         return [
-            Finding(driver, ok=False, text=f"used by {few(names)}, which cannot be asked: {error.message}",
+            DoctorFinding(driver, ok=False, text=f"used by {few(names)}, which cannot be asked: {error.message}",
                     advice=error.hint or "")
             for driver, names in users.items()
         ]  # fmt: skip
     return [finding for driver, names in users.items() for finding in _answered(cx, driver, names, answers)]
 
 
-def _answered(cx: Invocation, driver: str, names: list[str], answers: list["Answer"]) -> list[Finding]:
+def _answered(cx: Invocation, driver: str, names: list[str], answers: list["ComponentAnswer"]) -> list[DoctorFinding]:
     """What the devices that use one driver said."""
     asked = [answer for answer in answers if answer.id in names]
     silent = [answer for answer in asked if answer.problem]
     if not silent:
         told = f"; on target {cx.target} {'it answers' if len(names) == 1 else 'all answer'}" if asked else ""
-        return [Finding(driver, ok=True, text=f"used by {few(names)}{told}")]
+        return [DoctorFinding(driver, ok=True, text=f"used by {few(names)}{told}")]
     return [
-        Finding(
+        DoctorFinding(
             driver,
             ok=False,
             text=f"used by {each.id}, on target {cx.target}: {each.problem}",
@@ -171,7 +178,7 @@ def _answered(cx: Invocation, driver: str, names: list[str], answers: list["Answ
     ]
 
 
-def _print(cx: Invocation, found: list[Finding]) -> None:
+def _print(cx: Invocation, found: list[DoctorFinding]) -> None:
     if cx.out.format is OutputFormat.NAME:
         cx.out.names(sorted({finding.driver for finding in found if not finding.ok}))
         return

@@ -7,7 +7,7 @@ import typer
 from lumctl.cli import policy_history
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import NOUNS
-from lumctl.cli.output import Column, OutputFormat
+from lumctl.cli.output import OutputColumn, OutputFormat
 from lumctl.cli.status_tables import clock
 from lumctl.cli.verbs import noun_app, verb
 from lumctl.errors import UsageError
@@ -20,14 +20,19 @@ if TYPE_CHECKING:
 app = noun_app(NOUNS["policy"].help)
 
 POLICIES = (
-    Column("POLICY", "name"),
-    Column("HOW", "how"),
-    Column("RULES", "rules"),
-    Column("OF", "kinds"),
-    Column("STATES", "states"),
-    Column("HOURS", "hours"),
+    OutputColumn("POLICY", "name"),
+    OutputColumn("HOW", "how"),
+    OutputColumn("RULES", "rules"),
+    OutputColumn("OF", "kinds"),
+    OutputColumn("STATES", "states"),
+    OutputColumn("HOURS", "hours"),
 )
-CONDITIONS = (Column("CONDITION", "name"), Column("HOLDS", "holds"), Column("VALUE", "told"), Column("UNTIL", "until"))
+CONDITIONS = (
+    OutputColumn("CONDITION", "name"),
+    OutputColumn("HOLDS", "holds"),
+    OutputColumn("VALUE", "told"),
+    OutputColumn("UNTIL", "until"),
+)
 
 
 @verb(app, "validate")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lumctl.cli.invocation import Invocation
-from lumctl.cli.output import Column, OutputFormat
+from lumctl.cli.output import OutputColumn, OutputFormat
 from lumctl.cli.times import moment, to_the_second
 from lumctl.cli.verbs import verb
 from lumctl.counts import counted
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from lumctl.inventory.model import Inventory
 
 HAPPENINGS = (
-    Column("AT", "at"),
-    Column("COMPONENT", "component"),
-    Column("DID", "what"),
-    Column("POLICY", "policy"),
-    Column("BECAUSE", "because"),
+    OutputColumn("AT", "at"),
+    OutputColumn("COMPONENT", "component"),
+    OutputColumn("DID", "what"),
+    OutputColumn("POLICY", "policy"),
+    OutputColumn("BECAUSE", "because"),
 )
 MOST_TRANSITIONS = 100_000
 NOT_SEEN = (

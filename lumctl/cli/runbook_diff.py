@@ -10,7 +10,7 @@ import typer
 
 from lumctl.change import from_document, to_document
 from lumctl.cli.invocation import Invocation
-from lumctl.cli.output import Column, OutputFormat
+from lumctl.cli.output import OutputColumn, OutputFormat
 from lumctl.cli.verbs import verb
 from lumctl.context import Context
 from lumctl.errors import ExitCode
@@ -23,11 +23,11 @@ FEW = 20
 IN_DETAIL = frozenset({"circuits", "steps", "outcomes", "cells"})
 """The parts of which there may be hundreds."""
 _COUNTS = (
-    Column("PART", "part"),
-    Column("DEVICE", "where"),
-    Column("UNLIKE", "unlike", right=True),
-    Column("ONLY A", "only_a", right=True),
-    Column("ONLY B", "only_b", right=True),
+    OutputColumn("PART", "part"),
+    OutputColumn("DEVICE", "where"),
+    OutputColumn("UNLIKE", "unlike", right=True),
+    OutputColumn("ONLY A", "only_a", right=True),
+    OutputColumn("ONLY B", "only_b", right=True),
 )
 _Name = Annotated[str, typer.Argument(help="A run, a runbook file, a plan or a plan's file.")]
 

@@ -10,7 +10,7 @@ import typer
 
 from lumctl.change.plan import plan_digest
 from lumctl.cli.invocation import Invocation
-from lumctl.cli.output import Column, OutputFormat, dump_json
+from lumctl.cli.output import OutputColumn, OutputFormat, dump_json
 from lumctl.cli.verbs import verb
 from lumctl.context import Context
 from lumctl.errors import ExitCode, RefusedError, UsageError
@@ -22,11 +22,11 @@ SCHEMA = "lumctl/journal-head/v1"
 _FORM: dict[str, type | tuple[type, ...]] = {"rack": str, "seq": int, "hash": str, "at": (int, float), "count": int}
 _MAKE = "expected is what this wrote earlier: lumctl runbook head --out FILE"
 _COLUMNS = (
-    Column("RACK", "rack"),
-    Column("ENTRIES", "count", right=True),
-    Column("LAST", "seq", right=True),
-    Column("AT", "time"),
-    Column("HASH", "hash"),
+    OutputColumn("RACK", "rack"),
+    OutputColumn("ENTRIES", "count", right=True),
+    OutputColumn("LAST", "seq", right=True),
+    OutputColumn("AT", "time"),
+    OutputColumn("HASH", "hash"),
 )
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from lumctl.cli.invocation import Invocation
-from lumctl.cli.output import Column, OutputFormat
+from lumctl.cli.output import OutputColumn, OutputFormat
 from lumctl.cli.verbs import noun_app, verb
 
 KINDS = (
@@ -117,7 +117,8 @@ def status(cx: Invocation) -> None:
         if words := _lanes_in_words(found["lanes"]):
             cx.out.narrate(words)
         cx.out.table(
-            [Column("COMPONENT", "id"), Column("ADDRESS", "address"), Column("FAULTS", "faults")], _rows(found)
+            [OutputColumn("COMPONENT", "id"), OutputColumn("ADDRESS", "address"), OutputColumn("FAULTS", "faults")],
+            _rows(found),
         )
 
 

@@ -12,7 +12,7 @@ from lumctl.cli.check import write_atomically
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.live import interval_option, repeat
 from lumctl.cli.nouns import NOUNS
-from lumctl.cli.output import Column, Output, OutputFormat
+from lumctl.cli.output import Output, OutputColumn, OutputFormat
 from lumctl.cli.verbs import noun_app, verb
 from lumctl.errors import ExitCode, UsageError
 from lumctl.health.states import HealthReport, State
@@ -36,7 +36,7 @@ class Canvas(Output):
 
     console: "Console"
 
-    def table(self, columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], *, title: str = "") -> None:
+    def table(self, columns: Sequence[OutputColumn], rows: Sequence[Mapping[str, Any]], *, title: str = "") -> None:
         """Print rows as a table."""
         shown = [column for column in columns if self.format is OutputFormat.WIDE or not column.wide]
         self.console.print(self.rich_table(shown, rows, title))

@@ -4,84 +4,84 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from lumctl.cli.output import Column, Output, OutputFormat
+from lumctl.cli.output import Output, OutputColumn, OutputFormat
 from lumctl.health.states import SEVERITY, State
 from lumctl.inventory.folded_names import fold
 
 Row = Mapping[str, Any]
 
 HOSTS = (
-    Column("STATE", "state"),
-    Column("HOSTS", "names"),
-    Column("COUNT", "count", right=True),
-    Column("AGE s", "age", right=True),
-    Column("FINDING", "finding"),
+    OutputColumn("STATE", "state"),
+    OutputColumn("HOSTS", "names"),
+    OutputColumn("COUNT", "count", right=True),
+    OutputColumn("AGE s", "age", right=True),
+    OutputColumn("FINDING", "finding"),
 )
-DEVICES = (Column("STATE", "state"), Column("DEVICE", "id"), Column("FINDING", "finding"))
+DEVICES = (OutputColumn("STATE", "state"), OutputColumn("DEVICE", "id"), OutputColumn("FINDING", "finding"))
 ACCELERATORS = (
-    Column("STATE", "state"),
-    Column("ACCELERATOR", "id"),
-    Column("HOST", "host", wide=True),
-    Column("MODEL", "model", wide=True),
-    Column("ROLE", "role"),
-    Column("JOB/RANK", "place"),
-    Column("TEMP C", "temperature", right=True),
-    Column("UTIL %", "utilization", right=True),
-    Column("MEMORY GiB", "memory", right=True),
-    Column("POWER W", "power", wide=True, right=True),
-    Column("ECC", "ecc", right=True),
-    Column("PCI", "pci", wide=True),
-    Column("SOURCE", "source", wide=True),
-    Column("AGE s", "age", right=True),
-    Column("FINDING", "finding"),
+    OutputColumn("STATE", "state"),
+    OutputColumn("ACCELERATOR", "id"),
+    OutputColumn("HOST", "host", wide=True),
+    OutputColumn("MODEL", "model", wide=True),
+    OutputColumn("ROLE", "role"),
+    OutputColumn("JOB/RANK", "place"),
+    OutputColumn("TEMP C", "temperature", right=True),
+    OutputColumn("UTIL %", "utilization", right=True),
+    OutputColumn("MEMORY GiB", "memory", right=True),
+    OutputColumn("POWER W", "power", wide=True, right=True),
+    OutputColumn("ECC", "ecc", right=True),
+    OutputColumn("PCI", "pci", wide=True),
+    OutputColumn("SOURCE", "source", wide=True),
+    OutputColumn("AGE s", "age", right=True),
+    OutputColumn("FINDING", "finding"),
 )
 LINKS = (
-    Column("STATE", "state"),
-    Column("LINK", "id"),
-    Column("HOST", "host"),
-    Column("INTERFACE", "interface"),
-    Column("PORT", "port"),
-    Column("CARRIER", "carrier"),
-    Column("RX dBm", "rx", right=True),
-    Column("TX dBm", "tx", right=True),
-    Column("AGE s", "age", right=True),
-    Column("FINDING", "finding"),
+    OutputColumn("STATE", "state"),
+    OutputColumn("LINK", "id"),
+    OutputColumn("HOST", "host"),
+    OutputColumn("INTERFACE", "interface"),
+    OutputColumn("PORT", "port"),
+    OutputColumn("CARRIER", "carrier"),
+    OutputColumn("RX dBm", "rx", right=True),
+    OutputColumn("TX dBm", "tx", right=True),
+    OutputColumn("AGE s", "age", right=True),
+    OutputColumn("FINDING", "finding"),
 )
 CIRCUITS = (
-    Column("STATE", "state"),
-    Column("CIRCUIT", "id"),
-    Column("DEVICE", "device", wide=True),
-    Column("PORTS", "ports", wide=True),
-    Column("FROM", "a"),
-    Column("TO", "b"),
-    Column("RX dBm", "rx", right=True),
-    Column("HEARS", "hears"),
-    Column("LOSS dB", "loss", right=True),
-    Column("AGE s", "age", wide=True, right=True),
+    OutputColumn("STATE", "state"),
+    OutputColumn("CIRCUIT", "id"),
+    OutputColumn("DEVICE", "device", wide=True),
+    OutputColumn("PORTS", "ports", wide=True),
+    OutputColumn("FROM", "a"),
+    OutputColumn("TO", "b"),
+    OutputColumn("RX dBm", "rx", right=True),
+    OutputColumn("HEARS", "hears"),
+    OutputColumn("LOSS dB", "loss", right=True),
+    OutputColumn("AGE s", "age", wide=True, right=True),
 )
 FINDINGS = (
-    Column("STATE", "state"),
-    Column("COMPONENT", "component"),
-    Column("RULE", "rule", wide=True),
-    Column("EVIDENCE", "evidence"),
-    Column("ADVICE", "advice"),
+    OutputColumn("STATE", "state"),
+    OutputColumn("COMPONENT", "component"),
+    OutputColumn("RULE", "rule", wide=True),
+    OutputColumn("EVIDENCE", "evidence"),
+    OutputColumn("ADVICE", "advice"),
 )
-ACKNOWLEDGED = Column("ACKNOWLEDGED", "acknowledged")
+ACKNOWLEDGED = OutputColumn("ACKNOWLEDGED", "acknowledged")
 INCIDENTS = (
-    Column("STATE", "state"),
-    Column("CAUSE", "cause"),
-    Column("RULE", "rule", wide=True),
-    Column("SINCE", "since"),
-    Column("WHAT", "summary"),
-    Column("TOUCHES", "count", right=True),
+    OutputColumn("STATE", "state"),
+    OutputColumn("CAUSE", "cause"),
+    OutputColumn("RULE", "rule", wide=True),
+    OutputColumn("SINCE", "since"),
+    OutputColumn("WHAT", "summary"),
+    OutputColumn("TOUCHES", "count", right=True),
 )
 MAINTENANCE = (
-    Column("MAINTENANCE OF", "component"),
-    Column("FROM", "starts"),
-    Column("UNTIL", "ends"),
-    Column("BY", "by"),
-    Column("COMMENT", "comment"),
-    Column("ID", "id", wide=True),
+    OutputColumn("MAINTENANCE OF", "component"),
+    OutputColumn("FROM", "starts"),
+    OutputColumn("UNTIL", "ends"),
+    OutputColumn("BY", "by"),
+    OutputColumn("COMMENT", "comment"),
+    OutputColumn("ID", "id", wide=True),
 )
 
 
@@ -98,7 +98,7 @@ def print_status(out: Output, document: Row, *, findings_first: bool = False) ->
     out.text(summary_line(document["summary"]))
     for run in document["unfinished_runs"]:
         out.text(unfinished_line(run, document["target"]))
-    tables: list[tuple[str, Sequence[Column], list[Row]]] = [
+    tables: list[tuple[str, Sequence[OutputColumn], list[Row]]] = [
         ("hosts", HOSTS, host_rows(document["hosts"])),
         ("devices", DEVICES, [_with_finding(device) for device in document["devices"]]),
         ("accelerators", ACCELERATORS, accelerator_rows(document)),
@@ -108,7 +108,7 @@ def print_status(out: Output, document: Row, *, findings_first: bool = False) ->
         tables.insert(3, ("links", LINKS, [_link_row(link) for link in document["links"]]))
     findings = finding_rows(document)
     known = (ACKNOWLEDGED,) if any(row["acknowledged"] for row in findings) else ()
-    told: list[tuple[str, Sequence[Column], list[Row]]] = [
+    told: list[tuple[str, Sequence[OutputColumn], list[Row]]] = [
         ("maintenance", MAINTENANCE, [window_row(window) for window in document["maintenance"]]),
         ("incidents", INCIDENTS, [_incident_row(incident) for incident in document["incidents"]]),
         ("findings", (*FINDINGS, *known), findings),

@@ -10,7 +10,7 @@ import typer
 from lumctl.cli.change_options import DryRunOption, YesOption
 from lumctl.cli.invocation import Invocation, Target
 from lumctl.cli.nouns import NOUNS
-from lumctl.cli.output import Column, OutputFormat
+from lumctl.cli.output import OutputColumn, OutputFormat
 from lumctl.cli.racks import one_rack
 from lumctl.cli.verbs import noun_app, verb
 from lumctl.errors import ExitCode, LumctlError, UsageError
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 app = noun_app(NOUNS["store"].help)
 
 _COLUMNS = (
-    Column("RACK", "rack"),
-    Column("STORE", "store"),
-    Column("NAMED BY", "named_by"),
-    Column("STATE", "state"),
-    Column("ENTRIES", "entries", right=True),
-    Column("RUNS", "runs", right=True),
-    Column("LEASE", "lease", right=True),
-    Column("PROBLEM", "problem"),
+    OutputColumn("RACK", "rack"),
+    OutputColumn("STORE", "store"),
+    OutputColumn("NAMED BY", "named_by"),
+    OutputColumn("STATE", "state"),
+    OutputColumn("ENTRIES", "entries", right=True),
+    OutputColumn("RUNS", "runs", right=True),
+    OutputColumn("LEASE", "lease", right=True),
+    OutputColumn("PROBLEM", "problem"),
 )
 
 

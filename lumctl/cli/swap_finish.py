@@ -19,7 +19,7 @@ from lumctl.cli.output import OutputFormat
 from lumctl.cli.verbs import verb
 from lumctl.context import Context
 from lumctl.runbook.files import find_run
-from lumctl.store import Run
+from lumctl.store import StoredRun
 
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run that status or swap list names as unfinished.")]
 
@@ -102,7 +102,7 @@ def _finish(
     context: Context,
     name: str,
     act: str,
-    do: Callable[[Run, str | None], RunResult],
+    do: Callable[[StoredRun, str | None], RunResult],
     *,
     yes: bool,
     dry: bool,

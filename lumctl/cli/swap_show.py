@@ -8,14 +8,14 @@ import typer
 
 from lumctl.cli.changes import show_plan
 from lumctl.cli.invocation import Invocation
-from lumctl.cli.output import Column, OutputFormat
+from lumctl.cli.output import OutputColumn, OutputFormat
 from lumctl.cli.plans import find_plan
 from lumctl.cli.unfinished_runs import shown_as_cut, tell_unfinished
 from lumctl.cli.verbs import verb
 from lumctl.context import Context
 from lumctl.counts import counted
 from lumctl.runbook.files import all_runs, find_run
-from lumctl.store import ACTION_KINDS, Run
+from lumctl.store import ACTION_KINDS, StoredRun
 
 
 def register(app: typer.Typer) -> None:
@@ -70,18 +70,23 @@ def show(cx: Invocation, run: Annotated[str, typer.Argument(metavar="RUN", help=
 
 
 RUN_COLUMNS = (
-    Column("RUN", "run"),
-    Column("RACK", "rack", wide=True),
-    Column("OUTCOME", "outcome"),
-    Column("STARTED", "started"),
-    Column("SECONDS", "seconds", right=True),
-    Column("TITLE", "title"),
-    Column("BY", "by", wide=True),
+    OutputColumn("RUN", "run"),
+    OutputColumn("RACK", "rack", wide=True),
+    OutputColumn("OUTCOME", "outcome"),
+    OutputColumn("STARTED", "started"),
+    OutputColumn("SECONDS", "seconds", right=True),
+    OutputColumn("TITLE", "title"),
+    OutputColumn("BY", "by", wide=True),
 )
-_JOURNAL_COLUMNS = (Column("AT", "at"), Column("ENTRY", "kind"), Column("STEP", "step"), Column("", "data"))
+_JOURNAL_COLUMNS = (
+    OutputColumn("AT", "at"),
+    OutputColumn("ENTRY", "kind"),
+    OutputColumn("STEP", "step"),
+    OutputColumn("", "data"),
+)
 
 
-def run_row(run: Run) -> dict[str, Any]:
+def run_row(run: StoredRun) -> dict[str, Any]:
     """A run as a row of a table or an element of a document."""
     return {
         "run": run.id,

@@ -5,22 +5,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lumctl.cli.invocation import Invocation, Target
-from lumctl.cli.output import Column
+from lumctl.cli.output import OutputColumn
 from lumctl.cli.verbs import verb
 from lumctl.errors import RefusedError, UnreachableError, UsageError
 from lumctl.inventory.problems import nearest
 
 if TYPE_CHECKING:
     from lumctl.devices.endpoints import HostEndpoint
-    from lumctl.fleet.enrol import Offer
+    from lumctl.fleet.enrol import HostKeyOffer
 
 _COLUMNS = (
-    Column("HOST", "host"),
-    Column("KEY", "result"),
-    Column("TYPE", "type"),
-    Column("FINGERPRINT", "fingerprint"),
-    Column("NAME", "name", wide=True),
-    Column("PROBLEM", "problem", wide=True),
+    OutputColumn("HOST", "host"),
+    OutputColumn("KEY", "result"),
+    OutputColumn("TYPE", "type"),
+    OutputColumn("FINGERPRINT", "fingerprint"),
+    OutputColumn("NAME", "name", wide=True),
+    OutputColumn("PROBLEM", "problem", wide=True),
 )
 _TIMEOUT_S = 5.0
 
@@ -36,7 +36,7 @@ def trust(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Fetch the hosts' SSH keys, show their fingerprints, and write the new ones to the known-hosts file."""
-    from lumctl.fleet.enrol import Standing, append_keys, fetch_offers, routes_by_distance
+    from lumctl.fleet.enrol import HostKeyState, append_keys, fetch_offers, routes_by_distance
 
     rows: list[dict[str, Any]] = []
     unreachable = []
@@ -44,7 +44,7 @@ def trust(
         for routes in routes_by_distance(_endpoints(cx, hosts or [])):
             offers = fetch_offers(routes, timeout_s=_TIMEOUT_S)
             _refuse_changed(offers)
-            new = [offer for offer in offers if offer.standing is Standing.NEW]
+            new = [offer for offer in offers if offer.standing is HostKeyState.NEW]
             if new:
                 _ask(cx, new, yes=yes)
                 for path in append_keys(new):
@@ -70,7 +70,7 @@ def _endpoints(cx: Invocation, names: list[str]) -> "list[HostEndpoint]":
     return [at.hosts[name] for name in names or at.hosts]
 
 
-def _refuse_changed(offers: "list[Offer]") -> None:
+def _refuse_changed(offers: "list[HostKeyOffer]") -> None:
     from lumctl.fleet.ssh.host_keys import changed_hint, changed_message
 
     for offer in offers:
@@ -81,14 +81,14 @@ def _refuse_changed(offers: "list[Offer]") -> None:
             )
 
 
-def _ask(cx: Invocation, new: "list[Offer]", *, yes: bool) -> None:
+def _ask(cx: Invocation, new: "list[HostKeyOffer]", *, yes: bool) -> None:
     for offer in new:
         cx.out.narrate(f"{offer.route.label} ({offer.route.key_name}): {offer.key}")
     what = "this key" if len(new) == 1 else f"these {len(new)} keys"
     cx.confirm(f"enrol {what}?", yes=yes)
 
 
-def _row(offer: "Offer") -> dict[str, Any]:
+def _row(offer: "HostKeyOffer") -> dict[str, Any]:
     return {
         "host": offer.route.label,
         "result": "enrolled" if offer.standing == "new" else str(offer.standing),

@@ -11,12 +11,12 @@ from types import TracebackType
 from typing import Self
 
 from lumctl.context.device_answers import READ_EVERY_S, DeviceAnswers, DeviceReader, FirstAnswers
-from lumctl.context.health_memory import Look, Recollection
+from lumctl.context.health_memory import LookResult, Recollection
 from lumctl.devices import transaction
 from lumctl.devices.endpoints import Endpoints, rack_endpoints, sim_endpoints
 from lumctl.devices.errors import DeviceError
 from lumctl.devices.gateway.place import gateways_of
-from lumctl.devices.gateway.racks import Means
+from lumctl.devices.gateway.racks import GatewayMeans
 from lumctl.devices.registry import DeviceSet
 from lumctl.devices.types import Capability, DeviceReading, PucState
 from lumctl.errors import LumctlError, RefusedError
@@ -94,7 +94,7 @@ class Context:
             known_states=self.known_states,
             now=self.now,
             record_in=Path(folder) if (folder := os.environ.get(RECORD)) else None,
-            gateways=Means(self._fences.get, self.fleet.dial),
+            gateways=GatewayMeans(self._fences.get, self.fleet.dial),
         )
 
     def act_under(self, lease: Lease) -> None:
@@ -202,7 +202,7 @@ class Context:
             a for a in self.inventory.accelerators if current_role(self.inventory, assignment, a) is Role.DISABLED
         }
         light = LightEvidence(cells, self._port_power, self._read_cells)
-        look = Look(at, snapshot, circuits, losses, devices, swapped_out, light)
+        look = LookResult(at, snapshot, circuits, losses, devices, swapped_out, light)
         awaited = self._first_answers.outstanding(snapshot, devices)
         remember = remember and not awaited
         judged = self.recollection.judge(look, to_be_kept=remember)

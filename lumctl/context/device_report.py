@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from lumctl.context.context import Context
 from lumctl.context.device_answers import read_device
-from lumctl.context.roll_call import PATIENCE_S, Answer, ask, open_driver
+from lumctl.context.roll_call import PATIENCE_S, ComponentAnswer, ask, open_driver
 from lumctl.devices import transaction
 from lumctl.devices.protocols import Driver
 from lumctl.devices.types import Alarm, Capability, Neighbour, PortReading, PucState
@@ -43,7 +43,7 @@ __all__ = ["Report", "report"]
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReportReading:
     """One value that a component told now, in its unit; ``limits`` are the component's own, in the same unit."""
 
     name: str
@@ -72,7 +72,7 @@ class Port:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class RecordDifference:
     """Where the record and what was read back disagree."""
 
     component: str
@@ -85,13 +85,13 @@ class Report:
     """Everything that is told of one component. ``notes`` are what could not be read, and what a person should know."""
 
     component: Component
-    answer: Answer
-    readings: list[Reading] = field(default_factory=list)
+    answer: ComponentAnswer
+    readings: list[ReportReading] = field(default_factory=list)
     alarms: list[Alarm] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     """What health finds in the readings of a mesh or a switch, at this one look."""
     ports: list[Port] = field(default_factory=list)
-    parts: list[Answer] = field(default_factory=list)
+    parts: list[ComponentAnswer] = field(default_factory=list)
     circuits: list[Circuit] = field(default_factory=list)
     record: str | None = None
     """What the program believes that it holds, in words."""
@@ -99,7 +99,7 @@ class Report:
     """Whether the record is one to go by."""
     read_back: bool | None = None
     """Whether the device itself was asked that; ``None`` where there is nothing to ask."""
-    differences: list[Difference] = field(default_factory=list)
+    differences: list[RecordDifference] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     def read(self, what: str, ask_it: Callable[[], T]) -> T | None:
@@ -120,14 +120,16 @@ def report_transponder(context: Context, made: Report) -> None:
         return
     if Capability.SET_TRANSMIT in driver.capabilities:
         on = made.read("transmitter", driver.transmitting)
-        made.readings += [Reading("transmit", on)] if on is not None else []
+        made.readings += [ReportReading("transmit", on)] if on is not None else []
     optics = made.read("optics", driver.read_optics) if Capability.READ_OPTICS in driver.capabilities else None
     if optics is not None and not optics.optical:
         made.notes.append("the module is copper: it has no optics")
     for name, unit, limited in OPTICS if optics is not None else ():
         value = getattr(optics, name)
         if value is not None:
-            made.readings.append(Reading(name, value, unit, _limits(optics.thresholds, limited) if optics else {}))
+            made.readings.append(
+                ReportReading(name, value, unit, _limits(optics.thresholds, limited) if optics else {})
+            )
     if Capability.READ_NEIGHBOURS in driver.capabilities:
         _hears(context, made, made.read("neighbours", driver.neighbours))
 
@@ -140,7 +142,7 @@ def _hears(context: Context, made: Report, heard: tuple[Neighbour, ...] | None) 
     name = None
     for neighbour in heard[:1]:
         name = heard_transponder(context.inventory, neighbour) or f"{neighbour.system} {neighbour.port}"
-        made.readings += [Reading("hears", name), Reading("heard_before", round(neighbour.age_s), "s")]
+        made.readings += [ReportReading("hears", name), ReportReading("heard_before", round(neighbour.age_s), "s")]
     if meant and name not in meant:
         made.notes.append(f"it hears {name or 'nobody'} and is meant to hear {', '.join(sorted(meant))}")
 
@@ -167,10 +169,10 @@ def report_power(context: Context, made: Report) -> None:
     if reading is None:
         return
     on = {True: "on", False: "off", None: "between on and off"}[reading.on]
-    made.readings.append(Reading("power", on))
+    made.readings.append(ReportReading("power", on))
     for name, value, unit in (("draw", reading.watts, "W"), ("health", reading.health or None, "")):
-        made.readings += [Reading(name, value, unit)] if value is not None else []
-    made.readings += [Reading("model", reading.model)] if reading.model else []
+        made.readings += [ReportReading(name, value, unit)] if value is not None else []
+    made.readings += [ReportReading("model", reading.model)] if reading.model else []
 
 
 def report_light(context: Context, made: Report) -> None:
@@ -194,7 +196,7 @@ def _device_readings(context: Context, made: Report, driver: Any) -> None:
     reading = read_device(driver, (), at := context.now())
     made.notes += [f"{name}: {why}" for name, why in reading.unread.items()]
     if reading.temperature_c is not None and made.component.part is Part.DEVICE:
-        made.readings.append(Reading("temperature", reading.temperature_c, "C"))
+        made.readings.append(ReportReading("temperature", reading.temperature_c, "C"))
     made.alarms = list(reading.alarms or ())
     if made.component.part is Part.DEVICE:
         health = judge_device(made.component.id, reading, at)
@@ -227,7 +229,7 @@ def _recorded(context: Context, made: Report, device: Device, driver: Driver | N
         return held
     noun = "port" if device.kind is DeviceKind.SWITCH else "puc"
     made.differences = [
-        Difference(f"{device.id}/{noun}/{n}", _word(held[n]), _word(read.get(n)))
+        RecordDifference(f"{device.id}/{noun}/{n}", _word(held[n]), _word(read.get(n)))
         for n in wanted
         if held and held[n] != read.get(n)
     ]

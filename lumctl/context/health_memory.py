@@ -17,7 +17,7 @@ from lumctl.health.states import HealthReport, Judged, State, place_of
 from lumctl.health.transitions import Transition, transitions
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.wiring import Circuit
-from lumctl.store import Run, Store, StoreError
+from lumctl.store import Store, StoredRun, StoreError
 
 if TYPE_CHECKING:
     from lumctl.health.look import Place
@@ -42,7 +42,7 @@ class LastRead:
         return health if known is None else replace(health, read_at=known)
 
 
-def moving(runs: Iterable[Run]) -> frozenset[str]:
+def moving(runs: Iterable[StoredRun]) -> frozenset[str]:
     """The transponders and circuits whose light runs move."""
     return frozenset(component for run in runs for component in _named(run.plan))
 
@@ -60,7 +60,7 @@ class Moved:
         self._ended: dict[str, float] = {}
         self._at: dict[str, float] = {}
 
-    def taking(self, runs: Iterable[Run], now: float) -> Mapping[str, float]:
+    def taking(self, runs: Iterable[StoredRun], now: float) -> Mapping[str, float]:
         """The times by component (seconds since the epoch), with these runs; one that is at work moves it now."""
         self._ended = {run: at for run, at in self._ended.items() if 0 <= now - at < self._keep_s}
         self._at = {component: at for component, at in self._at.items() if 0 <= now - at < self._keep_s}
@@ -96,7 +96,7 @@ AFTERMATH_S = 600.0
 
 
 @dataclass(frozen=True)
-class Look:
+class LookResult:
     """What one look is judged by; see :func:`lumctl.health.evaluation.evaluate` for the meaning of each."""
 
     at: float
@@ -132,7 +132,7 @@ class Recollection:
         self._recorded: HealthReport | None = None
         """The last report whose changes of state are in the stores."""
 
-    def judge(self, look: Look, *, to_be_kept: bool) -> Verdicts:
+    def judge(self, look: LookResult, *, to_be_kept: bool) -> Verdicts:
         """Judge a look and go on remembering in this process; nothing is written."""
         memory = self._memory = self._memory or self._load()
         since = look.at if self._last_look is None else self._last_look
@@ -167,7 +167,7 @@ class Recollection:
         cleared = self._of_all(lambda store: store.health.cleared_events())
         return EventRecord(memory.document()["events"]).take(self._inventory, snapshot, cleared, now)
 
-    def keep(self, look: Look, report: HealthReport) -> str | None:
+    def keep(self, look: LookResult, report: HealthReport) -> str | None:
         """Write what is remembered, and what changed, into the stores; why it could not be written, if so."""
         memory = self._memory = self._memory or self._load()
         try:
@@ -196,7 +196,7 @@ class Recollection:
             before = _as_recorded(report, known, otherwise=State.OK if self._remembers else None)
         return transitions(before, report)
 
-    def _moves(self, since: float, now: float) -> tuple[Run, ...]:
+    def _moves(self, since: float, now: float) -> tuple[StoredRun, ...]:
         stores = [self._store(rack) for rack in self._inventory.racks]
         return tuple(run for store in stores for run in store.runs.moves(since=since, now=now))
 

@@ -23,7 +23,7 @@ PATIENCE_S = 4.0
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ComponentAnswer:
     """One component and what it said. ``says`` is its own line of itself, ``problem`` why there is none."""
 
     id: str
@@ -48,12 +48,12 @@ class Answer:
 
 def call(
     context: Context, among: Callable[[Component], bool] = lambda _: True, *, patience_s: float = PATIENCE_S
-) -> list[Answer]:
+) -> list[ComponentAnswer]:
     """Ask everything that is managed and for which ``among`` holds. Raises as :func:`ask`."""
     return ask(context, [each for each in managed(context.inventory) if among(each)], patience_s=patience_s)
 
 
-def ask(context: Context, asked: Sequence[Component], *, patience_s: float = PATIENCE_S) -> list[Answer]:
+def ask(context: Context, asked: Sequence[Component], *, patience_s: float = PATIENCE_S) -> list[ComponentAnswer]:
     """Ask components who they are, in their order; one that gave no answer in time is unknown.
 
     A chassis and a controller are summed up from what their parts say, of those that are asked beside them.
@@ -88,7 +88,7 @@ def open_driver(context: Context, component: Component) -> Driver:
     return context.devices.changing(str(component.device))
 
 
-def described(context: Context, component: Component) -> Answer:
+def described(context: Context, component: Component) -> ComponentAnswer:
     """A component before it was asked: what drives it, and where it answers on this target."""
     inventory = context.inventory
     device, endpoint = (
@@ -100,13 +100,13 @@ def described(context: Context, component: Component) -> Answer:
         lane = inventory.transponders[component.id]
         driver = f"{driver}, {lane.driver}" if driver else lane.driver
         address = f"{address}/{lane.module.component}" if lane.module else f"{lane.host}:{lane.interface}"
-        return Answer(component.id, "transponder", driver, address, part_of=component.device)
+        return ComponentAnswer(component.id, "transponder", driver, address, part_of=component.device)
     if component.part is Part.POWER:
         power = inventory.hosts[str(component.host)].power
         part = f"/{power.component}" if power and power.component else ""
-        return Answer(component.id, "power", driver, f"{address}{part}", part_of=component.device)
+        return ComponentAnswer(component.id, "power", driver, f"{address}{part}", part_of=component.device)
     kind = device.kind.value if device and component.part is Part.DEVICE else component.part.value
-    return Answer(component.id, kind, driver, address)
+    return ComponentAnswer(component.id, kind, driver, address)
 
 
 def _answers_itself(inventory: Inventory, component: Component) -> bool:
@@ -114,7 +114,7 @@ def _answers_itself(inventory: Inventory, component: Component) -> bool:
     return component.part is not Part.DEVICE or inventory.devices[component.id].kind.carries_light
 
 
-def _ask_one(context: Context, component: Component) -> Answer:
+def _ask_one(context: Context, component: Component) -> ComponentAnswer:
     blank = described(context, component)
     try:
         driver = open_driver(context, component)
@@ -141,14 +141,14 @@ def _says(driver: Any) -> str | None:
     return None
 
 
-def _failed(blank: Answer, error: LumctlError) -> Answer:
+def _failed(blank: ComponentAnswer, error: LumctlError) -> ComponentAnswer:
     unreachable = isinstance(error, DeviceUnreachableError | UnreachableError)
     of_the_device = isinstance(error, DeviceError) and obstacle_of(error) is None
     state = State.FAILED if of_the_device else State.UNKNOWN
     return replace(blank, state=state, problem=error.message, unreachable=unreachable)
 
 
-def _summed(context: Context, component: Component, answers: Mapping[str, Answer]) -> Answer:
+def _summed(context: Context, component: Component, answers: Mapping[str, ComponentAnswer]) -> ComponentAnswer:
     """A chassis or a controller by what its parts said."""
     blank = described(context, component)
     inventory = context.inventory
@@ -170,10 +170,10 @@ def _summed(context: Context, component: Component, answers: Mapping[str, Answer
 
 
 def _gathered(
-    components: Iterable[Component], ask_one: Callable[[Component], Answer], patience_s: float
-) -> dict[str, Answer]:
+    components: Iterable[Component], ask_one: Callable[[Component], ComponentAnswer], patience_s: float
+) -> dict[str, ComponentAnswer]:
     workers = Workers("device")
-    asked: dict[str, Future[Answer]] = {each.id: workers.submit(partial(ask_one, each)) for each in components}
+    asked: dict[str, Future[ComponentAnswer]] = {each.id: workers.submit(partial(ask_one, each)) for each in components}
     wait(asked.values(), timeout=patience_s)
     workers.close()
     return {name: answer.result() for name, answer in asked.items() if answer.done()}

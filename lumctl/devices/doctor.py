@@ -171,7 +171,7 @@ _CALLS: dict[str, dict[Capability, tuple[str, ...]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DoctorFinding:
     """One result of checking a driver. ``advice`` says what to do if the check failed.
 
     ``state`` overrides the displayed state, by default ``ok`` or ``failed``; ``disabled`` means not checked.
@@ -189,7 +189,7 @@ class Finding:
         return self.state or ("ok" if self.ok else "failed")
 
 
-def examine(info: DriverInfo) -> list[Finding]:
+def examine(info: DriverInfo) -> list[DoctorFinding]:
     """Everything that can be said of a driver without a device."""
     try:
         driver = load(info.name)
@@ -197,41 +197,41 @@ def examine(info: DriverInfo) -> list[Finding]:
         missing = lacking(info)
         if any(not each.ok for each in missing) and "ModuleNotFoundError" in error.message:
             return missing
-        return [Finding(info.name, ok=False, text=error.message, advice=error.hint or ""), *missing]
+        return [DoctorFinding(info.name, ok=False, text=error.message, advice=error.hint or ""), *missing]
     able = ", ".join(sorted(map(str, driver.capabilities))) or "no capability beyond the least"
-    found = [Finding(info.name, ok=True, text=f"of kind {driver.kind}, driver API {API_VERSION}: {able}")]
+    found = [DoctorFinding(info.name, ok=True, text=f"of kind {driver.kind}, driver API {API_VERSION}: {able}")]
     found += _declared(info, driver)
     proven = str(getattr(driver, "proven", "") or "not stated")
     if proven == base.BaseMesh.proven:
         advice = "a driver says on what it was proven, such as `firmware 7.2`: do not trust one that does not"
-        found.append(Finding(info.name, ok=False, text="it does not say on what it was proven", advice=advice))
+        found.append(DoctorFinding(info.name, ok=False, text="it does not say on what it was proven", advice=advice))
     else:
-        found.append(Finding(info.name, ok=True, text=f"proven on: {proven}"))
+        found.append(DoctorFinding(info.name, ok=True, text=f"proven on: {proven}"))
     missing = lacking(info)
     libraries = sorted(name for name in imported(_module(info)) if _is_library(name) and _is_there(name))
     if libraries and not missing:
-        found.append(Finding(info.name, ok=True, text=f"what it imports is installed: {', '.join(libraries)}"))
+        found.append(DoctorFinding(info.name, ok=True, text=f"what it imports is installed: {', '.join(libraries)}"))
     return found + missing
 
 
-def _declared(info: DriverInfo, driver: type[Driver]) -> Iterator[Finding]:
+def _declared(info: DriverInfo, driver: type[Driver]) -> Iterator[DoctorFinding]:
     """Capabilities declared but not implemented, which fail; calls implemented but not declared, never used."""
     calls, author = _CALLS[driver.kind], f"report it to the author of {info.distribution}"
     for capability in sorted(driver.capabilities):
         if capability not in calls:
             text = f"it declares {capability}, which a {driver.kind} does not have"
-            yield Finding(info.name, ok=False, text=text, advice=author)
+            yield DoctorFinding(info.name, ok=False, text=text, advice=author)
         for call in calls.get(capability, ()):
             if _refuses(driver, call):
                 text = f"it declares {capability} and does not implement {call}()"
-                yield Finding(info.name, ok=False, text=text, advice=author)
+                yield DoctorFinding(info.name, ok=False, text=text, advice=author)
     for capability, names in calls.items():
         optional = [name for name in names if hasattr(_BASES[driver.kind], name)]
         if capability in driver.capabilities or not optional or not issubclass(driver, _BASES[driver.kind]):
             continue  # who writes the refusals by hand has them all
         if not any(_refuses(driver, name) for name in optional) and _static(driver):
             text = f"it implements {', '.join(f'{name}()' for name in optional)} and does not declare {capability}"
-            yield Finding(info.name, ok=False, text=f"{text}, so it is never called", advice=author)
+            yield DoctorFinding(info.name, ok=False, text=f"{text}, so it is never called", advice=author)
 
 
 def _static(driver: type[Driver]) -> bool:
@@ -253,7 +253,7 @@ def _refuses(driver: type[Driver], call: str) -> bool:
     return refusing is not None and getattr(driver, call, None) is refusing
 
 
-def lacking(info: DriverInfo) -> list[Finding]:
+def lacking(info: DriverInfo) -> list[DoctorFinding]:
     """Findings about libraries that a driver's package imports and that are missing; optional ones are left out."""
     found = []
     for name, need in sorted(imported(_module(info)).items()):
@@ -261,10 +261,10 @@ def lacking(info: DriverInfo) -> list[Finding]:
             continue
         if need is Need.LATER:
             text = f"some of its calls import {name}, which is not installed"
-            found.append(Finding(info.name, ok=True, text=text, advice=_advice(info, name), state="degraded"))
+            found.append(DoctorFinding(info.name, ok=True, text=text, advice=_advice(info, name), state="degraded"))
         else:
             text = f"it needs {name}, which is not installed"
-            found.append(Finding(info.name, ok=False, text=text, advice=_advice(info, name)))
+            found.append(DoctorFinding(info.name, ok=False, text=text, advice=_advice(info, name)))
     return found
 
 

@@ -55,7 +55,7 @@ class Ports:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class JoinPlan:
     """A change that was checked: what it is as data, which joins are to be taken away first, and which made then."""
 
     changes: tuple[JoinChange, ...]
@@ -73,7 +73,7 @@ def partners(joins: Joins) -> dict[int, int]:
     return {egress: ingress for ingress, egress in joins.items()} | dict(joins)
 
 
-def plan(ports: Ports, held: Joins, wanted: Mapping[int, int | None]) -> Plan:
+def plan(ports: Ports, held: Joins, wanted: Mapping[int, int | None]) -> JoinPlan:
     """Check a change (ingress: egress, or ``None``) against what the switch holds, and say what there is to do.
 
     Raises:
@@ -87,7 +87,7 @@ def plan(ports: Ports, held: Joins, wanted: Mapping[int, int | None]) -> Plan:
         if owner is not None and ingress != owner and not {owner, egress} & wanted.keys():
             ports.refuse(f"cannot join port {ingress} to {egress}: port {owner} is joined to it, which is not named")
     moved = {port for port in wanted if port in now and now[port] != after.get(port)}
-    return Plan(
+    return JoinPlan(
         changes=tuple(JoinChange(ingress, now.get(ingress), egress) for ingress, egress in sorted(wanted.items())),
         remove=tuple((ingress, egress) for ingress, egress in sorted(held.items()) if moved & {ingress, egress}),
         add=tuple(sorted(_made(now, wanted))),

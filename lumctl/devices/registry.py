@@ -13,8 +13,8 @@ from lumctl.devices.contained_driver import open_contained
 from lumctl.devices.drivers import DriverInfo, culprit, installed, load
 from lumctl.devices.endpoints import DeviceEndpoint, Endpoints
 from lumctl.devices.errors import DeviceUnreachableError, DriverFaultError, UnsupportedError
-from lumctl.devices.gateway.racks import GatedRacks, Means
-from lumctl.devices.gateway.subject import Subject
+from lumctl.devices.gateway.racks import GatedRacks, GatewayMeans
+from lumctl.devices.gateway.subject import GatewaySubject
 from lumctl.devices.protocols import (
     Driver,
     DriverContext,
@@ -64,7 +64,7 @@ class DeviceSet:
         known_states: Callable[[str], Mapping[int, PucState]],
         now: Callable[[], float],
         record_in: Path | None = None,
-        gateways: Means = Means(),  # noqa: B008 - it is frozen
+        gateways: GatewayMeans = GatewayMeans(),  # noqa: B008 - it is frozen
     ) -> None:
         self._record_in = record_in
         self._inventory = inventory
@@ -268,7 +268,7 @@ class DeviceSet:
             )
         return self._recorded(open_contained(driver, context, named), context)
 
-    def _recorded_of(self, opened: Driver, subject: Subject) -> Driver:
+    def _recorded_of(self, opened: Driver, subject: GatewaySubject) -> Driver:
         return self._recorded(opened, DriverContext(device=subject.id, component=subject.component))
 
     def _recorded(self, opened: Driver, context: DriverContext) -> Driver:

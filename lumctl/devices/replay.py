@@ -25,7 +25,7 @@ _DESCRIBED = 160
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ReplayEntry:
     """One call. ``key`` is the same for the same call; ``line`` is where it stands in its file."""
 
     call: str
@@ -36,11 +36,11 @@ class Entry:
     error: Mapping[str, Any] | None = None
 
     @classmethod
-    def asked(cls, call: str, arguments: Mapping[str, Any], **more: Any) -> "Entry":
+    def asked(cls, call: str, arguments: Mapping[str, Any], **more: Any) -> "ReplayEntry":
         """A call with its key."""
         return cls(call, arguments, f"{call} {json.dumps(arguments, sort_keys=True)}", **more)
 
-    def same_call(self, other: "Entry") -> bool:
+    def same_call(self, other: "ReplayEntry") -> bool:
         """Whether both ask for the same; 60 and 60.0 are."""
         return self.call == other.call and self.arguments == other.arguments
 
@@ -64,7 +64,7 @@ class RecordedRun:
     path: Path = Path()
     capabilities: frozenset[Capability] = frozenset()
     proven: str = ""
-    entries: tuple[Entry, ...] = field(default=())
+    entries: tuple[ReplayEntry, ...] = field(default=())
     cut: str = ""
 
 
@@ -125,16 +125,16 @@ def _begun(said: Mapping[str, Any], kind: str) -> tuple[frozenset[Capability], s
     return frozenset(Capability(each) for each in said["capabilities"]), str(said["proven"])
 
 
-def _entry(said: Mapping[str, Any], kind: str, line: int) -> Entry:
+def _entry(said: Mapping[str, Any], kind: str, line: int) -> ReplayEntry:
     """A call that can be played: what does not decode is found now, and not in the middle of a run."""
     call, arguments = str(said["call"]), dict(said["arguments"])
     if call not in signatures(kind):
         raise ValueError(f"a {kind} has no call {call!r}")
     if "error" in said:
         decode_error(said["error"])
-        return Entry.asked(call, arguments, line=line, error=said["error"])
+        return ReplayEntry.asked(call, arguments, line=line, error=said["error"])
     decode(said["answer"])
-    return Entry.asked(call, arguments, line=line, answer=said["answer"])
+    return ReplayEntry.asked(call, arguments, line=line, answer=said["answer"])
 
 
 SCHEME = "replay:"
@@ -158,7 +158,7 @@ class _Replay:
         self.context = context
         self._lock = threading.Lock()
         self._at = 0
-        self._newest: dict[str, Entry] = {}
+        self._newest: dict[str, ReplayEntry] = {}
         self._unread: DeviceError | None = None
         try:
             self._run = read_run(_place(self.kind, context), self.kind)
@@ -177,12 +177,12 @@ class _Replay:
         needed = need(name, arguments)
         if needed is not None and needed not in self.capabilities:
             raise UnsupportedError(f"{self.context.device}: its recording is of a driver without {needed}")
-        asked = Entry.asked(name, {key: encode(value) for key, value in arguments.items()})
+        asked = ReplayEntry.asked(name, {key: encode(value) for key, value in arguments.items()})
         with self._lock:
             found = self._written(asked) if name in WRITES else self._read(asked)
         return found.result()
 
-    def _written(self, asked: Entry) -> Entry:
+    def _written(self, asked: ReplayEntry) -> ReplayEntry:
         """The next change that was recorded, if it is this one; it makes every earlier reading an old one."""
         at = self._next_write()
         if at == len(self._run.entries) or not self._run.entries[at].same_call(asked):
@@ -191,7 +191,7 @@ class _Replay:
         self._newest.clear()
         return self._run.entries[at]
 
-    def _read(self, asked: Entry) -> Entry:
+    def _read(self, asked: ReplayEntry) -> ReplayEntry:
         for at in range(self._at, self._next_write()):
             entry = self._run.entries[at]
             if entry.same_call(asked):
@@ -207,7 +207,7 @@ class _Replay:
         entries = self._run.entries
         return next((at for at in range(self._at, len(entries)) if entries[at].call in WRITES), len(entries))
 
-    def _differs(self, asked: Entry, at: int) -> DeviceRefusedError:
+    def _differs(self, asked: ReplayEntry, at: int) -> DeviceRefusedError:
         """The error of a call that is not the recorded one at this place."""
         if at < len(self._run.entries):
             entry = self._run.entries[at]

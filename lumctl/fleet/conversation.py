@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 import paramiko
 
 from lumctl.devices.formats.complaint import first_line
-from lumctl.fleet.frames import MAX_ANSWER_BYTES, Frame, Frames, Greeting, Mark, NonsenseError
+from lumctl.fleet.frames import MAX_ANSWER_BYTES, Frame, FrameMark, Frames, Greeting, NonsenseError
 from lumctl.fleet.loop import MOST_BYTES
 
 if TYPE_CHECKING:
-    from lumctl.fleet.ssh.connection import Link
+    from lumctl.fleet.ssh.connection import ChannelService
 
 _LONGEST_END = 64
 _LINE = re.compile(rb"\w+ (0|[1-9]\d{0,14}) (0|[1-9]\d{0,14}) (\d{1,3})")
 
 
-class Direct:
+class DirectCommand:
     """The output of one channel's tools.
 
     An answer's length is known only when its tool has ended, so its end is a line that begins with ``token``: random,
@@ -73,8 +73,8 @@ def _frame(line: bytes, body: bytes) -> Frame:
     probe, request, status = map(int, end.groups())
     body = body.replace(b"\0", b"").rstrip(b"\n")
     if len(body) > MOST_BYTES:
-        return Frame(Mark.WHOLE, probe, request, 1, b"it printed more than %d bytes" % MOST_BYTES)
-    return Frame(Mark.WHOLE, probe, request, status, body)
+        return Frame(FrameMark.WHOLE, probe, request, 1, b"it printed more than %d bytes" % MOST_BYTES)
+    return Frame(FrameMark.WHOLE, probe, request, status, body)
 
 
 _CHUNK = 1024 * 1024
@@ -90,7 +90,7 @@ class Conversation:
 
     def __init__(
         self,
-        link: "Link",
+        link: "ChannelService",
         channel: paramiko.Channel,
         hear: Callable[[Greeting | Frame], None],
         over: Callable[[str], None],
@@ -103,7 +103,7 @@ class Conversation:
         self._hear = hear
         self._over = over
         self._frames = Frames()
-        self._direct = Direct()
+        self._direct = DirectCommand()
         self._expected: set[tuple[int, int]] = set()
         self._greeted = self._mixed = False
         self._reading = threading.Lock()

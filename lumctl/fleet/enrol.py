@@ -13,14 +13,14 @@ from lumctl.errors import LumctlError, UsageError
 from lumctl.files import make_private
 from lumctl.fleet.ssh.connect import Connector
 from lumctl.fleet.ssh.host_keys import HostKey, KnownHosts, KnownKey
-from lumctl.fleet.ssh.routes import Route, Routes
+from lumctl.fleet.ssh.routes import Routes, SshRoute
 from lumctl.workers import Workers
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
 
-class Standing(StrEnum):
+class HostKeyState(StrEnum):
     """How the key that a host shows stands to what is known of the host."""
 
     NEW = "new"
@@ -30,20 +30,20 @@ class Standing(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class HostKeyOffer:
     """What one host showed. ``known`` is the line that disagrees; ``problem`` is why nothing was shown."""
 
-    route: Route
-    standing: Standing
+    route: SshRoute
+    standing: HostKeyState
     key: HostKey | None = None
     known: KnownKey | None = None
     problem: LumctlError | None = None
 
 
-def routes_by_distance(endpoints: Iterable[HostEndpoint]) -> list[list[Route]]:
+def routes_by_distance(endpoints: Iterable[HostEndpoint]) -> list[list[SshRoute]]:
     """The routes of hosts and of the jump hosts before them, nearest first: a jump host must be known to be passed."""
     finder = Routes()
-    by_distance: dict[int, dict[tuple[str, tuple[Path, ...]], Route]] = {}
+    by_distance: dict[int, dict[tuple[str, tuple[Path, ...]], SshRoute]] = {}
     for endpoint in endpoints:
         route = finder.of(endpoint)
         for hop in (*route.jumps, route):
@@ -51,11 +51,11 @@ def routes_by_distance(endpoints: Iterable[HostEndpoint]) -> list[list[Route]]:
     return [list(routes.values()) for _, routes in sorted(by_distance.items())]
 
 
-def fetch_offers(routes: Iterable[Route], *, timeout_s: float) -> list[Offer]:
+def fetch_offers(routes: Iterable[SshRoute], *, timeout_s: float) -> list[HostKeyOffer]:
     """Ask all these hosts for their keys at once."""
     connector, workers = Connector(timeout_s=timeout_s), Workers("enrol")
     try:
-        asked: list[tuple[Route, Future[HostKey]]] = [
+        asked: list[tuple[SshRoute, Future[HostKey]]] = [
             (route, workers.submit(lambda route=route: connector.shown_key(route)))  # type: ignore[misc]
             for route in routes
         ]
@@ -65,29 +65,33 @@ def fetch_offers(routes: Iterable[Route], *, timeout_s: float) -> list[Offer]:
         workers.close()
 
 
-def _offer(route: Route, shown: "Future[HostKey]", connector: Connector, limit_s: float) -> Offer:
+def _offer(route: SshRoute, shown: "Future[HostKey]", connector: Connector, limit_s: float) -> HostKeyOffer:
     try:
         key = shown.result(limit_s)
     except TimeoutError:
         problem = LumctlError(f"{route.label}: no answer within {limit_s:g} s")
-        return Offer(route, Standing.UNREACHABLE, problem=problem)
+        return HostKeyOffer(route, HostKeyState.UNREACHABLE, problem=problem)
     except LumctlError as error:
-        return Offer(route, Standing.UNREACHABLE, problem=error)
+        return HostKeyOffer(route, HostKeyState.UNREACHABLE, problem=error)
     return _judged(route, key, connector.known_hosts(route))
 
 
-def _judged(route: Route, key: HostKey, hosts: KnownHosts) -> Offer:
+def _judged(route: SshRoute, key: HostKey, hosts: KnownHosts) -> HostKeyOffer:
     known = hosts.keys_of(route.key_name)
     revoked = next((entry for entry in known if entry.revoked and entry.key == key), None)
     if revoked:
-        return Offer(route, Standing.CHANGED, key, revoked)
+        return HostKeyOffer(route, HostKeyState.CHANGED, key, revoked)
     trusted = [entry for entry in known if not entry.revoked]
     if any(entry.key == key for entry in trusted):
-        return Offer(route, Standing.KNOWN, key)
-    return Offer(route, Standing.CHANGED, key, trusted[0]) if trusted else Offer(route, Standing.NEW, key)
+        return HostKeyOffer(route, HostKeyState.KNOWN, key)
+    return (
+        HostKeyOffer(route, HostKeyState.CHANGED, key, trusted[0])
+        if trusted
+        else HostKeyOffer(route, HostKeyState.NEW, key)
+    )
 
 
-def append_keys(offers: Iterable[Offer]) -> list[Path]:
+def append_keys(offers: Iterable[HostKeyOffer]) -> list[Path]:
     """Write new keys to the first known-hosts file of each route, made private to the user; returns the files.
 
     Raises:
@@ -95,7 +99,7 @@ def append_keys(offers: Iterable[Offer]) -> list[Path]:
     """
     lines: dict[Path, list[str]] = {}
     for offer in offers:
-        if offer.key is not None and offer.standing is Standing.NEW:
+        if offer.key is not None and offer.standing is HostKeyState.NEW:
             blob = base64.b64encode(offer.key.blob).decode()
             lines.setdefault(offer.route.known_hosts[0], []).append(f"{offer.route.key_name} {offer.key.kind} {blob}\n")
     for path, new in lines.items():

@@ -17,12 +17,12 @@ from lumctl.devices.ways import CommandStream, Stream, Way
 from lumctl.errors import UsageError
 from lumctl.fleet.gate import Gate
 from lumctl.fleet.probes import Probe, probes_for
-from lumctl.fleet.reader import HostReader, Means
+from lumctl.fleet.reader import HostReader, SharedByHosts
 from lumctl.fleet.readings import Snapshot
 from lumctl.fleet.rounds import Round
 from lumctl.fleet.ssh.connect import Connector
 from lumctl.fleet.ssh.routes import Routes
-from lumctl.fleet.ssh.session import Session, StillRunningError
+from lumctl.fleet.ssh.session import SshSession, StillRunningError
 from lumctl.fleet.ways import SshWay, commanded
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.problems import nearest
@@ -63,9 +63,9 @@ class Fleet:
         self._connector = Connector(timeout_s=connect_timeout_s)
         self._routes = Routes()
         self._lock = Lock()
-        self._sessions: dict[str, Session] = {}
+        self._sessions: dict[str, SshSession] = {}
         self._closed = False
-        means = Means(self._workers, Gate(), now, connect_timeout_s)
+        means = SharedByHosts(self._workers, Gate(), now, connect_timeout_s)
         self._readers: dict[str, _Reader] = {
             name: self._reader_of(
                 inventory, endpoint, probes_of(name) if probes_of else _probes(inventory, name, endpoint), means
@@ -74,7 +74,7 @@ class Fleet:
         }
 
     def _reader_of(
-        self, inventory: Inventory, endpoint: HostEndpoint, probes: tuple[Probe, ...], means: Means
+        self, inventory: Inventory, endpoint: HostEndpoint, probes: tuple[Probe, ...], means: SharedByHosts
     ) -> "_Reader":
         # An endpoint outside the inventory, such as of a host that only carries devices, has its shell alone.
         host = inventory.hosts.get(endpoint.host)
@@ -215,7 +215,7 @@ class Fleet:
             raise _unknown(endpoint.host, command, timeout_s) from None
 
     @staticmethod
-    def _within(limit_s: float, call: "Future[T]", session: Session, late: Callable[[str], Exception]) -> T:
+    def _within(limit_s: float, call: "Future[T]", session: SshSession, late: Callable[[str], Exception]) -> T:
         """The result of a call. Some waits of the SSH library have no limit: the connection is dropped under them."""
         try:
             return call.result(limit_s + _GRACE_S)
@@ -223,13 +223,13 @@ class Fleet:
             session.drop()
             raise late(session.route.label) from None
 
-    def _session(self, endpoint: HostEndpoint) -> Session:
+    def _session(self, endpoint: HostEndpoint) -> SshSession:
         with self._lock:
             if self._closed:
                 raise DeviceUnreachableError(f"{endpoint.host}: its sessions were closed")
             session = self._sessions.get(endpoint.host)
             if session is None:
-                session = self._sessions[endpoint.host] = Session(self._routes.of(endpoint), self._connector)
+                session = self._sessions[endpoint.host] = SshSession(self._routes.of(endpoint), self._connector)
             return session
 
     def _reader(self, host: str) -> "_Reader":

@@ -28,7 +28,7 @@ class Greeting:
     uptime_s: float | None
 
 
-class Mark(StrEnum):
+class FrameMark(StrEnum):
     """How an answer stands to the one before it."""
 
     WHOLE = "="
@@ -41,7 +41,7 @@ class Mark(StrEnum):
 class Frame(NamedTuple):
     """One answer: which probe and request it is of, the exit status, and what was printed."""
 
-    mark: Mark
+    mark: FrameMark
     probe: int
     request: int
     status: int
@@ -116,7 +116,7 @@ def _greeting(line: bytes) -> Greeting:
     return Greeting(None if boot_id == "-" else boot_id, uptime_s)
 
 
-def _header(line: bytes) -> tuple[Mark, int, int, int, int | None]:
+def _header(line: bytes) -> tuple[FrameMark, int, int, int, int | None]:
     header = _HEADER.fullmatch(line)
     if header is None or (header[5] is None) != (header[1] in b"~!"):
         raise NonsenseError(f"not an answer: {line[:80]!r}")
@@ -129,4 +129,4 @@ def _header(line: bytes) -> tuple[Mark, int, int, int, int | None]:
 _SECONDS = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,9})?")
 _NUMBER = rb" (0|[1-9][0-9]{0,14})"
 _HEADER = re.compile(rb"([=+~!])" + 3 * _NUMBER + b"(?:" + _NUMBER + b")?")
-_MARKS = {mark.value.encode(): mark for mark in Mark}
+_MARKS = {mark.value.encode(): mark for mark in FrameMark}

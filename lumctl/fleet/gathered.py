@@ -35,7 +35,7 @@ Verdict = tuple[ProbeStatus, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ProbeAnswer:
     """What one run of a probe printed.
 
     ``text`` is its output with its error output, as the shell merged them; where ``appended``, it is only what came

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from lumctl.fleet.frames import Frame, Mark
+from lumctl.fleet.frames import Frame, FrameMark
 from lumctl.fleet.probes import Probe
 
 _TIMES = 3
@@ -32,10 +32,10 @@ class Habits:
     def heard(self, frame: Frame, *, direct: bool) -> None:
         """An answer came; ``direct``: it was not compared with the one before."""
         number = frame.probe
-        if frame.mark is Mark.LOST and direct:
+        if frame.mark is FrameMark.LOST and direct:
             # Its shell is gone, and the tool perhaps is not: what it still prints would stand before another's answer.
             self.barred = True
-        if frame.mark is not Mark.WHOLE:
+        if frame.mark is not FrameMark.WHOLE:
             self._new[number] = 0
             return
         known = self._samples.get(number) if direct else None

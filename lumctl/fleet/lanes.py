@@ -19,7 +19,7 @@ class Running(NamedTuple):
     """Whether its tool prints straight to us, its answer not compared with the one before."""
 
 
-class Lanes:
+class HostRequests:
     """The requests of one host. Times are of the monotonic clock, ``..._at`` of the wall clock.
 
     The host's loop does one lane's requests in their order, so the first of each lane is the one that runs.

@@ -147,7 +147,7 @@ main; exit
 _PLACE = re.compile("@([A-Z]+)@")
 
 
-class Asked(Protocol):
+class PeriodicProbe(Protocol):
     """What the program needs to know of a probe."""
 
     @property
@@ -159,7 +159,7 @@ class Asked(Protocol):
         """``files GLOB...``, ``run TOOL ARG...`` or ``grow PATTERN TOOL ARG...``."""
 
 
-def program(probes: Sequence[Asked]) -> bytes:
+def program(probes: Sequence[PeriodicProbe]) -> bytes:
     """The program for a host with these probes; a probe's number is its place among them.
 
     Raises:
@@ -189,7 +189,7 @@ def program(probes: Sequence[Asked]) -> bytes:
     return text.encode()
 
 
-def lanes_of(probes: Iterable[Asked]) -> tuple[str, ...]:
+def lanes_of(probes: Iterable[PeriodicProbe]) -> tuple[str, ...]:
     """The lanes of some probes, in the order of their first probe."""
     return tuple(dict.fromkeys(probe.lane for probe in probes if probe.lane))
 

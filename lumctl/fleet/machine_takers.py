@@ -7,7 +7,7 @@ from collections.abc import Sized
 from dataclasses import replace
 
 from lumctl.devices.formats.complaint import first_line, is_denial
-from lumctl.fleet.gathered import Answer, Gathered, Verdict
+from lumctl.fleet.gathered import Gathered, ProbeAnswer, Verdict
 from lumctl.fleet.host_readings import ClockReading, Mounts, Services
 from lumctl.fleet.parsers.complaints import is_harmless, said_in
 from lumctl.fleet.parsers.machine import (
@@ -35,7 +35,7 @@ _NO_SYSTEMD = ("system has not been booted with systemd", "failed to connect to 
 class MountTable:
     """``/proc/self/mounts``."""
 
-    def take(self, answer: Answer, taken_at: float, gathered: Gathered) -> Verdict:
+    def take(self, answer: ProbeAnswer, taken_at: float, gathered: Gathered) -> Verdict:
         """As the protocol says."""
         mounts = parse_mounts(answer.text)
         # Every host has something at its root: without it the answer is of something else, or was cut at its begin.
@@ -53,7 +53,7 @@ class MountTable:
 class DiskTable:
     """``df`` of the local file systems."""
 
-    def take(self, answer: Answer, taken_at: float, gathered: Gathered) -> Verdict:
+    def take(self, answer: ProbeAnswer, taken_at: float, gathered: Gathered) -> Verdict:
         """The exit status says nothing: it is 1 where one of many may not be looked at."""
         disks = parse_disks(answer.text, taken_at)
         if disks is None:
@@ -70,7 +70,7 @@ class DiskTable:
 class Clock:
     """``date``: it was printed after the question went out, and before the answer came."""
 
-    def take(self, answer: Answer, taken_at: float, gathered: Gathered) -> Verdict:
+    def take(self, answer: ProbeAnswer, taken_at: float, gathered: Gathered) -> Verdict:
         """In a capture nobody knows when the answer came."""
         time = parse_clock(answer.text)
         if time is None:
@@ -88,7 +88,7 @@ class Clock:
 class Crashes:
     """The records of crashed kernels, as far as we may see them."""
 
-    def take(self, answer: Answer, _taken_at: float, gathered: Gathered) -> Verdict:
+    def take(self, answer: ProbeAnswer, _taken_at: float, gathered: Gathered) -> Verdict:
         """One of the folders is not there as a rule, and a host need not let everybody look into the other."""
         gathered.crashes = parse_crashes(answer.text)
         if gathered.crashes or is_harmless(answer.text):
@@ -107,7 +107,7 @@ class Crashes:
 class FabricLog:
     """The end of the fabric manager's log. Hosts without NVSwitches have none, and it may be kept from our user."""
 
-    def take(self, answer: Answer, _taken_at: float, gathered: Gathered) -> Verdict:
+    def take(self, answer: ProbeAnswer, _taken_at: float, gathered: Gathered) -> Verdict:
         """As the protocol says."""
         errors = parse_fabric_log(answer.text)
         denied = next((line for line in answer.text.splitlines() if is_denial(line)), None)
@@ -128,7 +128,7 @@ class FabricLog:
 class NetworkCards:
     """Where the host's network interfaces and RDMA devices sit on its PCI bus."""
 
-    def take(self, answer: Answer, _taken_at: float, gathered: Gathered) -> Verdict:
+    def take(self, answer: ProbeAnswer, _taken_at: float, gathered: Gathered) -> Verdict:
         """Virtual interfaces sit nowhere."""
         adapters = parse_adapters(answer.text)
         if adapters is not None:
@@ -145,7 +145,7 @@ class NetworkCards:
 class ServiceTable:
     """``systemctl show`` of the services that GPUs need."""
 
-    def take(self, answer: Answer, taken_at: float, gathered: Gathered) -> Verdict:
+    def take(self, answer: ProbeAnswer, taken_at: float, gathered: Gathered) -> Verdict:
         """A host without systemd, or whose systemd we may not ask, has no such services to judge."""
         services = parse_services(answer.text)
         if services is not None:
@@ -164,7 +164,7 @@ class ServiceTable:
 class CapacityTable:
     """How much memory and how many processors the kernel uses."""
 
-    def take(self, answer: Answer, taken_at: float, gathered: Gathered) -> Verdict:
+    def take(self, answer: ProbeAnswer, taken_at: float, gathered: Gathered) -> Verdict:
         """Either may be missing on its own."""
         capacity = parse_capacity(answer.text, taken_at)
         if capacity is not None:
@@ -180,13 +180,13 @@ class CapacityTable:
             gathered.capacity = replace(gathered.capacity, taken_at=taken_at)
 
 
-def _whole(kind: str, answer: Answer) -> Verdict:
+def _whole(kind: str, answer: ProbeAnswer) -> Verdict:
     """How an answer is of which something was read: well, if it holds nothing that cannot be read."""
     unread = unread_line(kind, answer.text)
     return OK if unread is None else (ProbeStatus.FAILED, first_line(f"a line that cannot be read: {unread}"))
 
 
-def _failure(answer: Answer, *, otherwise: str) -> Verdict:
+def _failure(answer: ProbeAnswer, *, otherwise: str) -> Verdict:
     status, said = failure(answer, otherwise=otherwise)
     no_option = status is ProbeStatus.FAILED and any(words in answer.text.lower() for words in _NO_OPTION)
     return (ProbeStatus.ABSENT if no_option else status), said
@@ -195,7 +195,7 @@ def _failure(answer: Answer, *, otherwise: str) -> Verdict:
 class Net:
     """``/sys/class/net``: state, carrier changes and speed of the interfaces that the inventory names."""
 
-    def take(self, answer: Answer, taken_at: float, gathered: Gathered) -> Verdict:
+    def take(self, answer: ProbeAnswer, taken_at: float, gathered: Gathered) -> Verdict:
         """What can be read is taken, even beside a line that cannot."""
         found = parse_interfaces(answer.text, taken_at)
         gathered.interfaces = found or gathered.interfaces
@@ -209,7 +209,7 @@ class Net:
 class Infiniband:
     """``/sys/class/infiniband``: the state of every port."""
 
-    def take(self, answer: Answer, taken_at: float, gathered: Gathered) -> Verdict:
+    def take(self, answer: ProbeAnswer, taken_at: float, gathered: Gathered) -> Verdict:
         """As of :class:`Net`."""
         found = parse_infiniband(answer.text, taken_at)
         gathered.infiniband = found or gathered.infiniband
@@ -223,7 +223,7 @@ class Infiniband:
 class Counters:
     """What interfaces and InfiniBand ports have counted."""
 
-    def take(self, answer: Answer, taken_at: float, gathered: Gathered) -> Verdict:
+    def take(self, answer: ProbeAnswer, taken_at: float, gathered: Gathered) -> Verdict:
         """As of :class:`Net`."""
         found = parse_counters(answer.text, taken_at)
         gathered.counters = found or gathered.counters
@@ -234,7 +234,7 @@ class Counters:
         gathered.counters = all_read_at(gathered.counters, taken_at)
 
 
-def _sysfs_verdict(answer: Answer, found: Sized) -> Verdict:
+def _sysfs_verdict(answer: ProbeAnswer, found: Sized) -> Verdict:
     """The exit status says nothing here: that of grep is 2 where one of many files has no value."""
     said = said_in(answer.text)
     if is_denial(said):

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from lumctl.containment import MisbehavedError
 from lumctl.fleet.contained_probe import ContainedProbe
-from lumctl.fleet.gathered import Answer, Gathered, Verdict
+from lumctl.fleet.gathered import Gathered, ProbeAnswer, Verdict
 from lumctl.fleet.parsers.kernel_memory import kept
 from lumctl.fleet.probe_api import CommandOutput, ProbeCommand
 from lumctl.fleet.readings import ProbeStatus
@@ -27,7 +27,7 @@ class SideCommand:
     command: ProbeCommand
     outputs: Outputs
 
-    def take(self, answer: Answer, _taken_at: float, _gathered: Gathered) -> Verdict:
+    def take(self, answer: ProbeAnswer, _taken_at: float, _gathered: Gathered) -> Verdict:
         """Without a needed answer, what an earlier one said must not be matched with a newer one of another command."""
         if answer.status != 0:
             if self.command.needed:
@@ -47,7 +47,7 @@ class MainCommand:
     contained: ContainedProbe
     outputs: Outputs
 
-    def take(self, answer: Answer, taken_at: float, gathered: Gathered) -> Verdict:
+    def take(self, answer: ProbeAnswer, taken_at: float, gathered: Gathered) -> Verdict:
         """What cannot be read whole leaves no accelerator that an earlier answer listed."""
         *others, main = self.contained.probe.commands
         gathered.gpus, gathered.lost_gpus = (), ()
@@ -73,7 +73,7 @@ class MainCommand:
             gathered.gpus = read_at(gathered.gpus, taken_at)
             return
         main = self.outputs.by_name[self.contained.probe.commands[-1].name]
-        self.take(Answer(main.status, main.text), taken_at, gathered)
+        self.take(ProbeAnswer(main.status, main.text), taken_at, gathered)
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class PluginKernel:
     contained: ContainedProbe
     kernel: Kernel = field(default_factory=Kernel)
 
-    def take(self, answer: Answer, taken_at: float, gathered: Gathered) -> Verdict:
+    def take(self, answer: ProbeAnswer, taken_at: float, gathered: Gathered) -> Verdict:
         """As of :class:`Kernel`: a whole answer replaces what was known."""
         before = gathered.accelerator_events if answer.appended or answer.status != 0 else ()
         found = self.contained.events(answer.text, booted_at=gathered.booted_at)
@@ -101,7 +101,7 @@ class Unusable:
 
     why: str
 
-    def take(self, _answer: Answer, _taken_at: float, gathered: Gathered) -> Verdict:
+    def take(self, _answer: ProbeAnswer, _taken_at: float, gathered: Gathered) -> Verdict:
         """As the protocol says."""
         gathered.gpus, gathered.lost_gpus = (), ()
         return ProbeStatus.FAILED, self.why

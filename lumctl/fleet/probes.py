@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 from lumctl.errors import UsageError
 from lumctl.fleet import machine_takers, takers
-from lumctl.fleet.gathered import Answer, Gathered, Verdict
+from lumctl.fleet.gathered import Gathered, ProbeAnswer, Verdict
 from lumctl.fleet.parsers.kernel_log import KERNEL_PATTERN
 from lumctl.fleet.parsers.sysfs import INFINIBAND_COUNTERS, INTERFACE_COUNTERS
 from lumctl.fleet.taking import Taker
 from lumctl.inventory.model import NVIDIA_SMI
 from lumctl.inventory.probe_times import PROBE_TIMES, ProbeTimes
 
-__all__ = ["Answer", "Gathered", "Probe", "Verdict", "probes_for"]
+__all__ = ["Gathered", "Probe", "ProbeAnswer", "Verdict", "probes_for"]
 
 _INTERFACE_FILES = ("operstate", "carrier_changes", "speed")
 _ANY_PORT = "/sys/class/infiniband/*/ports/*"
@@ -55,7 +55,7 @@ class Probe:
     command: str
     deadline_s: float
     every_s: float
-    take: Callable[[Answer, float, Gathered], Verdict]
+    take: Callable[[ProbeAnswer, float, Gathered], Verdict]
     again: Callable[[float, Gathered], None]
     file: str = ""
 
@@ -91,9 +91,9 @@ def probes_for(
 
     if accelerators == NVIDIA_SMI:
         of_accelerators: tuple[Probe, ...] = (
-            probe("gpu", "nvidia", f"run {prefix}nvidia-smi -q -x", takers.Gpu()),
+            probe("gpu", "nvidia", f"run {prefix}nvidia-smi -q -x", takers.GpuTaker()),
             probe("nvlink", "nvidia", f"run {prefix}nvidia-smi nvlink -s", takers.Nvlink()),
-            probe("nvlink:errors", "nvidia", f"run {prefix}nvidia-smi nvlink -e", takers.NvlinkErrors()),
+            probe("nvlink:errors", "nvidia", f"run {prefix}nvidia-smi nvlink -e", takers.NvlinkErrorTaker()),
             probe("kernel", "kernel", f"grow '{KERNEL_PATTERN}' {prefix}dmesg", takers.Kernel()),
         )
     else:

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError
 from lumctl.errors import LumctlError
 from lumctl.fleet.backoff import Backoff
-from lumctl.fleet.frames import Frame, Greeting, Mark
+from lumctl.fleet.frames import Frame, FrameMark, Greeting
 from lumctl.fleet.gate import Gate
-from lumctl.fleet.gathered import Answer, Gathered, Verdict
+from lumctl.fleet.gathered import Gathered, ProbeAnswer, Verdict
 from lumctl.fleet.habits import Habits
-from lumctl.fleet.lanes import Lanes, Running
+from lumctl.fleet.lanes import HostRequests, Running
 from lumctl.fleet.loop import lanes_of, program
 from lumctl.fleet.outcomes import Outcomes
 from lumctl.fleet.probes import Probe
 from lumctl.fleet.readings import HostSnapshot, ProbeStatus
 from lumctl.fleet.rounds import Owed, Round
 from lumctl.fleet.ssh.host_keys import HostKeyError
-from lumctl.fleet.ssh.session import FrozenError, Session
+from lumctl.fleet.ssh.session import FrozenError, SshSession
 from lumctl.fleet.visible import visible
 from lumctl.workers import Workers
 
@@ -34,7 +34,7 @@ _GRACE_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class SharedByHosts:
     """What all hosts of a fleet share."""
 
     workers: Workers
@@ -46,14 +46,16 @@ class Means:
 class HostReader:
     """A host and its loop. Answers come in by the connection's own thread; any thread may ask."""
 
-    def __init__(self, host: str, session: Callable[[], Session], probes: tuple[Probe, ...], means: Means) -> None:
+    def __init__(
+        self, host: str, session: Callable[[], SshSession], probes: tuple[Probe, ...], means: SharedByHosts
+    ) -> None:
         self.host = host
         self.probes = probes
         self._session = session
         self._means = means
         self._lock = threading.RLock()
         self._sending = threading.RLock()
-        self._lanes = Lanes(probes)
+        self._lanes = HostRequests(probes)
         self._lane_names = lanes_of(probes)
         self._habits = Habits(probes)
         self._gathered = Gathered()
@@ -243,7 +245,7 @@ class HostReader:
                 return
             if isinstance(said, Greeting):
                 self._welcome(said)
-            elif said.mark is Mark.LOST:
+            elif said.mark is FrameMark.LOST:
                 self._lose(said)
             else:
                 self._take(said)
@@ -300,18 +302,18 @@ class HostReader:
         running = self._lanes.first_in(self._lane_names[frame.probe]) if frame.probe < len(self._lane_names) else None
         if running is not None:
             self._verdicts.pop(running.probe, None)
-            self._take(Frame(Mark.LOST, running.probe, running.request, frame.status))
+            self._take(Frame(FrameMark.LOST, running.probe, running.request, frame.status))
 
     def _read(self, probe: Probe, frame: Frame, running: Running) -> Verdict:
         if running.direct and self._habits.barred:
-            lost = frame.mark is Mark.LOST
+            lost = frame.mark is FrameMark.LOST
             return ProbeStatus.FAILED, f"its shell was killed (status {frame.status})" if lost else _MIXED
-        if frame.mark is Mark.LOST:
+        if frame.mark is FrameMark.LOST:
             return ProbeStatus.FAILED, f"it printed more than the host's shell can hold (status {frame.status})"
-        if frame.mark is Mark.SAME and frame.probe in self._verdicts:
+        if frame.mark is FrameMark.SAME and frame.probe in self._verdicts:
             probe.again(running.began_at, self._gathered)
             return self._verdicts[frame.probe]
-        answer = Answer(frame.status, frame.body.decode("utf-8", "replace"), frame.mark is Mark.MORE)
+        answer = ProbeAnswer(frame.status, frame.body.decode("utf-8", "replace"), frame.mark is FrameMark.MORE)
         return probe.take(answer, running.began_at, self._gathered)
 
     def _over(self, life: int, reason: str) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from lumctl.devices.formats.complaint import first_line, is_denial
 from lumctl.devices.formats.ethtool import read_ethtool_module
 from lumctl.devices.formats.lldp import neighbours_of, read_lldp
-from lumctl.fleet.gathered import Answer, Gathered, Verdict
+from lumctl.fleet.gathered import Gathered, ProbeAnswer, Verdict
 from lumctl.fleet.parsers.complaints import is_harmless, said_in
 from lumctl.fleet.parsers.host_log import of_jobs
 from lumctl.fleet.parsers.kernel_log import KernelEvents
@@ -27,10 +27,10 @@ _NO_OPTION = ("not recognized", "invalid combination", "unrecognized option", "p
 _NO_NVLINK = ("unable to retrieve nvlink information", "not supported")
 
 
-class Gpu:
+class GpuTaker:
     """``nvidia-smi -q -x``."""
 
-    def take(self, answer: Answer, taken_at: float, gathered: Gathered) -> Verdict:
+    def take(self, answer: ProbeAnswer, taken_at: float, gathered: Gathered) -> Verdict:
         """What came before an answer was cut short is kept: it tells what it tells."""
         report = parse_nvidia_smi(answer.text, taken_at, gathered.smi)
         gathered.gpus, gathered.lost_gpus = report.gpus, report.lost
@@ -44,7 +44,7 @@ class Gpu:
         return self._ended(answer, report)
 
     @staticmethod
-    def _ended(answer: Answer, report: SmiReport) -> Verdict:
+    def _ended(answer: ProbeAnswer, report: SmiReport) -> Verdict:
         none_there = not report.gpus and "no devices were found" in answer.text.lower()
         if report.complete or none_there or (report.lost and not report.gpus):
             return OK
@@ -60,7 +60,7 @@ class Gpu:
 class Nvlink:
     """``nvidia-smi nvlink -s``."""
 
-    def take(self, answer: Answer, taken_at: float, gathered: Gathered) -> Verdict:
+    def take(self, answer: ProbeAnswer, taken_at: float, gathered: Gathered) -> Verdict:
         """The states replace the links; counters stay with the links that are still there."""
         about, states = parse_nvlink_states(answer.text)
         verdict = _nvlink_verdict(answer, about)
@@ -82,10 +82,10 @@ class Nvlink:
         gathered.nvlinks = read_at(gathered.nvlinks, taken_at)
 
 
-class NvlinkErrors:
+class NvlinkErrorTaker:
     """``nvidia-smi nvlink -e``: the counters of the links whose states are known."""
 
-    def take(self, answer: Answer, taken_at: float, gathered: Gathered) -> Verdict:
+    def take(self, answer: ProbeAnswer, taken_at: float, gathered: Gathered) -> Verdict:
         """As the protocol says."""
         about, errors = parse_nvlink_errors(answer.text)
         verdict = _nvlink_verdict(answer, about)
@@ -107,7 +107,7 @@ def _place(link: NvlinkReading) -> Place:
     return link.index, link.uuid, link.link
 
 
-def _nvlink_verdict(answer: Answer, about: NvlinkAnswer) -> Verdict:
+def _nvlink_verdict(answer: ProbeAnswer, about: NvlinkAnswer) -> Verdict:
     text = answer.text.lower()
     if about.unread is not None:
         return ProbeStatus.FAILED, first_line(f"nvidia-smi says of a link: {about.unread}")
@@ -126,7 +126,7 @@ class Kernel:
     Complaints stand between the lines, whatever matches, and some dmesg end well after one: words count as well.
     """
 
-    def take(self, answer: Answer, _taken_at: float, gathered: Gathered) -> Verdict:
+    def take(self, answer: ProbeAnswer, _taken_at: float, gathered: Gathered) -> Verdict:
         """A whole answer replaces what was known: the host may have forgotten its oldest lines, or restarted."""
         # One that failed may have told something first, and does not take back what earlier ones told.
         before = gathered.kernel if answer.appended or answer.status != 0 else KernelEvents()
@@ -151,7 +151,7 @@ class Kernel:
 class Lldp:
     """``lldpctl -f json``."""
 
-    def take(self, answer: Answer, _taken_at: float, gathered: Gathered) -> Verdict:
+    def take(self, answer: ProbeAnswer, _taken_at: float, gathered: Gathered) -> Verdict:
         """Ages of neighbours are as of this answer."""
         document = read_lldp(answer.text)
         if answer.status != 0 or document is None:
@@ -169,7 +169,7 @@ class Optics:
 
     interface: str
 
-    def take(self, answer: Answer, taken_at: float, gathered: Gathered) -> Verdict:
+    def take(self, answer: ProbeAnswer, taken_at: float, gathered: Gathered) -> Verdict:
         """An empty cage is an answer: what was known of its module is forgotten."""
         if answer.status != 0:
             status, detail = failure(answer)

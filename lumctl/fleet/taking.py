@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from lumctl.devices.formats.complaint import first_line, is_denial
-from lumctl.fleet.gathered import Answer, Gathered, Verdict
+from lumctl.fleet.gathered import Gathered, ProbeAnswer, Verdict
 from lumctl.fleet.parsers.complaints import is_missing_tool, said_in
 from lumctl.fleet.readings import GpuReading, InfinibandPort, InterfaceReading, NvlinkReading, PortCounters, ProbeStatus
 
@@ -17,14 +17,14 @@ R = TypeVar("R", GpuReading, InterfaceReading, InfinibandPort, PortCounters, Nvl
 class Taker(Protocol):
     """Reads the answers of one probe."""
 
-    def take(self, answer: Answer, taken_at: float, gathered: Gathered) -> Verdict:
+    def take(self, answer: ProbeAnswer, taken_at: float, gathered: Gathered) -> Verdict:
         """Read an answer; where it did not end well, older readings stay and grow old."""
 
     def again(self, taken_at: float, gathered: Gathered) -> None:
         """The last answer came again, to the byte: what it said is true of a later time."""
 
 
-def failure(answer: Answer, *, otherwise: str = "") -> Verdict:
+def failure(answer: ProbeAnswer, *, otherwise: str = "") -> Verdict:
     """Why there is no answer: not allowed, no such tool, or what the tool said."""
     said = said_in(answer.text)
     if is_denial(said):

@@ -13,7 +13,7 @@ from lumctl.devices.formats.complaint import first_line
 from lumctl.devices.permission import require_permission
 from lumctl.devices.ways import CommandStream, Direct, Stream, host_and_port
 from lumctl.fleet.ssh.connect import Connector
-from lumctl.fleet.ssh.connection import Connection
+from lumctl.fleet.ssh.connection import SshConnection
 from lumctl.fleet.ssh.routes import Routes
 from lumctl.inventory.model import SshSettings
 
@@ -132,7 +132,7 @@ def commanded(transport: paramiko.Transport, command: str) -> CommandStream:
 class _Channel:
     """A channel as a stream: its errors are those of sockets. With it ends the connection that it alone uses."""
 
-    def __init__(self, channel: paramiko.Channel, connection: Connection | None = None) -> None:
+    def __init__(self, channel: paramiko.Channel, connection: SshConnection | None = None) -> None:
         self._channel = channel
         self._connection = connection
         self.settimeout = channel.settimeout
@@ -157,7 +157,7 @@ class _Channel:
 
 
 @contextmanager
-def _hanging_up(connection: Connection, after_s: float) -> Iterator[None]:
+def _hanging_up(connection: SshConnection, after_s: float) -> Iterator[None]:
     """Hang up when the time is over: paramiko waits for the answer to some requests without end."""
     watch = Timer(after_s, connection.close)
     watch.daemon = True

@@ -66,7 +66,7 @@ def in_maintenance(report: HealthReport, covered: Mapping[Place, MaintenanceWind
     return each(report, change) if covered else report
 
 
-class Acknowledged:
+class AcknowledgedFindings:
     """Which findings each acknowledgement covers: those that it was given for and that have not cleared since."""
 
     def __init__(self, document: Mapping[str, Any] | None = None) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from lumctl.devices.types import DeviceReading
 from lumctl.errors import UsageError
 from lumctl.fleet.readings import Snapshot
-from lumctl.health.readings_text import ENDED_WELL, Seen, readings_of
+from lumctl.health.readings_text import ENDED_WELL, ReadingText, readings_of
 from lumctl.health.rulebook import Verdict, all_lines, lines_of, looks_at, rulebook, verdict
 from lumctl.health.states import CircuitHealth, ComponentHealth, Finding, HealthReport, Incident, State, place_of
 from lumctl.inventory.model import NVIDIA_SMI, Inventory
@@ -16,7 +16,7 @@ _FAMILIES = {"accelerator": "gpu.", "link": "link.", "circuit": "circuit.", "hos
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ExplainedFinding:
     """A finding with the line of the rules that it comes from (limit, window, origin, edition)."""
 
     finding: Finding
@@ -32,7 +32,7 @@ class Check:
 
     rule: str
     cases: tuple[Verdict, ...]
-    readings: tuple[Seen, ...]
+    readings: tuple[ReadingText, ...]
     told: bool
     found: bool
 
@@ -47,7 +47,7 @@ class Explanation:
     because: str
     read_at: float | None
     maintenance: str | None
-    standing: tuple[Standing, ...]
+    standing: tuple[ExplainedFinding, ...]
     checks: tuple[Check, ...]
     incidents: tuple[Incident, ...]
 
@@ -105,7 +105,7 @@ def _explained(
         because=_because(report, health, inventory, incidents) or _well(kind, checks, _failed_probes(hosts, snapshot)),
         read_at=health.read_at,
         maintenance=health.maintenance,
-        standing=tuple(Standing(finding, verdict(finding.rule, finding.case)) for finding in health.findings),
+        standing=tuple(ExplainedFinding(finding, verdict(finding.rule, finding.case)) for finding in health.findings),
         checks=checks,
         incidents=incidents,
     )

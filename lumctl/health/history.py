@@ -17,7 +17,7 @@ _MINUTE_S = 60.0
 _WORKS = frozenset({State.OK, State.DEGRADED})
 
 
-class History:
+class TrendHistory:
     """The trends of all components, and which boot of each host was seen last."""
 
     def __init__(self, document: Mapping[str, Any] | None = None) -> None:

@@ -24,7 +24,7 @@ from lumctl.health.expectations import Expectations
 from lumctl.health.identity import addresses, match_gpus, match_nvlinks, pci_slot, recent
 from lumctl.health.probe_rules import rules_of
 from lumctl.health.rulebook import verdict
-from lumctl.health.rules.circuit import Lanes
+from lumctl.health.rules.circuit import TransmitterNames
 from lumctl.health.rules.gpu_case import Usual
 from lumctl.health.rules.settings import usual_settings
 from lumctl.health.states import State
@@ -278,9 +278,9 @@ class Look:
         return {host: tuple(found) for host, found in by_host.items()}
 
     @cached_property
-    def announced_lanes(self) -> Lanes:
+    def announced_lanes(self) -> TransmitterNames:
         """Who is meant by what a neighbour announces."""
-        return Lanes(self.inventory)
+        return TransmitterNames(self.inventory)
 
     def trend(self, kind: str, component: str) -> Trend | None:
         """What happened to a component over time, if anything is remembered."""

@@ -8,13 +8,13 @@ from typing import Any
 from lumctl.devices.types import DeviceReading
 from lumctl.fleet.readings import Snapshot
 from lumctl.health.acknowledgements import Acknowledgement, EventClear, MaintenanceWindow
-from lumctl.health.attention import Acknowledged, at_work, in_maintenance, reached
+from lumctl.health.attention import AcknowledgedFindings, at_work, in_maintenance, reached
 from lumctl.health.evaluation import each, look_over, out_of_service
 from lumctl.health.event_record import EventRecord
-from lumctl.health.history import History
+from lumctl.health.history import TrendHistory
 from lumctl.health.incidents import with_incidents
 from lumctl.health.look import NO_EVIDENCE, LightEvidence, Look, Past, Place
-from lumctl.health.persistence import Standing
+from lumctl.health.persistence import StandingFindings
 from lumctl.health.rulebook import rulebook
 from lumctl.health.states import HealthReport, Judged, place_of
 from lumctl.health.verdicts import judge_accelerator
@@ -30,14 +30,18 @@ class Memory:
     def __init__(self, document: Mapping[str, Any] | None = None) -> None:
         known = document if document is not None and document.get("version") == _VERSION else {}
         try:
-            self._history = History(known.get("history"))
-            self._standing = Standing(known.get("standing"))
-            self._acknowledged = Acknowledged(known.get("acknowledged"))
+            self._history = TrendHistory(known.get("history"))
+            self._standing = StandingFindings(known.get("standing"))
+            self._acknowledged = AcknowledgedFindings(known.get("acknowledged"))
             self._events = EventRecord(known.get("events"))
             self._quiet_until = {str(host): float(at) for host, at in known.get("quiet_until", {}).items()}
         except (TypeError, ValueError, KeyError, AttributeError):
             # What cannot be read is as good as a first look.
-            self._history, self._standing, self._acknowledged = History(), Standing(), Acknowledged()
+            self._history, self._standing, self._acknowledged = (
+                TrendHistory(),
+                StandingFindings(),
+                AcknowledgedFindings(),
+            )
             self._events = EventRecord()
             self._quiet_until = {}
         self.spent: tuple[Acknowledgement, ...] = ()

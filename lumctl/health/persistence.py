@@ -29,7 +29,7 @@ Key = tuple[str, str, str]
 
 
 @dataclass
-class Mark:
+class FindingMark:
     """One finding as it is remembered: ``first`` and ``last`` are the times of looks, ``read_at`` of its reading.
 
     ``since`` is what it says itself of its beginning, ``clear_since`` the first of the looks in a row that refute it.
@@ -51,14 +51,14 @@ def key_of(finding: Finding) -> Key:
     return finding.rule, finding.case, finding.about
 
 
-class Standing:
+class StandingFindings:
     """The marks of all components."""
 
     def __init__(self, document: Mapping[str, Any] | None = None) -> None:
         document = document or {}
         looked_at = document.get("looked_at")
         self._looked_at: float | None = None if looked_at is None else float(looked_at)
-        self._marks: dict[Place, dict[Key, Mark]] = {}
+        self._marks: dict[Place, dict[Key, FindingMark]] = {}
         for kind, component, rule, case, about, *mark in document.get("marks", ()):
             if has_case(rule, case):
                 marks = self._marks.setdefault((str(kind), str(component)), {})
@@ -106,7 +106,7 @@ class Standing:
 
     @staticmethod
     def _confirmed(
-        marks: dict[Key, Mark], finding: Finding, read_at: float | None, now: float, *, moving: bool
+        marks: dict[Key, FindingMark], finding: Finding, read_at: float | None, now: float, *, moving: bool
     ) -> Finding | None:
         """A finding of this look, if it stands."""
         key = key_of(finding)
@@ -116,11 +116,17 @@ class Standing:
                 return _expected(finding)
             if len(marks) >= _MOST_MARKS:
                 return finding if verdict(finding.rule, finding.case).at_once else None
-            mark = marks[key] = Mark(now, now, finding.since, finding.state, "")
+            mark = marks[key] = FindingMark(now, now, finding.since, finding.state, "")
         return replace(finding, since=mark.since) if _seen_again(mark, finding, read_at, now) else None
 
     def _unseen(
-        self, marks: dict[Key, Mark], key: Key, health: ComponentHealth | CircuitHealth, now: float, *, at_work: bool
+        self,
+        marks: dict[Key, FindingMark],
+        key: Key,
+        health: ComponentHealth | CircuitHealth,
+        now: float,
+        *,
+        at_work: bool,
     ) -> Finding | None:
         """A finding that this look does not repeat, if it still stands."""
         mark = marks[key]
@@ -134,7 +140,7 @@ class Standing:
         shown = mark.stands and health.otherwise is not State.UNKNOWN
         return _remembered(health.id, key, mark, now) if shown else None
 
-    def _is_over(self, key: Key, mark: Mark, now: float, *, at_work: bool) -> bool:
+    def _is_over(self, key: Key, mark: FindingMark, now: float, *, at_work: bool) -> bool:
         """Whether a finding that a look has refuted is gone for good."""
         if not mark.stands or at_work:
             return True
@@ -155,7 +161,7 @@ class Standing:
         }
 
 
-def _seen_again(mark: Mark, finding: Finding, read_at: float | None, now: float) -> bool:
+def _seen_again(mark: FindingMark, finding: Finding, read_at: float | None, now: float) -> bool:
     """Note that a finding was seen; whether it stands."""
     if mark.read_at is None or read_at is None or read_at > mark.read_at:
         # The same reading at another look tells nothing new.
@@ -170,7 +176,7 @@ def _seen_again(mark: Mark, finding: Finding, read_at: float | None, now: float)
     return mark.stands
 
 
-def _remembered(component: str, key: Key, mark: Mark, now: float) -> Finding:
+def _remembered(component: str, key: Key, mark: FindingMark, now: float) -> Finding:
     rule, case, about = key
     evidence = f"{mark.evidence}; last seen {max(now - mark.last, 0.0):.0f} s ago"
     line = verdict(rule, case)
@@ -186,9 +192,9 @@ def _expected(finding: Finding) -> Finding:
     return replace(finding, state=State.UNKNOWN, evidence=f"{finding.evidence}; a run is moving its light")
 
 
-def _mark_from(written: list[Any]) -> Mark:
+def _mark_from(written: list[Any]) -> FindingMark:
     first, last, since, state, evidence, looks, read_at, stands, clear_since = written
-    return Mark(
+    return FindingMark(
         float(first),
         float(last),
         float(since),

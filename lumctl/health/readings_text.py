@@ -29,7 +29,7 @@ ENDED_WELL = frozenset({ProbeStatus.OK, ProbeStatus.ABSENT})
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ReadingText:
     """One reading that a rule looks at, in words; ``taken_at`` is ``None`` where it was never read."""
 
     name: str
@@ -44,7 +44,7 @@ def readings_of(
     devices: Mapping[str, DeviceReading],
     *,
     now: float,
-) -> Mapping[str, Seen]:
+) -> Mapping[str, ReadingText]:
     """What was read of a component, by name; empty for one whose host is not read."""
     kind, name = place_of(health)
     if isinstance(health, CircuitHealth):
@@ -59,7 +59,7 @@ def readings_of(
         values = _of_device(devices.get(name))
     if health.read_at is not None:
         values["age_s"] = f"{now - health.read_at:.1f}"
-    return {reading: Seen(reading, value, health.read_at) for reading, value in values.items()}
+    return {reading: ReadingText(reading, value, health.read_at) for reading, value in values.items()}
 
 
 def _of_gpu(name: str, inventory: Inventory, snapshot: Snapshot) -> dict[str, str]:

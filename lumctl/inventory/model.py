@@ -15,7 +15,7 @@ from lumctl.errors import RefusedError
 from lumctl.inventory.exporters import Exporter, ReadingSource
 from lumctl.inventory.geometry import Geometry
 from lumctl.inventory.job_run import JobRun
-from lumctl.inventory.policies import Policy, Receiver
+from lumctl.inventory.policies import NotificationReceiver, Policy
 from lumctl.inventory.probe_times import PROBE_TIMES, ProbeTimes
 
 if TYPE_CHECKING:
@@ -367,7 +367,7 @@ class Inventory:
     probes: Mapping[str, ProbeTimes] = field(default_factory=lambda: PROBE_TIMES)
     fibres: Mapping[str, Fibre] = field(default_factory=dict)
     policies: tuple[Policy, ...] = ()
-    receivers: Mapping[str, Receiver] = field(default_factory=dict)
+    receivers: Mapping[str, NotificationReceiver] = field(default_factory=dict)
     _lanes: Mapping[str, tuple[Transponder, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

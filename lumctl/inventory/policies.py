@@ -100,7 +100,7 @@ class ApprovalTerms:
 
 
 @dataclass(frozen=True, slots=True)
-class Receiver:
+class NotificationReceiver:
     """One who is told of escalations: a webhook, whose URL and token are in files, or a program with its arguments.
 
     ``timeout_s`` is how long one attempt may take, ``give_up_after_s`` how long a message is tried.

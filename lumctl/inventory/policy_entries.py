@@ -12,8 +12,8 @@ from lumctl.inventory.policies import (
     Escalation,
     How,
     Limits,
+    NotificationReceiver,
     PolicySubject,
-    Receiver,
 )
 
 _LIMITS, _BREAKER, _APPROVAL, _ESCALATION = Limits(), Breaker(), ApprovalTerms(), Escalation()
@@ -111,7 +111,7 @@ class PolicyEntry(Entry):
 
 
 MOST_TIME_S = 600.0
-_RECEIVER = Receiver("")
+_RECEIVER = NotificationReceiver("")
 
 
 class ReceiverEntry(Entry):

@@ -15,9 +15,9 @@ from lumctl.inventory.policies import (
     Hours,
     How,
     Limits,
+    NotificationReceiver,
     Policy,
     PolicySubject,
-    Receiver,
     Selector,
 )
 from lumctl.inventory.policy_entries import HoursEntry, PolicyEntry, ReceiverEntry
@@ -152,9 +152,9 @@ def _minutes(entry: HoursEntry, key: Literal["begins", "ends"], scope: Scope) ->
     return int(hour) * 60 + int(minute)
 
 
-def resolve_receivers(entries: Iterable[ReceiverEntry], scope: Scope) -> dict[str, Receiver]:
+def resolve_receivers(entries: Iterable[ReceiverEntry], scope: Scope) -> dict[str, NotificationReceiver]:
     """The receivers by name; what does not make sense is reported."""
-    found: dict[str, Receiver] = {}
+    found: dict[str, NotificationReceiver] = {}
     for entry in entries:
         if entry.name in found:
             scope.problems.add(entry.mark("name"), f"receiver {entry.name!r} is defined twice")
@@ -162,7 +162,7 @@ def resolve_receivers(entries: Iterable[ReceiverEntry], scope: Scope) -> dict[st
     return found
 
 
-def _receiver(entry: ReceiverEntry, scope: Scope) -> Receiver:
+def _receiver(entry: ReceiverEntry, scope: Scope) -> NotificationReceiver:
     both = entry.webhook_file is not None and entry.command is not None
     neither = entry.webhook_file is None and entry.command is None
     if (both or neither) and not entry.cut("webhook_file", "command"):
@@ -179,7 +179,7 @@ def _receiver(entry: ReceiverEntry, scope: Scope) -> Receiver:
         )
     elif command:
         command = (str(scope.path(command[0], entry.mark("command", 0, len(command)))), *command[1:])
-    return Receiver(
+    return NotificationReceiver(
         entry.name,
         scope.path(entry.webhook_file, entry.mark("webhook_file")) if entry.webhook_file else None,
         scope.path(entry.token_file, entry.mark("token_file")) if entry.token_file else None,

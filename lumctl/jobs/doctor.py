@@ -3,7 +3,7 @@
 import shutil
 from collections.abc import Iterator
 
-from lumctl.devices.doctor import Finding, lacking
+from lumctl.devices.doctor import DoctorFinding, lacking
 from lumctl.errors import UsageError
 from lumctl.inventory.job_kinds import API, kinds
 from lumctl.inventory.model import Inventory
@@ -13,32 +13,36 @@ from lumctl.offers import Offer
 __all__ = ["examine", "kinds"]
 
 
-def examine(offer: Offer, inventory: Inventory | None) -> Iterator[Finding]:
+def examine(offer: Offer, inventory: Inventory | None) -> Iterator[DoctorFinding]:
     """All findings about a kind that need no job."""
     try:
         load(offer.name)
     except UsageError as error:
-        yield Finding(offer.name, ok=False, text=error.message, advice=error.hint or "")
+        yield DoctorFinding(offer.name, ok=False, text=error.message, advice=error.hint or "")
         yield from lacking(offer)
         return
-    yield Finding(offer.name, ok=True, text=f"a kind of job control, API {API.version}")
+    yield DoctorFinding(offer.name, ok=True, text=f"a kind of job control, API {API.version}")
     yield from lacking(offer)
     if inventory is not None:
         yield from _used(offer.name, inventory)
 
 
-def _used(name: str, inventory: Inventory) -> Iterator[Finding]:
+def _used(name: str, inventory: Inventory) -> Iterator[DoctorFinding]:
     for job in inventory.jobs.values():
         if job.hook is None or job.hook.kind != name:
             continue
         try:
             programs = programs_of(job.hook)
         except UsageError as error:
-            yield Finding(name, ok=False, text=f"used by job {job.name}: {error.message}", advice=error.hint or "")
+            yield DoctorFinding(
+                name, ok=False, text=f"used by job {job.name}: {error.message}", advice=error.hint or ""
+            )
             continue
         absent = sorted({argv[0] for argv in programs.values() if shutil.which(argv[0]) is None})
         if absent:
             text = f"used by job {job.name}, and {', '.join(absent)} cannot be run here"
-            yield Finding(name, ok=False, text=text, advice="install it, or see `hook` of the job in the inventory")
+            yield DoctorFinding(
+                name, ok=False, text=text, advice="install it, or see `hook` of the job in the inventory"
+            )
         else:
-            yield Finding(name, ok=True, text=f"used by job {job.name}")
+            yield DoctorFinding(name, ok=True, text=f"used by job {job.name}")

@@ -5,11 +5,9 @@ A hook is told by variables of its environment: ``LUMCTL_JOB``, ``LUMCTL_ACT`` (
 them), and ``LUMCTL_RANKS``: where the job is placed at this moment, as JSON.
 """
 
-import fcntl
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -25,6 +23,7 @@ from lumctl.errors import LumctlError, RefusedError
 from lumctl.files import make_private
 from lumctl.inventory.job_entries import COMMAND
 from lumctl.inventory.model import Inventory, Job, JobHook
+from lumctl.jobs import hook_runner
 from lumctl.jobs.control import (
     NOBODY,
     PAUSE,
@@ -172,7 +171,7 @@ class Hooks:
             sys.executable,
             "-I",
             "-S",
-            __file__,
+            hook_runner.__file__,
             str(os.getpid()),
             str(files / f"hook-{self._job}.lock"),
         ]
@@ -281,64 +280,3 @@ def require_hooks(context: Context, jobs: Iterable[str]) -> None:
                     f"{what} cannot be run: {argv[0]} {why}",
                     hint="nothing was touched; see `hook` of this job in the inventory",
                 )
-
-
-PARENT_DIED = 1
-"""``PR_SET_PDEATHSIG`` of prctl(2)."""
-GRACE_S = 2
-NOT_STARTED, CUT = 127, 125
-"""Exit codes of this program itself, as shells and timeout(1) use them."""
-
-_cut_short: list[int] = []
-"""The signal that reported the death of the program that asked for the hook."""
-
-
-def main(parent: int, lock: str, argv: list[str]) -> int:
-    """Run a hook to its end; its exit code, or 128 plus the number of the signal that ended it."""
-    signal.signal(signal.SIGTERM, _stay)
-    signal.signal(signal.SIGUSR1, _cut)
-    if sys.platform == "linux":
-        import ctypes  # noqa: PLC0415 - where it is needed
-
-        ctypes.CDLL(None).prctl(PARENT_DIED, signal.SIGUSR1)
-    if os.getppid() != parent:
-        return CUT
-    # Closed with this program, not with what the hook leaves running: descriptors are not inherited.
-    fcntl.flock(_opened(lock), fcntl.LOCK_EX)
-    if _cut_short:
-        return CUT  # while another hook held the lock
-    try:
-        code = subprocess.Popen(argv, stdin=subprocess.DEVNULL).wait()  # noqa: S603 - the operator's own program
-    except OSError as error:
-        print(f"{argv[0]} cannot be run: {error.strerror}", flush=True)  # noqa: T201 - told to who asked
-        return NOT_STARTED
-    if _cut_short:
-        os.killpg(0, signal.SIGKILL)  # what the hook has started, and this
-    return code if code >= 0 else 128 - code
-
-
-def _opened(lock: str) -> int:
-    """Open the lock's file; an existing one also where nothing can be written: a paused job must be resumed."""
-    try:
-        return os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    except OSError:
-        return os.open(lock, os.O_RDONLY | os.O_NOFOLLOW)
-
-
-def _stay(_number: int, _frame: object) -> None:
-    """The process group is told to end: keep the lock until the hook has ended.
-
-    This is a handler because the hook would inherit an ignored signal.
-    """
-
-
-def _cut(number: int, _frame: object) -> None:
-    """The program that asked is dead: end the hook, all that it started, and this program."""
-    _cut_short.append(number)
-    os.killpg(0, signal.SIGTERM)
-    signal.signal(signal.SIGALRM, lambda _number, _frame: os.killpg(0, signal.SIGKILL))
-    signal.alarm(GRACE_S)
-
-
-if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]), sys.argv[2], sys.argv[3:]))

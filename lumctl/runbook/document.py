@@ -13,7 +13,7 @@ from lumctl.change.plan import Do, PlannedCircuit, Replacement, Start, Step, fro
 from lumctl.errors import UsageError
 from lumctl.inventory.model import Inventory
 from lumctl.runbook.run_states import left_behind
-from lumctl.store import Entry, Run, Store
+from lumctl.store import JournalEntry, Store, StoredRun
 
 SCHEMA = "lumctl/runbook/v1"
 NEEDS: Mapping[Do, frozenset[str]] = {
@@ -59,7 +59,7 @@ class Runbook:
     document: Mapping[str, Any]
 
 
-def make(run: Run, store: Store, inventory: Inventory) -> dict[str, Any]:
+def make(run: StoredRun, store: Store, inventory: Inventory) -> dict[str, Any]:
     """The runbook of a run as a plain document."""
     plan = from_document(run.plan)
     entries = store.journal.of_run(run.id)
@@ -179,7 +179,7 @@ def _when(began: float | None, ended: float | None) -> dict[str, Any]:
     return told
 
 
-def _taken_back(entries: Iterable[Entry]) -> dict[str, Any]:
+def _taken_back(entries: Iterable[JournalEntry]) -> dict[str, Any]:
     """What was undone within the run itself, in that order, and what came of it."""
     undone = [
         {"step": entry.step, "at": _moment(entry.at), "outcome": dict(entry.data)}

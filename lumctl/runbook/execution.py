@@ -17,7 +17,7 @@ from lumctl.runbook import actions
 from lumctl.runbook.intents import PREVIOUS, Intends, Intent, IntentRunbook
 from lumctl.runbook.replay import ReplayResult
 from lumctl.runbook.stage import Stage, no_guard
-from lumctl.store import Run
+from lumctl.store import StoredRun
 from lumctl.swap import (
     plan_fabric,
     plan_reroute,
@@ -178,7 +178,7 @@ def _said(intent: Intent, context: Context, rack: str) -> actions.Said | None:
             return actions.end_window(rack, component)
 
 
-def _run_of(context: Context, rack: str, name: str, runs: list[str]) -> Run:
+def _run_of(context: Context, rack: str, name: str, runs: list[str]) -> StoredRun:
     if name != PREVIOUS:
         return context.store(rack).runs.get(name)
     if not runs:

@@ -9,7 +9,7 @@ from lumctl.files import make_private, put
 from lumctl.inventory.problems import nearest
 from lumctl.runbook.document import make
 from lumctl.runbook.yaml_text import AnyRunbook, dump, parsed, read_file
-from lumctl.store import Run
+from lumctl.store import StoredRun
 
 
 def save(context: Context, run_id: str, rack: str) -> Path:
@@ -34,7 +34,7 @@ def make_private_folder(folder: Path) -> None:
         raise UsageError(f"{folder} cannot be made: {error.strerror}") from error
 
 
-def find_run(context: Context, name: str) -> Run:
+def find_run(context: Context, name: str) -> StoredRun:
     """A run by its id, or as ``RACK/ID`` where several racks of the inventory have one of that id.
 
     Raises:
@@ -55,7 +55,7 @@ def find_run(context: Context, name: str) -> Run:
     )
 
 
-def all_runs(context: Context) -> list[Run]:
+def all_runs(context: Context) -> list[StoredRun]:
     """The runs of all racks of the inventory, newest first."""
     runs = [run for rack in context.inventory.racks for run in context.store(rack).runs.all()]
     return sorted(runs, key=lambda run: -run.started_at)

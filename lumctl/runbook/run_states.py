@@ -8,10 +8,10 @@ from lumctl.change.plan_parts import Start
 from lumctl.context import Context
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.wiring import PREFIX, is_order, misfit
-from lumctl.store import Entry, Run
+from lumctl.store import JournalEntry, StoredRun
 
 
-def stood(context: Context, run: Run) -> dict[str, Start]:
+def stood(context: Context, run: StoredRun) -> dict[str, Start]:
     """Each rack as it stood when a run began, as far as the stores tell and the inventory still has it.
 
     A run says what it was to change, as that was before. What no run since has changed stands as it did then. What the
@@ -21,7 +21,7 @@ def stood(context: Context, run: Run) -> dict[str, Start]:
     return {rack: _stood(context, rack, run, placed) for rack in context.inventory.racks}
 
 
-def _stood(context: Context, rack: str, run: Run, placed: Mapping[str, tuple[str, ...]]) -> Start:
+def _stood(context: Context, rack: str, run: StoredRun, placed: Mapping[str, tuple[str, ...]]) -> Start:
     inventory, store = context.inventory, context.store(rack)
     jobs = {job.name for job in inventory.jobs.values() if job.rack == rack}
     here = [device.id for device in inventory.devices.values() if device.rack == rack and device.kind.carries_light]
@@ -71,7 +71,7 @@ def _fits(name: str, ranks: tuple[str, ...], inventory: Inventory) -> bool:
     return job is not None and len(job.ranks) == len(ranks) and all(rank in inventory.accelerators for rank in ranks)
 
 
-def left_behind(run: Run, entries: Iterable[Entry]) -> dict[str, Any]:
+def left_behind(run: StoredRun, entries: Iterable[JournalEntry]) -> dict[str, Any]:
     """What the run left behind; of one that was cut or left half done without the devices that nobody is sure of.
 
     What later runs have written over was left alone where they were to take it back: neither is that in it.

@@ -18,9 +18,9 @@ from lumctl.devices.types import PucState
 from lumctl.errors import ExitCode, LumctlError, UsageError
 from lumctl.sim.chassis.requests import managing_device, transponder_requests
 from lumctl.sim.hosts.commands import answer
-from lumctl.sim.hosts.loop import Loop, Pipe
-from lumctl.sim.service import Service, read_line
-from lumctl.sim.world.faults import Fault
+from lumctl.sim.hosts.loop import HostLoop, Pipe
+from lumctl.sim.service import SimulatedService, read_line
+from lumctl.sim.world.faults import SimulatedFault
 from lumctl.sim.world.misbehaviour import Misbehaviour
 from lumctl.sim.world.world import World
 
@@ -48,7 +48,7 @@ class _SocketPipe:
         self.closed.set()
 
 
-def carry(connection: socket.socket, open_loop: Callable[[Pipe], Loop]) -> None:
+def carry(connection: socket.socket, open_loop: Callable[[Pipe], HostLoop]) -> None:
     """Serve one loop over a connection until either ends. The connection stays the caller's to close."""
     pipe = _SocketPipe(connection)
     loop = open_loop(pipe)
@@ -93,7 +93,7 @@ class Control:
         *,
         status: Callable[[], dict[str, Any]],
         changed: Callable[[], None],
-        open_loop: Callable[[str, Pipe], Loop],
+        open_loop: Callable[[str, Pipe], HostLoop],
         settle: Callable[[], object],
         pause: Callable[[float], object],
         end: Callable[[], None],
@@ -105,7 +105,7 @@ class Control:
         self._settle = settle
         self._pause = pause
         self._end = end
-        self.service = Service("control", self._serve, most=_MOST_CONNECTIONS, path=path)
+        self.service = SimulatedService("control", self._serve, most=_MOST_CONNECTIONS, path=path)
         self._requests: dict[str, Callable[[Request], dict[str, Any]]] = {
             "status": lambda _: self._status(),
             "fault": self._fault,
@@ -239,6 +239,6 @@ class Control:
         return {"dbm": {port: power if power > -math.inf else None for port, power in powers.items()}}
 
 
-def fault_document(fault: Fault) -> dict[str, Any]:
+def fault_document(fault: SimulatedFault) -> dict[str, Any]:
     """A fault as the control socket and ``sim status -o json`` print it."""
     return asdict(fault)

@@ -17,7 +17,7 @@ from lumctl.errors import ExitCode, LumctlError, RefusedError, UnreachableError,
 from lumctl.inventory.model import Inventory
 from lumctl.sim.client import ask
 from lumctl.sim.runtime import CONTROL_SOCKET, clean
-from lumctl.sim.world.writes import Write
+from lumctl.sim.world.writes import WriteInProgress
 
 _READY_WITHIN_S = 30.0
 _ENDS_WITHIN_S = 5.0
@@ -50,9 +50,9 @@ class SimProcess:
         """Heal a component, or everything, as ``lumctl sim clear`` does."""
         ask(self.control, "clear", component=component)
 
-    def writes(self, after: int = 0) -> list[Write]:
+    def writes(self, after: int = 0) -> list[WriteInProgress]:
         """What its devices were told, oldest first, beyond the write with this number."""
-        return [Write(**each) for each in ask(self.control, "writes", after=after)["writes"]]
+        return [WriteInProgress(**each) for each in ask(self.control, "writes", after=after)["writes"]]
 
     def renew(self) -> None:
         """Let it begin again: nothing programmed, nothing switched off, no fault."""

@@ -9,7 +9,7 @@ from pathlib import Path
 _BACKLOG = 64
 
 
-class Service:
+class SimulatedService:
     """Accepts connections in a thread of its own and hands each to ``serve``, which must return at once.
 
     A shut service keeps its port bound without listening: connections are refused, and nobody else gets the port.

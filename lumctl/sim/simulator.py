@@ -18,14 +18,14 @@ from lumctl.sim.control import Control, fault_document
 from lumctl.sim.hosts.exporters import exporters_of
 from lumctl.sim.hosts.host import SimHost
 from lumctl.sim.hosts.sshd import HostServer
-from lumctl.sim.lanes.keeper import Lanes
+from lumctl.sim.lanes.keeper import SimulatedLanes
 from lumctl.sim.meshes.controller import SMARTLIGHT_DRIVER, MeshController
 from lumctl.sim.meshes.object_server import OBJECT_DRIVER, ObjectServer
 from lumctl.sim.netconf import NetconfServer
 from lumctl.sim.power.machines import machines_of, power_requests
 from lumctl.sim.power.redfish import REDFISH_DRIVER, RedfishTwin
 from lumctl.sim.runtime import CLIENT_KEY, CONTROL_SOCKET, KNOWN_HOSTS, LANES_SOCKET, MESH_SOCKET
-from lumctl.sim.service import Service
+from lumctl.sim.service import SimulatedService
 from lumctl.sim.switches.requests import switch_requests
 from lumctl.sim.switches.services import NETCONF_DRIVER, SCPI_DRIVER, switch_services
 from lumctl.sim.twins import BEGINS_WITHIN_S, PlugInTwin, device_of, twins_for
@@ -59,7 +59,7 @@ class Simulator:
         self._delay_s = delay_ms / 1000
         self._started_at = time.time()
         self._world = World(inventory, seed=seed, now=time.time)
-        self._lanes = Lanes(self._world, folder / LANES_SOCKET, mbps=lane_mbps)
+        self._lanes = SimulatedLanes(self._world, folder / LANES_SOCKET, mbps=lane_mbps)
         self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="answer")
         self._client_key = keys.new_private_key()
         client = keys.loaded(self._client_key)
@@ -113,7 +113,7 @@ class Simulator:
         # Of what speaks a protocol that is not served here the address is one that refuses, so that nothing else is
         # taken for it.
         self._unserved = {
-            device.id: Service(f"{device.kind} {device.id}", lambda connection: connection.close(), most=0)
+            device.id: SimulatedService(f"{device.kind} {device.id}", lambda connection: connection.close(), most=0)
             for device in inventory.devices.values()
             if device.id not in served and not _is_simulated(device)
         }

@@ -17,7 +17,7 @@ from lumctl.devices.types import Alarm, PortReading, Progress, PucState
 from lumctl.errors import UsageError
 from lumctl.inventory.model import Device
 from lumctl.offers import Offer, imported, offered
-from lumctl.sim.service import Service
+from lumctl.sim.service import SimulatedService
 from lumctl.sim.world.misbehaviour import Misbehaviour
 from lumctl.sim.world.world import World
 
@@ -152,7 +152,7 @@ class PlugInTwin:
         conduct: Callable[[], Misbehaviour],
         pause: Callable[[float], object],
     ) -> None:
-        self.service = Service(f"twin {device.id}", self._serve, most=_MOST_CONNECTIONS)
+        self.service = SimulatedService(f"twin {device.id}", self._serve, most=_MOST_CONNECTIONS)
         self.failure: str | None = None
         """Why the device does not answer; ``None`` while its twin serves it."""
         self._device = device

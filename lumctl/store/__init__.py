@@ -9,10 +9,10 @@ from lumctl.store.actions import ACTION_KINDS, Act
 from lumctl.store.approvals import APPROVED, ASKED, REJECTED, SPENT, Approval
 from lumctl.store.database import apart, open_engine
 from lumctl.store.errors import StoreError, StoreHeldError, StoreUnreachableError
-from lumctl.store.journal import Break, Entry, Head
+from lumctl.store.journal import Break, Head, JournalEntry
 from lumctl.store.lease import Lease, LeaseHeldError, LeaseLostError
 from lumctl.store.postgres import is_postgres as is_server
-from lumctl.store.records import COMES_TO_REST_S, Record, Run, ways_to_finish
+from lumctl.store.records import COMES_TO_REST_S, Record, StoredRun, ways_to_finish
 from lumctl.store.store import Store
 
 __all__ = [
@@ -25,17 +25,17 @@ __all__ = [
     "Act",
     "Approval",
     "Break",
-    "Entry",
     "Head",
+    "JournalEntry",
     "Lease",
     "LeaseHeldError",
     "LeaseLostError",
     "Record",
-    "Run",
     "Store",
     "StoreError",
     "StoreHeldError",
     "StoreUnreachableError",
+    "StoredRun",
     "files_of",
     "open_store",
     "place_of",

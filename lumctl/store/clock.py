@@ -26,7 +26,7 @@ def since_boot() -> float:
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
-class Deadline:
+class LeaseDeadline:
     """Until when the holder of a lease may send to devices, in seconds since the start of its machine.
 
     It is counted from before the lease was asked for, so it always ends before the lease does by the store's clock.

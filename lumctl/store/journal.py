@@ -24,7 +24,7 @@ _FORM = "lumctl/journal/v1"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class JournalEntry:
     """One journal entry. ``kind`` is begin, intent, outcome, undo-intent, undo-outcome or end, or that of a remark."""
 
     rack: str
@@ -76,15 +76,15 @@ class Journal:
 
     def __init__(self, rows: RackRows) -> None:
         self._rows = rows
-        self._newest: tuple[Entry, ...] = ()
+        self._newest: tuple[JournalEntry, ...] = ()
         """The end of the journal as it was last read."""
 
-    def of_run(self, run_id: str) -> tuple[Entry, ...]:
+    def of_run(self, run_id: str) -> tuple[JournalEntry, ...]:
         """The journal of one run, oldest first."""
         with self._rows.engine.connect() as connection:
             return entries(connection, self._rows.of(table), table.c.run == run_id)
 
-    def latest(self, count: int) -> tuple[Entry, ...]:
+    def latest(self, count: int) -> tuple[JournalEntry, ...]:
         """The newest entries of the journal, oldest first. What was read once is kept: entries are only ever added."""
         kept = self._newest if self._rows.rack and len(self._newest) >= count else ()
         after = table.c.seq > (kept[-1].seq if kept else 0)
@@ -93,7 +93,7 @@ class Journal:
         self._newest = found
         return found
 
-    def remark(self, kind: str, data: Mapping[str, Any], *, at: float, who: str) -> Entry:
+    def remark(self, kind: str, data: Mapping[str, Any], *, at: float, who: str) -> JournalEntry:
         """Journal something that belongs to no run, on disk when this returns; ``who`` is kept in its data.
 
         Raises:
@@ -105,7 +105,7 @@ class Journal:
                 connection, rack=self._rows.rack, run="", at=at, kind=kind, step="", data=said, fence=NO_FENCE
             )
 
-    def remarks(self, kind: str | None = None, *, since: float = 0.0, after: int = 0) -> tuple[Entry, ...]:
+    def remarks(self, kind: str | None = None, *, since: float = 0.0, after: int = 0) -> tuple[JournalEntry, ...]:
         """What was remarked since a time (seconds since the epoch), oldest first: all, or what is of one kind.
 
         ``after`` leaves out entries with numbers up to that one: the clocks of several machines may differ.
@@ -132,18 +132,20 @@ def append(
     step: str,
     data: Mapping[str, Any],
     fence: int,
-) -> Entry:
+) -> JournalEntry:
     """Add one entry inside the caller's transaction; it is on disk when that transaction has committed."""
     (added,) = append_all(connection, [(at, kind, step, data)], rack=rack, run=run, fence=fence)
     return added
 
 
-def append_all(connection: Connection, said: Iterable[Said], *, rack: str, run: str, fence: int) -> tuple[Entry, ...]:
+def append_all(
+    connection: Connection, said: Iterable[Said], *, rack: str, run: str, fence: int
+) -> tuple[JournalEntry, ...]:
     """Add entries in their order, as :func:`append` does with one."""
     last = connection.execute(_LAST, {"of_rack": rack}).first()
     seq, previous = (last.seq, last.hash) if last else (0, GENESIS)
     rows: list[dict[str, Any]] = []
-    added: list[Entry] = []
+    added: list[JournalEntry] = []
     for number, (at, kind, step, data) in enumerate(said, start=seq + 1):
         # What came as bytes that are no text (a name, an answer) is kept as it can be: here an escape of JSON.
         text = json.dumps(data, sort_keys=True, ensure_ascii=False).encode("utf-8", "backslashreplace").decode()
@@ -161,25 +163,25 @@ def append_all(connection: Connection, said: Iterable[Said], *, rack: str, run: 
         }
         values["hash"] = previous = _digest([_FORM, *values.values()])
         rows.append(values)
-        added.append(Entry(**{**values, "data": data}))
+        added.append(JournalEntry(**{**values, "data": data}))
     if rows:
         connection.execute(insert(table), rows)
     return tuple(added)
 
 
-def entries(connection: Connection, *which: Any) -> tuple[Entry, ...]:
+def entries(connection: Connection, *which: Any) -> tuple[JournalEntry, ...]:
     """The entries that fulfil some conditions, oldest first."""
     rows = connection.execute(select(table).where(*which).order_by(table.c.rack, table.c.seq))
     return tuple(entry(row) for row in rows)
 
 
-def latest(connection: Connection, count: int, *which: Any) -> tuple[Entry, ...]:
+def latest(connection: Connection, count: int, *which: Any) -> tuple[JournalEntry, ...]:
     """The newest entries that fulfil some conditions, oldest first; where racks share a database, by their numbers."""
     rows = connection.execute(select(table).where(*which).order_by(table.c.seq.desc()).limit(count)).all()
     return tuple(entry(row) for row in reversed(rows))
 
 
-def entry(row: Any) -> Entry:
+def entry(row: Any) -> JournalEntry:
     """An entry as it is read.
 
     Raises:
@@ -191,7 +193,7 @@ def entry(row: Any) -> Entry:
         raise StoreError(
             f"entry {row.seq} of the journal cannot be read: {error}", hint="see: lumctl runbook verify"
         ) from error
-    return Entry(**{**{name: getattr(row, name) for name in _COLUMNS}, "data": data})
+    return JournalEntry(**{**{name: getattr(row, name) for name in _COLUMNS}, "data": data})
 
 
 def last_act(connection: Connection, rack: str, run: str) -> float:

@@ -10,7 +10,7 @@ from sqlalchemy.exc import IntegrityError
 
 from lumctl.errors import RefusedError
 from lumctl.processes import ProcessId, this_process
-from lumctl.store.clock import TERM_S, Deadline, since_boot
+from lumctl.store.clock import TERM_S, LeaseDeadline, since_boot
 from lumctl.store.lease_process import LeaseProcess
 from lumctl.store.schema import journal, leases
 
@@ -33,7 +33,7 @@ class Lease:
     fence: int
     expires_at: float
     process: ProcessId | None = None
-    deadline: Deadline = field(default_factory=Deadline, compare=False, repr=False)
+    deadline: LeaseDeadline = field(default_factory=LeaseDeadline, compare=False, repr=False)
 
 
 class LeaseLostError(RefusedError):

@@ -23,7 +23,7 @@ def ways_to_finish(run: str, target: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class StoredRun:
     """One execution of a plan. ``state`` is running, done, refused, rolled-back, half-done, undone or superseded.
 
     A superseded run was aborted after later runs had written over what it did: that was left alone.
@@ -62,7 +62,7 @@ class Record:
     data: Mapping[str, Any]
 
 
-def run_of(row: Any, **changed: Any) -> Run:
+def run_of(row: Any, **changed: Any) -> StoredRun:
     """A run as it is read.
 
     Raises:
@@ -72,7 +72,7 @@ def run_of(row: Any, **changed: Any) -> Run:
         plan = json.loads(row.plan)
     except ValueError as error:
         raise StoreError(f"the plan of {row.id} cannot be read: {error}", hint="see: lumctl runbook verify") from error
-    return Run(**{**row._asdict(), "plan": plan, **changed})
+    return StoredRun(**{**row._asdict(), "plan": plan, **changed})
 
 
 def new_run_id(connection: Connection, kind: str, mine: ColumnElement[bool]) -> str:

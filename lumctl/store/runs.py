@@ -18,7 +18,7 @@ from lumctl.store import clock, journal, lease, unwritten_ends
 from lumctl.store.database import writing
 from lumctl.store.fabric import make_certain, mark_device
 from lumctl.store.rack_rows import RackRows
-from lumctl.store.records import COMES_TO_REST_S, OPEN, Record, Run, new_run_id, run_of
+from lumctl.store.records import COMES_TO_REST_S, OPEN, Record, StoredRun, new_run_id, run_of
 from lumctl.store.schema import leases, plans, runs
 
 
@@ -58,14 +58,14 @@ class Runs:
             body = connection.execute(select(plans.c.body).where(plans.c.id == plan_id, self._rows.of(plans))).scalar()
         return json.loads(body) if body else None
 
-    def all(self) -> tuple[Run, ...]:
+    def all(self) -> tuple[StoredRun, ...]:
         """All runs, newest first."""
         with self._rows.engine.connect() as connection:
             newest_first = (runs.c.started_at.desc(), runs.c.fence.desc())
             rows = connection.execute(select(runs).where(self._rows.of(runs)).order_by(*newest_first))
             return tuple(run_of(row) for row in rows)
 
-    def get(self, run_id: str) -> Run:
+    def get(self, run_id: str) -> StoredRun:
         """One run by its id.
 
         Raises:
@@ -97,7 +97,7 @@ class Runs:
     def _is_left(self, row: Any) -> bool:
         return unwritten_ends.is_left(self._files, row.id, row.fence)
 
-    def moves(self, *, since: float, now: float) -> tuple[Run, ...]:
+    def moves(self, *, since: float, now: float) -> tuple[StoredRun, ...]:
         """Runs that may have moved light since a time: those at work, and those that have ended since.
 
         One that was cut or left half done stands open until a person has looked, but what it left moving comes to rest.
@@ -121,7 +121,9 @@ class Runs:
 
     # -- a run in progress: used by the change engine only ------------------------------------------------------------
 
-    def seize(self, held: lease.Lease, *, holder: str, term_s: float, now: float) -> tuple[Run, lease.Lease] | None:
+    def seize(
+        self, held: lease.Lease, *, holder: str, term_s: float, now: float
+    ) -> tuple[StoredRun, lease.Lease] | None:
         """Take over the open run of another process, with its lease: that process can write nothing more.
 
         ``holder`` is completed by the run's id. ``None`` if there is nothing to take over: no run is open under this
@@ -141,7 +143,7 @@ class Runs:
             connection.execute(update(runs).where(*mine).values(fence=taken.fence))
         return run_of(row, fence=taken.fence), taken
 
-    def reopen(self, held: lease.Lease, run: str, entry: Record) -> Run | None:
+    def reopen(self, held: lease.Lease, run: str, entry: Record) -> StoredRun | None:
         """Go on, under a newer lease, with a run that was cut or left half done; ``entry`` says who does, and why.
 
         ``None`` if it has come to its end since, or is under a lease as new.

@@ -42,7 +42,7 @@ class Store:
         self.approvals = Approvals(rows)
         self.health = HealthRecord(rows)
         self.readings = Readings(rows)
-        self._commits = Commits(self._engine)
+        self._commits = CommitCounter(self._engine)
 
     @property
     def unwritable(self) -> str | None:
@@ -90,7 +90,7 @@ class Store:
         self._engine.dispose()
 
 
-class Commits:
+class CommitCounter:
     """Counts the commits to an SQLite file by keeping one connection to it that never writes. For one thread."""
 
     def __init__(self, engine: Engine) -> None:

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, LargeBinary, Table, cast, select
 from sqlalchemy.types import String
 
 from lumctl.store import journal
-from lumctl.store.journal import Break, Entry, Head
+from lumctl.store.journal import Break, Head, JournalEntry
 from lumctl.store.records import OPEN
 from lumctl.store.schema import journal as entries
 from lumctl.store.schema import leases, plans, runs
@@ -39,8 +39,8 @@ _SAID = {
 class _Story:
     """One run by its entries; ``last`` is the one from which its state follows."""
 
-    begin: Entry
-    last: Entry
+    begin: JournalEntry
+    last: JournalEntry
     fence: int = 0
     state: str = "not begun"
     ended_at: float | None = None
@@ -48,14 +48,14 @@ class _Story:
 
 
 @dataclass(slots=True)
-class History:
+class RunHistories:
     """The entries of a whole journal, in their order."""
 
     _stories: dict[str, _Story] = field(default_factory=dict)
-    _in_order: list[Entry] = field(default_factory=list)
+    _in_order: list[JournalEntry] = field(default_factory=list)
     _odd: list[Break] = field(default_factory=list)
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: JournalEntry) -> None:
         """The next entry."""
         if not entry.run:
             return
@@ -96,7 +96,7 @@ class History:
             elif story.state in {"not begun", "half-done"}:
                 story.state, story.ended_at, story.last = "running", None, entry
 
-    def _settle(self, end: Entry, undid: str | None, undoes: Mapping[str, str | None]) -> None:
+    def _settle(self, end: JournalEntry, undid: str | None, undoes: Mapping[str, str | None]) -> None:
         if undid is None:
             return
         for run, story in self._stories.items():
@@ -107,7 +107,7 @@ class History:
                 story.state, story.undone_by, story.last = "done", None, end
 
 
-def _begun_otherwise(row: Any, plan: Document, begin: Entry, digest: Digest) -> str | None:
+def _begun_otherwise(row: Any, plan: Document, begin: JournalEntry, digest: Digest) -> str | None:
     """The name of the first thing that is not as the run began."""
     if not begin.data.get("plan") == row.plan_digest == plan.get("digest") == digest(plan):
         return "plan"
@@ -147,7 +147,7 @@ def verify(connection: Connection, rack: str, digest: Digest, head: Head | None 
     broken = journal.first_break(iter(rows)) or (against(rows, head) if head else None)
     if broken is not None:
         return (broken,)
-    history = History()
+    history = RunHistories()
     for row in rows:
         history.add(journal.entry(row))
     found = [

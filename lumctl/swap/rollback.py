@@ -15,8 +15,7 @@ from lumctl.inventory.model import Evidence
 from lumctl.inventory.wiring import own_cells
 from lumctl.jobs import without_hook
 from lumctl.jobs.hooks import PAUSE, RESUME
-from lumctl.store import Act, Entry
-from lumctl.store import Run as StoredRun
+from lumctl.store import Act, JournalEntry, StoredRun
 from lumctl.swap.settings import inverse_setting
 from lumctl.swap.steps import StepList
 
@@ -93,7 +92,7 @@ class _Trail:
     """Receivers that were shown to hear whom they should before the run moved anything."""
 
     @classmethod
-    def of(cls, plan: Plan, entries: Sequence[Entry]) -> Self:
+    def of(cls, plan: Plan, entries: Sequence[JournalEntry]) -> Self:
         said = {kind: {e.step: e.data for e in entries if e.kind == kind} for kind in ("intent", "outcome")}
         undone = set[str]()
         for entry in entries:

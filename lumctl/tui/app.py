@@ -36,11 +36,11 @@ from lumctl.tui.screens.registry import screen_of
 from lumctl.tui.sources import ScreenContext, Sources
 from lumctl.tui.threads.apply import Applying
 from lumctl.tui.threads.collector import Collector, Observed, ObserveFailed
-from lumctl.tui.widgets.bars import Answer
-from lumctl.tui.widgets.playback import Playback, Standing, show_on
+from lumctl.tui.widgets.bars import AnswerLine
+from lumctl.tui.widgets.playback import Playback, PlaybackLine, show_on
 
 if TYPE_CHECKING:
-    from lumctl.tui.views.records import Seen
+    from lumctl.tui.views.records import RecordedLook
 
 
 class Escaped(LineFilter):
@@ -85,7 +85,7 @@ class Dashboard(App[None]):
         for each in THEMES.values():
             self.register_theme(each)
         self.show_in(theme)
-        self.seen: Seen | None = None
+        self.seen: RecordedLook | None = None
         acts = only_shown(acts)
         self.applying = Applying(acts.apply)
         self.interrupted = False
@@ -98,7 +98,7 @@ class Dashboard(App[None]):
         self._asked_to_read = False
         self._leave_when_applied = False
         self._playback = playback
-        self._played: Standing | None = None
+        self._played: PlaybackLine | None = None
         title = f"lumctl {', '.join(racks)}" if playback is None else playback.title
         self._main = MainScreen(title, target, marks, now)
         self._collector = Collector(sources.look, interval_s, self.post_message)
@@ -189,7 +189,7 @@ class Dashboard(App[None]):
             return
         accelerator, acts = event.accelerator, self._shared.acts
         if reason := acts.forbidden or why_no_swap(self.seen.observation, accelerator):
-            self.screen.query_one(Answer).say(reason)
+            self.screen.query_one(AnswerLine).say(reason)
         elif (place := self.seen.observation.place_of(accelerator)) is not None:
             plan = partial(acts.plan, place[0], accelerator)
             self.push_screen(PlanScreen(f"swap of {accelerator}", plan, self._shared))

@@ -19,14 +19,14 @@ class Palette(CommandPalette):
     """Textual's own, with a mark that every terminal can show."""
 
     def __init__(self) -> None:
-        super().__init__([Actions], placeholder="an action or a name", id="--command-palette")
+        super().__init__([ActionProvider], placeholder="an action or a name", id="--command-palette")
 
     def on_mount(self) -> None:
         """Set the mark."""
         self.query_one(SearchIcon).icon = ">"
 
 
-class Actions(Provider):
+class ActionProvider(Provider):
     """What the keys of the open screen do, names to go to, and the themes."""
 
     async def discover(self) -> Hits:

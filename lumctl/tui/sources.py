@@ -12,7 +12,7 @@ from lumctl.tui.threads.apply import Applying
 from lumctl.tui.views.comparison import Comparing, ComparisonView
 from lumctl.tui.views.history import History, Kept, Ring, joined, nothing_kept
 from lumctl.tui.views.meshes import MeshView
-from lumctl.tui.views.records import Records, Seen
+from lumctl.tui.views.records import RecordedLook, Records
 from lumctl.tui.views.runs import RunView
 
 
@@ -52,9 +52,9 @@ class Sources:
     """What the store keeps of a component's readings, so many seconds back."""
     ring: Ring = field(default_factory=Ring)
 
-    def look(self) -> Seen:
+    def look(self) -> RecordedLook:
         """Everything that is shown all the time; its readings are remembered for a while."""
-        seen = Seen(self.observe(), self.records())
+        seen = RecordedLook(self.observe(), self.records())
         self.ring.add(seen.observation)
         return seen
 
@@ -70,7 +70,7 @@ class ScreenContext:
     target: str
     marks: Marks
     now: Callable[[], float]
-    seen: Callable[[], Seen | None]
+    seen: Callable[[], RecordedLook | None]
     sources: Sources
     acts: Acts
     applying: Applying

@@ -16,7 +16,7 @@ _HUNDREDTH = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PathStep:
     """One element of a path: in a list, the entry whose ``key`` has a ``value``."""
 
     prefix: str
@@ -44,7 +44,7 @@ class Leaf:
     ``same`` tells whether two texts mean the same value.
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[PathStep, ...]
     name: str
     same: Callable[[str, str], bool]
 
@@ -72,9 +72,9 @@ class Leaf:
         return text_at(at, f"{prefix}:{container}/{prefix}:{self.name}") if at is not None else None
 
 
-def component(name: str) -> tuple[Step, Step]:
+def component(name: str) -> tuple[PathStep, PathStep]:
     """The path to a component of the chassis."""
-    return Step("p", "components"), Step("p", "component", "name", name)
+    return PathStep("p", "components"), PathStep("p", "component", "name", name)
 
 
 def text_at(element: Element, path: str) -> str | None:
@@ -104,5 +104,5 @@ def same_hundredth(one: str, other: str) -> bool:
         return False
 
 
-def _key_of(step: Step) -> str:
+def _key_of(step: PathStep) -> str:
     return f"<{step.key}>{escape(step.value)}</{step.key}>" if step.key else ""

@@ -5,14 +5,14 @@ from xml.etree.ElementTree import Element
 
 from lumctl.devices.errors import DeviceRefusedError
 from lumctl.devices.netconf import NetconfClient
-from lumctl_openconfig.leaf import NAMES, Leaf, Step, component, same_word, text_at
+from lumctl_openconfig.leaf import NAMES, Leaf, PathStep, component, same_word, text_at
 
 _MOST_PARTS = 16
-_CHANNELS = (Step("t", "terminal-device"), Step("t", "logical-channels"), Step("t", "channel"))
+_CHANNELS = (PathStep("t", "terminal-device"), PathStep("t", "logical-channels"), PathStep("t", "channel"))
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PortPlace:
     """An optical channel and what belongs to it, as one moment's ``get`` showed it.
 
     ``transceiver`` is the component that holds it; ``lanes`` are the physical channels of the transceiver that carry
@@ -27,12 +27,12 @@ class Place:
     def switch(self) -> tuple[Leaf, ...]:
         """What switches the transmitter; empty where the device shows nothing that does."""
         if self.transceiver is not None:
-            module = (*component(_name(self.transceiver)), Step("x", "transceiver"))
+            module = (*component(_name(self.transceiver)), PathStep("x", "transceiver"))
             indexes = [text_at(lane, "x:index") for lane in self.lanes if _has(lane, "x", "tx-laser")]
             if indexes:
-                lanes = (*module, Step("x", "physical-channels"))
+                lanes = (*module, PathStep("x", "physical-channels"))
                 return tuple(
-                    Leaf((*lanes, Step("x", "channel", "index", index)), "tx-laser", same_word)
+                    Leaf((*lanes, PathStep("x", "channel", "index", index)), "tx-laser", same_word)
                     for index in indexes
                     if index
                 )
@@ -40,13 +40,13 @@ class Place:
                 return (Leaf(module, "enabled", same_word),)
         *above, channel = _CHANNELS
         return tuple(
-            Leaf((*above, Step(channel.prefix, channel.name, "index", index)), "admin-state", same_word)
+            Leaf((*above, PathStep(channel.prefix, channel.name, "index", index)), "admin-state", same_word)
             for each in self.logical
             if _has(each, "t", "admin-state") and (index := text_at(each, "t:index"))
         )
 
 
-def find(client: NetconfClient, device: str, name: str) -> Place:
+def find(client: NetconfClient, device: str, name: str) -> PortPlace:
     """Find an optical channel and its parts.
 
     Raises:
@@ -61,7 +61,7 @@ def find(client: NetconfClient, device: str, name: str) -> Place:
         )
     transceiver = _transceiver(client, channel, name)
     logical = data.iterfind("t:terminal-device/t:logical-channels/t:channel", NAMES)
-    return Place(
+    return PortPlace(
         channel,
         transceiver,
         _lanes(transceiver, name) if transceiver is not None else (),

@@ -6,7 +6,7 @@ from xml.etree.ElementTree import Element
 
 from lumctl.devices.types import OpticsReading
 from lumctl_openconfig.leaf import NAMES, text_at
-from lumctl_openconfig.place import Place, told
+from lumctl_openconfig.place import PortPlace, told
 
 NO_LIGHT_DBM = -40.0
 """A decimal of these models cannot be minus infinity: devices show the least power that their modules can state, which
@@ -15,7 +15,7 @@ _ALARM, _WARNING = ("CRITICAL", "MAJOR"), ("WARNING", "MINOR")
 _LIMITED = {"input-power": "rx_power", "output-power": "tx_power", "laser-bias-current": "bias"}
 
 
-def reading(place: Place, transmitting: bool | None, taken_at: float) -> OpticsReading:
+def reading(place: PortPlace, transmitting: bool | None, taken_at: float) -> OpticsReading:
     """Put a reading together.
 
     Powers and bias come from the optical channel where that states them, else from its lanes (the worst), else from
@@ -51,7 +51,7 @@ def reading(place: Place, transmitting: bool | None, taken_at: float) -> OpticsR
     )
 
 
-def _power(place: Place, optical: Element | None, module: Element | None, name: str) -> float | None:
+def _power(place: PortPlace, optical: Element | None, module: Element | None, name: str) -> float | None:
     return _first(
         _measured(optical, "t", name),
         _worst(min, (_measured(lane, "x", name) for lane in place.lanes)),
@@ -63,14 +63,14 @@ def _light(dbm: float | None) -> float | None:
     return -math.inf if dbm is not None and dbm <= NO_LIGHT_DBM else dbm
 
 
-def _error_rate(place: Place, module: Element | None, name: str) -> float | None:
+def _error_rate(place: PortPlace, module: Element | None, name: str) -> float | None:
     return _first(
         _worst(max, (_measured(each.find("t:otn", NAMES), "t", name) for each in place.logical)),
         _measured(module, "x", name),
     )
 
 
-def _uncorrectable(place: Place, module: Element | None) -> int | None:
+def _uncorrectable(place: PortPlace, module: Element | None) -> int | None:
     for holder, prefix in [(each.find("t:otn", NAMES), "t") for each in place.logical] + [(module, "x")]:
         for name in ("fec-uncorrectable-blocks", "fec-uncorrectable-words"):
             text = _state(holder, prefix, name)
@@ -79,7 +79,7 @@ def _uncorrectable(place: Place, module: Element | None) -> int | None:
     return None
 
 
-def _frequency(place: Place, optical: Element | None) -> int | None:
+def _frequency(place: PortPlace, optical: Element | None) -> int | None:
     texts = [told(optical, "t", "frequency") if optical is not None else None]
     texts += [_state(lane, "x", "output-frequency") for lane in place.lanes]
     return next((int(value) for text in texts if (value := _number(text)) is not None and value > 0), None)

@@ -17,8 +17,8 @@ from lumctl.devices.errors import (
 from lumctl.devices.netconf import NetconfClient
 from lumctl.devices.protocols import DriverContext
 from lumctl.devices.types import Capability, OpticsReading
-from lumctl_openconfig.leaf import Leaf, Step, component, same_hundredth, same_whole
-from lumctl_openconfig.place import Place, find
+from lumctl_openconfig.leaf import Leaf, PathStep, component, same_hundredth, same_whole
+from lumctl_openconfig.place import PortPlace, find
 from lumctl_openconfig.reading import reading
 
 _POLL_S = 0.1
@@ -107,7 +107,7 @@ class OpenConfigTransponder(BaseTransponder):
         self._closed.set()
         self._client.close()
 
-    def _place(self) -> Place:
+    def _place(self) -> PortPlace:
         return find(self._client, self.context.device, self.context.component)
 
     def _switch(self) -> tuple[Leaf, ...]:
@@ -125,7 +125,7 @@ class OpenConfigTransponder(BaseTransponder):
         return any(text.rpartition(":")[2] not in _OFF_TEXTS for text in said) if said else None
 
     def _write_optical(self, name: str, value: str, same: Callable[[str, str], bool]) -> None:
-        steps = (*component(self.context.component), Step("t", "optical-channel"))
+        steps = (*component(self.context.component), PathStep("t", "optical-channel"))
         values = [(Leaf(steps, name, same), value)]
         with self._client.deadline():
             with self._client.one_call():

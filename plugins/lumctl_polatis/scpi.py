@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from lumctl.devices.base import BaseSwitch
 from lumctl.devices.errors import DeviceRefusedError, InconsistentError, UnsupportedError
-from lumctl.devices.joins import Joins, Plan, difference, judge, plan, ports_of
+from lumctl.devices.joins import JoinPlan, Joins, difference, judge, plan, ports_of
 from lumctl.devices.protocols import DriverContext
 from lumctl.devices.types import Capability, JoinChange, PortReading, Receipt, Staged
 from lumctl_polatis import words
@@ -164,7 +164,7 @@ class PolatisScpi(BaseSwitch):
             judge(self._ports, planned.changes, before, self._held(turn), said)
         return said
 
-    def _plan(self, held: Joins, wanted: Mapping[int, int | None]) -> Plan:
+    def _plan(self, held: Joins, wanted: Mapping[int, int | None]) -> JoinPlan:
         return plan(self._ports, held, wanted)
 
     def _held(self, turn: Turn) -> dict[int, int]:

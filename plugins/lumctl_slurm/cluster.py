@@ -61,7 +61,7 @@ class SlurmJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class SlurmNode:
     """A node's state, such as ``idle`` or ``drained``, and why it is not in use."""
 
     name: str
@@ -109,7 +109,7 @@ class Cluster:
         """One thing that Slurm says of a job, by the name that squeue has for it."""
         return self._ask(["squeue", "--noheader", "--states=all", f"--jobs={job}", f"--Format={what}:4000"]).strip()
 
-    def nodes(self, names: Collection[str]) -> dict[str, Node]:
+    def nodes(self, names: Collection[str]) -> dict[str, SlurmNode]:
         """The nodes of these names.
 
         Raises:
@@ -120,7 +120,7 @@ class Cluster:
             return {}
         lines = self._ask(["sinfo", "--noheader", "--all", "--Node", f"--nodes={','.join(names)}", "--format=%N|%T|%E"])
         rows = [line.split("|", 2) for line in lines.splitlines() if line.count("|") >= 2]  # noqa: PLR2004 - as asked
-        found = {name: Node(name, state, reason.strip()) for name, state, reason in rows}
+        found = {name: SlurmNode(name, state, reason.strip()) for name, state, reason in rows}
         for name in names:
             if name not in found:
                 raise RefusedError(f"Slurm knows no node {name}", hint=HINTS["Invalid node name"])

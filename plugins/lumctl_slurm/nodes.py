@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from lumctl.errors import LumctlError, UnreachableError
-from lumctl_slurm.cluster import Cluster, Node
+from lumctl_slurm.cluster import Cluster, SlurmNode
 
 if TYPE_CHECKING:
     from lumctl.jobs.control import Facts
@@ -137,7 +137,7 @@ class Nodes:
                 self._said.append(f"node {node.name} stays {node.state}: {node.reason}")
         return resumed
 
-    def _resume(self, node: Node) -> None:
+    def _resume(self, node: SlurmNode) -> None:
         self._cluster.tell("update", f"nodename={node.name}", "state=undrain")
 
     def _reasons(self, facts: "Facts") -> dict[str, Reason]:
@@ -150,7 +150,7 @@ class Nodes:
             for node, items in pairs.items()
         }
 
-    def _tell_of(self, node: Node, run: str) -> None:
+    def _tell_of(self, node: SlurmNode, run: str) -> None:
         reason = Reason.read(node.reason)
         if reason is None or reason.run != run:
             whose = "somebody else" if reason is None else "an earlier run"

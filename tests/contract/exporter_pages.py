@@ -7,7 +7,7 @@ from typing import Any
 from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.fleet.exporters import ExporterReader, exporter_probes
 from lumctl.fleet.gate import Gate
-from lumctl.fleet.reader import Means
+from lumctl.fleet.reader import SharedByHosts
 from lumctl.inventory.exporters import EXPORTER_KINDS, Exporter
 
 PCIS = ("0000:1b:00.0", "0000:2c:00.0")
@@ -123,6 +123,6 @@ def reader_of(pages: Mapping[str, str | Exception], *, now: Any = lambda: 1000.0
     probes = exporter_probes(
         {kind: client.exporter.url for kind, client in clients.items()}, interfaces=["eth2"], mounts=mounts
     )
-    means = Means(workers, Gate(), now, 5.0)  # type: ignore[arg-type]  # they have what is used
+    means = SharedByHosts(workers, Gate(), now, 5.0)  # type: ignore[arg-type]  # they have what is used
     reader = ExporterReader("h1", list(clients.values()), probes, means, shell_probes=SHELL_PROBES)  # type: ignore[arg-type]
     return SimpleNamespace(reader=reader, clients=clients, workers=workers)

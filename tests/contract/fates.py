@@ -14,7 +14,7 @@ from lumctl.change import apply
 from lumctl.change.interrupts import LEASE_TERM_S
 from lumctl.change.resumption import abort, resume
 from lumctl.errors import ExitCode
-from lumctl.store import Run
+from lumctl.store import StoredRun
 from lumctl.store.database import writing
 from lumctl.swap import plan_rollback
 
@@ -87,7 +87,7 @@ class Fates:
         known = self.yard.rack.context.known_states("mesh")
         assert not known or known == cells["mesh"]
 
-    def _recovered(self, run: Run, way: str, start: Seen, goal: Seen) -> str:
+    def _recovered(self, run: StoredRun, way: str, start: Seen, goal: Seen) -> str:
         """Nobody has taken the run back: it is named, and as soon as its lease ends the next command can go on."""
         yard, state = self.yard, "rolled-back"
         assert yard.rack.store.runs.unfinished(now=time.time() + LEASE_TERM_S) == (run.id,)

@@ -25,7 +25,7 @@ from lumctl.inventory.load import example, load_inventory
 from lumctl.inventory.model import Inventory
 from lumctl.sim.launch import SimProcess, launch
 from lumctl.sim.meshes.driver import SimMesh
-from lumctl.store import Run, Store, store_at
+from lumctl.store import Store, StoredRun, store_at
 from lumctl.swap import commission, plan_fabric, plan_rollback, plan_swap
 
 ENGINE = Path(__file__).parents[1] / "system" / "swap" / "engine.py"
@@ -133,7 +133,7 @@ class Rack:
         """Which transmitters are on."""
         return {name: self.context.devices.transponder(name).transmitting() for name in self.inventory.transponders}
 
-    def kill_engine(self, plan: Plan, when: Callable[[subprocess.Popen[str]], object]) -> Run:
+    def kill_engine(self, plan: Plan, when: Callable[[subprocess.Popen[str]], object]) -> StoredRun:
         """Apply a plan in a process of its own and kill that at the given moment, and its guard with it."""
         with self.engine(plan) as engine:
             when(engine)
@@ -143,7 +143,7 @@ class Rack:
         assert run.state == "running"
         return run
 
-    def take_back(self, run: Run, before: dict[str, dict[int, PucState]]) -> None:
+    def take_back(self, run: StoredRun, before: dict[str, dict[int, PucState]]) -> None:
         """The lease of a dead engine holds for its term; then its run can be taken back whole."""
         with self.another_context() as context, pytest.raises(RefusedError, match="its lease ends in"):
             apply(context, plan_rollback(context, run))

@@ -24,7 +24,7 @@ from lumctl.context import Context
 from lumctl.errors import LumctlError
 from lumctl.inventory.load import example, load_inventory
 from lumctl.sim.launch import launch
-from lumctl.store import Run
+from lumctl.store import StoredRun
 from lumctl.swap import commission
 from lumctl.training.example.data import read_losses
 from lumctl.training.job_control import ask
@@ -128,7 +128,7 @@ class RunningJob:
         """The rack as any other program sees it."""
         return Context(self.inventory, self.target)
 
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[StoredRun]:
         """What was done to its light, the newest first."""
         with self.context() as context:
             return context.store(self.rack).runs.all()

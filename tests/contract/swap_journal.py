@@ -1,6 +1,6 @@
 """A swap as plan, journal and run, for the tests of what follows it."""
 
-from lumctl.store import Entry
+from lumctl.store import JournalEntry
 from lumctl.tui.views.runs import run_view
 
 TITLES = (
@@ -19,7 +19,7 @@ PLAN = {
 
 def entry(at, kind, step="", **data):
     """One entry of the journal of that swap."""
-    return Entry("r1", int(at * 10), "swap-0007", at, kind, step, data, 7, "0.1.0", "0" * 64, "0" * 64)
+    return JournalEntry("r1", int(at * 10), "swap-0007", at, kind, step, data, 7, "0.1.0", "0" * 64, "0" * 64)
 
 
 def begun(start):

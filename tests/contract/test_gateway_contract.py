@@ -9,7 +9,7 @@ import pytest
 from gateways import serving, through
 
 from lumctl.devices.errors import UnsupportedError
-from lumctl.devices.gateway.racks import Means
+from lumctl.devices.gateway.racks import GatewayMeans
 from lumctl.devices.registry import DeviceSet
 from lumctl.devices.testing import (
     MeshContract,
@@ -89,7 +89,7 @@ def opened(simulator):
                 way_of=fleet.way,
                 known_states=lambda _device: {},
                 now=time.time,
-                gateways=Means(lambda _rack: 1),
+                gateways=GatewayMeans(lambda _rack: 1),
             )
         )
         return sets[-1]

@@ -18,7 +18,7 @@ from racks import GUARD_ENDS_WITHIN_S, Rack, rack_of
 from lumctl.change import Plan, apply, to_document
 from lumctl.devices.types import PucState
 from lumctl.fabric import mesh_of, trace
-from lumctl.store import Run
+from lumctl.store import StoredRun
 from lumctl.swap import plan_rollback
 
 WORKER = Path(__file__).parents[1] / "system" / "survival" / "worker.py"
@@ -75,7 +75,7 @@ class Ended:
 
     status: int
     said: str
-    run: Run | None
+    run: StoredRun | None
 
 
 @dataclass
@@ -111,10 +111,10 @@ class Yard:
         entered = [int(end["port"]) for circuit in self.plan.keep for end in circuit.ends[:1]]
         return {port: trace(mesh, cells["mesh"], port).exit for port in entered}
 
-    def newest(self) -> Run | None:
+    def newest(self) -> StoredRun | None:
         return max(self.rack.store.runs.all(), key=lambda run: run.fence, default=None)
 
-    def take_back(self, run: Run, *, later_s: float = 0.0) -> Run:
+    def take_back(self, run: StoredRun, *, later_s: float = 0.0) -> StoredRun:
         """Take a run back as an operator does, so much later."""
         with self.rack.another_context(now=lambda: time.time() + later_s) as later:
             return later.store(run.rack).runs.get(apply(later, plan_rollback(later, run)).run)
@@ -131,7 +131,7 @@ class Yard:
         self.rack.store.runs.save_plan(to_document(plan))
         return plan
 
-    def standing(self) -> Run:
+    def standing(self) -> StoredRun:
         """The swap that is in force."""
         return max(
             (r for r in self.rack.store.runs.all() if r.kind == "swap" and r.state == "done"), key=lambda r: r.fence

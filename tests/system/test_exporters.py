@@ -14,7 +14,7 @@ from lumctl.fleet.exporters import ExporterReader, exporter_probes
 from lumctl.fleet.exporters.client import PageClient
 from lumctl.fleet.fleet import Fleet
 from lumctl.fleet.gate import Gate
-from lumctl.fleet.reader import Means
+from lumctl.fleet.reader import SharedByHosts
 from lumctl.fleet.readings import ProbeStatus
 from lumctl.fleet.rounds import Round
 from lumctl.health.memory import Memory
@@ -145,7 +145,7 @@ def test_the_real_node_exporter_tells_what_this_machine_tells(node_exporter):
     exporter = Exporter("node", node_exporter, "/metrics")
     probes = exporter_probes({"node": exporter.url})
     workers = Workers("test")
-    means = Means(workers, Gate(), time.time, 5.0)
+    means = SharedByHosts(workers, Gate(), time.time, 5.0)
     reader = ExporterReader("here", [PageClient(exporter, timeout_s=10.0)], probes, means, shell_probes=SHELL_PROBES)
     round_ = Round()
     reader.read_now(round_, None)

@@ -8,7 +8,7 @@ import pytest
 
 from lumctl.devices.endpoints import Endpoints
 from lumctl.fleet import conversation
-from lumctl.fleet.conversation import Direct
+from lumctl.fleet.conversation import DirectCommand
 from lumctl.fleet.fleet import Fleet
 from lumctl.fleet.probes import Probe
 from lumctl.fleet.readings import ProbeStatus
@@ -36,7 +36,7 @@ def straight(monkeypatch):
     """What came straight from tools: the numbers of the probes."""
     found = []
 
-    class Watched(Direct):
+    class Watched(DirectCommand):
         def feed(self, data, *, last):
             for frame in super().feed(data, last=last):
                 found.append(frame.probe)

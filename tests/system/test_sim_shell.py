@@ -16,7 +16,7 @@ import pytest
 from lumctl.fleet.loop import program
 from lumctl.inventory.load import example, load_inventory
 from lumctl.sim.hosts.host import SimHost
-from lumctl.sim.hosts.loop import Loop
+from lumctl.sim.hosts.loop import HostLoop
 from lumctl.sim.world.world import World
 
 HOST, INTERFACE = "s0", "enp65s0f0"
@@ -125,7 +125,7 @@ class SimulatedShell:
         self.incoming: deque[bytes] = deque()
         self.said = b""
         self.status = None
-        self.loop = Loop(host, self, lambda run: run())
+        self.loop = HostLoop(host, self, lambda run: run())
 
     # The loop's side.
 

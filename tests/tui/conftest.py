@@ -41,7 +41,7 @@ from lumctl.inventory.model import (
     Transponder,
 )
 from lumctl.inventory.wiring import Circuit, circuits_of, initial_assignment
-from lumctl.store import Run
+from lumctl.store import StoredRun
 from lumctl.tui.actions import Acts, ApplyView, PlanView
 from lumctl.tui.app import Dashboard
 from lumctl.tui.look.marks import Marks
@@ -197,7 +197,7 @@ def mesh_change() -> MeshChange:
     return MeshChange(rack.devices["mesh1"], before, after, ways(added, after), ways(gone, before), ways(kept, after))
 
 
-def run(number: int = 7, *, state: str = "done", at: float = START, **changed: Any) -> Run:
+def run(number: int = 7, *, state: str = "done", at: float = START, **changed: Any) -> StoredRun:
     """One run of that rack, as its store holds it."""
     values = {
         "id": f"swap-{number:04}",
@@ -216,7 +216,7 @@ def run(number: int = 7, *, state: str = "done", at: float = START, **changed: A
         "ended_at": None if state == "running" else at - 38.5,
         "undone_by": None,
     }
-    return Run(**{**values, **changed})
+    return StoredRun(**{**values, **changed})
 
 
 def records() -> Records:

@@ -11,7 +11,7 @@ from lumctl.tui.actions import ApplyView, PlanView
 from lumctl.tui.look.marks import Marks
 from lumctl.tui.screens.plan import Following, Phase
 from lumctl.tui.views.light import Receiver, light_text, planned_receivers
-from lumctl.tui.views.records import Seen
+from lumctl.tui.views.records import RecordedLook
 from lumctl.tui.views.steps import planned_steps, steps_text
 
 MARKS = Marks(GLYPHS)
@@ -81,7 +81,7 @@ def test_the_light_of_a_plan_is_told_for_each_receiver(kit):
         Receiver("llm/4-5", "r1-h2-g0-l1", "r1-h4-g0-l0"),
     )
     assert planned_receivers({}) == ()
-    seen = Seen(kit.observation(failed=None))
+    seen = RecordedLook(kit.observation(failed=None))
     other = Receiver("llm/4-5", "r1-h2-g0-l1", "r1-h2-g1-l0")
     wrong = Receiver("llm/4-5", "r1-h2-g0-l1", "r1-h4-g0-l0")
     before = {"r1-h2-g0-l1": float("-inf")}

@@ -13,7 +13,7 @@ from lumctl.tui.screens.incident import IncidentScreen
 from lumctl.tui.screens.main import MainScreen
 from lumctl.tui.screens.plan import Phase, PlanScreen
 from lumctl.tui.views.incidents import accelerator_of, case_of
-from lumctl.tui.views.records import Seen
+from lumctl.tui.views.records import RecordedLook
 from lumctl.tui.widgets.question import Question
 
 LOST = "r1-h2-g1"
@@ -191,7 +191,7 @@ def test_of_several_accelerators_none_is_taken_for_the_one_that_is_meant(stage, 
 
 
 def test_the_accelerator_to_swap_is_the_cause_the_one_of_a_transponder_or_the_only_one_at_fault(kit):
-    seen = Seen(correlated(kit.observation(), "r1-h2", (LOST, "llm/4-5")))
+    seen = RecordedLook(correlated(kit.observation(), "r1-h2", (LOST, "llm/4-5")))
     assert accelerator_of(seen, case_of(seen, "host:r1-h2")) == LOST
     link = replace(case_of(seen, "host:r1-h2"), component=f"{LOST}-l0")
     assert accelerator_of(seen, link) == LOST

@@ -10,7 +10,7 @@ from lumctl.tui.look.marks import Marks
 from lumctl.tui.panes.jobs import JOBS, job_rows
 from lumctl.tui.screens.component import DetailScreen
 from lumctl.tui.screens.listing import JobScreen
-from lumctl.tui.views.records import Seen, Working
+from lumctl.tui.views.records import RecordedLook, Working
 
 MARKS = Marks(GLYPHS)
 LOST = "r1-h2-g1"
@@ -64,7 +64,7 @@ async def opened(pilot, kit):
 
 def test_the_pane_tells_steps_loss_and_pace(kit):
     records = replace(kit.records(), working=(Working("llm", told(kit)),))
-    (row,) = job_rows(Seen(kit.observation(), records), MARKS)
+    (row,) = job_rows(RecordedLook(kit.observation(), records), MARKS)
     assert [cell.text for cell in row.cells] == [
         "✖ failed",
         "llm",
@@ -79,13 +79,13 @@ def test_the_pane_tells_steps_loss_and_pace(kit):
 def test_a_job_that_recovers_or_was_left_asks_for_a_look(kit):
     for state, expected in (("running", ()), ("recovering", (State.DEGRADED,)), ("left", (State.FAILED,))):
         working = (Working("llm", told(kit, state=state)), Working("other", None))
-        assert JOBS.trouble(Seen(kit.observation(), replace(kit.records(), working=working))) == expected
+        assert JOBS.trouble(RecordedLook(kit.observation(), replace(kit.records(), working=working))) == expected
 
 
 def test_the_order_of_lanes_is_no_job(kit):
     seen = kit.observation()
     with_order = replace(seen, assignment={**seen.assignment, "lanes of r1-h1-g0": ("r1-h1-g0-l1", "r1-h1-g0-l0")})
-    names = [row.key for row in job_rows(Seen(with_order), MARKS)]
+    names = [row.key for row in job_rows(RecordedLook(with_order), MARKS)]
     assert names == ["llm"]
 
 

@@ -7,19 +7,19 @@ from lumctl.cli.output import GLYPHS
 from lumctl.cli.top.records import log_of
 from lumctl.health.states import State
 from lumctl.health.transitions import Transition
-from lumctl.store import Entry
+from lumctl.store import JournalEntry
 from lumctl.tui.look.marks import Marks, clock
 from lumctl.tui.panes.incidents import log_rows
 from lumctl.tui.screens.component import DetailScreen
 from lumctl.tui.screens.run import RunScreen
-from lumctl.tui.views.records import Records, Seen
+from lumctl.tui.views.records import RecordedLook, Records
 
 MARKS = Marks(GLYPHS)
 LOST = "r1-h2-g1"
 
 
 def remark(kind, **data):
-    return Entry("r1", 1, "", 5.0, kind, "", data, 0, "0.1.0", "", "")
+    return JournalEntry("r1", 1, "", 5.0, kind, "", data, 0, "0.1.0", "", "")
 
 
 def texts(kit, journal):
@@ -87,7 +87,7 @@ def test_a_moment_of_another_day_has_its_date(kit):
 def test_a_new_line_leaves_the_others_their_keys(kit):
     def keys(*changes):
         records = Records(log=tuple(log_of("r1", swap_journal.done(kit.START - 50), [], changes)))
-        return [row.key for row in log_rows(Seen(kit.observation(), records), MARKS)]
+        return [row.key for row in log_rows(RecordedLook(kit.observation(), records), MARKS)]
 
     assert keys(changed(kit.START))[1:] == keys()
 

@@ -18,7 +18,7 @@ from lumctl.tui.screens.mesh import MeshScreen
 from lumctl.tui.screens.plan import Phase
 from lumctl.tui.views.meshes import MeshView, circuits_on
 from lumctl.tui.views.ports import with_powers
-from lumctl.tui.widgets.picture import Picture
+from lumctl.tui.widgets.picture import PictureWidget
 from lumctl.tui.widgets.table import PaneTable
 
 SMALL, WIDE = (80, 24), (160, 40)
@@ -31,7 +31,7 @@ async def open_mesh(pilot, kit):
 
 def picture(app):
     """The lines of the drawing, with what is out of sight."""
-    shown = app.screen.query_one("#chip", Picture)
+    shown = app.screen.query_one("#chip", PictureWidget)
     return [shown._line(number) for number in range(shown._lines)]
 
 
@@ -79,7 +79,7 @@ def test_a_chosen_circuit_stands_out_until_all_are_drawn_alike(on_mesh, kit):
 def test_the_chosen_circuit_is_scrolled_into_sight_in_a_small_terminal(on_mesh, kit):
     async def script(pilot):
         await open_mesh(pilot, kit)
-        chip = pilot.app.screen.query_one("#chip", Picture)
+        chip = pilot.app.screen.query_one("#chip", PictureWidget)
         assert chip.scroll_offset.y == 0
         await pilot.press("down", *["down"] * 7)
         await pilot.pause()
@@ -250,7 +250,7 @@ def test_v_shows_the_change_of_a_plan_before_it_is_applied_and_its_text_again(on
         text = kit.screen_text(pilot.app)
         assert "10 circuits stay as they are" in text
         assert pilot.app.screen.query_one(Input).value == ""
-        shown = pilot.app.screen.query_one("#change", Picture)
+        shown = pilot.app.screen.query_one("#change", PictureWidget)
         lines = [shown._line(number).plain for number in range(shown._lines)]
         assert any(line.startswith("+  A llm/4-5  28:71") for line in lines)
         assert any(line.startswith("-    llm/4-5  28:31  4 PUCs go dark") for line in lines)

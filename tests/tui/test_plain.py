@@ -14,9 +14,9 @@ from lumctl.health.states import State
 from lumctl.tui.actions import Acts
 from lumctl.tui.panes import PANES
 from lumctl.tui.sources import Sources
-from lumctl.tui.text_mode.session import END, Session, changes, summary
+from lumctl.tui.text_mode.session import END, TextSession, changes, summary
 from lumctl.tui.threads.collector import Observed, ObserveFailed
-from lumctl.tui.views.records import Seen
+from lumctl.tui.views.records import RecordedLook
 
 LOST = "r1-h2-g1"
 # The stage's session on the standard streams.
@@ -46,7 +46,7 @@ if session.applying.under_way:
 def talk(stage, *lines, until=END):
     """What is said to these lines of input; the clock is cut off each."""
     said = []
-    session = Session(
+    session = TextSession(
         Sources(stage.observe, lambda: stage.records),
         stage_acts(stage),
         racks=["r1"],
@@ -76,19 +76,19 @@ def test_first_everything_is_told_in_sentences(stage):
 
 
 def test_then_only_what_changes(kit):
-    well, failed = Seen(kit.observation(failed=None)), Seen(kit.observation(at=kit.START + 2))
+    well, failed = RecordedLook(kit.observation(failed=None)), RecordedLook(kit.observation(at=kit.START + 2))
     assert list(changes(well, well)) == []
     said = list(changes(well, failed))
     assert said[0].startswith(f"{LOST} is failed, was ok: nvidia-smi does not list it")
     assert f"{LOST} is ok, was failed." in list(changes(failed, well))
-    assert "r1-h1 does not answer." in list(changes(well, Seen(kit.unreachable(well.observation))))
-    assert "r1-h1 answers again." in list(changes(Seen(kit.unreachable(well.observation)), well))
-    assert next(changes(well, Seen(well.observation, kit.records()))).startswith("swap-0007 is done: ")
+    assert "r1-h1 does not answer." in list(changes(well, RecordedLook(kit.unreachable(well.observation))))
+    assert "r1-h1 answers again." in list(changes(RecordedLook(kit.unreachable(well.observation)), well))
+    assert next(changes(well, RecordedLook(well.observation, kit.records()))).startswith("swap-0007 is done: ")
 
 
 def test_every_line_bears_its_time_and_no_mark(stage, kit):
     said = []
-    session = Session(
+    session = TextSession(
         Sources(stage.observe, kit.records),
         stage_acts(stage),
         racks=["r1"],
@@ -146,7 +146,9 @@ def test_how_an_apply_ends_is_told(stage):
         if "rolled back" in line:
             session.hear("quit")
 
-    session = Session(Sources(stage.observe), stage_acts(stage), racks=["r1"], target="sim", say=say, interval_s=3600)
+    session = TextSession(
+        Sources(stage.observe), stage_acts(stage), racks=["r1"], target="sim", say=say, interval_s=3600
+    )
     for line in (f"plan {LOST}", "apply", "yes"):
         session.hear(line)
     session.run()
@@ -168,10 +170,10 @@ def test_a_plan_that_cannot_be_made_is_a_line(stage):
 
 def test_a_source_that_is_lost_is_told_once_and_so_is_its_return(stage, kit):
     said = []
-    session = Session(
+    session = TextSession(
         Sources(stage.observe), stage_acts(stage), racks=["r1"], target="sim", say=said.append, interval_s=3600
     )
-    seen = Seen(kit.observation())
+    seen = RecordedLook(kit.observation())
     for event in (Observed(seen), ObserveFailed("no route"), ObserveFailed("no route"), Observed(seen)):
         session._goes_on(event)
     told = [line.partition(" ")[2] for line in said[len(list(summary(seen))) :]]

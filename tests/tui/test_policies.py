@@ -14,7 +14,7 @@ from lumctl.tui.panes.policies import POLICIES, policy_rows
 from lumctl.tui.screens.confirmation import typed_yes
 from lumctl.tui.screens.main import MainScreen
 from lumctl.tui.views.policy_text import MEANINGS, STATES, autopilot_text, decision_text, policy_text
-from lumctl.tui.views.records import Seen
+from lumctl.tui.views.records import RecordedLook
 
 NOW = told.START
 PLAIN = Marks({})
@@ -64,7 +64,7 @@ async def type_in(pilot, words):
 
 
 def test_what_asks_for_a_person_is_counted_on_the_tab(kit):
-    seen = Seen(kit.observation(), kit.Records(autopilots=(told.autopilot(state="stopped", why="by ops"),)))
+    seen = RecordedLook(kit.observation(), kit.Records(autopilots=(told.autopilot(state="stopped", why="by ops"),)))
     rows = policy_rows(seen, PLAIN)
     assert [row.state for row in rows] == [State.DEGRADED] * 3 + [State.OK] * 2
     assert POLICIES.trouble(seen) == (State.DEGRADED,) * 3

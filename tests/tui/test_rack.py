@@ -14,8 +14,8 @@ from lumctl.tui.screens.plan import PlanScreen
 from lumctl.tui.screens.rack import RackScreen
 from lumctl.tui.views.folding import Folding
 from lumctl.tui.views.racks import MOST_FINDINGS, describe_rack
-from lumctl.tui.views.records import Seen
-from lumctl.tui.widgets.picture import Picture
+from lumctl.tui.views.records import RecordedLook
+from lumctl.tui.widgets.picture import PictureWidget
 
 LOST = "r1-h2-g1"
 
@@ -166,7 +166,7 @@ def test_many_hosts_of_eight_scroll_at_eighty_columns(stage, kit, monkeypatch, h
         text = kit.screen_text(pilot.app)
         assert f"r1-h{hosts}-g7  ● ok  spare" in text
         assert f" r1-h{hosts} " in text
-        assert "spare" in text.splitlines()[pilot.app.screen.query_one("#hosts", Picture).region.bottom - 1]
+        assert "spare" in text.splitlines()[pilot.app.screen.query_one("#hosts", PictureWidget).region.bottom - 1]
 
     kit.drive(stage.dashboard(), script, size=(80, 24))
 
@@ -195,7 +195,7 @@ def test_all_that_is_known_of_a_rack_is_a_key_away(stage, kit):
 
 
 def test_who_looks_at_a_rack_what_is_done_to_it_and_where_that_is_kept(kit):
-    seen = Seen(kit.observation(), kit.records())
+    seen = RecordedLook(kit.observation(), kit.records())
     told = facts(describe_rack(seen, "r1", kit.START))
     assert "looked at: looked at by" not in told  # nobody asked for a daemon
     assert told["changes: under way"] == "nothing"
@@ -205,26 +205,26 @@ def test_who_looks_at_a_rack_what_is_done_to_it_and_where_that_is_kept(kit):
     assert told["findings, worst first: r1-h2-g1"].startswith("failed, gpu.lost for 95 s")
     running = kit.run(8, state="running")
     records = kit.Records(runs=(running,), stores={"r1": "/s/r1"}, watched=False, trouble="it is locked")
-    told = facts(describe_rack(Seen(seen.observation, records), "r1", kit.START))
+    told = facts(describe_rack(RecordedLook(seen.observation, records), "r1", kit.START))
     assert told["changes: under way"].startswith("swap-0008 by ops@bastion, with the lease, for 40 s")
     assert told["changes: store"] == "/s/r1"
     assert told["changes: not read"] == "it is locked"
     assert told["looked at: looked at by"].startswith("this dashboard itself")
     assert told["autopilot: state"] == "not read"
     cut = replace(seen.observation, unfinished=("swap-0008",))
-    told = facts(describe_rack(Seen(cut, records), "r1", kit.START))
+    told = facts(describe_rack(RecordedLook(cut, records), "r1", kit.START))
     assert told["changes: waits for a hand"].startswith("swap-0008 (running)")
 
 
 def test_spares_are_free_or_used_and_many_findings_are_counted(kit):
     seen = kit.swapped_out(kit.observation(), LOST)
     seen = kit.with_states(seen, {"r1-h4-g1": State.FAILED})
-    told = facts(describe_rack(Seen(seen), "r1", kit.START))
+    told = facts(describe_rack(RecordedLook(seen), "r1", kit.START))
     assert told["in it: spares"] == "3 free (r1-h4-g1 not well), 1 used: r1-h4-g0 (llm rank 5)"
     lost = kit.observation().report.accelerators[LOST]
     many = replace(lost, findings=lost.findings * 30)
     report = replace(seen.report, accelerators={**seen.report.accelerators, LOST: many})
-    detail = describe_rack(Seen(replace(seen, report=report)), "r1", kit.START)
+    detail = describe_rack(RecordedLook(replace(seen, report=report)), "r1", kit.START)
     found = next(section for section in detail.sections if section.heading.startswith("findings")).facts
     assert len(found) == MOST_FINDINGS + 1
     assert found[-1][1].endswith("more, among the findings (4)")

@@ -7,11 +7,11 @@ from lumctl.tui.actions import Acts
 from lumctl.tui.app import Dashboard
 from lumctl.tui.look.marks import Marks
 from lumctl.tui.sources import Sources
-from lumctl.tui.widgets.playback import Playback, PlayedLine, Standing
+from lumctl.tui.widgets.playback import Playback, PlaybackLine, PlayedLine
 
 TITLE = "REPLAY of swap-0002, recorded 2026-11-21 03:12:07, at 1x"
-NEXT = Standing("next is step 2 of 8: program 9 PUCs of mesh1", 4)
-ODD = Standing("swap-0002 has ended; differs first at step 7: a circuit", grave=True)
+NEXT = PlaybackLine("next is step 2 of 8: program 9 PUCs of mesh1", 4)
+ODD = PlaybackLine("swap-0002 has ended; differs first at step 7: a circuit", grave=True)
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_what_the_run_has_done_is_looked_at_at_once_and_a_countdown_alone_is_not
     async def script(pilot):
         await pilot.pause()
         looks = stage.looks
-        stands[0] = Standing(NEXT.text, 1)
+        stands[0] = PlaybackLine(NEXT.text, 1)
         dashboard._tick()
         stands[0] = ODD
         dashboard._tick()

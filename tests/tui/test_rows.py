@@ -17,7 +17,7 @@ from lumctl.tui.panes.racks import rack_rows
 from lumctl.tui.panes.rows import AGE, counts_cell, not_well, trouble_cell
 from lumctl.tui.screens.component import detail_text
 from lumctl.tui.views.details import describe
-from lumctl.tui.views.records import Seen
+from lumctl.tui.views.records import RecordedLook
 
 MARKS = Marks(GLYPHS)
 
@@ -27,7 +27,7 @@ def texts(row):
 
 
 def test_every_pane_gives_each_row_a_key_of_its_own_and_a_cell_for_each_column(kit):
-    seen = Seen(kit.observation(), kit.records())
+    seen = RecordedLook(kit.observation(), kit.records())
     for pane in PANES:
         rows = pane.rows(seen, MARKS)
         assert len({row.key for row in rows}) == len(rows) > 0
@@ -36,14 +36,14 @@ def test_every_pane_gives_each_row_a_key_of_its_own_and_a_cell_for_each_column(k
 
 
 def test_a_rack_is_as_bad_as_the_worst_in_it_and_counts_what_it_holds(kit):
-    rack, mesh, host = rack_rows(Seen(kit.observation()), MARKS)[:3]
+    rack, mesh, host = rack_rows(RecordedLook(kit.observation()), MARKS)[:3]
     assert texts(rack) == ["✖ failed", "r1", "rack", "1 failed, 15 ok", "2 failed, 10 ok"]
     assert texts(mesh) == ["● ok", "  mesh1", "mesh", "-", "2 failed, 10 ok"]
     assert texts(host) == ["● ok", "  r1-h1", "host", "4 ok", "5 ok"]
 
 
 def test_readings_that_a_host_did_not_give_are_dashes(kit):
-    lost, well, *_ = accelerator_rows(Seen(kit.observation()), MARKS)
+    lost, well, *_ = accelerator_rows(RecordedLook(kit.observation()), MARKS)
     assert texts(lost) == ["✖ failed", "r1-h2-g1", "r1-h2", "llm/5", "-", "-", "-", "-"]
     assert texts(well) == ["● ok", "r1-h1-g0", "r1-h1", "llm/0", "58C", "97%", "71/80G", "0"]
 
@@ -51,7 +51,9 @@ def test_readings_that_a_host_did_not_give_are_dashes(kit):
 def test_after_a_swap_the_spare_has_the_rank_and_the_failed_one_is_out(kit):
     seen = kit.observation()
     ranks = tuple("r1-h4-g0" if rank == "r1-h2-g1" else rank for rank in seen.assignment["llm"])
-    rows = {row.key: texts(row) for row in accelerator_rows(Seen(replace(seen, assignment={"llm": ranks})), MARKS)}
+    rows = {
+        row.key: texts(row) for row in accelerator_rows(RecordedLook(replace(seen, assignment={"llm": ranks})), MARKS)
+    }
     assert rows["r1-h4-g0"][3] == "llm/5"
     assert rows["r1-h2-g1"][3] == Role.DISABLED
     assert rows["r1-h4-g1"][3] == Role.SPARE
@@ -63,7 +65,7 @@ def test_a_receiver_that_hears_another_is_named(kit):
     first, second = circuit.ends
     wrong = replace(circuit, state=State.FAILED, ends=(replace(first, hears="r1-h4-g0-l0"), second))
     report = replace(seen.report, circuits={**seen.report.circuits, circuit.id: wrong})
-    row = circuit_rows(Seen(replace(seen, report=report)), Marks(ASCII_GLYPHS, ascii_only=True))[0]
+    row = circuit_rows(RecordedLook(replace(seen, report=report)), Marks(ASCII_GLYPHS, ascii_only=True))[0]
     assert texts(row)[2:] == ["-4.2 / -4.2", "4.2", "r1-h4-g0-l0, not r1-h1-g1-l0", "r1-h1-g0-l1 <-> r1-h1-g1-l0"]
 
 
@@ -73,7 +75,7 @@ def test_a_directed_circuit_has_one_receiver(kit):
     first, second = circuit.ends
     directed = replace(circuit, direction="a-to-b", ends=(replace(first, expected=None), second))
     report = replace(seen.report, circuits={circuit.id: directed})
-    (row,) = circuit_rows(Seen(replace(seen, report=report)), MARKS)
+    (row,) = circuit_rows(RecordedLook(replace(seen, report=report)), MARKS)
     assert texts(row)[2:] == ["-4.2", "4.2", "as intended", "r1-h1-g0-l1 → r1-h1-g1-l0"]
 
 
@@ -82,12 +84,12 @@ def test_one_rule_may_speak_of_one_component_twice(kit):
     health = seen.report.accelerators["r1-h2-g1"]
     twice = replace(health, findings=health.findings * 2)
     report = replace(seen.report, accelerators={**seen.report.accelerators, health.id: twice})
-    keys = [row.key for row in finding_rows(Seen(replace(seen, report=report)), MARKS)]
+    keys = [row.key for row in finding_rows(RecordedLook(replace(seen, report=report)), MARKS)]
     assert len(set(keys)) == len(keys) == 4
 
 
 def test_a_rack_is_well_though_an_accelerator_of_it_is_out_of_service(kit):
-    rack = rack_rows(Seen(kit.swapped_out(kit.observation(failed=None), "r1-h2-g1")), MARKS)[0]
+    rack = rack_rows(RecordedLook(kit.swapped_out(kit.observation(failed=None), "r1-h2-g1")), MARKS)[0]
     assert (rack.state, texts(rack)[3]) == (State.OK, "1 disabled, 15 ok")
 
 
@@ -98,9 +100,11 @@ def test_what_is_acknowledged_is_shown_with_who_knows_of_it_and_is_not_counted_i
     said = replace(health, findings=known, maintenance="r1-h2 by ops: new fans")
     report = replace(seen.report, accelerators={**seen.report.accelerators, health.id: said})
     findings = next(pane for pane in PANES if pane.id == "findings")
-    before, after = (findings.trouble(Seen(each)) for each in (seen, replace(seen, report=report)))
+    before, after = (findings.trouble(RecordedLook(each)) for each in (seen, replace(seen, report=report)))
     assert len(before) - len(after) == len(known)
-    row = next(row for row in finding_rows(Seen(replace(seen, report=report)), MARKS) if row.component == health.id)
+    row = next(
+        row for row in finding_rows(RecordedLook(replace(seen, report=report)), MARKS) if row.component == health.id
+    )
     assert texts(row)[-1].endswith("\nacknowledged by ops: part ordered")
     text = detail_text(describe(replace(seen, report=report), health.id, seen.at), MARKS, seen.at).plain
     assert re.search(r"in maintenance +r1-h2 by ops: new fans", text)

@@ -10,16 +10,16 @@ from lumctl.cli.invocation import Invocation
 if TYPE_CHECKING:
     from lumctl.tui.actions import Acts
     from lumctl.tui.sources import Sources
-    from lumctl.tui.text_mode.session import Session
+    from lumctl.tui.text_mode.session import TextSession
 
 
 def plain_session(
     cx: Invocation, sources: "Sources", acts: "Acts", interval_s: float, target: str | None = None
-) -> "Session":
+) -> "TextSession":
     """A conversation that tells on stdout and listens to stdin from now on."""
-    from lumctl.tui.text_mode.session import END, Session
+    from lumctl.tui.text_mode.session import END, TextSession
 
-    session = Session(
+    session = TextSession(
         sources, acts, racks=cx.inventory.racks, target=target or cx.target, say=cx.out.text, interval_s=interval_s
     )
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lumctl.health.transitions import Transition
     from lumctl.runbook.document import Runbook
     from lumctl.runbook.stage import Stage
-    from lumctl.tui.widgets.playback import Standing
+    from lumctl.tui.widgets.playback import PlaybackLine
 
 WELL_S = 4.0
 """How long the rack is seen as it was before anything failed."""
@@ -76,13 +76,13 @@ class Play:
 
         return look
 
-    def standing(self) -> "Standing":
+    def standing(self) -> "PlaybackLine":
         """Where it stands now."""
-        from lumctl.tui.widgets.playback import Standing
+        from lumctl.tui.widgets.playback import PlaybackLine
 
         text, until, grave = self._told
         left = None if until is None else max(0, round(until - time.monotonic()))
-        return Standing(text, left, grave)
+        return PlaybackLine(text, left, grave)
 
     def _run(self) -> None:
         from lumctl.tui.threads.collector import one_line

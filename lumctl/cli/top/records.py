@@ -11,7 +11,7 @@ from lumctl.errors import LumctlError
 if TYPE_CHECKING:
     from lumctl.health.transitions import Transition
     from lumctl.inventory.model import Inventory
-    from lumctl.store import Entry, Head, Run, Store
+    from lumctl.store import Head, JournalEntry, Store, StoredRun
     from lumctl.tui.views.records import Line, Records, Working
 
 HEALTH = "health"
@@ -19,7 +19,7 @@ HEALTH = "health"
 
 
 def log_of(
-    rack: str, entries: "Iterable[Entry]", runs: "Iterable[Run]", changes: "Iterable[Transition]" = ()
+    rack: str, entries: "Iterable[JournalEntry]", runs: "Iterable[StoredRun]", changes: "Iterable[Transition]" = ()
 ) -> "list[Line]":
     """Journal and changes of state of a rack as lines for a person, the newest first."""
     from lumctl.health.states import is_fault
@@ -49,12 +49,12 @@ def _changed(change: "Transition") -> str:
     return f"{change.component} is {change.after}{was}{rules}{seen}"
 
 
-def _is_grave(entry: "Entry") -> bool:
+def _is_grave(entry: "JournalEntry") -> bool:
     data = entry.data
     return "failed" in data or data.get("state") == "half-done" or data.get("event") in {"halt", "breaker-opened"}
 
 
-def _told(entry: "Entry", run: "Run | None") -> str:
+def _told(entry: "JournalEntry", run: "StoredRun | None") -> str:
     data = entry.data
     match entry.kind:
         case "begin":
@@ -80,7 +80,7 @@ def _told(entry: "Entry", run: "Run | None") -> str:
     return told
 
 
-def _step(entry: "Entry", run: "Run | None") -> str:
+def _step(entry: "JournalEntry", run: "StoredRun | None") -> str:
     """Which step, and what came of it."""
     titles = {str(step["id"]): str(step["title"]) for step in run.plan.get("steps", ())} if run else {}
     title, data = titles.get(entry.step, f"step {entry.step}"), entry.data
@@ -229,6 +229,6 @@ class Recorder:
 
 class _OfRack:
     def __init__(
-        self, runs: "tuple[Run, ...]", autopilot: Mapping[str, Any], log: "list[Line]", told_at: float
+        self, runs: "tuple[StoredRun, ...]", autopilot: Mapping[str, Any], log: "list[Line]", told_at: float
     ) -> None:
         self.runs, self.autopilot, self.log, self.told_at = runs, autopilot, log, told_at

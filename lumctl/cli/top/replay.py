@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lumctl.health.transitions import Transition
     from lumctl.runbook.document import Runbook
     from lumctl.runbook.stage import Stage
-    from lumctl.store import Run
+    from lumctl.store import StoredRun
     from lumctl.tui.sources import Sources
     from lumctl.tui.views.records import Records
 
@@ -57,7 +57,7 @@ def played(cx: Invocation, name: str, speed: float, *, interval_s: float, theme:
     return ExitCode.REFUSED if code == ExitCode.DONE and play.identical is False else code
 
 
-def _found(context: "Context", name: str) -> "tuple[Run, Runbook, dict[str, Start], tuple[Transition, ...]]":
+def _found(context: "Context", name: str) -> "tuple[StoredRun, Runbook, dict[str, Start], tuple[Transition, ...]]":
     from lumctl.runbook.document import make, parse
     from lumctl.runbook.files import find_run
     from lumctl.runbook.playback import lost_then

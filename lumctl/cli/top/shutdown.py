@@ -14,10 +14,10 @@ from lumctl.errors import ExitCode
 
 if TYPE_CHECKING:
     from lumctl.tui.app import Dashboard
-    from lumctl.tui.text_mode.session import Session
+    from lumctl.tui.text_mode.session import TextSession
 
 
-def run_to_its_end(cx: Invocation, dashboard: "Dashboard | Session") -> int:
+def run_to_its_end(cx: Invocation, dashboard: "Dashboard | TextSession") -> int:
     """Show it until somebody leaves; gives the exit code."""
     with stopped_by_signals(dashboard), stray_output_dropped():
         # What lives by now lives as long as the screen: no search for cycles needs to look at it.
@@ -27,7 +27,7 @@ def run_to_its_end(cx: Invocation, dashboard: "Dashboard | Session") -> int:
 
 
 @contextmanager
-def stopped_by_signals(dashboard: "Dashboard | Session") -> Iterator[None]:
+def stopped_by_signals(dashboard: "Dashboard | TextSession") -> Iterator[None]:
     """While inside, a request to stop closes the screen and no more: an apply under way goes on to its end."""
 
     def stop(*_: object) -> None:
@@ -52,7 +52,7 @@ def _forget_the_terminal() -> None:
     os.close(void)
 
 
-def end(cx: Invocation, dashboard: "Dashboard | Session") -> int:
+def end(cx: Invocation, dashboard: "Dashboard | TextSession") -> int:
     """Say how the last apply ended, which the screen may not have shown, and give the exit code."""
     if dashboard.applying.under_way:
         cx.out.narrate("a plan is being applied and goes on to its end; waiting for it")

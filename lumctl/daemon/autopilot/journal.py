@@ -22,7 +22,7 @@ from lumctl.daemon.autopilot.memory import (
 from lumctl.health.states import is_fault
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.policies import How, Policy
-from lumctl.store import ACTION_KINDS, ASKED, Entry, Store
+from lumctl.store import ACTION_KINDS, ASKED, JournalEntry, Store
 
 WHO = "autopilot"
 GONE = ("gone",)
@@ -173,7 +173,7 @@ def rack_status(inventory: Inventory, rack: str, store: Store, *, now: float, wa
 
 
 def _failed_attempts(
-    store: Store, memory: AutopilotMemory, remarks: Sequence[Entry], now: float
+    store: Store, memory: AutopilotMemory, remarks: Sequence[JournalEntry], now: float
 ) -> list[dict[str, Any]]:
     """The last attempt for each fault within a week, if it did not succeed, oldest first.
 
@@ -184,7 +184,7 @@ def _failed_attempts(
     return sorted((each for each in found if each["outcome"] not in {"done", "running"}), key=lambda each: each["at"])
 
 
-def _described(store: Store, attempt: Attempt, remarks: Sequence[Entry], now: float) -> dict[str, Any]:
+def _described(store: Store, attempt: Attempt, remarks: Sequence[JournalEntry], now: float) -> dict[str, Any]:
     kept = store.runs.plan(attempt.plan)
     ended = how_it_ended(store, str(kept["digest"]) if kept else "", since=attempt.at, now=now)
     end = next((e.data for e in reversed(store.journal.of_run(ended.run)) if e.kind == "end"), {}) if ended.run else {}
@@ -211,7 +211,7 @@ def _described(store: Store, attempt: Attempt, remarks: Sequence[Entry], now: fl
     }
 
 
-def _is_outcome_of(remark: Entry, attempt: Attempt) -> bool:
+def _is_outcome_of(remark: JournalEntry, attempt: Attempt) -> bool:
     return (
         remark.kind == REMARK and remark.data.get("event") == Event.OUTCOME and remark.data.get("plan") == attempt.plan
     )

@@ -19,7 +19,7 @@ from lumctl.daemon.autopilot.memory import REMARK, Event
 from lumctl.devices.endpoints import private_runtime_folder
 from lumctl.errors import LumctlError, RefusedError
 from lumctl.files import make_private
-from lumctl.store import Run, Store, state_folder
+from lumctl.store import Store, StoredRun, state_folder
 
 FOLDER, ALL = "autopilot-stop", "all"
 SYSTEM = Path("/run/lumctl")
@@ -192,7 +192,7 @@ def release_files(where: Sequence[Path]) -> list[Path]:
     return [Path(each.way) for each in done]
 
 
-def own_runs(store: Store, *, now: float) -> list[Run]:
+def own_runs(store: Store, *, now: float) -> list[StoredRun]:
     """The runs under way that no operator started. Their engines finish or undo them; interrupted runs are left out."""
     cut, unasked = set(store.runs.unfinished(now=now)), (AUTOPILOT, JOB_RUN)
     return [r for r in store.runs.all() if r.state == "running" and r.id not in cut and r.who.startswith(unasked)]

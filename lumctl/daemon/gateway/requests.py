@@ -11,7 +11,7 @@ from typing import Any
 
 from lumctl.daemon.gateway.fencing import Fence
 from lumctl.devices.errors import DeviceError, DeviceRefusedError, WrongGatewayError
-from lumctl.devices.gateway.subject import Subject, rack_of, written
+from lumctl.devices.gateway.subject import GatewaySubject, rack_of, written
 from lumctl.devices.gateway.wire import FENCED, error_said
 from lumctl.devices.protocols import Driver
 from lumctl.devices.recorded_calls import bound, signatures
@@ -88,7 +88,7 @@ class RequestHandler:
         self._now = now
         self._say = say
         self._lock = threading.Lock()
-        self._turns: dict[Subject, threading.Lock] = {}
+        self._turns: dict[GatewaySubject, threading.Lock] = {}
 
     def answer(self, request: Mapping[str, Any], peer: Peer) -> dict[str, Any]:
         """The answer to a request; errors are answers too."""
@@ -119,7 +119,13 @@ class RequestHandler:
             return encode(getattr(driver, str(call))(**given))
 
     def _write(
-        self, subject: Subject, driver: Driver, call: str, given: Mapping[str, Any], fence: int | None, peer: Peer
+        self,
+        subject: GatewaySubject,
+        driver: Driver,
+        call: str,
+        given: Mapping[str, Any],
+        fence: int | None,
+        peer: Peer,
     ) -> Any:
         line = {"device": subject.name, "call": call, "fence": fence, "peer": {"pid": peer.pid, "uid": peer.uid}}
         sent, outcome = False, "done"
@@ -141,13 +147,13 @@ class RequestHandler:
                 self._say(f"refused: {call} of {subject.name} by process {peer.pid} (user {peer.uid}): {error.message}")
             raise
 
-    def _subject(self, request: Mapping[str, Any]) -> Subject:
+    def _subject(self, request: Mapping[str, Any]) -> GatewaySubject:
         kind, name, component = (request.get(key) for key in ("kind", "id", "component"))
         if not (isinstance(kind, str) and isinstance(name, str) and isinstance(component, str)):
             raise ValueError("it does not say which device it is about")  # noqa: TRY004
         if kind not in {"mesh", "switch", "transponder", "power"}:
             raise ValueError(f"there is no kind {kind!r} of drivers")
-        subject = Subject(kind, name, component)
+        subject = GatewaySubject(kind, name, component)
         if component and not (kind == "power" and self._is_wired(subject)):
             raise UsageError(f"the inventory of the gateway has no {kind} {subject.name}")
         rack = rack_of(self._inventory, subject)
@@ -155,7 +161,7 @@ class RequestHandler:
             raise WrongGatewayError(f"{name} is in rack {rack}, and this is the gateway of {self._rack}")
         return subject
 
-    def _described(self, subject: Subject, theirs: Any) -> dict[str, Any]:
+    def _described(self, subject: GatewaySubject, theirs: Any) -> dict[str, Any]:
         driver = self._driver(subject)
         ours = written(self._inventory, subject)
         if theirs != ours:
@@ -165,7 +171,7 @@ class RequestHandler:
             )
         return {"capabilities": sorted(driver.capabilities), "proven": driver.proven}
 
-    def _driver(self, subject: Subject) -> Driver:
+    def _driver(self, subject: GatewaySubject) -> Driver:
         if subject.kind == "transponder":
             return self._devices.transponder(subject.id)
         device = self._inventory.devices[subject.id]
@@ -175,13 +181,13 @@ class RequestHandler:
             return self._devices.power(PartOf(subject.id, subject.component))
         return self._devices.mesh(subject.id) if subject.kind == "mesh" else self._devices.switch(subject.id)
 
-    def _is_wired(self, subject: Subject) -> bool:
+    def _is_wired(self, subject: GatewaySubject) -> bool:
         """Whether a host of the inventory uses this part; other names must not open drivers."""
         part = PartOf(subject.id, subject.component)
         return any(host.power == part for host in self._inventory.hosts.values())
 
     @contextmanager
-    def _turn(self, subject: Subject) -> Iterator[None]:
+    def _turn(self, subject: GatewaySubject) -> Iterator[None]:
         """One request at a time, so that a new lease reads what the last write of the older one left."""
         with self._lock:
             turn = self._turns.setdefault(subject, threading.Lock())

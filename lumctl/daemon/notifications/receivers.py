@@ -16,7 +16,7 @@ from lumctl.daemon.notifications.message import ESCALATES, Message, Notification
 from lumctl.daemon.process import ErrorLog
 from lumctl.errors import UsageError
 from lumctl.inventory.model import Inventory
-from lumctl.inventory.policies import Receiver
+from lumctl.inventory.policies import NotificationReceiver
 from lumctl.programs import NotStartedError, run_program
 
 MOST_WAITING = 256
@@ -333,7 +333,7 @@ def receiver_lookup(current: Callable[[], Inventory]) -> Callable[[str], NamedRe
     return find
 
 
-def deliver_to(receiver: Receiver, message: Message) -> None:
+def deliver_to(receiver: NotificationReceiver, message: Message) -> None:
     """Deliver one message to a receiver of the inventory.
 
     Raises:

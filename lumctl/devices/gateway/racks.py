@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from lumctl.devices.endpoints import Endpoints, GatewayEndpoint
 from lumctl.devices.errors import GatewayUnreachableError, OutcomeUnknownError
 from lumctl.devices.gateway.client import Gateway
-from lumctl.devices.gateway.subject import Subject, rack_of, written
+from lumctl.devices.gateway.subject import GatewaySubject, rack_of, written
 from lumctl.devices.protocols import Driver
 from lumctl.devices.recorded_calls import WRITES, bound, signatures
 from lumctl.devices.recorded_values import decode, encode
@@ -22,7 +22,7 @@ Fence = Callable[[], int | None]
 """The number of the lease that writes use now; ``None`` before a run has set one."""
 
 
-def gateway_driver(gateway: Gateway, subject: Subject, written: str, fence: Fence) -> Driver:
+def gateway_driver(gateway: Gateway, subject: GatewaySubject, written: str, fence: Fence) -> Driver:
     """The driver of a subject behind a gateway, which is asked what it can do.
 
     ``written`` is what our inventory says of the subject; each call carries the number that ``fence`` gives then.
@@ -53,7 +53,7 @@ class _GatewayDriver:
     api_version: ClassVar[int] = 1
     kind: ClassVar[str]
 
-    def __init__(self, gateway: Gateway, subject: Subject, fence: Fence) -> None:
+    def __init__(self, gateway: Gateway, subject: GatewaySubject, fence: Fence) -> None:
         self._gateway = gateway
         self._subject = subject
         self._fence = fence
@@ -74,7 +74,7 @@ class _GatewayDriver:
             raise kind(f"{self._subject.name}: what its gateway answered is not understood: {error}") from error
 
 
-def _address(subject: Subject) -> dict[str, Any]:
+def _address(subject: GatewaySubject) -> dict[str, Any]:
     return {"kind": subject.kind, "id": subject.id, "component": subject.component}
 
 
@@ -95,7 +95,7 @@ def _dial(endpoint: GatewayEndpoint, within_s: float) -> Stream:
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class GatewayMeans:
     """``fence_of`` gives the number of the lease under which a rack is written now; ``dial`` connects to a gateway."""
 
     fence_of: Callable[[str], int | None] = lambda _rack: None
@@ -112,8 +112,8 @@ class GatedRacks:
         self,
         inventory: Inventory,
         endpoints: Endpoints,
-        means: Means,
-        recorded: Callable[[Driver, Subject], Driver],
+        means: GatewayMeans,
+        recorded: Callable[[Driver, GatewaySubject], Driver],
     ) -> None:
         self._inventory = inventory
         self._fence_of = means.fence_of
@@ -123,7 +123,7 @@ class GatedRacks:
             for rack, where in endpoints.gateways.items()
         }
         self._lock = threading.Lock()
-        self._opened: dict[Subject, Driver] = {}
+        self._opened: dict[GatewaySubject, Driver] = {}
 
     def driver(self, kind: str, name: str, component: str = "") -> Driver | None:
         """The driver of a subject; ``None`` where its rack has no gateway, and it is driven from here.
@@ -134,7 +134,7 @@ class GatedRacks:
         """
         if not self._gateways:
             return None
-        subject = Subject(kind, name, component)
+        subject = GatewaySubject(kind, name, component)
         rack = rack_of(self._inventory, subject)
         gateway = self._gateways.get(rack)
         if gateway is None:

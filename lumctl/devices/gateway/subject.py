@@ -7,7 +7,7 @@ from lumctl.inventory.model import Device, Inventory
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class GatewaySubject:
     """One driver: its kind, the id of the device or transponder, and which machine of a power controller is meant."""
 
     kind: str
@@ -20,7 +20,7 @@ class Subject:
         return f"{self.id}/{self.component}" if self.component else self.id
 
 
-def rack_of(inventory: Inventory, subject: Subject) -> str:
+def rack_of(inventory: Inventory, subject: GatewaySubject) -> str:
     """The rack under whose lease a subject is written.
 
     Raises:
@@ -35,7 +35,7 @@ def rack_of(inventory: Inventory, subject: Subject) -> str:
     raise UsageError(f"the inventory of the gateway has no {subject.kind} {subject.id!r}")
 
 
-def written(inventory: Inventory, subject: Subject) -> str:
+def written(inventory: Inventory, subject: GatewaySubject) -> str:
     """What an inventory says of a subject that decides which device is driven, and how."""
     if subject.kind != "transponder":
         return _device(inventory.devices[subject.id])

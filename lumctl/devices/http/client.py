@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from lumctl.devices.errors import DeviceLoginError, DeviceRefusedError, DeviceUnreachableError
-from lumctl.devices.http.connection import Clock, Connection, Deadline, Place, place_of
+from lumctl.devices.http.connection import CallDeadline, Clock, HttpConnection, HttpPlace, place_of
 from lumctl.devices.http.failures import Failures, reason
 from lumctl.devices.http.texts import error_text, is_path, parsed, same_origin_path
 from lumctl.devices.logins import Login
@@ -107,7 +107,7 @@ class HttpClient:
         clock: Clock = time.monotonic,
     ) -> None:
         self.name = f"{context.device} at {context.address}"
-        self._place: Place = place_of(context)
+        self._place: HttpPlace = place_of(context)
         self._authorization = authorization or (lambda: login_headers(context.login))
         self._timeout_s, self._clock = context.timeout_s, clock
         self.failures = Failures(self.name, explain)
@@ -115,8 +115,8 @@ class HttpClient:
         self._turn = threading.Lock()
         self._holder: int | None = None
         self._tls: ssl.SSLContext | None = None
-        self._deadline = Deadline(context.timeout_s, clock)
-        self._connection: Connection | None = None
+        self._deadline = CallDeadline(context.timeout_s, clock)
+        self._connection: HttpConnection | None = None
 
     @property
     def origin(self) -> str:
@@ -137,7 +137,7 @@ class HttpClient:
             yield
             return
         timeout_s = min(self._timeout_s, most_s)
-        deadline = Deadline(timeout_s, self._clock)
+        deadline = CallDeadline(timeout_s, self._clock)
         if not self._turn.acquire(timeout=timeout_s):
             raise DeviceUnreachableError(f"{self.name}: another call is still under way; nothing was sent")
         try:
@@ -254,7 +254,7 @@ class HttpClient:
             connection.hang_up()
 
     def _asked(
-        self, connection: Connection, method: str, path: str, content: bytes | None, headers: Mapping[str, str]
+        self, connection: HttpConnection, method: str, path: str, content: bytes | None, headers: Mapping[str, str]
     ) -> tuple[HttpAnswer, bool]:
         spoken = http.client.HTTPConnection(self._place.host, self._place.port)
         spoken.auto_open = 0
@@ -280,10 +280,10 @@ class HttpClient:
         except LostAnswerError as lost:
             raise DeviceUnreachableError(f"{self.name}: no answer to GET {path}: {lost}") from None
 
-    def _connected(self) -> Connection:
+    def _connected(self) -> HttpConnection:
         try:
             if self._place.secure and self._tls is None:
                 self._tls = ssl.create_default_context(cafile=self._ca_file)
-            return Connection(self._place, self._tls, self._deadline, self._most_bytes)
+            return HttpConnection(self._place, self._tls, self._deadline, self._most_bytes)
         except (OSError, ValueError) as error:
             raise self.failures.not_connected(self._place.host, error) from error

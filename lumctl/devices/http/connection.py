@@ -18,7 +18,7 @@ _PORTS = {"https": 443, "http": 80}
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class HttpPlace:
     """Where a device answers, and whether it uses TLS. ``origin`` is the start of its URLs."""
 
     host: str
@@ -34,14 +34,14 @@ class Place:
         return f"{scheme}://{host}" if self.port == _PORTS[scheme] else f"{scheme}://{host}:{self.port}"
 
 
-def place_of(context: DriverContext) -> Place:
+def place_of(context: DriverContext) -> HttpPlace:
     """Parse an address: TLS unless it begins with ``http://``."""
     secure = not context.address.startswith("http://")
     host, port = host_and_port(context.address, _PORTS["https" if secure else "http"])
-    return Place(host, port, secure, context.way)
+    return HttpPlace(host, port, secure, context.way)
 
 
-class Deadline:
+class CallDeadline:
     """The one moment by which all of a call must be over."""
 
     def __init__(self, seconds: float, clock: Clock = time.monotonic) -> None:
@@ -60,10 +60,10 @@ class Deadline:
         return left
 
 
-class Connection:
+class HttpConnection:
     """A connection with the socket methods that ``http.client`` needs. Only :meth:`hang_up` closes it."""
 
-    def __init__(self, place: Place, tls: ssl.SSLContext | None, deadline: Deadline, most_bytes: int) -> None:
+    def __init__(self, place: HttpPlace, tls: ssl.SSLContext | None, deadline: CallDeadline, most_bytes: int) -> None:
         self._stream = _Bounded(place.way.tcp(place.port, deadline.left()), deadline, most_bytes)
         self._spoken: _Bounded | _Tls = self._stream
         if tls is not None:
@@ -139,7 +139,7 @@ class _Tls:
 class _Bounded:
     """The stream below TLS: every piece is waited for until the deadline only, and there are not too many of them."""
 
-    def __init__(self, stream: Stream, deadline: Deadline, most_bytes: int) -> None:
+    def __init__(self, stream: Stream, deadline: CallDeadline, most_bytes: int) -> None:
         self._stream = stream
         self._deadline = deadline
         self._most = most_bytes
@@ -163,7 +163,7 @@ class _Bounded:
 
 
 class _Reader(io.RawIOBase):
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: HttpConnection) -> None:
         super().__init__()
         self._connection = connection
 

@@ -14,8 +14,8 @@ from xml.etree.ElementTree import Element
 from lumctl.devices.errors import DeviceError, DeviceRefusedError, DeviceUnreachableError
 from lumctl.devices.netconf import operations
 from lumctl.devices.netconf.messages import reads_as_xml
-from lumctl.devices.netconf.operations import Offer
-from lumctl.devices.netconf.session import Clock, Session
+from lumctl.devices.netconf.operations import ServerCapabilities
+from lumctl.devices.netconf.session import Clock, NetconfSession
 from lumctl.devices.netconf.shared_session import KeptSession
 from lumctl.devices.protocols import DriverContext
 
@@ -25,11 +25,11 @@ class _Pending:
     """A commit that waits to be confirmed: by whoever knows its id, or, without one, over its session alone."""
 
     persist_id: str
-    session: Session
+    session: NetconfSession
     ends_at: float
 
 
-class Commits:
+class CommitState:
     """What a client has committed, and whether something of it waits. The caller has the session's turn."""
 
     def __init__(self, kept: KeptSession) -> None:
@@ -45,7 +45,7 @@ class Commits:
         before, confirms = self._pending, self._still_waiting()
         whole_s = max(1, math.ceil(seconds))
         session = self._kept.open(deadline)
-        any_session_may = Offer(session.capabilities).has("confirmed-commit", "1.1")
+        any_session_may = ServerCapabilities(session.capabilities).has("confirmed-commit", "1.1")
         persist_id = f"lumctl-{secrets.token_hex(8)}" if any_session_may else ""
         # Before it is sent: if no answer comes, there may be something to confirm or to cancel.
         self._pending = _Pending(persist_id, session, self._kept.clock() + whole_s)
@@ -110,7 +110,7 @@ class NetconfClient:
 
     def __init__(self, context: DriverContext, *, default_port: int = 830, clock: Clock = time.monotonic) -> None:
         self._kept = KeptSession(context, default_port, clock)
-        self._commits = Commits(self._kept)
+        self._commits = CommitState(self._kept)
 
     @contextmanager
     def deadline(self) -> Iterator[None]:
@@ -142,7 +142,7 @@ class NetconfClient:
 
     def offers(self, name: str, version: str = "") -> bool:
         """Whether the device has a standard capability, such as ``confirmed-commit``; of any version, or of one."""
-        return Offer(self.capabilities()).has(name, version)
+        return ServerCapabilities(self.capabilities()).has(name, version)
 
     def get(self, subtree: str) -> Element:
         """Configuration and state, as the ``<data>`` of the reply; all of it if ``subtree`` is empty."""

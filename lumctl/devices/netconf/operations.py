@@ -7,7 +7,7 @@ _NEEDED = {"running": None, "candidate": "candidate", "startup": "startup"}
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class ServerCapabilities:
     """What a device offers beyond the least."""
 
     capabilities: frozenset[str]

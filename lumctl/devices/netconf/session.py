@@ -40,7 +40,7 @@ class FramingError(Exception):
     """What came is framed otherwise than agreed, or is too large. The message says which."""
 
 
-class Frames:
+class NetconfFrames:
     """Finds messages in the bytes of one session, and frames those to send. It begins with the mark."""
 
     def __init__(self, limit: int = MESSAGE_LIMIT) -> None:
@@ -145,7 +145,7 @@ class SessionError(Exception):
         self.sent = sent
 
 
-class Session:
+class NetconfSession:
     """A session over a stream that is its own. After a :class:`SessionError` it must be closed."""
 
     def __init__(self, stream: Stream, deadline: float, clock: Clock = time.monotonic) -> None:
@@ -156,7 +156,7 @@ class Session:
         """
         self._stream = stream
         self._clock = clock
-        self._frames = Frames()
+        self._frames = NetconfFrames()
         self._ids = itertools.count(1)
         self._nudge_after_s = math.inf
         self._send(hello(), deadline)

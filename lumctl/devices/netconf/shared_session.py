@@ -15,8 +15,8 @@ from lumctl.devices.errors import (
     UnsupportedError,
 )
 from lumctl.devices.netconf.messages import NS, refusal
-from lumctl.devices.netconf.operations import Offer
-from lumctl.devices.netconf.session import Clock, Session, SessionError
+from lumctl.devices.netconf.operations import ServerCapabilities
+from lumctl.devices.netconf.session import Clock, NetconfSession, SessionError
 from lumctl.devices.protocols import DriverContext
 
 
@@ -41,7 +41,7 @@ class KeptSession:
         self._timeout_s = context.timeout_s
         self._turn = RLock()
         self._calls = _Calls()
-        self._session: Session | None = None
+        self._session: NetconfSession | None = None
         self._hung_up = 0
 
     @contextmanager
@@ -76,7 +76,7 @@ class KeptSession:
             finally:
                 self._turn.release()
 
-    def open(self, deadline: float) -> Session:
+    def open(self, deadline: float) -> NetconfSession:
         """The session, replaced if it has died.
 
         Raises:
@@ -97,26 +97,26 @@ class KeptSession:
             raise DeviceUnreachableError(f"{self.name}: the session was closed; nothing was sent")
         return session
 
-    def need(self, capability: str, deadline: float) -> Offer:
+    def need(self, capability: str, deadline: float) -> ServerCapabilities:
         """Hold the device to a capability.
 
         Raises:
             UnsupportedError: it does not have it; nothing was sent.
         """
-        offer = Offer(self.open(deadline).capabilities)
+        offer = ServerCapabilities(self.open(deadline).capabilities)
         if not offer.has(capability):
             raise self._lacks(capability)
         return offer
 
-    def need_datastore(self, name: str, deadline: float, *, to_write: bool = False) -> Offer:
+    def need_datastore(self, name: str, deadline: float, *, to_write: bool = False) -> ServerCapabilities:
         """Hold the device to having a datastore. Raises as :meth:`need`."""
-        offer = Offer(self.open(deadline).capabilities)
+        offer = ServerCapabilities(self.open(deadline).capabilities)
         lacking = offer.lacking(name, to_write=to_write)
         if lacking is not None:
             raise self._lacks(lacking)
         return offer
 
-    def is_current(self, session: Session) -> bool:
+    def is_current(self, session: NetconfSession) -> bool:
         """Whether a session is still the one, and lives."""
         return self._session is session and session.alive()
 
@@ -166,12 +166,12 @@ class KeptSession:
             raise DeviceUnreachableError(f"{self.name}: the reply holds no data")
         return data
 
-    def _connect(self, deadline: float) -> Session:
+    def _connect(self, deadline: float) -> NetconfSession:
         stream = None
         try:
             left_s = max(0.05, deadline - self.clock())
             stream = self._way.subsystem("netconf", self._default_port, left_s)
-            return Session(stream, deadline, self.clock)
+            return NetconfSession(stream, deadline, self.clock)
         except (SessionError, OSError, DeviceError) as error:
             if stream is not None:
                 stream.close()

@@ -13,7 +13,7 @@ from typing import Any
 from lumctl.devices import transaction
 from lumctl.devices.errors import DeviceError, DeviceRefusedError, DeviceUnreachableError, UnsupportedError
 from lumctl.devices.testing.faults import FaultyWay
-from lumctl.devices.testing.troubles import STEPS, Tally, account, heal, trouble
+from lumctl.devices.testing.troubles import STEPS, TroubleCount, account, heal, trouble
 from lumctl.devices.transaction import Cell, LightDriver
 from lumctl.devices.types import Capability, Receipt
 from lumctl.inventory.wiring import FREE
@@ -48,7 +48,7 @@ class Rig:
 class Steps:
     """What is done to the device in one sequence. Each method gives what may be believed afterwards."""
 
-    def __init__(self, rig: Rig, driver: LightDriver, dice: random.Random, tally: Tally) -> None:
+    def __init__(self, rig: Rig, driver: LightDriver, dice: random.Random, tally: TroubleCount) -> None:
         self._rig = rig
         self._driver = driver
         self._dice = dice
@@ -199,10 +199,10 @@ def _kind(error: DeviceError) -> str:
     return type(error).__name__
 
 
-__all__ = ["STEPS", "Rig", "Tally", "run_sequence"]
+__all__ = ["STEPS", "Rig", "TroubleCount", "run_sequence"]
 
 
-def run_sequence(rig: Rig, seed: int, tally: Tally) -> None:
+def run_sequence(rig: Rig, seed: int, tally: TroubleCount) -> None:
     """One sequence. Fails by an assertion where a belief is not true, or somebody else's cells have changed."""
     heal(rig)
     last: Cells = dict(rig.truth())

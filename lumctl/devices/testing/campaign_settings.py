@@ -11,7 +11,7 @@ from typing import Any
 from lumctl.devices.errors import DeviceError, DeviceRefusedError, DeviceUnreachableError, UnsupportedError
 from lumctl.devices.protocols import Driver
 from lumctl.devices.testing.faults import FaultyWay
-from lumctl.devices.testing.troubles import STEPS, Tally, account, heal, trouble
+from lumctl.devices.testing.troubles import STEPS, TroubleCount, account, heal, trouble
 
 Values = Mapping[str, Any]
 
@@ -47,7 +47,7 @@ class SettingsRig:
     most_bytes: int = 1500
 
 
-def run_settings(rig: SettingsRig, seed: int, tally: Tally) -> None:
+def run_settings(rig: SettingsRig, seed: int, tally: TroubleCount) -> None:
     """One sequence. Fails by an assertion where a belief is not true, or something of somebody else has changed."""
     dice = random.Random(seed)  # noqa: S311 - the same sequence in every run
     heal(rig)
@@ -98,7 +98,7 @@ def _turned(knob: Knob, driver: Driver, value: Any) -> str:
     return "done"
 
 
-def _read(rig: SettingsRig, driver: Driver, tally: Tally) -> Values:
+def _read(rig: SettingsRig, driver: Driver, tally: TroubleCount) -> Values:
     """What is read in the midst of trouble, if anything is."""
     try:
         return rig.read(driver)

@@ -37,7 +37,7 @@ class Rigged(Protocol):
 
 
 @dataclass
-class Tally:
+class TroubleCount:
     """What happened in a campaign, so that one that met no faults cannot pass for one that did.
 
     ``outcomes`` counts how changes ended, ``faults`` the faults that were met on the way and the habits that a device
@@ -76,7 +76,7 @@ def heal(rig: Rigged) -> None:
     rig.misbehave(None)
 
 
-def trouble(rig: Rigged, dice: random.Random, tally: Tally) -> None:
+def trouble(rig: Rigged, dice: random.Random, tally: TroubleCount) -> None:
     """Perhaps something is wrong from now on: on the way, for once or for longer, or with the device, or both."""
     heal(rig)
     if rig.way is not None and dice.random() < 0.5:  # noqa: PLR2004 - as often as not
@@ -90,7 +90,7 @@ def trouble(rig: Rigged, dice: random.Random, tally: Tally) -> None:
         tally.faults[habit] += 1
 
 
-def account(rig: Rigged, tally: Tally) -> None:
+def account(rig: Rigged, tally: TroubleCount) -> None:
     """Take over what the way has counted."""
     if rig.way is not None:
         tally.faults.update(rig.way.struck)

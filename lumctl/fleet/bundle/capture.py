@@ -62,7 +62,7 @@ def file_of(probe: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CapturedProbe:
     """One probe as it went: ``exit_status`` and ``file`` are ``None`` where it did not end or printed nothing."""
 
     probe: str
@@ -89,7 +89,7 @@ class HostManifest:
     boot_id: str | None = None
     booted_at: float | None = None
     lumctl: str = ""
-    probes: tuple[Asked, ...] = ()
+    probes: tuple[CapturedProbe, ...] = ()
     accelerator_probe: str = NVIDIA_SMI
 
 
@@ -159,14 +159,14 @@ def _document(text: str, schema: str) -> Mapping[str, Any]:
     return document if isinstance(document, dict) and document.get("schema") == schema else {}
 
 
-def _asked(entry: Any) -> Asked | None:
+def _asked(entry: Any) -> CapturedProbe | None:
     if not isinstance(entry, dict):
         return None
     probe, taken_at, status = _text(entry.get("probe")), _time(entry.get("taken_at")), entry.get("status")
     if probe is None or taken_at is None or status not in set(ProbeStatus):
         return None
     exit_status = entry.get("exit_status")
-    return Asked(
+    return CapturedProbe(
         probe=probe,
         status=ProbeStatus(status),
         taken_at=taken_at,

@@ -12,13 +12,13 @@ from itertools import pairwise
 
 from lumctl.devices.formats.complaint import first_line
 from lumctl.fleet.bundle import session as bundle_session
-from lumctl.fleet.bundle.capture import FILES, TABLES, Asked, HostManifest, read_host_manifest
+from lumctl.fleet.bundle.capture import FILES, TABLES, CapturedProbe, HostManifest, read_host_manifest
 from lumctl.fleet.bundle.files import CapturedFile, HostFolder
 from lumctl.fleet.bundle.names import SESSION
 from lumctl.fleet.exporters import exporter_probes
 from lumctl.fleet.exporters.combination import combined
 from lumctl.fleet.exporters.probes import answered_probes
-from lumctl.fleet.gathered import Answer, Gathered, Verdict
+from lumctl.fleet.gathered import Gathered, ProbeAnswer, Verdict
 from lumctl.fleet.parsers.kernel_log import parse_kernel_log
 from lumctl.fleet.parsers.pci import find_pci
 from lumctl.fleet.probes import Probe, probes_for
@@ -185,7 +185,7 @@ def read_host(folder: HostFolder, probe: str | None = None) -> CapturedHost:
 
 def _read_pages(
     parts: Mapping[str, _Part],
-    asked: Mapping[str, Asked],
+    asked: Mapping[str, CapturedProbe],
     manifest: HostManifest | None,
     at: float,
     pages: Gathered,
@@ -244,7 +244,7 @@ def _as_printed(text: str, probe: str) -> str:
     return "\n".join(lines)
 
 
-def _probes(parts: Mapping[str, _Part], asked: Mapping[str, Asked], accelerators: str) -> tuple[Probe, ...]:
+def _probes(parts: Mapping[str, _Part], asked: Mapping[str, CapturedProbe], accelerators: str) -> tuple[Probe, ...]:
     """The probes that a capture tells of, in the order of a collection."""
     names = [name.partition(":")[2] for name in (*parts, *asked) if name.startswith("optics:")]
     every = probes_for(names, sudo=False, accelerators=accelerators)
@@ -252,7 +252,7 @@ def _probes(parts: Mapping[str, _Part], asked: Mapping[str, Asked], accelerators
 
 
 def _outcome(
-    probe: Probe, part: _Part | None, asked: Asked | None, at: float, gathered: Gathered
+    probe: Probe, part: _Part | None, asked: CapturedProbe | None, at: float, gathered: Gathered
 ) -> ProbeOutcome | None:
     """How a probe ended. ``None`` where its file is not there although it once was: then it was not asked."""
     ended = asked.exit_status if asked else None
@@ -271,7 +271,7 @@ def _outcome(
 def _take(probe: Probe, ended: int, part: _Part, at: float, gathered: Gathered) -> Verdict:
     """Read a probe's output. Several answers of nvidia-smi are of different GPUs: none takes another's place."""
     if probe.name != "gpu" or probe.file:
-        status, detail = probe.take(Answer(ended, part.text), at, gathered)
+        status, detail = probe.take(ProbeAnswer(ended, part.text), at, gathered)
         if probe.name == "kernel" and status is ProbeStatus.FAILED and _is_quiet_syslog(part.text):
             return ProbeStatus.OK, ""
         return status, detail
@@ -281,7 +281,7 @@ def _take(probe: Probe, ended: int, part: _Part, at: float, gathered: Gathered) 
         one = Gathered()
         # nvidia-smi ended with an error where it complains, which a file alone does not tell.
         failed = ended or int(_DRIVER_SPEAKS.search(text[:_SMI_HEAD]) is not None and "<nvidia_smi_log" not in text)
-        verdicts.append(probe.take(Answer(failed, text), at, one))
+        verdicts.append(probe.take(ProbeAnswer(failed, text), at, one))
         twice = [gpu.pci for gpu in one.gpus if listed.setdefault(gpu.pci, gpu) is not gpu]
         if twice:
             # Which of them is the newer nobody knows, so none may pass for the whole truth.
@@ -309,7 +309,7 @@ def _take_counters_of_ports(parts: Mapping[str, _Part], at: float, gathered: Gat
     texts = [parts[name].text for name in ("net", "infiniband", "counters") if name in parts]
     if texts:
         (probe,) = (probe for probe in probes_for((), sudo=False) if probe.name == "counters")
-        probe.take(Answer(0, "\n".join(texts)), at, gathered)
+        probe.take(ProbeAnswer(0, "\n".join(texts)), at, gathered)
 
 
 def _time_of(parts: Mapping[str, _Part], files: Iterable[CapturedFile]) -> float:

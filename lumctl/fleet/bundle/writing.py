@@ -20,7 +20,7 @@ from lumctl.fleet.bundle.capture import (
     CAPTURE_SCHEMA,
     HOST_SCHEMA,
     TABLES,
-    Asked,
+    CapturedProbe,
     CaptureManifest,
     HostManifest,
     file_of,
@@ -29,7 +29,7 @@ from lumctl.fleet.bundle.capture import (
 from lumctl.fleet.exporters.client import PageClient
 from lumctl.fleet.exporters.combination import SHELL
 from lumctl.fleet.fleet import Fleet
-from lumctl.fleet.gathered import Answer, Gathered
+from lumctl.fleet.gathered import Gathered, ProbeAnswer
 from lumctl.fleet.probes import Probe
 from lumctl.fleet.readings import HostSnapshot, ProbeStatus
 from lumctl.inventory.model import NVIDIA_SMI
@@ -128,14 +128,14 @@ def capture(
 def _ask_all(
     asking: Collection[tuple[Probe, HostShell]], first: HostSnapshot, about: CaptureManifest, clocks: Clocks
 ) -> HostCapture:
-    asked: list[Asked] = []
+    asked: list[CapturedProbe] = []
     files: dict[str, str] = {}
     hung: dict[str, str] = {}
     for probe, shell in asking if first.reachable else ():
         if probe.lane in hung:
             # A second copy behind one that hangs would only hang as well.
             skipped = f"not asked, because {hung[probe.lane]} did not end"
-            asked.append(Asked(probe.name, ProbeStatus.TIMED_OUT, clocks.now(), 0.0, detail=skipped))
+            asked.append(CapturedProbe(probe.name, ProbeStatus.TIMED_OUT, clocks.now(), 0.0, detail=skipped))
             continue
         outcome, text = _ask(shell, probe, first.booted_at, clocks)
         asked.append(outcome)
@@ -168,7 +168,7 @@ class _PageShell:
         return CommandResult(0, self.client.fetch(timeout_s), "")
 
 
-def _ask(shell: HostShell, probe: Probe, booted_at: float | None, clocks: Clocks) -> tuple[Asked, str]:
+def _ask(shell: HostShell, probe: Probe, booted_at: float | None, clocks: Clocks) -> tuple[CapturedProbe, str]:
     """Ask one question, and let its own parser say how the answer is."""
     taken_at, started = clocks.now(), clocks.monotonic()
     try:
@@ -178,14 +178,14 @@ def _ask(shell: HostShell, probe: Probe, booted_at: float | None, clocks: Clocks
         late = isinstance(error, OutcomeUnknownError | DeviceUnreachableError) and seconds > _ALMOST * probe.deadline_s
         status = ProbeStatus.TIMED_OUT if late else ProbeStatus.FAILED
         detail = f"no answer within {probe.deadline_s:g} s" if late else error.message
-        return Asked(probe.name, status, taken_at, seconds, detail=detail), ""
+        return CapturedProbe(probe.name, status, taken_at, seconds, detail=detail), ""
     seconds = clocks.monotonic() - started
     text = result.stdout + result.stderr
-    status, detail = probe.take(Answer(result.exit_status, text), taken_at, Gathered(booted_at=booted_at))
+    status, detail = probe.take(ProbeAnswer(result.exit_status, text), taken_at, Gathered(booted_at=booted_at))
     worth_keeping = bool(text.strip()) and status is not ProbeStatus.ABSENT
     file = (probe.file or file_of(probe.name)) if worth_keeping else None
     kept = as_table(text) if probe.name in TABLES else text
-    return Asked(probe.name, status, taken_at, seconds, result.exit_status, file, detail), kept
+    return CapturedProbe(probe.name, status, taken_at, seconds, result.exit_status, file, detail), kept
 
 
 def command_of(probe: Probe) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from lumctl.fleet.exporters.gpu_values import GpuPage, GpuValues
 from lumctl.fleet.exporters.text_format import PageError, samples_of
-from lumctl.fleet.gathered import Answer, Gathered, Verdict
+from lumctl.fleet.gathered import Gathered, ProbeAnswer, Verdict
 from lumctl.fleet.host_readings import ComponentReport
 from lumctl.fleet.readings import GpuReading, ProbeStatus
 from lumctl.fleet.taking import OK
@@ -48,7 +48,7 @@ _NAMES = frozenset({*_READINGS, *_THROTTLED, *_SPEEDS, _HEALTH})
 class Amd:
     """Reads the pages of one exporter."""
 
-    def take(self, answer: Answer, taken_at: float, gathered: Gathered) -> Verdict:
+    def take(self, answer: ProbeAnswer, taken_at: float, gathered: Gathered) -> Verdict:
         """A page replaces what was known of all GPUs of the host."""
         page = GpuPage(
             pci=("pcie_bus_id", "pci_bus_id", "gpu_bdf"),

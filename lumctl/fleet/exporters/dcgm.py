@@ -10,7 +10,7 @@ from typing import Any
 
 from lumctl.fleet.exporters.gpu_values import GpuPage, GpuValues
 from lumctl.fleet.exporters.text_format import PageError, Sample, count_of, samples_of
-from lumctl.fleet.gathered import Answer, Gathered, Verdict
+from lumctl.fleet.gathered import Gathered, ProbeAnswer, Verdict
 from lumctl.fleet.host_readings import ComponentReport
 from lumctl.fleet.readings import NVLINK_TOTAL, GpuReading, NvlinkReading, ProbeStatus, XidEvent
 from lumctl.fleet.taking import OK
@@ -83,7 +83,7 @@ def is_blank(value: float) -> bool:
 class Dcgm:
     """Reads the pages of one exporter."""
 
-    def take(self, answer: Answer, taken_at: float, gathered: Gathered) -> Verdict:
+    def take(self, answer: ProbeAnswer, taken_at: float, gathered: Gathered) -> Verdict:
         """A page replaces what was known of all GPUs of the host."""
         page = GpuPage(pci=("pci_bus_id",), uuid=("UUID", "uuid", "gpu_uuid"), product=("modelName", "model_name"))
         shown: set[tuple[str, int]] = set()

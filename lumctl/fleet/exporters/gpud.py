@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 from lumctl.devices.formats.complaint import first_line
-from lumctl.fleet.gathered import Answer, Gathered, Verdict
+from lumctl.fleet.gathered import Gathered, ProbeAnswer, Verdict
 from lumctl.fleet.host_readings import ComponentReport
 from lumctl.fleet.parsers.pci import find_pci
 from lumctl.fleet.readings import ProbeStatus
@@ -20,7 +20,7 @@ _MOST_REPORTS = 256
 class Gpud:
     """Reads the states of one gpud."""
 
-    def take(self, answer: Answer, taken_at: float, gathered: Gathered) -> Verdict:
+    def take(self, answer: ProbeAnswer, taken_at: float, gathered: Gathered) -> Verdict:
         """A page replaces what was reported before."""
         try:
             document = json.loads(answer.text)

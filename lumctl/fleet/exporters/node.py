@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from lumctl.fleet.exporters.text_format import PageError, Sample, count_of, samples_of
-from lumctl.fleet.gathered import Answer, Gathered, Verdict
+from lumctl.fleet.gathered import Gathered, ProbeAnswer, Verdict
 from lumctl.fleet.host_readings import ClockReading, Disks, DiskUse, HostEvent, HostEventKind, Mount, Mounts
 from lumctl.fleet.readings import InfinibandPort, InterfaceReading, PortCounters, ProbeStatus
 from lumctl.fleet.taking import OK
@@ -113,7 +113,7 @@ class _Page:
             self.systems[_FileSystem(labels["mountpoint"], device, labels.get("fstype", ""))][quantity] = value
 
 
-class Node:
+class NodeExporterReader:
     """Reads the pages of one exporter, for a host with these interfaces and mounts in the inventory.
 
     Without ``interfaces`` all are read. Of others, of which a host of containers has hundreds, nobody asks.
@@ -123,7 +123,7 @@ class Node:
         self._interfaces = None if interfaces is None else frozenset(interfaces)
         self._mounts = frozenset(mounts)
 
-    def take(self, answer: Answer, taken_at: float, gathered: Gathered) -> Verdict:
+    def take(self, answer: ProbeAnswer, taken_at: float, gathered: Gathered) -> Verdict:
         """A page replaces what was known; what it does not tell stays and grows old."""
         page = _Page()
         try:

@@ -6,8 +6,8 @@ from typing import Protocol
 from lumctl.fleet.exporters.amd import Amd
 from lumctl.fleet.exporters.dcgm import Dcgm
 from lumctl.fleet.exporters.gpud import Gpud
-from lumctl.fleet.exporters.node import Node
-from lumctl.fleet.gathered import Answer, Gathered, Verdict
+from lumctl.fleet.exporters.node import NodeExporterReader
+from lumctl.fleet.gathered import Gathered, ProbeAnswer, Verdict
 from lumctl.fleet.probes import Probe
 from lumctl.fleet.readings import ProbeOutcome, ProbeStatus
 from lumctl.inventory.exporters import EXPORTER_KINDS
@@ -17,7 +17,7 @@ from lumctl.inventory.probe_times import PROBE_TIMES, ProbeTimes
 class PageParser(Protocol):
     """Reads the pages of one kind of exporter."""
 
-    def take(self, answer: Answer, taken_at: float, gathered: Gathered) -> Verdict:
+    def take(self, answer: ProbeAnswer, taken_at: float, gathered: Gathered) -> Verdict:
         """Read a page; where it is not sound, older readings stay and grow old."""
 
 
@@ -38,7 +38,12 @@ def exporter_probes(
     times: Mapping[str, ProbeTimes] = PROBE_TIMES,
 ) -> tuple[Probe, ...]:
     """The probes of a host's exporters, by their kinds and URLs."""
-    parsers: dict[str, PageParser] = {"dcgm": Dcgm(), "node": Node(interfaces, mounts), "amd": Amd(), "gpud": Gpud()}
+    parsers: dict[str, PageParser] = {
+        "dcgm": Dcgm(),
+        "node": NodeExporterReader(interfaces, mounts),
+        "amd": Amd(),
+        "gpud": Gpud(),
+    }
     return tuple(
         Probe(kind, kind, f"get {url}", times[kind].deadline_s, times[kind].every_s, parsers[kind].take, _read_whole)
         for kind, url in urls.items()

@@ -14,10 +14,10 @@ from lumctl.fleet.backoff import Backoff
 from lumctl.fleet.exporters.client import PageClient
 from lumctl.fleet.exporters.combination import combined
 from lumctl.fleet.exporters.probes import ANSWERS, answered_probes, exporter_probes
-from lumctl.fleet.gathered import Answer, Gathered, Verdict
+from lumctl.fleet.gathered import Gathered, ProbeAnswer, Verdict
 from lumctl.fleet.outcomes import Outcomes
 from lumctl.fleet.probes import Probe
-from lumctl.fleet.reader import HostReader, Means
+from lumctl.fleet.reader import HostReader, SharedByHosts
 from lumctl.fleet.readings import HostSnapshot, ProbeStatus
 from lumctl.fleet.rounds import Owed, Round
 from lumctl.fleet.visible import visible
@@ -55,7 +55,7 @@ class ExporterReader:
         host: str,
         clients: Sequence[PageClient],
         probes: tuple[Probe, ...],
-        means: Means,
+        means: SharedByHosts,
         *,
         shell_probes: Sequence[str] = (),
     ) -> None:
@@ -152,7 +152,7 @@ class ExporterReader:
     def _take(self, number: int, text: str, began_at: float) -> Verdict:
         self._gathered.heard_at = self._means.now()
         try:
-            status, detail = self.probes[number].take(Answer(0, text), began_at, self._gathered)
+            status, detail = self.probes[number].take(ProbeAnswer(0, text), began_at, self._gathered)
         except Exception as error:  # noqa: BLE001 - what one exporter prints must not end the reading of the others
             status, detail = ProbeStatus.FAILED, f"unexpected {type(error).__name__}: {error}"
         return status, f"{self._pages[number].client.exporter.url}: {detail}" if detail else ""
@@ -236,7 +236,7 @@ def _host_answers(error: DeviceError) -> bool:
 
 
 def exporter_reader(
-    inventory: Inventory, endpoint: HostEndpoint, means: Means, shell_probes: Sequence[str]
+    inventory: Inventory, endpoint: HostEndpoint, means: SharedByHosts, shell_probes: Sequence[str]
 ) -> ExporterReader:
     """The reader of a host of an inventory. ``shell_probes`` are what its shell would be asked."""
     probes = exporter_probes(

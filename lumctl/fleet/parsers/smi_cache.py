@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from xml.parsers import expat
 
-from lumctl.fleet.parsers.smi_sections import Leaves, Section, leaves_in_sections, read_section, section_of
+from lumctl.fleet.parsers.smi_sections import Leaves, SmiSection, leaves_in_sections, read_section, section_of
 
 MAX_CHARACTERS = 16 * 1024 * 1024
 _MAX_DEPTH = 32
@@ -142,12 +142,12 @@ class SmiCache:
     """
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, int], tuple[str, Section]] = {}
+        self._known: dict[tuple[int, int], tuple[str, SmiSection]] = {}
 
     def read(self, text: str) -> SmiAnswer:
         """Read as much as there is. What stands before the XML, such as warnings, is skipped."""
         start = begin_of_xml(text)
-        known: dict[tuple[int, int], tuple[str, Section]] = {}
+        known: dict[tuple[int, int], tuple[str, SmiSection]] = {}
         gpus = self._gpus(text[start : start + MAX_CHARACTERS], known) if start >= 0 else None
         if gpus is not None:
             self._known = known
@@ -155,7 +155,7 @@ class SmiCache:
         log = read_smi_xml(text)
         return SmiAnswer(tuple(SmiGpu(g.id, leaves_in_sections(g.leaves)) for g in log.gpus), log.complete)
 
-    def _gpus(self, xml: str, known: dict[tuple[int, int], tuple[str, Section]]) -> tuple[SmiGpu, ...] | None:
+    def _gpus(self, xml: str, known: dict[tuple[int, int], tuple[str, SmiSection]]) -> tuple[SmiGpu, ...] | None:
         """Every GPU of a document that is whole and written as usual, else ``None``."""
         blocks = list(_GPU.finditer(xml))
         if not blocks or not xml.isascii():
@@ -180,12 +180,12 @@ class SmiCache:
         return tuple(gpus) if _ENDS.match(xml, after) else None
 
     def _sections(
-        self, inside: str, between: str, known: dict[tuple[int, int], tuple[str, Section]]
-    ) -> dict[str, Section] | None:
+        self, inside: str, between: str, known: dict[tuple[int, int], tuple[str, SmiSection]]
+    ) -> dict[str, SmiSection] | None:
         """The sections of a GPU, which begin and end in lines of one indentation."""
         parts = inside.split(between)
         begins = [number for number, part in enumerate(parts) if not part.startswith("/")]
-        found: dict[str, Section] = {}
+        found: dict[str, SmiSection] = {}
         for begin, end in pairwise((*begins, len(parts))):
             part = parts[begin] if end == begin + 1 else between.join(parts[begin:end])
             key = (hash(part), len(part))

@@ -61,7 +61,7 @@ _MAX_DEPTH = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class SmiSection:
     """The leaves under one child of a ``<gpu>``, by their paths from it, and what is to be noticed among them.
 
     ``unread`` are leaves that health is read from and that hold an error or are out of place; ``lost`` and
@@ -75,7 +75,7 @@ class Section:
     active: frozenset[str] = frozenset()
 
 
-def section_of(leaves: Mapping[str, str]) -> Section:
+def section_of(leaves: Mapping[str, str]) -> SmiSection:
     """Notice what there is to notice."""
     unread: dict[str, str] = {}
     lost, needs_reset, active = False, None, list[str]()
@@ -90,7 +90,7 @@ def section_of(leaves: Mapping[str, str]) -> Section:
             lost = lost or _LOST in leaf.lower()
             if needs_reset is None and _NEEDS_RESET.fullmatch(leaf):
                 needs_reset = path
-    return Section(leaves, unread, lost, needs_reset, frozenset(active))
+    return SmiSection(leaves, unread, lost, needs_reset, frozenset(active))
 
 
 class Leaves(Mapping[str, str]):
@@ -98,11 +98,11 @@ class Leaves(Mapping[str, str]):
 
     __slots__ = ("_sections",)
 
-    def __init__(self, sections: Mapping[str, Section]) -> None:
+    def __init__(self, sections: Mapping[str, SmiSection]) -> None:
         self._sections = sections
 
     @property
-    def sections(self) -> Iterable[Section]:
+    def sections(self) -> Iterable[SmiSection]:
         """The sections, in the order of the document."""
         return self._sections.values()
 

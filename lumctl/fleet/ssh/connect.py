@@ -14,13 +14,13 @@ from paramiko.ssh_exception import IncompatiblePeer
 from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.devices.formats.complaint import first_line
 from lumctl.errors import LumctlError
-from lumctl.fleet.ssh.connection import Client, Connection
+from lumctl.fleet.ssh.connection import Client, SshConnection
 from lumctl.fleet.ssh.credentials import Credentials
 from lumctl.fleet.ssh.fast_client import FastClient
 from lumctl.fleet.ssh.host_keys import HostKey, KnownHosts, KnownHostsCache
 from lumctl.fleet.ssh.paramiko_internals import missing
 from lumctl.fleet.ssh.plain_client import PlainClient
-from lumctl.fleet.ssh.routes import Route
+from lumctl.fleet.ssh.routes import SshRoute
 
 T = TypeVar("T")
 
@@ -59,20 +59,20 @@ class Connector:
         self._credentials = Credentials(self._client.agent_key)
         self._known_hosts = KnownHostsCache()
         self._lock = Lock()
-        self._jumps: dict[Route, tuple[Lock, list[Connection]]] = {}
+        self._jumps: dict[SshRoute, tuple[Lock, list[SshConnection]]] = {}
 
-    def known_hosts(self, route: Route) -> KnownHosts:
+    def known_hosts(self, route: SshRoute) -> KnownHosts:
         """The known-hosts files of a route, as they are now."""
         return self._known_hosts.of(route.known_hosts)
 
     def connect(
         self,
-        route: Route,
+        route: SshRoute,
         *,
         password: Callable[[], str] | None = None,
         over: paramiko.Channel | None = None,
         timeout_s: float | None = None,
-    ) -> Connection:
+    ) -> SshConnection:
         """Connect, check the host's key, authenticate.
 
         ``password`` is fetched only if it is asked for. ``over`` is a channel that leads there already; it is
@@ -99,7 +99,7 @@ class Connector:
         connection.end_timeouts()
         return connection
 
-    def shown_key(self, route: Route) -> HostKey:
+    def shown_key(self, route: SshRoute) -> HostKey:
         """The key that a host shows now, whether it is known or not. Nothing is authenticated, nothing is sent.
 
         Raises:
@@ -118,8 +118,8 @@ class Connector:
                 connection.close()
 
     def _negotiate(
-        self, route: Route, deadline: float, timeout_s: float, over: paramiko.Channel | None = None
-    ) -> tuple[Connection, HostKey]:
+        self, route: SshRoute, deadline: float, timeout_s: float, over: paramiko.Channel | None = None
+    ) -> tuple[SshConnection, HostKey]:
         where = f"{route.label}: {route.address} port {route.port}"
         connection = _or_unreachable(where, timeout_s, lambda: self._open(route, deadline, over))
         transport = connection.transport
@@ -133,7 +133,7 @@ class Connector:
             raise
         return connection, HostKey(key.get_name(), key.asbytes())
 
-    def _open(self, route: Route, deadline: float, over: paramiko.Channel | None) -> Connection:
+    def _open(self, route: SshRoute, deadline: float, over: paramiko.Channel | None) -> SshConnection:
         if over is not None:
             return self._client.over_channel(over)
         if route.jump:
@@ -146,7 +146,7 @@ class Connector:
             return self._client.over_command(route.proxy_command)
         return self._client.over_tcp(route.address, route.port, _left(deadline))
 
-    def _jump(self, route: Route) -> Connection:
+    def _jump(self, route: SshRoute) -> SshConnection:
         """The one connection to a jump host that all hosts behind it share."""
         with self._lock:
             lock, held = self._jumps.setdefault(route, (Lock(), []))
@@ -157,7 +157,7 @@ class Connector:
                 held.append(self.connect(route))
             return held[-1]
 
-    def _prefer(self, transport: paramiko.Transport, route: Route) -> None:
+    def _prefer(self, transport: paramiko.Transport, route: SshRoute) -> None:
         """Ask first for the kind of key that is known: a host has several, and another one would look changed."""
         options = transport.get_security_options()
         kinds = {

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from lumctl.fleet.conversation import Conversation
 
 
-class Link(Protocol):
+class ChannelService(Protocol):
     """How a conversation's channel is served: who tells it that something arrived, and when it may send."""
 
     def attach(self, conversation: "Conversation") -> None:
@@ -35,7 +35,7 @@ class Link(Protocol):
         """Whether the channel has ended because the connection has."""
 
 
-class Connection(ABC):
+class SshConnection(ABC):
     """An SSH transport and what it runs over."""
 
     def __init__(self, transport: paramiko.Transport) -> None:
@@ -50,7 +50,7 @@ class Connection(ABC):
         """After authentication, wait for the host without a limit; the kernel's keep-alive finds a dead peer."""
 
     @abstractmethod
-    def link(self, channel: paramiko.Channel) -> Link:
+    def link(self, channel: paramiko.Channel) -> ChannelService:
         """How a conversation over this channel is served."""
 
     @abstractmethod
@@ -65,17 +65,17 @@ class Connection(ABC):
 class Client(Protocol):
     """Opens connections that have not begun to speak SSH yet."""
 
-    def over_tcp(self, address: str, port: int, timeout_s: float) -> Connection:
+    def over_tcp(self, address: str, port: int, timeout_s: float) -> SshConnection:
         """Connect to an address.
 
         Raises:
             OSError: the address is not known, or nobody answers there.
         """
 
-    def over_command(self, command: str) -> Connection:
+    def over_command(self, command: str) -> SshConnection:
         """Start a ``ProxyCommand`` and use its standard input and output."""
 
-    def over_channel(self, channel: paramiko.Channel) -> Connection:
+    def over_channel(self, channel: paramiko.Channel) -> SshConnection:
         """Use a channel of another connection, which ends with this one."""
 
     def agent_key(self, key: paramiko.AgentKey) -> paramiko.PKey:

@@ -11,7 +11,7 @@ import paramiko
 from paramiko.pkey import PublicBlob, UnknownKeyType
 
 from lumctl.devices.errors import DeviceLoginError
-from lumctl.fleet.ssh.routes import Route
+from lumctl.fleet.ssh.routes import SshRoute
 
 
 class AuthenticationFailedError(DeviceLoginError):
@@ -33,7 +33,7 @@ class Credentials:
     def authenticate(
         self,
         transport: paramiko.Transport,
-        route: Route,
+        route: SshRoute,
         deadline: float,
         password: Callable[[], str] | None = None,
     ) -> None:
@@ -56,7 +56,7 @@ class Credentials:
         if not transport.is_authenticated():
             raise self._failure(route, offered, with_password=with_password)
 
-    def _offer_keys(self, transport: paramiko.Transport, route: Route, deadline: float) -> int:
+    def _offer_keys(self, transport: paramiko.Transport, route: SshRoute, deadline: float) -> int:
         """Offer keys until one is taken; how many were offered."""
         offered = 0
         agent = _Agent(self._agent_key)
@@ -83,7 +83,7 @@ class Credentials:
             agent.close()
         return offered
 
-    def _candidates(self, agent: "_Agent", route: Route) -> Iterator[paramiko.PKey]:
+    def _candidates(self, agent: "_Agent", route: SshRoute) -> Iterator[paramiko.PKey]:
         loaded = [(path, self._load(path)) for path in route.key_files]
         if route.only_these_keys:
             locked = {_public_half(path) for path, key in loaded if isinstance(key, str)} - {None}
@@ -113,7 +113,7 @@ class Credentials:
                 self._keys[path] = _read_key(path)
             return self._keys[path]
 
-    def _failure(self, route: Route, offered: int, *, with_password: bool) -> AuthenticationFailedError:
+    def _failure(self, route: SshRoute, offered: int, *, with_password: bool) -> AuthenticationFailedError:
         where = f"{route.user}@{route.address} port {route.port}"
         problems = [key for path in route.key_files if isinstance(key := self._load(path), str)]
         said = f" ({'; '.join(problems)})" if problems else ""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import paramiko
 
-from lumctl.fleet.ssh.connection import Connection, Link
+from lumctl.fleet.ssh.connection import ChannelService, SshConnection
 from lumctl.fleet.ssh.event_loop import EventLoop, SocketWatch, run_apart
 from lumctl.fleet.ssh.paramiko_internals import (
     LoopAgentKey,
@@ -199,15 +199,15 @@ class FastClient:
     def __init__(self) -> None:
         self._loop = EventLoop("ssh")
 
-    def over_tcp(self, address: str, port: int, timeout_s: float) -> Connection:
+    def over_tcp(self, address: str, port: int, timeout_s: float) -> SshConnection:
         """See :class:`lumctl.fleet.ssh.connection.Client`."""
         return FastConnection(LoopSocket(connect_tcp(address, port, timeout_s), self._loop))
 
-    def over_command(self, command: str) -> Connection:
+    def over_command(self, command: str) -> SshConnection:
         """See :class:`lumctl.fleet.ssh.connection.Client`."""
         return FastConnection(ProxySocket(command, self._loop))
 
-    def over_channel(self, channel: paramiko.Channel) -> Connection:
+    def over_channel(self, channel: paramiko.Channel) -> SshConnection:
         """See :class:`lumctl.fleet.ssh.connection.Client`."""
         return FastConnection(BufferedSocket(channel))
 
@@ -216,7 +216,7 @@ class FastClient:
         return LoopAgentKey.of(key)
 
 
-class FastConnection(Connection):
+class FastConnection(SshConnection):
     """A connection of the event loop; over another connection's channel, which has no socket, one with a thread."""
 
     def __init__(self, sock: BufferedSocket) -> None:
@@ -228,19 +228,19 @@ class FastConnection(Connection):
         self.sock = sock
 
     def end_timeouts(self) -> None:
-        """See :class:`Connection`."""
+        """See :class:`SshConnection`."""
         self.sock.end_timeouts()
 
-    def link(self, channel: paramiko.Channel) -> Link:
-        """See :class:`Connection`."""
+    def link(self, channel: paramiko.Channel) -> ChannelService:
+        """See :class:`SshConnection`."""
         return _FastLink(self, channel)
 
     def wait_for_status(self, channel: paramiko.Channel, timeout_s: float) -> bool:
-        """See :class:`Connection`."""
+        """See :class:`SshConnection`."""
         return wait_for_status(channel, timeout_s)
 
     def close(self) -> None:
-        """See :class:`Connection`."""
+        """See :class:`SshConnection`."""
         self.transport.close()
         self.sock.close()
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 import paramiko
 
-from lumctl.fleet.ssh.connection import Connection, Link
+from lumctl.fleet.ssh.connection import ChannelService, SshConnection
 from lumctl.fleet.ssh.streams import ProxyProcess, connect_tcp
 
 if TYPE_CHECKING:
@@ -29,16 +29,16 @@ _WAKE_BYTES = 4096
 class PlainClient:
     """Connections with a thread each."""
 
-    def over_tcp(self, address: str, port: int, timeout_s: float) -> Connection:
+    def over_tcp(self, address: str, port: int, timeout_s: float) -> SshConnection:
         """See :class:`lumctl.fleet.ssh.connection.Client`."""
         return PlainConnection(connect_tcp(address, port, timeout_s))
 
-    def over_command(self, command: str) -> Connection:
+    def over_command(self, command: str) -> SshConnection:
         """See :class:`lumctl.fleet.ssh.connection.Client`."""
         process = ProxyProcess(command)
         return PlainConnection(process.sock, process)
 
-    def over_channel(self, channel: paramiko.Channel) -> Connection:
+    def over_channel(self, channel: paramiko.Channel) -> SshConnection:
         """See :class:`lumctl.fleet.ssh.connection.Client`."""
         return PlainConnection(channel)
 
@@ -47,7 +47,7 @@ class PlainClient:
         return key
 
 
-class PlainConnection(Connection):
+class PlainConnection(SshConnection):
     """A connection as paramiko makes it. ``process`` ends with it."""
 
     def __init__(self, sock: socket.socket | paramiko.Channel, process: ProxyProcess | None = None) -> None:
@@ -63,12 +63,12 @@ class PlainConnection(Connection):
     def end_timeouts(self) -> None:
         """Nothing: paramiko looks ten times a second whether the connection was closed here."""
 
-    def link(self, channel: paramiko.Channel) -> Link:
-        """See :class:`Connection`."""
+    def link(self, channel: paramiko.Channel) -> ChannelService:
+        """See :class:`SshConnection`."""
         return _PlainLink(self.transport, channel)
 
     def wait_for_status(self, channel: paramiko.Channel, timeout_s: float) -> bool:
-        """See :class:`Connection`."""
+        """See :class:`SshConnection`."""
         if not channel.exit_status_ready():
             # paramiko's own wait has no limit, so it waits in a thread, which ends with the channel.
             waiter = threading.Thread(target=channel.recv_exit_status, name="ssh-exit-status", daemon=True)
@@ -77,7 +77,7 @@ class PlainConnection(Connection):
         return channel.exit_status_ready()
 
     def close(self) -> None:
-        """See :class:`Connection`."""
+        """See :class:`SshConnection`."""
         self.transport.close()
         self._release()
 

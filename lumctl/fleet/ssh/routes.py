@@ -88,7 +88,7 @@ _Hops = tuple[tuple[str, int | None], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class SshRoute:
     """One host as SSH reaches it. ``label`` is how messages name it.
 
     ``key_name`` is its name in the known-hosts files, the first of which is where a new key is written.
@@ -105,11 +105,11 @@ class Route:
     only_these_keys: bool
     known_hosts: tuple[Path, ...]
     key_name: str
-    jump: "Route | None" = None
+    jump: "SshRoute | None" = None
     proxy_command: str | None = None
 
     @property
-    def jumps(self) -> tuple["Route", ...]:
+    def jumps(self) -> tuple["SshRoute", ...]:
         """The jump hosts in the order in which they are passed."""
         return () if self.jump is None else (*self.jump.jumps, self.jump)
 
@@ -120,7 +120,7 @@ class Routes:
     def __init__(self) -> None:
         self._texts: dict[Path | None, str] = {}
 
-    def of(self, endpoint: HostEndpoint) -> Route:
+    def of(self, endpoint: HostEndpoint) -> SshRoute:
         """The route to a host. The inventory's settings win over the configuration file's.
 
         Raises:
@@ -128,7 +128,7 @@ class Routes:
         """
         return self._route(endpoint.host, endpoint.address, endpoint.ssh, endpoint.known_hosts, ())
 
-    def _route(self, label: str, address: str, ssh: SshSettings, known_hosts: Path | None, behind: _Hops) -> Route:
+    def _route(self, label: str, address: str, ssh: SshSettings, known_hosts: Path | None, behind: _Hops) -> SshRoute:
         configured = self._lookup(ssh, address)
         hostname = str(configured.get("hostname", address))
         port = int(configured.get("port", SSH_PORT))
@@ -136,7 +136,7 @@ class Routes:
         hops = ssh.jump or configured.get("proxyjump") or "none"
         # An explicit jump host wins over a proxy command, as it does in ssh.
         proxy_command = configured.get("proxycommand") if hops == "none" else None
-        return Route(
+        return SshRoute(
             label=label,
             address=hostname,
             port=port,
@@ -150,7 +150,7 @@ class Routes:
             proxy_command=proxy_command,
         )
 
-    def _jump(self, hops: str, ssh: SshSettings, known_hosts: Path | None, behind: _Hops) -> Route | None:
+    def _jump(self, hops: str, ssh: SshSettings, known_hosts: Path | None, behind: _Hops) -> SshRoute | None:
         """The last of some comma-separated jump hosts; it is itself reached through those before it."""
         if hops == "none":
             return None

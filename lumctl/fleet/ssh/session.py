@@ -13,8 +13,8 @@ from lumctl.fleet.conversation import Conversation
 from lumctl.fleet.frames import Frame, Greeting
 from lumctl.fleet.loop import COMMAND
 from lumctl.fleet.ssh.connect import Connector
-from lumctl.fleet.ssh.connection import Connection
-from lumctl.fleet.ssh.routes import Route
+from lumctl.fleet.ssh.connection import SshConnection
+from lumctl.fleet.ssh.routes import SshRoute
 
 MAX_OUTPUT_BYTES = 32 * 1024 * 1024
 _CHUNK = 64 * 1024
@@ -36,14 +36,14 @@ class FrozenError(Exception):
     """The host let us in, and its SSH server answers no more."""
 
 
-class Session:
+class SshSession:
     """A host. Connects when needed, once for all its callers; connects again when the connection was lost."""
 
-    def __init__(self, route: Route, connector: Connector) -> None:
+    def __init__(self, route: SshRoute, connector: Connector) -> None:
         self.route = route
         self._connector = connector
         self._connecting = Lock()
-        self._connection: Connection | None = None
+        self._connection: SshConnection | None = None
         self._closed = False
 
     @property
@@ -160,7 +160,7 @@ class Session:
         self._closed = True
         self.drop()
 
-    def _open_channel(self, deadline: float) -> tuple[Connection, paramiko.Channel]:
+    def _open_channel(self, deadline: float) -> tuple[SshConnection, paramiko.Channel]:
         """A channel for one command. A connection found dead is replaced, for nothing was sent.
 
         Raises:
@@ -189,7 +189,7 @@ class Session:
             raise DeviceUnreachableError(f"{self.route.label}: the connection was lost")
         raise FrozenError
 
-    def _read(self, connection: Connection, channel: paramiko.Channel, deadline: float) -> CommandResult:
+    def _read(self, connection: SshConnection, channel: paramiko.Channel, deadline: float) -> CommandResult:
         output = _drain(channel.recv, channel, deadline)
         errors = _drain(channel.recv_stderr, channel, deadline)
         if not connection.wait_for_status(channel, max(0.0, deadline - time.monotonic())):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from lumctl.fleet.gathered import Answer, Gathered
+from lumctl.fleet.gathered import Gathered, ProbeAnswer
 from lumctl.fleet.probe_api import AcceleratorProbe, GpuReading
 from lumctl.fleet.probe_plugins import complaint, under_test
 from lumctl.fleet.probes import probes_for
@@ -43,7 +43,7 @@ def judged(probe: type[AcceleratorProbe], files: Mapping[str, str], accelerators
         name = each.file or (KERNEL_LOG if each.name == "kernel" else "")
         if name not in files and each.name != "kernel":
             continue
-        status, detail = each.take(Answer(0, files.get(name, "[    0.000000] Linux version\n")), _AT, gathered)
+        status, detail = each.take(ProbeAnswer(0, files.get(name, "[    0.000000] Linux version\n")), _AT, gathered)
         outcomes[each.name] = ProbeOutcome(each.name, status, _AT, 0.1, detail)
         if status is ProbeStatus.FAILED and detail.startswith(f"probe {probe.name!r} of "):
             misbehaved = detail

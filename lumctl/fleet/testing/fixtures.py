@@ -22,7 +22,7 @@ class FixtureError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class ExpectedVerdict:
     """What is expected of one accelerator. ``rules`` are some of those that must be found, ``readings`` some of its."""
 
     state: str
@@ -36,7 +36,7 @@ class Fixture:
 
     name: str
     files: Mapping[str, str]
-    expected: Mapping[str, Expected]
+    expected: Mapping[str, ExpectedVerdict]
 
 
 def fixtures_of(probe: type[AcceleratorProbe]) -> tuple[Fixture, ...]:
@@ -76,7 +76,7 @@ def _pci(key: object, path: Path) -> str:
     return pci
 
 
-def _expected(entry: Any, path: Path) -> Expected:
+def _expected(entry: Any, path: Path) -> ExpectedVerdict:
     if not isinstance(entry, dict) or entry.get("state") not in _STATES or entry.keys() - _FIELDS:
         raise FixtureError(f"{path}: found {entry!r}, expected state (ok, degraded, ...), rules and readings")
-    return Expected(entry["state"], tuple(entry.get("rules") or ()), entry.get("readings"))
+    return ExpectedVerdict(entry["state"], tuple(entry.get("rules") or ()), entry.get("readings"))

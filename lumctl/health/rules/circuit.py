@@ -139,7 +139,7 @@ def _presence(case: ReceiverCase) -> str:
 RULES = (light, source, margin, dim)
 
 
-class Lanes:
+class TransmitterNames:
     """The lanes of an inventory by what their hosts announce.
 
     Hosts announce a short or a fully qualified name, as their administrator chose; both are recognised.
@@ -161,8 +161,8 @@ class Lanes:
 
 
 def heard_transponder(inventory: Inventory, neighbour: Neighbour) -> str | None:
-    """The transponder behind one neighbour; whoever asks for many makes :class:`Lanes` once."""
-    return Lanes(inventory).transponder(neighbour)
+    """The transponder behind one neighbour; whoever asks for many makes :class:`TransmitterNames` once."""
+    return TransmitterNames(inventory).transponder(neighbour)
 
 
 def _short(name: str) -> str:

@@ -30,7 +30,7 @@ Content = Mapping[str, "str | Content | list[Content]"]
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class TreeSetting:
     """A leaf of the configuration, ``text`` ``None`` if it is not there, and its path for messages."""
 
     path: str
@@ -41,11 +41,11 @@ class Setting:
 class Settings:
     """What a configuration says of one optical channel."""
 
-    laser: Setting
-    enabled: Setting
-    admin: Setting
-    frequency: Setting
-    power: Setting
+    laser: TreeSetting
+    enabled: TreeSetting
+    admin: TreeSetting
+    frequency: TreeSetting
+    power: TreeSetting
 
 
 def parts(name: str, number: int) -> tuple[str, str, str]:
@@ -66,9 +66,9 @@ def settings(config: Element, name: str, number: int) -> Settings:
     lane = f"{pluggable}{_X}physical-channels/{_X}channel[{_X}index='0']/{_X}config/{_X}tx-laser"
     logical = f"{_T}terminal-device/{_T}logical-channels/{_T}channel[{_T}index='{number}']/{_T}config/{_T}admin-state"
 
-    def setting(path: str) -> Setting:
+    def setting(path: str) -> TreeSetting:
         found = config.find(path)
-        return Setting(
+        return TreeSetting(
             "/" + path.replace(_P, "").replace(_X, "").replace(_T, ""), None if found is None else found.text
         )
 

@@ -76,7 +76,7 @@ _AND = "&&"
 _CUSTOM_TLV = re.compile(r"[0-9a-fA-F]{2}(,[0-9a-fA-F]{2}){2}/[0-9]{1,3}/[0-9a-fA-F]{2}(,[0-9a-fA-F]{2}){0,506}")
 
 
-class Answer(NamedTuple):
+class CommandAnswer(NamedTuple):
     """What a command printed, and after how many seconds (``inf``: it never ends)."""
 
     exit_status: int
@@ -85,7 +85,7 @@ class Answer(NamedTuple):
     delay_s: float = 0.0
 
 
-def answer(world: World, host: str, command: str, *, now: float) -> Answer:
+def answer(world: World, host: str, command: str, *, now: float) -> CommandAnswer:
     """Run one command on a host, or several that ``&&`` joins.
 
     A ``sudo -n`` before one changes nothing: the simulated user may do everything.
@@ -93,14 +93,14 @@ def answer(world: World, host: str, command: str, *, now: float) -> Answer:
     try:
         words = shlex.split(command)
     except ValueError as error:
-        return Answer(2, "", f"sh: 1: Syntax error: {error}\n")
+        return CommandAnswer(2, "", f"sh: 1: Syntax error: {error}\n")
     first, *others = [list(run) for is_and, run in groupby(words, _AND.__eq__) if not is_and] or [[]]
     answered = answer_words(world, host, first, now=now)
     for following in others:
         if answered.exit_status != 0:
             break
         last = answer_words(world, host, following, now=now)
-        answered = Answer(
+        answered = CommandAnswer(
             last.exit_status,
             answered.stdout + last.stdout,
             answered.stderr + last.stderr,
@@ -109,15 +109,15 @@ def answer(world: World, host: str, command: str, *, now: float) -> Answer:
     return answered
 
 
-def answer_words(world: World, host: str, words: Sequence[str], *, now: float) -> Answer:
+def answer_words(world: World, host: str, words: Sequence[str], *, now: float) -> CommandAnswer:
     """Run one command whose words a shell has already told apart."""
     if tuple(words[:2]) == ("sudo", "-n"):
         words = words[2:]
     if not words:
-        return Answer(0, "", "")
+        return CommandAnswer(0, "", "")
     run = _COMMANDS.get(words[0])
     if run is None or (words[0] in _VENDOR_TOOLS and words[0] != world.inventory.hosts[host].probe):
-        return Answer(_NOT_FOUND, "", f"sh: 1: {words[0]}: not found\n", slowness(world, host))
+        return CommandAnswer(_NOT_FOUND, "", f"sh: 1: {words[0]}: not found\n", slowness(world, host))
     ran = run(world, host, list(words[1:]), now)
     return ran._replace(delay_s=ran.delay_s + slowness(world, host))
 
@@ -127,75 +127,75 @@ def slowness(world: World, host: str) -> float:
     return world.fault_value(host, FaultKind.SLOW_HOST) or 0.0
 
 
-def _nvidia_smi(world: World, host: str, arguments: list[str], now: float) -> Answer:
+def _nvidia_smi(world: World, host: str, arguments: list[str], now: float) -> CommandAnswer:
     hung = math.inf if world.has_fault(host, FaultKind.HUNG_SMI) else 0.0
     match arguments:
         case ["-q", "-x"]:
-            return Answer(0, nvidia_smi_xml(world.gpus(host), now), "", hung)
+            return CommandAnswer(0, nvidia_smi_xml(world.gpus(host), now), "", hung)
         case ["nvlink", "-s"]:
-            return Answer(0, nvlink_speeds(world.gpus(host)), "", hung)
+            return CommandAnswer(0, nvlink_speeds(world.gpus(host)), "", hung)
         case ["nvlink", "-e"]:
-            return Answer(0, nvlink_errors(world.gpus(host)), "", hung)
+            return CommandAnswer(0, nvlink_errors(world.gpus(host)), "", hung)
         case _:
             return _unsupported("nvidia-smi", arguments, hung)
 
 
-def _amd_smi(world: World, host: str, arguments: list[str], _now: float) -> Answer:
+def _amd_smi(world: World, host: str, arguments: list[str], _now: float) -> CommandAnswer:
     hung = math.inf if world.has_fault(host, FaultKind.HUNG_SMI) else 0.0
     match arguments:
         case [command, "--json"] if (printed := amd_smi_json(command, world.gpus(host))) is not None:
-            return Answer(0, printed, "", hung)
+            return CommandAnswer(0, printed, "", hung)
         case _:
             return _unsupported("amd-smi", arguments, hung)
 
 
-def _dmesg(world: World, host: str, arguments: list[str], _now: float) -> Answer:
+def _dmesg(world: World, host: str, arguments: list[str], _now: float) -> CommandAnswer:
     if arguments not in ([], ["--time-format", "iso"]):
         return _unsupported("dmesg", arguments)
-    return Answer(0, world.kernel_log(host, iso=bool(arguments)), "")
+    return CommandAnswer(0, world.kernel_log(host, iso=bool(arguments)), "")
 
 
-def _grep(world: World, host: str, arguments: list[str], now: float) -> Answer:
+def _grep(world: World, host: str, arguments: list[str], now: float) -> CommandAnswer:
     if arguments[:2] == ["-sH", "^PCI_SLOT_NAME="]:
         # Simulated interfaces sit on no bus.
-        return Answer(2, "", "")
+        return CommandAnswer(2, "", "")
     if tuple(arguments[2:]) == CAPACITY_FILES:
-        return Answer(0, CAPACITY, "")
+        return CommandAnswer(0, CAPACITY, "")
     if arguments[:2] != ["-sH", "."]:
         return _unsupported("grep", arguments)
     status, output = sysfs.grep(sysfs.Files(world, host, now), arguments[2:])
-    return Answer(status, output, "")
+    return CommandAnswer(status, output, "")
 
 
-def _cat(world: World, host: str, arguments: list[str], now: float) -> Answer:
+def _cat(world: World, host: str, arguments: list[str], now: float) -> CommandAnswer:
     if len(arguments) != 1:
         return _unsupported("cat", arguments)
     if arguments == [MOUNTS_FILE]:
-        return Answer(0, mounts(world.inventory.hosts[host].mounts), "")
-    return Answer(*sysfs.cat(sysfs.Files(world, host, now), arguments[0]))
+        return CommandAnswer(0, mounts(world.inventory.hosts[host].mounts), "")
+    return CommandAnswer(*sysfs.cat(sysfs.Files(world, host, now), arguments[0]))
 
 
-def _df(_world: World, _host: str, _arguments: list[str], _now: float) -> Answer:
-    return Answer(0, DISKS, "")
+def _df(_world: World, _host: str, _arguments: list[str], _now: float) -> CommandAnswer:
+    return CommandAnswer(0, DISKS, "")
 
 
-def _date(_world: World, _host: str, arguments: list[str], now: float) -> Answer:
-    return Answer(0, f"{now:.9f}\n", "") if arguments == ["+%s.%N"] else _unsupported("date", arguments)
+def _date(_world: World, _host: str, arguments: list[str], now: float) -> CommandAnswer:
+    return CommandAnswer(0, f"{now:.9f}\n", "") if arguments == ["+%s.%N"] else _unsupported("date", arguments)
 
 
-def _systemctl(_world: World, _host: str, arguments: list[str], _now: float) -> Answer:
+def _systemctl(_world: World, _host: str, arguments: list[str], _now: float) -> CommandAnswer:
     match arguments:
         case ["show", properties, *units] if properties.startswith("--property="):
-            return Answer(0, services(units), "")
+            return CommandAnswer(0, services(units), "")
         case _:
             return _unsupported("systemctl", arguments)
 
 
-def _find(_world: World, _host: str, _arguments: list[str], _now: float) -> Answer:
-    return Answer(0, "", "")
+def _find(_world: World, _host: str, _arguments: list[str], _now: float) -> CommandAnswer:
+    return CommandAnswer(0, "", "")
 
 
-def _ethtool(world: World, host: str, arguments: list[str], _now: float) -> Answer:
+def _ethtool(world: World, host: str, arguments: list[str], _now: float) -> CommandAnswer:
     match arguments:
         case ["-m", interface]:
             form = module_text
@@ -205,49 +205,49 @@ def _ethtool(world: World, host: str, arguments: list[str], _now: float) -> Answ
             return _unsupported("ethtool", arguments)
     view = world.link(host, interface)
     if view is None:
-        return Answer(1, "", "netlink error: No such device\n")
-    return Answer(0, form(view), "")
+        return CommandAnswer(1, "", "netlink error: No such device\n")
+    return CommandAnswer(0, form(view), "")
 
 
-def _lldpctl(world: World, host: str, arguments: list[str], _now: float) -> Answer:
+def _lldpctl(world: World, host: str, arguments: list[str], _now: float) -> CommandAnswer:
     if arguments != ["-f", "json"]:
         return _unsupported("lldpctl", arguments)
-    return Answer(0, neighbours_json(world.neighbours(host)), "")
+    return CommandAnswer(0, neighbours_json(world.neighbours(host)), "")
 
 
-def _lldpcli(world: World, host: str, arguments: list[str], now: float) -> Answer:
+def _lldpcli(world: World, host: str, arguments: list[str], now: float) -> CommandAnswer:
     match arguments:
         case ["update"]:
             world.announce(host)
-            return Answer(0, "", "")
+            return CommandAnswer(0, "", "")
         case ["configure", "lldp", "custom-tlv", "replace", "oui", oui, "subtype", subtype, "oui-info", value]:
             mark = f"{oui}/{subtype}/{value}"
             if not _CUSTOM_TLV.fullmatch(mark):
                 at = datetime.fromtimestamp(now, UTC).isoformat(timespec="seconds").removesuffix("+00:00")
-                return Answer(1, "", f"{at} [WARN/lldpctl] invalid custom TLV {mark!r}\n")
+                return CommandAnswer(1, "", f"{at} [WARN/lldpctl] invalid custom TLV {mark!r}\n")
             world.announce(host, mark)
-            return Answer(0, "", "")
+            return CommandAnswer(0, "", "")
         case _:
             return _unsupported("lldpcli", arguments)
 
 
-def _ip(world: World, host: str, arguments: list[str], _now: float) -> Answer:
+def _ip(world: World, host: str, arguments: list[str], _now: float) -> CommandAnswer:
     match arguments:
         case ["link", "set", "dev", interface, ("up" | "down") as state]:
             if world.set_interface(host, interface, up=state == "up"):
-                return Answer(0, "", "")
-            return Answer(1, "", f'Cannot find device "{interface}"\n')
+                return CommandAnswer(0, "", "")
+            return CommandAnswer(1, "", f'Cannot find device "{interface}"\n')
         case _:
             return _unsupported("ip", arguments)
 
 
-def _unsupported(tool: str, arguments: list[str], delay_s: float = 0.0) -> Answer:
-    return Answer(2, "", f"{tool}: the simulator does not know: {shlex.join(arguments)}\n", delay_s)
+def _unsupported(tool: str, arguments: list[str], delay_s: float = 0.0) -> CommandAnswer:
+    return CommandAnswer(2, "", f"{tool}: the simulator does not know: {shlex.join(arguments)}\n", delay_s)
 
 
 _VENDOR_TOOLS = frozenset({NVIDIA_SMI, AMD_SMI})
 """A host has the tool of its own accelerators only."""
-_COMMANDS: dict[str, Callable[[World, str, list[str], float], Answer]] = {
+_COMMANDS: dict[str, Callable[[World, str, list[str], float], CommandAnswer]] = {
     "nvidia-smi": _nvidia_smi,
     AMD_SMI: _amd_smi,
     "dmesg": _dmesg,

@@ -16,7 +16,7 @@ from typing import Any
 
 from lumctl.sim.hosts.commands import slowness
 from lumctl.sim.hosts.module import speed_mbps
-from lumctl.sim.service import Service
+from lumctl.sim.service import SimulatedService
 from lumctl.sim.world.faults import FaultKind
 from lumctl.sim.world.gpus import SLOWDOWN_C, GpuCondition
 from lumctl.sim.world.world import World
@@ -32,7 +32,7 @@ _Page = Callable[[], str]
 
 def exporters_of(
     world: World, host: str, now: Callable[[], float], pause: Callable[[float], object]
-) -> dict[str, Service]:
+) -> dict[str, SimulatedService]:
     """The services of a host by the inventory's kinds of exporter; one that is not served here is left out."""
     pages: Mapping[str, _Page] = {
         "dcgm": lambda: dcgm_page(world, host),
@@ -117,7 +117,7 @@ def node_page(world: World, host: str, now: float) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _service(world: World, host: str, kind: str, page: _Page, pause: Callable[[float], object]) -> Service:
+def _service(world: World, host: str, kind: str, page: _Page, pause: Callable[[float], object]) -> SimulatedService:
     def answer() -> str:
         pause(slowness(world, host))
         if kind == "dcgm" and world.has_fault(host, FaultKind.HUNG_SMI):
@@ -135,7 +135,7 @@ def _service(world: World, host: str, kind: str, page: _Page, pause: Callable[[f
     def serve(connection: socket.socket) -> None:
         threading.Thread(target=partial(talk, connection), name=service.name, daemon=True).start()
 
-    service = Service(f"{kind} exporter {host}", serve, most=_MOST_CONNECTIONS)
+    service = SimulatedService(f"{kind} exporter {host}", serve, most=_MOST_CONNECTIONS)
     return service
 
 

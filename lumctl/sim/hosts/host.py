@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from lumctl.sim.hosts import sysfs
-from lumctl.sim.hosts.commands import Answer, answer, answer_words, slowness
-from lumctl.sim.hosts.shell import Kind, Row
+from lumctl.sim.hosts.commands import CommandAnswer, answer, answer_words, slowness
+from lumctl.sim.hosts.shell import Kind, ProbeRow
 from lumctl.sim.world.world import World
 
 _CLASSES = {
@@ -67,7 +67,7 @@ _NOT_FOUND, _TROUBLE = 127, 2
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class CommandOutput:
     """What a row of the program printed, and after how many seconds (``inf``: it never ends)."""
 
     status: int
@@ -84,7 +84,7 @@ class SimHost:
         self._world = world
         self._now = now
 
-    def answer(self, command: str) -> Answer:
+    def answer(self, command: str) -> CommandAnswer:
         """What one command line prints."""
         return answer(self._world, self.name, command, now=self._now())
 
@@ -93,24 +93,24 @@ class SimHost:
         boot = self._world.boots[self.name]
         return f"lumctl-loop 2 {boot.id} {self._now() - boot.at:.2f}\n".encode()
 
-    def output(self, row: Row | None) -> Output:
+    def output(self, row: ProbeRow | None) -> CommandOutput:
         """What one row of the program's table prints; a number without a row is not found."""
         if row is None:
-            return Output(_NOT_FOUND, b"")
+            return CommandOutput(_NOT_FOUND, b"")
         now = self._now()
         if row.kind is Kind.FILES:
             text = sysfs.first_lines(sysfs.Files(self._world, self.name, now), row.words)
-            return Output(0, _stripped(text), slowness(self._world, self.name))
+            return CommandOutput(0, _stripped(text), slowness(self._world, self.name))
         if row.kind is Kind.RUN:
             given = answer_words(self._world, self.name, row.words, now=now)
-            return Output(given.exit_status, _stripped(given.stdout + given.stderr), given.delay_s)
+            return CommandOutput(given.exit_status, _stripped(given.stdout + given.stderr), given.delay_s)
         pattern, *words = row.words or ("",)
         given = answer_words(self._world, self.name, words, now=now)
         try:
             text, status = matching(pattern, given.stdout), given.exit_status
         except BadPatternError:
             text, status = "", _TROUBLE
-        return Output(status, _stripped(given.stderr + text), given.delay_s, grows=True)
+        return CommandOutput(status, _stripped(given.stderr + text), given.delay_s, grows=True)
 
 
 def _stripped(text: str) -> bytes:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from lumctl.sim.hosts.host import Output, SimHost
+from lumctl.sim.hosts.host import CommandOutput, SimHost
 from lumctl.sim.hosts.shell import Program, read_program, split_program
 
 _KILLED = 137
@@ -44,11 +44,11 @@ class _Asked:
     request: str
     number: str
     at: float
-    output: Output | None = None
+    output: CommandOutput | None = None
     due: float = math.inf
 
 
-class Loop:
+class HostLoop:
     """One run of the program.
 
     ``start`` runs a function soon, in another thread, and ``after`` does so some seconds from now: turns never
@@ -172,11 +172,11 @@ class Loop:
             waiting.popleft()
             said.append(self._worded(asked.request, asked.number, asked.output))
 
-    def _output(self, number: str) -> Output:
+    def _output(self, number: str) -> CommandOutput:
         row = self._program.rows.get(number) if self._program else None
         return self._host.output(row)
 
-    def _worded(self, request: str, number: str, output: Output) -> bytes:
+    def _worded(self, request: str, number: str, output: CommandOutput) -> bytes:
         """The answer: all of the output, what is new of it, or that nothing is."""
         before = self._sent.get(number)
         content = output.content

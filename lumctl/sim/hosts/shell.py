@@ -28,7 +28,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ProbeRow:
     """One probe: the globs of ``files``, the words of ``run``; of ``grow`` the pattern and the words."""
 
     kind: Kind
@@ -39,7 +39,7 @@ class Row:
 class Program:
     """The rows by their number, and the lane of each; a number without a lane is answered by the loop itself."""
 
-    rows: Mapping[str, Row]
+    rows: Mapping[str, ProbeRow]
     lanes: Mapping[str, str]
 
 
@@ -70,13 +70,13 @@ def split_program(received: bytes) -> tuple[bytes, bytes] | None:
 
 def read_program(text: str) -> Program:
     """The table and the lanes of a program. A line whose quotes do not close is no row."""
-    rows: dict[str, Row] = {}
+    rows: dict[str, ProbeRow] = {}
     lanes: dict[str, str] = {}
     for line in text.splitlines():
         if row := _ROW.fullmatch(line):
             number, kind, rest = row.groups()
             try:
-                rows[number] = Row(Kind(kind), tuple(shlex.split(rest)))
+                rows[number] = ProbeRow(Kind(kind), tuple(shlex.split(rest)))
             except ValueError:
                 continue
         elif lane := _LANE.fullmatch(line):

@@ -17,12 +17,12 @@ from paramiko.common import (
     OPEN_SUCCEEDED,
 )
 
-from lumctl.sim.hosts.commands import Answer
+from lumctl.sim.hosts.commands import CommandAnswer
 from lumctl.sim.hosts.host import SimHost
-from lumctl.sim.hosts.loop import Loop, Pipe
+from lumctl.sim.hosts.loop import HostLoop, Pipe
 from lumctl.sim.hosts.shell import is_shell
 from lumctl.sim.hosts.wire import Wire
-from lumctl.sim.service import Service
+from lumctl.sim.service import SimulatedService
 
 _MOST_CONNECTIONS = 48
 _MOST_COMMANDS = 32
@@ -45,12 +45,12 @@ class HostServer:
         self.workers = workers
         self._lock = threading.Lock()
         self._hanging: list[Callable[[], None]] = []
-        self._loops: list[Loop] = []
-        self.service = Service(f"ssh {host.name}", self._serve, most=_MOST_CONNECTIONS)
+        self._loops: list[HostLoop] = []
+        self.service = SimulatedService(f"ssh {host.name}", self._serve, most=_MOST_CONNECTIONS)
 
-    def open_loop(self, pipe: Pipe) -> Loop:
+    def open_loop(self, pipe: Pipe) -> HostLoop:
         """A shell of this host that waits for its program. Wake it whenever something comes in."""
-        loop = Loop(self.host, pipe, self.workers.submit)
+        loop = HostLoop(self.host, pipe, self.workers.submit)
         with self._lock:
             self._loops = [*(each for each in self._loops if not each.ended), loop]
         return loop
@@ -134,7 +134,7 @@ class _Login(paramiko.ServerInterface):
         self._waiting: list[tuple[paramiko.Channel, str]] = []
         # paramiko itself holds channels by weak references only.
         self._open: list[paramiko.Channel] = []
-        self._loops: list[tuple[paramiko.Channel, Loop]] = []
+        self._loops: list[tuple[paramiko.Channel, HostLoop]] = []
         self.transport: paramiko.Transport | None = None
 
     def dispatch(self) -> None:
@@ -200,7 +200,7 @@ class _Login(paramiko.ServerInterface):
         else:
             self._server.hang(partial(self._answer, channel, command))
 
-    def _reply(self, channel: paramiko.Channel, answer: Answer) -> None:
+    def _reply(self, channel: paramiko.Channel, answer: CommandAnswer) -> None:
         try:
             with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
                 channel.settimeout(_SEND_PATIENCE_S)

@@ -12,8 +12,8 @@ from typing import Any
 
 from lumctl.errors import LumctlError, RefusedError, UsageError
 from lumctl.sim.lanes.bucket import Bucket
-from lumctl.sim.lanes.joint import Joint, Lane, Queue
-from lumctl.sim.lanes.loop import IN, Loop
+from lumctl.sim.lanes.joint import Joint, LitHop, Queue
+from lumctl.sim.lanes.loop import IN, LaneLoop
 from lumctl.sim.lanes.ways import Hop, Ways
 
 _MOST_PORT = 65535
@@ -26,7 +26,7 @@ class Exchange:
 
     def __init__(
         self,
-        loop: Loop,
+        loop: LaneLoop,
         hosts: Mapping[str, str],
         *,
         rate: float = math.inf,
@@ -34,7 +34,7 @@ class Exchange:
     ) -> None:
         self._loop, self._hosts, self._rate, self._clock = loop, hosts, rate, clock
         self._ways = Ways(())
-        self._lanes: dict[str, Lane] = {}
+        self._lanes: dict[str, LitHop] = {}
         self._joints: dict[Joint, tuple[str, str]] = {}
         self._queue: Queue = deque()
         self._awaiting: dict[socket.socket, float] = {}
@@ -128,7 +128,7 @@ class Exchange:
         self._joints[joint] = ends
         self._lead(joint, Counter(lane.name for lane in self._used()))
 
-    def _used(self) -> Iterable[Lane]:
+    def _used(self) -> Iterable[LitHop]:
         return (lane for joint in self._joints for stream in joint.streams for lane in stream.way or ())
 
     def _lead(self, joint: Joint, load: Counter[str]) -> None:
@@ -144,9 +144,9 @@ class Exchange:
             ways.append(None if names is None else tuple(map(self._lane, names)))
         joint.lead(*ways)
 
-    def _lane(self, name: str) -> Lane:
+    def _lane(self, name: str) -> LitHop:
         if name not in self._lanes:
-            self._lanes[name] = Lane(name, Bucket(self._rate))
+            self._lanes[name] = LitHop(name, Bucket(self._rate))
         return self._lanes[name]
 
     def _left(self, joint: Joint) -> None:

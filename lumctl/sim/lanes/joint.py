@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from lumctl.sim.lanes.bucket import Bucket
-from lumctl.sim.lanes.loop import BROKEN, CLOSED, IN, OUT, Loop
+from lumctl.sim.lanes.loop import BROKEN, CLOSED, IN, OUT, LaneLoop
 
 _BUFFER = memoryview(bytearray(512 * 1024))
 """What a stream reads into before it sends it on: one for all, as there is one thread."""
@@ -15,7 +15,7 @@ _WITHOUT_GRACE = struct.pack("ii", 1, 0)
 
 
 @dataclass(slots=True)
-class Lane:
+class LitHop:
     """One lit hop, whoever uses it. ``carried`` counts bytes."""
 
     name: str
@@ -24,12 +24,12 @@ class Lane:
 
 
 @dataclass(slots=True)
-class Stream:
+class HopStream:
     """Bytes from one socket to another. ``way`` is ``None`` in the dark, and empty where no lane has to be passed."""
 
     origin: socket.socket
     target: socket.socket
-    way: tuple[Lane, ...] | None = None
+    way: tuple[LitHop, ...] | None = None
     held: memoryview = field(default_factory=lambda: memoryview(b""))
     ended: bool = False
     closing: bool = False
@@ -101,7 +101,7 @@ class Stream:
             return len(data)
 
 
-Queue = deque[tuple["Joint", Stream]]
+Queue = deque[tuple["Joint", HopStream]]
 
 
 class Joint:
@@ -113,7 +113,7 @@ class Joint:
 
     def __init__(
         self,
-        loop: Loop,
+        loop: LaneLoop,
         near: socket.socket,
         far: socket.socket,
         *,
@@ -126,21 +126,21 @@ class Joint:
         for end in (near, far):
             end.settimeout(0.0)
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.there = Stream(near, far)
-        self.back = Stream(far, near)
+        self.there = HopStream(near, far)
+        self.back = HopStream(far, near)
         self._open = True
 
     @property
-    def streams(self) -> tuple[Stream, Stream]:
+    def streams(self) -> tuple[HopStream, HopStream]:
         """There and back."""
         return (self.there, self.back)
 
-    def lead(self, there: tuple[Lane, ...] | None, back: tuple[Lane, ...] | None) -> None:
+    def lead(self, there: tuple[LitHop, ...] | None, back: tuple[LitHop, ...] | None) -> None:
         """Take these ways from now on."""
         self.there.way, self.back.way = there, back
         self._settle()
 
-    def go_on(self, stream: Stream) -> None:
+    def go_on(self, stream: HopStream) -> None:
         """Its turn has come: lanes have room for it."""
         due, stream.due = stream.due, None
         if self._open:
@@ -165,7 +165,7 @@ class Joint:
     def _far_event(self, events: int) -> None:
         self._event(events, self.back, self.there)
 
-    def _event(self, events: int, outgoing: Stream, incoming: Stream) -> None:
+    def _event(self, events: int, outgoing: HopStream, incoming: HopStream) -> None:
         if incoming.writes and events & (OUT | BROKEN):
             incoming.flush()
         if outgoing.reads and events & (IN | BROKEN):
@@ -174,7 +174,7 @@ class Joint:
             outgoing.closing = True
         self._settle()
 
-    def _carry(self, stream: Stream, *, due: float | None = None) -> None:
+    def _carry(self, stream: HopStream, *, due: float | None = None) -> None:
         if not stream.reads:
             return
         now = self._clock()
@@ -216,7 +216,7 @@ class Joint:
         return self.there.way is None or self.back.way is None
 
 
-def _mask(outgoing: Stream, incoming: Stream) -> int:
+def _mask(outgoing: HopStream, incoming: HopStream) -> int:
     """What one end is watched for: the origin of one stream and the target of the other."""
     mask = 0
     if outgoing.reads:

@@ -22,7 +22,7 @@ _ANSWERS_WITHIN_S = 2.0
 _NOTHING: dict[str, Any] = {"connections": 0, "dark": 0, "bytes": 0, "lanes": {}}
 
 
-class Lanes:
+class SimulatedLanes:
     """The lanes of one world. What carries them is a process of its own, started when they are first asked for.
 
     ``mbps`` is what each lane carries each way, in Mbit/s; ``None`` is as fast as this machine goes.

@@ -13,7 +13,7 @@ BROKEN = select.EPOLLERR | select.EPOLLHUP
 _MOST_EVENTS = 256
 
 
-class Loop:
+class LaneLoop:
     """Level-triggered. A socket must be let go of before it is closed."""
 
     def __init__(self) -> None:

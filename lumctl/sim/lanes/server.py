@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lumctl.sim.lanes.exchange import Exchange
-from lumctl.sim.lanes.loop import BROKEN, CLOSED, IN, Loop
+from lumctl.sim.lanes.loop import BROKEN, CLOSED, IN, LaneLoop
 from lumctl.sim.lanes.ways import Hop
 
 _MOST_BYTES = 4096
@@ -28,7 +28,7 @@ class Lines:
 
     def __init__(
         self,
-        loop: Loop,
+        loop: LaneLoop,
         connection: socket.socket,
         take: Callable[[dict[str, Any]], dict[str, Any] | None],
         *,
@@ -68,7 +68,7 @@ def _object(line: bytes) -> dict[str, Any]:
 
 def carry(listener: socket.socket, simulator: socket.socket, order: dict[str, Any]) -> None:
     """Carry until the simulator closes its line."""
-    loop = Loop()
+    loop = LaneLoop()
     rate = math.inf if order["mbps"] is None else order["mbps"] * 1e6 / 8
     exchange = Exchange(loop, order["hosts"], rate=rate)
     ended = []

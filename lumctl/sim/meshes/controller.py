@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from lumctl.devices.types import PucState
 from lumctl.errors import LumctlError
-from lumctl.sim.service import Service, read_line
+from lumctl.sim.service import SimulatedService, read_line
 from lumctl.sim.world.world import World
 
 SMARTLIGHT_DRIVER = "smartlight"
@@ -37,7 +37,7 @@ class MeshController:
         self._puc_count = puc_count
         self._settle = settle
         self._pause = pause
-        self.service = Service(f"mesh {device}", self._serve, most=_MOST_CONNECTIONS)
+        self.service = SimulatedService(f"mesh {device}", self._serve, most=_MOST_CONNECTIONS)
 
     def _serve(self, connection: socket.socket) -> None:
         threading.Thread(target=self._talk, args=(connection,), name=f"mesh {self._device}", daemon=True).start()

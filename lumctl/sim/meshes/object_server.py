@@ -15,7 +15,7 @@ from xmlrpc.client import Fault, dumps, loads
 
 from lumctl.devices.types import PucState
 from lumctl.errors import LumctlError
-from lumctl.sim.service import Service
+from lumctl.sim.service import SimulatedService
 from lumctl.sim.world.world import World
 
 OBJECT_DRIVER = "smartlight-object"
@@ -44,7 +44,7 @@ class ObjectServer:
             each.__name__: each
             for each in (self.get_puc_states, self.set_puc_states, self.get_output_power, self.get_temp, self.reset)
         }
-        self.service = Service(f"mesh {device}", self._serve, most=_MOST_CONNECTIONS, path=path)
+        self.service = SimulatedService(f"mesh {device}", self._serve, most=_MOST_CONNECTIONS, path=path)
 
     def get_puc_states(self) -> list[list[float]]:
         """PUC, coupling and phase of every cell."""

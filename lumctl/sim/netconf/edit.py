@@ -65,7 +65,7 @@ def _plain(wanted: Element) -> Element:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class EditPart:
     """The smallest part of a change: a leaf that is set, or an element that goes (``gone``), below ``above``."""
 
     above: tuple[Element, ...]
@@ -73,7 +73,7 @@ class Part:
     gone: bool
 
 
-def parts(before: Element, after: Element, keys: Keys, above: tuple[Element, ...] = ()) -> Iterator[Part]:
+def parts(before: Element, after: Element, keys: Keys, above: tuple[Element, ...] = ()) -> Iterator[EditPart]:
     """What leads from one tree to another, in the order of the trees."""
     old, new = children_by_identity(before, keys), children_by_identity(after, keys)
     for name, child in new.items():
@@ -81,13 +81,13 @@ def parts(before: Element, after: Element, keys: Keys, above: tuple[Element, ...
         if len(child) or (other is not None and len(other)):
             yield from parts(Element(child.tag) if other is None else other, child, keys, (*above, child))
         elif other is None or other.text != child.text:
-            yield Part(above, child, gone=False)
+            yield EditPart(above, child, gone=False)
     for name, child in old.items():
         if name not in new:
-            yield Part(above, child, gone=True)
+            yield EditPart(above, child, gone=True)
 
 
-def perform(config: Element, part: Part, keys: Keys) -> None:
+def perform(config: Element, part: EditPart, keys: Keys) -> None:
     """Make one part of a change."""
     at = config
     for each in part.above:

@@ -20,8 +20,8 @@ from lumctl.sim.hosts.wire import Wire
 from lumctl.sim.netconf.datastore import CANDIDATE, Datastore
 from lumctl.sim.netconf.device import NetconfDevice
 from lumctl.sim.netconf.operations import Operations
-from lumctl.sim.netconf.session import Session
-from lumctl.sim.service import Service
+from lumctl.sim.netconf.session import ServerSession
+from lumctl.sim.service import SimulatedService
 from lumctl.sim.world.misbehaviour import Misbehaviour
 
 _MOST_CONNECTIONS = 16
@@ -55,17 +55,17 @@ class NetconfServer:
         self._own_operations = operations
         self._conduct = conduct
         self.datastore = Datastore(device, candidate=candidate, conduct=conduct)
-        self.service = Service(f"netconf {name}", self._serve, most=_MOST_CONNECTIONS)
+        self.service = SimulatedService(f"netconf {name}", self._serve, most=_MOST_CONNECTIONS)
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
-        self._sessions: dict[int, Session] = {}
+        self._sessions: dict[int, ServerSession] = {}
         self._threads: list[threading.Thread] = []
         self._ended = threading.Event()
 
     def open_session(self, channel: paramiko.Channel) -> None:
         """Serve a channel in a thread of its own."""
         number = next(self._numbers)
-        session = Session(
+        session = ServerSession(
             number,
             channel,
             Operations(self.datastore, number, self._kill, self._own_operations),
@@ -99,7 +99,7 @@ class NetconfServer:
             thread.join(_ENDS_WITHIN_S)
         self.datastore.close()
 
-    def _run(self, session: Session) -> None:
+    def _run(self, session: ServerSession) -> None:
         try:
             session.run()
         finally:

@@ -19,7 +19,7 @@ _LONGEST_HEADER = 16
 _MOST_BYTES = 4 * 1024 * 1024
 
 
-class FramingError(Exception):
+class BadFrameError(Exception):
     """The client does not keep to the framing, or sends a message that is too large."""
 
 
@@ -38,7 +38,7 @@ class Reader:
         """
         self._came += data
         if len(self._came) > _MOST_BYTES:
-            raise FramingError("a message is too large")
+            raise BadFrameError("a message is too large")
 
     def next(self) -> bytes | None:
         """The next whole message, if it is there.
@@ -66,11 +66,11 @@ class Reader:
             header = _CHUNK.match(self._came, at)
             if header is None:
                 if len(self._came) - at >= _LONGEST_HEADER:
-                    raise FramingError("what came is no chunk")
+                    raise BadFrameError("what came is no chunk")
                 return None
             size, start = int(header[1]), header.end()
             if size > _MOST_BYTES:
-                raise FramingError("a chunk is too large")
+                raise BadFrameError("a chunk is too large")
             if len(self._came) < start + size:
                 return None
             pieces += self._came[start : start + size]
@@ -90,7 +90,7 @@ _FORBIDDEN = re.compile(rb"<!(DOCTYPE|ENTITY)")
 Spoil = Callable[[str, bytes], bytes]
 
 
-class Session:
+class ServerSession:
     """Serves one client.
 
     ``spoil`` gives what is sent of an operation's answer: if that is less, or something else, the session is cut then.
@@ -119,7 +119,7 @@ class Session:
     def run(self) -> None:
         """Serve until either side ends it."""
         try:
-            with contextlib.suppress(OSError, EOFError, FramingError, ET.ParseError, ValueError):
+            with contextlib.suppress(OSError, EOFError, BadFrameError, ET.ParseError, ValueError):
                 self._greet()
                 while (message := self._read()) is not None and self._answer(message):
                     pass

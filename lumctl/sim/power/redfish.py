@@ -17,7 +17,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any, Protocol
 
 from lumctl.devices.errors import DeviceRefusedError
-from lumctl.sim.service import Service
+from lumctl.sim.service import SimulatedService
 from lumctl.sim.world.misbehaviour import Misbehaviour
 
 ROOT = "/redfish/v1"
@@ -146,7 +146,7 @@ class RedfishTwin:
         self.sessions: set[str] = set()
         self.orders: list[tuple[str, str]] = []
         """Every machine and reset type that was asked for, done or not."""
-        self.service = Service(f"redfish {name}", self._serve, most=_MOST_CONNECTIONS)
+        self.service = SimulatedService(f"redfish {name}", self._serve, most=_MOST_CONNECTIONS)
 
     @property
     def address(self) -> str:

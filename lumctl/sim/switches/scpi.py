@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError
-from lumctl.sim.service import Service
+from lumctl.sim.service import SimulatedService
 from lumctl.sim.world.misbehaviour import Misbehaviour
 from lumctl.sim.world.switch import SwitchState
 
@@ -139,7 +139,7 @@ class ScpiSwitch:
         self._errors: list[str] = []
         self.lines: list[str] = []
         """The last lines that came, for whoever wants to see what a client really says."""
-        self.service = Service(f"switch {name}", self._serve, most=_MOST_CONNECTIONS)
+        self.service = SimulatedService(f"switch {name}", self._serve, most=_MOST_CONNECTIONS)
         self._queries: dict[str, Callable[[SwitchState, str], str]] = {
             "*IDN?": lambda state, _: f"Polatis,I-SIM-{_sides(state)[0]}x{_sides(state)[1]}-{self._name},000000,0.0",
             "*OPC?": lambda *_: "1",

@@ -76,7 +76,7 @@ LANE_PARTS = (ComponentKind.RECEIVER, ComponentKind.CONVERTER, ComponentKind.FIB
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class SimulatedFault:
     """One fault of one component. ``value`` is in the unit of its kind, see :data:`VALUES`."""
 
     component: str
@@ -139,7 +139,9 @@ FITS: Mapping[FaultKind, tuple[ComponentKind, ...]] = {
 STUCK = frozenset({FaultKind.STUCK_BAR, FaultKind.STUCK_CROSS})
 
 
-def parse_fault(inventory: Inventory, component: str, word: str, value: float | None, *, since: float) -> Fault:
+def parse_fault(
+    inventory: Inventory, component: str, word: str, value: float | None, *, since: float
+) -> SimulatedFault:
     """A fault as a person asked for it.
 
     Raises:
@@ -152,7 +154,7 @@ def parse_fault(inventory: Inventory, component: str, word: str, value: float | 
             f"{kind} does not fit {component}, which is {found[0].described}",
             hint=_advice(inventory, component, found, kind),
         )
-    return Fault(component, kind, _value(kind, value), since)
+    return SimulatedFault(component, kind, _value(kind, value), since)
 
 
 def component_kinds(inventory: Inventory, component: str) -> tuple[ComponentKind, ...]:
@@ -250,19 +252,19 @@ class Faults:
     """The faults that there are, in the order in which they came."""
 
     def __init__(self) -> None:
-        self._held: dict[tuple[str, FaultKind], Fault] = {}
+        self._held: dict[tuple[str, FaultKind], SimulatedFault] = {}
 
-    def add(self, fault: Fault) -> None:
+    def add(self, fault: SimulatedFault) -> None:
         """Add a fault; the same kind of the same component again replaces it, and one way of being stuck the other."""
         for other in STUCK if fault.kind in STUCK else ():
             self._held.pop((fault.component, other), None)
         self._held[fault.component, fault.kind] = fault
 
-    def remove(self, fault: Fault) -> None:
+    def remove(self, fault: SimulatedFault) -> None:
         """Take a fault away."""
         del self._held[fault.component, fault.kind]
 
-    def get(self, component: str, kind: FaultKind) -> Fault | None:
+    def get(self, component: str, kind: FaultKind) -> SimulatedFault | None:
         """The fault of this kind, if the component has it."""
         return self._held.get((component, kind))
 
@@ -275,10 +277,10 @@ class Faults:
         fault = self.get(component, kind)
         return fault.value if fault else None
 
-    def of_kind(self, kind: FaultKind) -> list[Fault]:
+    def of_kind(self, kind: FaultKind) -> list[SimulatedFault]:
         """All faults of one kind."""
         return [fault for fault in self._held.values() if fault.kind is kind]
 
-    def of(self, component: str | None) -> list[Fault]:
+    def of(self, component: str | None) -> list[SimulatedFault]:
         """All faults of a component, or (``None``) of everything."""
         return [fault for fault in self._held.values() if component in {None, fault.component}]

@@ -12,7 +12,7 @@ SLOWDOWN_C = 89.0
 
 
 @dataclass(frozen=True, slots=True)
-class Gpu:
+class SimulatedGpu:
     """One GPU. ``job`` is the job that the inventory places on it, and ``pid`` that job's process."""
 
     accelerator: Accelerator
@@ -26,7 +26,7 @@ class Gpu:
 class GpuCondition:
     """One GPU at one moment: its faults with their values, and how warm it is."""
 
-    gpu: Gpu
+    gpu: SimulatedGpu
     faults: Mapping[FaultKind, float | None]
     temperature_c: float
 
@@ -36,11 +36,11 @@ class GpuCondition:
         return None if FaultKind.PROCESS_DIED in self.faults else self.gpu.job
 
 
-def gpus_of(inventory: Inventory) -> dict[str, Gpu]:
+def gpus_of(inventory: Inventory) -> dict[str, SimulatedGpu]:
     """Every GPU of an inventory by its accelerator id; addresses that the inventory leaves out are made up."""
     jobs = {accelerator: job.name for job in inventory.jobs.values() for accelerator in job.ranks}
     return {
-        accelerator.id: Gpu(
+        accelerator.id: SimulatedGpu(
             accelerator,
             accelerator.pci or f"0000:{(0x1B + 0x11 * accelerator.index) % 0xF0:02x}:00.0",
             accelerator.uuid or f"GPU-{uuid.uuid5(uuid.NAMESPACE_OID, accelerator.id)}",

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from lumctl.devices.types import Alarm
 from lumctl.sim.world.faults import SEVERITIES, FaultKind, Faults
-from lumctl.sim.world.gpus import SLOWDOWN_C, Gpu, GpuCondition
+from lumctl.sim.world.gpus import SLOWDOWN_C, GpuCondition, SimulatedGpu
 from lumctl.sim.world.light import Light
-from lumctl.sim.world.links import Link
+from lumctl.sim.world.links import SimulatedLink
 from lumctl.sim.world.plant import Plant
 from lumctl.sim.world.views import LinkView, Neighbours
 
@@ -21,7 +21,7 @@ _STANDBY_W, _HOST_W, _ACCELERATOR_W, _DRAW_NOISE = 14.0, 420.0, 310.0, 0.01
 class Instruments:
     """Readings of one world at a moment. Whoever asks holds the world still."""
 
-    def __init__(self, seed: int, plant: Plant, faults: Faults, gpus: Mapping[str, Gpu]) -> None:
+    def __init__(self, seed: int, plant: Plant, faults: Faults, gpus: Mapping[str, SimulatedGpu]) -> None:
         self._seed = seed
         self._plant = plant
         self._faults = faults
@@ -71,7 +71,7 @@ class Instruments:
             warmth = SLOWDOWN_C + 4 if asked is None else asked
         return GpuCondition(gpu, faults, warmth)
 
-    def view(self, link: Link, now: float) -> LinkView:
+    def view(self, link: SimulatedLink, now: float) -> LinkView:
         """All that is shown of an interface and its module."""
         name = link.transponder.id
         return LinkView(
@@ -89,7 +89,7 @@ class Instruments:
             target_power_dbm=link.target_power_dbm,
         )
 
-    def heard(self, link: Link, now: float) -> Neighbours:
+    def heard(self, link: SimulatedLink, now: float) -> Neighbours:
         """Whom a receiver's host has heard: what is new, or says something new, at the end, as lldpd has it."""
         heard = sorted(link.neighbours(now).items(), key=lambda item: item[1].changed_at)
         return tuple(

@@ -50,7 +50,7 @@ class Crossing:
         return way_out, self._condition.loss_db(ports, ())
 
 
-class Chip:
+class SimulatedChip:
     """One simulated mesh: the states of its cells, all bar at first, and the cells that do not obey."""
 
     def __init__(self, device: Device) -> None:

@@ -26,7 +26,7 @@ class Heard:
 
 
 @dataclass(slots=True)
-class Link:
+class SimulatedLink:
     """The state of one interface. ``faulty_down``: its link is held down by a fault, whatever light comes in.
 
     ``laser_on``, ``frequency_mhz`` and ``target_power_dbm`` are what its module was told, apart from its interface.

@@ -10,7 +10,7 @@ from lumctl.devices.types import Alarm, PucState
 from lumctl.errors import UsageError
 from lumctl.sim.world.faults import Faults
 from lumctl.sim.world.instruments import Instruments
-from lumctl.sim.world.light import Chip
+from lumctl.sim.world.light import SimulatedChip
 from lumctl.sim.world.misbehaviour import misbehaviour_of
 from lumctl.sim.world.plant import Plant
 from lumctl.sim.world.work import Work, Works
@@ -45,7 +45,7 @@ class Meshes:
         self._reverts: dict[str, _Revert] = {}
 
     @contextmanager
-    def held(self, device: str) -> Iterator[tuple[Chip, float]]:
+    def held(self, device: str) -> Iterator[tuple[SimulatedChip, float]]:
         """One mesh and the time, while the world is held.
 
         Raises:
@@ -87,7 +87,7 @@ class Meshes:
 
     def _set(
         self,
-        chip: Chip,
+        chip: SimulatedChip,
         changes: Mapping[int, PucState],
         now: float,
         receipt: str,

@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 from lumctl.devices.types import PucState
 from lumctl.inventory.model import DeviceKind, Inventory, Transponder
-from lumctl.sim.world.faults import STUCK, ComponentKind, Fault, FaultKind, Faults, numbered
-from lumctl.sim.world.light import Chip, Crossing, DevicePort, Light, illuminate
-from lumctl.sim.world.links import Link
+from lumctl.sim.world.faults import STUCK, ComponentKind, FaultKind, Faults, SimulatedFault, numbered
+from lumctl.sim.world.light import Crossing, DevicePort, Light, SimulatedChip, illuminate
+from lumctl.sim.world.links import SimulatedLink
 
 
 class Plant:
@@ -15,9 +15,9 @@ class Plant:
 
     def __init__(self, inventory: Inventory, faults: Faults) -> None:
         self._faults = faults
-        self.chips = {d.id: Chip(d) for d in inventory.devices.values() if d.geometry}
+        self.chips = {d.id: SimulatedChip(d) for d in inventory.devices.values() if d.geometry}
         self.switches = {d.id: Crossing(d) for d in inventory.devices.values() if d.kind is DeviceKind.SWITCH}
-        self.links = {t.id: Link(t) for t in inventory.transponders.values()}
+        self.links = {t.id: SimulatedLink(t) for t in inventory.transponders.values()}
         self.leaving: dict[DevicePort, Light] = {}
         self._entering: dict[DevicePort, float] = {}
         self.marks: dict[str, str] = {}
@@ -82,26 +82,26 @@ class Plant:
         light = self.leaving.get(port)
         return max(self._entering.get(port, -math.inf), light.power_dbm if light else -math.inf)
 
-    def frame(self, link: Link, at: float) -> None:
+    def frame(self, link: SimulatedLink, at: float) -> None:
         """A link's receiver gets a frame of whoever lights it."""
         link.frame(at, self._said_with(link.light))
 
     def _said_with(self, light: Light | None) -> str:
         return self.marks.get(self.links[light.source].transponder.host, "") if light else ""
 
-    def emits(self, link: Link) -> float:
+    def emits(self, link: SimulatedLink) -> float:
         """Power that a transmitter sends into the fabric, in dBm; ``-inf`` for none."""
         name = link.transponder.id
         if not (link.admin_up and link.laser_on) or link.faulty_down or self._faults.has(name, FaultKind.DARK):
             return -math.inf
         return link.target_power_dbm - (self._faults.value(name, FaultKind.DIM) or 0.0)
 
-    def _arriving(self, link: Link, light: Light | None) -> Light | None:
+    def _arriving(self, link: SimulatedLink, light: Light | None) -> Light | None:
         """What of the light at the device's port reaches the receiver."""
         loss = math.inf if self._faults.has(f"{link.transponder.id}/rx", FaultKind.DARK) else self._lane_loss(link)
         return Light(light.power_dbm - loss, light.source) if light is not None and loss < math.inf else None
 
-    def _lane_loss(self, link: Link) -> float:
+    def _lane_loss(self, link: SimulatedLink) -> float:
         """What the fibre and the media converter lose, either way (dB): the module in the NIC sees nothing of it."""
         parts = [f"{link.transponder.id}/{part}" for part in (ComponentKind.CONVERTER, ComponentKind.FIBRE)]
         if any(self._faults.has(part, FaultKind.DARK) for part in parts):
@@ -116,21 +116,21 @@ class Plant:
         """When a flapping link goes down or comes up next; ``inf`` if none flaps."""
         return min((_next_turn(fault, after) for fault in self._faults.of_kind(FaultKind.LINK_FLAP)), default=math.inf)
 
-    def take_fault(self, fault: Fault) -> None:
+    def take_fault(self, fault: SimulatedFault) -> None:
         """Seize a cell whose fault has come; a dark port of a switch has failed, and the switch knows."""
         self._switch_port(fault, failed=True)
         if fault.kind in STUCK:
             device, puc = numbered(fault.component)
             self.chips[device].hold(puc, PucState.BAR if fault.kind is FaultKind.STUCK_BAR else PucState.CROSS)
 
-    def lose_fault(self, fault: Fault) -> None:
+    def lose_fault(self, fault: SimulatedFault) -> None:
         """Free a cell whose fault has gone, and let a switch's port work again."""
         self._switch_port(fault, failed=False)
         if fault.kind in STUCK:
             device, puc = numbered(fault.component)
             self.chips[device].release(puc)
 
-    def _switch_port(self, fault: Fault, *, failed: bool) -> None:
+    def _switch_port(self, fault: SimulatedFault, *, failed: bool) -> None:
         device, separator, _ = fault.component.partition("/")
         if fault.kind is FaultKind.DARK and separator and device in self.switches:
             ports, port = self.switches[device].state.failed, numbered(fault.component)[1]
@@ -158,12 +158,12 @@ class Plant:
         return loss
 
 
-def _half_period(flap: Fault) -> float:
+def _half_period(flap: SimulatedFault) -> float:
     """Seconds for which a flapping link is down, and then up."""
     return flap.value or math.inf
 
 
-def _next_turn(flap: Fault, after: float) -> float:
+def _next_turn(flap: SimulatedFault, after: float) -> float:
     half = _half_period(flap)
     at = flap.since + (math.floor((after - flap.since) / half) + 1) * half
     # Rounding may put a turn back onto the moment just handled: the one after it is meant.

@@ -13,11 +13,11 @@ from lumctl.devices.types import Progress
 from lumctl.errors import UsageError
 from lumctl.inventory.model import Inventory
 from lumctl.sim.world.boot import boot_at, boot_of
-from lumctl.sim.world.faults import Fault, FaultKind, Faults, component_kinds, parse_fault
+from lumctl.sim.world.faults import FaultKind, Faults, SimulatedFault, component_kinds, parse_fault
 from lumctl.sim.world.gpus import GpuCondition, gpus_of
 from lumctl.sim.world.instruments import Instruments
 from lumctl.sim.world.kernel import KernelLog
-from lumctl.sim.world.links import LLDP_INTERVAL_S, Link
+from lumctl.sim.world.links import LLDP_INTERVAL_S, SimulatedLink
 from lumctl.sim.world.meshes import Meshes
 from lumctl.sim.world.misbehaviour import Misbehaviour, misbehaviour_of
 from lumctl.sim.world.plant import Plant
@@ -38,7 +38,7 @@ class World:
         self._started_at = self._caught_up_to = self._last_frames_at = now()
         self._faults = Faults()
         self._plant = Plant(inventory, self._faults)
-        self._links: dict[str, dict[str, Link]] = {host: {} for host in inventory.hosts}
+        self._links: dict[str, dict[str, SimulatedLink]] = {host: {} for host in inventory.hosts}
         for transponder in inventory.transponders.values():
             self._links[transponder.host][transponder.interface] = self._plant.links[transponder.id]
         self._gpus = gpus_of(inventory)
@@ -121,7 +121,7 @@ class World:
         with self._caught_up() as now:
             return {name: self._shown.heard(link, now) for name, link in self._interfaces(host).items()}
 
-    def _interfaces(self, host: str) -> dict[str, Link]:
+    def _interfaces(self, host: str) -> dict[str, SimulatedLink]:
         """The interfaces of a host that are on its bus, by name."""
         return {} if self._plant.has_lost_nic(host) else self._links[host]
 
@@ -228,14 +228,14 @@ class World:
             self._module(transponder).send_with(dbm)
             self._plant.relight(now)
 
-    def _module(self, transponder: str) -> Link:
+    def _module(self, transponder: str) -> SimulatedLink:
         if transponder not in self._plant.links:
             raise UsageError(f"the simulator has no transponder {transponder!r}")
         return self._plant.links[transponder]
 
     # --- faults ---
 
-    def inject(self, component: str, kind: str, value: float | None = None) -> Fault:
+    def inject(self, component: str, kind: str, value: float | None = None) -> SimulatedFault:
         """Make a component faulty; the same kind again replaces the value.
 
         Raises:
@@ -251,7 +251,7 @@ class World:
             self._plant.relight(now)
             return fault
 
-    def clear(self, component: str | None = None) -> list[Fault]:
+    def clear(self, component: str | None = None) -> list[SimulatedFault]:
         """Heal one component or all of them; the faults that are gone.
 
         A GPU is healed as an operator does it: one that was lost by a boot of its host, which keeps its interfaces as
@@ -288,7 +288,7 @@ class World:
             self._plant.renew()
             self._plant.relight(now)
 
-    def faults(self) -> list[Fault]:
+    def faults(self) -> list[SimulatedFault]:
         """All faults, in the order in which they came."""
         with self._lock:
             return self._faults.of(None)

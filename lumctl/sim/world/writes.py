@@ -7,7 +7,7 @@ _MOST = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
+class WriteInProgress:
     """One write that reached a device, whatever came of it; ``at`` in seconds since the epoch."""
 
     number: int
@@ -20,14 +20,14 @@ class WriteLog:
     """The newest writes to all devices of a world. It is kept under the world's own lock."""
 
     def __init__(self) -> None:
-        self._writes: deque[Write] = deque(maxlen=_MOST)
+        self._writes: deque[WriteInProgress] = deque(maxlen=_MOST)
         self._count = 0
 
     def add(self, device: str, what: str, at: float) -> None:
         """A device was told something."""
         self._count += 1
-        self._writes.append(Write(self._count, at, device, what))
+        self._writes.append(WriteInProgress(self._count, at, device, what))
 
-    def after(self, number: int) -> list[Write]:
+    def after(self, number: int) -> list[WriteInProgress]:
         """The writes with a higher number."""
         return [write for write in self._writes if write.number > number]

@@ -19,10 +19,10 @@ from lumctl.tui.panes.rows import (
     state_cell,
     worst_first,
 )
-from lumctl.tui.views.records import Seen
+from lumctl.tui.views.records import RecordedLook
 
 
-def accelerator_rows(seen: Seen, marks: Marks) -> list[Row]:
+def accelerator_rows(seen: RecordedLook, marks: Marks) -> list[Row]:
     """Every accelerator with what it is for and what was read of it, worst first."""
     rows, observation = [], seen.observation
     readings = gpu_readings(observation.inventory, observation.snapshot)

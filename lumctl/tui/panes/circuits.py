@@ -4,10 +4,10 @@ from lumctl.health.states import CircuitEndHealth, CircuitHealth
 from lumctl.inventory.wiring import Direction
 from lumctl.tui.look.marks import Marks, power
 from lumctl.tui.panes.rows import AGE_OF_READING, STATE, Cell, Column, Pane, Row, not_well, state_cell, worst_first
-from lumctl.tui.views.records import Seen
+from lumctl.tui.views.records import RecordedLook
 
 
-def circuit_rows(seen: Seen, marks: Marks) -> list[Row]:
+def circuit_rows(seen: RecordedLook, marks: Marks) -> list[Row]:
     """Every circuit that a job needs: whom its receivers hear and with how much light, worst first."""
     return worst_first(
         Row(

@@ -8,15 +8,15 @@ from lumctl.health.states import State
 from lumctl.tui.look.marks import STATE_STYLES, Marks, clock
 from lumctl.tui.panes.rows import COMPONENT, FOR, STATE, Cell, Column, Pane, Row, state_cell, worst_first
 from lumctl.tui.views.incidents import Health, accelerator_of, case_of, kind_of, members_of, remedy_of
-from lumctl.tui.views.records import Line, Seen
+from lumctl.tui.views.records import Line, RecordedLook
 
 
-def incident_rows(seen: Seen, marks: Marks) -> list[Row]:
+def incident_rows(seen: RecordedLook, marks: Marks) -> list[Row]:
     """Every case, worst first: its cause, how many components it touches, and what is to be seen of it."""
     return worst_first(_row(seen, case, marks) for case in cases_of(seen.observation.report).values())
 
 
-def _row(seen: Seen, case: Case, marks: Marks) -> Row:
+def _row(seen: RecordedLook, case: Case, marks: Marks) -> Row:
     state = State.DISABLED if case.out_of_service else case.state
     known = "out of service; " if case.out_of_service else "known to a person; " if case.silent else ""
     said = f"{case.summary}\n{known}{_what_to_do(seen, case)}"
@@ -24,7 +24,7 @@ def _row(seen: Seen, case: Case, marks: Marks) -> Row:
     return Row(case.key, case.component, state, cells, case.since)
 
 
-def _what_to_do(seen: Seen, case: Case) -> str:
+def _what_to_do(seen: RecordedLook, case: Case) -> str:
     """A swap where that may be planned for one accelerator that runs a job, else what the worst finding advises."""
     accelerator = accelerator_of(seen, case)
     if accelerator is not None and not seen.forbidden and seen.observation.place_of(accelerator) is not None:
@@ -34,7 +34,7 @@ def _what_to_do(seen: Seen, case: Case) -> str:
     return remedy.words or advice if remedy is not None else advice
 
 
-def _accelerator(seen: Seen, row: Row) -> str | None:
+def _accelerator(seen: RecordedLook, row: Row) -> str | None:
     case = case_of(seen, row.key)
     return accelerator_of(seen, case) if case is not None else None
 
@@ -60,7 +60,7 @@ INCIDENTS = Pane(
 )
 
 
-def finding_rows(seen: Seen, marks: Marks) -> list[Row]:
+def finding_rows(seen: RecordedLook, marks: Marks) -> list[Row]:
     """Every finding, worst first: what is wrong, how it shows, and what to do or who knows of it."""
     rows = []
     told: Counter[tuple[str, str]] = Counter()
@@ -94,7 +94,7 @@ FINDINGS = Pane(
 )
 
 
-def log_rows(seen: Seen, marks: Marks) -> list[Row]:
+def log_rows(seen: RecordedLook, marks: Marks) -> list[Row]:
     """Every line, newest first; what asks for a look has the mark of that."""
     now, count = seen.observation.at, len(seen.records.log)
     # Numbered from the oldest: a new line leaves the others their keys, so that the cursor stays on its line.
@@ -145,7 +145,7 @@ def members_pane(key: str) -> Pane:
     )
 
 
-def _member_rows(key: str, seen: Seen, marks: Marks) -> list[Row]:
+def _member_rows(key: str, seen: RecordedLook, marks: Marks) -> list[Row]:
     """The cause first, then worst first."""
     if (case := case_of(seen, key)) is None:
         return []

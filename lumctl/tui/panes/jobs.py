@@ -6,10 +6,10 @@ from lumctl.health.states import State
 from lumctl.tui.look.marks import Marks
 from lumctl.tui.panes.rows import AGE_OF_READING, STATE, Cell, Column, Pane, Row, state_cell
 from lumctl.tui.views.jobs import GOES, jobs_of, pace, state_of, told_of
-from lumctl.tui.views.records import Seen
+from lumctl.tui.views.records import RecordedLook
 
 
-def job_rows(seen: Seen, marks: Marks) -> list[Row]:
+def job_rows(seen: RecordedLook, marks: Marks) -> list[Row]:
     """Every job with the health of the accelerators of its ranks, and what its coordinator tells of it."""
     observation, rows = seen.observation, []
     for job in jobs_of(seen):
@@ -28,7 +28,7 @@ def job_rows(seen: Seen, marks: Marks) -> list[Row]:
     return rows
 
 
-def _trouble(seen: Seen) -> tuple[State, ...]:
+def _trouble(seen: RecordedLook) -> tuple[State, ...]:
     """The jobs that do not go on by themselves, or not yet; the health of their accelerators is counted elsewhere."""
     told = (told_of(seen, job) for job in jobs_of(seen))
     return tuple(GOES[each["state"]] for each in told if each and GOES.get(each["state"], State.OK) is not State.OK)
@@ -76,7 +76,7 @@ def ranks_pane(job: str) -> Pane:
     )
 
 
-def _rank_rows(job: str, seen: Seen, marks: Marks) -> list[Row]:
+def _rank_rows(job: str, seen: RecordedLook, marks: Marks) -> list[Row]:
     observation, told = seen.observation, told_of(seen, job)
     at_work = {each["rank"]: each for each in told["ranks"]} if told else {}
     rows = []

@@ -7,13 +7,13 @@ from lumctl.health.states import State
 from lumctl.tui.look.marks import STATE_STYLES, Marks
 from lumctl.tui.panes.rows import AGO, Cell, Column, Pane, Row
 from lumctl.tui.views.policy_text import STATES
-from lumctl.tui.views.records import Seen
+from lumctl.tui.views.records import RecordedLook
 
 ASKED, DECISION = "asked", "decision"
 """What stands behind the rack in the keys of these rows; ``policy`` does before a policy's name."""
 
 
-def policy_rows(seen: Seen, marks: Marks) -> list[Row]:
+def policy_rows(seen: RecordedLook, marks: Marks) -> list[Row]:
     """Each rack's autopilot with its policies, what waits for an answer, and its decisions, newest first."""
     return [row for autopilot in seen.records.autopilots for row in _rows(autopilot, marks)]
 
@@ -70,7 +70,7 @@ def _row(cells: tuple[str, str, Cell, str], key: str, at: float | None, state: S
     return Row(key, name.strip(), state, (Cell(name), Cell(kind), shown, Cell(said)), at)
 
 
-def _trouble(seen: Seen) -> tuple[State, ...]:
+def _trouble(seen: RecordedLook) -> tuple[State, ...]:
     """An autopilot that stands still, an open breaker, a plan that waits: each asks for a person."""
     return tuple(row.state for row in policy_rows(seen, Marks({})) if row.state in {State.DEGRADED, State.FAILED})
 

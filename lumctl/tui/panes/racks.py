@@ -18,10 +18,10 @@ from lumctl.tui.panes.rows import (
     state_cell,
     worst_first,
 )
-from lumctl.tui.views.records import Seen
+from lumctl.tui.views.records import RecordedLook
 
 
-def rack_rows(seen: Seen, marks: Marks) -> list[Row]:
+def rack_rows(seen: RecordedLook, marks: Marks) -> list[Row]:
     """Each rack, worst first, with its meshes and hosts beneath it: what is there, and how much of it is well."""
     observation = seen.observation
     inventory, report = observation.inventory, observation.report

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from lumctl.counts import counted
 from lumctl.health.states import SEVERITY, State, worst
 from lumctl.tui.look.marks import STATE_STYLES, Marks
-from lumctl.tui.views.records import Seen
+from lumctl.tui.views.records import RecordedLook
 
 AGE = "age"
 """The key of the column that the table itself fills in, each second, from a row's ``at``."""
@@ -58,7 +58,7 @@ class Row:
         return all(word in text for word in words)
 
 
-def nothing_wrong(_seen: Seen) -> tuple[State, ...]:
+def nothing_wrong(_seen: RecordedLook) -> tuple[State, ...]:
     """The trouble of a pane that tells of none."""
     return ()
 
@@ -79,13 +79,13 @@ class Pane:
     noun: str
     help: str
     columns: tuple[Column, ...]
-    rows: Callable[[Seen, Marks], list[Row]]
-    trouble: Callable[[Seen], tuple[State, ...]] = nothing_wrong
+    rows: Callable[[RecordedLook, Marks], list[Row]]
+    trouble: Callable[[RecordedLook], tuple[State, ...]] = nothing_wrong
     goes_stale: bool = True
     lines: int = 1
     opens: str = COMPONENT
     lists_components: bool = False
-    swaps: Callable[[Seen, Row], str | None] | None = None
+    swaps: Callable[[RecordedLook, Row], str | None] | None = None
     folds_at: int | None = None
     one: str = ""
 

@@ -1,10 +1,10 @@
 """Runs: every change of a rack, how it ended and who made it."""
 
 from lumctl.health.states import State
-from lumctl.store import ACTION_KINDS, Run
+from lumctl.store import ACTION_KINDS, StoredRun
 from lumctl.tui.look.marks import Marks
 from lumctl.tui.panes.rows import AGO, Cell, Column, Pane, Row
-from lumctl.tui.views.records import Seen
+from lumctl.tui.views.records import RecordedLook
 
 STATES = {
     "done": State.OK,
@@ -18,12 +18,12 @@ STATES = {
 """How a run's end looks; half done asks for a person."""
 
 
-def swap_rows(seen: Seen, marks: Marks) -> list[Row]:  # noqa: ARG001 - a run's outcome is its own word
+def swap_rows(seen: RecordedLook, marks: Marks) -> list[Row]:  # noqa: ARG001 - a run's outcome is its own word
     """Every run that touched devices, newest first."""
     return [_row(run) for run in seen.records.runs if run.kind not in ACTION_KINDS]
 
 
-def _row(run: Run) -> Row:
+def _row(run: StoredRun) -> Row:
     took = "-" if run.ended_at is None else f"{run.ended_at - run.started_at:.1f} s"
     cells = (Cell(run.id), Cell(run.state), Cell(took), Cell(run.title), Cell(run.who))
     return Row(f"{run.rack}/{run.id}", run.id, STATES.get(run.state, State.UNKNOWN), cells, run.started_at)
@@ -49,7 +49,7 @@ SWAPS = Pane(
 )
 
 
-def runbook_rows(seen: Seen, marks: Marks) -> list[Row]:  # noqa: ARG001 - a runbook has no state
+def runbook_rows(seen: RecordedLook, marks: Marks) -> list[Row]:  # noqa: ARG001 - a runbook has no state
     """The runbook of every run that has ended, newest first."""
     return [
         Row(

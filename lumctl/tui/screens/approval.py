@@ -18,7 +18,7 @@ from lumctl.tui.look.marks import HEADING_STYLE, STALE_STYLE, duration
 from lumctl.tui.screens.confirmation import AskingScreen
 from lumctl.tui.sources import ScreenContext
 from lumctl.tui.threads.collector import one_line
-from lumctl.tui.widgets.bars import Answer, KeyBar, TopBar
+from lumctl.tui.widgets.bars import AnswerLine, KeyBar, TopBar
 from lumctl.tui.widgets.changes import NO_CHANGE, ChangePicture
 from lumctl.tui.widgets.question import Question
 
@@ -50,7 +50,7 @@ class ApprovalScreen(AskingScreen, keys="approval"):
         with VerticalScroll():
             yield Static("reading the plan", id="plan")
         yield ChangePicture(id="change")
-        yield Answer()
+        yield AnswerLine()
         yield Question()
         yield KeyBar(self.KEYS.actions)
 

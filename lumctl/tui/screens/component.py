@@ -15,7 +15,7 @@ from lumctl.tui.threads.history_reader import HistoryAsker, HistoryRead
 from lumctl.tui.views.details import Detail, Section
 from lumctl.tui.views.history import History
 from lumctl.tui.views.readings import shown
-from lumctl.tui.widgets.bars import Answer, KeyBar, TopBar
+from lumctl.tui.widgets.bars import AnswerLine, KeyBar, TopBar
 from lumctl.tui.widgets.sparkline import sparkline
 
 _LABEL_WIDTH = 22
@@ -50,7 +50,7 @@ class DetailScreen(KeyedScreen[None], keys="facts"):
         yield TopBar(self._component, self._target)
         with VerticalScroll():
             yield Static(id="detail")
-        yield Answer()
+        yield AnswerLine()
         yield KeyBar(self.KEYS.actions)
 
     def on_mount(self) -> None:
@@ -74,7 +74,7 @@ class DetailScreen(KeyedScreen[None], keys="facts"):
         event.stop()
         self._history = event.history
         if event.history.trouble:
-            self.query_one(Answer).say(f"could not read the history: {event.history.trouble}")
+            self.query_one(AnswerLine).say(f"could not read the history: {event.history.trouble}")
         self._show()
 
     def _ask(self) -> None:

@@ -15,7 +15,7 @@ from lumctl.tui.screens.keyed import KeyedScreen
 from lumctl.tui.screens.main import RefreshWanted
 from lumctl.tui.sources import ScreenContext
 from lumctl.tui.threads.collector import one_line
-from lumctl.tui.widgets.bars import Answer
+from lumctl.tui.widgets.bars import AnswerLine
 from lumctl.tui.widgets.question import Question
 
 NO_YES = "That was not a yes; nothing was done."
@@ -66,7 +66,7 @@ class AskingScreen(KeyedScreen[None]):
 
     def say(self, text: str) -> None:
         """Answer the operator; an empty text takes the answer away."""
-        self.query_one(Answer).say(text)
+        self.query_one(AnswerLine).say(text)
 
     def action_back(self) -> None:
         """Close the question, else leave."""

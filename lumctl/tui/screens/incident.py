@@ -23,7 +23,7 @@ from lumctl.tui.views.incidents import (
     no_accelerator,
     to_acknowledge,
 )
-from lumctl.tui.views.records import Seen
+from lumctl.tui.views.records import RecordedLook
 from lumctl.tui.widgets.question import Question
 
 
@@ -43,11 +43,11 @@ class IncidentScreen(ListingScreen, keys="incident"):
         self._key = key
         self._asked_of: tuple[str, ...] = ()
 
-    def head(self, seen: Seen) -> Text:
+    def head(self, seen: RecordedLook) -> Text:
         """Cause, since when, who knows of it, what to do."""
         return head_text(seen, case_of(seen, self._key), self.shared.marks, self.shared.now())
 
-    def more(self, seen: Seen, row: Row | None) -> Text:
+    def more(self, seen: RecordedLook, row: Row | None) -> Text:
         """The findings of the member under the cursor."""
         return more_text(seen, case_of(seen, self._key), row, self.shared.marks, self.shared.now())
 

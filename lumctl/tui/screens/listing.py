@@ -15,8 +15,8 @@ from lumctl.tui.screens.keyed import KeyedScreen
 from lumctl.tui.screens.main import PlanWanted, Wanted
 from lumctl.tui.sources import ScreenContext
 from lumctl.tui.views.jobs import head_text, recoveries_text, told_of
-from lumctl.tui.views.records import Seen
-from lumctl.tui.widgets.bars import Answer, KeyBar, TopBar
+from lumctl.tui.views.records import RecordedLook
+from lumctl.tui.widgets.bars import AnswerLine, KeyBar, TopBar
 from lumctl.tui.widgets.table import PaneTable
 
 
@@ -30,11 +30,11 @@ class ListingScreen(KeyedScreen[None]):
         self._pane = pane
 
     @abstractmethod
-    def head(self, seen: Seen) -> Text:
+    def head(self, seen: RecordedLook) -> Text:
         """What stands above the table."""
 
     @abstractmethod
-    def more(self, seen: Seen, row: Row | None) -> Text:
+    def more(self, seen: RecordedLook, row: Row | None) -> Text:
         """What stands below it; ``row`` is the one under the cursor."""
 
     def questions(self) -> Iterable[Widget]:
@@ -48,7 +48,7 @@ class ListingScreen(KeyedScreen[None]):
         yield PaneTable(self._pane)
         with VerticalScroll():
             yield Static(id="more", markup=False)
-        yield Answer()
+        yield AnswerLine()
         yield from self.questions()
         yield KeyBar(self.KEYS.actions)
 
@@ -66,7 +66,7 @@ class ListingScreen(KeyedScreen[None]):
 
     def say(self, text: str) -> None:
         """Answer the operator in one line; an empty text takes the line away."""
-        self.query_one(Answer).say(text)
+        self.query_one(AnswerLine).say(text)
 
     def show(self) -> None:
         """Show what was seen last."""
@@ -108,10 +108,10 @@ class JobScreen(ListingScreen, keys="job"):
         super().__init__(f"job {job}", ranks_pane(job), context)
         self._job = job
 
-    def head(self, seen: Seen) -> Text:
+    def head(self, seen: RecordedLook) -> Text:
         """The health of its accelerators, and what it does."""
         return head_text(seen, self._job, self.shared.marks)
 
-    def more(self, seen: Seen, row: Row | None) -> Text:  # noqa: ARG002 - recoveries are those of the whole job
+    def more(self, seen: RecordedLook, row: Row | None) -> Text:  # noqa: ARG002 - recoveries are those of the whole job
         """Its recoveries."""
         return recoveries_text(told_of(seen, self._job), self.shared.now(), self.shared.marks)

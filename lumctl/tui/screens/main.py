@@ -17,8 +17,8 @@ from lumctl.tui.panes import PANES
 from lumctl.tui.panes.rows import COMPONENT, Pane, trouble_cell
 from lumctl.tui.screens.keyed import KeyedScreen
 from lumctl.tui.views.folding import Folding
-from lumctl.tui.views.records import Seen
-from lumctl.tui.widgets.bars import Answer, KeyBar, Tabs, TopBar
+from lumctl.tui.views.records import RecordedLook
+from lumctl.tui.widgets.bars import AnswerLine, KeyBar, Tabs, TopBar
 from lumctl.tui.widgets.prompt import Prompt
 from lumctl.tui.widgets.table import PaneTable
 
@@ -51,7 +51,7 @@ class MainScreen(KeyedScreen[None], keys="main"):
         self._target = target
         self._marks = marks
         self._now = now
-        self._seen: Seen | None = None
+        self._seen: RecordedLook | None = None
         self._filters: dict[str, str] = {}
         self._folding = Folding()
 
@@ -64,7 +64,7 @@ class MainScreen(KeyedScreen[None], keys="main"):
         with ContentSwitcher(initial=PANES[0].id):
             for pane in PANES:
                 yield PaneTable(pane)
-        yield Answer()
+        yield AnswerLine()
         yield Prompt()
         yield KeyBar(self.KEYS.actions)
 
@@ -74,7 +74,7 @@ class MainScreen(KeyedScreen[None], keys="main"):
         self._table.focus()
         self._say_what_is_shown("nothing was read yet")
 
-    def show(self, seen: Seen) -> None:
+    def show(self, seen: RecordedLook) -> None:
         """Show what was seen."""
         self._seen = seen
         self._show_tabs()
@@ -94,7 +94,7 @@ class MainScreen(KeyedScreen[None], keys="main"):
 
     def say(self, text: str) -> None:
         """Answer the operator in one line; an empty text takes the line away."""
-        self.query_one(Answer).say(text)
+        self.query_one(AnswerLine).say(text)
 
     def action_show_pane(self, pane: str) -> None:
         """Switch to a pane."""

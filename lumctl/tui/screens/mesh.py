@@ -25,8 +25,8 @@ from lumctl.tui.sources import ScreenContext
 from lumctl.tui.threads.collector import one_line
 from lumctl.tui.views.mesh_drawing import LED, Chip, chip, led_rows
 from lumctl.tui.views.meshes import Led, MeshView, circuits_on
-from lumctl.tui.widgets.bars import Answer, KeyBar, TopBar
-from lumctl.tui.widgets.picture import Picture
+from lumctl.tui.widgets.bars import AnswerLine, KeyBar, TopBar
+from lumctl.tui.widgets.picture import PictureWidget
 from lumctl.tui.widgets.table import PaneTable
 
 _READ_AGAIN_S = 10.0
@@ -65,16 +65,16 @@ class MeshScreen(KeyedScreen[None], keys="mesh"):
         """The drawing and the circuits, side by side where there is room."""
         yield TopBar(self._device.id, self._shared.target)
         yield Static(id="about", markup=False)
-        yield Answer()
+        yield AnswerLine()
         with Container(id="sides"):
-            yield Picture(id="chip")
+            yield PictureWidget(id="chip")
             yield PaneTable(LED)
-        yield Picture(id="marks")
+        yield PictureWidget(id="marks")
         yield KeyBar(self.KEYS.actions)
 
     def on_mount(self) -> None:
         """Ask the device, and show what is known meanwhile."""
-        for picture in self.query(Picture):
+        for picture in self.query(PictureWidget):
             picture.display = self._device.geometry is not None
         table = self.query_one(PaneTable)
         table.focus()
@@ -111,7 +111,7 @@ class MeshScreen(KeyedScreen[None], keys="mesh"):
 
     def action_scroll_chip(self, columns: int, lines: int) -> None:
         """Scroll the drawing."""
-        self.query_one("#chip", Picture).scroll_relative(columns, lines, animate=False)
+        self.query_one("#chip", PictureWidget).scroll_relative(columns, lines, animate=False)
 
     def action_details(self) -> None:
         """Open the circuit under the cursor."""
@@ -188,7 +188,7 @@ class MeshScreen(KeyedScreen[None], keys="mesh"):
         if view is not None and view.astray:
             where = ", ".join(map(str, view.astray[:8])) + (", ..." if len(view.astray) > 8 else "")  # noqa: PLR2004
             said.append(f"it holds something else than was written at {counted(len(view.astray), 'cells')}: {where}")
-        self.query_one(Answer).say("; ".join(said))
+        self.query_one(AnswerLine).say("; ".join(said))
 
     def _age(self, view: MeshView | None) -> Text:
         if view is None:
@@ -208,13 +208,13 @@ class MeshScreen(KeyedScreen[None], keys="mesh"):
             self._undrawable = error.message
             return None
         self.set_class(beside, "-beside")
-        picture = self.query_one("#chip", Picture)
+        picture = self.query_one("#chip", PictureWidget)
         picture.styles.width = drawn.columns + 2 if beside else "1fr"
         picture.show(len(drawn.lines), drawn.columns, lambda line: drawn.lines[line])
         if drawn.begins is not None and self._chosen != self._brought:
             picture.bring(*drawn.begins, width=6, height=3)
         self._brought = self._chosen
-        self.query_one("#marks", Picture).show(1, len(drawn.marks), lambda _line: drawn.marks)
+        self.query_one("#marks", PictureWidget).show(1, len(drawn.marks), lambda _line: drawn.marks)
         return drawn
 
     def _fitted(self, view: MeshView) -> tuple[Chip, bool]:

@@ -115,7 +115,7 @@ class Progressed(Message):
 
 
 @dataclass
-class Ended(Message):
+class PlanEnded(Message):
     """Nothing more will happen: it was applied, it failed, or there is no plan."""
 
     view: ApplyView
@@ -227,7 +227,7 @@ class PlanScreen(KeyedScreen[None], keys="plan"):
         self._show_progress()
         self.query_one(VerticalScroll).scroll_end(animate=False)
 
-    def on_ended(self, event: Ended) -> None:
+    def on_plan_ended(self, event: PlanEnded) -> None:
         """Show the outcome."""
         event.stop()
         was_applying = self.phase is Phase.APPLYING
@@ -260,7 +260,7 @@ class PlanScreen(KeyedScreen[None], keys="plan"):
         self._following.begin(self.shared.now())
         self._show_progress()
         self.query_one(VerticalScroll).scroll_end(animate=False)
-        self.shared.applying.begin(plan, self._progress_in_thread, lambda view: self.post_message(Ended(view)))
+        self.shared.applying.begin(plan, self._progress_in_thread, lambda view: self.post_message(PlanEnded(view)))
 
     def _show_progress(self) -> None:
         """The steps as they stand, what else was told, and the light at the receivers that the plan is about."""
@@ -279,7 +279,7 @@ class PlanScreen(KeyedScreen[None], keys="plan"):
         try:
             self.post_message(Planned(self._make_plan()))
         except Exception as error:  # noqa: BLE001 - whatever went wrong is a line on the screen, never a traceback
-            self.post_message(Ended(ApplyView(f"no plan: {one_line(error)}", done=False)))
+            self.post_message(PlanEnded(ApplyView(f"no plan: {one_line(error)}", done=False)))
 
     def _progress_in_thread(self, line: str) -> None:
         self.post_message(Progressed(line))

@@ -14,7 +14,7 @@ from lumctl.tui.sources import ScreenContext
 from lumctl.tui.threads.history_reader import HistoryAsker, HistoryRead
 from lumctl.tui.views.history import History
 from lumctl.tui.views.readings import Reading, is_kept, readings_of, shown
-from lumctl.tui.widgets.bars import Answer, KeyBar, TopBar
+from lumctl.tui.widgets.bars import AnswerLine, KeyBar, TopBar
 from lumctl.tui.widgets.plot import ZOOMS, Zoom, plot
 
 PLOT_KIND = "plot"
@@ -43,7 +43,7 @@ class PlotScreen(KeyedScreen[None], keys="plot"):
         yield TopBar(f"{self._component} over time", self._shared.target)
         yield Static(id="plot-heading", markup=False)
         yield Static(id="plot", markup=False)
-        yield Answer()
+        yield AnswerLine()
         yield KeyBar(self.KEYS.actions)
 
     def on_mount(self) -> None:
@@ -75,7 +75,7 @@ class PlotScreen(KeyedScreen[None], keys="plot"):
         event.stop()
         self._history, self._read_for = event.history, event.seconds
         trouble = event.history.trouble
-        self.query_one(Answer).say(f"could not read the history: {trouble}" if trouble else "")
+        self.query_one(AnswerLine).say(f"could not read the history: {trouble}" if trouble else "")
         self._show()
 
     @property

@@ -18,7 +18,7 @@ from lumctl.tui.screens.confirmation import AskingScreen
 from lumctl.tui.sources import ScreenContext
 from lumctl.tui.threads.collector import one_line
 from lumctl.tui.views.policy_text import autopilot_text, decision_text, policy_text
-from lumctl.tui.widgets.bars import Answer, KeyBar, TopBar
+from lumctl.tui.widgets.bars import AnswerLine, KeyBar, TopBar
 from lumctl.tui.widgets.question import Question
 
 
@@ -47,7 +47,7 @@ class PolicyScreen(AskingScreen, keys="policy"):
         yield TopBar(self._heading(), self.context.target)
         with VerticalScroll():
             yield Static(id="policy")
-        yield Answer()
+        yield AnswerLine()
         yield Question()
         yield KeyBar(self.KEYS.actions)
 

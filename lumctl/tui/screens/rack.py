@@ -26,8 +26,8 @@ from lumctl.tui.views.rack_drawing import (
     places_of,
     summary,
 )
-from lumctl.tui.widgets.bars import Answer, KeyBar, TopBar
-from lumctl.tui.widgets.picture import Picture
+from lumctl.tui.widgets.bars import AnswerLine, KeyBar, TopBar
+from lumctl.tui.widgets.picture import PictureWidget
 
 RACK_FACTS = "rack"
 """The kind of the screen of all that is known of a rack."""
@@ -48,10 +48,10 @@ class RackScreen(KeyedScreen[None], keys="rack"):
         """The hosts above, the links below."""
         yield TopBar(self._rack, self._shared.target)
         yield Static(id="about")
-        yield Picture(id="hosts")
-        yield Picture(id="chosen")
-        yield Picture(id="links")
-        yield Answer()
+        yield PictureWidget(id="hosts")
+        yield PictureWidget(id="chosen")
+        yield PictureWidget(id="links")
+        yield AnswerLine()
         yield KeyBar(self.KEYS.actions)
 
     def on_mount(self) -> None:
@@ -89,9 +89,9 @@ class RackScreen(KeyedScreen[None], keys="rack"):
 
     def action_scroll_links(self, lines: int) -> None:
         """Scroll the links."""
-        self.query_one("#links", Picture).scroll_relative(y=lines, animate=False)
+        self.query_one("#links", PictureWidget).scroll_relative(y=lines, animate=False)
 
-    def on_picture_clicked(self, event: Picture.Clicked) -> None:
+    def on_picture_clicked(self, event: PictureWidget.Clicked) -> None:
         """Choose what was clicked; a click on the chosen one opens it."""
         event.stop()
         row, cell = event.line // LINES, self._places.cell_width(self.size.width - 2)
@@ -106,9 +106,9 @@ class RackScreen(KeyedScreen[None], keys="rack"):
 
     def _choose(self, accelerator: Accelerator) -> None:
         self._chosen = accelerator.id
-        self.query_one(Answer).say("")
+        self.query_one(AnswerLine).say("")
         self._show()
-        self.query_one("#links", Picture).scroll_home(animate=False)
+        self.query_one("#links", PictureWidget).scroll_home(animate=False)
         self._bring()
 
     def _bring(self) -> None:
@@ -117,7 +117,7 @@ class RackScreen(KeyedScreen[None], keys="rack"):
         if host is not None:
             cell = self._places.cell_width(self.size.width - 2)
             column = 0 if self._place()[1] == 0 else self._places.label_width() + self._place()[1] * cell
-            self.query_one("#hosts", Picture).bring(host * LINES, column, cell, LINES)
+            self.query_one("#hosts", PictureWidget).bring(host * LINES, column, cell, LINES)
 
     def _is_in(self, group: tuple[Accelerator, ...]) -> bool:
         return any(each.id == self._chosen for each in group)
@@ -151,15 +151,15 @@ class RackScreen(KeyedScreen[None], keys="rack"):
         emphasis = Emphasis(self._chosen, places.joined_with(self._chosen))
         line = partial(host_line, places, observation, marks, emphasis, width)
         columns = places.label_width() + places.most * places.cell_width(width)
-        self.query_one("#hosts", Picture).show(len(places.hosts) * LINES, columns, line)
+        self.query_one("#hosts", PictureWidget).show(len(places.hosts) * LINES, columns, line)
         links = links_first(places, self._chosen)
         longest = max((len(f"{link.a}{link.b}{link.circuit.id}") for link in links), default=0) + LINK_MARGIN
-        self.query_one("#links", Picture).show(
+        self.query_one("#links", PictureWidget).show(
             len(links), longest, lambda at: link_line(links[at], marks, chosen=self._chosen)
         )
         if self._chosen is not None:
             told = summary(observation, self._chosen, marks)
-            self.query_one("#chosen", Picture).show(1, told.cell_len, lambda _line: told)
+            self.query_one("#chosen", PictureWidget).show(1, told.cell_len, lambda _line: told)
         if begins:
             self.call_after_refresh(self._bring)
 

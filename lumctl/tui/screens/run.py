@@ -16,7 +16,7 @@ from lumctl.tui.sources import ScreenContext
 from lumctl.tui.threads.collector import one_line
 from lumctl.tui.views.light import light_text, powers_of
 from lumctl.tui.views.runs import RunView, no_way_back, run_text
-from lumctl.tui.widgets.bars import Answer, KeyBar, TopBar
+from lumctl.tui.widgets.bars import AnswerLine, KeyBar, TopBar
 
 READ_EVERY_S = 1.0
 
@@ -53,7 +53,7 @@ class RunScreen(KeyedScreen[None], keys="run"):
         with VerticalScroll():
             yield Static("reading the journal", id="run", markup=False)
             yield Static(id="light", markup=False)
-        yield Answer()
+        yield AnswerLine()
         yield KeyBar(self.KEYS.actions)
 
     def on_mount(self) -> None:
@@ -72,9 +72,9 @@ class RunScreen(KeyedScreen[None], keys="run"):
         if view is None:
             return
         if reason := acts.forbidden or no_way_back(view):
-            self.query_one(Answer).say(reason)
+            self.query_one(AnswerLine).say(reason)
             return
-        self.query_one(Answer).say("")
+        self.query_one(AnswerLine).say("")
         title = f"rollback of {view.run.id}"
         self.app.push_screen(PlanScreen(title, partial(acts.take_back, self._key), self.shared))
 
@@ -83,9 +83,9 @@ class RunScreen(KeyedScreen[None], keys="run"):
         if self._view is None:
             return
         if self._view.run.ended_at is None:
-            self.query_one(Answer).say("its runbook is written when it has ended")
+            self.query_one(AnswerLine).say("its runbook is written when it has ended")
             return
-        self.query_one(Answer).say("")
+        self.query_one(AnswerLine).say("")
         self.post_message(Wanted("runbook", self._key))
 
     def on_run_read(self, event: RunRead) -> None:
@@ -104,7 +104,7 @@ class RunScreen(KeyedScreen[None], keys="run"):
         if self._view is None:
             self.query_one("#run", Static).update(event.text)
         else:
-            self.query_one(Answer).say(event.text)
+            self.query_one(AnswerLine).say(event.text)
 
     def _turn(self) -> None:
         if self._view is None or self._view.live:

@@ -18,7 +18,7 @@ from lumctl.tui.threads.collector import one_line
 from lumctl.tui.threads.replay import ReplayView, Stepper
 from lumctl.tui.views.comparison import ComparisonView, comparison_text
 from lumctl.tui.views.runbook_text import Replay, replay_text, runbook_text
-from lumctl.tui.widgets.bars import Answer, KeyBar, TopBar
+from lumctl.tui.widgets.bars import AnswerLine, KeyBar, TopBar
 
 COMPARISON = "comparison"
 """The kind of the screen that shows two runbooks beside each other; its key is both keys with a space between."""
@@ -76,7 +76,7 @@ class RunbookScreen(KeyedScreen[None], keys="runbook"):
         with VerticalScroll():
             yield Static("reading the runbook", id="runbook")
         yield Static(id="standing", markup=False)
-        yield Answer()
+        yield AnswerLine()
         yield KeyBar(self.KEYS.actions)
 
     def on_mount(self) -> None:
@@ -177,7 +177,7 @@ class RunbookScreen(KeyedScreen[None], keys="runbook"):
         return self.replay is not None and self.replay.ended is None and not self.replay.stopping
 
     def _say(self, text: str) -> None:
-        self.query_one(Answer).say(text)
+        self.query_one(AnswerLine).say(text)
 
     def _show(self) -> None:
         if self._document is None:
@@ -240,7 +240,7 @@ class ComparisonScreen(KeyedScreen[None], keys="comparison"):
         yield TopBar(f"{one} beside {other}", self.context.target)
         with VerticalScroll():
             yield Static("reading both runbooks", id="comparison")
-        yield Answer()
+        yield AnswerLine()
         yield KeyBar(self.KEYS.actions)
 
     def on_mount(self) -> None:
@@ -254,7 +254,7 @@ class ComparisonScreen(KeyedScreen[None], keys="comparison"):
         shown = comparison_text(event.view, self.context.marks) if event.view is not None else ""
         self.query_one("#comparison", Static).update(shown)
         if event.trouble:
-            self.query_one(Answer).say(f"not compared: {event.trouble}")
+            self.query_one(AnswerLine).say(f"not compared: {event.trouble}")
 
     def _read(self) -> None:
         try:

@@ -22,13 +22,13 @@ from lumctl.tui.sources import Sources
 from lumctl.tui.threads.apply import Applying
 from lumctl.tui.threads.collector import Collector, Observed, ObserveFailed, one_line
 from lumctl.tui.views.details import describe
-from lumctl.tui.views.records import Seen
+from lumctl.tui.views.records import RecordedLook
 
 WORDS = Marks({}, ascii_only=True)
 """Marks for the ear: a state is its word."""
 
 
-def summary(seen: Seen) -> Iterator[str]:
+def summary(seen: RecordedLook) -> Iterator[str]:
     """How everything is, one sentence a line, what is wrong last and by name."""
     observation = seen.observation
     hosts = observation.snapshot.hosts
@@ -47,7 +47,7 @@ def summary(seen: Seen) -> Iterator[str]:
         yield f"{finding.component} is {finding.state}: {finding.evidence}. What to do: {finding.advice}."
 
 
-def changes(before: Seen, after: Seen) -> Iterator[str]:
+def changes(before: RecordedLook, after: RecordedLook) -> Iterator[str]:
     """What is otherwise than it was, one sentence a line; nothing where all is as before."""
     old, new = before.observation.report, after.observation.report
     for group, members in new.groups().items():
@@ -67,7 +67,7 @@ def changes(before: Seen, after: Seen) -> Iterator[str]:
             yield f"{run.id} is {run.state}: {run.title}."
 
 
-def pane_lines(pane: Pane, seen: Seen, words: str = "") -> Iterator[str]:
+def pane_lines(pane: Pane, seen: RecordedLook, words: str = "") -> Iterator[str]:
     """The rows of a table of the dashboard that hold some words, each in one line with the names of its columns."""
     rows = [row for row in pane.rows(seen, WORDS) if row.matches(words.lower().split())]
     yield f"{pane.count(len(rows))}." if rows else f"No {pane.noun}."
@@ -78,7 +78,7 @@ def pane_lines(pane: Pane, seen: Seen, words: str = "") -> Iterator[str]:
         yield ", ".join(f"{heading} {text}".strip() for heading, text in said if text not in {"", "-"}) + "."
 
 
-class Session:
+class TextSession:
     """One dashboard in lines. Threads read and apply; they only put what they have into the queue of ``run``."""
 
     def __init__(
@@ -96,7 +96,7 @@ class Session:
         self.applying = Applying(self.acts.apply)
         self.interrupted = False
         self.return_code: int | None = None
-        self.seen: Seen | None = None
+        self.seen: RecordedLook | None = None
         self.target = target
         self.now = now
         self._title = f"lumctl {', '.join(racks)}, target {target}"
@@ -188,7 +188,7 @@ class Session:
         waiting, self._waiting = self._waiting, []
         return all(self._goes_on(event) for event in waiting)
 
-    def _look(self, seen: Seen) -> None:
+    def _look(self, seen: RecordedLook) -> None:
         before, self.seen = self.seen, replace(seen, forbidden=NO_KEYS)
         if self._trouble:
             self._tell("The rack can be read again.")
@@ -225,7 +225,7 @@ class Session:
         self._say(f"{at} {printable(line)}")
 
 
-def answer(session: Session, word: str, rest: str) -> None:
+def answer(session: TextSession, word: str, rest: str) -> None:
     """Do what a line asks for, or say what can be asked."""
     if not word:
         return
@@ -236,12 +236,12 @@ def answer(session: Session, word: str, rest: str) -> None:
     session.tell([f"There is no command {word}." + (f" Did you mean {near}?" if near else " Type help.")])
 
 
-def _summary(session: Session, _: str) -> None:
+def _summary(session: TextSession, _: str) -> None:
     if session.seen is not None:
         session.tell(summary(session.seen))
 
 
-def _show(session: Session, name: str) -> None:
+def _show(session: TextSession, name: str) -> None:
     if not name or session.seen is None:
         session.tell(["Type show and a name, such as that of an accelerator."])
         return
@@ -253,33 +253,33 @@ def _show(session: Session, name: str) -> None:
     session.tell([name, *(" ".join(line.split()) for line in lines if line.strip())])
 
 
-def _plan(session: Session, name: str) -> None:
+def _plan(session: TextSession, name: str) -> None:
     if not name:
         session.tell(["Type plan and the accelerator that failed."])
         return
     session.plan(name)
 
 
-def _apply(session: Session, _: str) -> None:
+def _apply(session: TextSession, _: str) -> None:
     session.ask_to_apply()
 
 
-def _help(session: Session, _: str) -> None:
+def _help(session: TextSession, _: str) -> None:
     session.tell(f"{word}: {told}" for word, (told, _) in COMMANDS.items())
     session.tell(["quit: end this. While a plan is being applied it is waited for."])
 
 
-def _pane(pane_id: str) -> Callable[[Session, str], None]:
+def _pane(pane_id: str) -> Callable[[TextSession, str], None]:
     pane = next(pane for pane in PANES if pane.id == pane_id)
 
-    def tell(session: Session, words: str) -> None:
+    def tell(session: TextSession, words: str) -> None:
         if session.seen is not None:
             session.tell(pane_lines(pane, session.seen, words))
 
     return tell
 
 
-COMMANDS: Mapping[str, tuple[str, Callable[[Session, str], None]]] = {
+COMMANDS: Mapping[str, tuple[str, Callable[[TextSession, str], None]]] = {
     "help": ("these words.", _help),
     "summary": ("how everything is.", _summary),
     **{pane.id: (pane.help, _pane(pane.id)) for pane in PANES},

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from textual.message import Message
 
 from lumctl.errors import LumctlError
-from lumctl.tui.views.records import Seen
+from lumctl.tui.views.records import RecordedLook
 
 
 @dataclass
@@ -19,7 +19,7 @@ class ReadingBegan(Message):
 class Observed(Message):
     """A reading ended well."""
 
-    seen: Seen
+    seen: RecordedLook
 
 
 @dataclass
@@ -35,7 +35,7 @@ class Collector:
     The thread is a daemon: an operator who quits must not wait for a host that hangs, and a reading changes nothing.
     """
 
-    def __init__(self, look: Callable[[], Seen], interval_s: float, post: Callable[[Message], object]) -> None:
+    def __init__(self, look: Callable[[], RecordedLook], interval_s: float, post: Callable[[Message], object]) -> None:
         self._look = look
         self._interval_s = interval_s
         self._post = post

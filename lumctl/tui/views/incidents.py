@@ -11,29 +11,29 @@ from lumctl.health.states import CircuitHealth, ComponentHealth, Finding, State
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks, duration
 from lumctl.tui.panes.rows import Row
 from lumctl.tui.views.details import acknowledgement_lines
-from lumctl.tui.views.records import Seen
+from lumctl.tui.views.records import RecordedLook
 
 Health = ComponentHealth | CircuitHealth
 _LABEL_WIDTH = 14
 
 
-def case_of(seen: Seen, key: str) -> Case | None:
+def case_of(seen: RecordedLook, key: str) -> Case | None:
     """An incident by its key; ``None`` once it is over."""
     return cases_of(seen.observation.report).get(key)
 
 
-def members_of(seen: Seen, case: Case) -> list[Health]:
+def members_of(seen: RecordedLook, case: Case) -> list[Health]:
     """The health of everything that an incident touches, in the order of importance; a name may stand for two."""
     groups, wanted = seen.observation.report.groups().values(), {case.component, *case.members}
     return [health for group in groups for health in group.values() if health.id in wanted]
 
 
-def remedy_of(seen: Seen, case: Case) -> Remedy | None:
+def remedy_of(seen: RecordedLook, case: Case) -> Remedy | None:
     """What repairs an incident; ``None`` where nothing need be done."""
     return next((remedy for remedy in seen.observation.remedies if remedy.key == case.key), None)
 
 
-def accelerator_of(seen: Seen, case: Case) -> str | None:
+def accelerator_of(seen: RecordedLook, case: Case) -> str | None:
     """The one accelerator whose replacement repairs an incident; ``None`` where there is none, or several are."""
     remedy = remedy_of(seen, case)
     if remedy is not None and len(remedy.replace) == 1:
@@ -41,7 +41,7 @@ def accelerator_of(seen: Seen, case: Case) -> str | None:
     return case.component if case.component in seen.observation.inventory.accelerators else None
 
 
-def no_accelerator(seen: Seen, case: Case) -> str:
+def no_accelerator(seen: RecordedLook, case: Case) -> str:
     """Why no swap is planned for an incident as a whole, and what to do instead."""
     if (remedy := remedy_of(seen, case)) is not None and remedy.words:
         return remedy.words
@@ -52,12 +52,12 @@ def no_accelerator(seen: Seen, case: Case) -> str:
     return f"no accelerator is the cause of {case.component}'s trouble: what to do stands beside the finding"
 
 
-def to_acknowledge(seen: Seen, case: Case) -> tuple[str, ...]:
+def to_acknowledge(seen: RecordedLook, case: Case) -> tuple[str, ...]:
     """The members with faults that nobody knows of yet."""
     return tuple(dict.fromkeys(f.component for f in _faults(seen, case) if f.acknowledged is None))
 
 
-def consequences(seen: Seen, case: Case) -> str:
+def consequences(seen: RecordedLook, case: Case) -> str:
     """What follows from acknowledging an incident, before a person does it."""
     faults = [finding for finding in _faults(seen, case) if finding.acknowledged is None]
     if len(faults) == 1:
@@ -72,11 +72,11 @@ def consequences(seen: Seen, case: Case) -> str:
     )
 
 
-def _faults(seen: Seen, case: Case) -> Iterator[Finding]:
+def _faults(seen: RecordedLook, case: Case) -> Iterator[Finding]:
     return (f for health in members_of(seen, case) for f in health.findings if f.state is not State.OK)
 
 
-def head_text(seen: Seen, case: Case | None, marks: Marks, now: float) -> Text:
+def head_text(seen: RecordedLook, case: Case | None, marks: Marks, now: float) -> Text:
     """Above the members: the cause, since when, who knows of it, and what to do."""
     if case is None:
         return Text("it is over: nothing is found of it any more\n", style=STATE_STYLES[State.OK])
@@ -100,7 +100,7 @@ def head_text(seen: Seen, case: Case | None, marks: Marks, now: float) -> Text:
     return text
 
 
-def more_text(seen: Seen, case: Case | None, row: Row | None, marks: Marks, now: float) -> Text:
+def more_text(seen: RecordedLook, case: Case | None, row: Row | None, marks: Marks, now: float) -> Text:
     """Below the members: every finding of the one under the cursor, with evidence and advice."""
     if case is None or row is None:
         return Text()

@@ -10,7 +10,7 @@ from lumctl.health.states import State, worst
 from lumctl.inventory.wiring import is_order
 from lumctl.training.timeline import TITLES, in_words, scale_for
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks, clock
-from lumctl.tui.views.records import Seen
+from lumctl.tui.views.records import RecordedLook
 
 Told = Mapping[str, Any]
 """What the coordinator of a job tells of it: the document of ``job status``."""
@@ -26,17 +26,17 @@ GOES: Mapping[str, State] = {
 """How what a job does looks; of what is not here, nothing can be said."""
 
 
-def jobs_of(seen: Seen) -> tuple[str, ...]:
+def jobs_of(seen: RecordedLook) -> tuple[str, ...]:
     """The jobs that have ranks somewhere; the store keeps the order of lanes beside them."""
     return tuple(job for job in seen.observation.assignment if not is_order(job))
 
 
-def told_of(seen: Seen, job: str) -> Told | None:
+def told_of(seen: RecordedLook, job: str) -> Told | None:
     """What its coordinator tells of a job; ``None`` where lumctl does not run it, or nobody answers."""
     return next((each.document for each in seen.records.working if each.job == job), None)
 
 
-def state_of(seen: Seen, job: str) -> State:
+def state_of(seen: RecordedLook, job: str) -> State:
     """The worst state among the accelerators of a job's ranks."""
     ranks, known = seen.observation.assignment.get(job, ()), seen.observation.report.accelerators
     return worst(tuple(known[rank].state for rank in ranks if rank in known))
@@ -52,7 +52,7 @@ def pace(told: Told) -> str:
     return ", ".join(parts)
 
 
-def head_text(seen: Seen, job: str, marks: Marks) -> Text:
+def head_text(seen: RecordedLook, job: str, marks: Marks) -> Text:
     """Above the ranks: the health of the accelerators, and what the job does."""
     observation, told = seen.observation, told_of(seen, job)
     ranks = observation.assignment.get(job)

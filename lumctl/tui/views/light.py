@@ -9,7 +9,7 @@ from rich.text import Text
 from lumctl.change.plan import read_circuits, receivers
 from lumctl.health.states import State
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks, age, power
-from lumctl.tui.views.records import Seen
+from lumctl.tui.views.records import RecordedLook
 
 Powers = Mapping[str, float | None]
 """By receiver, what arrives there in dBm; minus infinity is darkness, ``None`` that there is no reading."""
@@ -30,12 +30,12 @@ def planned_receivers(plan: Mapping[str, Any]) -> tuple[Receiver, ...]:
     return tuple(Receiver(circuit.id, *pair) for circuit in added for pair in receivers(circuit))
 
 
-def powers_of(seen: Seen | None, which: Iterable[Receiver]) -> dict[str, float | None]:
+def powers_of(seen: RecordedLook | None, which: Iterable[Receiver]) -> dict[str, float | None]:
     """What arrives at some receivers at one look."""
     return {receiver.transponder: _power(seen, receiver.transponder) for receiver in which}
 
 
-def _power(seen: Seen | None, name: str) -> float | None:
+def _power(seen: RecordedLook | None, name: str) -> float | None:
     lane = seen.observation.inventory.transponders.get(name) if seen else None
     if seen is None or lane is None:
         return None
@@ -45,7 +45,12 @@ def _power(seen: Seen | None, name: str) -> float | None:
 
 
 def light_text(
-    which: Iterable[Receiver], before: Powers, seen: Seen | None, marks: Marks, now: float, settled_at: float | None
+    which: Iterable[Receiver],
+    before: Powers,
+    seen: RecordedLook | None,
+    marks: Marks,
+    now: float,
+    settled_at: float | None,
 ) -> Text:
     """A line for each receiver: what arrived before and arrives now, and whom it hears.
 
@@ -76,7 +81,7 @@ def _said(heard: str | None, meant: str, *, is_settled: bool) -> tuple[State, st
     return (State.FAILED, f"hears {heard}, not {meant}") if is_settled else (State.DISABLED, f"hears {heard} so far")
 
 
-def _heard(seen: Seen | None, receiver: Receiver) -> str | None:
+def _heard(seen: RecordedLook | None, receiver: Receiver) -> str | None:
     """Whom a receiver was shown to hear at the last look."""
     circuit = seen.observation.report.circuits.get(receiver.circuit) if seen else None
     ends = circuit.ends if circuit else ()

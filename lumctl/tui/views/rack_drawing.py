@@ -19,7 +19,7 @@ LINES = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class DrawnLink:
     """A circuit between two accelerators of a rack."""
 
     circuit: CircuitHealth
@@ -45,7 +45,7 @@ class Places:
 
     hosts: tuple[str, ...]
     by_host: tuple[tuple[Accelerator, ...], ...]
-    links: tuple[Link, ...]
+    links: tuple[DrawnLink, ...]
 
     @property
     def most(self) -> int:
@@ -77,7 +77,7 @@ def places_of(observation: Observation, rack: str) -> Places:
     for circuit in observation.report.circuits.values():
         a, b = (inventory.transponders[end.transponder].accelerator for end in circuit.ends)
         if {a, b} & here:
-            links.append(Link(circuit, a, b))
+            links.append(DrawnLink(circuit, a, b))
     return Places(hosts, by_host, tuple(links))
 
 
@@ -105,7 +105,7 @@ def host_line(
     return text
 
 
-def link_line(link: Link, marks: Marks, *, chosen: str | None) -> Text:
+def link_line(link: DrawnLink, marks: Marks, *, chosen: str | None) -> Text:
     """Whom a circuit joins, how it is, and the light that arrives; quiet if it is not the chosen one's."""
     circuit, own = link.circuit, chosen is not None and link.other(chosen) is not None
     mark = marks.arrow(duplex=circuit.direction == "duplex")
@@ -116,7 +116,7 @@ def link_line(link: Link, marks: Marks, *, chosen: str | None) -> Text:
     return text
 
 
-def links_first(places: Places, chosen: str | None) -> Sequence[Link]:
+def links_first(places: Places, chosen: str | None) -> Sequence[DrawnLink]:
     """All links, those of the chosen accelerator first, then those that are not well."""
     return sorted(
         places.links,

@@ -10,13 +10,13 @@ from lumctl.tui.panes.racks import rack_rows
 from lumctl.tui.panes.rows import counts_cell
 from lumctl.tui.views.details import Detail, Fact, Section
 from lumctl.tui.views.policy_text import MEANINGS
-from lumctl.tui.views.records import Seen
+from lumctl.tui.views.records import RecordedLook
 
 MOST_FINDINGS = 20
 """So many findings of a rack are told here; all of them stand in their pane."""
 
 
-def describe_rack(seen: Seen, rack: str, now: float) -> Detail:
+def describe_rack(seen: RecordedLook, rack: str, now: float) -> Detail:
     """A rack by its name."""
     head = next((row for row in rack_rows(seen, Marks({})) if row.key == f"rack:{rack}"), None)
     sections = (
@@ -29,7 +29,7 @@ def describe_rack(seen: Seen, rack: str, now: float) -> Detail:
     return Detail(rack, "rack", head.state if head else State.UNKNOWN, (), sections)
 
 
-def _look(seen: Seen, rack: str, now: float) -> Iterator[Fact]:
+def _look(seen: RecordedLook, rack: str, now: float) -> Iterator[Fact]:
     written = seen.observation.inventory.racks[rack]
     yield "target", seen.observation.target
     if written.location:
@@ -42,7 +42,7 @@ def _look(seen: Seen, rack: str, now: float) -> Iterator[Fact]:
         yield "gateway", f"{written.gateway}" + (f" on {written.gateway_via}" if written.gateway_via else "")
 
 
-def _contents(seen: Seen, rack: str) -> Iterator[Fact]:
+def _contents(seen: RecordedLook, rack: str) -> Iterator[Fact]:
     observation = seen.observation
     inventory, report = observation.inventory, observation.report
     hosts = [host.name for host in inventory.hosts.values() if host.rack == rack]
@@ -62,7 +62,7 @@ def _contents(seen: Seen, rack: str) -> Iterator[Fact]:
     yield "circuits", counts_cell(circuit.state for circuit in report.circuits.values() if circuit.device in own).text
 
 
-def _spares(seen: Seen, rack: str) -> str:
+def _spares(seen: RecordedLook, rack: str) -> str:
     """How many spares are free and which are used; of the free ones, which could not be taken."""
     observation = seen.observation
     spares = [a.id for a in observation.inventory.accelerators.values() if a.rack == rack and a.role is Role.SPARE]
@@ -74,7 +74,7 @@ def _spares(seen: Seen, rack: str) -> str:
     return f"{told}, {len(used)} used" + (f": {', '.join(used)}" if used else "")
 
 
-def _findings(seen: Seen, rack: str, now: float) -> Iterator[Fact]:
+def _findings(seen: RecordedLook, rack: str, now: float) -> Iterator[Fact]:
     inventory, report = seen.observation.inventory, seen.observation.report
     places = {name: host.rack for name, host in inventory.hosts.items()}
     places |= {name: device.rack for name, device in inventory.devices.items()}
@@ -91,7 +91,7 @@ def _findings(seen: Seen, rack: str, now: float) -> Iterator[Fact]:
         yield "", f"{len(found) - MOST_FINDINGS} more, among the findings (4)"
 
 
-def _changes(seen: Seen, rack: str, now: float) -> Iterator[Fact]:
+def _changes(seen: RecordedLook, rack: str, now: float) -> Iterator[Fact]:
     if place := seen.records.stores.get(rack):
         yield "store", place
     if seen.records.trouble:
@@ -111,7 +111,7 @@ def _changes(seen: Seen, rack: str, now: float) -> Iterator[Fact]:
         yield "last run", f"{ended.id}, {ended.state} {age(ended.ended_at, now)} ago: {ended.title}"
 
 
-def _autopilot(seen: Seen, rack: str, now: float) -> Iterator[Fact]:
+def _autopilot(seen: RecordedLook, rack: str, now: float) -> Iterator[Fact]:
     told = next((each for each in seen.records.autopilots if each["rack"] == rack), None)
     if told is None:
         yield "state", "not read"

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lumctl.health.observation import Observation
-from lumctl.store import Run
+from lumctl.store import StoredRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Records:
     ``watched`` whether a daemon answers here, ``None`` where nobody asked.
     """
 
-    runs: tuple[Run, ...] = ()
+    runs: tuple[StoredRun, ...] = ()
     autopilots: tuple[Mapping[str, Any], ...] = ()
     working: tuple[Working, ...] = ()
     log: tuple[Line, ...] = ()
@@ -54,7 +54,7 @@ class Records:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class RecordedLook:
     """One look and the records of that moment.
 
     ``forbidden`` is why no key may change anything here; empty where one may.

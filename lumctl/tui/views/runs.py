@@ -7,7 +7,7 @@ from rich.text import Text
 
 from lumctl.counts import counted
 from lumctl.health.states import State
-from lumctl.store import ACTION_KINDS, Entry, Run
+from lumctl.store import ACTION_KINDS, JournalEntry, StoredRun
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks, clock
 from lumctl.tui.panes.swaps import STATES
 from lumctl.tui.views.light import Receiver, planned_receivers
@@ -21,7 +21,7 @@ class RunView:
     ``before`` is what arrived (dBm) at receivers before anything moved, as far as the run kept it.
     """
 
-    run: Run
+    run: StoredRun
     steps: tuple[StepView, ...]
     cut: bool = False
     receivers: tuple[Receiver, ...] = ()
@@ -35,7 +35,7 @@ class RunView:
         return self.run.state == "running" and not self.cut
 
 
-def run_view(run: Run, entries: tuple[Entry, ...], *, cut: bool) -> RunView:
+def run_view(run: StoredRun, entries: tuple[JournalEntry, ...], *, cut: bool) -> RunView:
     """A run from what its store holds; ``cut`` as :meth:`lumctl.store.Store.unfinished` tells."""
     cut = cut and run.state == "running"
     done = [entry.data for entry in entries if entry.kind == "outcome"]

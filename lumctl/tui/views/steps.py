@@ -8,7 +8,7 @@ from typing import Any
 from rich.text import Text
 
 from lumctl.health.states import State
-from lumctl.store import Entry
+from lumctl.store import JournalEntry
 from lumctl.tui.look.marks import QUIET_STYLE, STATE_STYLES, Marks
 
 
@@ -62,7 +62,7 @@ def planned_steps(plan: Mapping[str, Any]) -> tuple[StepView, ...]:
     )
 
 
-def journalled(planned: Iterable[StepView], entries: Iterable[Entry], *, over: bool) -> tuple[StepView, ...]:
+def journalled(planned: Iterable[StepView], entries: Iterable[JournalEntry], *, over: bool) -> tuple[StepView, ...]:
     """The steps as the journal of a run leaves them; ``over``: nobody is at work on them any more."""
     steps = {step.id: step for step in planned}
     for entry in entries:
@@ -71,7 +71,7 @@ def journalled(planned: Iterable[StepView], entries: Iterable[Entry], *, over: b
     return tuple(_over(step) if over else step for step in steps.values())
 
 
-def _after(step: StepView, entry: Entry) -> StepView:
+def _after(step: StepView, entry: JournalEntry) -> StepView:
     data, failed = entry.data, str(entry.data.get("failed", ""))
     match entry.kind:
         case "intent":

@@ -34,7 +34,7 @@ class TopBar(Horizontal):
         self.query_one("#freshness", Static).update(text, layout=False)
 
 
-class Answer(Static):
+class AnswerLine(Static):
     """One line said to the operator; hidden while there is nothing to say."""
 
     def __init__(self) -> None:

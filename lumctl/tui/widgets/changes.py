@@ -12,7 +12,7 @@ from lumctl.fabric.drawing.circuits import DrawnCircuit
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, Marks
 from lumctl.tui.views.mesh_drawing import fitting, styled
 from lumctl.tui.views.meshes import MeshChange
-from lumctl.tui.widgets.picture import Picture
+from lumctl.tui.widgets.picture import PictureWidget
 
 
 def change_lines(changes: Sequence[MeshChange], *, width: int, marks: Marks) -> list[Text]:
@@ -74,7 +74,7 @@ def _told(words: str, style: str = "") -> Text:
 NO_CHANGE = "this plan changes no mesh that could be drawn"
 
 
-class ChangePicture(Picture, can_focus=True):
+class ChangePicture(PictureWidget, can_focus=True):
     """Hidden until its screen has the class ``-viewing``."""
 
     def draw(self, changes: Sequence[MeshChange], width: int, marks: Marks) -> None:

@@ -11,7 +11,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 
-class Picture(ScrollView, can_focus=False):
+class PictureWidget(ScrollView, can_focus=False):
     """Shows so many lines of so many columns, each of them asked for by its number."""
 
     @dataclass

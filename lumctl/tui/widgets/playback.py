@@ -10,7 +10,7 @@ from lumctl.tui.widgets.bars import TopBar
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PlaybackLine:
     """Where a played run stands, in a line, and how long until it goes on (seconds), where that is known.
 
     ``grave``: it went another way than recorded, or could not be played.
@@ -30,23 +30,23 @@ class Playback:
     """A recorded run that the dashboard plays: how its screen is called, and where it stands, asked each second."""
 
     title: str
-    standing: Callable[[], Standing]
+    standing: Callable[[], PlaybackLine]
 
 
 class PlayedLine(Static):
     """Beneath the top bar of every screen."""
 
-    def __init__(self, standing: Standing) -> None:
+    def __init__(self, standing: PlaybackLine) -> None:
         super().__init__(markup=False)
         self.say(standing)
 
-    def say(self, standing: Standing) -> None:
+    def say(self, standing: PlaybackLine) -> None:
         """Say where it stands now."""
         self.update(str(standing))
         self.set_class(standing.grave, "-grave")
 
 
-def show_on(screens: Iterable[Screen[object]], standing: Standing) -> None:
+def show_on(screens: Iterable[Screen[object]], standing: PlaybackLine) -> None:
     """Say on each of these screens where the run stands; one without a top bar has no room for it."""
     for screen in screens:
         for bar in screen.query(TopBar):

@@ -26,7 +26,7 @@ from lumctl.tui.app import Dashboard
 from lumctl.tui.look.marks import Marks
 from lumctl.tui.sources import Sources
 from lumctl.tui.threads.collector import Observed
-from lumctl.tui.views.records import Seen
+from lumctl.tui.views.records import RecordedLook
 
 RACKS = 16
 START = 1_795_000_000.0
@@ -52,7 +52,7 @@ async def hour(inventory: Inventory, seconds: int) -> None:
             now[0] = START + second
             if second % 60 == 0:
                 await pilot.press(str(1 + second // 60 % 9))
-            dashboard.post_message(Observed(Seen(looks.look(now[0], failed=["r03-h02-gpu1"]))))
+            dashboard.post_message(Observed(RecordedLook(looks.look(now[0], failed=["r03-h02-gpu1"]))))
             await pilot.pause(0)
             if second and second % (seconds // TENTHS) == 0:
                 gc.collect()

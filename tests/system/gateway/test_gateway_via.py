@@ -8,7 +8,7 @@ from gateways import serving
 
 from lumctl.devices.endpoints import GatewayEndpoint
 from lumctl.devices.errors import DeviceUnreachableError, StaleFenceError
-from lumctl.devices.gateway.racks import Means
+from lumctl.devices.gateway.racks import GatewayMeans
 from lumctl.devices.registry import DeviceSet
 from lumctl.devices.types import PucState
 from lumctl.fleet.fleet import Fleet
@@ -34,7 +34,7 @@ def far(serve_ssh, prototype_sim, socket):
             way_of=fleet.way,
             known_states=lambda _: {},
             now=time.time,
-            gateways=Means(lambda _: 1, fleet.dial),
+            gateways=GatewayMeans(lambda _: 1, fleet.dial),
         )
         yield devices
         devices.close()

@@ -13,7 +13,7 @@ import pytest
 from lumctl.devices.errors import DeviceError
 from lumctl.devices.types import DeviceReading
 from lumctl.fabric import Route, changes, circuit_losses, mesh, route
-from lumctl.fleet.gathered import Answer, Gathered
+from lumctl.fleet.gathered import Gathered, ProbeAnswer
 from lumctl.fleet.probes import Probe, probes_for
 from lumctl.fleet.readings import HostSnapshot, ProbeOutcome, ProbeStatus, Snapshot
 from lumctl.health.memory import Memory
@@ -22,7 +22,7 @@ from lumctl.inventory.load import load_inventory
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.wiring import Assignment, circuits_of, initial_assignment
 from lumctl.sim.hosts.host import SimHost
-from lumctl.sim.hosts.shell import Kind, Row
+from lumctl.sim.hosts.shell import Kind, ProbeRow
 from lumctl.sim.world.faults import FaultKind
 from lumctl.sim.world.world import World
 
@@ -99,7 +99,7 @@ class HostReader:
 
     def _ask(self, probe: Probe, now: float) -> ProbeOutcome:
         kind, _, words = probe.command.partition(" ")
-        output = self._sim.output(Row(Kind(kind), tuple(shlex.split(words))))
+        output = self._sim.output(ProbeRow(Kind(kind), tuple(shlex.split(words))))
         if output.delay_s >= probe.deadline_s:
             self._said.pop(probe.name, None)
             return ProbeOutcome(probe.name, ProbeStatus.TIMED_OUT, now, probe.deadline_s, "no answer in time")
@@ -107,7 +107,7 @@ class HostReader:
             probe.again(now, self._gathered)
             status, detail = self._outcomes[probe.name].status, self._outcomes[probe.name].detail
         else:
-            answer = Answer(output.status, output.content.decode())
+            answer = ProbeAnswer(output.status, output.content.decode())
             status, detail = probe.take(answer, now, self._gathered)
             self._said[probe.name] = output.content
         return ProbeOutcome(probe.name, status, now, output.delay_s, detail)

@@ -13,7 +13,7 @@ from racks import Rack, rack_of
 from lumctl.change import apply
 from lumctl.change.resumption import abort, resume
 from lumctl.errors import ExitCode, RefusedError
-from lumctl.store import Run
+from lumctl.store import StoredRun
 from lumctl.swap import plan_rollback, plan_swap
 
 TRANSMIT_INTENTS = 2
@@ -44,16 +44,16 @@ def swap_and_back(rack: Rack) -> None:
     apply(rack.context, plan_rollback(rack.context, rack.store.runs.get(done.run)))
 
 
-def aborted(rack: Rack, run: Run) -> None:
+def aborted(rack: Rack, run: StoredRun) -> None:
     abort(rack.context, run)
 
 
-def aborted_and_swapped(rack: Rack, run: Run) -> None:
+def aborted_and_swapped(rack: Rack, run: StoredRun) -> None:
     abort(rack.context, run)
     apply(rack.context, plan_swap(rack.context, "finetune", ["s1-gpu0"]))
 
 
-def resumed(rack: Rack, run: Run) -> None:
+def resumed(rack: Rack, run: StoredRun) -> None:
     resume(rack.context, run)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from lumctl.change import apply
 from lumctl.change.foreign_circuits import circuits_before_and_after
-from lumctl.change.step_actions import RunView
+from lumctl.change.step_actions import RunScope
 from lumctl.context import Context
 from lumctl.devices.types import Capability, Neighbour, OpticsReading, PucChange, PucState, Receipt, Staged
 from lumctl.fabric import changes, exits, mesh, route
@@ -158,7 +158,7 @@ class MemoryRack:
         return apply(self.context, plan, **{"who": "me", "arm": self.guard.arm, **more})
 
     def bench(self, plan):
-        return RunView(self.context, *circuits_before_and_after(self.context, plan))
+        return RunScope(self.context, *circuits_before_and_after(self.context, plan))
 
     def verify_by_blink(self, *receivers):
         """These receivers cannot say whom they hear."""

@@ -8,7 +8,7 @@ import pytest
 
 from lumctl.cli.main import run
 from lumctl.context import Context
-from lumctl.context.health_memory import Look, Recollection
+from lumctl.context.health_memory import LookResult, Recollection
 from lumctl.errors import ExitCode
 from lumctl.health.states import State
 from lumctl.health.transitions import Transition
@@ -34,7 +34,7 @@ def health(rack, monkeypatch, capsys, tmp_path):
 
     def observe(context, **_):
         seen = rack.observation()
-        look = Look(seen.at, seen.snapshot, seen.circuits, {}, rack.devices, ())
+        look = LookResult(seen.at, seen.snapshot, seen.circuits, {}, rack.devices, ())
         judged = Recollection(rack.inventory, context.store).judge(look, to_be_kept=False)
         return replace(seen, report=judged.report, windows=judged.windows)
 

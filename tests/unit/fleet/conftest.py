@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from lumctl.fleet.gathered import Answer, Gathered
+from lumctl.fleet.gathered import Gathered, ProbeAnswer
 from lumctl.fleet.probes import probes_for
 
 ANSWERS = Path(__file__).parent / "answers"
@@ -24,7 +24,7 @@ def take():
 
     def take(name, text="", *, status=0, appended=False, gathered=None, at=9.0):
         gathered = gathered or Gathered()
-        return *probes[name].take(Answer(status, text, appended=appended), at, gathered), gathered
+        return *probes[name].take(ProbeAnswer(status, text, appended=appended), at, gathered), gathered
 
     return take
 

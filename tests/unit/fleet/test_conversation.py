@@ -6,11 +6,11 @@ import paramiko
 import pytest
 
 from lumctl.fleet.conversation import Conversation
-from lumctl.fleet.frames import Frame, Greeting, Mark
+from lumctl.fleet.frames import Frame, FrameMark, Greeting
 
 GREETING = b"lumctl-loop 2 - -\n"
 READ_BYTES = 1024 * 1024
-SAME = Frame(Mark.SAME, 3, 1, 0)
+SAME = Frame(FrameMark.SAME, 3, 1, 0)
 
 
 class Channel:
@@ -191,7 +191,7 @@ def test_the_last_answers_are_heard_before_the_end(talk):
     talk.channel.ended = True
     talk.channel.printed.append(b"printed\n\n%s 4 1 0\nand more" % talk.token())
     talk.arrives(b"~ 3 1 0\n~ 3 ")
-    assert talk.heard == [Greeting(None, None), Frame(Mark.WHOLE, 4, 1, 0, b"printed"), SAME]
+    assert talk.heard == [Greeting(None, None), Frame(FrameMark.WHOLE, 4, 1, 0, b"printed"), SAME]
     # What a login script said is not what a loop ends with.
     assert talk.reasons == ["its shell ended"]
 
@@ -253,7 +253,7 @@ def test_answers_straight_from_tools_and_others_are_heard_alike(talk, cut):
     talk.prints(printed[:cut])
     talk.arrives(b"~ 3 1 0\n")
     talk.prints(printed[cut:])
-    direct = [Frame(Mark.WHOLE, 0, 1, 7, b"zero"), Frame(Mark.WHOLE, 4, 1, 0, b"")]
+    direct = [Frame(FrameMark.WHOLE, 0, 1, 7, b"zero"), Frame(FrameMark.WHOLE, 4, 1, 0, b"")]
     assert [said for said in talk.heard if said in direct] == direct
     assert [said for said in talk.heard if said not in direct] == [Greeting(None, None), SAME]
 
@@ -270,7 +270,7 @@ def test_what_a_login_script_prints_is_dropped(talk):
     talk.arrives(b"complaint\n" + GREETING)
     assert is_asked_directly(talk, 1)
     talk.prints(b"body\n%b 5 1 0\n" % talk.token())
-    assert talk.heard == [Greeting(None, None), Frame(Mark.WHOLE, 5, 1, 0, b"body")]
+    assert talk.heard == [Greeting(None, None), Frame(FrameMark.WHOLE, 5, 1, 0, b"body")]
     assert talk.reasons == []
 
 
@@ -288,7 +288,7 @@ def test_where_somebody_else_prints_no_tool_is_asked_to(talk, stray):
     assert not is_asked_directly(talk, 2)
     talk.prints(b"and on\n")
     talk.arrives(b"= 5 2 0 3\nown\n")
-    assert talk.heard[1:] == [Frame(Mark.WHOLE, 5, 1, 0, b"body"), Frame(Mark.WHOLE, 5, 2, 0, b"own")]
+    assert talk.heard[1:] == [Frame(FrameMark.WHOLE, 5, 1, 0, b"body"), Frame(FrameMark.WHOLE, 5, 2, 0, b"own")]
     assert talk.reasons == []
 
 
@@ -316,7 +316,7 @@ def test_a_host_may_answer_by_a_frame_all_the_same(talk):
     talk.arrives(GREETING)
     assert is_asked_directly(talk, 1)
     talk.arrives(b"~ 5 1 0\n")
-    assert talk.heard[1:] == [Frame(Mark.SAME, 5, 1, 0)]
+    assert talk.heard[1:] == [Frame(FrameMark.SAME, 5, 1, 0)]
     # Nothing is expected any more: what is printed now is nobody's.
     talk.prints(b"noise")
     assert not is_asked_directly(talk, 2)
@@ -328,7 +328,7 @@ def test_another_lane_that_is_lost_does_not_cost_a_direct_answer(talk):
     talk.prints(b"bo")
     talk.arrives(b"! 2 0 137\n")
     talk.prints(b"dy\n%b 5 1 0\n" % talk.token())
-    assert talk.heard[1:] == [Frame(Mark.LOST, 2, 0, 137), Frame(Mark.WHOLE, 5, 1, 0, b"body")]
+    assert talk.heard[1:] == [Frame(FrameMark.LOST, 2, 0, 137), Frame(FrameMark.WHOLE, 5, 1, 0, b"body")]
 
 
 def test_nonsense_straight_from_a_tool_ends_it(talk):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lumctl.fleet.bundle.session import as_xml
-from lumctl.fleet.gathered import Answer, Gathered
+from lumctl.fleet.gathered import Gathered, ProbeAnswer
 from lumctl.fleet.probes import probes_for
 from lumctl.fleet.readings import HostSnapshot, ProbeOutcome, ProbeStatus, Snapshot
 from lumctl.health.evaluation import evaluate
@@ -107,7 +107,7 @@ def judged(tmp_path_factory):
 
     def judge(text: str) -> tuple[list[State], ProbeStatus]:
         gathered = Gathered()
-        status, detail = probe.take(Answer(0, as_xml(text)), 1000.0, gathered)
+        status, detail = probe.take(ProbeAnswer(0, as_xml(text)), 1000.0, gathered)
         outcome = ProbeOutcome("gpu", status, 1000.0, 0.1, detail)
         seen = HostSnapshot(
             "h1", 1000.0, reachable=True, probes={"gpu": outcome}, gpus=gathered.gpus, lost_gpus=gathered.lost_gpus

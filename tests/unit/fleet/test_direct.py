@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lumctl.fleet import conversation
-from lumctl.fleet.conversation import Direct
-from lumctl.fleet.frames import Frame, Mark, NonsenseError
+from lumctl.fleet.conversation import DirectCommand
+from lumctl.fleet.frames import Frame, FrameMark, NonsenseError
 from lumctl.fleet.loop import MOST_BYTES
 
 TOKEN = "0123456789abcdef"  # noqa: S105 - it is no secret here
@@ -23,7 +23,7 @@ cuts = st.lists(st.integers(0, 2000), max_size=30)
 
 
 def direct_of(token=TOKEN):
-    reader = Direct()
+    reader = DirectCommand()
     reader.token, reader._end = token, f"\n{token} ".encode()
     return reader
 
@@ -50,7 +50,7 @@ def fed(stream, at, *, last, reader=None):
 @given(st.lists(answers, max_size=5), cuts, st.booleans())
 def test_any_pieces_give_the_same_answers(said, at, last):
     wanted = [
-        Frame(Mark.WHOLE, probe, request, status, as_a_shell_has_it(text)) for probe, request, status, text in said
+        Frame(FrameMark.WHOLE, probe, request, status, as_a_shell_has_it(text)) for probe, request, status, text in said
     ]
     reader = direct_of()
     assert fed(stream_of(*said), at, last=last, reader=reader) == wanted
@@ -75,11 +75,11 @@ def test_byte_by_byte(answer):
 @pytest.mark.parametrize("line", LINES[:4])
 def test_what_only_looks_like_an_end_is_in_the_answer(line):
     (frame,) = fed(stream_of((3, 4, 0, b"before" + line + b"behind")), range(200), last=True)
-    assert frame == Frame(Mark.WHOLE, 3, 4, 0, b"before" + line + b"behind")
+    assert frame == Frame(FrameMark.WHOLE, 3, 4, 0, b"before" + line + b"behind")
 
 
 def test_each_channel_has_a_token_of_its_own():
-    tokens = {Direct().token for _ in range(100)}
+    tokens = {DirectCommand().token for _ in range(100)}
     assert len(tokens) == 100
     assert all(len(token) >= 16 and token.isalnum() and token.isascii() for token in tokens)
 
@@ -111,10 +111,10 @@ def test_an_answer_of_more_than_a_shell_would_keep_fails(over):
     stream = stream_of((1, 1, 0, b"\0" + b"x" * (MOST_BYTES + over) + b"\n\n"), (1, 2, 0, b"well"))
     large, well = fed(stream, range(0, len(stream), 2**20), last=True)
     if over:
-        assert large == Frame(Mark.WHOLE, 1, 1, 1, b"it printed more than 8388608 bytes")
+        assert large == Frame(FrameMark.WHOLE, 1, 1, 1, b"it printed more than 8388608 bytes")
     else:
         assert (large.status, len(large.body)) == (0, MOST_BYTES)
-    assert well == Frame(Mark.WHOLE, 1, 2, 0, b"well")
+    assert well == Frame(FrameMark.WHOLE, 1, 2, 0, b"well")
 
 
 def test_an_answer_without_an_end(monkeypatch):

@@ -10,9 +10,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from lumctl.fleet.exporters.amd import Amd
 from lumctl.fleet.exporters.dcgm import Dcgm, is_blank
 from lumctl.fleet.exporters.gpud import Gpud
-from lumctl.fleet.exporters.node import Node
+from lumctl.fleet.exporters.node import NodeExporterReader
 from lumctl.fleet.exporters.text_format import PageError, samples_of
-from lumctl.fleet.gathered import Answer, Gathered
+from lumctl.fleet.gathered import Gathered, ProbeAnswer
 from lumctl.fleet.readings import NVLINK_TOTAL, ProbeStatus
 
 OK, FAILED = ProbeStatus.OK, ProbeStatus.FAILED
@@ -25,7 +25,7 @@ ODD = (
 
 def take(parser, text, gathered=None, at=9.0):
     gathered = gathered or Gathered()
-    return *parser.take(Answer(0, text), at, gathered), gathered
+    return *parser.take(ProbeAnswer(0, text), at, gathered), gathered
 
 
 def test_the_format_is_read_as_prometheus_own_client_reads_it():
@@ -54,9 +54,9 @@ def test_what_is_not_whole_or_not_of_the_format_is_refused(text):
         list(samples_of(text, "b", "a"))
 
 
-@pytest.mark.parametrize("parser", [Dcgm(), Amd(), Gpud(), Node(["eth2"], ())])
+@pytest.mark.parametrize("parser", [Dcgm(), Amd(), Gpud(), NodeExporterReader(["eth2"], ())])
 def test_a_page_cut_anywhere_within_a_line_brings_nothing(parser):
-    pages = {Dcgm: dcgm_page(), Node: node_page(), Gpud: json.dumps([{"component": "cpu", "states": []}])}
+    pages = {Dcgm: dcgm_page(), NodeExporterReader: node_page(), Gpud: json.dumps([{"component": "cpu", "states": []}])}
     page = pages.get(type(parser), 'gpu_health{gpu_uuid="a"} 1\ngpu_edge_temperature{gpu_uuid="a"} 40\n')
     for end in range(len(page) - 1):
         status, detail, gathered = take(parser, page[:end])
@@ -142,7 +142,9 @@ def test_samples_with_a_time_of_their_own_are_as_old_as_they_say():
 
 
 def test_node_exporter_tells_links_disks_clock_and_boot():
-    status, detail, gathered = take(Node(["eth2"], ["/data"]), node_page(), Gathered(heard_at=1000.5), at=999.5)
+    status, detail, gathered = take(
+        NodeExporterReader(["eth2"], ["/data"]), node_page(), Gathered(heard_at=1000.5), at=999.5
+    )
     assert (status, detail) == (OK, "")
     eth2 = gathered.interfaces["eth2"]
     assert (eth2.operstate, eth2.carrier_changes, eth2.speed_mbps) == ("up", 2, 100_000)
@@ -166,7 +168,7 @@ def test_node_exporter_tells_links_disks_clock_and_boot():
     ],
 )
 def test_what_node_exporter_tells_of_a_fault_is_kept(changed, shows):
-    _, _, gathered = take(Node(["eth2"], ["/data"]), node_page(**changed))
+    _, _, gathered = take(NodeExporterReader(["eth2"], ["/data"]), node_page(**changed))
     assert shows(gathered)
 
 
@@ -177,20 +179,20 @@ def test_infiniband_ports_have_the_kernels_words():
         f"node_infiniband_rate_bytes_per_second{port} 5e+10\nnode_infiniband_link_downed_total{port} 4\n"
         'node_infiniband_info{board_id="MT_1",device="mlx5_0"} 1\n'
     )
-    _, _, gathered = take(Node([], ()), page)
+    _, _, gathered = take(NodeExporterReader([], ()), page)
     (port,) = gathered.infiniband
     assert (port.state, port.phys_state, port.rate, port.board) == ("DOWN", "Disabled", "400 Gb/sec", "MT_1")
     assert gathered.counters["mlx5_0/1"].values == {"link_downed": 4}
 
 
 def test_a_collector_that_failed_is_a_probe_that_failed_and_answers_nothing():
-    status, detail, gathered = take(Node(["eth2"], ()), node_page(node_scrape="0"))
+    status, detail, gathered = take(NodeExporterReader(["eth2"], ()), node_page(node_scrape="0"))
     assert (status, detail) == (FAILED, "its collector filesystem failed")
     assert not {"mounts", "disks"} & gathered.answered["node"]
 
 
 def test_a_page_of_another_program_is_not_taken_for_node_exporter():
-    assert take(Node([], ()), "go_goroutines 8\n")[:2] == (FAILED, "the page is not of node_exporter")
+    assert take(NodeExporterReader([], ()), "go_goroutines 8\n")[:2] == (FAILED, "the page is not of node_exporter")
 
 
 def test_amd_gpus_are_known_by_uuid_or_serial_number_and_the_worst_counts():

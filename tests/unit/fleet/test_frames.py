@@ -7,16 +7,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lumctl.fleet import frames
-from lumctl.fleet.frames import MAX_ANSWER_BYTES, Frame, Frames, Greeting, Mark, NonsenseError
+from lumctl.fleet.frames import MAX_ANSWER_BYTES, Frame, FrameMark, Frames, Greeting, NonsenseError
 
 GREETING = b"lumctl-loop 2 0d5e7fb1-7a7e-4d43-9e0f-4f4f0b1a2c3d 100.25\n"
 GREETED = Greeting("0d5e7fb1-7a7e-4d43-9e0f-4f4f0b1a2c3d", 100.25)
 
 numbers = st.integers(0, 10**15 - 1) | st.integers(0, 9)
 bodies = st.binary(max_size=200) | st.sampled_from([b"", b"\n", b"= 0 1 0 5\nhello\n", GREETING])
-answers = st.builds(Frame, st.sampled_from([Mark.WHOLE, Mark.MORE]), numbers, numbers, numbers, bodies) | st.builds(
-    Frame, st.sampled_from([Mark.SAME, Mark.LOST]), numbers, numbers, numbers, st.just(b"")
-)
+answers = st.builds(
+    Frame, st.sampled_from([FrameMark.WHOLE, FrameMark.MORE]), numbers, numbers, numbers, bodies
+) | st.builds(Frame, st.sampled_from([FrameMark.SAME, FrameMark.LOST]), numbers, numbers, numbers, st.just(b""))
 cuts = st.lists(st.integers(0, 2000), max_size=30)
 login_lines = st.lists(
     st.binary(max_size=80).map(lambda line: line.replace(b"\n", b"")).filter(lambda x: not x.startswith(b"lumctl"))
@@ -25,7 +25,7 @@ login_lines = st.lists(
 
 def printed(frame: Frame) -> bytes:
     head = f"{frame.mark} {frame.probe} {frame.request} {frame.status}"
-    if frame.mark in {Mark.SAME, Mark.LOST}:
+    if frame.mark in {FrameMark.SAME, FrameMark.LOST}:
         return f"{head}\n".encode()
     return f"{head} {len(frame.body)}\n".encode() + frame.body + b"\n"
 

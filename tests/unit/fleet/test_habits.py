@@ -2,7 +2,7 @@
 
 import pytest
 
-from lumctl.fleet.frames import Frame, Mark
+from lumctl.fleet.frames import Frame, FrameMark
 from lumctl.fleet.habits import Habits
 from lumctl.fleet.probes import Probe, probes_for
 
@@ -24,7 +24,7 @@ def habits():
     return Habits(PROBES)
 
 
-def say(habits, *bodies, probe=RUN, mark=Mark.WHOLE, direct=False):
+def say(habits, *bodies, probe=RUN, mark=FrameMark.WHOLE, direct=False):
     for body in bodies:
         habits.heard(Frame(mark, probe, 1, 0, body), direct=direct)
 
@@ -38,7 +38,7 @@ def test_three_new_ones_running(habits):
     assert not habits.restless(OTHER)
 
 
-@pytest.mark.parametrize("mark", [Mark.SAME, Mark.MORE, Mark.LOST])
+@pytest.mark.parametrize("mark", [FrameMark.SAME, FrameMark.MORE, FrameMark.LOST])
 def test_what_the_host_found_to_be_no_new_one_counts_from_the_beginning(habits, mark):
     say(habits, b"1", b"2", b"3")
     say(habits, b"", mark=mark)
@@ -78,9 +78,9 @@ def test_a_change_in_a_few_bytes_is_seen_in_what_is_not_long(habits):
 def test_a_loss_bars_it_where_nobody_compared(habits):
     say(habits, b"1", b"2", b"3")
     say(habits, b"1", b"2", b"3", probe=OTHER)
-    say(habits, b"", probe=OTHER, mark=Mark.LOST)
+    say(habits, b"", probe=OTHER, mark=FrameMark.LOST)
     assert habits.restless(RUN)
-    say(habits, b"", probe=OTHER, mark=Mark.LOST, direct=True)
+    say(habits, b"", probe=OTHER, mark=FrameMark.LOST, direct=True)
     assert habits.barred
     say(habits, b"1", b"2", b"3")
     assert not habits.restless(RUN)

@@ -2,8 +2,8 @@ import dataclasses
 
 import pytest
 
-from lumctl.fleet.frames import Frame, Mark
-from lumctl.fleet.lanes import Lanes, Running
+from lumctl.fleet.frames import Frame, FrameMark
+from lumctl.fleet.lanes import HostRequests, Running
 from lumctl.fleet.probes import probes_for
 
 PROBES = [
@@ -17,7 +17,7 @@ GPU, NVLINK, KERNEL, NET, INFINIBAND = range(5)
 
 @pytest.fixture
 def lanes():
-    return Lanes(PROBES)
+    return HostRequests(PROBES)
 
 
 def test_the_time_of_what_waits_begins_with_its_turn(lanes):
@@ -115,7 +115,7 @@ def test_tools_of_one_lane_only_may_print_straight_to_us(lanes):
 
 
 def frame(probe, request=1):
-    return Frame(Mark.SAME, probe, request, 0)
+    return Frame(FrameMark.SAME, probe, request, 0)
 
 
 @pytest.mark.parametrize("direct", [GPU, NVLINK])

@@ -15,14 +15,14 @@ from typing import NamedTuple
 
 import pytest
 
-from lumctl.fleet.conversation import Direct
-from lumctl.fleet.frames import Frame, Frames, Greeting, Mark
+from lumctl.fleet.conversation import DirectCommand
+from lumctl.fleet.frames import Frame, FrameMark, Frames, Greeting
 from lumctl.fleet.loop import lanes_of, program
 
 PATIENCE_S = 20.0
 SHELLS = ("dash", "bash", "bash --posix", "busybox sh")
 EVERY_BYTE = bytes(n for n in range(1, 256) if n != ord("\n"))
-WHOLE, MORE, SAME, LOST = Mark.WHOLE, Mark.MORE, Mark.SAME, Mark.LOST
+WHOLE, MORE, SAME, LOST = FrameMark.WHOLE, FrameMark.MORE, FrameMark.SAME, FrameMark.LOST
 FIFO_FOLDERS = [Path("/dev/shm"), Path("/tmp"), Path("/var/tmp")]  # noqa: S108 - where the loop leaves nothing
 
 OUTPUTS = (
@@ -64,7 +64,7 @@ class Loop:
         )
         self._frames = Frames()
         self._said: list[Greeting | Frame] = []
-        self._direct = Direct()
+        self._direct = DirectCommand()
         self._printed: list[Frame] = []
         self._open = [self.process.stdout, self.process.stderr]
         self.stray = b""

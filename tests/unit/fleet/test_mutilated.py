@@ -14,7 +14,7 @@ from collections.abc import Mapping
 import pytest
 
 from lumctl.fleet.bundle.session import as_xml
-from lumctl.fleet.gathered import Answer, Gathered
+from lumctl.fleet.gathered import Gathered, ProbeAnswer
 from lumctl.fleet.probes import probes_for
 from lumctl.fleet.readings import HostSnapshot, ProbeOutcome, ProbeStatus, Snapshot
 from lumctl.fleet.visible import visible
@@ -119,7 +119,7 @@ class Rack:
             self.outcomes[name] = self.take(name, answers[name], 0, self.gathered)
 
     def take(self, name, text, status, gathered):
-        verdict, detail = PROBES[name].take(Answer(status, text), 1000.0, gathered)
+        verdict, detail = PROBES[name].take(ProbeAnswer(status, text), 1000.0, gathered)
         return ProbeOutcome(name, verdict, 1000.0, 0.1, detail)
 
     def judged(self, name, text, status=0):

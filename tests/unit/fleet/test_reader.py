@@ -7,10 +7,10 @@ import pytest
 
 from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError
 from lumctl.fleet import reader
-from lumctl.fleet.frames import Frame, Greeting, Mark
+from lumctl.fleet.frames import Frame, FrameMark, Greeting
 from lumctl.fleet.gate import Gate
 from lumctl.fleet.probes import Probe
-from lumctl.fleet.reader import HostReader, Means
+from lumctl.fleet.reader import HostReader, SharedByHosts
 from lumctl.fleet.readings import ProbeStatus
 from lumctl.fleet.rounds import Round
 from lumctl.fleet.ssh.session import FrozenError
@@ -53,7 +53,7 @@ class Talk:
 
     def answer(self, request, *probes, text=b"", status=0):
         for probe in probes:
-            self.hear(Frame(Mark.WHOLE, probe, request, status, text))
+            self.hear(Frame(FrameMark.WHOLE, probe, request, status, text))
 
 
 class Host:
@@ -110,7 +110,7 @@ def host():
 
 @pytest.fixture
 def one(host, clock):
-    return HostReader("h", lambda: host, PROBES, Means(host, Gate(), lambda: clock.now + 10**9, CONNECT_S))
+    return HostReader("h", lambda: host, PROBES, SharedByHosts(host, Gate(), lambda: clock.now + 10**9, CONNECT_S))
 
 
 def is_settled(round_):
@@ -370,8 +370,8 @@ def test_what_was_wanted_behind_a_hang_is_not_asked_for_when_it_ends(one, host, 
 def test_a_lost_lane_costs_what_ran_in_it(one, host):
     talk = greeted(one, host)
     round_ = read_now(one)
-    talk.hear(Frame(Mark.LOST, 7, 0, 137))
-    talk.hear(Frame(Mark.LOST, 0, 0, 137))
+    talk.hear(Frame(FrameMark.LOST, 7, 0, 137))
+    talk.hear(Frame(FrameMark.LOST, 0, 0, 137))
     talk.answer(talk.asked[-1][0], SLOW, OFTEN)
     assert is_settled(round_)
     outcomes = shown(one)[1]
@@ -384,7 +384,7 @@ def test_an_answer_that_its_reader_cannot_take_costs_one_probe(host, clock):
         raise IndexError("list index out of range")
 
     probes = (*PROBES[:2], Probe("often", "", "files /x", 2.0, 0.0, broken, broken))
-    one = HostReader("h", lambda: host, probes, Means(host, Gate(), lambda: clock.now, CONNECT_S))
+    one = HostReader("h", lambda: host, probes, SharedByHosts(host, Gate(), lambda: clock.now, CONNECT_S))
     greeted(one, host)
     outcomes = shown(one)[1]
     assert outcomes["often"] == (FAILED, "unexpected IndexError: list index out of range")
@@ -421,7 +421,7 @@ class Chat:
 
     def __init__(self, host, clock):
         self.host = host
-        self.reader = HostReader("h", lambda: host, LANES, Means(host, Gate(), lambda: clock.now, CONNECT_S))
+        self.reader = HostReader("h", lambda: host, LANES, SharedByHosts(host, Gate(), lambda: clock.now, CONNECT_S))
         self.words = 0
 
     def begin(self):
@@ -447,9 +447,9 @@ class Chat:
             is_new = not probes or probe in probes
             if is_new or probe in self.direct:
                 body = b"new %d" % self.words if is_new else b"as ever"
-                self.talk.hear(Frame(Mark.WHOLE, probe, request, 0, body))
+                self.talk.hear(Frame(FrameMark.WHOLE, probe, request, 0, body))
             else:
-                self.talk.hear(Frame(Mark.SAME, probe, request, 0))
+                self.talk.hear(Frame(FrameMark.SAME, probe, request, 0))
 
     def ask(self, *names):
         if names:
@@ -550,7 +550,7 @@ def test_a_shell_that_is_lost_while_a_tool_prints_past_it(chat):
     chat.times(2)
     request, direct = chat.ask()
     assert direct == {SMI, LINKS}
-    chat.talk.hear(Frame(Mark.LOST, 0, 0, 137))
+    chat.talk.hear(Frame(FrameMark.LOST, 0, 0, 137))
     chat.talk.answer(request, LINKS, text=b"links, and what smi still printed")
     outcomes = shown(chat.reader)[1]
     assert outcomes["smi"] == (FAILED, "its shell was killed (status 137)")
@@ -571,7 +571,7 @@ def test_another_lane_s_loss_bars_nothing(chat):
     chat.times(2)
     request, direct = chat.ask()
     assert direct == {SMI, LINKS}
-    chat.talk.hear(Frame(Mark.LOST, 1, 0, 137))
+    chat.talk.hear(Frame(FrameMark.LOST, 1, 0, 137))
     chat.talk.answer(request, SMI, LINKS, LOG, LINES, HERE, text=b"new")
     outcomes = shown(chat.reader)[1]
     assert (outcomes["smi"], outcomes["levels"][0]) == ((OK, "new"), FAILED)
@@ -583,7 +583,7 @@ def test_a_host_that_answers_the_other_way_is_understood(chat):
     chat.times(3, SMI)
     request, direct = chat.ask()
     assert direct == {SMI}
-    chat.talk.hear(Frame(Mark.SAME, SMI, request, 0))
+    chat.talk.hear(Frame(FrameMark.SAME, SMI, request, 0))
     assert shown(chat.reader)[1]["smi"] == (OK, "new 19")
     chat.talk.answer(request, *range(1, len(LANES)))
     assert chat.ask()[1] == set()

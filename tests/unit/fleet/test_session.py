@@ -6,7 +6,7 @@ import paramiko
 import pytest
 
 from lumctl.devices.errors import DeviceRefusedError
-from lumctl.fleet.ssh.session import FrozenError, Session
+from lumctl.fleet.ssh.session import FrozenError, SshSession
 
 
 class Channel:
@@ -106,7 +106,7 @@ def reasons():
 
 @pytest.fixture
 def converse(connector, reasons):
-    session = Session(SimpleNamespace(label="h"), connector)
+    session = SshSession(SimpleNamespace(label="h"), connector)
     return lambda: session.converse(b"program", 1.0, pytest.fail, reasons.append)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lumctl.fleet.gathered import Answer, Gathered
+from lumctl.fleet.gathered import Gathered, ProbeAnswer
 from lumctl.fleet.probes import probes_for
 from lumctl.fleet.readings import HostSnapshot, ProbeOutcome, ProbeStatus, Snapshot
 from lumctl.fleet.visible import visible
@@ -235,7 +235,7 @@ class PrintedRack:
         gathered.heard_at = now + HEARD_S
         if probe.name in own and own[probe.name] is None:
             return ProbeStatus.TIMED_OUT, now, HEARD_S, "no answer in time"
-        answer = Answer(
+        answer = ProbeAnswer(
             statuses.get(probe.name, STATUSES.get(probe.name, 0)), own.get(probe.name) or well(probe.name, now)
         )
         if known is not None and known[0] == answer:

@@ -5,7 +5,7 @@ from xml.etree.ElementTree import Element
 
 import pytest
 from lumctl_openconfig import OpenConfigTransponder
-from lumctl_openconfig.leaf import Leaf, Step, component, same_word
+from lumctl_openconfig.leaf import Leaf, PathStep, component, same_word
 
 from lumctl.devices.errors import DeviceBusyError, DeviceUnreachableError, OutcomeUnknownError
 from lumctl.devices.protocols import DriverContext
@@ -41,8 +41,8 @@ def write(monkeypatch):
     def written(error, *, after):
         driver = OpenConfigTransponder(DriverContext("t1", component="och-1"))
         driver._client = Client(error, after)
-        lanes = (*component("module"), Step("x", "transceiver"), Step("x", "physical-channels"))
-        leaves = tuple(Leaf((*lanes, Step("x", "channel", "index", n)), "tx-laser", same_word) for n in "12")
+        lanes = (*component("module"), PathStep("x", "transceiver"), PathStep("x", "physical-channels"))
+        leaves = tuple(Leaf((*lanes, PathStep("x", "channel", "index", n)), "tx-laser", same_word) for n in "12")
         monkeypatch.setattr(driver, "_switch", lambda: leaves)
         driver.set_transmit(enabled=False)
 

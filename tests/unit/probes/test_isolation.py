@@ -6,7 +6,7 @@ import pytest
 
 from lumctl.containment import Culprit
 from lumctl.fleet.contained_probe import ContainedProbe
-from lumctl.fleet.gathered import Answer, Gathered
+from lumctl.fleet.gathered import Gathered, ProbeAnswer
 from lumctl.fleet.probe_api import AcceleratorProbe, GpuReading, KernelLine, ProbeCommand, ProbeReport
 from lumctl.fleet.probe_takers import MainCommand, Outputs
 from lumctl.fleet.readings import ProbeStatus
@@ -42,7 +42,7 @@ def raises(*_given):
 )
 def test_nonsense_leaves_no_accelerator_and_names_the_plugin(read):
     taker, gathered, _ = taken(read)
-    status, detail = taker.take(Answer(0, "text"), 5.0, gathered)
+    status, detail = taker.take(ProbeAnswer(0, "text"), 5.0, gathered)
     assert status is ProbeStatus.FAILED
     assert detail.startswith("probe 'acme' of acme-lab 2.5: read ")
     assert gathered.gpus == ()
@@ -57,8 +57,8 @@ def test_a_late_probe_is_given_up_and_left_alone():
 
     taker, gathered, _ = taken(hangs, within_s=0.01)
     try:
-        assert "has not come back" in taker.take(Answer(0, "text"), 5.0, gathered)[1]
-        assert "is not asked for now" in taker.take(Answer(0, "text"), 6.0, gathered)[1]
+        assert "has not come back" in taker.take(ProbeAnswer(0, "text"), 5.0, gathered)[1]
+        assert "is not asked for now" in taker.take(ProbeAnswer(0, "text"), 6.0, gathered)[1]
         assert len(calls) == 1
     finally:
         free.set()
@@ -66,7 +66,7 @@ def test_a_late_probe_is_given_up_and_left_alone():
 
 def test_a_good_report_names_its_source_and_time():
     taker, gathered, _ = taken(lambda *_given: ProbeReport((GpuReading(1.0, "0000:C1:00.0"),)))
-    assert taker.take(Answer(0, "text"), 5.0, gathered)[0] is ProbeStatus.OK
+    assert taker.take(ProbeAnswer(0, "text"), 5.0, gathered)[0] is ProbeStatus.OK
     (reading,) = gathered.gpus
     assert (reading.pci, reading.taken_at, reading.source) == ("0000:c1:00.0", 5.0, "acme")
 

@@ -25,7 +25,7 @@ from lumctl.inventory.model import (
     Thresholds,
     Transponder,
 )
-from lumctl.sim.hosts.commands import Answer, answer
+from lumctl.sim.hosts.commands import CommandAnswer, answer
 from lumctl.sim.world.world import World
 
 START = 1_800_000_000.0
@@ -87,7 +87,7 @@ class Bench:
         self.clock = Clock()
         self.world = World(inventory, seed=7, now=self.clock)
 
-    def run(self, host: str, command: str) -> Answer:
+    def run(self, host: str, command: str) -> CommandAnswer:
         return answer(self.world, host, command, now=self.clock.time)
 
     def link(self, host: str):

@@ -12,7 +12,7 @@ from lumctl.fabric.condition import DAMAGED_LOSS_DB, loss_db, mesh_of
 from lumctl.fabric.geometry import exits
 from lumctl.inventory.geometry import Geometry, MeshData, Shape
 from lumctl.inventory.model import Device, DeviceKind, Evidence, Lane, Transponder
-from lumctl.sim.world.light import Chip, illuminate
+from lumctl.sim.world.light import SimulatedChip, illuminate
 
 DEVICE = Device("m", "r", DeviceKind.MESH, "sim-mesh", "", Geometry(2, 1), 16, 0.5, 1.0, 5.0)
 SHAPES = [
@@ -29,14 +29,14 @@ def sender(port: int) -> Transponder:
 
 def received(device: Device, port: int) -> float:
     """The power that arrives of 0 dBm sent into a port, with all PUCs in bar."""
-    (light,) = illuminate({"m": Chip(device)}, [(sender(port), 0.0)], {}).values()
+    (light,) = illuminate({"m": SimulatedChip(device)}, [(sender(port), 0.0)], {}).values()
     return light.power_dbm
 
 
 @given(st.sampled_from(SHAPES), st.data())
 def test_light_leaves_where_the_states_lead_it_in_any_shape(geometry: Geometry, data: st.DataObject) -> None:
     device = replace(DEVICE, geometry=geometry, port_count=geometry.port_count)
-    chip = Chip(device)
+    chip = SimulatedChip(device)
     chip.write(dict.fromkeys(data.draw(st.sets(st.integers(0, chip.puc_count - 1))), PucState.CROSS))
     partner = exits(mesh_of(device), chip.states())
     leaving = illuminate({"m": chip}, [(sender(port), 0.0) for port in partner], {})
@@ -56,19 +56,19 @@ def test_a_damaged_puc_leaves_stray_light() -> None:
 
 def test_what_is_planned_is_what_arrives() -> None:
     worn = replace(DEVICE, damaged=frozenset({2}), puc_loss_db={0: 1.25}, port_loss_db={15: 0.5, 4: 0.25})
-    chip = Chip(worn)
+    chip = SimulatedChip(worn)
     for port in range(16):
         way = chip.trace(port)
         assert received(worn, port) == pytest.approx(-loss_db(worn, (port, way.exit), way.pucs))
 
 
 def test_a_blocked_port_lets_nothing_through() -> None:
-    blocked = {"m": Chip(replace(DEVICE, blocked_ports=frozenset({1})))}
+    blocked = {"m": SimulatedChip(replace(DEVICE, blocked_ports=frozenset({1})))}
     assert illuminate(blocked, [(sender(0), 0.0), (sender(1), 0.0)], {}) == {}
     assert blocked["m"].loss_db(blocked["m"].trace(0)) == math.inf
 
 
 def test_stuck_pucs_stand_as_the_inventory_says() -> None:
-    chip = Chip(replace(DEVICE, stuck={0: "cross", 1: "bar"}))
+    chip = SimulatedChip(replace(DEVICE, stuck={0: "cross", 1: "bar"}))
     chip.write({0: PucState.BAR, 1: PucState.CROSS, 2: PucState.CROSS})
     assert [chip.states()[puc] for puc in range(3)] == [PucState.CROSS, PucState.BAR, PucState.CROSS]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lumctl.sim.hosts.shell import Kind, Program, Row, is_shell, read_program, split_program
+from lumctl.sim.hosts.shell import Kind, ProbeRow, Program, is_shell, read_program, split_program
 
 TEXT = """\
 LC_ALL=C; export LC_ALL
@@ -25,16 +25,16 @@ esac
 def test_the_table_and_the_lanes_are_read():
     assert read_program(TEXT) == Program(
         rows={
-            "0": Row(Kind.FILES, ("/sys/class/net/*/operstate", "/sys/class/net/eth 2/speed")),
-            "1": Row(Kind.RUN, ("sudo", "-n", "nvidia-smi", "-q", "-x")),
-            "12": Row(Kind.GROW, ("NVRM|^[^<[0-9 ];;", "dmesg")),
+            "0": ProbeRow(Kind.FILES, ("/sys/class/net/*/operstate", "/sys/class/net/eth 2/speed")),
+            "1": ProbeRow(Kind.RUN, ("sudo", "-n", "nvidia-smi", "-q", "-x")),
+            "12": ProbeRow(Kind.GROW, ("NVRM|^[^<[0-9 ];;", "dmesg")),
         },
         lanes={"1": "4", "12": "4"},
     )
 
 
 def test_a_row_whose_quotes_do_not_close_is_none():
-    assert read_program("0) run cat 'x ;;\n1) run cat x ;;\n").rows == {"1": Row(Kind.RUN, ("cat", "x"))}
+    assert read_program("0) run cat 'x ;;\n1) run cat x ;;\n").rows == {"1": ProbeRow(Kind.RUN, ("cat", "x"))}
 
 
 @pytest.mark.parametrize("command", ["sh", "exec sh", "exec /bin/sh", "sh -s"])

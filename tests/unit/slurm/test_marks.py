@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lumctl_slurm.cluster import Node
+from lumctl_slurm.cluster import SlurmNode
 from lumctl_slurm.nodes import Held, Reason, without
 
 NAMES = st.lists(st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,20}", fullmatch=True), min_size=1, max_size=3)
@@ -48,4 +48,4 @@ def test_a_comment_keeps_what_others_wrote(theirs, requeued):
     ],
 )
 def test_a_node_that_slurm_itself_has_given_up_is_nobody_s(state, reason, drained):
-    assert Node("n1", state, reason).drained is drained
+    assert SlurmNode("n1", state, reason).drained is drained

@@ -13,7 +13,7 @@ import pytest
 
 from lumctl import processes
 from lumctl.store import Store, store_at
-from lumctl.store.clock import SENDS_FOR, Deadline, since_boot
+from lumctl.store.clock import SENDS_FOR, LeaseDeadline, since_boot
 from lumctl.store.lease import LeaseHeldError, LeaseLostError
 from lumctl.store.lease_process import LeaseProcess
 
@@ -130,4 +130,4 @@ def test_what_cannot_be_understood_names_nobody(text: str) -> None:
 
 
 def test_a_deadline_without_a_lease_never_passes() -> None:
-    assert not Deadline().has_passed
+    assert not LeaseDeadline().has_passed

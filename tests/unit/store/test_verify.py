@@ -21,7 +21,7 @@ from lumctl.change.plan import plan_digest
 from lumctl.store import Break, Head, Record, Store, database, journal, store_at, verification
 from lumctl.store.schema import journal as table
 from lumctl.store.schema import leases, plans, runs
-from lumctl.store.verification import History, _of_plans
+from lumctl.store.verification import RunHistories, _of_plans
 
 GOLDEN = Path(__file__).parents[2] / "system" / "golden"
 ONE_IN = 1 if os.environ.get("LUMCTL_CAMPAIGN") == "1" else 11
@@ -55,7 +55,7 @@ class Kept:
     plans: Rows
 
     def complaints(self, rows: Rows) -> list[Break]:
-        history = History()
+        history = RunHistories()
         for row in self.journal:
             history.add(journal.entry(row))
         return list(history.complaints(iter(rows), plan_digest))

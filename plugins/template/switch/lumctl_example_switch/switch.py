@@ -23,7 +23,7 @@ from lumctl.devices.errors import (
     after_sending,
 )
 from lumctl.devices.http import HttpClient, one_line
-from lumctl.devices.joins import Plan, difference, judge, plan, ports_of
+from lumctl.devices.joins import JoinPlan, difference, judge, plan, ports_of
 from lumctl.devices.protocols import DriverContext
 from lumctl.devices.types import Capability, JoinChange, Receipt, Staged
 
@@ -138,7 +138,7 @@ class ExampleSwitch(BaseSwitch):
         return DeviceUnreachableError(f"{self.context.device}: what answers at {path} does not speak its API")
 
 
-def _document(planned: Plan) -> dict[str, list[dict[str, int]]]:
+def _document(planned: JoinPlan) -> dict[str, list[dict[str, int]]]:
     pairs = {"remove": planned.remove, "add": planned.add}
     return {verb: [{"in": a + 1, "out": b + 1} for a, b in joins] for verb, joins in pairs.items()}
 

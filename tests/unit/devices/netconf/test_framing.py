@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumctl.devices.netconf.session import MARK, Frames, FramingError
+from lumctl.devices.netconf.session import MARK, FramingError, NetconfFrames
 
 MESSAGES = st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(lambda t: "]" not in t))
 CUTS = st.lists(st.integers(1, 9), min_size=1)
@@ -26,14 +26,14 @@ def heard(frames, data, cuts=(10**9,)):
 
 
 def chunked(**options):
-    frames = Frames(**options)
+    frames = NetconfFrames(**options)
     frames.use_chunks()
     return frames
 
 
 @given(st.lists(st.tuples(st.sampled_from("<x"), st.integers(0, 7))), CUTS, st.booleans())
 def test_the_beginning_of_a_message_may_be_sent_ahead_of_it(messages, cuts, in_chunks):
-    near, far = (chunked(), chunked()) if in_chunks else (Frames(), Frames())
+    near, far = (chunked(), chunked()) if in_chunks else (NetconfFrames(), NetconfFrames())
     sent = b"".join(
         b"".join(near.ahead() for _ in range(ahead)) + near.encode(f"<{text}/>") for text, ahead in messages
     )
@@ -42,7 +42,7 @@ def test_the_beginning_of_a_message_may_be_sent_ahead_of_it(messages, cuts, in_c
 
 @given(MESSAGES, CUTS, st.booleans())
 def test_what_one_end_frames_the_other_finds_however_it_is_cut(messages, cuts, in_chunks):
-    near, far = (chunked(), chunked()) if in_chunks else (Frames(), Frames())
+    near, far = (chunked(), chunked()) if in_chunks else (NetconfFrames(), NetconfFrames())
     sent = b"".join(near.encode(message) for message in messages)
     assert [each.decode() for each in heard(far, sent, cuts)] == messages
 
@@ -54,7 +54,7 @@ def test_chunks_of_any_size_make_one_message_whatever_is_in_them(chunks, cuts):
 
 
 def test_the_hello_ends_at_the_mark_and_chunks_follow():
-    frames = Frames()
+    frames = NetconfFrames()
     assert heard(frames, b"hello" + MARK + b"\n#2") == [b"hello"]
     frames.use_chunks()
     assert heard(frames, b"\nab\n##\n") == [b"ab"]
@@ -82,11 +82,11 @@ def test_what_is_no_chunk_is_refused_as_soon_as_it_can_be_told(garbage):
 
 
 def test_a_message_is_no_larger_than_the_limit():
-    assert heard(Frames(limit=10), b"0123456789" + MARK, (1,)) == [b"0123456789"]
+    assert heard(NetconfFrames(limit=10), b"0123456789" + MARK, (1,)) == [b"0123456789"]
     assert heard(chunked(limit=10), b"\n#5\n01234\n#5\n56789\n##\n", (1,)) == [b"0123456789"]
     for frames, data in (
-        (Frames(limit=10), b"0123456789a" + MARK),
-        (Frames(limit=10), b"x" * 16),
+        (NetconfFrames(limit=10), b"0123456789a" + MARK),
+        (NetconfFrames(limit=10), b"x" * 16),
         (chunked(limit=10), b"\n#11\n"),
         (chunked(limit=10), b"\n#6\n012345\n#5\n"),
         (chunked(limit=10), b"\n#4294967295\n"),
@@ -97,7 +97,7 @@ def test_a_message_is_no_larger_than_the_limit():
 
 @given(HOSTILE, CUTS, st.booleans())
 def test_hostile_bytes_give_messages_or_one_kind_of_error_and_keep_little(pieces, cuts, in_chunks):
-    frames = chunked(limit=64) if in_chunks else Frames(limit=64)
+    frames = chunked(limit=64) if in_chunks else NetconfFrames(limit=64)
     with contextlib.suppress(FramingError):
         for message in heard(frames, b"".join(pieces), cuts):
             assert len(message) <= 64

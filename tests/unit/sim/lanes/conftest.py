@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from lumctl.sim.lanes.exchange import Exchange
-from lumctl.sim.lanes.loop import Loop
+from lumctl.sim.lanes.loop import LaneLoop
 from lumctl.sim.lanes.ways import Hop
 
 HOSTS = {"a0": "a", "b0": "b", "c0": "c", "d0": "d", "d1": "d"}
@@ -25,7 +25,7 @@ class Yard:
 
     def __init__(self, rate: float) -> None:
         self.time = 0.0
-        self.loop = Loop()
+        self.loop = LaneLoop()
         self.exchange = Exchange(self.loop, HOSTS, rate=rate, clock=lambda: self.time)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._sockets = [self._listener]

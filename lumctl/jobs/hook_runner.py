@@ -1,0 +1,71 @@
+"""Runs a hook: started by this file's path with the standard library alone, as the leader of a process group.
+
+Two hooks of one job never run at the same time: the running one holds a lock. Nor does a hook outlive the program
+that asked for it: if that is killed, the process that undoes its run asks for the opposite.
+"""
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+
+PARENT_DIED = 1
+"""``PR_SET_PDEATHSIG`` of prctl(2)."""
+GRACE_S = 2
+NOT_STARTED, CUT = 127, 125
+"""Exit codes of this program itself, as shells and timeout(1) use them."""
+
+_cut_short: list[int] = []
+"""The signal that reported the death of the program that asked for the hook."""
+
+
+def main(parent: int, lock: str, argv: list[str]) -> int:
+    """Run a hook to its end; its exit code, or 128 plus the number of the signal that ended it."""
+    signal.signal(signal.SIGTERM, _stay)
+    signal.signal(signal.SIGUSR1, _cut)
+    if sys.platform == "linux":
+        import ctypes  # noqa: PLC0415 - where it is needed
+
+        ctypes.CDLL(None).prctl(PARENT_DIED, signal.SIGUSR1)
+    if os.getppid() != parent:
+        return CUT
+    # Closed with this program, not with what the hook leaves running: descriptors are not inherited.
+    fcntl.flock(_opened(lock), fcntl.LOCK_EX)
+    if _cut_short:
+        return CUT  # while another hook held the lock
+    try:
+        code = subprocess.Popen(argv, stdin=subprocess.DEVNULL).wait()  # noqa: S603 - the operator's own program
+    except OSError as error:
+        print(f"{argv[0]} cannot be run: {error.strerror}", flush=True)  # noqa: T201 - told to who asked
+        return NOT_STARTED
+    if _cut_short:
+        os.killpg(0, signal.SIGKILL)  # what the hook has started, and this
+    return code if code >= 0 else 128 - code
+
+
+def _opened(lock: str) -> int:
+    """Open the lock's file; an existing one also where nothing can be written: a paused job must be resumed."""
+    try:
+        return os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    except OSError:
+        return os.open(lock, os.O_RDONLY | os.O_NOFOLLOW)
+
+
+def _stay(_number: int, _frame: object) -> None:
+    """The process group is told to end: keep the lock until the hook has ended.
+
+    This is a handler because the hook would inherit an ignored signal.
+    """
+
+
+def _cut(number: int, _frame: object) -> None:
+    """The program that asked is dead: end the hook, all that it started, and this program."""
+    _cut_short.append(number)
+    os.killpg(0, signal.SIGTERM)
+    signal.signal(signal.SIGALRM, lambda _number, _frame: os.killpg(0, signal.SIGKILL))
+    signal.alarm(GRACE_S)
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]), sys.argv[2], sys.argv[3:]))
