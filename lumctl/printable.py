@@ -62,3 +62,13 @@ def _json_escape(found: re.Match[str]) -> str:
         return f"\\u{number:04x}"
     high, low = divmod(number - 0x10000, 0x400)
     return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
+
+
+def counted(number: int, many: str, one: str = "") -> str:
+    """``1 rack``, ``2 racks``. What one is called is ``many`` without its last letter, if not given."""
+    return f"{number} {(one or many[:-1]) if number == 1 else many}"
+
+
+def stay(number: int, many: str, one: str = "") -> str:
+    """That so many are not touched."""
+    return f"{counted(number, many, one)} {'stays as it is' if number == 1 else 'stay as they are'}"

@@ -16,8 +16,8 @@ from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import OutputFormat
 from lumctl.cli.plan_lines import plan_lines
 from lumctl.context import Context
-from lumctl.counts import counted
 from lumctl.errors import LumctlError, RefusedError, RunError
+from lumctl.printable import counted
 from lumctl.runbook.files import save
 from lumctl.store import Head, StoreError
 

@@ -27,11 +27,11 @@ from lumctl.cli.nouns import NOUNS
 from lumctl.cli.plan_lines import plan_lines
 from lumctl.cli.verbs import noun_app, verb
 from lumctl.context import Context, Observation
-from lumctl.counts import counted
 from lumctl.errors import UnreachableError, UsageError
 from lumctl.files import put
 from lumctl.health.states import State
 from lumctl.inventory.load import example, load_inventory
+from lumctl.printable import counted
 from lumctl.runbook.document import make
 from lumctl.runbook.files import make_private_folder
 from lumctl.runbook.replay import ReplayResult, replay_on_simulator

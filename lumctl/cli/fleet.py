@@ -16,7 +16,7 @@ from lumctl.inventory.problems import nearest
 
 if TYPE_CHECKING:
     from lumctl.context import Context
-    from lumctl.fleet.bundle.writing import HostCapture
+    from lumctl.fleet.bundle.writer import HostCapture
     from lumctl.fleet.probes import Probe
     from lumctl.inventory.model import Inventory
 
@@ -62,7 +62,7 @@ def capture(
     Exit code: 3 if a host could not be reached; it is in the capture all the same.
     """
     from lumctl.context import Context
-    from lumctl.fleet.bundle.writing import prepare
+    from lumctl.fleet.bundle.writer import prepare
 
     started = datetime.now(UTC)
     folder = out if out is not None else Path(f"lumctl-capture-{started:%Y%m%dT%H%M%SZ}")
@@ -89,7 +89,7 @@ def _known(inventory: "Inventory", names: list[str]) -> list[str]:
 
 def _capture(cx: Invocation, context: "Context", hosts: list[str], folder: Path, started: float) -> "list[HostCapture]":
     from lumctl import __version__
-    from lumctl.fleet.bundle import writing
+    from lumctl.fleet.bundle import writer
     from lumctl.fleet.bundle.capture import CaptureManifest
 
     about = CaptureManifest(
@@ -102,7 +102,7 @@ def _capture(cx: Invocation, context: "Context", hosts: list[str], folder: Path,
     )
     probes = {host: _probes(context, host) for host in hosts}
     accelerator_probes = {host: context.inventory.hosts[host].probe for host in hosts}
-    return writing.capture(
+    return writer.capture(
         context.fleet,
         probes,
         folder,
@@ -124,7 +124,7 @@ def _probes(context: "Context", host: str) -> "tuple[Probe, ...]":
 
 
 def _show(cx: Invocation, folder: Path, captured: "list[HostCapture]") -> None:
-    from lumctl.fleet.bundle.writing import problems_of
+    from lumctl.fleet.bundle.writer import problems_of
 
     if cx.out.format is OutputFormat.NAME:
         cx.out.names([str(folder)])

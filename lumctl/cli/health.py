@@ -14,8 +14,8 @@ from lumctl.cli.status_tables import MAINTENANCE, clock, window_row
 from lumctl.cli.times import ending, moment
 from lumctl.cli.verbs import noun_app, verb
 from lumctl.cli.words import kept_text
-from lumctl.counts import counted
 from lumctl.errors import UsageError
+from lumctl.printable import counted
 
 if TYPE_CHECKING:
     from lumctl.context import Context

@@ -8,12 +8,12 @@ from lumctl.cli import trust
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import OutputColumn, OutputFormat
 from lumctl.cli.verbs import noun_app, verb
-from lumctl.counts import counted
 from lumctl.errors import ExitCode, UsageError
 from lumctl.inventory.load import find_inventory, load_inventory
 from lumctl.inventory.model import DeviceKind, Inventory
 from lumctl.inventory.problems import InventoryError, Problem, nearest
 from lumctl.inventory.tables import SECTIONS, as_data, rows_of
+from lumctl.printable import counted
 
 app = noun_app("Check and show the inventory; enrol its hosts' keys.")
 

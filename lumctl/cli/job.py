@@ -9,10 +9,8 @@ from lumctl.cli.job_state import state_of, status_of
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import OutputColumn, OutputFormat
 from lumctl.cli.verbs import noun_app, verb
-from lumctl.errors import UsageError
 from lumctl.inventory.job_entries import COMMAND
 from lumctl.inventory.model import Inventory, Job
-from lumctl.inventory.problems import nearest
 from lumctl.inventory.wiring import Assignment, Circuit, CircuitEnd, job_circuits, orders_in
 
 app = noun_app(NOUNS["job"].help)
@@ -195,16 +193,3 @@ def _assignment(cx: Invocation) -> dict[str, tuple[str, ...]]:
 
     with Context(cx.inventory, cx.target) as context:
         return context.assignment()
-
-
-def find_job(inventory: Inventory, name: str) -> Job:
-    """A job of the inventory.
-
-    Raises:
-        UsageError: there is none of that name.
-    """
-    if name in inventory.jobs:
-        return inventory.jobs[name]
-    near = nearest(name, inventory.jobs)
-    known = f"did you mean {near}?" if near else f"the jobs are: {', '.join(inventory.jobs) or 'none'}"
-    raise UsageError(f"no job {name!r} in {inventory.path}", hint=known)

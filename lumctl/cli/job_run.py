@@ -52,7 +52,7 @@ def run(
     The job does not need this command to run on: when it ends (Ctrl-C), is killed, or its machine dies, the processes
     go on, and the same command takes them over. lumctl job stop ends the job with a checkpoint.
     """
-    from lumctl.cli.job import find_job
+    from lumctl.cli.job_state import find_job
     from lumctl.context import Context
     from lumctl.training.job_run import run_job
 
@@ -93,7 +93,7 @@ def stop(cx: Invocation, job: JobArgument, yes: YesOption = False) -> None:
 
     The next lumctl job run goes on from there; see lumctl-job(7).
     """
-    from lumctl.cli.job import find_job
+    from lumctl.cli.job_state import find_job
     from lumctl.training.job_control import ask
     from lumctl.training.job_folder import coordinator_socket
 

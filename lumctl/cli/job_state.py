@@ -3,7 +3,9 @@
 from typing import Any
 
 from lumctl.cli.invocation import Invocation
-from lumctl.errors import LumctlError, RefusedError
+from lumctl.errors import LumctlError, RefusedError, UsageError
+from lumctl.inventory.model import Inventory, Job
+from lumctl.inventory.problems import nearest
 
 ASK_WITHIN_S = 5.0
 LIST_WITHIN_S = 1.0
@@ -53,3 +55,16 @@ def nobody(cx: Invocation, job: str) -> RefusedError:
         f"nobody runs job {job} from this machine{how}",
         hint=f"lumctl job run {job} starts it, or takes its processes over where they run on",
     )
+
+
+def find_job(inventory: Inventory, name: str) -> Job:
+    """A job of the inventory.
+
+    Raises:
+        UsageError: there is none of that name.
+    """
+    if name in inventory.jobs:
+        return inventory.jobs[name]
+    near = nearest(name, inventory.jobs)
+    known = f"did you mean {near}?" if near else f"the jobs are: {', '.join(inventory.jobs) or 'none'}"
+    raise UsageError(f"no job {name!r} in {inventory.path}", hint=known)

@@ -6,8 +6,8 @@ from typing import Any
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import OutputColumn
 from lumctl.cli.times import to_the_second
-from lumctl.counts import counted
 from lumctl.inventory.folded_names import fold
+from lumctl.printable import counted
 from lumctl.training.timeline import in_words
 
 Row = Mapping[str, Any]

@@ -18,7 +18,7 @@ from lumctl.offers import JOB_KINDS, PROBES, Offer, offered
 
 TEMPLATES = ("mesh", "switch", "transponder", "power", "job", "probe")
 
-_PACKAGE = Path(__file__).resolve().parent
+_PACKAGE = Path(__file__).resolve().parent.parent
 _FOLDERS = (_PACKAGE / "templates", _PACKAGE.parent / "plugins" / "template")
 _BUILT = shutil.ignore_patterns("__pycache__", "*.egg-info", ".*", "build", "dist")
 

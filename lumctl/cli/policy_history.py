@@ -11,9 +11,9 @@ from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import OutputColumn, OutputFormat
 from lumctl.cli.times import moment, to_the_second
 from lumctl.cli.verbs import verb
-from lumctl.counts import counted
 from lumctl.errors import UsageError
 from lumctl.inventory.durations import length_s
+from lumctl.printable import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

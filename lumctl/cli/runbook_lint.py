@@ -8,8 +8,8 @@ import typer
 
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.verbs import verb
-from lumctl.counts import counted
 from lumctl.errors import ExitCode, UsageError
+from lumctl.printable import counted
 from lumctl.runbook.lint import lint
 from lumctl.runbook.parameters import given_values
 from lumctl.runbook.yaml_text import text_of

@@ -15,10 +15,9 @@ from lumctl.cli.runbook_export import with_head
 from lumctl.cli.runbook_lint import SetOption
 from lumctl.cli.verbs import verb
 from lumctl.context import Context
-from lumctl.counts import counted
 from lumctl.errors import ExitCode, RefusedError, UsageError
 from lumctl.inventory.problems import nearest
-from lumctl.printable import printable
+from lumctl.printable import counted, printable
 from lumctl.runbook import actions, drill
 from lumctl.runbook.document import Runbook
 from lumctl.runbook.execution import Performance, perform, perform_on_stage

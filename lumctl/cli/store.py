@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lumctl.cli.change_options import DryRunOption, YesOption
+from lumctl.cli.components import one_rack
 from lumctl.cli.invocation import Invocation, Target
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import OutputColumn, OutputFormat
-from lumctl.cli.racks import one_rack
 from lumctl.cli.verbs import noun_app, verb
 from lumctl.errors import ExitCode, LumctlError, UsageError
 

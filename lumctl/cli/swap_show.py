@@ -13,7 +13,7 @@ from lumctl.cli.plans import find_plan
 from lumctl.cli.unfinished_runs import shown_as_cut, tell_unfinished
 from lumctl.cli.verbs import verb
 from lumctl.context import Context
-from lumctl.counts import counted
+from lumctl.printable import counted
 from lumctl.runbook.files import all_runs, find_run
 from lumctl.store import ACTION_KINDS, StoredRun
 

@@ -12,7 +12,7 @@ from lumctl.context.capture_inventory import Found, found_inventory, without_unu
 from lumctl.devices.types import DeviceReading
 from lumctl.fleet.bundle.capture import ABOUT_CAPTURE, ABOUT_HOST, CaptureManifest, read_capture_manifest
 from lumctl.fleet.bundle.files import open_capture
-from lumctl.fleet.bundle.reading import CapturedHost, read_host
+from lumctl.fleet.bundle.reader import CapturedHost, read_host
 from lumctl.fleet.readings import HostSnapshot, Snapshot
 from lumctl.health.memory import Memory
 from lumctl.health.observation import Observation, current_role

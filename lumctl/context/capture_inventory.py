@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lumctl.devices.types import OpticsReading
-from lumctl.fleet.bundle.reading import CapturedHost
+from lumctl.fleet.bundle.reader import CapturedHost
 from lumctl.fleet.parsers.nic_log import is_rdma_device
 from lumctl.fleet.readings import GpuReading, HostSnapshot, InfinibandPort, InterfaceReading
 from lumctl.health.identity import pci_slot

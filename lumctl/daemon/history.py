@@ -20,7 +20,7 @@ from lumctl.health.states import State
 from lumctl.health.transitions import Transition
 from lumctl.inventory.model import Inventory
 from lumctl.store import Store, StoreError, open_store
-from lumctl.store.packing import MINUTE_S, Values, both
+from lumctl.store.packed_hours import MINUTE_S, Values, both
 
 Folded = dict[int, dict[str, dict[str, Values]]]
 """By minute (counted since the epoch), then component, then name of the reading."""

@@ -16,9 +16,8 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from lumctl.containment import Culprit, LateError, MisbehavedError, contained, contained_here
 from lumctl.errors import LumctlError
+from lumctl.fleet.parsers.fields import find_pci, lines_of, whole_pci
 from lumctl.fleet.parsers.kernel_log import LONGEST_LINE, line_time
-from lumctl.fleet.parsers.lines import lines_of
-from lumctl.fleet.parsers.pci import find_pci, whole_pci
 from lumctl.fleet.probe_api import AcceleratorProbe, CommandOutput, ProbeReport
 from lumctl.fleet.probe_plugins import WHAT, load, offer
 from lumctl.fleet.readings import AcceleratorEvent, GpuReading

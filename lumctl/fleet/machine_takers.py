@@ -7,9 +7,8 @@ from collections.abc import Sized
 from dataclasses import replace
 
 from lumctl.devices.formats.complaint import first_line, is_denial
-from lumctl.fleet.gathered import Gathered, ProbeAnswer, Verdict
 from lumctl.fleet.host_readings import ClockReading, Mounts, Services
-from lumctl.fleet.parsers.complaints import is_harmless, said_in
+from lumctl.fleet.parsers.fields import is_harmless, said_in
 from lumctl.fleet.parsers.machine import (
     parse_adapters,
     parse_capacity,
@@ -23,8 +22,8 @@ from lumctl.fleet.parsers.machine import (
 )
 from lumctl.fleet.parsers.sysfs import parse_counters, parse_infiniband, parse_interfaces
 from lumctl.fleet.parsers.sysfs import unread_line as unread_sysfs_line
+from lumctl.fleet.probe_output import OK, Gathered, ProbeAnswer, Verdict, all_read_at, failure, read_at
 from lumctl.fleet.readings import ProbeStatus
-from lumctl.fleet.taking import OK, all_read_at, failure, read_at
 
 _NO_OPTION = ("unrecognized option", "invalid option", "illegal option", "unknown option", "unrecognized: ", "usage:")
 """How smaller versions of a tool refuse what they are asked."""

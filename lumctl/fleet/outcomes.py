@@ -3,8 +3,8 @@
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime
 
-from lumctl.fleet.gathered import Verdict
 from lumctl.fleet.lanes import Running
+from lumctl.fleet.probe_output import Verdict
 from lumctl.fleet.probes import Probe
 from lumctl.fleet.readings import ProbeOutcome, ProbeStatus
 

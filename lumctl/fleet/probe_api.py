@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from lumctl.fleet.parsers.pci import whole_pci
+from lumctl.fleet.parsers.fields import whole_pci
 from lumctl.fleet.readings import GpuReading
 
 __all__ = [

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 from lumctl.errors import UsageError
 from lumctl.fleet import machine_takers, takers
-from lumctl.fleet.gathered import Gathered, ProbeAnswer, Verdict
 from lumctl.fleet.parsers.kernel_log import KERNEL_PATTERN
 from lumctl.fleet.parsers.sysfs import INFINIBAND_COUNTERS, INTERFACE_COUNTERS
-from lumctl.fleet.taking import Taker
+from lumctl.fleet.probe_output import Gathered, ProbeAnswer, Taker, Verdict
 from lumctl.inventory.model import NVIDIA_SMI
 from lumctl.inventory.probe_times import PROBE_TIMES, ProbeTimes
 

@@ -12,11 +12,11 @@ from lumctl.errors import LumctlError
 from lumctl.fleet.backoff import Backoff
 from lumctl.fleet.frames import Frame, FrameMark, Greeting
 from lumctl.fleet.gate import Gate
-from lumctl.fleet.gathered import Gathered, ProbeAnswer, Verdict
 from lumctl.fleet.habits import Habits
 from lumctl.fleet.lanes import HostRequests, Running
 from lumctl.fleet.loop import lanes_of, program
 from lumctl.fleet.outcomes import Outcomes
+from lumctl.fleet.probe_output import Gathered, ProbeAnswer, Verdict
 from lumctl.fleet.probes import Probe
 from lumctl.fleet.readings import HostSnapshot, ProbeStatus
 from lumctl.fleet.rounds import Owed, Round

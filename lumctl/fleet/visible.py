@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from itertools import chain
 from typing import Any
 
-from lumctl.fleet.gathered import Gathered
+from lumctl.fleet.probe_output import Gathered
 from lumctl.fleet.readings import ProbeOutcome, ProbeStatus
 
 

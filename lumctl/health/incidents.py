@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from lumctl.counts import counted
 from lumctl.health.causes import Causes, is_gone
 from lumctl.health.evaluation import each
 from lumctl.health.look import Look, Place
@@ -26,6 +25,7 @@ from lumctl.health.states import (
     place_of,
     weight,
 )
+from lumctl.printable import counted
 
 _OLD = frozenset({"gpu.stale", "link.stale"})
 _PORT = re.compile(r"port/(\d{1,6})\b")

@@ -24,8 +24,8 @@ from lumctl.health.expectations import Expectations
 from lumctl.health.identity import addresses, match_gpus, match_nvlinks, pci_slot, recent
 from lumctl.health.probe_rules import rules_of
 from lumctl.health.rulebook import verdict
+from lumctl.health.rules.cases import Usual
 from lumctl.health.rules.circuit import TransmitterNames
-from lumctl.health.rules.gpu_case import Usual
 from lumctl.health.rules.settings import usual_settings
 from lumctl.health.states import State
 from lumctl.health.trend import Trend

@@ -7,7 +7,6 @@ spares should replace, or the PUCs that light should be led round, or what a per
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from lumctl.counts import counted
 from lumctl.health.states import (
     SEVERITY,
     CircuitHealth,
@@ -21,6 +20,7 @@ from lumctl.health.states import (
 )
 from lumctl.inventory.model import Inventory, Role
 from lumctl.inventory.wiring import Assignment, circuits_of, jobs_in
+from lumctl.printable import counted
 
 _SHOWN = 3
 _DEAD_LANE = frozenset({"link.tx-power", "link.down", "link.missing"})

@@ -7,13 +7,11 @@ from lumctl.fleet.readings import ProbeStatus
 from lumctl.health.identity import can_be_told_apart, pci_slot, xids_of
 from lumctl.health.look import HostLook, Look
 from lumctl.health.rules import device, gpu, host, link
+from lumctl.health.rules.cases import Absence, GpuCase, HostCase, LinkCase
 from lumctl.health.rules.circuit import RULES as CIRCUIT_RULES
 from lumctl.health.rules.circuit import ReceiverCase
 from lumctl.health.rules.device import DeviceCase, is_plausible_c
 from lumctl.health.rules.expectation import GPU_RULES, HOST_RULES, LINK_RULES
-from lumctl.health.rules.gpu_case import Absence, GpuCase
-from lumctl.health.rules.host_case import HostCase
-from lumctl.health.rules.link_case import LinkCase
 from lumctl.health.states import (
     CircuitEndHealth,
     CircuitHealth,

@@ -5,9 +5,9 @@ from itertools import islice
 
 from sqlalchemy import bindparam, delete, insert, select, update
 
-from lumctl.store import packing
+from lumctl.store import packed_hours
 from lumctl.store.database import writing
-from lumctl.store.packing import HOUR_S, MINUTE_S, MINUTES, Hour, Point, Values
+from lumctl.store.packed_hours import HOUR_S, MINUTE_S, MINUTES, Hour, Point, Values
 from lumctl.store.rack_rows import RackRows
 from lumctl.store.schema import readings
 
@@ -74,11 +74,11 @@ class Readings:
             fresh, more = [], []
             for component, added in components.items():
                 if component in kept:
-                    body = packing.pack(packing.merged(_unpacked(kept[component]), added))
+                    body = packed_hours.pack(packed_hours.merged(_unpacked(kept[component]), added))
                     more.append({"of_component": component, "packed": body})
                 else:
                     row = {"rack": self._rows.rack, "hour": hour, "component": component}
-                    fresh.append({**row, "body": packing.pack(added)})
+                    fresh.append({**row, "body": packed_hours.pack(added)})
             if fresh:
                 connection.execute(insert(readings), fresh)
             if more:
@@ -104,6 +104,6 @@ def _flat(minutes: Minutes) -> Iterator[tuple[int, str, str, Values]]:
 def _unpacked(body: bytes) -> Hour:
     """What is damaged, or of a form that a newer version wrote, is as good as not kept."""
     try:
-        return packing.unpack(body)
+        return packed_hours.unpack(body)
     except ValueError:
         return {}

@@ -207,7 +207,7 @@ readings = Table(
     Column("rack", String, primary_key=True),
     Column("hour", Integer, primary_key=True, autoincrement=False),  # counted since the epoch
     Column("component", String, primary_key=True),
-    Column("body", LargeBinary, nullable=False),  # see lumctl.store.packing
+    Column("body", LargeBinary, nullable=False),  # see lumctl.store.packed_hours
 )
 
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from lumctl.change.plan import Candidate
 from lumctl.context import Observation
-from lumctl.counts import counted
 from lumctl.errors import LumctlError, RefusedError
 from lumctl.inventory.wiring import jobs_in
+from lumctl.printable import counted
 from lumctl.swap.light_paths import LightPaths
 from lumctl.swap.ranking import LATELY_S, UNKNOWN, AcceleratorRecord, FailedRank, Score, unfit_reasons, why_behind
 

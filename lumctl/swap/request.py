@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lumctl.context import Observation
-from lumctl.counts import counted
 from lumctl.errors import RefusedError, UsageError
 from lumctl.health.observation import place_of
 from lumctl.health.states import State
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.problems import nearest
 from lumctl.inventory.wiring import Assignment
+from lumctl.printable import counted
 from lumctl.swap.groups import with_tied
 
 _SEE_ALL = "see: lumctl status -o wide"

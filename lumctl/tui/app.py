@@ -22,9 +22,8 @@ from textual.filter import LineFilter
 from textual.screen import Screen
 from textual.widgets import Static
 
-from lumctl.counts import counted
 from lumctl.health.observation import Observation
-from lumctl.printable import printable
+from lumctl.printable import counted, printable
 from lumctl.tui.actions import Acts, only_shown
 from lumctl.tui.look.marks import STALE_STYLE, Marks, duration
 from lumctl.tui.look.themes import DEFAULT, THEMES, rich_theme

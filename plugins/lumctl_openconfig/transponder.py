@@ -18,8 +18,8 @@ from lumctl.devices.netconf import NetconfClient
 from lumctl.devices.protocols import DriverContext
 from lumctl.devices.types import Capability, OpticsReading
 from lumctl_openconfig.leaf import Leaf, PathStep, component, same_hundredth, same_whole
+from lumctl_openconfig.optics import reading
 from lumctl_openconfig.place import PortPlace, find
-from lumctl_openconfig.reading import reading
 
 _POLL_S = 0.1
 _ON = {"tx-laser": "true", "enabled": "true", "admin-state": "ENABLED"}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from lumctl.errors import LumctlError, RefusedError, UnreachableError
 from lumctl_slurm.cluster import MOST_SAID, Cluster, SlurmError, SlurmJob
-from lumctl_slurm.finding import find
+from lumctl_slurm.job_search import find
 from lumctl_slurm.nodes import Held, Nodes, StayDrainedError, without
 from lumctl_slurm.settings import SlurmHookEntry
 

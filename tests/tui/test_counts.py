@@ -2,7 +2,7 @@
 
 import pytest
 
-from lumctl.counts import counted, stay
+from lumctl.printable import counted, stay
 from lumctl.tui.panes import PANES
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from lumctl.errors import UsageError
-from lumctl.store.packing import Point
+from lumctl.store.packed_hours import Point
 from lumctl.tui.sources import Sources
 from lumctl.tui.threads.history_reader import HistoryAsker
 from lumctl.tui.views.history import History, Ring, Series, joined, nothing_kept

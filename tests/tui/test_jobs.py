@@ -9,7 +9,7 @@ from lumctl.health.states import State
 from lumctl.tui.look.marks import Marks
 from lumctl.tui.panes.jobs import JOBS, job_rows
 from lumctl.tui.screens.component import DetailScreen
-from lumctl.tui.screens.listing import JobScreen
+from lumctl.tui.screens.list import JobScreen
 from lumctl.tui.views.records import RecordedLook, Working
 
 MARKS = Marks(GLYPHS)

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from lumctl.errors import UsageError
-from lumctl.store.packing import Point
+from lumctl.store.packed_hours import Point
 from lumctl.tui.screens.component import DetailScreen
 from lumctl.tui.screens.plot import PlotScreen
 from lumctl.tui.views.history import Series

@@ -12,7 +12,7 @@ from lumctl.tui.screens.component import DetailScreen
 from lumctl.tui.screens.main import MainScreen
 from lumctl.tui.screens.plan import PlanScreen
 from lumctl.tui.screens.rack import RackScreen
-from lumctl.tui.views.folding import Folding
+from lumctl.tui.views.folds import Folding
 from lumctl.tui.views.racks import MOST_FINDINGS, describe_rack
 from lumctl.tui.views.records import RecordedLook
 from lumctl.tui.widgets.picture import PictureWidget

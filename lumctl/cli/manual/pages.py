@@ -25,7 +25,7 @@ _ROLE = re.compile(r":\w+:`(~?)([\w.]+)`")
 _FACES = {
     "lumctl.devices.http": ("client", "failures", "texts"),
     "lumctl.devices.testing": ("mesh_under_test", "switch_under_test", "transponder", "power"),
-    "lumctl.jobs.testing": ("bench", "contract"),
+    "lumctl.jobs.testing": ("contract",),
 }
 _PUBLIC = ("__init__", "__call__")
 
@@ -46,7 +46,7 @@ REFERENCES: dict[str, dict[str, tuple[str, ...]]] = {
         "lumctl.devices.ways": ("Way", "Stream"),
         "lumctl.devices.logins": ("Login",),
         "lumctl.devices.permission": ("require_permission",),
-        "lumctl.devices.joins": ("Ports", "ports_of", "Plan", "plan", "difference", "judge"),
+        "lumctl.devices.joins": ("Ports", "ports_of", "JoinPlan", "plan", "difference", "judge"),
         "lumctl.devices.http.client": ("HttpClient", "HttpAnswer", "LostAnswerError", "login_headers"),
         "lumctl.devices.http.failures": ("Failures",),
         "lumctl.devices.http.texts": ("error_text", "one_line", "same_origin_path"),
@@ -55,7 +55,7 @@ REFERENCES: dict[str, dict[str, tuple[str, ...]]] = {
         "lumctl.devices.testing.transponder_under_test": ("TransponderUnderTest",),
         "lumctl.devices.testing.power_under_test": ("PowerUnderTest",),
         "lumctl.devices.testing.campaign": ("run_sequence", "Rig"),
-        "lumctl.devices.testing.troubles": ("Tally",),
+        "lumctl.devices.testing.troubles": ("TroubleCount",),
         "lumctl.devices.testing.campaign_settings": ("SettingsRig", "Knob", "run_settings"),
         "lumctl.devices.testing.faults": ("FaultyWay", "Trouble", "WayFault"),
         "lumctl.devices.testing.shell_faults": ("FaultyShell", "ShellFault"),

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lumctl.cli.invocation import Invocation
-from lumctl.counts import counted
 from lumctl.errors import LumctlError, RefusedError, UsageError
+from lumctl.printable import counted
 
 if TYPE_CHECKING:
     from lumctl.context import Context

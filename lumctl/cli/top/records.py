@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Self
 
-from lumctl.counts import counted
 from lumctl.errors import LumctlError
+from lumctl.printable import counted
 
 if TYPE_CHECKING:
     from lumctl.health.transitions import Transition

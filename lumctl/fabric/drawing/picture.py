@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import partial
 from math import ceil, cos, hypot, pi, tan
 
-from lumctl.counts import counted
 from lumctl.devices.types import PucState
 from lumctl.fabric.drawing.circuits import Carried, DrawnCircuit, Leg
 from lumctl.fabric.drawing.colours import dashes, ink_on, line_colour, outline, tint
@@ -27,6 +26,7 @@ from lumctl.fabric.drawing.sheet import (
     text_width,
 )
 from lumctl.fabric.geometry import FREE, TURN, Mesh
+from lumctl.printable import counted
 
 # In lengths of the shortest edge:
 ASIDE = 0.105

@@ -9,10 +9,9 @@ from typing import Any
 
 from lumctl.fleet.exporters.gpu_values import GpuPage, GpuValues
 from lumctl.fleet.exporters.text_format import PageError, samples_of
-from lumctl.fleet.gathered import Gathered, ProbeAnswer, Verdict
 from lumctl.fleet.host_readings import ComponentReport
+from lumctl.fleet.probe_output import OK, Gathered, ProbeAnswer, Verdict
 from lumctl.fleet.readings import GpuReading, ProbeStatus
-from lumctl.fleet.taking import OK
 
 SOURCE = "AMD exporter"
 _PREFIX = "amd_"

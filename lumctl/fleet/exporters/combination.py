@@ -10,7 +10,7 @@ from dataclasses import fields, replace
 from typing import Any, Protocol, TypeVar
 
 from lumctl.fleet.host_readings import Disks, Mounts
-from lumctl.fleet.parsers.pci import whole_pci
+from lumctl.fleet.parsers.fields import whole_pci
 from lumctl.fleet.readings import GpuReading, HostSnapshot, ProbeOutcome, ProbeStatus, XidEvent
 from lumctl.inventory.exporters import EXPORTER_KINDS
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from lumctl.fleet.exporters.text_format import Sample, count_of
-from lumctl.fleet.parsers.pci import whole_pci
+from lumctl.fleet.parsers.fields import whole_pci
 from lumctl.fleet.readings import GpuReading
 
 _COUNTS = frozenset(each.name for each in fields(GpuReading) if each.type == int | None)

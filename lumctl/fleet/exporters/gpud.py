@@ -5,11 +5,10 @@ import re
 from typing import Any
 
 from lumctl.devices.formats.complaint import first_line
-from lumctl.fleet.gathered import Gathered, ProbeAnswer, Verdict
 from lumctl.fleet.host_readings import ComponentReport
-from lumctl.fleet.parsers.pci import find_pci
+from lumctl.fleet.parsers.fields import find_pci
+from lumctl.fleet.probe_output import OK, Gathered, ProbeAnswer, Verdict
 from lumctl.fleet.readings import ProbeStatus
-from lumctl.fleet.taking import OK
 
 SOURCE = "gpud"
 _WELL = "healthy"

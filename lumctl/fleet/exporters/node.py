@@ -8,10 +8,9 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from lumctl.fleet.exporters.text_format import PageError, Sample, count_of, samples_of
-from lumctl.fleet.gathered import Gathered, ProbeAnswer, Verdict
 from lumctl.fleet.host_readings import ClockReading, Disks, DiskUse, HostEvent, HostEventKind, Mount, Mounts
+from lumctl.fleet.probe_output import OK, Gathered, ProbeAnswer, Verdict
 from lumctl.fleet.readings import InfinibandPort, InterfaceReading, PortCounters, ProbeStatus
-from lumctl.fleet.taking import OK
 
 SOURCE = "node_exporter"
 _PREFIXES = (

@@ -7,7 +7,7 @@ from lumctl.fleet.exporters.amd import Amd
 from lumctl.fleet.exporters.dcgm import Dcgm
 from lumctl.fleet.exporters.gpud import Gpud
 from lumctl.fleet.exporters.node import NodeExporterReader
-from lumctl.fleet.gathered import Gathered, ProbeAnswer, Verdict
+from lumctl.fleet.probe_output import Gathered, ProbeAnswer, Verdict
 from lumctl.fleet.probes import Probe
 from lumctl.fleet.readings import ProbeOutcome, ProbeStatus
 from lumctl.inventory.exporters import EXPORTER_KINDS

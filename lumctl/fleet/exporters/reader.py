@@ -14,8 +14,8 @@ from lumctl.fleet.backoff import Backoff
 from lumctl.fleet.exporters.client import PageClient
 from lumctl.fleet.exporters.combination import combined
 from lumctl.fleet.exporters.probes import ANSWERS, answered_probes, exporter_probes
-from lumctl.fleet.gathered import Gathered, ProbeAnswer, Verdict
 from lumctl.fleet.outcomes import Outcomes
+from lumctl.fleet.probe_output import Gathered, ProbeAnswer, Verdict
 from lumctl.fleet.probes import Probe
 from lumctl.fleet.reader import HostReader, SharedByHosts
 from lumctl.fleet.readings import HostSnapshot, ProbeStatus

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from lumctl.fleet.host_readings import HostEvent, HostEventKind
-from lumctl.fleet.parsers.pci import find_pci
+from lumctl.fleet.parsers.fields import find_pci
 from lumctl.fleet.readings import GpuReading
 
 _BLOCK_DEVICE = r"(sd|nvme|vd|xvd|md|dm-)"

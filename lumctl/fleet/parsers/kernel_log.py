@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from lumctl.fleet.host_readings import HostEvent
+from lumctl.fleet.parsers.fields import find_pci, lines_of
 from lumctl.fleet.parsers.host_log import HOST_PATTERN, host_event
-from lumctl.fleet.parsers.lines import lines_of
 from lumctl.fleet.parsers.nic_log import NIC_PATTERN, nic_event
-from lumctl.fleet.parsers.pci import find_pci
 from lumctl.fleet.readings import NicEvent, SxidEvent, XidEvent
 
 KERNEL_PATTERN = rf"NVRM: .*(Xid|The NVIDIA GPU |fallen off the bus)|SXid|{NIC_PATTERN}|{HOST_PATTERN}|^[^<[0-9 ]"

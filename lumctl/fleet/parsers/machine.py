@@ -5,10 +5,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from lumctl.fleet.host_readings import Adapters, Capacity, Disks, DiskUse, FabricError, Mount, Service
-from lumctl.fleet.parsers.complaints import is_harmless
-from lumctl.fleet.parsers.lines import lines_of
-from lumctl.fleet.parsers.numbers import whole_count
-from lumctl.fleet.parsers.pci import whole_pci
+from lumctl.fleet.parsers.fields import is_harmless, lines_of, whole_count, whole_pci
 
 _MOUNT = re.compile(r"(?P<source>\S+) (?P<path>/\S*) (?P<kind>\S+) (?P<options>\S+) [0-9]+ [0-9]+")
 _ESCAPED = re.compile(r"\\([0-7]{3})")

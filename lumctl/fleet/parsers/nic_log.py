@@ -5,7 +5,7 @@ The expressions are those that both ``grep -E`` and Python understand, because t
 
 import re
 
-from lumctl.fleet.parsers.pci import find_pci
+from lumctl.fleet.parsers.fields import find_pci
 from lumctl.fleet.readings import NicEvent, NicEventKind
 
 _DRIVERS = r"(mlx4_core|mlx4_en|mlx5_core|bnxt_en|ice|i40e|ixgbe|ionic|qede|cxgb4|sfc|ena|efa|gve|infiniband)"

@@ -7,8 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from lumctl.fleet.parsers.numbers import leading_float, leading_int
-from lumctl.fleet.parsers.pci import find_pci, whole_pci
+from lumctl.fleet.parsers.fields import find_pci, leading_float, leading_int, whole_pci
 from lumctl.fleet.parsers.smi_cache import SmiCache, SmiGpu
 from lumctl.fleet.parsers.smi_sections import Leaves
 from lumctl.fleet.readings import GpuReading

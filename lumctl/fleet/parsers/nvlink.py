@@ -8,8 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from lumctl.fleet.parsers.lines import lines_of
-from lumctl.fleet.parsers.numbers import leading_float, whole_count
+from lumctl.fleet.parsers.fields import leading_float, lines_of, whole_count
 from lumctl.fleet.readings import ALL_NVLINKS, NvlinkReading
 
 _GPU = re.compile(r"\s*GPU ([0-9]{1,4}): (.*?)\s*(?:\(UUID: ([^)\s]+)\))?\s*$")

@@ -7,8 +7,7 @@ captured to a file.
 import re
 from collections import defaultdict
 
-from lumctl.fleet.parsers.lines import lines_of
-from lumctl.fleet.parsers.numbers import leading_int, whole_count
+from lumctl.fleet.parsers.fields import leading_int, lines_of, whole_count
 from lumctl.fleet.readings import InfinibandPort, InterfaceReading, PortCounters
 
 INTERFACE_COUNTERS = (

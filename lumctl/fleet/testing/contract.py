@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from lumctl.fleet.gathered import Gathered, ProbeAnswer
 from lumctl.fleet.probe_api import AcceleratorProbe, GpuReading
+from lumctl.fleet.probe_output import Gathered, ProbeAnswer
 from lumctl.fleet.probe_plugins import complaint, under_test
 from lumctl.fleet.probes import probes_for
 from lumctl.fleet.readings import HostSnapshot, ProbeOutcome, ProbeStatus, Snapshot

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from lumctl.fleet.parsers.pci import whole_pci
+from lumctl.fleet.parsers.fields import whole_pci
 from lumctl.fleet.probe_api import AcceleratorProbe
 from lumctl.fleet.probe_plugins import file_of
 

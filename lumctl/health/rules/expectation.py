@@ -3,9 +3,7 @@
 from collections.abc import Iterator
 
 from lumctl.health.rulebook import found, verdict
-from lumctl.health.rules.gpu_case import GpuCase
-from lumctl.health.rules.host_case import HostCase
-from lumctl.health.rules.link_case import LinkCase
+from lumctl.health.rules.cases import GpuCase, HostCase, LinkCase
 from lumctl.health.rules.nvlink import is_mig, none_is_active, part_of
 from lumctl.health.states import Finding
 

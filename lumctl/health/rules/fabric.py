@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from types import MappingProxyType
 
 from lumctl.health.rulebook import found
-from lumctl.health.rules.gpu_case import GpuCase
+from lumctl.health.rules.cases import GpuCase
 from lumctl.health.states import Finding
 
 _UNSUPPORTED = "not supported"

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from lumctl.health.rulebook import found, verdict
 from lumctl.health.rules import counters, fabric, load, nvlink, probe, settings, xid
+from lumctl.health.rules.cases import Absence, GpuCase
 from lumctl.health.rules.counters import counted, span
-from lumctl.health.rules.gpu_case import Absence, GpuCase
 from lumctl.health.states import Finding
 
 __all__ = ["RULES", "Absence", "GpuCase"]

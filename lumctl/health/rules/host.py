@@ -7,7 +7,7 @@ from lumctl.fleet.readings import NicEventKind, ProbeOutcome, ProbeStatus, SxidE
 from lumctl.health.events import clear_hint, count_text
 from lumctl.health.rulebook import Verdict, found, rulebook, verdict
 from lumctl.health.rules import counters, machine
-from lumctl.health.rules.host_case import HostCase
+from lumctl.health.rules.cases import HostCase
 from lumctl.health.rules.xid import action_of
 from lumctl.health.states import SEVERITY, Finding, State
 from lumctl.inventory.exporters import EXPORTER_KINDS

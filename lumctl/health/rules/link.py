@@ -7,8 +7,8 @@ from math import inf
 from lumctl.devices.types import OpticsReading
 from lumctl.fleet.readings import InterfaceReading, NicEventKind
 from lumctl.health.rulebook import found, has_case, rulebook, verdict
+from lumctl.health.rules.cases import LinkCase
 from lumctl.health.rules.counters import counted, span
-from lumctl.health.rules.link_case import LinkCase
 from lumctl.health.states import Finding
 
 LEVELS = ("low_alarm", "low_warning", "high_warning", "high_alarm")

@@ -5,8 +5,8 @@ from math import ceil
 
 from lumctl.fleet.readings import GpuReading
 from lumctl.health.rulebook import found, verdict
+from lumctl.health.rules.cases import GpuCase
 from lumctl.health.rules.counters import counted
-from lumctl.health.rules.gpu_case import GpuCase
 from lumctl.health.states import Finding
 
 HARDWARE_THROTTLING = frozenset(

@@ -7,7 +7,7 @@ from lumctl.fleet.host_readings import HostEvent, HostEventKind, Service
 from lumctl.fleet.readings import GpuReading, ProbeOutcome, ProbeStatus
 from lumctl.health.identity import BOOT_SLACK_S, pci_slot
 from lumctl.health.rulebook import found, verdict
-from lumctl.health.rules.host_case import HostCase
+from lumctl.health.rules.cases import HostCase
 from lumctl.health.states import Finding
 
 _SAID = 160

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from lumctl.fleet.readings import ALL_NVLINKS, NVLINK_TOTAL, NvlinkReading
 from lumctl.health.rulebook import found, verdict
+from lumctl.health.rules.cases import GpuCase
 from lumctl.health.rules.counters import counted
-from lumctl.health.rules.gpu_case import GpuCase
 from lumctl.health.states import Finding
 
 _NAMED = 3

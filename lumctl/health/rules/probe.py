@@ -7,7 +7,7 @@ from lumctl.fleet.readings import AcceleratorEvent, GpuReading
 from lumctl.health.events import clear_hint, count_text
 from lumctl.health.probe_rules import ProbeRule, rules_of
 from lumctl.health.rulebook import found
-from lumctl.health.rules.gpu_case import GpuCase
+from lumctl.health.rules.cases import GpuCase
 from lumctl.health.states import Finding, State
 from lumctl.inventory.model import NVIDIA_SMI
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lumctl.fleet.readings import GpuReading
 from lumctl.health.rulebook import found, verdict
-from lumctl.health.rules.gpu_case import GpuCase, Usual
+from lumctl.health.rules.cases import GpuCase, Usual
 from lumctl.health.states import Finding
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from lumctl.fleet.readings import GpuReading, XidEvent
 from lumctl.health.events import clear_hint, count_text
 from lumctl.health.rulebook import found, has_case, rulebook, verdict
-from lumctl.health.rules.gpu_case import GpuCase
+from lumctl.health.rules.cases import GpuCase
 from lumctl.health.states import SEVERITY, Finding
 
 RECOVERY_ACTIONS = ("none", "reset", "reboot", "drain p2p", "drain and reset")

@@ -67,7 +67,7 @@ _NOT_FOUND, _TROUBLE = 127, 2
 
 
 @dataclass(frozen=True, slots=True)
-class CommandOutput:
+class HostOutput:
     """What a row of the program printed, and after how many seconds (``inf``: it never ends)."""
 
     status: int
@@ -93,24 +93,24 @@ class SimHost:
         boot = self._world.boots[self.name]
         return f"lumctl-loop 2 {boot.id} {self._now() - boot.at:.2f}\n".encode()
 
-    def output(self, row: ProbeRow | None) -> CommandOutput:
+    def output(self, row: ProbeRow | None) -> HostOutput:
         """What one row of the program's table prints; a number without a row is not found."""
         if row is None:
-            return CommandOutput(_NOT_FOUND, b"")
+            return HostOutput(_NOT_FOUND, b"")
         now = self._now()
         if row.kind is Kind.FILES:
             text = sysfs.first_lines(sysfs.Files(self._world, self.name, now), row.words)
-            return CommandOutput(0, _stripped(text), slowness(self._world, self.name))
+            return HostOutput(0, _stripped(text), slowness(self._world, self.name))
         if row.kind is Kind.RUN:
             given = answer_words(self._world, self.name, row.words, now=now)
-            return CommandOutput(given.exit_status, _stripped(given.stdout + given.stderr), given.delay_s)
+            return HostOutput(given.exit_status, _stripped(given.stdout + given.stderr), given.delay_s)
         pattern, *words = row.words or ("",)
         given = answer_words(self._world, self.name, words, now=now)
         try:
             text, status = matching(pattern, given.stdout), given.exit_status
         except BadPatternError:
             text, status = "", _TROUBLE
-        return CommandOutput(status, _stripped(given.stderr + text), given.delay_s, grows=True)
+        return HostOutput(status, _stripped(given.stderr + text), given.delay_s, grows=True)
 
 
 def _stripped(text: str) -> bytes:

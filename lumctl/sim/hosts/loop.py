@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from lumctl.sim.hosts.host import CommandOutput, SimHost
+from lumctl.sim.hosts.host import HostOutput, SimHost
 from lumctl.sim.hosts.shell import Program, read_program, split_program
 
 _KILLED = 137
@@ -44,7 +44,7 @@ class _Asked:
     request: str
     number: str
     at: float
-    output: CommandOutput | None = None
+    output: HostOutput | None = None
     due: float = math.inf
 
 
@@ -172,11 +172,11 @@ class HostLoop:
             waiting.popleft()
             said.append(self._worded(asked.request, asked.number, asked.output))
 
-    def _output(self, number: str) -> CommandOutput:
+    def _output(self, number: str) -> HostOutput:
         row = self._program.rows.get(number) if self._program else None
         return self._host.output(row)
 
-    def _worded(self, request: str, number: str, output: CommandOutput) -> bytes:
+    def _worded(self, request: str, number: str, output: HostOutput) -> bytes:
         """The answer: all of the output, what is new of it, or that nothing is."""
         before = self._sent.get(number)
         content = output.content

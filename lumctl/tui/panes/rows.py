@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from lumctl.counts import counted
 from lumctl.health.states import SEVERITY, State, worst
+from lumctl.printable import counted
 from lumctl.tui.look.marks import STATE_STYLES, Marks
 from lumctl.tui.views.records import RecordedLook
 

@@ -8,9 +8,9 @@ from textual.containers import VerticalScroll
 from textual.widgets import Static
 
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STALE_STYLE, STATE_STYLES, Marks, age, duration
-from lumctl.tui.screens.keyed import KeyedScreen
 from lumctl.tui.screens.main import PlanWanted, Wanted
 from lumctl.tui.screens.plot import PLOT_KIND
+from lumctl.tui.screens.shortcuts import KeyedScreen
 from lumctl.tui.threads.history_reader import HistoryAsker, HistoryRead
 from lumctl.tui.views.details import Detail, Section
 from lumctl.tui.views.history import History

@@ -11,8 +11,8 @@ from textual.scroll_view import ScrollView
 
 from lumctl.process_exit import FinishingThread
 from lumctl.tui.actions import ApplyView
-from lumctl.tui.screens.keyed import KeyedScreen
 from lumctl.tui.screens.main import RefreshWanted
+from lumctl.tui.screens.shortcuts import KeyedScreen
 from lumctl.tui.sources import ScreenContext
 from lumctl.tui.threads.collector import one_line
 from lumctl.tui.widgets.bars import AnswerLine

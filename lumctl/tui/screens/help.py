@@ -12,7 +12,7 @@ from textual.widgets import Static
 from lumctl.health.states import State
 from lumctl.tui.keys import CHANGES, SCREENS, ScreenKeys
 from lumctl.tui.look.marks import HEADING_STYLE, STALE_STYLE, STATE_STYLES, Marks
-from lumctl.tui.screens.keyed import KeyedScreen
+from lumctl.tui.screens.shortcuts import KeyedScreen
 from lumctl.tui.widgets.bars import KeyBar, TopBar
 
 _MEANINGS = {

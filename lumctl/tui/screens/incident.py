@@ -10,7 +10,7 @@ from textual.widget import Widget
 
 from lumctl.tui.panes.incidents import members_pane
 from lumctl.tui.panes.rows import Row
-from lumctl.tui.screens.listing import ListingScreen
+from lumctl.tui.screens.list import ListingScreen
 from lumctl.tui.screens.main import PlanWanted, RefreshWanted
 from lumctl.tui.sources import ScreenContext
 from lumctl.tui.threads.collector import one_line

@@ -15,8 +15,8 @@ from lumctl.inventory.problems import nearest
 from lumctl.tui.look.marks import Marks
 from lumctl.tui.panes import PANES
 from lumctl.tui.panes.rows import COMPONENT, Pane, trouble_cell
-from lumctl.tui.screens.keyed import KeyedScreen
-from lumctl.tui.views.folding import Folding
+from lumctl.tui.screens.shortcuts import KeyedScreen
+from lumctl.tui.views.folds import Folding
 from lumctl.tui.views.records import RecordedLook
 from lumctl.tui.widgets.bars import AnswerLine, KeyBar, Tabs, TopBar
 from lumctl.tui.widgets.prompt import Prompt

@@ -13,14 +13,14 @@ from textual.containers import Container
 from textual.message import Message
 from textual.widgets import Static
 
-from lumctl.counts import counted
 from lumctl.errors import LumctlError
 from lumctl.health.states import State
 from lumctl.inventory.model import Device
+from lumctl.printable import counted
 from lumctl.tui.look.marks import STALE_STYLE, STATE_STYLES, age
 from lumctl.tui.panes.rows import COMPONENT, counts_cell
-from lumctl.tui.screens.keyed import KeyedScreen
 from lumctl.tui.screens.main import Wanted
+from lumctl.tui.screens.shortcuts import KeyedScreen
 from lumctl.tui.sources import ScreenContext
 from lumctl.tui.threads.collector import one_line
 from lumctl.tui.views.mesh_drawing import LED, Chip, chip, led_rows

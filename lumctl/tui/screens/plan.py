@@ -16,8 +16,8 @@ from lumctl.errors import RolledBackError
 from lumctl.health.states import State
 from lumctl.tui.actions import ApplyView, PlanView
 from lumctl.tui.look.marks import HEADING_STYLE, STATE_STYLES
-from lumctl.tui.screens.keyed import KeyedScreen
 from lumctl.tui.screens.main import Wanted
+from lumctl.tui.screens.shortcuts import KeyedScreen
 from lumctl.tui.sources import ScreenContext
 from lumctl.tui.threads.collector import one_line
 from lumctl.tui.views.light import light_text, powers_of

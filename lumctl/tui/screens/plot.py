@@ -7,9 +7,9 @@ from textual.app import ComposeResult
 from textual.widgets import Static
 
 from lumctl.health.quantities import UNITS
-from lumctl.store.packing import Point
+from lumctl.store.packed_hours import Point
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STALE_STYLE, duration
-from lumctl.tui.screens.keyed import KeyedScreen
+from lumctl.tui.screens.shortcuts import KeyedScreen
 from lumctl.tui.sources import ScreenContext
 from lumctl.tui.threads.history_reader import HistoryAsker, HistoryRead
 from lumctl.tui.views.history import History

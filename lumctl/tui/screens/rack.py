@@ -6,14 +6,14 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.widgets import Static
 
-from lumctl.counts import counted
 from lumctl.health.observation import Observation
 from lumctl.health.states import State
 from lumctl.inventory.model import Accelerator
+from lumctl.printable import counted
 from lumctl.tui.look.marks import STALE_STYLE, STATE_STYLES, age
 from lumctl.tui.panes.rows import COMPONENT, counts_cell
-from lumctl.tui.screens.keyed import KeyedScreen
 from lumctl.tui.screens.main import PlanWanted, Wanted
+from lumctl.tui.screens.shortcuts import KeyedScreen
 from lumctl.tui.sources import ScreenContext
 from lumctl.tui.views.rack_drawing import (
     LINES,

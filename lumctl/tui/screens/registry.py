@@ -9,7 +9,7 @@ from lumctl.tui.panes.policies import ASKED
 from lumctl.tui.screens.approval import ApprovalScreen
 from lumctl.tui.screens.component import AcceleratorScreen, DetailScreen, TransponderScreen
 from lumctl.tui.screens.incident import IncidentScreen
-from lumctl.tui.screens.listing import JobScreen
+from lumctl.tui.screens.list import JobScreen
 from lumctl.tui.screens.mesh import MeshScreen
 from lumctl.tui.screens.plot import PlotScreen
 from lumctl.tui.screens.policy import PolicyScreen

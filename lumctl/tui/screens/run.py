@@ -9,9 +9,9 @@ from textual.containers import VerticalScroll
 from textual.message import Message
 from textual.widgets import Static
 
-from lumctl.tui.screens.keyed import KeyedScreen
 from lumctl.tui.screens.main import Wanted
 from lumctl.tui.screens.plan import PlanScreen
+from lumctl.tui.screens.shortcuts import KeyedScreen
 from lumctl.tui.sources import ScreenContext
 from lumctl.tui.threads.collector import one_line
 from lumctl.tui.views.light import light_text, powers_of

@@ -11,8 +11,8 @@ from textual.message import Message
 from textual.widgets import Static
 
 from lumctl.process_exit import FinishingThread
-from lumctl.tui.screens.keyed import KeyedScreen
 from lumctl.tui.screens.main import Wanted
+from lumctl.tui.screens.shortcuts import KeyedScreen
 from lumctl.tui.sources import ScreenContext
 from lumctl.tui.threads.collector import one_line
 from lumctl.tui.threads.replay import ReplayView, Stepper

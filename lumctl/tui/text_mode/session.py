@@ -8,10 +8,9 @@ from queue import SimpleQueue
 
 from textual.message import Message
 
-from lumctl.counts import counted
 from lumctl.health.states import State
 from lumctl.inventory.problems import nearest
-from lumctl.printable import printable
+from lumctl.printable import counted, printable
 from lumctl.tui.actions import Acts, ApplyView, PlanView, only_shown
 from lumctl.tui.app import why_no_swap
 from lumctl.tui.look.marks import Marks

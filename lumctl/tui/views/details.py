@@ -4,13 +4,13 @@ import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
-from lumctl.counts import counted
 from lumctl.devices.types import OpticsReading
 from lumctl.fleet.readings import GpuReading, HostSnapshot, ProbeStatus
 from lumctl.health.identity import gpu_readings
 from lumctl.health.observation import Observation
 from lumctl.health.states import CircuitHealth, ComponentHealth, Finding, State, worst
 from lumctl.inventory.model import Accelerator, Transponder
+from lumctl.printable import counted
 from lumctl.tui.look.marks import age, duration, power
 from lumctl.tui.views.readings import Reading, readings_of
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from lumctl.health.observation import Observation
 from lumctl.health.quantities import ACCELERATOR, TRANSPONDER, UNITS, Quantity, measured
-from lumctl.store.packing import Point
+from lumctl.store.packed_hours import Point
 from lumctl.tui.threads.collector import one_line
 
 RING_S = 900.0

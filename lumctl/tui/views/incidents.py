@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from lumctl.counts import counted
 from lumctl.daemon.notifications.message import Case, cases_of
 from lumctl.health.remedy import Remedy
 from lumctl.health.states import CircuitHealth, ComponentHealth, Finding, State
+from lumctl.printable import counted
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks, duration
 from lumctl.tui.panes.rows import Row
 from lumctl.tui.views.details import acknowledgement_lines

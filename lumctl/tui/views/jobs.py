@@ -5,9 +5,9 @@ from typing import Any
 
 from rich.text import Text
 
-from lumctl.counts import counted
 from lumctl.health.states import State, worst
 from lumctl.inventory.wiring import is_order
+from lumctl.printable import counted
 from lumctl.training.timeline import TITLES, in_words, scale_for
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks, clock
 from lumctl.tui.views.records import RecordedLook

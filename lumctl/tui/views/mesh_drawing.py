@@ -6,7 +6,6 @@ from typing import TypeVar
 
 from rich.text import Text
 
-from lumctl.counts import counted
 from lumctl.errors import UsageError
 from lumctl.fabric import Mesh, Route, condition_of, mesh_of
 from lumctl.fabric.drawing import Row as Glyphs
@@ -15,6 +14,7 @@ from lumctl.fabric.drawing.text import grid
 from lumctl.health.states import State
 from lumctl.inventory.model import Device, DeviceKind
 from lumctl.inventory.wiring import FREE
+from lumctl.printable import counted
 from lumctl.tui.look.circuit_styles import style_name
 from lumctl.tui.look.marks import QUIET_STYLE, STATE_STYLES, Marks, power
 from lumctl.tui.panes.circuits import receivers

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from lumctl.counts import counted
 from lumctl.health.states import State
 from lumctl.inventory.model import Role
+from lumctl.printable import counted
 from lumctl.tui.look.marks import Marks, age, duration
 from lumctl.tui.panes.racks import rack_rows
 from lumctl.tui.panes.rows import counts_cell

@@ -6,8 +6,8 @@ from typing import Any
 
 from rich.text import Text
 
-from lumctl.counts import stay
 from lumctl.health.states import State
+from lumctl.printable import stay
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks
 from lumctl.tui.threads.replay import ReplayView
 from lumctl.tui.views.details import Section

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from rich.text import Text
 
-from lumctl.counts import counted
 from lumctl.health.states import State
+from lumctl.printable import counted
 from lumctl.store import ACTION_KINDS, JournalEntry, StoredRun
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks, clock
 from lumctl.tui.panes.swaps import STATES

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
-from lumctl.counts import counted, stay
 from lumctl.errors import LumctlError
 from lumctl.fabric import condition_of, mesh_of
 from lumctl.fabric.drawing import MeshDifference, difference
 from lumctl.fabric.drawing.circuits import DrawnCircuit
+from lumctl.printable import counted, stay
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, Marks
 from lumctl.tui.views.mesh_drawing import fitting, styled
 from lumctl.tui.views.meshes import MeshChange

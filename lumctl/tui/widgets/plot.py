@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
-from lumctl.store.packing import Point
+from lumctl.store.packed_hours import Point
 from lumctl.tui.look.marks import QUIET_STYLE, STALE_STYLE
 from lumctl.tui.views.readings import Limit, shown
 from lumctl.tui.widgets.sparkline import columns

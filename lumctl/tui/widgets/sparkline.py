@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from lumctl.store.packing import Point
+from lumctl.store.packed_hours import Point
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 ASCII_STEPS = ".:-=+"

@@ -11,7 +11,7 @@ import pytest
 
 from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.devices.protocols import DriverContext
-from lumctl.devices.testing.campaign import STEPS, Rig, Tally, run_sequence
+from lumctl.devices.testing.campaign import STEPS, Rig, TroubleCount, run_sequence
 from lumctl.devices.testing.campaign_settings import run_settings
 from lumctl.devices.testing.faults import FaultyWay
 from lumctl.devices.testing.interception import UnixSocket
@@ -60,7 +60,7 @@ def run_campaign(capsys):
     def run(rig, *least, sample=SAMPLE, share=1):
         count = WHOLE // share if WHOLE else sample
         one = run_sequence if isinstance(rig, Rig) else run_settings
-        tally, began = Tally(), time.monotonic()
+        tally, began = TroubleCount(), time.monotonic()
         for seed in range(count):
             one(rig, seed, tally)
         with capsys.disabled() if WHOLE else contextlib.nullcontext():

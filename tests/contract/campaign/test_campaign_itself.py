@@ -8,7 +8,7 @@ from lumctl_smartlight import SmartlightMesh
 
 from lumctl.devices.errors import DeviceError, OutcomeUnknownError
 from lumctl.devices.protocols import DriverContext
-from lumctl.devices.testing.campaign import Rig, Tally, run_sequence
+from lumctl.devices.testing.campaign import Rig, TroubleCount, run_sequence
 from lumctl.devices.testing.campaign_settings import Knob, SettingsRig, run_settings
 from lumctl.devices.testing.faults import FaultyWay
 from lumctl.devices.types import Receipt
@@ -68,7 +68,7 @@ class Trusting(SimPower):
 
 
 def run(one, rig, sequences=100):
-    tally = Tally()
+    tally = TroubleCount()
     for seed in range(sequences):
         one(rig, seed, tally)
     return tally

@@ -13,7 +13,7 @@ import pytest
 from lumctl.devices.errors import DeviceError
 from lumctl.devices.types import DeviceReading
 from lumctl.fabric import Route, changes, circuit_losses, mesh, route
-from lumctl.fleet.gathered import Gathered, ProbeAnswer
+from lumctl.fleet.probe_output import Gathered, ProbeAnswer
 from lumctl.fleet.probes import Probe, probes_for
 from lumctl.fleet.readings import HostSnapshot, ProbeOutcome, ProbeStatus, Snapshot
 from lumctl.health.memory import Memory

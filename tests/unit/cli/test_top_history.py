@@ -5,7 +5,7 @@ import pytest
 from lumctl.cli.top.history import Historian
 from lumctl.inventory.load import example, load_inventory
 from lumctl.store import StoreError, open_store
-from lumctl.store.packing import Values
+from lumctl.store.packed_hours import Values
 
 NOW = 1_800_000_000.0
 GPU = "s1-gpu0"

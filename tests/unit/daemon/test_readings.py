@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lumctl.daemon.history import MinuteFolds, ReadingHistory, merged_minutes
 from lumctl.daemon.process import ErrorLog
-from lumctl.store.packing import Values
+from lumctl.store.packed_hours import Values
 
 GPU, LANE = "s1-gpu0", "s1-gpu0-l0"
 

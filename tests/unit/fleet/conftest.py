@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from lumctl.fleet.gathered import Gathered, ProbeAnswer
+from lumctl.fleet.probe_output import Gathered, ProbeAnswer
 from lumctl.fleet.probes import probes_for
 
 ANSWERS = Path(__file__).parent / "answers"

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lumctl.fleet.bundle.reading import log_time, smi_time
+from lumctl.fleet.bundle.reader import log_time, smi_time
 
 AT = datetime(2025, 2, 23, 16, 30, 13, tzinfo=UTC).timestamp()
 

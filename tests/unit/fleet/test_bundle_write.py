@@ -10,11 +10,11 @@ import pytest
 from lumctl.devices.errors import DeviceRefusedError, OutcomeUnknownError
 from lumctl.devices.protocols import CommandResult
 from lumctl.errors import RefusedError, UsageError
-from lumctl.fleet.bundle import writing as bundle_write
+from lumctl.fleet.bundle import writer as bundle_write
 from lumctl.fleet.bundle.capture import CaptureManifest, read_capture_manifest, read_host_manifest
 from lumctl.fleet.bundle.files import open_capture
-from lumctl.fleet.bundle.reading import read_host
-from lumctl.fleet.bundle.writing import capture, command_of, prepare, problems_of
+from lumctl.fleet.bundle.reader import read_host
+from lumctl.fleet.bundle.writer import capture, command_of, prepare, problems_of
 from lumctl.fleet.probes import probes_for
 from lumctl.fleet.readings import HostSnapshot, ProbeStatus, Snapshot
 

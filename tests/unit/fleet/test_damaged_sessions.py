@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lumctl.fleet.bundle.session import as_xml
-from lumctl.fleet.gathered import Gathered, ProbeAnswer
+from lumctl.fleet.probe_output import Gathered, ProbeAnswer
 from lumctl.fleet.probes import probes_for
 from lumctl.fleet.readings import HostSnapshot, ProbeOutcome, ProbeStatus, Snapshot
 from lumctl.health.evaluation import evaluate

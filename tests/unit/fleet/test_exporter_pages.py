@@ -12,7 +12,7 @@ from lumctl.fleet.exporters.dcgm import Dcgm, is_blank
 from lumctl.fleet.exporters.gpud import Gpud
 from lumctl.fleet.exporters.node import NodeExporterReader
 from lumctl.fleet.exporters.text_format import PageError, samples_of
-from lumctl.fleet.gathered import Gathered, ProbeAnswer
+from lumctl.fleet.probe_output import Gathered, ProbeAnswer
 from lumctl.fleet.readings import NVLINK_TOTAL, ProbeStatus
 
 OK, FAILED = ProbeStatus.OK, ProbeStatus.FAILED

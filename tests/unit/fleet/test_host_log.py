@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from lumctl.fleet.gathered import Gathered
 from lumctl.fleet.host_readings import HostEventKind
 from lumctl.fleet.parsers.kernel_log import KERNEL_PATTERN, parse_kernel_log
+from lumctl.fleet.probe_output import Gathered
 from lumctl.fleet.readings import GpuReading, NicEventKind
 
 KIND, NIC = HostEventKind, NicEventKind

@@ -2,8 +2,8 @@
 
 import pytest
 
-from lumctl.fleet.gathered import Gathered
 from lumctl.fleet.host_readings import Service
+from lumctl.fleet.probe_output import Gathered
 from lumctl.fleet.readings import ProbeStatus
 from lumctl.fleet.visible import visible
 

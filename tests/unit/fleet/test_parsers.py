@@ -1,7 +1,7 @@
 import pytest
 
+from lumctl.fleet.parsers.fields import find_pci
 from lumctl.fleet.parsers.nvlink import NvlinkState, parse_nvlink_errors, parse_nvlink_states
-from lumctl.fleet.parsers.pci import find_pci
 from lumctl.fleet.parsers.sysfs import parse_counters, parse_infiniband, parse_interfaces, unread_line
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from lumctl.fleet.gathered import Gathered
+from lumctl.fleet.probe_output import Gathered
 from lumctl.fleet.probes import probes_for
 from lumctl.fleet.readings import ALL_NVLINKS, ProbeStatus
 

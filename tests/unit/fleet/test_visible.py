@@ -3,8 +3,8 @@
 import pytest
 
 from lumctl.devices.types import Neighbour, OpticsReading
-from lumctl.fleet.gathered import Gathered
 from lumctl.fleet.host_readings import HostEvent, HostEventKind
+from lumctl.fleet.probe_output import Gathered
 from lumctl.fleet.readings import (
     GpuReading,
     InfinibandPort,

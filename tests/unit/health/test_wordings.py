@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lumctl.fleet.gathered import Gathered, ProbeAnswer
+from lumctl.fleet.probe_output import Gathered, ProbeAnswer
 from lumctl.fleet.probes import probes_for
 from lumctl.fleet.readings import HostSnapshot, ProbeOutcome, ProbeStatus, Snapshot
 from lumctl.fleet.visible import visible

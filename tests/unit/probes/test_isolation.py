@@ -6,8 +6,8 @@ import pytest
 
 from lumctl.containment import Culprit
 from lumctl.fleet.contained_probe import ContainedProbe
-from lumctl.fleet.gathered import Gathered, ProbeAnswer
 from lumctl.fleet.probe_api import AcceleratorProbe, GpuReading, KernelLine, ProbeCommand, ProbeReport
+from lumctl.fleet.probe_output import Gathered, ProbeAnswer
 from lumctl.fleet.probe_takers import MainCommand, Outputs
 from lumctl.fleet.readings import ProbeStatus
 

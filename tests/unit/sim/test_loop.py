@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumctl.sim.hosts.host import CommandOutput, SimHost
+from lumctl.sim.hosts.host import HostOutput, SimHost
 from lumctl.sim.hosts.loop import HostLoop
 
 NET, SMI, NVLINK, KERNEL, OPTICS, NOTHING, COUNTERS = map(str, range(7))
@@ -216,7 +216,7 @@ def test_of_what_grew_only_the_new_lines_are_sent_and_what_shrank_is_sent_whole(
 )
 @pytest.mark.parametrize("grows", [True, False])
 def test_whole_lines_are_what_can_grow_and_only_where_they_may(bench, before, after, sent, grows):
-    host = Scripted([CommandOutput(0, before.encode(), grows=grows), CommandOutput(0, after.encode(), grows=grows)])
+    host = Scripted([HostOutput(0, before.encode(), grows=grows), HostOutput(0, after.encode(), grows=grows)])
     terminal = Terminal(bench, host=host)
     terminal.send(PROGRAM + b"1 0\n")
     terminal.pipe.said = b""

@@ -10,7 +10,7 @@ import pytest
 from lumctl.errors import LumctlError, RefusedError, UsageError
 from lumctl.health.acknowledgements import Acknowledgement
 from lumctl.store import Record, Store, StoreError, store_at
-from lumctl.store.packing import Values
+from lumctl.store.packed_hours import Values
 from lumctl.store.transfer import copy
 
 NOW = 100.0

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumctl.store.packing import MINUTES, Values, both, merged, pack, unpack
+from lumctl.store.packed_hours import MINUTES, Values, both, merged, pack, unpack
 
 NUMBERS = st.floats(width=32, allow_nan=False)
 VALUES = st.builds(Values, NUMBERS, NUMBERS, NUMBERS)

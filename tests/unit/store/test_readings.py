@@ -7,7 +7,7 @@ from sqlalchemy import func, select, update
 
 from lumctl.store import Store
 from lumctl.store.database import writing
-from lumctl.store.packing import Point, Values
+from lumctl.store.packed_hours import Point, Values
 from lumctl.store.readings import KEEP_READINGS_S
 from lumctl.store.schema import readings
 

@@ -13,7 +13,7 @@ from lumctl_example_mesh.twin import Twin
 from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.devices.protocols import DriverContext
 from lumctl.devices.testing import MeshContract, MeshUnderTest
-from lumctl.devices.testing.campaign import Rig, Tally, run_sequence
+from lumctl.devices.testing.campaign import Rig, TroubleCount, run_sequence
 from lumctl.devices.testing.faults import FaultyWay
 from lumctl.devices.types import PucState
 from lumctl.devices.ways import Direct
@@ -54,7 +54,7 @@ def test_what_is_believed_after_a_fault_is_true() -> None:
         way = FaultyWay(Direct(twin.address))
         ours = DriverContext("m1", twin.address, way, puc_count=PUCS, port_count=20, timeout_s=2.0)
         rig = Rig(lambda _: ExampleMesh(ours), lambda: dict(enumerate(twin.states)), range(4, PUCS), ("=", "x"), way)
-        tally = Tally()
+        tally = TroubleCount()
         for seed in range(50):
             run_sequence(rig, seed, tally)
         assert tally.outcomes["done"] > 0

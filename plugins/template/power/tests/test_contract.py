@@ -13,7 +13,7 @@ from lumctl.devices.errors import DeviceLoginError, InconsistentError
 from lumctl.devices.logins import Login
 from lumctl.devices.protocols import DriverContext
 from lumctl.devices.testing import PowerContract, PowerUnderTest
-from lumctl.devices.testing.campaign import Tally
+from lumctl.devices.testing.campaign import TroubleCount
 from lumctl.devices.testing.campaign_settings import Knob, SettingsRig, run_settings
 from lumctl.devices.testing.faults import FaultyWay
 from lumctl.devices.types import PowerReading
@@ -82,7 +82,7 @@ def test_what_is_believed_after_a_fault_is_true(twin: Twin, login: Login) -> Non
         others=lambda: twin.on["2"],
         most_bytes=900,
     )
-    tally = Tally()
+    tally = TroubleCount()
     for seed in range(12):
         run_settings(rig, seed, tally)
     tally.require("done", "OutcomeUnknownError", "DeviceUnreachableError", faults=False)

@@ -11,7 +11,7 @@ from lumctl_example_switch.twin import Twin
 from lumctl.devices.errors import DeviceBusyError, DeviceRefusedError, DeviceUnreachableError, OutcomeUnknownError
 from lumctl.devices.protocols import DriverContext
 from lumctl.devices.testing import SwitchContract, SwitchUnderTest
-from lumctl.devices.testing.campaign import Rig, Tally, run_sequence
+from lumctl.devices.testing.campaign import Rig, TroubleCount, run_sequence
 from lumctl.devices.testing.faults import FaultyWay
 from lumctl.devices.types import DeviceReading
 from lumctl.devices.ways import Direct, Way
@@ -81,7 +81,7 @@ def test_what_is_believed_after_a_fault_is_true(twin: Twin) -> None:
         way=way,
         most_bytes=2500,
     )
-    tally = Tally()
+    tally = TroubleCount()
     for seed in range(12):
         run_sequence(rig, seed, tally)
     tally.require("done", "OutcomeUnknownError", "DeviceUnreachableError", faults=False)

@@ -29,7 +29,7 @@ from lumctl.fleet.bundle.capture import (
 from lumctl.fleet.exporters.client import PageClient
 from lumctl.fleet.exporters.combination import SHELL
 from lumctl.fleet.fleet import Fleet
-from lumctl.fleet.gathered import Gathered, ProbeAnswer
+from lumctl.fleet.probe_output import Gathered, ProbeAnswer
 from lumctl.fleet.probes import Probe
 from lumctl.fleet.readings import HostSnapshot, ProbeStatus
 from lumctl.inventory.model import NVIDIA_SMI

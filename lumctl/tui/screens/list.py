@@ -11,8 +11,8 @@ from textual.widgets import Static
 
 from lumctl.tui.panes.jobs import ranks_pane
 from lumctl.tui.panes.rows import COMPONENT, Pane, Row
-from lumctl.tui.screens.keyed import KeyedScreen
 from lumctl.tui.screens.main import PlanWanted, Wanted
+from lumctl.tui.screens.shortcuts import KeyedScreen
 from lumctl.tui.sources import ScreenContext
 from lumctl.tui.views.jobs import head_text, recoveries_text, told_of
 from lumctl.tui.views.records import RecordedLook

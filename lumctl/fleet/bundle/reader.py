@@ -18,9 +18,9 @@ from lumctl.fleet.bundle.names import SESSION
 from lumctl.fleet.exporters import exporter_probes
 from lumctl.fleet.exporters.combination import combined
 from lumctl.fleet.exporters.probes import answered_probes
-from lumctl.fleet.gathered import Gathered, ProbeAnswer, Verdict
+from lumctl.fleet.parsers.fields import find_pci
 from lumctl.fleet.parsers.kernel_log import parse_kernel_log
-from lumctl.fleet.parsers.pci import find_pci
+from lumctl.fleet.probe_output import Gathered, ProbeAnswer, Verdict
 from lumctl.fleet.probes import Probe, probes_for
 from lumctl.fleet.readings import GpuReading, HostSnapshot, ProbeOutcome, ProbeStatus
 from lumctl.fleet.visible import visible

@@ -1,8 +1,10 @@
 """What passes between a host's loop and the readings: answers come in, and what they say is kept from tick to tick."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeVar
 
+from lumctl.devices.formats.complaint import first_line, is_denial
 from lumctl.devices.types import Neighbour, OpticsReading
 from lumctl.fleet.host_readings import (
     Adapters,
@@ -15,6 +17,7 @@ from lumctl.fleet.host_readings import (
     Mounts,
     Services,
 )
+from lumctl.fleet.parsers.fields import is_missing_tool, said_in
 from lumctl.fleet.parsers.kernel_log import KernelEvents
 from lumctl.fleet.parsers.smi_cache import SmiCache
 from lumctl.fleet.readings import (
@@ -84,3 +87,39 @@ class Gathered:
     smi: SmiCache = field(default_factory=SmiCache)
     reports: Mapping[str, tuple[ComponentReport, ...]] = field(default_factory=dict)
     answered: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+
+OK: Verdict = (ProbeStatus.OK, "")
+
+R = TypeVar("R", GpuReading, InterfaceReading, InfinibandPort, PortCounters, NvlinkReading)
+
+
+class Taker(Protocol):
+    """Reads the answers of one probe."""
+
+    def take(self, answer: ProbeAnswer, taken_at: float, gathered: Gathered) -> Verdict:
+        """Read an answer; where it did not end well, older readings stay and grow old."""
+
+    def again(self, taken_at: float, gathered: Gathered) -> None:
+        """The last answer came again, to the byte: what it said is true of a later time."""
+
+
+def failure(answer: ProbeAnswer, *, otherwise: str = "") -> Verdict:
+    """Why there is no answer: not allowed, no such tool, or what the tool said."""
+    said = said_in(answer.text)
+    if is_denial(said):
+        return ProbeStatus.DENIED, said
+    if is_missing_tool(answer.status, said):
+        return ProbeStatus.ABSENT, said or "command not found"
+    # Without an exit status against it, what was said is no complaint but an answer that is not understood.
+    return ProbeStatus.FAILED, first_line((said if answer.status else "") or otherwise or f"status {answer.status}")
+
+
+def read_at(readings: Iterable[R], taken_at: float) -> tuple[R, ...]:
+    """The same readings, true of a later time."""
+    return tuple(replace(reading, taken_at=taken_at) for reading in readings)
+
+
+def all_read_at(readings: Mapping[str, R], taken_at: float) -> dict[str, R]:
+    """The same readings by name, true of a later time."""
+    return {name: replace(reading, taken_at=taken_at) for name, reading in readings.items()}

@@ -1,0 +1,155 @@
+"""One host as its rules are asked about it."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from lumctl.devices.types import OpticsReading
+from lumctl.fleet.host_readings import Capacity, ClockReading, ComponentReport, Disks, Mounts, Services
+from lumctl.fleet.readings import (
+    AcceleratorEvent,
+    GpuReading,
+    HostSnapshot,
+    InfinibandPort,
+    InterfaceReading,
+    NicEvent,
+    NvlinkReading,
+    XidEvent,
+)
+from lumctl.health.events import HostEvents
+from lumctl.health.expectations import Expected, PortRate
+from lumctl.health.trend import Trend
+from lumctl.inventory.model import NVIDIA_SMI, Thresholds
+
+
+@dataclass(frozen=True, slots=True)
+class HostCase:
+    """One host as collected.
+
+    ``stale`` says how old that is where it is too old to judge. ``needed`` are the probes without which some of its
+    inventory cannot be judged. ``stray_xids`` are recent ones of PCI addresses that belong to no accelerator and no
+    listed GPU. ``lost`` tells that it was already found unreachable. ``quiet_until`` is the end of the last work on it.
+    ``needed_mounts`` are those of the inventory. ``mounts``, ``disks``, ``clock``, ``services`` and ``capacity`` are
+    its readings where they are fresh; ``rack_ahead_s`` is by how much the clocks of its rack are ahead of ours, in the
+    median. ``nic_events`` are those that belong to no link of the inventory. ``events`` tells which of its XIDs and
+    SXids earlier looks saw, ``None`` where nothing is remembered of it.
+    ``by_exporters`` tells that it is read over HTTP alone; ``reports`` are other programs' verdicts on it. ``probe``
+    reads its accelerators; of a plug-in, ``stray_events`` are recent kernel events that belong to none of them.
+    """
+
+    id: str
+    seen: HostSnapshot | None
+    stale: str | None
+    needed: Collection[str]
+    stray_xids: tuple[XidEvent, ...]
+    read_at: float
+    now: float
+    lost: bool = False
+    quiet_until: float = 0.0
+    needed_mounts: Collection[str] = ()
+    mounts: Mounts | None = None
+    disks: Disks | None = None
+    clock: ClockReading | None = None
+    rack_ahead_s: float | None = None
+    nic_events: Collection[NicEvent] = ()
+    rdma_ports: int | None = None
+    expected_rdma_ports: Expected | None = None
+    events: HostEvents | None = None
+    services: Services | None = None
+    capacity: Capacity | None = None
+    expected_memory_gib: Expected | None = None
+    expected_processors: Expected | None = None
+    trend: Trend | None = None
+    by_exporters: bool = False
+    reports: tuple[ComponentReport, ...] = ()
+    probe: str = NVIDIA_SMI
+    stray_events: tuple[AcceleratorEvent, ...] = ()
+
+    @property
+    def readable(self) -> bool:
+        """Whether what was read of this host says something about now."""
+        return self.seen is not None and self.seen.reachable and self.stale is None
+
+
+class Absence(StrEnum):
+    """How an accelerator is missing from what its probe says."""
+
+    NAMED_LOST = "named-lost"
+    NOT_LISTED = "not-listed"
+    NOT_TOLD_APART = "not-told-apart"
+    LIST_ABORTED = "list-aborted"
+
+
+@dataclass(frozen=True, slots=True)
+class Usual:
+    """The value of a setting that ``alike`` of ``total`` GPUs have."""
+
+    value: float
+    alike: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class GpuCase:
+    """One accelerator with everything that one collection says of it.
+
+    ``reading`` is its own and fresh, or ``None``; ``stale`` says how old it is where it is not fresh. ``xids`` are
+    those of its PCI address that are not too old, ``nvlinks`` its links that were read lately. ``trend`` is what is
+    remembered of it, ``None`` where nothing is. ``beside`` is how many other GPUs its host lists.
+    ``usual`` is what most GPUs of its kind in its rack have, by setting. ``events`` tells which of the XIDs earlier
+    looks saw, ``None`` where nothing is remembered of its host. ``source`` is the program that lists the GPUs of its
+    host; ``reports`` are other programs' verdicts on it. ``probe`` reads its host's accelerators; where that is a
+    plug-in, ``vendor_events`` are its kernel events about this one that are not too old.
+    """
+
+    id: str
+    reading: GpuReading | None
+    stale: str | None
+    absence: Absence | None
+    xids: tuple[XidEvent, ...]
+    thresholds: Thresholds
+    read_at: float
+    nvlinks: tuple[NvlinkReading, ...] = ()
+    trend: Trend | None = None
+    beside: int = 0
+    usual: Mapping[str, Usual] = field(default_factory=dict)
+    expected_nvlinks: Expected | None = None
+    expected_pcie_width: Expected | None = None
+    events: HostEvents | None = None
+    source: str = "nvidia-smi"
+    reports: tuple[ComponentReport, ...] = ()
+    probe: str = NVIDIA_SMI
+    vendor_events: tuple[AcceleratorEvent, ...] = ()
+    now: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class LinkCase:
+    """One transponder with the fresh readings of its interface and module.
+
+    ``in_use`` tells whether a circuit ends here: a lane without one is rightly dark and without carrier.
+    ``listed`` tells whether the host said which interfaces it has, so that one may be missed; ``stale`` says how old
+    the readings are where they are too old to judge. ``rx_sensitivity_dbm`` is the inventory's. ``nic_events`` are
+    what the kernel log says of its interface, ``trend`` is what is remembered of it, ``None`` where nothing is.
+    ``unread`` tells that no source of its host speaks of modules.
+    ``rates`` are what its ports run at; the expected ones are those of the inventory or of the rack's majority.
+    """
+
+    id: str
+    name: str
+    in_use: bool
+    listed: bool
+    stale: str | None
+    interface: InterfaceReading | None
+    optics: OpticsReading | None
+    infiniband: tuple[InfinibandPort, ...]
+    rx_sensitivity_dbm: float
+    read_at: float
+    now: float = 0.0
+    nic_events: tuple[NicEvent, ...] = ()
+    trend: Trend | None = None
+    rates: tuple[PortRate, ...] = ()
+    expected_rate: Expected | None = None
+    expected_lanes: int | None = None
+    expected_part: str | None = None
+    unread: bool = False
