@@ -5,7 +5,7 @@ from typing import Any
 
 from lumctl.cli import job_run
 from lumctl.cli.invocation import Invocation
-from lumctl.cli.job_state import state_of, status_of
+from lumctl.cli.job_state import find_job, state_of, status_of
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import OutputColumn, OutputFormat
 from lumctl.cli.verbs import noun_app, verb

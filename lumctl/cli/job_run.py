@@ -10,7 +10,7 @@ import typer
 
 from lumctl.cli.change_options import YesOption
 from lumctl.cli.invocation import Invocation
-from lumctl.cli.job_state import nobody
+from lumctl.cli.job_state import find_job, nobody
 from lumctl.cli.output import OutputFormat
 from lumctl.cli.verbs import verb
 from lumctl.errors import ExitCode, LumctlError
@@ -52,7 +52,6 @@ def run(
     The job does not need this command to run on: when it ends (Ctrl-C), is killed, or its machine dies, the processes
     go on, and the same command takes them over. lumctl job stop ends the job with a checkpoint.
     """
-    from lumctl.cli.job_state import find_job
     from lumctl.context import Context
     from lumctl.training.job_run import run_job
 
@@ -93,7 +92,6 @@ def stop(cx: Invocation, job: JobArgument, yes: YesOption = False) -> None:
 
     The next lumctl job run goes on from there; see lumctl-job(7).
     """
-    from lumctl.cli.job_state import find_job
     from lumctl.training.job_control import ask
     from lumctl.training.job_folder import coordinator_socket
 
