@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from lumctl.containment import MisbehavedError
 from lumctl.fleet.contained_probe import ContainedProbe
-from lumctl.fleet.parsers.kernel_memory import kept
+from lumctl.fleet.parsers.kernel_log import kept
 from lumctl.fleet.probe_api import CommandOutput, ProbeCommand
 from lumctl.fleet.probe_output import OK, Gathered, ProbeAnswer, Verdict, failure, read_at
 from lumctl.fleet.readings import ProbeStatus

@@ -9,20 +9,17 @@ from typing import TYPE_CHECKING
 
 from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError
 from lumctl.errors import LumctlError
-from lumctl.fleet.backoff import Backoff
 from lumctl.fleet.frames import Frame, FrameMark, Greeting
 from lumctl.fleet.gate import Gate
 from lumctl.fleet.habits import Habits
-from lumctl.fleet.lanes import HostRequests, Running
+from lumctl.fleet.host_requests import HostRequests, Outcomes, Running
 from lumctl.fleet.loop import lanes_of, program
-from lumctl.fleet.outcomes import Outcomes
-from lumctl.fleet.probe_output import Gathered, ProbeAnswer, Verdict
+from lumctl.fleet.probe_output import Gathered, ProbeAnswer, Verdict, visible
 from lumctl.fleet.probes import Probe
 from lumctl.fleet.readings import HostSnapshot, ProbeStatus
-from lumctl.fleet.rounds import Owed, Round
+from lumctl.fleet.rounds import Backoff, Owed, Round
 from lumctl.fleet.ssh.host_keys import HostKeyError
 from lumctl.fleet.ssh.session import FrozenError, SshSession
-from lumctl.fleet.visible import visible
 from lumctl.workers import Workers
 
 if TYPE_CHECKING:

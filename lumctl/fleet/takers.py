@@ -11,8 +11,7 @@ from lumctl.devices.formats.ethtool import read_ethtool_module
 from lumctl.devices.formats.lldp import neighbours_of, read_lldp
 from lumctl.fleet.parsers.fields import is_harmless, said_in
 from lumctl.fleet.parsers.host_log import of_jobs
-from lumctl.fleet.parsers.kernel_log import KernelEvents
-from lumctl.fleet.parsers.kernel_memory import extended
+from lumctl.fleet.parsers.kernel_log import KernelEvents, extended
 from lumctl.fleet.parsers.nvidia_smi import SmiReport, parse_nvidia_smi
 from lumctl.fleet.parsers.nvlink import NvlinkAnswer, Place, parse_nvlink_errors, parse_nvlink_states
 from lumctl.fleet.probe_output import OK, Gathered, ProbeAnswer, Verdict, failure, read_at

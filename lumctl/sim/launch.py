@@ -17,7 +17,7 @@ from lumctl.errors import ExitCode, LumctlError, RefusedError, UnreachableError,
 from lumctl.inventory.model import Inventory
 from lumctl.sim.client import ask
 from lumctl.sim.runtime import CONTROL_SOCKET, clean
-from lumctl.sim.world.writes import WriteInProgress
+from lumctl.sim.world.work import WriteInProgress
 
 _READY_WITHIN_S = 30.0
 _ENDS_WITHIN_S = 5.0

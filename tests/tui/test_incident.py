@@ -14,7 +14,7 @@ from lumctl.tui.screens.main import MainScreen
 from lumctl.tui.screens.plan import Phase, PlanScreen
 from lumctl.tui.views.incidents import accelerator_of, case_of
 from lumctl.tui.views.records import RecordedLook
-from lumctl.tui.widgets.question import Question
+from lumctl.tui.widgets.prompt import Question
 
 LOST = "r1-h2-g1"
 

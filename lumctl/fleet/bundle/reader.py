@@ -13,17 +13,15 @@ from itertools import pairwise
 from lumctl.devices.formats.complaint import first_line
 from lumctl.fleet.bundle import session as bundle_session
 from lumctl.fleet.bundle.capture import FILES, TABLES, CapturedProbe, HostManifest, read_host_manifest
-from lumctl.fleet.bundle.files import CapturedFile, HostFolder
-from lumctl.fleet.bundle.names import SESSION
+from lumctl.fleet.bundle.files import SESSION, CapturedFile, HostFolder
 from lumctl.fleet.exporters import exporter_probes
 from lumctl.fleet.exporters.combination import combined
 from lumctl.fleet.exporters.probes import answered_probes
 from lumctl.fleet.parsers.fields import find_pci
 from lumctl.fleet.parsers.kernel_log import parse_kernel_log
-from lumctl.fleet.probe_output import Gathered, ProbeAnswer, Verdict
+from lumctl.fleet.probe_output import Gathered, ProbeAnswer, Verdict, visible
 from lumctl.fleet.probes import Probe, probes_for
 from lumctl.fleet.readings import GpuReading, HostSnapshot, ProbeOutcome, ProbeStatus
-from lumctl.fleet.visible import visible
 from lumctl.inventory.exporters import EXPORTER_KINDS
 from lumctl.inventory.model import NVIDIA_SMI
 

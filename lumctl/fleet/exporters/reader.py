@@ -10,17 +10,15 @@ from math import inf
 from lumctl.devices.endpoints import HostEndpoint
 from lumctl.devices.errors import DeviceError
 from lumctl.devices.http import LostAnswerError
-from lumctl.fleet.backoff import Backoff
 from lumctl.fleet.exporters.client import PageClient
 from lumctl.fleet.exporters.combination import combined
 from lumctl.fleet.exporters.probes import ANSWERS, answered_probes, exporter_probes
-from lumctl.fleet.outcomes import Outcomes
-from lumctl.fleet.probe_output import Gathered, ProbeAnswer, Verdict
+from lumctl.fleet.host_requests import Outcomes
+from lumctl.fleet.probe_output import Gathered, ProbeAnswer, Verdict, visible
 from lumctl.fleet.probes import Probe
 from lumctl.fleet.reader import HostReader, SharedByHosts
 from lumctl.fleet.readings import HostSnapshot, ProbeStatus
-from lumctl.fleet.rounds import Owed, Round
-from lumctl.fleet.visible import visible
+from lumctl.fleet.rounds import Backoff, Owed, Round
 from lumctl.inventory.model import Inventory
 
 _GRACE_S = 0.5

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import paramiko
 
-from lumctl.fleet.ssh.connection import ChannelService, SshConnection
+from lumctl.fleet.ssh.connection import ChannelService, ProxyProcess, SshConnection, connect_tcp
 from lumctl.fleet.ssh.event_loop import EventLoop, SocketWatch, run_apart
 from lumctl.fleet.ssh.paramiko_internals import (
     LoopAgentKey,
@@ -19,7 +19,6 @@ from lumctl.fleet.ssh.paramiko_internals import (
     sending_test,
     wait_for_status,
 )
-from lumctl.fleet.ssh.streams import ProxyProcess, connect_tcp
 
 if TYPE_CHECKING:
     from lumctl.fleet.conversation import Conversation

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 import paramiko
 
-from lumctl.fleet.ssh.connection import ChannelService, SshConnection
-from lumctl.fleet.ssh.streams import ProxyProcess, connect_tcp
+from lumctl.fleet.ssh.connection import ChannelService, ProxyProcess, SshConnection, connect_tcp
 
 if TYPE_CHECKING:
     from lumctl.fleet.conversation import Conversation

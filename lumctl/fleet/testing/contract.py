@@ -6,12 +6,11 @@ from pathlib import Path
 from random import Random
 
 from lumctl.fleet.probe_api import AcceleratorProbe, GpuReading
-from lumctl.fleet.probe_output import Gathered, ProbeAnswer
+from lumctl.fleet.probe_output import Gathered, ProbeAnswer, visible
 from lumctl.fleet.probe_plugins import complaint, under_test
 from lumctl.fleet.probes import probes_for
 from lumctl.fleet.readings import HostSnapshot, ProbeOutcome, ProbeStatus, Snapshot
 from lumctl.fleet.testing.fixtures import KERNEL_LOG, Fixture, FixtureError, fixtures_of
-from lumctl.fleet.visible import visible
 from lumctl.health.memory import Memory
 from lumctl.health.probe_rules import ProbeRulesError, read_rules
 from lumctl.inventory.model import Accelerator, Host, Inventory, Rack, Role, Thresholds

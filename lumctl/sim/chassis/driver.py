@@ -15,7 +15,7 @@ from lumctl.devices.errors import (
     OutcomeUnknownError,
 )
 from lumctl.devices.types import Capability, Neighbour, OpticsReading
-from lumctl.sim.requests import ask_simulator, read_simulator
+from lumctl.sim.client import ask_simulator, read_simulator
 
 
 class SimTransponder(BaseTransponder):

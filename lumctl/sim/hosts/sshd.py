@@ -21,8 +21,7 @@ from lumctl.sim.hosts.commands import CommandAnswer
 from lumctl.sim.hosts.host import SimHost
 from lumctl.sim.hosts.loop import HostLoop, Pipe
 from lumctl.sim.hosts.shell import is_shell
-from lumctl.sim.hosts.wire import Wire
-from lumctl.sim.service import SimulatedService
+from lumctl.sim.service import SimulatedService, Wire
 
 _MOST_CONNECTIONS = 48
 _MOST_COMMANDS = 32

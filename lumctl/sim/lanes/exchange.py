@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from lumctl.errors import LumctlError, RefusedError, UsageError
-from lumctl.sim.lanes.bucket import Bucket
-from lumctl.sim.lanes.joint import Joint, LitHop, Queue
+from lumctl.sim.lanes.joint import Bucket, Joint, LitHop, Queue
 from lumctl.sim.lanes.loop import IN, LaneLoop
 from lumctl.sim.lanes.ways import Hop, Ways
 

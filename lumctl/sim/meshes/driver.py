@@ -13,7 +13,7 @@ from lumctl.devices.errors import (
     OutcomeUnknownError,
 )
 from lumctl.devices.types import Alarm, Capability, Progress, PucChange, PucState, Receipt, Staged
-from lumctl.sim.requests import ask_simulator, read_progress, read_simulator
+from lumctl.sim.client import ask_simulator, read_progress, read_simulator
 
 
 class SimMesh(BaseMesh):

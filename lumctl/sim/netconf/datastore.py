@@ -6,10 +6,8 @@ from copy import deepcopy
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element
 
-from lumctl.sim.netconf.device import NetconfDevice
 from lumctl.sim.netconf.edit import edit, parts, perform
-from lumctl.sim.netconf.errors import RpcError
-from lumctl.sim.netconf.tree import join
+from lumctl.sim.netconf.tree import NetconfDevice, RpcError, join
 from lumctl.sim.world.misbehaviour import Misbehaviour
 
 

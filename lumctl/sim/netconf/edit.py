@@ -5,8 +5,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element
 
-from lumctl.sim.netconf.errors import NC, RpcError
-from lumctl.sim.netconf.tree import Keys, children_by_identity, counterpart, identity, shell, step
+from lumctl.sim.netconf.tree import NC, Keys, RpcError, children_by_identity, counterpart, identity, shell, step
 
 _OPERATION = f"{NC}operation"
 OPERATIONS = frozenset({"merge", "replace", "create", "delete", "remove"})

@@ -5,8 +5,7 @@ from xml.etree.ElementTree import Element
 
 from lumctl.sim.netconf.datastore import CANDIDATE, Datastore
 from lumctl.sim.netconf.edit import OPERATIONS
-from lumctl.sim.netconf.errors import NC, RpcError
-from lumctl.sim.netconf.tree import local, selected
+from lumctl.sim.netconf.tree import NC, RpcError, local, selected
 
 _CAPABILITY = "urn:ietf:params:netconf:capability:"
 _DEFAULT_TRIAL_S, _MOST_TRIAL_S = 600, 2**32 - 1

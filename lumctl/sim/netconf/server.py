@@ -16,12 +16,11 @@ from paramiko.common import (
     OPEN_SUCCEEDED,
 )
 
-from lumctl.sim.hosts.wire import Wire
 from lumctl.sim.netconf.datastore import CANDIDATE, Datastore
-from lumctl.sim.netconf.device import NetconfDevice
 from lumctl.sim.netconf.operations import Operations
 from lumctl.sim.netconf.session import ServerSession
-from lumctl.sim.service import SimulatedService
+from lumctl.sim.netconf.tree import NetconfDevice
+from lumctl.sim.service import SimulatedService, Wire
 from lumctl.sim.world.misbehaviour import Misbehaviour
 
 _MOST_CONNECTIONS = 16

@@ -7,9 +7,8 @@ from threading import Event
 from xml.etree import ElementTree as ET
 
 from lumctl.devices.ways import Stream
-from lumctl.sim.netconf.errors import NC, RpcError
 from lumctl.sim.netconf.operations import Operations, capabilities
-from lumctl.sim.netconf.tree import local, trimmed
+from lumctl.sim.netconf.tree import NC, RpcError, local, trimmed
 from lumctl.sim.world.misbehaviour import Misbehaviour
 
 END = b"]]>]]>"

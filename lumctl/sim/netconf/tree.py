@@ -2,9 +2,43 @@
 
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
+from typing import Protocol
 from xml.etree.ElementTree import Element, SubElement
 
-from lumctl.sim.netconf.errors import RpcError
+BASE = "urn:ietf:params:xml:ns:netconf:base:1.0"
+NC = f"{{{BASE}}}"
+_PROTOCOL_TAGS = frozenset({"lock-denied", "missing-attribute", "bad-attribute", "unknown-attribute", "in-use"})
+
+
+class RpcError(Exception):
+    """An ``rpc-error``. ``info`` are elements of its error-info, such as the session that holds a lock."""
+
+    def __init__(self, tag: str, message: str, *, path: str = "", info: tuple[tuple[str, str], ...] = ()) -> None:
+        super().__init__(message)
+        self.tag = tag
+        self.message = message
+        self.path = path
+        self.info = info
+
+    def element(self) -> Element:
+        """The error as it stands in a reply."""
+        error = Element(f"{NC}rpc-error")
+        told = {
+            "error-type": "protocol" if self.tag in _PROTOCOL_TAGS else "application",
+            "error-tag": self.tag,
+            "error-severity": "error",
+            "error-path": self.path,
+            "error-message": self.message,
+        }
+        for name, text in told.items():
+            if text:
+                SubElement(error, f"{NC}{name}").text = text
+        if self.info:
+            info = SubElement(error, f"{NC}error-info")
+            for name, text in self.info:
+                SubElement(info, f"{NC}{name}").text = text
+        return error
+
 
 Keys = Mapping[str, tuple[str, ...]]
 """The keys of each list, as full names ``{namespace}name``; a leaf-list has none."""
@@ -132,3 +166,29 @@ def _copy(source: Element, made: Element, whole: set[Element], partly: set[Eleme
             made.append(deepcopy(child))
         elif child in partly:
             _copy(child, SubElement(made, child.tag), whole, partly, keys)
+
+
+class NetconfDevice(Protocol):
+    """What a device really is. Trees are below a root element of whatever name."""
+
+    keys: Keys
+
+    def initial(self) -> Element:
+        """The configuration that it begins with."""
+        ...
+
+    def check(self, config: Element) -> None:
+        """Whether a configuration can be taken.
+
+        Raises:
+            RpcError: it cannot.
+        """
+        ...
+
+    def apply(self, config: Element) -> None:
+        """Do as the running configuration says from now on."""
+        ...
+
+    def state(self) -> Element:
+        """What is to be seen now besides the configuration."""
+        ...

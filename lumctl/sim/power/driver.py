@@ -5,7 +5,7 @@ from typing import ClassVar
 from lumctl.devices.base import BasePower
 from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, InconsistentError, OutcomeUnknownError
 from lumctl.devices.types import Capability, PowerReading
-from lumctl.sim.requests import ask_simulator, read_simulator
+from lumctl.sim.client import ask_simulator, read_simulator
 
 _MODEL = "lumctl simulated machine"
 

@@ -9,7 +9,7 @@ from lumctl.devices.base import BaseSwitch
 from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, InconsistentError, OutcomeUnknownError
 from lumctl.devices.joins import difference, judge, plan, ports_of
 from lumctl.devices.types import Alarm, Capability, JoinChange, PortReading, Progress, Receipt, Staged
-from lumctl.sim.requests import ask_simulator, read_progress, read_simulator
+from lumctl.sim.client import ask_simulator, read_progress, read_simulator
 
 
 class SimSwitch(BaseSwitch):

@@ -13,8 +13,7 @@ from lumctl.sim.world.instruments import Instruments
 from lumctl.sim.world.misbehaviour import misbehaviour_of
 from lumctl.sim.world.plant import Plant
 from lumctl.sim.world.switch import SwitchState
-from lumctl.sim.world.work import Work, Works
-from lumctl.sim.world.writes import WriteLog
+from lumctl.sim.world.work import Work, Works, WriteLog
 
 _POWER_NOISE_DB = 0.02
 

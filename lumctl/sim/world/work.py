@@ -1,6 +1,7 @@
 """Changes that a simulated device goes on with after its answer (the fault ``slow-commit``)."""
 
 import math
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -63,3 +64,33 @@ class Works:
         """End a device's work at once, if there is one."""
         if device in self._held:
             self._held.pop(device).finish()
+
+
+_MOST = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class WriteInProgress:
+    """One write that reached a device, whatever came of it; ``at`` in seconds since the epoch."""
+
+    number: int
+    at: float
+    device: str
+    what: str
+
+
+class WriteLog:
+    """The newest writes to all devices of a world. It is kept under the world's own lock."""
+
+    def __init__(self) -> None:
+        self._writes: deque[WriteInProgress] = deque(maxlen=_MOST)
+        self._count = 0
+
+    def add(self, device: str, what: str, at: float) -> None:
+        """A device was told something."""
+        self._count += 1
+        self._writes.append(WriteInProgress(self._count, at, device, what))
+
+    def after(self, number: int) -> list[WriteInProgress]:
+        """The writes with a higher number."""
+        return [write for write in self._writes if write.number > number]

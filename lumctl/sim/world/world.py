@@ -12,19 +12,17 @@ from contextlib import contextmanager
 from lumctl.devices.types import Progress
 from lumctl.errors import UsageError
 from lumctl.inventory.model import Inventory
-from lumctl.sim.world.boot import boot_at, boot_of
 from lumctl.sim.world.faults import FaultKind, Faults, SimulatedFault, component_kinds, parse_fault
 from lumctl.sim.world.gpus import GpuCondition, gpus_of
 from lumctl.sim.world.instruments import Instruments
-from lumctl.sim.world.kernel import KernelLog
+from lumctl.sim.world.kernel import KernelLog, boot_at, boot_of
 from lumctl.sim.world.links import LLDP_INTERVAL_S, SimulatedLink
 from lumctl.sim.world.meshes import Meshes
 from lumctl.sim.world.misbehaviour import Misbehaviour, misbehaviour_of
 from lumctl.sim.world.plant import Plant
 from lumctl.sim.world.switchboard import Switchboard
 from lumctl.sim.world.views import InterfaceView, LinkView, Neighbours
-from lumctl.sim.world.work import Works
-from lumctl.sim.world.writes import WriteLog
+from lumctl.sim.world.work import Works, WriteLog
 
 
 class World:

@@ -20,7 +20,7 @@ from lumctl.tui.sources import ScreenContext
 from lumctl.tui.threads.collector import one_line
 from lumctl.tui.widgets.bars import AnswerLine, KeyBar, TopBar
 from lumctl.tui.widgets.changes import NO_CHANGE, ChangePicture
-from lumctl.tui.widgets.question import Question
+from lumctl.tui.widgets.prompt import Question
 
 
 @dataclass

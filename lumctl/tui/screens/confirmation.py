@@ -16,7 +16,7 @@ from lumctl.tui.screens.shortcuts import KeyedScreen
 from lumctl.tui.sources import ScreenContext
 from lumctl.tui.threads.collector import one_line
 from lumctl.tui.widgets.bars import AnswerLine
-from lumctl.tui.widgets.question import Question
+from lumctl.tui.widgets.prompt import Question
 
 NO_YES = "That was not a yes; nothing was done."
 

@@ -24,7 +24,7 @@ from lumctl.tui.views.incidents import (
     to_acknowledge,
 )
 from lumctl.tui.views.records import RecordedLook
-from lumctl.tui.widgets.question import Question
+from lumctl.tui.widgets.prompt import Question
 
 
 @dataclass

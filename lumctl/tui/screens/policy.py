@@ -19,7 +19,7 @@ from lumctl.tui.sources import ScreenContext
 from lumctl.tui.threads.collector import one_line
 from lumctl.tui.views.policy_text import autopilot_text, decision_text, policy_text
 from lumctl.tui.widgets.bars import AnswerLine, KeyBar, TopBar
-from lumctl.tui.widgets.question import Question
+from lumctl.tui.widgets.prompt import Question
 
 
 @dataclass

@@ -28,7 +28,7 @@ from lumctl.devices.transaction import Cell, LightDriver
 from lumctl.devices.ways import Stream, Way
 from lumctl.fleet.fleet import Fleet
 from lumctl.inventory.load import load_inventory
-from lumctl.sim import requests
+from lumctl.sim import client
 from lumctl.sim.launch import launch
 from lumctl.sim.meshes import object_client
 
@@ -195,7 +195,7 @@ def main(rounds: int) -> int:
     clocks = {
         "smartlight-object": Clocked(object_client.SimMeshObject, "_ask"),
     }
-    clocks["sim-mesh"] = clocks["sim-switch"] = Clocked(requests, "ask")
+    clocks["sim-mesh"] = clocks["sim-switch"] = Clocked(client, "ask")
     with tempfile.TemporaryDirectory(prefix="lumctl-") as folder:
         path = Path(folder) / "rack.yaml"
         path.write_text(rack())

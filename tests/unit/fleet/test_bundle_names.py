@@ -3,7 +3,7 @@
 import pytest
 
 from lumctl.fleet.bundle.capture import FILES, file_of
-from lumctl.fleet.bundle.names import SESSION, content_of
+from lumctl.fleet.bundle.files import SESSION, content_of
 
 
 @pytest.mark.parametrize(

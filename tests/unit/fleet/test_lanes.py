@@ -3,7 +3,7 @@ import dataclasses
 import pytest
 
 from lumctl.fleet.frames import Frame, FrameMark
-from lumctl.fleet.lanes import HostRequests, Running
+from lumctl.fleet.host_requests import HostRequests, Running
 from lumctl.fleet.probes import probes_for
 
 PROBES = [

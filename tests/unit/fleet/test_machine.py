@@ -3,9 +3,8 @@
 import pytest
 
 from lumctl.fleet.host_readings import Service
-from lumctl.fleet.probe_output import Gathered
+from lumctl.fleet.probe_output import Gathered, visible
 from lumctl.fleet.readings import ProbeStatus
-from lumctl.fleet.visible import visible
 
 HEADER = "Filesystem     Type   Inodes  IUsed     Used    Avail Mounted on\n"
 MOUNTS = """\

@@ -14,10 +14,9 @@ from collections.abc import Mapping
 import pytest
 
 from lumctl.fleet.bundle.session import as_xml
-from lumctl.fleet.probe_output import Gathered, ProbeAnswer
+from lumctl.fleet.probe_output import Gathered, ProbeAnswer, visible
 from lumctl.fleet.probes import probes_for
 from lumctl.fleet.readings import HostSnapshot, ProbeOutcome, ProbeStatus, Snapshot
-from lumctl.fleet.visible import visible
 from lumctl.health.evaluation import evaluate
 from lumctl.health.states import State
 from lumctl.inventory.load import load_inventory

@@ -9,9 +9,9 @@ from queue import SimpleQueue
 
 import pytest
 
+from lumctl.fleet.ssh.connection import connect_tcp
 from lumctl.fleet.ssh.event_loop import EventLoop
 from lumctl.fleet.ssh.fast_client import BufferedSocket, LoopSocket, ProxySocket
-from lumctl.fleet.ssh.streams import connect_tcp
 
 PATIENCE_S = 20.0
 

@@ -4,7 +4,7 @@ import pytest
 
 from lumctl.devices.types import Neighbour, OpticsReading
 from lumctl.fleet.host_readings import HostEvent, HostEventKind
-from lumctl.fleet.probe_output import Gathered
+from lumctl.fleet.probe_output import Gathered, visible
 from lumctl.fleet.readings import (
     GpuReading,
     InfinibandPort,
@@ -18,7 +18,6 @@ from lumctl.fleet.readings import (
     SxidEvent,
     XidEvent,
 )
-from lumctl.fleet.visible import visible
 
 OLD, NEW = 100.0, 200.0
 LISTS = {

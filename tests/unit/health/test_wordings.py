@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lumctl.fleet.probe_output import Gathered, ProbeAnswer
+from lumctl.fleet.probe_output import Gathered, ProbeAnswer, visible
 from lumctl.fleet.probes import probes_for
 from lumctl.fleet.readings import HostSnapshot, ProbeOutcome, ProbeStatus, Snapshot
-from lumctl.fleet.visible import visible
 from lumctl.health.memory import Memory
 from lumctl.health.states import State
 from lumctl.inventory.load import load_inventory

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from lumctl.sim.lanes.bucket import Bucket
+from lumctl.sim.lanes.joint import Bucket
 
 
 def test_over_time_the_rate_is_exact():
