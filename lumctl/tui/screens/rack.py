@@ -91,7 +91,7 @@ class RackScreen(KeyedScreen[None], keys="rack"):
         """Scroll the links."""
         self.query_one("#links", PictureWidget).scroll_relative(y=lines, animate=False)
 
-    def on_picture_clicked(self, event: PictureWidget.Clicked) -> None:
+    def on_picture_widget_clicked(self, event: PictureWidget.Clicked) -> None:
         """Choose what was clicked; a click on the chosen one opens it."""
         event.stop()
         row, cell = event.line // LINES, self._places.cell_width(self.size.width - 2)
