@@ -42,7 +42,7 @@ def straight(monkeypatch):
                 found.append(frame.probe)
                 yield frame
 
-    monkeypatch.setattr(conversation, "Direct", Watched)
+    monkeypatch.setattr(conversation, "DirectCommand", Watched)
     return found
 
 

@@ -14,7 +14,7 @@ from lumctl.cli.main import search_seldom
 from lumctl.devices.endpoints import Endpoints, HostEndpoint
 from lumctl.fleet.fleet import Fleet
 from lumctl.fleet.loop import program
-from lumctl.fleet.probes import Answer, Gathered, Probe, Verdict
+from lumctl.fleet.probes import Gathered, Probe, ProbeAnswer, Verdict
 from lumctl.fleet.readings import ProbeStatus
 from lumctl.inventory.model import Host, Inventory, Rack, SshSettings, Thresholds
 
@@ -91,7 +91,7 @@ class Lumctl:
         )
 
     def _probe(self, host: str) -> Probe:
-        def take(answer: Answer, _taken_at: float, _gathered: Gathered) -> Verdict:
+        def take(answer: ProbeAnswer, _taken_at: float, _gathered: Gathered) -> Verdict:
             if answer.status != 0:
                 return ProbeStatus.FAILED, f"exit status {answer.status}"
             self._last[host] = answer.text
