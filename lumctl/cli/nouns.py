@@ -29,5 +29,6 @@ NOUNS: dict[str, Noun] = {
     "inventory": Noun("inventory", "Check and show the inventory; enrol its hosts' keys."),
     "plugin": Noun("plugin", "Drivers of devices and kinds of job control that are installed."),
     "sim": Noun("sim", "A rack of any inventory on loopback, with faults on request."),
+    "completion": Noun("completion_script", "The script that completes commands and ids in bash, zsh or fish."),
     "demo": Noun("demo", "The whole story on the embedded simulator: a GPU dies, a spare takes its place."),
 }

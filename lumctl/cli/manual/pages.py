@@ -14,7 +14,7 @@ import typer
 
 from lumctl import __version__
 from lumctl.cli.main import app
-from lumctl.cli.manual import fixed_text
+from lumctl.cli.manual import command_tree, fixed_text
 from lumctl.cli.manual.roff import Lines, bold_code, entries, escape, page, prose, section, subsection, with_examples
 from lumctl.cli.nouns import NOUNS
 
@@ -181,7 +181,7 @@ def _entries(lines: list[str]) -> list[str]:
 
 
 SOURCE = f"lumctl {__version__}"
-NOT_COMMON = {"version", "install_completion", "show_completion"}
+NOT_COMMON = {"version"}
 """Options of the program itself, which no noun repeats."""
 
 
@@ -192,7 +192,10 @@ def pages() -> dict[str, str]:
 
 
 def write(folder: Path) -> None:
-    """Write every command page, update the references in hand-written pages, and remove pages of removed commands."""
+    """Write every command page, the references in hand-written pages, and the data of completion.
+
+    Pages of commands that were removed are deleted.
+    """
     made = pages()
     for path in folder.glob("*.1"):
         if path.name not in made:
@@ -202,6 +205,7 @@ def write(folder: Path) -> None:
             made[name] = with_reference(name, path.read_text(encoding="ascii"))
     for name, text in made.items():
         (folder / name).write_text(text, encoding="ascii")
+    command_tree.PATH.write_text(command_tree.command_tree(), encoding="utf-8")
 
 
 def _root_page(root: Any) -> str:

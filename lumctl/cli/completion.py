@@ -1,0 +1,218 @@
+"""Shell completion: ``lumctl __complete WORD...`` prints the values that the last word can become.
+
+A shell waits for the answer after every TAB, so this module imports neither Typer nor pydantic nor SQLAlchemy. Commands
+and options come from ``completion.json``, which ``make man`` writes. Ids of the inventory come from a cache, which the
+first TAB after a change of the inventory makes again; ids of runs and plans come from the racks' SQLite files.
+"""
+
+import hashlib
+import json
+import os
+import sqlite3
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+from lumctl.cli.nouns import NOUNS
+
+FILES = ":files"
+"""Printed in place of values: the shell completes names of files."""
+MOST_RUNS = 200
+_COMMANDS = Path(__file__).with_name("completion.json")
+_FILES = frozenset({"FILE", "DIR", "FOLDER", "PATH", "RUNBOOK", "SOCKET"})
+_COMPONENTS = frozenset({"COMPONENT", "ACC", "HOST", "COMPONENT:RULE", "ACC|HOST"})
+_IDS = {"RACK": "racks", "JOB": "jobs"}
+_WORDS = {"RULE": "rules", "KIND": "faults", "FORMAT": "formats"}
+Value = tuple[str, str]
+"""A word, and what it is."""
+
+
+def complete(words: Sequence[str]) -> None:
+    """Print one value per line for the last of the words after ``lumctl``; after a tab, what it is.
+
+    It never fails and prints no message: that would end up in the prompt.
+    """
+    with suppress(Exception):
+        for value, about in values(words):
+            sys.stdout.write(f"{value}\t{about}\n" if about else f"{value}\n")
+
+
+def values(words: Sequence[str]) -> list[Value]:
+    """The values that the last word can become, with what they are; see :func:`complete`."""
+    *before, typed = words or ("",)
+    commands = json.loads(_COMMANDS.read_text(encoding="utf-8"))
+    line = _Line(commands, before)
+    if line.pending is not None:
+        return _starting(line.values_of(line.pending), typed)
+    if typed.startswith("-"):
+        return _starting(((name, option["help"]) for name, option in line.options.items()), typed)
+    if line.verbs is not None:
+        return _starting(line.verbs.items(), typed)
+    return _starting(line.values_of(line.argument), typed) if line.argument else []
+
+
+class _Line:
+    """A command line up to the word that is being typed."""
+
+    def __init__(self, commands: dict[str, Any], words: Sequence[str]) -> None:
+        self._commands = commands
+        self._given: dict[str, str] = {}
+        self.options: dict[str, Any] = commands["options"]
+        self.verbs: dict[str, str] | None = {name: noun.help for name, noun in NOUNS.items()}
+        """What may follow if a noun or a verb is next."""
+        self._option = ""
+        self.pending: str | None = None
+        """What the last option takes, if its value is next."""
+        self._arguments: list[str] = []
+        self._noun: dict[str, Any] | None = None
+        for word in words:
+            self._take(word)
+
+    @property
+    def argument(self) -> str | None:
+        """What the next argument is; the last one may be repeated."""
+        return self._arguments[0] if self._arguments else None
+
+    def _take(self, word: str) -> None:
+        if self.pending is not None:
+            self.pending = None
+            self._given[self._option] = word
+        elif word.startswith("-"):
+            self._option, _, value = word.partition("=")
+            takes = self.options.get(self._option, {}).get("takes")
+            self._given[self._option] = value
+            self.pending = takes if takes and not value else None
+        elif self.verbs is not None:
+            self._choose(word)
+        elif len(self._arguments) > 1:
+            del self._arguments[0]
+
+    def _choose(self, word: str) -> None:
+        chosen = self._commands["nouns"].get(word, {}) if self._noun is None else self._noun["verbs"].get(word, {})
+        if self._noun is None and "verbs" in chosen:
+            self._noun = chosen
+            self.verbs = {name: verb["help"] for name, verb in chosen["verbs"].items()}
+            return
+        self.verbs = None
+        self.options = {**chosen.get("options", {}), **self._commands["options"]}
+        self._arguments = list(chosen.get("arguments", ()))
+
+    def values_of(self, metavar: str) -> Iterable[Value]:
+        """The values of an option or an argument, by its name in the help, such as ``[COMPONENT]`` or ``rack|sim``."""
+        kind = metavar.strip("[]").removesuffix("...").split("[")[0]
+        if kind in _FILES:
+            found: Iterable[Value] = [(FILES, "")]
+        elif kind in {"RUN", "PLAN"}:
+            found = self._stored(kind)
+        elif kind in _COMPONENTS:
+            found = self._names()["components"].items()
+        elif kind in _IDS:
+            found = [(name, "") for name in self._names()[_IDS[kind]]]
+        elif kind in _WORDS:
+            found = [(name, "") for name in self._commands[_WORDS[kind]]]
+        else:
+            choices = kind.split("|") if kind.islower() else []
+            found = [(choice, "") for choice in choices if len(choices) > 1]
+        return found
+
+    def _stored(self, kind: str) -> Iterator[Value]:
+        """Ids of runs or plans, newest first, with what they are."""
+        target = self._given.get("--target") or os.environ.get("LUMCTL_TARGET") or "rack"
+        query = {
+            "RUN": "SELECT id, state || ': ' || title FROM runs WHERE rack = ? ORDER BY started_at DESC LIMIT ?",
+            "PLAN": "SELECT id, body ->> '$.title' FROM plans WHERE rack = ? ORDER BY created_at DESC LIMIT ?",
+        }[kind]
+        for rack, file in self._names()["stores"].get(target, {}).items():
+            with suppress(sqlite3.Error), closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as database:
+                yield from ((row[0], row[1] or "") for row in database.execute(query, (rack, MOST_RUNS)))
+
+    def _names(self) -> dict[str, Any]:
+        return names(self._given.get("-i") or self._given.get("--inventory"))
+
+
+def _starting(found: Iterable[Value], typed: str) -> list[Value]:
+    """The values that begin as typed. Of a list with commas, the last item is completed."""
+    listed, comma, last = typed.rpartition(",")
+    found = list(found)
+    if found == [(FILES, "")]:
+        return found
+    return [(f"{listed}{comma}{value}", _plain(about)) for value, about in found if value.startswith(last)]
+
+
+def _plain(text: str) -> str:
+    return " ".join("".join(sign if sign.isprintable() else "?" for sign in text).split())
+
+
+def names(named: str | None) -> dict[str, Any]:
+    """Ids of the inventory and the files of its racks' stores, from the cache if that is newer than the inventory.
+
+    Raises:
+        LumctlError: there is no inventory, or it has errors.
+    """
+    path = _usual_inventory(named)
+    place = None if path is None else _cache_of(path)
+    if path is not None and place is not None:
+        with suppress(OSError, ValueError):
+            kept: dict[str, Any] = json.loads(place.read_text(encoding="utf-8"))
+            if kept["changed"] == _changed(path):
+                return kept
+    return _read(named)
+
+
+def _usual_inventory(named: str | None) -> Path | None:
+    """The inventory's file where that is plain; :func:`lumctl.inventory.load.find_inventory` has the last word."""
+    if path := named or os.environ.get("LUMCTL_INVENTORY"):
+        return Path(path).expanduser()
+    settings = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    usual = (Path("lumctl.yaml"), settings / "lumctl" / "inventory.yaml")
+    return next((path for path in usual if path.is_file()), None)
+
+
+def _cache_of(path: Path) -> Path:
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lumctl"
+    places = [str(path.absolute()), *(os.environ.get(name, "") for name in ("LUMCTL_STATE", "XDG_STATE_HOME", "HOME"))]
+    return folder / f"names-{hashlib.sha256(json.dumps(places).encode()).hexdigest()[:16]}.json"
+
+
+def _changed(path: Path) -> list[int]:
+    status = path.stat()
+    return [status.st_mtime_ns, status.st_size]
+
+
+def _read(named: str | None) -> dict[str, Any]:
+    """Read the inventory itself, and keep its names for the next TAB."""
+    from lumctl.files import make_private, write_whole
+    from lumctl.inventory.load import find_inventory, load_inventory
+    from lumctl.store import place_of
+    from lumctl.store.sqlite import FILE_NAME
+
+    path = find_inventory(named)
+    inventory, changed = load_inventory(path), _changed(path)
+    kinds: tuple[tuple[str, Iterable[str]], ...] = (
+        ("host", inventory.hosts),
+        ("accelerator", inventory.accelerators),
+        ("transponder", inventory.transponders),
+        ("device", inventory.devices),
+    )
+    places = {
+        target: {rack: place_of(inventory, rack, target) for rack in inventory.racks} for target in ("rack", "sim")
+    }
+    found = {
+        "changed": changed,
+        "components": {name: kind for kind, ids in kinds for name in ids},
+        "racks": sorted(inventory.racks),
+        "jobs": sorted(inventory.jobs),
+        "stores": {
+            target: {
+                rack: str(Path(place).expanduser() / FILE_NAME) for rack, place in of.items() if "://" not in place
+            }
+            for target, of in places.items()
+        },
+    }
+    cache = _cache_of(path)
+    with suppress(OSError):
+        make_private(cache.parent)
+        write_whole(cache, json.dumps(found))
+    return found

@@ -1,0 +1,59 @@
+"""The commands and options as data, for completion: ``lumctl/cli/completion.json``."""
+
+import json
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from lumctl.cli.main import app
+from lumctl.cli.nouns import NOUNS
+from lumctl.cli.output import OutputFormat
+from lumctl.health.rulebook import rulebook
+from lumctl.sim.world.faults import FaultKind
+
+PATH = Path(__file__).parents[1] / "completion.json"
+
+
+def command_tree() -> str:
+    """Nouns, verbs, what each option and argument takes, the rules, and the kinds of simulated faults, as JSON."""
+    root: Any = typer.main.get_command(app)
+    common = _options(root)
+    nouns = {name: _command(root.get_command(None, name), common) for name in NOUNS}
+    tree = {
+        "options": common,
+        "nouns": nouns,
+        "rules": sorted({line.rule for line in rulebook().lines()}),
+        "faults": sorted(kind.value for kind in FaultKind),
+        "formats": [each.value for each in OutputFormat],
+    }
+    return json.dumps(tree, indent=1, ensure_ascii=False) + "\n"
+
+
+def _command(command: Any, common: Collection[str]) -> dict[str, Any]:
+    if (verbs := getattr(command, "commands", None)) is not None:
+        return {"verbs": {name: {"help": _summary(verb), **_command(verb, common)} for name, verb in verbs.items()}}
+    arguments = [p.metavar or str(p.name).upper() for p in command.params if p.param_type_name == "argument"]
+    own = {name: option for name, option in _options(command).items() if name not in common}
+    return {"options": own, "arguments": arguments}
+
+
+def _options(command: Any) -> dict[str, Any]:
+    """Options that the help shows, by each of their spellings; ``takes`` is empty for one without a value."""
+    return {
+        spelling: {"takes": "" if option.is_flag else option.metavar or "", "help": _sentence(option.help or "")}
+        for option in command.params
+        if option.param_type_name == "option" and not option.hidden
+        for spelling in (*option.opts, *option.secondary_opts)
+    }
+
+
+def _summary(command: Any) -> str:
+    return _sentence(command.help or "")
+
+
+def _sentence(text: str) -> str:
+    """The first sentence, on one line."""
+    line = " ".join(text.partition("\n\n")[0].replace("``", "").split())
+    return line.partition(". ")[0].removesuffix(".")
