@@ -60,7 +60,11 @@ class _Line:
         self._commands = commands
         self._given: dict[str, str] = {}
         self.options: dict[str, Any] = commands["options"]
-        self.verbs: dict[str, str] | None = {name: noun.help for name, noun in NOUNS.items()}
+        self.verbs: dict[str, str] | None = {
+            **{name: noun.help for name, noun in NOUNS.items()},
+            "help": "Help for a command.",
+            "version": "The version.",
+        }
         """What may follow if a noun or a verb is next."""
         self._option = ""
         self.pending: str | None = None
@@ -84,6 +88,8 @@ class _Line:
             takes = self.options.get(self._option, {}).get("takes")
             self._given[self._option] = value
             self.pending = takes if takes and not value else None
+        elif word == "help" and self._noun is None and self.verbs is not None:
+            pass  # the next word is a noun
         elif self.verbs is not None:
             self._choose(word)
         elif len(self._arguments) > 1:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from lumctl.cli.nouns import NOUNS
+from lumctl.cli.nouns import GROUPS, NOUNS
 from lumctl.descriptors import separate_streams
 from lumctl.errors import ExitCode, LumctlError
 from lumctl.printable import printable
@@ -47,13 +47,23 @@ class LazyNouns(TyperGroup):
         return command
 
     def format_commands(self, ctx: "click.Context", formatter: "click.HelpFormatter") -> None:  # noqa: ARG002
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, noun.help) for name, noun in NOUNS.items()])
+        for title, nouns in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, noun.help) for name, noun in nouns.items()])
+        with formatter.section("Help"):
+            formatter.write_dl([("help [COMMAND...]", "Help for a command."), ("version", "The version.")])
 
     def resolve_command(
         self, ctx: "click.Context", args: list[str]
     ) -> "tuple[str | None, click.Command | None, list[str]]":
         """Name the nearest noun when the word is unknown, without importing every noun to find it."""
+        if args[:1] == ["help"]:
+            args = [*args[1:], "--help"]
+            if len(args) == 1:
+                typer.echo(ctx.get_help())
+                raise typer.Exit
+        if args == ["version"]:
+            _print_version(wanted=True)
         if args and args[0] not in NOUNS and not args[0].startswith("-"):
             from lumctl.inventory.problems import nearest
 

@@ -18,10 +18,10 @@ from functools import wraps
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 from lumctl.cli.invocation import Invocation
-from lumctl.cli.nouns import NOUNS
+from lumctl.cli.nouns import NOUNS, VERB_ORDER
 from lumctl.errors import LumctlError
 
 _COMMAND = re.compile(rf"\blumctl (?=(?:{'|'.join(NOUNS)})\b)")
@@ -59,6 +59,13 @@ _COMMON: tuple[tuple[str, Any, Any], ...] = (
 class PlainCommand(TyperCommand):
     """A command whose text marks words of the shell with double backticks: for the manual, not for a terminal."""
 
+    def __init__(self, *words: Any, **settings: Any) -> None:
+        super().__init__(*words, **settings)
+        for parameter in self.params:
+            if isinstance(parameter, TyperArgument):
+                # The name of the argument says it: RUN, not RUN <str>.
+                parameter.display_type_rich = _no_type  # type: ignore[method-assign, assignment]
+
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
         """Write the text into the help, without the marks."""
         marked = self.help
@@ -69,9 +76,35 @@ class PlainCommand(TyperCommand):
             self.help = marked
 
 
+def _no_type(**_: Any) -> None:
+    return None
+
+
+class VerbGroup(TyperGroup):
+    """The verbs of a noun in the order of use, each with its whole first sentence."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names of the verbs; those of :data:`lumctl.cli.nouns.VERB_ORDER` first."""
+        rank = {name: place for place, name in enumerate(VERB_ORDER)}
+        return sorted(super().list_commands(ctx), key=lambda name: rank.get(name, len(rank)))
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the verbs into the help."""
+        verbs = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, first_sentence(verb.help or "") + ".") for name, verb in verbs.items() if verb])
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence of a help text, on one line, without its full stop."""
+    line = " ".join(text.partition("\n\n")[0].replace("``", "").split())
+    return line.partition(". ")[0].removesuffix(".")
+
+
 def noun_app(help_text: str) -> typer.Typer:
     """A Typer application for one noun, in the project's style."""
     return typer.Typer(
+        cls=VerbGroup,
         help=help_text,
         rich_markup_mode=None,
         add_completion=False,

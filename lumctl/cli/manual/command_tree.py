@@ -10,6 +10,7 @@ import typer
 from lumctl.cli.main import app
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import OutputFormat
+from lumctl.cli.verbs import first_sentence
 from lumctl.health.rulebook import rulebook
 from lumctl.sim.world.faults import FaultKind
 
@@ -33,7 +34,12 @@ def command_tree() -> str:
 
 def _command(command: Any, common: Collection[str]) -> dict[str, Any]:
     if (verbs := getattr(command, "commands", None)) is not None:
-        return {"verbs": {name: {"help": _summary(verb), **_command(verb, common)} for name, verb in verbs.items()}}
+        return {
+            "verbs": {
+                name: {"help": first_sentence(verbs[name].help or ""), **_command(verbs[name], common)}
+                for name in command.list_commands(None)
+            }
+        }
     arguments = [p.metavar or str(p.name).upper() for p in command.params if p.param_type_name == "argument"]
     own = {name: option for name, option in _options(command).items() if name not in common}
     return {"options": own, "arguments": arguments}
@@ -42,18 +48,8 @@ def _command(command: Any, common: Collection[str]) -> dict[str, Any]:
 def _options(command: Any) -> dict[str, Any]:
     """Options that the help shows, by each of their spellings; ``takes`` is empty for one without a value."""
     return {
-        spelling: {"takes": "" if option.is_flag else option.metavar or "", "help": _sentence(option.help or "")}
+        spelling: {"takes": "" if option.is_flag else option.metavar or "", "help": first_sentence(option.help or "")}
         for option in command.params
         if option.param_type_name == "option" and not option.hidden
         for spelling in (*option.opts, *option.secondary_opts)
     }
-
-
-def _summary(command: Any) -> str:
-    return _sentence(command.help or "")
-
-
-def _sentence(text: str) -> str:
-    """The first sentence, on one line."""
-    line = " ".join(text.partition("\n\n")[0].replace("``", "").split())
-    return line.partition(". ")[0].removesuffix(".")

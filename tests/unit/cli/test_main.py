@@ -66,12 +66,29 @@ def test_help_names_every_noun_with_its_line(capsys):
 def test_without_a_word_it_prints_help_on_stdout(capsys):
     assert main.run([]) == ExitCode.DONE
     said = capsys.readouterr()
-    assert "Commands:" in said.out + said.err
+    assert "Simulate:" in said.out + said.err
 
 
 def test_the_version(capsys):
     assert main.run(["--version"]) == ExitCode.DONE
     assert capsys.readouterr().out == f"lumctl {__version__}\n"
+
+
+def test_help_and_version_are_words_too(capsys):
+    assert main.run(["version"]) == ExitCode.DONE
+    assert capsys.readouterr().out == f"lumctl {__version__}\n"
+    assert main.run(["help", "swap", "apply"]) == main.run(["swap", "apply", "--help"]) == ExitCode.DONE
+    one, same = capsys.readouterr().out.split("Usage: ")[1:]
+    assert one == same
+    assert main.run(["help"]) == ExitCode.DONE
+    assert "Simulate:" in capsys.readouterr().out
+
+
+def test_verbs_are_in_the_order_of_use_each_with_its_whole_sentence(capsys):
+    main.run(["swap", "--help"])
+    listed = capsys.readouterr().out.partition("Commands:")[2]
+    assert [line.split()[0] for line in listed.splitlines() if line[:3].strip()][:2] == ["plan", "apply"]
+    assert "..." not in listed
 
 
 def test_an_unknown_word_is_met_with_the_nearest(capsys):
