@@ -55,7 +55,7 @@ class RunResult:
     run: str
     plan: Plan
     outcome: str
-    phases: tuple[StepDuration, ...]
+    stages: tuple[StepDuration, ...]
     verified: tuple[Proof, ...]
     seconds: float
     silent: tuple[str, ...] = ()
@@ -138,13 +138,13 @@ def execute(
     """
     started = perf_counter()
     run.narrate(progress)
-    phases: list[StepDuration] = []
+    durations: list[StepDuration] = []
     gated = before_step is not at_once
 
     def tell(ended: list[StepResult]) -> None:
         """Each of these is on disk."""
         for did in ended:
-            phases.append(StepDuration(did.step.do.value, did.step.title, round(did.seconds, 4)))
+            durations.append(StepDuration(did.step.do.value, did.step.title, round(did.seconds, 4)))
             progress(f"{did.step.id}. {did.step.title}: {did.remark or f'{did.seconds:.2f} s'}")
 
     ended: list[StepResult] = []
@@ -175,7 +175,7 @@ def execute(
         close(run, scope, perf_counter() - started)
     tell(ended)
     light, seconds = run.evidence(), round(perf_counter() - started, 4)
-    return RunResult(run.id, run.plan, "done", tuple(phases), proofs_in(light), seconds, silent_in(light))
+    return RunResult(run.id, run.plan, "done", tuple(durations), proofs_in(light), seconds, silent_in(light))
 
 
 def unfailing(progress: Progress) -> Progress:

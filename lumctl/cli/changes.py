@@ -161,7 +161,7 @@ def run_document(result: RunResult, runbook: Path | None, head: Head | None) -> 
         "target": result.plan.target,
         "plan": result.plan.id,
         "seconds": result.seconds,
-        "phases": [asdict(phase) for phase in result.phases],
+        "stages": [asdict(stage) for stage in result.stages],
         "verified": [asdict(proof) for proof in result.verified],
         "silent": list(result.silent),
         "runbook": str(runbook) if runbook else None,

@@ -45,10 +45,10 @@ app = noun_app(NOUNS["demo"].help)
 
 @dataclass
 class Story:
-    """The phases as they go by."""
+    """The stages as they go by."""
 
     say: Callable[[str], None]
-    phases: list[dict[str, Any]] = field(default_factory=list)
+    stages: list[dict[str, Any]] = field(default_factory=list)
 
     @contextmanager
     def phase(self, name: str, title: str) -> Iterator[None]:
@@ -57,7 +57,7 @@ class Story:
         started = perf_counter()
         yield
         seconds = round(perf_counter() - started, 3)
-        self.phases.append({"name": name, "title": title, "seconds": seconds})
+        self.stages.append({"name": name, "title": title, "seconds": seconds})
         self.say(f"    {seconds:.2f} s")
 
 
@@ -146,13 +146,13 @@ def _require_found(seen: Observation, victim: str) -> None:
 def _say_end(
     cx: Invocation, story: Story, plan: Plan, result: RunResult, replayed: ReplayResult, runbook: Path
 ) -> None:
-    total = round(sum(phase["seconds"] for phase in story.phases), 3)
+    total = round(sum(stage["seconds"] for stage in story.stages), 3)
     if cx.out.structured:
         replacement = plan.replacements[0]
         cx.out.document(
             "demo",
             {
-                "phases": story.phases,
+                "stages": story.stages,
                 "seconds": total,
                 "run": result.run,
                 "failed": replacement.failed,

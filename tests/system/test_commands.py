@@ -107,7 +107,7 @@ def test_the_whole_story(lumctl: Lumctl) -> None:
     assert applied.returncode == 0, applied.stderr
     result = json.loads(applied.stdout)
     assert (result["outcome"], len(result["verified"])) == ("done", 4)
-    assert {"name", "seconds"} <= set(result["phases"][0])
+    assert {"name", "seconds"} <= set(result["stages"][0])
     assert Path(result["runbook"]).stat().st_mode & 0o777 == 0o600
     ranks = json.loads(lumctl("job", "show", "finetune", "-o", "json").stdout)["ranks"]
     assert [rank["accelerator"] for rank in ranks] == ["s0-gpu0", "s3-gpu0", "s2-gpu0"]

@@ -110,7 +110,7 @@ def test_a_swap_of_one_rack_is_planned_anew_on_the_other(lumctl, swap):
 
 
 PROMISED = {
-    "run": {"run", "outcome", "target", "plan", "seconds", "phases", "verified", "runbook", "journal_head"},
+    "run": {"run", "outcome", "target", "plan", "seconds", "stages", "verified", "runbook", "journal_head"},
     "shown": {"run", "outcome", "rack", "by", "plan_digest", "journal", "journal_head"},
     "runbook": {"id", "title", "recorded", "start", "end", "replacements", "circuits", "steps", "journal_head"},
     "replay": {"runbook", "on", "run", "runs", "outcome", "identical", "first_difference", "rehearsal"},
@@ -121,7 +121,7 @@ PROMISED = {
 def test_the_fields_that_scripts_are_promised_are_there(lumctl, swap):
     done = json.loads((lumctl.place / "done.json").read_text())
     assert done.keys() >= PROMISED["run"]
-    assert all(phase.keys() >= {"name", "seconds"} for phase in done["phases"])
+    assert all(phase.keys() >= {"name", "seconds"} for phase in done["stages"])
     assert lumctl.data("swap", "show", swap).keys() >= PROMISED["shown"]
     shown = lumctl.data("runbook", "show", swap)
     assert shown.keys() >= PROMISED["runbook"]

@@ -91,7 +91,7 @@ def test_the_demo_runs_away_from_the_checkout(installed, tmp_path):
         run(installed, "demo", "-q", "-o", "json", XDG_STATE_HOME=tmp_path, XDG_RUNTIME_DIR=tmp_path / "run")
     )
     assert told["replay_identical"]
-    assert [phase["name"] for phase in told["phases"]] == ["up", "program", "read", "fault", "plan", "swap", "replay"]
+    assert [phase["name"] for phase in told["stages"]] == ["up", "program", "read", "fault", "plan", "swap", "replay"]
     assert Path(told["runbook"]).is_relative_to(tmp_path)
 
 

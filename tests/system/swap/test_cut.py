@@ -63,7 +63,7 @@ def test_a_mesh_with_a_timer_is_certain_only_when_it_is_confirmed(timed_rack) ->
     rack.take_back(run, before)
     result = apply(rack.context, plan_swap(rack.context, "finetune", ["s1-gpu0"]))
     assert rack.context.known_states("mesh") == rack.cells()["mesh"]
-    assert [phase.name for phase in result.phases][-2:] == ["confirm", "assign"]
+    assert [phase.name for phase in result.stages][-2:] == ["confirm", "assign"]
 
 
 def test_a_run_whose_listener_is_gone_is_undone_all_the_same(rack) -> None:

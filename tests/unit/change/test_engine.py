@@ -63,7 +63,7 @@ def test_a_swap_goes_step_by_step_under_its_lease_with_every_intent_before_its_a
 def test_a_finished_swap_is_told_and_written_down(rack):
     plan = rack.plan()
     result = rack.apply(plan)
-    assert (result.outcome, [phase.name for phase in result.phases]) == ("done", [s.do.value for s in plan.steps])
+    assert (result.outcome, [phase.name for phase in result.stages]) == ("done", [s.do.value for s in plan.steps])
     assert {(proof.receiver, proof.transmitter) for proof in result.verified} == {
         ("s3-gpu0-a", "s0-gpu0-b"),
         ("s0-gpu0-b", "s3-gpu0-a"),

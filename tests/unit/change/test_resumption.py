@@ -87,7 +87,7 @@ def test_a_run_that_was_cut_after_a_step_goes_on_with_the_next(rack, steps):
     assert (result.run, result.outcome) == (left.run.id, "done")
     before, after = left.plan.steps[:steps], left.plan.steps[steps:]
     proved_anew = [step for step in before if step.do is Do.VERIFY and after]
-    assert [phase.title for phase in result.phases] == [step.title for step in (*proved_anew, *after)]
+    assert [phase.title for phase in result.stages] == [step.title for step in (*proved_anew, *after)]
     assert left.kinds("intent") == [("intent", step.id) for step in (*before, *proved_anew, *after)]
     is_swapped(left)
 

@@ -180,7 +180,7 @@ def test_a_mesh_with_a_timer_is_certain_only_when_it_was_told_to_keep_the_change
     rack.at("confirm", do=lambda: known.append(rack.context.known_states("mesh")))
     result = rack.apply(plan)
     assert rack.acts()[-2:] == [("commit", "mesh", 60.0), ("confirm", "mesh")]
-    assert [phase.name for phase in result.phases][-4:] == ["program", "verify", "confirm", "assign"]
+    assert [phase.name for phase in result.stages][-4:] == ["program", "verify", "confirm", "assign"]
     assert known == [{}]
     assert rack.context.known_states("mesh") == rack.twin.cells
 
