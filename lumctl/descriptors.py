@@ -3,7 +3,7 @@
 A vendor's library may write to the descriptors themselves, past ``sys.stdout`` and ``sys.stderr``. Once code of another
 package is loaded, the descriptors are a pipe: a thread passes on what comes out of it to standard error, escaped, line
 by line, and not more than a reader can follow. Standard output gets nothing of it, and while a screen is drawn all of
-it is dropped. Child processes that inherit the descriptors write to the same pipe, and get ``SIGPIPE`` if they go on
+it is dropped. Child processes that inherit the descriptors write to the same pipe, and get ``SIGPIPE`` if they continue
 after lumctl has ended; lumctl's own children are each given a standard error of their own.
 
 A line of a library may come after a later line of lumctl. What a crash of the interpreter prints is lost.

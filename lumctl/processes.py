@@ -176,7 +176,7 @@ def _stat(pid: int) -> list[str] | None:
 
 
 def _has_ended(fields: list[str]) -> bool:
-    """A zombie holds neither files nor locks; but its first thread may have ended alone, while others go on."""
+    """A zombie holds neither files nor locks; but its first thread may have ended alone, while others continue."""
     return fields[_STATE] in {"Z", "X"} and int(fields[_THREADS]) <= 1
 
 

@@ -115,7 +115,7 @@ def require_foreign_circuits_kept(context: Context, plan: Plan) -> None:
                     f"{plan.id} would change circuit {circuit.id} of {circuit.owner}, which it does not replace",
                     hint="leave the cells of that circuit as they are",
                 )
-            # A circuit that was not sound before the run that is taken back is put back, and cannot be proved.
+            # A circuit that was not sound before the run that is undone is put back, and cannot be proved.
             put_back = plan.undoes is not None and circuit.id in {c.id for c in plan.add}
             if circuit.id not in watched and not put_back:
                 raise RefusedError(

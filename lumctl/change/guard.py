@@ -103,7 +103,7 @@ class Guard:
             try:
                 self._process.wait(TAKEN_BACK_WITHIN_S)
             except subprocess.TimeoutExpired:
-                self._process.returncode = 0  # it goes on alone; without a return code Popen would warn
+                self._process.returncode = 0  # it continues alone; without a return code Popen would warn
 
     def _say(self, word: bytes) -> None:
         if self._pipe is not None:

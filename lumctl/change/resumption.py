@@ -289,7 +289,7 @@ def require_way_on(context: Context, history: RunHistory, steps: tuple[Step, ...
         return
     looked = [step for step in plan.steps if step.do is Do.CHECK and step.id in history.evidence]
     if not looked and history.touched and any(step.do is Do.CHECK for step in plan.steps):
-        raise RefusedError("which circuits were sound before anything moved was not written down")
+        raise RefusedError("which circuits were sound before anything moved was not recorded")
     for step in looked if history.touched else ():
         require_healthy(context, step.data["healthy"])
     for device in dict.fromkeys(change.device for change in plan.changes):

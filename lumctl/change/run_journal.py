@@ -224,7 +224,7 @@ class RunJournal:
     def intend_undo(self, step: Step) -> None:
         """Record that a step is about to be undone.
 
-        If the store cannot be written the entry stays pending, and the undo goes on: the step's intent is on disk.
+        If the store cannot be written the entry stays pending, and the undo continues: the step's intent is on disk.
         """
         try:
             self._advance("undo-intent", [step])

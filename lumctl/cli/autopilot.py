@@ -46,7 +46,7 @@ def stop(
     database, with a daemon that hangs and, for all racks of this user, with an inventory that cannot be read.
 
     A swap that the autopilot has under way is finished, or rolled back by its own engine if a proof fails; it is not
-    cut in the middle. This command waits for it and says how it ended. To stop is not to forbid: swaps by hand go on.
+    cut in the middle. This command waits for it and reports how it ended. Operators may still swap by hand.
 
     Where no way works, the daemon of this user is ended (SIGTERM), and watches no more.
     """
@@ -137,9 +137,7 @@ autopilot_status.register(app)
 def _by_force(pids: list[int]) -> str:
     if not pids:
         return "no daemon of this user runs here; if another user's does, say it as that user"
-    return (
-        f"end its daemon: kill -9 {' '.join(map(str, pids))}; a swap that it has under way is taken back by its guard"
-    )
+    return f"end its daemon: kill -9 {' '.join(map(str, pids))}; a swap that it has under way is undone by its guard"
 
 
 def _inventory(cx: Invocation) -> "Inventory | None":

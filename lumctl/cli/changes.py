@@ -111,7 +111,7 @@ def kept_runbook(cx: Invocation, context: Context, result: RunResult) -> Path | 
 
 @contextmanager
 def keeping(cx: Invocation, context: Context, rack: str) -> Iterator[None]:
-    """A run that fails in the block leaves its runbook too: what was tried, and what was taken back."""
+    """A run that fails in the block leaves its runbook too: what was tried, and what was undone."""
     try:
         yield
     except RunError as error:

@@ -202,7 +202,7 @@ def check(
     """Judge everything and say it in one line, for cron and monitoring.
 
     What is acknowledged or in maintenance does not count (see ``lumctl health``); of several findings with one cause
-    the incident is named. Where ``lumctl watch`` runs, its newest look is judged, and nothing is read anew.
+    the incident is named. Where ``lumctl watch`` runs, its newest look is judged, and nothing is read again.
 
     With ``--from-capture`` the outputs that hosts printed earlier are judged, each as of the time of its capture: its
     manifest's, else the newest in its kernel log, else nvidia-smi's own. DIR holds a folder for each host, as

@@ -36,7 +36,7 @@ def set_component(
     that no lane of the inventory meets can be joined; where lanes meet it, only their ports.
 
     Circuits of jobs are left alone: cells that carry one are refused, and what else would take light or a machine
-    from a job needs ``--even-if-used``. The run is in ``lumctl swap list`` and is taken back with ``lumctl swap
+    from a job needs ``--even-if-used``. The run is in ``lumctl swap list`` and is undone with ``lumctl swap
     rollback RUN``; a reset has no way back.
     """
     from lumctl.cli.changes import carry_out

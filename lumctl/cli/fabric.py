@@ -51,10 +51,10 @@ def apply(
     is named with ``--cut`` (PORT, or DEVICE/port/PORT); --yes alone does not suffice (exit code 5).
 
     Where the store has no record, the light is read first. If it shows the jobs elsewhere than the inventory does, the
-    command refuses (5), and ``lumctl store adopt`` writes down where they run.
+    command refuses (5), and ``lumctl store adopt`` records where they run.
 
-    On a rack, jobs without a hook whose circuits stand and are taken away or written anew must be stopped, and somebody
-    must say so, as for swap apply. Where nothing stands yet nobody is asked.
+    On a rack, a job without a hook must be stopped before its active circuits are removed or written again, and an
+    operator must say so, as for swap apply. If no circuit is active yet, no question is asked.
     """
     racks = list(cx.inventory.racks)
     if rack is None and len(racks) > 1:

@@ -62,7 +62,7 @@ def run(
     store: when, which device, which call, the number, which process asked, and how it ended.
 
     SIGTERM and SIGINT end it once what is being sent has ended (exit code 0). A second gateway of the same rack is
-    refused (exit code 5). After an edit of the inventory, start it anew.
+    refused (exit code 5). After an edit of the inventory, start it again.
     """
     if cx.out.format is not OutputFormat.TABLE:
         raise UsageError("the gateway prints no data", hint=f"lumctl gateway status -o {cx.out.format}")

@@ -56,7 +56,7 @@ def ack(
 ) -> None:
     """Say that a component's findings are known, after reading it once.
 
-    They go on being shown, with your name and comment, but ``lumctl check`` no longer counts them. It covers the
+    They continue being shown, with your name and comment, but ``lumctl check`` no longer counts them. It covers the
     findings of this moment and no later ones. It ends at its time, when they have cleared, or when they become worse.
     """
     from lumctl.context import Context
@@ -113,7 +113,7 @@ def maintain(
     """Open a maintenance window: faults of the component, and of everything on it, are expected until its end.
 
     A window on a host covers what is in it, one on a rack everything. What it covers is disabled: it is not counted by
-    ``lumctl check`` and no swap takes it as a spare; its findings go on being shown.
+    ``lumctl check`` and no swap takes it as a spare; its findings continue being shown.
     """
     from lumctl.context import Context
 
@@ -161,7 +161,7 @@ def maintain(
 
 @verb(app, "list")
 def list_(cx: Invocation) -> None:
-    """Show what is acknowledged, and the maintenance that goes on or is to come. No host is asked."""
+    """Show what is acknowledged, and the maintenance that continues or is to come. No host is asked."""
     from lumctl.cli.views import window_document
     from lumctl.context import Context
 
@@ -214,7 +214,7 @@ def _clear(cx: Invocation, component: str, rule: str | None) -> None:
     elif cx.out.format is OutputFormat.NAME:
         cx.out.names([component])
     else:
-        cx.out.text(f"{component}: {counted(cleared, 'acknowledgements')} taken back")
+        cx.out.text(f"{component}: {counted(cleared, 'acknowledgements')} undone")
 
 
 def _kept(cx: Invocation, context: "Context", kind: str, said: "Said", at: float) -> str:

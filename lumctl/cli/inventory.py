@@ -1,4 +1,4 @@
-"""``lumctl inventory``: check the rack as written down, and show it as it is understood."""
+"""``lumctl inventory``: check the rack as recorded, and show it as it is understood."""
 
 from typing import Annotated, Any
 

@@ -50,7 +50,7 @@ def run(
     checkpoint, and the interrupted step is done again.
 
     The job does not need this command to run on: when it ends (Ctrl-C), is killed, or its machine dies, the processes
-    go on, and the same command takes them over. lumctl job stop ends the job with a checkpoint.
+    continue, and the same command takes them over. lumctl job stop ends the job with a checkpoint.
     """
     from lumctl.context import Context
     from lumctl.training.job_run import run_job
@@ -65,7 +65,7 @@ def run(
     try:
         ended = run_job(lambda: Context(cx.inventory, cx.target), job, agreed_by, say, take=take)
     except KeyboardInterrupt:
-        say(f"the job goes on without lumctl; take it over: lumctl job run {job} --target {cx.target}")
+        say(f"the job continues without lumctl; take it over: lumctl job run {job} --target {cx.target}")
         raise
     from lumctl.training.coordinator.requests import document
 
@@ -90,7 +90,7 @@ class JobFailedError(LumctlError):
 def stop(cx: Invocation, job: JobArgument, yes: YesOption = False) -> None:
     """Stop a job that lumctl job run runs: each process ends the step it is in, writes a checkpoint, and ends.
 
-    The next lumctl job run goes on from there; see lumctl-job(7).
+    The next lumctl job run continues from there; see lumctl-job(7).
     """
     from lumctl.training.job_control import ask
     from lumctl.training.job_folder import coordinator_socket

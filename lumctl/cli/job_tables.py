@@ -93,7 +93,7 @@ def recovery_rows(document: Row) -> list[Row]:
 def _recovery_row(recovery: Row, without_step: str) -> dict[str, Any]:
     circuits, step = recovery["failure_to_circuits_s"], recovery["failure_to_step_s"]
     spares = list(recovery["replaced_by"].values())
-    without = ", ".join(f"went on without rank {rank}" for rank in recovery["without"])
+    without = ", ".join(f"continued without rank {rank}" for rank in recovery["without"])
     in_place = without or ("" if step is None else IN_PLACE)
     return {
         **recovery,

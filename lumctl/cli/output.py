@@ -58,7 +58,7 @@ class Output:
     def narrate(self, text: str) -> None:
         """Say on stderr what is going on."""
         if not self.quiet:
-            with suppress(BrokenPipeError):  # whoever read it is gone; the work goes on
+            with suppress(BrokenPipeError):  # whoever read it is gone; the work continues
                 print(printable(text, lines=True), file=sys.stderr, flush=True)
 
     def detail(self, text: str) -> None:

@@ -54,7 +54,7 @@ def on_history(
         Path | None, typer.Option("--from-capture", metavar="DIR", help="The faults of a capture, at its time.")
     ] = None,
     goes_on: Annotated[
-        str, typer.Option("--for", metavar="TIME", help="How long it goes on after the last change.")
+        str, typer.Option("--for", metavar="TIME", help="How long it continues after the last change.")
     ] = "2h",
     approve_after: Annotated[
         str | None, typer.Option("--approve-after", metavar="TIME", help="A person approves each plan so much later.")

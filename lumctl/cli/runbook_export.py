@@ -46,7 +46,7 @@ def export(
     """Write a runbook to a file, to be kept, edited or sent.
 
     With ``--as-template`` its steps become intents (swap this, roll that back) with parameters for the rack and the
-    components: ``runbook replay FILE --set NAME=VALUE`` plans them anew, for another accelerator or another rack.
+    components: ``runbook replay FILE --set NAME=VALUE`` plans them again, for another accelerator or another rack.
     """
     if format_ not in FORMATS:
         near = nearest(format_, FORMATS)

@@ -57,11 +57,11 @@ def command(
     started. With ``--drill`` the rack is only read: a simulator is brought to where it stands now, what the run
     replaced dies there, and the steps are done on it.
 
-    A runbook of intents (see ``runbook export --as-template``) has nothing recorded: its steps are planned anew, on the
-    simulator or, each with a yes, on the rack.
+    A runbook of intents (see ``runbook export --as-template``) records no outcomes: its steps are planned again, on the
+    simulator or, after a yes to each, on the rack.
 
-    Exits 5 when the replay went another way, 6 when a step failed on the rack and all was taken back, 7 when it was
-    left half done. With ``--step``, what was done is taken back as well if an answer does not come within ten minutes.
+    Exits 5 when the replay went another way, 6 when a step failed on the rack and all was undone, 7 when it was
+    left half done. With ``--step``, what was done is undone as well if an answer does not come within ten minutes.
     """
     if as_drill == bool(on):
         raise UsageError(
@@ -179,6 +179,6 @@ def _require_rack(cx: Invocation, on: str, recorded: str) -> None:
 
 
 def _ask(step: Step) -> None:
-    print(printable(f"{step.id}. {step.title} - go on? [y/N] "), end="", file=sys.stderr, flush=True)
+    print(printable(f"{step.id}. {step.title} - continue? [y/N] "), end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
         raise RefusedError(f"stopped before step {step.id}")

@@ -69,7 +69,7 @@ def verify(
 ) -> None:
     """Hold the journal against its chain of hashes, and runs, plans and leases against the journal.
 
-    Exits 5 if anything is not what was written. Whoever can write the store can also write it anew as a whole: only
+    Exits 5 if anything is not what was written. Whoever can write the store can also write it again as a whole: only
     ``--head``, with a head that was exported before, shows that, and what was cut off at the end.
     """
     exported = _read(head, str(cx.target)) if head else {}
@@ -86,7 +86,7 @@ def verify(
             for each in breaks:
                 cx.out.text(f"{rack}: BROKEN{f' at entry {each.seq}' if each.seq else ''}: {each.reason}")
             if not breaks:
-                since = f", and goes on from the head in {head}" if rack in exported else ""
+                since = f", and continues from the head in {head}" if rack in exported else ""
                 cx.out.text(f"{rack}: the journal is as it was written{since}")
     if any(found.values()):
         raise typer.Exit(ExitCode.REFUSED)

@@ -76,7 +76,7 @@ def copy(
 
     Without ``--retire`` the store that is copied stays as it is, and both can be used: a machine whose inventory still
     names the old one changes the rack at the same time as others. With it, the old store gives no lease any more
-    and says where it went; its journal tells of it, and can still be read and verified. That cannot be taken back: to
+    and says where it went; its journal tells of it, and can still be read and verified. That cannot be undone: to
     go back, copy the new store to an empty place. A copy that was made before without ``--retire`` will do, if the old
     store was not used since, and nobody is changing the rack through the new one.
 
@@ -116,7 +116,7 @@ def copy(
         cx.out.names([place])
     elif done.was_there:
         cx.out.text(
-            f"{name}: {place} had a copy already; its journal is unbroken and goes on from {done.head.hash[:12]}"
+            f"{name}: {place} had a copy already; its journal is unbroken and continues from {done.head.hash[:12]}"
         )
     else:
         cx.out.text(
@@ -143,7 +143,7 @@ def adopt(
     Each receiver says whom it hears (LLDP, with a new mark). From that follows which accelerator runs which rank: the
     placement that explains most of the light, and differs least from the record. It is shown as a difference from the
     record, or from the inventory where there is none. After a yes the light is proved once more and the placement is
-    written down, as a run in the journal (swap list, swap rollback). No device is written and no job is disturbed.
+    recorded, as a run in the journal (swap list, swap rollback). No device is written and no job is disturbed.
 
     Where the light does not determine a placement, the command says what is missing and refuses (exit code 5):
     ``--place`` then says where a job runs, accelerators in the order of its ranks. Lanes that leave an accelerator in
@@ -178,7 +178,7 @@ def _placements(words: list[str]) -> dict[str, tuple[str, ...]]:
 
 
 def _next(inventory: "Inventory", rack: str, place: str) -> str:
-    keyed = f"`store: {place}` under racks, {rack} in {inventory.path}; then start watch and gateway anew"
+    keyed = f"`store: {place}` under racks, {rack} in {inventory.path}; then start watch and gateway again"
     if _named_by(inventory, rack, "rack") != "$LUMCTL_STATE":
         return f"next: {keyed}"
     if "://" in place:

@@ -69,7 +69,7 @@ def plan(
     circuits moved; enough margin of light; least loss; fewest PUCs; fewest cells written. What the inventory ties to a
     failed one is replaced with it, by spares that are tied to each other.
 
-    With --avoid alone the circuits of JOB are led round what is dying, and no accelerator is replaced; those of a
+    With --avoid alone the circuits of JOB are routed around what is dying, and no accelerator is replaced; those of a
     dying transponder or port take a free lane of the same accelerator. With --back each rank returns to its own
     accelerator, and to its own lanes, if those are well again: a plan like any other, not a rollback.
 
@@ -139,11 +139,11 @@ def apply(
     On a rack, jobs without a hook must be stopped, and somebody must say so: when asked at the terminal, or by
     --job-is-stopped; --yes alone does not. The journal keeps who said it.
 
-    If this command is killed, or its terminal closes, what it did is taken back all the same: its revert guard, a
+    If this command is killed, or its terminal closes, what it did is undone all the same: its revert guard, a
     process of its own, does that within seconds. A command that stands still for a minute and twice the inventory's
-    light_deadline_s is taken over in the same way, and says so should it wake up. Only where the guard is gone too (the
-    machine lost its power) does the run stay open: see swap list, and 30 s later go on with it by swap resume, or take
-    it back by swap abort. The guard has what this command was started with, less its terminal and any agent that was
+    light_deadline_s is taken over in the same way, and says so should it wake up. Only if the guard is gone too (the
+    machine lost its power) does the run stay open: see swap list, and 30 s later finish it with swap resume, or undo it
+    with swap abort. The guard has what this command was started with, less its terminal and any agent that was
     forwarded to it.
     """
     with Context(cx.inventory, cx.target) as context:

@@ -37,16 +37,16 @@ def resume(
     job_is_stopped: StoppedOption = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Go on with a run that was cut or left half done, to its planned end.
+    """Continue with a run that was cut or left half done, to its planned end.
 
     Steps that the journal records as done are not repeated. A step without an outcome is repeated, and so is one whose
     device reverted by itself. Before that the spares must read well, each device must hold what it held or what this
     run wrote, and nobody else's circuit may be touched. Transmitters that placed ranks need and that are off are lit
     first. Then the light is proved and the run is done. Where it cannot
-    go on, it says why and takes all back (exit code 6); where that fails too, it is half done (7).
+    continue, it says why and takes all back (exit code 6); where that fails too, it is half done (7).
 
     On a rack, jobs without a hook must be stopped before their light moves, as for swap apply, and somebody must say so
-    again: they may have been started since the run was cut. Where the run is taken back nobody is asked about them.
+    again: they may have been started since the run was cut. Where the run is undone nobody is asked about them.
 
     The engine of the run must be gone: its lease ends at most 30 s after it died.
     """
@@ -81,7 +81,7 @@ def abort(
 
     Where a later run has written over what this one did (fabric apply, or another device set), it is refused. With
     ``--leave-later`` the run is closed as superseded: what later runs wrote is not touched, nor is the placement of
-    jobs where cells were written over; each is named. The rest is taken back, and a transmitter that this run put out
+    jobs where cells were written over; each is named. The rest is undone, and a transmitter that this run put out
     and a job needs where it runs now is lit.
     """
     with Context(cx.inventory, cx.target) as context:
@@ -123,7 +123,7 @@ def _finish(
                 tell_of_jobs(cx, context, found.plan, found.steps)
             cx.out.narrate("dry run: nothing was done")
             return
-        way = f"go on with {run.id}" if found.forward else f"take back {run.id}"
+        way = f"continue with {run.id}" if found.forward else f"take back {run.id}"
         what = f"{way[0].upper()}{way[1:]} ({run.title})"
         if found.forward:
             said = agree(cx, context, found.plan, what, yes=False, stopped=stopped, left=found.steps)

@@ -31,7 +31,7 @@ def moment(text: str, now: float) -> float:
     clock = _CLOCK.fullmatch(text.strip())
     try:
         if clock:
-            # Set anew, not shifted: the day on which clocks change has another length.
+            # Set again, not shifted: the day on which clocks change has another length.
             today = here.replace(tzinfo=None, hour=int(clock[1]), minute=int(clock[2]), second=0, microsecond=0)
             found = today.timestamp()
             return found if found > now else (today + timedelta(days=1)).timestamp()

@@ -184,7 +184,7 @@ class Context:
     def observe(self, *, tick: bool = False, remember: bool = False) -> Observation:
         """Read everything and judge it by what earlier looks left.
 
-        Without ``tick`` everything is read anew. With it, each probe is read at its own cadence, nobody is waited for
+        Without ``tick`` everything is read again. With it, each probe is read at its own cadence, nobody is waited for
         for long, and the newest reading of everything is judged. With ``remember`` the look is written into the
         racks' stores for the next process; where that cannot be done, the observation says why. Before the first
         answers of all, nothing is written: what is unknown then is only not read yet.

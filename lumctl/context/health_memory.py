@@ -133,7 +133,7 @@ class Recollection:
         """The last report whose changes of state are in the stores."""
 
     def judge(self, look: LookResult, *, to_be_kept: bool) -> Verdicts:
-        """Judge a look and go on remembering in this process; nothing is written."""
+        """Judge a look and continue remembering in this process; nothing is written."""
         memory = self._memory = self._memory or self._load()
         since = look.at if self._last_look is None else self._last_look
         if not to_be_kept:

@@ -131,7 +131,7 @@ class ReadingHistory:
         for rack, minutes in waiting.items():
             try:
                 self._store(rack).readings.add(minutes)
-            except Exception as error:  # noqa: BLE001 - whatever it is, the daemon goes on and the minutes wait
+            except Exception as error:  # noqa: BLE001 - whatever it is, the daemon continues and the minutes wait
                 failed = True
                 self._errors.record("readings", error)
                 # A store that was opened while the disk was full stays read-only: open it again for the next attempt.

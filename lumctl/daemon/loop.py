@@ -106,7 +106,7 @@ class Cadence:
         self._last = monotonic()
 
     def to_next(self) -> tuple[float, int]:
-        """Go on to the next beat in the future: seconds until then, and how many beats were missed."""
+        """Continue to the next beat in the future: seconds until then, and how many beats were missed."""
         behind = self._monotonic() - self._last
         beats = max(math.ceil(behind / self._interval_s), 1)
         self._last += beats * self._interval_s

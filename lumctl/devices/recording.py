@@ -37,8 +37,8 @@ def record(
 ) -> D:
     """The same driver, each call of which is written to ``path`` (private, made if it is not there) once it has ended.
 
-    A driver that is opened again goes on in the same file. A recording that reaches ``most_bytes``, or cannot be
-    written any more, ends with a note of it where that fits; the driver goes on as if nothing were.
+    A driver that is opened again continues in the same file. A recording that reaches ``most_bytes``, or cannot be
+    written any more, ends with a note of it where that fits; the driver continues as if nothing were.
 
     Raises:
         RefusedError: ``path`` cannot be written, or others may read it.
@@ -123,7 +123,7 @@ class Tape:
         self._open = True
 
     def write(self, line: Mapping[str, Any]) -> None:
-        """Add a line, if the recording still goes on."""
+        """Add a line, if the recording still continues."""
         text = json.dumps(_without(self._secret, line), separators=(",", ":")).encode() + b"\n"
         with self._lock:
             if not self._open:

@@ -82,7 +82,7 @@ class DeviceSet:
     def mesh(self, device_id: str) -> MeshDriver:
         """The driver of a mesh.
 
-        A device that cannot be read back is opened anew when the record of it has changed since (another process
+        A device that cannot be read back is opened again when the record of it has changed since (another process
         programmed it), so ask for the driver where it is used and do not keep it.
 
         Raises:
@@ -127,7 +127,7 @@ class DeviceSet:
         )
 
     def changing(self, device_id: str) -> MeshDriver | SwitchDriver:
-        """The driver of a mesh or a switch: both are staged, committed and taken back alike."""
+        """The driver of a mesh or a switch: both are staged, committed and undone alike."""
         device = _named(self._inventory.devices, device_id, "device")
         return self.switch(device_id) if device.kind is DeviceKind.SWITCH else self.mesh(device_id)
 

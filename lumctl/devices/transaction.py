@@ -160,7 +160,7 @@ def take_back(driver: LightDriver, receipt: Receipt[Any], *, watch: Watch = _unw
         if not left:
             return
         if attempt == "last":
-            raise InconsistentError(f"{_said(unknown)}of {len(before.changes)} cells {len(left)} were not taken back")
+            raise InconsistentError(f"{_said(unknown)}of {len(before.changes)} cells {len(left)} were not undone")
 
 
 def _inverse(change: Any) -> Any:

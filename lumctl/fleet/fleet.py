@@ -90,7 +90,7 @@ class Fleet:
     def collect(self, hosts: Collection[str] | None = None, probes: Collection[str] | None = None) -> Snapshot:
         """Read hosts (all unless named) with all probes or the named ones (``optics`` stands for each ``optics:...``).
 
-        Everything is read anew: no reading in the snapshot is from before this call. Returns when each host has
+        Everything is read again: no reading in the snapshot is from before this call. Returns when each host has
         answered or its time is over; what went wrong stands in the snapshot.
 
         Raises:

@@ -9,7 +9,7 @@ lines, both ways (protocol 2):
 * ``= ID N STATUS LENGTH``, then ``LENGTH`` bytes and a newline: an answer.
 * ``+ ID N STATUS LENGTH``, then ``LENGTH`` bytes and a newline: what was added to the answer before.
 * ``~ ID N STATUS``: the answer before, unchanged.
-* ``! LANE 0 STATUS``: what ran in a lane took the lane's shell along; the lane goes on with what waits behind it.
+* ``! LANE 0 STATUS``: what ran in a lane took the lane's shell along; the lane continues with what waits behind it.
 
 What was asked for as ``ID>TOKEN`` goes straight from the tool to the channel's output, followed by a newline, ``TOKEN
 ID N STATUS`` and a newline: the shell neither keeps nor compares it, nor needs a copy of itself to run it, which is
@@ -195,5 +195,5 @@ def lanes_of(probes: Iterable[PeriodicProbe]) -> tuple[str, ...]:
 
 
 def _start(fd: int, closed: str) -> str:
-    """A lane opens its FIFO before the loop goes on, for then the FIFO loses its name."""
+    """A lane opens its FIFO before the loop continues, for then the FIFO loses its name."""
     return f'exec 9<"$d.{fd}"\n( exec {closed} 0<&9 9>&2 2>/dev/null; lane {fd - _FIRST_LANE} ) <&9 &'

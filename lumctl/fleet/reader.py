@@ -254,7 +254,7 @@ class HostReader:
         at = self._means.now()
         booted_at = None if greeting.uptime_s is None else at - greeting.uptime_s
         if greeting.boot_id != self._boot_id or self._gathered.booted_at is None:
-            # The same start of the host keeps its time, or each kernel line would be dated anew at each greeting.
+            # The same start of the host keeps its time, or each kernel line would be dated again at each greeting.
             self._gathered.booted_at = booted_at
         self._boot_id = greeting.boot_id
         self._verdicts.clear()
@@ -340,7 +340,7 @@ class HostReader:
         return nearest
 
     def _late_start(self) -> bool:
-        """Nothing came back from a host within the time to connect: give it up, or go on waiting for its greeting."""
+        """No answer came within the time to connect: give the host up, or wait longer for its greeting."""
         if self._conversation is None:
             connected = self._connected
             error = None if connected else DeviceUnreachableError(f"{self.host}: no SSH session in time")

@@ -110,7 +110,7 @@ class MaintenanceWindow:
     ends: float
 
     def open_at(self, now: float) -> bool:
-        """Whether the work goes on at a time."""
+        """Whether the work continues at a time."""
         return self.starts <= now < self.ends
 
     @property

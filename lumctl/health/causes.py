@@ -87,7 +87,7 @@ class Causes:
             senders = [lane for lane in senders if lane.id not in lost]
             if not any(self._has_own_fault(lane, circuit) for lane in ends):
                 return next(iter(lost.values()))
-        # A mesh goes on carrying light when its controller is down, so the transmitters come before the mesh.
+        # A mesh continues carrying light when its controller is down, so the transmitters come before the mesh.
         dead = [lane.id for lane in senders if self._sends_nothing(lane)] or [
             lane.id for lane in ends if self._is_down(lane)
         ]

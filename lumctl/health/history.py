@@ -76,7 +76,7 @@ class TrendHistory:
         return back
 
     def _begin_again(self, look: Look, here: HostLook) -> None:
-        """After a boot all counters of a host count anew."""
+        """After a boot all counters of a host count again."""
         for accelerator in here.accelerators:
             self._trend((ACCELERATOR, accelerator.id)).begin_again()
         for lane in look.lanes[here.seen.host]:

@@ -39,7 +39,7 @@ class Observation:
     acknowledgements: tuple[Acknowledgement, ...] = ()
     """What operators know of, as it stood in the stores."""
     windows: tuple[MaintenanceWindow, ...] = ()
-    """Maintenance that goes on or is still to come."""
+    """Maintenance that continues or is still to come."""
     devices: Mapping[str, DeviceReading] = field(default_factory=dict)
     """What each mesh and switch said of itself."""
     not_kept: str | None = None

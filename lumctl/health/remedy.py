@@ -1,7 +1,7 @@
 """What repairs each fault that health found: the one judgement that every advice and every swap goes by.
 
 A remedy belongs to a cause: that of an incident, or a component with a fault of its own. It names the accelerators that
-spares should replace, or the PUCs that light should be led round, or what a person has to mend by hand, and why.
+spares should replace, or the PUCs that light should be routed around, or what a person has to mend by hand, and why.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -198,7 +198,7 @@ class _Remedies:
         return self._by_spares(replace(remedy, certain=False), failed, why, pucs)
 
     def _by_spares(self, remedy: Remedy, failed: tuple[str, ...], by_hand: str, pucs: tuple[str, ...] = ()) -> Remedy:
-        """Spares replace what failed, if there are enough of them, and light is led round PUCs that may be stuck."""
+        """Spares replace what failed, if there are enough, and light is routed around PUCs that may be stuck."""
         by_hand = by_hand.removeprefix("then ") if not failed else by_hand
         racks = {self._inventory.accelerators[a].rack for a in failed}
         free = sum(rack in racks for rack in self._spares.values())

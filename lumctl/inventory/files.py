@@ -11,7 +11,7 @@ MOST_BYTES = 4 * 1024 * 1024
 
 
 def read_bytes(path: Path) -> bytes | str:
-    """What is in the file, or what is wrong with it, as a message goes on after its name."""
+    """What is in the file, or what is wrong with it, as a message continues after its name."""
     try:
         with path.open("rb") as file:
             content = file.read(MOST_BYTES + 1)

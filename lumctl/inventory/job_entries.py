@@ -46,7 +46,7 @@ class JobKindEntry(Entry):
     """What every kind of control has, beside the programs of the operator's own."""
 
     kind: Text = Field(description="How the job is controlled: the name of an installed kind.")
-    timeout_s: Time = Field(30.0, description="Seconds within which it must be paused, or go on.")
+    timeout_s: Time = Field(30.0, description="Seconds within which it must be paused, or continue.")
     on_sim: bool = Field(default=False, description="Act on target sim too: for a job that runs on the simulator.")
 
     def complaints(self, hosts: Collection[str]) -> Iterator[tuple[Mark, str]]:
@@ -116,7 +116,7 @@ class JobRunEntry(Entry):
     without_spare: WithoutSpare = Field(
         _DEFAULT.without_spare,
         strict=False,
-        description="When no spare is left: wait for one, go on with fewer ranks, or stop.",
+        description="When no spare is left: wait for one, continue with fewer ranks, or stop.",
     )
     restarts: Annotated[int, Field(ge=1, le=1000)] = Field(
         _DEFAULT.restarts, description="Recoveries in a row without a new step after which the job is stopped."

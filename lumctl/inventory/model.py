@@ -1,4 +1,4 @@
-"""The rack as written down, resolved: every folded name expanded, every reference checked.
+"""The rack as recorded, resolved: every folded name expanded, every reference checked.
 
 These are plain frozen values; how they are written in YAML is ``document.py``, how they are read is ``load.py``.
 Units are part of the names: ``_db`` (a ratio), ``_dbm`` (a power), ``_gib``, ``_c`` (degrees Celsius), ``_s``.
@@ -285,7 +285,7 @@ class TorusLinks:
 
 @dataclass(frozen=True, slots=True)
 class JobHook:
-    """How a job is paused and has it go on: by programs of the operator's own, each with its arguments.
+    """How a job is paused and has it continue: by programs of the operator's own, each with its arguments.
 
     Or by another ``kind`` of control: then ``settings`` is what it needs, as it is written.
     ``on_sim``: it is meant for a simulator as well.

@@ -32,7 +32,7 @@ BY_SIGNAL = range(129, 193)
 
 
 class CommandControl:
-    """Programs that pause a job, have it go on, and tell of it."""
+    """Programs that pause a job, have it continue, and tell of it."""
 
     api_version: ClassVar[int] = 1
     entry: ClassVar["type[JobKindEntry] | None"] = None  # it is a part of the inventory's own model

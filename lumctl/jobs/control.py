@@ -1,4 +1,4 @@
-"""The kinds of control over a job: how it is paused before its light moves, and goes on where it is placed then.
+"""The kinds of control over a job: how it is paused before its light moves, and continues where it is placed then.
 
 A kind is a class that a package offers by an entry point of the group ``lumctl.jobs``; ``command``, programs of the
 operator's own, is one among them. Its ``entry`` says what it needs in an inventory.
@@ -138,14 +138,14 @@ class JobControl(Protocol):
         ...
 
     def resume(self, facts: Facts, placement: Placement) -> dict[str, str]:
-        """Have the job go on at ``placement``, unless it runs there already.
+        """Have the job continue at ``placement``, unless it runs there already.
 
         A job that runs at other ranks is moved, or the call raises: success means that it runs at ``placement``. The
         evidence names under ``ranks`` where each rank really runs, in the order of ranks, with commas between them: its
         accelerator, or its host where only that is known. Lumctl then compares them with the placement. A control that
         does not know all of them leaves ``ranks`` out, and never copies them from ``placement``.
 
-        What a pause of the same run did elsewhere and is not needed any more is taken back: the failed accelerators
+        What a pause of the same run did elsewhere and is not needed any more is undone: the failed accelerators
         are in the placement again where the swap was.
         """
         ...

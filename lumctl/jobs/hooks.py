@@ -103,13 +103,13 @@ class Hooks:
         """Have the job pause, unless it is quiet already; gives what it did before, and what the hook said.
 
         Raises:
-            HookRefusedError: it goes on as before.
+            HookRefusedError: it continues as before.
             HookFailedError: nobody knows.
         """
         return self._acted("pause", lambda: self._control.pause(self._facts, self._placement()), _AGAIN)
 
     def resume(self) -> dict[str, str]:
-        """Have the job go on where it is placed now, unless it runs already.
+        """Have the job continue where it is placed now, unless it runs already.
 
         Raises:
             HookRefusedError: it does not.

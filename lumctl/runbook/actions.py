@@ -14,7 +14,7 @@ from lumctl.runbook.files import save
 from lumctl.store import Act
 
 SEEDED_S = 3600.0
-"""How long maintenance would go on that a replay is to end."""
+"""How long maintenance would continue that a replay is to end."""
 
 Said = Mapping[str, Any]
 """One step of an action: its ``title``, and as ``data`` the act; see :mod:`lumctl.store.actions`."""
@@ -39,7 +39,7 @@ def acknowledge(
 
 
 def unacknowledge(rack: str, component: str, rule: str | None) -> Said:
-    """An acknowledgement is taken back: of one rule, or all of them."""
+    """An acknowledgement is undone: of one rule, or all of them."""
     data = {"act": str(Act.UNACKNOWLEDGE), "rack": rack, "component": component, "rule": rule}
     return {"title": f"take back what is acknowledged of {component}", "data": data}
 
@@ -89,7 +89,7 @@ def save_quietly(context: Context, run: str, rack: str) -> str | None:
 
 
 def seed_acts(context: Context, recorded: Iterable[RecordedStep]) -> None:
-    """Say on a fresh simulator what recorded acts found there: what they took back, or said anew."""
+    """Say on a fresh simulator what recorded acts found there: what they undid, or said again."""
     now = context.now()
     for one in recorded:
         data, was = one.step.data, (one.outcome or {}).get("was")

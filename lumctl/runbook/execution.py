@@ -182,7 +182,7 @@ def _run_of(context: Context, rack: str, name: str, runs: list[str]) -> StoredRu
     if name != PREVIOUS:
         return context.store(rack).runs.get(name)
     if not runs:
-        raise UsageError(f"there is no step before it whose run could be taken back: `run: {PREVIOUS}`")
+        raise UsageError(f"there is no step before it whose run could be undone: `run: {PREVIOUS}`")
     return context.store(rack).runs.get(runs[-1])
 
 

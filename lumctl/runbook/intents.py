@@ -1,4 +1,4 @@
-"""Runbooks that say what is meant and not how: each step is planned anew where it is done.
+"""Runbooks that say what is meant and not how: each step is planned again where it is done.
 
 What a swap writes depends on the rack, on what it carries and on which spare is well: cells recorded on one rack are of
 no use on another. An intent names the job, the accelerator, the component; the plan is made on the day.

@@ -133,7 +133,7 @@ def _require_not_adopted(runbook: Runbook) -> None:
     if any("doubted" in recorded.step.data for recorded in runbook.steps):
         raise RefusedError(
             f"{runbook.id} ({runbook.title}) only wrote down what the light showed: there is nothing to do again",
-            hint="to write down what it shows now: lumctl store adopt",
+            hint="to record what it shows now: lumctl store adopt",
         )
 
 

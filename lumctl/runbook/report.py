@@ -7,11 +7,11 @@ from lumctl.store import Head
 
 _ENDS = {
     "done": "Every step was done; it stands.",
-    "rolled-back": "It failed and everything it did was taken back: the rack is as it was before.",
+    "rolled-back": "It failed and everything it did was undone: the rack is as it was before.",
     "half-done": "It is left half done: a person must look.",
     "refused": "It was refused before anything was written.",
     "superseded": "It was cut, and closed after later runs had written over what it did: that was left alone.",
-    "running": "It has not come to its end: it goes on, or it was cut.",
+    "running": "It has not come to its end: it continues, or it was cut.",
 }
 _NOT_STANDING = frozenset({"rolled-back", "refused", "superseded"})
 _PLACE = {"rack": "rack itself", "sim": "simulator"}
@@ -63,7 +63,7 @@ def _in_short(document: Mapping[str, Any]) -> Iterator[str]:
     title, by = _plain(document["title"]), _plain(recorded["by"])
     yield f"- What: {title}, by {by} at {recorded['at']}, on the {_PLACE.get(recorded['target'], recorded['target'])}."
     if recorded["outcome"] == "undone":
-        yield f"- It was done, and later taken back by {recorded.get('undone_by')}."
+        yield f"- It was done, and later undone by {recorded.get('undone_by')}."
     else:
         yield f"- {_ENDS.get(recorded['outcome'], _plain(recorded['outcome']))}"
     failed = [step for step in steps if "failed" in (step.get("outcome") or {})]
@@ -87,7 +87,7 @@ def _taken_back(document: Mapping[str, Any]) -> Iterator[str]:
     """What the run itself undid when it failed."""
     undone = document.get("taken_back") or ()
     if undone:
-        yield from ("", "## What was taken back at once", "")
+        yield from ("", "## What was undone at once", "")
         titles = {str(step["id"]): step["title"] for step in document["steps"]}
         rows = [
             (str(each["step"]), titles.get(str(each["step"]), "-"), each["at"], _undone(each["outcome"]))
@@ -184,7 +184,7 @@ def _undo(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _intended(document: Mapping[str, Any]) -> Iterator[str]:
-    yield from (f"# {_plain(document['title'])}", "", "Every step is planned anew where it is done.", "")
+    yield from (f"# {_plain(document['title'])}", "", "Every step is planned again where it is done.", "")
     parameters = document.get("parameters") or {}
     if parameters:
         rows = [(name, p.get("what", ""), str(p.get("default", "must be given"))) for name, p in parameters.items()]

@@ -23,7 +23,7 @@ _RECORDED = """\
 # It may be edited and commented; give the file's path in place of the id, and check it first: lumctl runbook lint FILE
 """
 _INTENDED = """\
-# What to do, not how: every step is planned anew where it is done. Edit it, comment it, then
+# What to do, not how: every step is planned again where it is done. Edit it, comment it, then
 #   lumctl runbook lint FILE
 #   lumctl runbook replay FILE --on sim
 #   lumctl runbook replay FILE --on {rack}{sets}

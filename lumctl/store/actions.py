@@ -162,7 +162,7 @@ class Act(StrEnum):
     ``covers`` may say which; without it, those that the next look finds.
     """
     UNACKNOWLEDGE = "unacknowledge"
-    """An acknowledgement of ``component`` is taken back: ``rule`` (none: all)."""
+    """An acknowledgement of ``component`` is undone: ``rule`` (none: all)."""
     OPEN_WINDOW = "open-window"
     """Work on ``component`` begins in ``starts_in_s`` and takes ``for_s``: ``comment``."""
     END_WINDOW = "end-window"

@@ -26,7 +26,7 @@ _BY_STATE = {
         "see whether the database is overloaded; then say it again",
     ),
     "25P03": (
-        f"this process stood still for more than {postgres.STANDS_STILL_S} s while it wrote; that write was taken back",
+        f"this process stood still for more than {postgres.STANDS_STILL_S} s while it wrote; that write was undone",
         "look at what is: lumctl swap list",
     ),
     "25006": ("the database may only be read: it is a standby, or was told so", "name the primary in the store's URL"),
@@ -94,7 +94,7 @@ def is_lost(error: Exception) -> bool:
 def open_engine(place: Path | str, *, make: bool = True) -> Engine:
     """Open the database at a folder or a URL; make it on first use.
 
-    Without ``make`` it must be there: whoever goes on with what is in it has no use for an empty one.
+    Without ``make`` it must be there: whoever continues with what is in it has no use for an empty one.
 
     A file that cannot be written, for want of room or of leave, is opened for reading: every write is then refused.
 

@@ -7,7 +7,7 @@ from lumctl.processes import ProcessState
 class StoreError(LumctlError):
     """The store cannot be read or written: it is damaged, gone, or held too long, or the disk is full.
 
-    Who meets one has done nothing: what a run had done by then is taken back, or said to be half done.
+    Who meets one has done nothing: what a run had done by then is undone, or said to be half done.
     """
 
     exit_code = ExitCode.REFUSED

@@ -55,7 +55,7 @@ class HealthRecord:
             return health_rows.unacknowledge(connection, self._rows.rack, component, rule)
 
     def forget_spent(self, spent: Iterable[Acknowledgement]) -> None:
-        """Drop acknowledgements that are over; one that was given anew in the meantime stays."""
+        """Drop acknowledgements that are over; one that was given again in the meantime stays."""
         with writing(self._rows.engine) as connection:
             health_rows.forget_spent(connection, self._rows.rack, spent)
 

@@ -92,7 +92,7 @@ def unacknowledge(connection: Connection, rack: str, component: str, rule: str |
 
 
 def forget_spent(connection: Connection, rack: str, spent: Iterable[Acknowledgement]) -> None:
-    """Drop acknowledgements whose findings have cleared; one that was given anew in the meantime stays."""
+    """Drop acknowledgements whose findings have cleared; one that was given again in the meantime stays."""
     for said in spent:
         statement = _deleted(rack, said.component, said.rule)
         connection.execute(statement.where(acknowledgements.c.at == said.at))

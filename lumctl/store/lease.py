@@ -172,8 +172,8 @@ def _held(rack: str, held: Any, ends_s: float) -> LeaseHeldError:
         said += f": {by.described}"
         if (state := by.state) is not None and state.stopped:
             hint = (
-                f"let it go on: kill -CONT {by.process.pid}; or wait for the end of its lease: the next command that "
-                "changes the rack ends it; what it left: lumctl swap list"
+                f"let it continue: kill -CONT {by.process.pid}; or wait for the end of its lease: the next command "
+                "that changes the rack ends it; what it left: lumctl swap list"
             )
     return LeaseHeldError(said, hint=hint)
 

@@ -14,7 +14,7 @@ from lumctl.processes import ProcessId, ProcessState, find, kill_and_wait
 from lumctl.store.clock import since_boot
 
 ENDS_WITHIN_S = 5.0
-"""How long a process may take to end after SIGKILL before the next holder goes on without it."""
+"""How long a process may take to end after SIGKILL before the next holder continues without it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ class Runs:
             this = (plans.c.id == plan["id"], self._rows.of(plans))
             kept = connection.execute(select(plans.c.digest).where(*this)).scalar()
             if kept not in {None, plan["digest"]}:
-                raise RefusedError(f"another plan is kept under the name {plan['id']}", hint="make the plan anew")
+                raise RefusedError(f"another plan is kept under the name {plan['id']}", hint="make the plan again")
             connection.execute(delete(plans).where(*this))
             connection.execute(
                 insert(plans).values(
@@ -144,7 +144,7 @@ class Runs:
         return run_of(row, fence=taken.fence), taken
 
     def reopen(self, held: lease.Lease, run: str, entry: Record) -> StoredRun | None:
-        """Go on, under a newer lease, with a run that was cut or left half done; ``entry`` says who does, and why.
+        """Continue, under a newer lease, with a run that was cut or left half done; ``entry`` says who does, and why.
 
         ``None`` if it has come to its end since, or is under a lease as new.
 
@@ -256,9 +256,9 @@ class Runs:
         states: Mapping[str, Mapping[int, str]] | None = None,
         placed: Mapping[str, tuple[str, ...]] | None = None,
     ) -> None:
-        """Close a run in its final state, with its last outcomes; ``undid`` names the run that this one took back.
+        """Close a run in its final state, with its last outcomes; ``undid`` names the run that this one undid.
 
-        A rollback that is itself taken back puts in force again what it had undone. Earlier attempts to take the same
+        A rollback that is itself undone puts in force again what it had undone. Earlier attempts to take the same
         run back, which did not come to their end, are settled by this one.
         """
         with writing(self._rows.engine) as connection:

@@ -29,7 +29,7 @@ _PATIENCE = "patience"
 """Under which name a connection keeps how long it waits for the write lock, in seconds."""
 _HELD = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
 """The last one: another process makes the shared memory, and does not come to the end of it."""
-DAMAGED_HINT = "if its file is damaged, put a copy in its place, or move it away and begin anew"
+DAMAGED_HINT = "if its file is damaged, put a copy in its place, or move it away and begin again"
 
 
 def sqlite_in(folder: Path) -> Engine:
@@ -129,7 +129,7 @@ def sqlite_at(url: URL) -> Engine:
 def require_in_place(connection: Connection) -> None:
     """Require that what was committed is in the file that the next process opens, not in one that was taken away.
 
-    SQLite goes on writing to a file that was moved or deleted, and nobody would ever read it.
+    SQLite continues writing to a file that was moved or deleted, and nobody would ever read it.
 
     Raises:
         StoreError: the file is gone, or another one has its name.

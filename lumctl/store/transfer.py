@@ -18,7 +18,7 @@ from lumctl.store.schema import leases, meta, metadata, readings, runs
 from lumctl.store.verification import Digest, verify
 
 REMARK = "retired"
-"""The kind of the last entry in its journal that counts; the copy's journal goes on from the entry before."""
+"""The kind of the last entry in its journal that counts; the copy's journal continues from the entry before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def number_above(source: Connection, copy: Connection, rack: str, seen: int) -> 
     """The number to retire a store with; the copy is made to give only higher ones.
 
     So a number tells which of the two gave it. A gateway that still reads the old store lets nobody through who has a
-    lease of the new one, until it is started anew; and one that has seen the old store's last number, and is started
+    lease of the new one, until it is started again; and one that has seen the old store's last number, and is started
     on the new one, finds a higher one there.
     """
     number = max(lease.newest(source, rack), lease.newest(copy, rack), seen) + 1
@@ -91,7 +91,7 @@ _AT_ONCE = 500
 class Copied:
     """What was copied: how many rows of each table, and where the journal ends in both.
 
-    ``was_there`` says that an earlier copy was found, from which the store there may have gone on since.
+    ``was_there`` says that an earlier copy was found, from which the store there may have continued since.
     """
 
     rows: Mapping[str, int]
@@ -106,7 +106,7 @@ def copy(
 
     Meanwhile nobody writes to either. ``digest`` is that of a plan's document by its content, and ``now`` the time in
     seconds since the epoch. With ``retire`` the source then gives no lease of the rack any more; a copy that was made
-    earlier will do, if its journal goes on from the end of the source's.
+    earlier will do, if its journal continues from the end of the source's.
 
     Raises:
         RefusedError: the rack is being changed, a run is open, the journal is not what was written, the source was

@@ -2,7 +2,7 @@
 
 An engine leaves one as its very last act, after which it writes to no device. Its run is half done from then on, and
 its lease is given back, although the store says that the run is at work. A number (the fence) belongs to the name: it
-means nothing any more once somebody has gone on with the run under a newer lease.
+means nothing any more once somebody has continued with the run under a newer lease.
 """
 
 from contextlib import suppress
@@ -26,13 +26,13 @@ def is_left(files: Path, run: str, fence: int) -> bool:
 
 
 def given_back(files: Path) -> frozenset[int]:
-    """The numbers of the leases that engines gave back and could not write down."""
+    """The numbers of the leases that engines gave back and could not record."""
     numbers = (path.name.rpartition(".")[2] for path in files.glob(f"{_PREFIX}.*"))
     return frozenset(int(number) for number in numbers if number.isdecimal())
 
 
 def forget(files: Path, run: str) -> None:
-    """Take away what was noted of a run: it was gone on with."""
+    """Take away what was noted of a run: it was continued with."""
     for path in files.glob(f"{_PREFIX}.{run}.*"):
         with suppress(OSError):
             path.unlink()

@@ -64,7 +64,7 @@ class RunHistories:
         elif entry.kind == "begin":
             self._stories[entry.run] = _Story(entry, entry)
         elif entry.run not in self._stories:
-            self._odd.append(Break(entry.seq, f"{entry.run} goes on without having begun"))
+            self._odd.append(Break(entry.seq, f"{entry.run} continues without having begun"))
             return
         self._stories[entry.run].fence = entry.fence
         self._in_order.append(entry)
@@ -178,7 +178,7 @@ def against(rows: tuple[Any, ...], head: Head) -> Break | None:
         return Break(
             head.seq,
             f"entry {head.seq} is not the one whose head was exported: "
-            "another journal, or an older copy that has gone on since, is in its place",
+            "another journal, or an older copy that has continued since, is in its place",
         )
     if (row.at, row.seq) != (head.at, head.count):
         return Break(head.seq, "the exported head was changed: its hash is right, its time or its count is not")

@@ -81,7 +81,7 @@ def shown_by(
 
 
 def plan_adopt(context: Context, rack: str, *, given: Assignment | None = None) -> Plan:
-    """Plan to write down the placement that the light shows. It moves no light; the light is proved once more.
+    """Plan to record the placement that the light shows. It moves no light; the light is proved once more.
 
     ``given`` are placements of jobs that an operator states, where the light alone does not tell. What devices hold
     that the record does not explain is not certain afterwards: the next ``fabric apply`` writes it again.
@@ -140,7 +140,7 @@ def _steps(
         "doubted": list(doubted),
     }
     what = f"where {', '.join(after)} {'runs' if len(after) == 1 else 'run'}" if after else "that the jobs run there"
-    assign = Step("2", Do.ASSIGN, f"write down {what}", data, undo="write down the placement from before")
+    assign = Step("2", Do.ASSIGN, f"record {what}", data, undo="record the placement from before")
     return (verify, assign) if names else (assign,)
 
 

@@ -132,7 +132,7 @@ class _Search:
 
     @staticmethod
     def _require_no_room(table: list[list[Considered]], refusals: list[LumctlError], *, last: bool) -> None:
-        """Go on only where no circuit could make room: it may not, or it is not what is missing."""
+        """Continue only where no circuit could make room: it may not, or it is not what is missing."""
         unrouted = any(isinstance(error, Unroutable) for error in refusals)
         if not last and (unrouted or any(cell.crowded for row in table for cell in row)):
             raise _CrowdedError

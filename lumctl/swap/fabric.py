@@ -350,7 +350,7 @@ def _require_here(context: Context, rack: str, heard: Mapping[str, str], placed:
         more = f"; and {len(moved) - 1} more of its ranks elsewhere" if len(moved) > 1 else ""
         raise RefusedError(
             f"the light shows rank {rank} of {job} on {now}, and {said} has it on {was}{more}",
-            hint=f"write down where it runs: lumctl store adopt {rack} --target {context.target}",
+            hint=f"record where it runs: lumctl store adopt {rack} --target {context.target}",
         )
 
 
@@ -440,7 +440,7 @@ def _title(rack: str, paths: LightPaths, unsound: int, light: _Light) -> str:
     said += [f"{unsound} again"] if unsound else []
     said += [f"light {len(light.dark)} transmitters"] if light.dark else []
     said += [f"darken {len(light.idle)}"] if light.idle else []
-    return ", and ".join(said) or f"write down where the jobs of {rack} run"
+    return ", and ".join(said) or f"record where the jobs of {rack} run"
 
 
 def _carried(context: Context, cells: DeviceStates, wanted: Iterable[Circuit]) -> list[Circuit]:

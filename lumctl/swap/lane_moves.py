@@ -29,7 +29,7 @@ def parse_avoided(inventory: Inventory, names: Sequence[str]) -> Avoided:
     """What the names mean: MESH/puc/N, DEVICE/port/N, or a transponder.
 
     Raises:
-        UsageError: there is no such component, or it is nothing that a circuit could be led round.
+        UsageError: there is no such component, or it is nothing that a circuit could be routed around.
     """
     pucs: dict[str, set[int]] = {}
     lanes: list[str] = []
@@ -46,7 +46,7 @@ def parse_avoided(inventory: Inventory, names: Sequence[str]) -> Avoided:
             lanes += [lane.id for lane, _ in here]
         else:
             raise UsageError(
-                f"circuits cannot be led round {found.id}: all that it carries would be lost",
+                f"circuits cannot be routed around {found.id}: all that it carries would be lost",
                 hint="name a PUC (MESH/puc/N), a port (DEVICE/port/N) or a transponder",
             )
     return Avoided(tuple(names), {device: frozenset(cells) for device, cells in pucs.items()}, tuple(lanes))

@@ -100,7 +100,7 @@ class SwapDraft:
     moves: LaneMoves = ()
 
     def plan(self, context: Context, seen: Observation) -> Plan:
-        """The plan: check, darken and light, program, verify, confirm, write down."""
+        """The plan: check, darken and light, program, verify, confirm, record."""
         choice, paths = self.choice, self.choice.paths
         jobs = dict.fromkeys(r.job for r in choice.replacements)
         before = {job: seen.assignment[job] for job in jobs}

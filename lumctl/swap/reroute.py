@@ -1,4 +1,4 @@
-"""Circuits of a job led round a component; every rank stays where it is."""
+"""Circuits of a job routed around a component; every rank stays where it is."""
 
 from collections.abc import Mapping, Sequence
 
@@ -87,7 +87,7 @@ def _first_way(
                 refused.append(error)
     hint = _instead(seen, leading, avoided)
     raise RefusedError(
-        f"{', '.join(leading)} cannot be led round {', '.join(avoided.named)}: {refused[-1].message}", hint=hint
+        f"{', '.join(leading)} cannot be routed around {', '.join(avoided.named)}: {refused[-1].message}", hint=hint
     ) from refused[-1]
 
 

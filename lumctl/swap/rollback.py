@@ -21,10 +21,10 @@ from lumctl.swap.steps import StepList
 
 
 def plan_rollback(context: Context, run: StoredRun) -> Plan:
-    """Plan to put back what a run changed. Of a cut run only the steps that may have acted are taken back.
+    """Plan to put back what a run changed. Of a cut run only the steps that may have acted are undone.
 
     Raises:
-        RefusedError: the run changed nothing that still stands, or cannot be taken back.
+        RefusedError: the run changed nothing that still stands, or cannot be undone.
     """
     if run.target != context.target:
         raise RefusedError(f"{run.id} ran on target {run.target}", hint=f"add --target {run.target}")

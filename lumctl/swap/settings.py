@@ -221,7 +221,7 @@ Inverse = tuple[Settable, Value | None, Value]
 
 
 def inverse_setting(context: Context, step: Step, was: Value | None, *, took: bool) -> Inverse | str:
-    """What takes back a setting of a run: it, what it shows now, and what it showed before; or why nothing can.
+    """What undoes a setting of a run: it, what it shows now, and what it showed before; or why nothing can.
 
     ``took``: the run saw it take effect; else it may or may not have, and the device is asked what it shows.
 
@@ -327,5 +327,5 @@ def _add(context: Context, setting: Settable, value: Value, steps: StepList, *, 
     if not setting.setting.reversible(value):
         warnings.append(f"{text} cannot be undone")
     elif before is None:
-        warnings.append(f"{component.id} does not tell what {setting.setting.name} is now: it cannot be taken back")
+        warnings.append(f"{component.id} does not tell what {setting.setting.name} is now: it cannot be undone")
     return warnings

@@ -1,4 +1,4 @@
-"""The steps of a plan: check, darken, light, program, verify, confirm, write down.
+"""The steps of a plan: check, darken, light, program, verify, confirm, record.
 
 Transmitters are switched side by side, and devices programmed so: one after the other would only take longer.
 """
@@ -88,16 +88,16 @@ class StepList:
         """Write down who runs where now."""
         self._add(
             Do.ASSIGN,
-            f"write down where {_placed_words(after)}",
+            f"record where {_placed_words(after)}",
             {
                 "assignment": {job: list(ranks) for job, ranks in after.items()},
                 "before": {job: list(ranks) for job, ranks in before.items()},
             },
-            undo="write down the placement from before",
+            undo="record the placement from before",
         )
 
     def job(self, job: str, act: str) -> None:
-        """Have a job pause, or go on, if it has a hook."""
+        """Have a job pause, or continue, if it has a hook."""
         if not hooked(self._inventory, job):
             return
         pauses = act == PAUSE
@@ -166,7 +166,7 @@ class StepList:
 
 
 def _placed_words(names: Collection[str]) -> str:
-    """What is written down of jobs and of lanes, to follow ``where``."""
+    """What is recorded of jobs and of lanes, to follow ``where``."""
     jobs = [name for name in names if not is_order(name)]
     ordered = [name.removeprefix(PREFIX) for name in names if is_order(name)]
     said = [f"{', '.join(jobs)} {'runs' if len(jobs) == 1 else 'run'}"] if jobs else []

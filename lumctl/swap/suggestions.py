@@ -63,7 +63,7 @@ def _reads_back(context: Context, puc: str) -> bool:
 
 
 def _as_it_stands(context: Context, seen: Observation, puc: str) -> str:
-    """What to do about a PUC that light cannot be led round: use it in the state in which it really stands."""
+    """What to do about a PUC that light cannot be routed around: use it in the state in which it really stands."""
     inventory, found = seen.inventory, find_component(seen.inventory, puc)
     device = inventory.devices[str(found.device)]
     stands = "bar" if context.known_cells(device.id).get(found.number) == PucState.CROSS else "cross"

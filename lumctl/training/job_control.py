@@ -25,7 +25,7 @@ ANSWER_S = 5.0
 POLL_S = 1.0
 """How soon the server notices that a waiting client has disconnected."""
 MAX_REQUESTS = 64
-LEFT = {"error": "lumctl job run has ended; the job goes on without it"}
+LEFT = {"error": "lumctl job run has ended; the job continues without it"}
 """The answer to requests that are open when a coordinator ends."""
 
 
@@ -81,7 +81,7 @@ class WorkersControl:
         return {"was": RUNNING, "is": PAUSED}
 
     def resume(self, facts: Facts, placement: Placement) -> dict[str, str]:
-        """Have the ranks go on where the store places them now; the coordinator reads the placement itself."""
+        """Have the ranks continue where the store places them now; the coordinator reads the placement itself."""
         del facts, placement
         answer = ask(self._socket, "resume", timeout_s=self._context.timeout_s)
         if answer is None:

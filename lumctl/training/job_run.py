@@ -96,7 +96,7 @@ def open_coordinator(
             return f"{Folder(Path(_REMOTE_FOLDER.format(job))).log(worker)} on {host}"
 
         def keep(document: Mapping[str, Any]) -> None:
-            with suppress(OSError):  # the job goes on without a saved status
+            with suppress(OSError):  # the job continues without a saved status
                 save_status(folder, document)
 
         lines = AgentLines(open_line, who, lambda host, message, why: post(agent_reports.receive, host, message, why))

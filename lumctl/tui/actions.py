@@ -89,7 +89,7 @@ class TakingBack(Protocol):
         """Plan; changes nothing. ``run`` is ``RACK/ID``.
 
         Raises:
-            LumctlError: it cannot be taken back, and why.
+            LumctlError: it cannot be undone, and why.
         """
         ...
 

@@ -130,7 +130,7 @@ class Dashboard(App[None]):
         self._loop_to_leave = asyncio.get_running_loop()
 
     def stop(self) -> None:
-        """Leave at once; for a signal's handler. An apply under way goes on: ``applying`` tells how it ends."""
+        """Leave at once; for a signal's handler. An apply under way continues: ``applying`` tells how it ends."""
         if self._stopped:
             return
         self._stopped = True

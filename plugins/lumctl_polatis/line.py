@@ -54,7 +54,7 @@ class ScpiClient:
             self._lock.release()
 
     def close(self) -> None:
-        """Hang up; the next call connects anew."""
+        """Hang up; the next call connects again."""
         with self._lock:
             self._drop()
 

@@ -79,7 +79,7 @@ def watts_of_power(power: object, system: str, *, alone: bool) -> float | None:
 
 
 def next_page(collection: object) -> str | None:
-    """Where a collection goes on; ``None`` at its end."""
+    """Where a collection continues; ``None`` at its end."""
     return path_of(at(collection, "Members@odata.nextLink"))
 
 

@@ -20,7 +20,7 @@ T = TypeVar("T")
 REVOKED_S = 1.0
 """A node's slurmd refuses whatever of a job was allotted in the second in which it ended the job, and the job fails."""
 LEAST_S = 0.5
-"""What a command is given even if the time is over: what is ours must be taken back."""
+"""What a command is given even if the time is over: what is ours must be undone."""
 
 
 class Slurm:
@@ -56,7 +56,7 @@ class Slurm:
             drained = nodes.take_out(facts, {self._settings.node_of(host) for host in spared})
         except StayDrainedError:
             raise
-        except UnreachableError as error:  # nothing was done yet, or it was taken back
+        except UnreachableError as error:  # nothing was done yet, or it was undone
             raise RefusedError(error.message, hint=error.hint) from error
         try:
             self._hold(job, facts.run, comment)
@@ -85,7 +85,7 @@ class Slurm:
         job = self._found()
         was = _word(job)
         if job.ended:
-            raise RefusedError(f"job {job.id} has ended ({job.state})", hint="submit it anew: sbatch")
+            raise RefusedError(f"job {job.id} has ended ({job.state})", hint="submit it again: sbatch")
         comment = self._comment_of(job)
         held = Held.read(comment)
         if was == RUNNING and held is None:
@@ -96,7 +96,7 @@ class Slurm:
         if lost and facts.run:
             nodes.take_out(_only(facts, lost), wanted)
         resumed = nodes.make_usable(wanted, facts.run, placed)
-        # Slurm asks them anew whether they are there, and looks for work for them some seconds later.
+        # Slurm asks them again whether they are there, and looks for work for them some seconds later.
         self._poll(lambda: self._cluster.nodes(resumed), lambda seen: all(node.answers for node in seen.values()))
         if job.waits:
             self._bind(job, wanted, always=bool(lost))

@@ -38,7 +38,7 @@ def find(cluster: Cluster, settings: SlurmHookEntry, job: str, home: "Path") -> 
     if not found:
         raise RefusedError(
             f"Slurm has no {what} in its queue",
-            hint=f"see squeue --all, and `hook` of job {job} in the inventory; one that has ended is submitted anew, "
+            hint=f"see squeue --all, and `hook` of job {job} in the inventory; one that has ended is submitted again, "
             "held: sbatch --hold",
         )
     return live[0] if live else max(found, key=lambda each: int(each.id))

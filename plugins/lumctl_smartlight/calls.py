@@ -44,7 +44,7 @@ class PatientCalls:
             raise StillHangingError
         results: SimpleQueue[tuple[bool, T | str]] = SimpleQueue()
         thread = threading.Thread(target=_run, args=(call, results), name="smartlight object", daemon=True)
-        # Whatever ends the wait, be it Ctrl-C, the call goes on.
+        # Whatever ends the wait, be it Ctrl-C, the call continues.
         self._hanging = thread
         thread.start()
         try:

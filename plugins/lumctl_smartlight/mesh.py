@@ -102,7 +102,7 @@ class SmartlightMesh(BaseMesh):
             unknown = ", ".join(str(puc) for puc in before if puc not in known)
             raise DeviceRefusedError(
                 f"{self._device}: what these PUCs held before is not known: {unknown}; nothing was sent",
-                hint="program the mesh anew from the inventory: lumctl fabric apply",
+                hint="program the mesh again from the inventory: lumctl fabric apply",
             )
         self._require_in_range(known)
         self._write(known)

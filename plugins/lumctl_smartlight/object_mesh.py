@@ -108,7 +108,7 @@ class SmartlightObjectMesh(BaseMesh):
             unknown = ", ".join(str(change.puc) for change in changes if change.before is None)
             raise DeviceRefusedError(
                 f"{self.context.device}: these PUCs were not in bar or cross before: {unknown}; nothing was sent",
-                hint="program the mesh anew from the inventory: lumctl fabric apply",
+                hint="program the mesh again from the inventory: lumctl fabric apply",
             )
         self._write(known)
 

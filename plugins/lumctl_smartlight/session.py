@@ -115,7 +115,7 @@ class ObjectSession:
     def _still_hanging(self) -> DeviceUnreachableError:
         return self._unreachable(
             "an earlier call into its object has not returned",
-            hint="it may yet act; if it never returns, start lumctl anew and read the device",
+            hint="it may yet act; if it never returns, start lumctl again and read the device",
         )
 
     def _unreachable(self, what: str, hint: str | None = None) -> DeviceUnreachableError:

@@ -1,4 +1,4 @@
-"""Jobs that torchrun starts: ended before light moves, started anew where they are placed then."""
+"""Jobs that torchrun starts: ended before light moves, started again where they are placed then."""
 
 from lumctl_torchrun.control import Torchrun
 

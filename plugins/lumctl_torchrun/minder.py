@@ -1,6 +1,6 @@
 """Looks after one job's torchrun on one host: run there as ``python -c``, with an order as JSON; answers with JSON.
 
-It needs nothing but Linux and Python 3.9. What it has started is written down, pid and start time, in a private folder:
+It needs nothing but Linux and Python 3.9. What it has started is recorded, pid and start time, in a private folder:
 it is found again whatever has become of who asked. A torchrun that somebody else has started is known by its id.
 """
 
@@ -97,7 +97,7 @@ class Minder:
         return {**self.status(), "killed": len(left)}
 
     def _agents(self) -> list[int]:
-        """The job's torchrun: ours as it is written down, and whatever has its id on its command line."""
+        """The job's torchrun: ours as it is recorded, and whatever has its id on its command line."""
         found = []
         with suppress(OSError, ValueError, KeyError):
             ours = json.loads(self.note.read_text())

@@ -12,11 +12,11 @@ MOST_PORT = 65_535
 
 
 class TorchrunHookEntry(JobKindEntry):
-    """A job that torchrun starts: it is ended before light moves, and started anew where it is placed then."""
+    """A job that torchrun starts: it is ended before light moves, and started again where it is placed then."""
 
     kind: Literal["torchrun"] = Field(description="torchrun has the job.")
     command: Command = Field(
-        description="The script and its arguments, as they are on each host. It goes on from its own checkpoint."
+        description="The script and its arguments, as they are on each host. It continues from its own checkpoint."
     )
     torchrun: Command = Field(["torchrun"], description="The program that starts it on a host.")
     options: Annotated[list[Text], Field(max_length=256)] = Field(

@@ -1,7 +1,7 @@
 """A job with fake agents, workers and healer: what they say arrives at once, or when a test says so.
 
 The workers play by the rules of the real ones and complain about whatever breaks them: a step is done by all or by
-none, only a parked worker is given a state, and a group is joined with the state of the step that it goes on from.
+none, only a parked worker is given a state, and a group is joined with the state of the step that it continues from.
 """
 
 import math

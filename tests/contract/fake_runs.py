@@ -29,7 +29,7 @@ class Result:
 
 
 class FakeRuns:
-    """Runs of a cluster, one at a time; each has the job pause and go on."""
+    """Runs of a cluster, one at a time; each has the job pause and continue."""
 
     def examine(self, accelerators, _failed_only):
         """The healer: a swap takes several turns, during which anything may fail."""
@@ -75,14 +75,14 @@ class FakeRuns:
         self.later("healer", assigned)
 
     def over(self, run, answers):
-        if len(answers) < 2:  # it waits for the job to go on
+        if len(answers) < 2:  # it waits for the job to continue
             self.patient.append(lambda: self.over(run, answers))
         else:
             self.locked = False
             failures.repaired(self.state, Result(run))
 
     def by_hand(self, rank=None):
-        """A person's run pauses the job, moves light (that of a rank to a spare), and has the job go on."""
+        """A person's run pauses the job, moves light (that of a rank to a spare), and has the job continue."""
         if self.locked:
             return
         self.locked, answers = True, []

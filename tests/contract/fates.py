@@ -21,7 +21,7 @@ from lumctl.swap import plan_rollback
 VICTIMS = ("kill", "kill-both", "kill-guard")
 WORKS = ("swap", "rollback")
 WAYS = ("rollback", "resume", "abort")
-"""What an operator may do with a run that nobody has taken back."""
+"""What an operator may do with a run that nobody has undone."""
 
 
 class Fates:
@@ -32,7 +32,7 @@ class Fates:
         self.outcomes: Counter[str] = Counter()
 
     def at_moment(self, work: str, victim: str, number: int, way: str = "rollback") -> None:
-        """Kill at a moment of the run; where it is left cut, an operator goes on in one of the ways."""
+        """Kill at a moment of the run; where it is left cut, an operator continues in one of the ways."""
         plan = self.yard.ready(work)
         ended = self.yard.run(plan, at=number, do=victim)
         assert ended.status == (0 if victim == "kill-guard" else -signal.SIGKILL)
@@ -88,7 +88,7 @@ class Fates:
         assert not known or known == cells["mesh"]
 
     def _recovered(self, run: StoredRun, way: str, start: Seen, goal: Seen) -> str:
-        """Nobody has taken the run back: it is named, and as soon as its lease ends the next command can go on."""
+        """Nobody has taken the run back: it is named, and as soon as its lease ends the next command can continue."""
         yard, state = self.yard, "rolled-back"
         assert yard.rack.store.runs.unfinished(now=time.time() + LEASE_TERM_S) == (run.id,)
         with yard.rack.another_context(now=lambda: time.time() + LEASE_TERM_S) as later:

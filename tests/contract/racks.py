@@ -1,4 +1,4 @@
-"""A simulated rack with its store, on which swaps are planned, applied, cut and taken back."""
+"""A simulated rack with its store, on which swaps are planned, applied, cut and undone."""
 
 import json
 import os
@@ -126,7 +126,7 @@ class Rack:
         assert os.waitid(os.P_PID, engine.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT).si_code == os.CLD_STOPPED
 
     def reprogram(self) -> None:
-        """Program the mesh anew: what it holds is not certain."""
+        """Program the mesh again: what it holds is not certain."""
         apply(self.context, plan_fabric(self.context, "prototype"))
 
     def transmitters(self) -> dict[str, bool]:
@@ -144,7 +144,7 @@ class Rack:
         return run
 
     def take_back(self, run: StoredRun, before: dict[str, dict[int, PucState]]) -> None:
-        """The lease of a dead engine holds for its term; then its run can be taken back whole."""
+        """The lease of a dead engine holds for its term; then its run can be undone whole."""
         with self.another_context() as context, pytest.raises(RefusedError, match="its lease ends in"):
             apply(context, plan_rollback(context, run))
         with self.another_context(now=lambda: time.time() + 60) as later:

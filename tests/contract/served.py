@@ -13,7 +13,7 @@ WITHIN_S = 60.0
 
 
 def ask(url: str, prompt: str, tokens: int) -> tuple[int | None, list[int] | None]:
-    """Have a text gone on with: the status and the tokens; two times ``None`` where the connection ends instead."""
+    """Have a text continued with: the status and the tokens; two times ``None`` where the connection ends instead."""
     connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=WITHIN_S)
     try:
         connection.request("POST", "/generate", json.dumps({"prompt": prompt, "tokens": tokens}))

@@ -78,7 +78,7 @@ class Sshd:
         sessions = self.sessions()
         self.process.terminate()
         self.process.wait(READY_WITHIN_S)
-        for pid in sessions:  # they would go on
+        for pid in sessions:  # they would continue
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self._listener.join(READY_WITHIN_S)
@@ -134,7 +134,7 @@ class Sshds:
         return self._folder / host / "home"
 
     def know(self, keys: dict[str, str | None]) -> None:
-        """Write the known hosts anew: each with its own key, or that of another host."""
+        """Write the known hosts again: each with its own key, or that of another host."""
         lines = []
         for host, other in keys.items():
             key = (self._folder / (other or host) / "host_key.pub").read_text().split()
@@ -142,7 +142,7 @@ class Sshds:
         (self._folder / "known_hosts").write_text("".join(lines))
 
     def cut(self, host: str) -> None:
-        """All connections to a host break; what runs there goes on, and who connects again is let in."""
+        """All connections to a host break; what runs there continues, and who connects again is let in."""
         for pid in self._running[host].sessions():
             os.kill(pid, signal.SIGKILL)
 

@@ -7,7 +7,7 @@ import sys
 import threading
 
 EMULATOR = """\
-# Its fake machines take between 1 and 11 seconds to follow: here as long as they are told. Each order is written down.
+# Its fake machines take between 1 and 11 seconds to follow: here as long as they are told. Each order is recorded.
 import sys
 from sushy_tools.emulator import main
 from sushy_tools.emulator.resources.systems import fakedriver

@@ -49,7 +49,7 @@ class Lumctl:
         return done
 
     def begun(self, *words: str) -> subprocess.Popen[str]:
-        """A command that goes on."""
+        """A command that continues."""
         return subprocess.Popen(
             [sys.executable, "-m", "lumctl", *words], env=self._environment, stderr=subprocess.PIPE, text=True
         )

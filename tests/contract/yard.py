@@ -91,7 +91,7 @@ class Yard:
     """The process of the last engine."""
 
     def __post_init__(self) -> None:
-        """A GPU dies; what its swap makes of the rack is seen once, and taken back."""
+        """A GPU dies; what its swap makes of the rack is seen once, and undone."""
         self.plan, self.before = self.rack.lost(), self.seen()
         self.rack.store.runs.save_plan(to_document(self.plan))
         run = apply(self.rack.context, self.plan).run

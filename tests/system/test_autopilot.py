@@ -40,7 +40,7 @@ def test_a_plan_waits_for_approval_and_is_applied_after_it(rack_with):
     assert (waiting["plan"], waiting["title"]) == (plan, "finetune: replace s1-gpu0 by s3-gpu0")
     assert json.loads(rack.paged.read_text())["autopilot"]["plan"] == plan
     rack("swap", "apply", plan, "--yes", code=5)  # nor by hand, before somebody has said yes
-    approved = rack.data("swap", "approve", plan, "--comment", "go on")
+    approved = rack.data("swap", "approve", plan, "--comment", "continue")
     assert (approved["state"], approved["policy"]) == ("approved", "ask")
     rack.hear(f"prototype: {plan} (", "): done")
     assert [swap["outcome"] for swap in rack.swaps()] == ["done"]

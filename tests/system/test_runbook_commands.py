@@ -80,7 +80,7 @@ def lumctl(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def swap(lumctl):
-    """A swap on rack r1 that was done, and taken back."""
+    """A swap on rack r1 that was done, and undone."""
     lumctl("sim", "fault", "r1h2-gpu0", "gpu-lost")
     plan = lumctl("swap", "plan", "pair1", "--failed", "r1h2-gpu0", "-o", "name").stdout.strip()
     done = lumctl.data("swap", "apply", plan, "--yes")

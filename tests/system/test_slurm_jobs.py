@@ -73,7 +73,7 @@ def job(slurm):
 def is_as_it_was(slurm, job) -> None:
     slurm.until(lambda: slurm.job(job) == ("RUNNING", "n[0-2]"))
     states = {"n0": "allocated", "n1": "allocated", "n2": "allocated", "n3": "idle"}
-    slurm.until(lambda: slurm.states() == states)  # one that was given back is asked anew whether it is there
+    slurm.until(lambda: slurm.states() == states)  # one that was given back is asked again whether it is there
     assert {slurm.reason(node) for node in slurm.names} == {"none"}
 
 

@@ -17,7 +17,7 @@ DARK = [f"h{host:02}" for host in range(1, 11)]
 GPUS = [f"{host}-gpu{gpu}" for host in DARK for gpu in range(4)]
 STALE = "h10-gpu0"
 QUIET_S = 10.0
-"""Longer than people here take to take back and go on, on a loaded machine."""
+"""Longer than people here take to take back and continue, on a loaded machine."""
 POLICY = (
     "  - {name: dead, how: apply, rules: [gpu.lost, gpu.xid, host.unreachable], kinds: [accelerator, host],"
     " stands_s: 1.5, oldest_s: 86400, cool_down_s: 0, limits: {accelerator_week: 99, rack_hour: 99, rack_day: 99},"

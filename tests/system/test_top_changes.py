@@ -1,4 +1,4 @@
-"""What the dashboard reads of runs, takes back and acknowledges, on a simulated rack with a store of its own."""
+"""What the dashboard reads of runs, undoes and acknowledges, on a simulated rack with a store of its own."""
 
 from pathlib import Path
 from types import SimpleNamespace

@@ -28,7 +28,7 @@ FAILED = "s1-gpu0"
 
 @pytest.fixture
 def rack(tmp_path: Path, simulate, monkeypatch):
-    """The four-server example, in which one accelerator was swapped out, the swap taken back and done again."""
+    """The four-server example, in which one accelerator was swapped out, the swap undone and done again."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr(playback, "WELL_S", 0.6)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))

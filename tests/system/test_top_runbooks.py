@@ -102,7 +102,7 @@ def test_a_plan_that_waits_is_shown_and_answered_and_lapses_with_time_alone(rack
     assert meshes
     assert all(meshes[each.device].added.names for each in plan.add)
     assert {c.puc for c in plan.changes} == {p for m in shown.changes for p in m.after if m.before[p] != m.after[p]}
-    answered = top_policies.answer_plan(rack.cx, rack.rack, plan.id, "go on", approve=True)
+    answered = top_policies.answer_plan(rack.cx, rack.rack, plan.id, "continue", approve=True)
     assert answered.outcome.startswith(f"{plan.id} ({plan.title}): approved by ")
     assert answered.lines == ("the autopilot applies it if the fault still stands",)
     with pytest.raises(RefusedError):

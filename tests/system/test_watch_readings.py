@@ -55,7 +55,7 @@ def test_the_dashboard_reads_back_what_the_daemon_wrote_of_what_hosts_said(rack)
             "module temperature",
         ]
         assert history(HOST, 900) == history("nobody", 900) == ()
-    # The next daemon goes on in the same hour and takes nothing away.
+    # The next daemon continues in the same hour and takes nothing away.
     rack.watch()
     look(rack)
     end(rack)

@@ -228,7 +228,7 @@ def test_a_plan_is_shown_before_it_is_approved(rack, kit):
         await type_in(pilot, "go")
         assert "That was not a yes; nothing was done." in text(pilot, kit)
         await pilot.press("escape", "y")
-        await type_in(pilot, "yes go on")
+        await type_in(pilot, "yes continue")
         await kit.until(pilot, lambda: "answered by ops@bastion" in text(pilot, kit))
         await pilot.press("n")
         assert "it waits for no answer any more" in text(pilot, kit)
@@ -236,7 +236,7 @@ def test_a_plan_is_shown_before_it_is_approved(rack, kit):
         assert isinstance(pilot.app.screen, MainScreen)
 
     kit.drive(rack.stage.dashboard(), script)
-    assert rack.ordered == [("approve", "r1", "plan-1a2b3c4d", "go on")]
+    assert rack.ordered == [("approve", "r1", "plan-1a2b3c4d", "continue")]
 
 
 def test_a_plan_is_rejected(rack, kit):

@@ -99,7 +99,7 @@ def test_what_failed_and_what_was_taken_back_is_told():
     shown = runbook_text(document).plain
     assert "failed: no light at r1-h4-g0-l0" in shown
     assert "2. program 14 cells of mesh1  not reached" in shown
-    assert "taken back at once" in shown
+    assert "undone at once" in shown
 
 
 def test_a_runbook_that_cannot_be_read_is_a_line(rack, kit):

@@ -22,7 +22,7 @@ def filled(stage, kit):
     def replay(_key, progress, gate):
         for number, title, _ in told.STEPS[:2]:
             if not gate(number):
-                return ReplayView("stopped before step 1; what was done on the simulator was taken back", None)
+                return ReplayView("stopped before step 1; what was done on the simulator was undone", None)
             progress(f"{number}. {title}: 0.01 s")
         recorded, replayed = "cell 17 bar (of 14)", "cell 17 cross (of 14)"
         return ReplayView("differs first at step 2: program 14 cells of mesh1", False, "2", recorded, replayed)  # noqa: FBT003

@@ -105,7 +105,7 @@ def test_an_apply_that_was_taken_back(looks_as_before, stage, kit):
         await pilot.press("y", "enter")
         await phase(kit, Phase.ENDED)(pilot)
 
-    stage.apply_error = RefusedError("r1-h4-g0-l1 hears nobody; everything was taken back", hint="lumctl status")
+    stage.apply_error = RefusedError("r1-h4-g0-l1 hears nobody; everything was undone", hint="lumctl status")
     assert looks_as_before(stage, "2", "p", size=SMALL, then=apply)
 
 

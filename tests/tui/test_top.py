@@ -118,7 +118,7 @@ def test_a_signal_closes_the_screen_and_waits_for_the_apply(number):
     terminal = Terminal()
     terminal.begin_apply()
     terminal.process.send_signal(number)
-    terminal.read_until(b"goes on to its end")
+    terminal.read_until(b"continues to its end")
     terminal.process.send_signal(number)  # impatience changes nothing
     terminal.let_apply_end()
     assert terminal.code() == ExitCode.DONE

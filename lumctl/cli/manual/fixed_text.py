@@ -131,9 +131,9 @@ DAEMON_SECTIONS = (
             WantedBy=multi-user.target
 
         Without notifications leave out LoadCredential and --webhook-file. Every host costs an open file. The daemon
-        tells systemd when it is ready and, every ten seconds at least, that it lives; one that hangs is started anew,
-        and goes on where it was: since when something is wrong, and what was told of it, is kept beside the store. What
-        health remembers is written when something is found or is over, and else every ten seconds.
+        reports to systemd when it is ready and, at least every ten seconds, that it is alive. systemd restarts a daemon
+        that hangs, and it continues where it was: when each fault began, and what was notified, is kept beside the
+        store. The memory of health is written when a finding begins or ends, and otherwise every ten seconds.
         """,
     ),
     (
@@ -189,7 +189,7 @@ DAEMON_SECTIONS = (
 
         An answer of 2xx is taken for delivered. Other answers of 5xx, 408, 425 and 429, and no answer within ten
         seconds, are tried again for an hour, with pauses that grow to a minute; 256 notifications wait at most. Of
-        what receivers could not be told by then they are told anew ten minutes later, while it is so.
+        what receivers could not be told by then they are told again ten minutes later, while it is so.
 
         A program is run without a shell, and gets the document on its standard input and its main fields in variables:
         LUMCTL_OCCASION, LUMCTL_TEXT, LUMCTL_RACK, LUMCTL_TARGET, LUMCTL_COMPONENT, LUMCTL_STATE_AFTER, LUMCTL_INCIDENT.

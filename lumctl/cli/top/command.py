@@ -67,7 +67,7 @@ def _ascii(cx: Invocation) -> list[str]:
 class Observer:
     """Looks at a rack again and again: with the daemon's eyes where one runs, else through one open context.
 
-    After a look in which no host answered the context is opened anew: a simulator that was started again answers at
+    After a look in which no host answered the context is opened again: a simulator that was started again answers at
     other addresses. While the daemon looks, no context is kept open.
     """
 

@@ -36,7 +36,7 @@ class Historian:
         """The readings of a component, so many seconds back; empty of what no store speaks of.
 
         Raises:
-            LumctlError: the store cannot be read; the next call opens it anew.
+            LumctlError: the store cannot be read; the next call opens it again.
         """
         from lumctl.health.observation import rack_of
         from lumctl.health.quantities import UNITS

@@ -23,7 +23,7 @@ WELL_S = 4.0
 SEEN_S = 0.5
 """A shorter wait is over before it could be read."""
 ENDS_WITHIN_S = 5.0
-"""How long what was done may be taken back when somebody leaves in the middle; then the simulator is ended anyhow."""
+"""How long what was done may be undone when somebody leaves in the middle; then the simulator is ended anyhow."""
 
 
 class Play:
@@ -103,7 +103,7 @@ class Play:
         if not self._stopped.is_set():
             from lumctl.cli.top.runbooks import replay_view
 
-            # A swap that was taken back afterwards was done when it ended, and its replay as well.
+            # A swap that was undone afterwards was done when it ended, and its replay as well.
             view = replay_view(replace(self._runbook, outcome=result.outcome), result)
             self.identical = view.identical
             apart = f"; recorded: {view.recorded}; replayed: {view.replayed}" if view.step else ""

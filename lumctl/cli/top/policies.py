@@ -148,7 +148,7 @@ def _told(ways: "Iterable[StopResult]") -> list[str]:
 
 
 def _under_way(cx: "Invocation", rack: str) -> list[str]:
-    """What the autopilot is in the midst of: that goes on to its end."""
+    """What the autopilot is in the midst of: that continues to its end."""
     from lumctl.context import Context
     from lumctl.daemon.autopilot.stop_switch import own_runs
 

@@ -89,7 +89,7 @@ def replayed(cx: "Invocation", key: str, progress: "Callable[[str], None]", gate
         if not stopped:
             raise
     if stopped:
-        return ReplayView(f"stopped before step {stopped[0].id}; what was done on the simulator was taken back", None)
+        return ReplayView(f"stopped before step {stopped[0].id}; what was done on the simulator was undone", None)
     return replay_view(runbook, result)
 
 

@@ -43,7 +43,7 @@ def taking_back(cx: Invocation, key: str) -> "PlanView":
     """Plan to take a run back, ``RACK/ID``; what it would set going on what is not well is said in the plan.
 
     Raises:
-        RefusedError: it cannot be taken back, and why.
+        RefusedError: it cannot be undone, and why.
     """
     from lumctl.cli.top.meshes import with_meshes
     from lumctl.cli.unfinished_runs import where_ranks_return

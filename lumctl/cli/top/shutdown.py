@@ -28,7 +28,7 @@ def run_to_its_end(cx: Invocation, dashboard: "Dashboard | TextSession") -> int:
 
 @contextmanager
 def stopped_by_signals(dashboard: "Dashboard | TextSession") -> Iterator[None]:
-    """While inside, a request to stop closes the screen and no more: an apply under way goes on to its end."""
+    """While inside, a request to stop closes the screen and no more: an apply under way continues to its end."""
 
     def stop(*_: object) -> None:
         if not os.isatty(sys.__stderr__.fileno() if sys.__stderr__ else 2):
@@ -55,7 +55,7 @@ def _forget_the_terminal() -> None:
 def end(cx: Invocation, dashboard: "Dashboard | TextSession") -> int:
     """Say how the last apply ended, which the screen may not have shown, and give the exit code."""
     if dashboard.applying.under_way:
-        cx.out.narrate("a plan is being applied and goes on to its end; waiting for it")
+        cx.out.narrate("a plan is being applied and continues to its end; waiting for it")
     applied = dashboard.applying.outcome()
     if applied is not None:
         if applied.error is not None:

@@ -1,7 +1,7 @@
 """What a policy's settings mean: checks against the rules of health, its hours, and its breaker.
 
 The breaker: where much of a rack fails at once, it is not a single fault, and nothing is swapped for it. It stops swaps
-only; recovery, rollback and operators go on.
+only; recovery, rollback and operators continue.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

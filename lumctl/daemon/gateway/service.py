@@ -168,7 +168,7 @@ def _settling(fence: Fence) -> Iterator[None]:
 
 
 def _remembered(context: Context) -> Callable[[str], Mapping[int, PucState]]:
-    """Reads the known states of a mesh from the store; none while it cannot be read, so that open drivers go on."""
+    """Reads the known states of a mesh from the store; none while it cannot be read, so that open drivers continue."""
 
     def known(device: str) -> Mapping[int, PucState]:
         try:

@@ -109,7 +109,7 @@ def _maintenance(look: Observation) -> Iterator[Metric]:
     for window in look.windows:
         if window.open_at(look.at):
             ends[window.component] = max(window.ends, ends.get(window.component, -math.inf))
-    family = gauge("maintenance_end_timestamp_seconds", "When the maintenance that goes on will end.", ["component"])
+    family = gauge("maintenance_end_timestamp_seconds", "When the maintenance that continues will end.", ["component"])
     for component, at in ends.items():
         family.add_metric([look.target, component], at)
     yield family

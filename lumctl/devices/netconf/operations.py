@@ -54,7 +54,7 @@ DISCARD = "<discard-changes/>"
 
 
 def commit_for(seconds: int, persist_id: str, confirms: str) -> str:
-    """A commit that the device takes back unless it is confirmed. ``confirms`` is one that it takes the place of."""
+    """A commit that the device undoes unless it is confirmed. ``confirms`` is one that it takes the place of."""
     persist = f"<persist>{persist_id}</persist>" if persist_id else ""
     earlier = f"<persist-id>{confirms}</persist-id>" if confirms else ""
     return f"<commit><confirmed/><confirm-timeout>{seconds}</confirm-timeout>{persist}{earlier}</commit>"

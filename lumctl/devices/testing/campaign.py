@@ -147,7 +147,7 @@ class Steps:
         """A driver that cannot read says that it does not know what a failed change has left, and undoes nothing to it.
 
         Raises:
-            AssertionError: it goes on as if it knew.
+            AssertionError: it continues as if it knew.
         """
         if transaction.readable(self._driver):
             return
@@ -159,7 +159,7 @@ class Steps:
         except DeviceRefusedError:
             self._tally.count("unknown")
             return
-        raise AssertionError("the driver took back a change to what it does not know")
+        raise AssertionError("the driver undid a change to what it does not know")
 
     def _require_no_theft(self, belief: Cells) -> None:
         """A switch takes no egress port from an ingress port that the change does not name.

@@ -57,7 +57,7 @@ class NetworkPrices:
             yield goal, cost
 
     def onward(self, out: int) -> float:
-        """What it costs to go on from where light left, to whatever is joined there."""
+        """What it costs to continue from where light left, to whatever is joined there."""
         bundle = self.joint.bundle_at[out]
         return self.wire[out] if bundle < 0 else self.wire[out] + self.bundle[bundle]
 

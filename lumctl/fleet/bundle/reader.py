@@ -127,7 +127,7 @@ class _Part:
 
     @property
     def text(self) -> str:
-        """All of it: logs and tables go on from file to file."""
+        """All of it: logs and tables continue from file to file."""
         return "\n".join(self.texts)
 
 

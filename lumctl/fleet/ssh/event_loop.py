@@ -25,7 +25,7 @@ T = TypeVar("T")
 _WAKE_BYTES = 4096
 _BUFFER_BYTES = 64 * 1024
 _READY, _TIMED_OUT = True, False
-"""What a waiting task receives when it goes on."""
+"""What a waiting task receives when it continues."""
 _JOIN_TIMEOUT_S = 5.0
 """How long the end of the program waits for the thread, which may be in the middle of its work."""
 
@@ -146,7 +146,7 @@ class EventLoop:
             self._set_interests(watch, others | (selectors.EVENT_WRITE if wanted else 0))
 
     def unwatch(self, watch: SocketWatch) -> None:
-        """Stop watching a socket that is about to be closed: the task that waits for it goes on."""
+        """Stop watching a socket that is about to be closed: the task that waits for it continues."""
         if current_loop() is self:
             self._set_interests(watch, 0)
         watch.closed = True
@@ -271,7 +271,7 @@ def run_apart(call: Callable[[], T]) -> T:
 
 
 def _make(call: Callable[[], None]) -> None:
-    """Make a call. An error is reported like one that ends a thread; the other connections go on."""
+    """Make a call. An error is reported like one that ends a thread; the other connections continue."""
     try:
         call()
     except Exception as error:  # noqa: BLE001 - whatever it is

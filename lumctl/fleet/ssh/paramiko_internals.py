@@ -131,7 +131,7 @@ class _YieldingEvent(threading.Event):
 
 
 class LoopAgentKey(paramiko.AgentKey):
-    """A key of the SSH agent, which may ask its user before it signs: other connections go on meanwhile."""
+    """A key of the SSH agent, which may ask its user before it signs: other connections continue meanwhile."""
 
     @classmethod
     def of(cls, key: paramiko.AgentKey) -> "LoopAgentKey":
@@ -227,7 +227,7 @@ INTERNAL_NAMES = (
         name="Channel.eof_received",
         use="read: the host's shell closed its outputs",
         reason="the public sign is an empty read, which needs a read that may wait or take data away",
-        breakage="a shell that closes its outputs and goes on is noticed only when its next answer is late",
+        breakage="a shell that closes its outputs and continues is noticed only when its next answer is late",
         is_there=lambda: hasattr(paramiko.Channel(0), "eof_received"),
     ),
     InternalName(

@@ -1,7 +1,7 @@
 """The loop on a simulated host: takes the program on its input, says hello, and answers requests until the input ends.
 
 It does what the program does in a real shell, and none of it blocks: a lane whose tool hangs, or is slow, is left
-until it is woken, while the other lanes go on.
+until it is woken, while the other lanes continue.
 """
 
 import contextlib

@@ -55,7 +55,7 @@ class HostServer:
         return loop
 
     def hang(self, answer: Callable[[], None]) -> None:
-        """Keep a command that hangs; its channel stays open until it goes on, or the client gives it up."""
+        """Keep a command that hangs; its channel stays open until it continues, or the client gives it up."""
         with self._lock:
             self._hanging.append(answer)
 
@@ -93,7 +93,7 @@ class HostServer:
         wire.logged_in = transport.is_authenticated
         login.transport = transport
         with contextlib.suppress(paramiko.SSHException, EOFError, OSError):
-            # With an event this returns at once; the handshake goes on in the transport's own thread.
+            # With an event this returns at once; the handshake continues in the transport's own thread.
             transport.start_server(event=threading.Event(), server=login)
 
 

@@ -94,7 +94,7 @@ class Exchange:
         return max(0.0, min(stream.ready_at(now) for _, stream in self._queue) - now) if self._queue else None
 
     def serve_waiting(self) -> None:
-        """Let all go on that have waited long enough, in the order in which they came."""
+        """Let all continue that have waited long enough, in the order in which they came."""
         now = self._clock()
         for _ in range(len(self._queue)):
             joint, stream = self._queue.popleft()

@@ -35,7 +35,7 @@ class Bucket:
         return max(now, self._free_at)
 
     def take(self, count: int, now: float, *, due: float | None = None) -> None:
-        """Carry bytes now. ``due``: whoever takes them waited, was let go on only now, and could have at that time.
+        """Carry bytes now. ``due``: whoever takes them waited, was let continue only now, and could have at that time.
 
         So the rate does not suffer from a timer that is late, while a lane that rested because nobody wanted anything
         of it does not catch up.
@@ -78,7 +78,7 @@ class HopStream:
     broken: bool = False
     delivered: bool = False
     due: float | None = None
-    """When the rates of its lanes let it go on; ``None`` while it does not wait for them."""
+    """When the rates of its lanes let it continue; ``None`` while it does not wait for them."""
     carried: int = 0
 
     @property
@@ -106,7 +106,7 @@ class HopStream:
         return max((lane.bucket.ready_at(now) for lane in self.way or ()), default=now)
 
     def move(self, now: float, *, due: float | None = None) -> None:
-        """Carry one piece. ``due``: it waited for its lanes, and could have gone on then."""
+        """Carry one piece. ``due``: it waited for its lanes, and could have continued then."""
         way = self.way or ()
         most = min((lane.bucket.piece for lane in way), default=len(_BUFFER))
         try:

@@ -73,7 +73,7 @@ RUNNING, CANDIDATE = "running", "candidate"
 
 @dataclass(slots=True)
 class _Trial:
-    """A commit that is taken back unless it is confirmed."""
+    """A commit that is undone unless it is confirmed."""
 
     before: Element
     session: int

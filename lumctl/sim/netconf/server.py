@@ -128,7 +128,7 @@ class NetconfServer:
         with self._lock:
             self._threads.append(transport)
         with contextlib.suppress(paramiko.SSHException, EOFError, OSError):
-            # With an event this returns at once; the handshake goes on in the transport's own thread.
+            # With an event this returns at once; the handshake continues in the transport's own thread.
             transport.start_server(event=threading.Event(), server=login)
 
 

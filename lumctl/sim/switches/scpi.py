@@ -62,7 +62,7 @@ class Command:
 
 
 def commands(line: str) -> Iterator[Command | ScpiError]:
-    """The commands of a line; a header without a colon in front goes on where the one before it ended its last word."""
+    """The commands of a line. A header without a leading colon continues the path of the header before it."""
     path = ""
     for part in (part.strip() for part in line.split(";")):
         if not part:

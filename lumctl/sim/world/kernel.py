@@ -93,7 +93,7 @@ class Boot:
 def boot_of(host: str, *, seed: int, started_at: float) -> Boot:
     """The boot of a host in a simulator that was started at ``started_at``: days before it.
 
-    Another start of the simulator is another boot, since counters and logs begin anew with it.
+    Another start of the simulator is another boot, since counters and logs begin again with it.
     """
     # Not cryptography: a boot that repeats with the seed is the point.
     chance = random.Random(f"{seed}/{host}/boot/{started_at}")  # noqa: S311

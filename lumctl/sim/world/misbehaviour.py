@@ -1,7 +1,7 @@
 """How a simulated device misbehaves now: what the twin of every protocol asks before it acts and before it answers.
 
 A twin is handed ``conduct``, a callable that gives a :class:`Misbehaviour` (``partial(world.misbehaviour, device)`` in
-a simulator, ``Misbehaviour`` itself where a twin stands alone and is well), and asks it anew for every request:
+a simulator, ``Misbehaviour`` itself where a twin stands alone and is well), and asks it again for every request:
 
     conduct = self._conduct()
     if conduct.says_no and is_a_write:                 # device-refuse, device-half

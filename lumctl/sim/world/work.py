@@ -1,4 +1,4 @@
-"""Changes that a simulated device goes on with after its answer (the fault ``slow-commit``)."""
+"""Changes that a simulated device continues with after its answer (the fault ``slow-commit``)."""
 
 import math
 from collections import deque

@@ -75,7 +75,7 @@ class World:
             return lit, self._next_event()
 
     def follow_light(self, relit: Callable[[], None] | None) -> None:
-        """From now on call this whenever light has settled anew; it must return at once and not ask the world."""
+        """From now on call this whenever light has settled again; it must return at once and not ask the world."""
         with self._lock:
             self._plant.follow(relit)
 
@@ -175,7 +175,7 @@ class World:
             return self._shown.host_w(host, len(self.inventory.accelerators_of(host)), now)
 
     def _boot(self, host: str, now: float) -> None:
-        """Everything that a boot begins anew: its id, the kernel's log, interfaces, and what lldpd was told."""
+        """Everything that a boot begins again: its id, the kernel's log, interfaces, and what lldpd was told."""
         self._begin_boot(host, now)
         self._plant.marks.pop(host, None)
         for link in self._links[host].values():
@@ -277,7 +277,7 @@ class World:
             return healed
 
     def renew(self) -> None:
-        """Begin again with nothing programmed, nothing switched off and no fault; hosts and their logs go on."""
+        """Begin again with nothing programmed, nothing switched off and no fault; hosts and their logs continue."""
         self.clear()
         with self._caught_up() as now:
             self._works.forget()

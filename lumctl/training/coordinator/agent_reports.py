@@ -23,7 +23,7 @@ def receive(state: JobState, host: str, message: Message | None, why: str) -> No
 
 
 def _guarded(state: JobState, host: str, message: Mapping[str, Any], handle: Callable[[], None]) -> None:
-    """Handle a message; if its fields are malformed, report that and go on."""
+    """Handle a message; if its fields are malformed, report that and continue."""
     try:
         handle()
     except (AttributeError, KeyError, TypeError, ValueError) as error:

@@ -261,4 +261,4 @@ def _shrink(state: JobState, recovery: OpenRecovery) -> None:
     state.vacant |= {rank: state.placement[rank] for rank in lost}
     recovery.unexamined = set()
     recovery.record.without += sorted(lost)
-    state.effects.say(f"the job goes on without rank {', '.join(map(str, sorted(lost)))}")
+    state.effects.say(f"the job continues without rank {', '.join(map(str, sorted(lost)))}")

@@ -177,7 +177,7 @@ def _start_in_words(state: JobState) -> str:
     joined = (state.workers[name] for name in state.group.joined)
     found = [worker.joined_after for worker in joined if worker.generation == state.group.generation]
     done = max([state.group.resume_point.done if state.group.resume_point is not None else 0, *found])
-    return f"go on after {done} step{'' if done == 1 else 's'}" if done else "begin"
+    return f"continue after {done} step{'' if done == 1 else 's'}" if done else "begin"
 
 
 def adopt(state: JobState) -> bool:

@@ -38,7 +38,7 @@ def hold_also(state: JobState, worker: JobWorker) -> None:
 
 
 def reply_to_light(state: JobState, answer: Mapping[str, Any]) -> None:
-    """Reply to the run that waits for the job to go on, if one does."""
+    """Reply to the run that waits for the job to continue, if one does."""
     if state.light_reply is not None:
         state.light_reply(answer)
         state.light_reply = None

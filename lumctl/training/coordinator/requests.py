@@ -105,7 +105,7 @@ def report_stopped(state: JobState) -> None:
 
 
 def leave(state: JobState) -> None:
-    """Answer all open requests: this coordinator ends, and the job goes on without it."""
+    """Answer all open requests: this coordinator ends, and the job continues without it."""
     for answer in (*state.pause_replies, *state.stop_replies):
         answer(LEFT)
     orders.reply_to_light(state, LEFT)

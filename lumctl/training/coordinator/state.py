@@ -37,7 +37,7 @@ class RecoveryRecord:
     """The accelerators that were not well, with the reason."""
     replaced: dict[str, str] = field(default_factory=dict)
     without: list[int] = field(default_factory=list)
-    """The ranks that the job went on without."""
+    """The ranks that the job continued without."""
     run: str | None = None
     """The run of the swap, if there was one."""
     marks: dict[str, float] = field(default_factory=dict)
@@ -205,7 +205,7 @@ class Effects:
     keep: Callable[[Mapping[str, Any]], None] = _nothing
     """Save the status of the job for a later lumctl."""
     lost: Callable[[], str] = str
-    """Why the job can never go on: empty unless the simulator it runs on has ended."""
+    """Why the job can never continue: empty unless the simulator it runs on has ended."""
     before: Sequence[Mapping[str, Any]] = ()
     """The recoveries that an earlier lumctl reported."""
     now: Callable[[], float] = time.time
@@ -273,7 +273,7 @@ class JobState:
     stop_reason: str = ""
     """Why the job is to stop as soon as all running workers are known."""
     light_reply: Reply | None = None
-    """Answers the run that has moved light and waits for the job to go on."""
+    """Answers the run that has moved light and waits for the job to continue."""
 
     # The end
     end: JobEnd | None = None

@@ -215,7 +215,7 @@ class Persistence:
         return path
 
     def went_back(self) -> None:
-        """The job goes on from the current step: checkpoints of later steps are invalid.
+        """The job continues from the current step: checkpoints of later steps are invalid.
 
         The next save removes them; otherwise they would count as the newest ones.
         """
@@ -291,7 +291,7 @@ class Persistence:
             )
         self._load(found[1], done, rank)
         if self._stops_only:
-            _log.warning("the job goes on after %d steps, where it was stopped: %s", done, path)
+            _log.warning("the job continues after %d steps, where it was stopped: %s", done, path)
 
     def _load(self, tree: Mapping[str, Any], done: int, rank: int | None) -> None:
         assert self.checkpoints is not None  # noqa: S101 - as above

@@ -105,7 +105,7 @@ class Copies:
         return kept.pop(min(kept)).data if len(kept) >= STATES_KEPT else None
 
     def forget_after(self, done: int) -> None:
-        """Drop newer states: the job goes on after ``done`` steps and repeats the later ones."""
+        """Drop newer states: the job continues after ``done`` steps and repeats the later ones."""
         for kept in self._kept.values():
             for newer in [each for each in kept if each > done]:
                 del kept[newer]

@@ -151,7 +151,7 @@ def reach(host: str, port: int, given_up: threading.Event) -> TCPStore:
     Raises:
         DistError: nothing listens there, or the group is given up.
     """
-    # TCPStore would go on calling a worker that is gone, and nothing could stop it.
+    # TCPStore would continue calling a worker that is gone, and nothing could stop it.
     try:
         with contextlib.closing(socket.create_connection((host, port), timeout=FOUND_WITHIN_S)):
             pass

@@ -29,7 +29,7 @@ def job_rows(seen: RecordedLook, marks: Marks) -> list[Row]:
 
 
 def _trouble(seen: RecordedLook) -> tuple[State, ...]:
-    """The jobs that do not go on by themselves, or not yet; the health of their accelerators is counted elsewhere."""
+    """The jobs that do not continue by themselves. The health of their accelerators is counted elsewhere."""
     told = (told_of(seen, job) for job in jobs_of(seen))
     return tuple(GOES[each["state"]] for each in told if each and GOES.get(each["state"], State.OK) is not State.OK)
 

@@ -1,4 +1,4 @@
-"""The screen of one component; its readings and their ages go on changing while it is open."""
+"""The screen of one component; its readings and their ages continue changing while it is open."""
 
 from collections.abc import Callable
 

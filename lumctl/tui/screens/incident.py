@@ -76,7 +76,7 @@ class IncidentScreen(ListingScreen, keys="incident"):
         elif seen is None or case is None:
             self.say("it is over: there is nothing to acknowledge")
         elif not (components := to_acknowledge(seen, case)):
-            self.say("a person knows of every finding already; it is taken back by: lumctl health ack --clear")
+            self.say("a person knows of every finding already; it is undone by: lumctl health ack --clear")
         else:
             self._asked_of = components
             self.say("")
@@ -106,7 +106,7 @@ class IncidentScreen(ListingScreen, keys="incident"):
         threading.Thread(target=self._in_thread, args=arguments, name="lumctl-ack", daemon=True).start()
 
     def on_acknowledged(self, event: Acknowledged) -> None:
-        """Say what came of it, and read anew."""
+        """Say what came of it, and read again."""
         event.stop()
         self.say(event.line)
         if event.done:

@@ -21,7 +21,7 @@ from lumctl.tui.widgets.table import PaneTable
 
 
 class ListingScreen(KeyedScreen[None]):
-    """Shown anew each second. Enter opens the component under the cursor."""
+    """Shown again each second. Enter opens the component under the cursor."""
 
     def __init__(self, title: str, pane: Pane, context: ScreenContext) -> None:
         super().__init__()

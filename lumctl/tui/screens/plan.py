@@ -185,7 +185,7 @@ class PlanScreen(KeyedScreen[None], keys="plan"):
         """Leave, unless the plan is being applied."""
         if self.phase is Phase.APPLYING:
             self.query_one("#question", Static).update(
-                "it is being applied and goes on to its end; wait for the outcome"
+                "it is being applied and continues to its end; wait for the outcome"
             )
         else:
             self.dismiss()

@@ -25,7 +25,7 @@ _FINE_S = 3600.0
 
 
 class PlotScreen(KeyedScreen[None], keys="plot"):
-    """What is kept is read in a thread; what is shown stays until it is there, and goes on with the clock."""
+    """What is kept is read in a thread; what is shown stays until it is there, and continues with the clock."""
 
     def __init__(self, component: str, context: ScreenContext) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class PlotScreen(KeyedScreen[None], keys="plot"):
         self.set_interval(1.0, self._tick)
 
     def on_resize(self) -> None:
-        """Draw it anew."""
+        """Draw it again."""
         self.call_after_refresh(self._show)
 
     def action_turn(self, by: int) -> None:

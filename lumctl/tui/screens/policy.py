@@ -31,7 +31,7 @@ class Explained(Message):
 
 
 class PolicyScreen(AskingScreen, keys="policy"):
-    """Shown anew each second: limits run out and breakers close while nothing else happens."""
+    """Shown again each second: limits run out and breakers close while nothing else happens."""
 
     def __init__(self, key: str, context: ScreenContext) -> None:
         super().__init__(context)
@@ -137,7 +137,7 @@ def consequences(wanted: str, autopilot: Mapping[str, Any], target: str) -> str:
         return (
             f"Stop the autopilot of {rack} on TARGET {target}? Nothing is done unasked any more, and no approved plan "
             "is applied by it. A swap that it has under way is finished, or rolled back, and not cut. "
-            f"Swaps by hand go on. {how}"
+            f"Swaps by hand continue. {how}"
         )
     halted = (
         f"It stopped itself: {autopilot['why']}; look at that run first. " if autopilot["state"] == "halted" else ""

@@ -132,7 +132,7 @@ class RackScreen(KeyedScreen[None], keys="rack"):
         return 0, 0
 
     def _show(self) -> None:
-        """Draw what is in sight anew where the look, the choice or the size is another."""
+        """Draw what is in sight again where the look, the choice or the size is another."""
         seen = self._shared.seen()
         if seen is None or not self.is_mounted:
             return

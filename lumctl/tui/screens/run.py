@@ -63,7 +63,7 @@ class RunScreen(KeyedScreen[None], keys="run"):
         self.set_interval(READ_EVERY_S, self._turn)
 
     def on_screen_resume(self) -> None:
-        """Read it anew after a plan was made from here: it may be taken back by now."""
+        """Read it again after a plan was made from here: it may be undone by now."""
         self._read()
 
     def action_take_back(self) -> None:

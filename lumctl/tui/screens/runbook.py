@@ -194,11 +194,11 @@ class RunbookScreen(KeyedScreen[None], keys="runbook"):
         if replay.ended is not None:
             return "s: replay it again   esc: back"
         if replay.stopping:
-            return "stopping: what was done on the simulator is taken back (esc: leave, it ends by itself)"
+            return "stopping: what was done on the simulator is undone (esc: leave, it ends by itself)"
         if not replay.begun:
             return "a simulator of its own comes up and is brought to where the recording began (esc: stop)"
         if replay.waits:
-            return f"waits before step {replay.begun[-1]}: n or space does it, g goes on to the end, esc stops"
+            return f"waits before step {replay.begun[-1]}: n or space does it, g continues to the end, esc stops"
         return f"replaying step {replay.begun[-1]} on the simulator (esc: stop)"
 
     def _read(self) -> None:

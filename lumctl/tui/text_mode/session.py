@@ -113,7 +113,7 @@ class TextSession:
         self._events.put(line)
 
     def stop(self) -> None:
-        """Leave at once; for a signal's handler. An apply under way goes on: ``applying`` tells how it ends."""
+        """Leave at once; for a signal's handler. An apply under way continues: ``applying`` tells how it ends."""
         self.interrupted = not self.applying.under_way
         self._events.put(None)
 

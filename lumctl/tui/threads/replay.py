@@ -1,4 +1,4 @@
-"""A replay in a thread of its own, which goes on one step at a time, or to its end, or stops."""
+"""A replay in a thread of its own, which continues one step at a time, or to its end, or stops."""
 
 import threading
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 Gate = Callable[[str], bool]
-"""Asked with a step's id before that step is done: waits until it may be, and says whether to go on at all."""
+"""Asked with a step's id before that step is done: waits until it may be, and says whether to continue at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Stepper:
         self._stopped = threading.Event()
 
     def gate(self, step: str) -> bool:
-        """Tell that a step is reached, wait for its turn, and say whether to go on; called by the replay's thread."""
+        """Report that a step is reached, wait for its turn, and return whether to continue. Called by the replay thread."""
         if not self._stopped.is_set():
             self._reached(step)
             if not self._to_the_end.is_set():
@@ -72,6 +72,6 @@ class Stepper:
         self._turns.release()
 
     def stop(self) -> None:
-        """Do no further step; what was done is taken back by whoever did it."""
+        """Do no further step; what was done is undone by whoever did it."""
         self._stopped.set()
         self._turns.release()

@@ -32,7 +32,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """One component: what it is, its state, its findings, and what was read of it; ``maintenance`` if work goes on."""
+    """One component: its kind, state, findings and readings; ``maintenance`` if it is being worked on."""
 
     id: str
     kind: str

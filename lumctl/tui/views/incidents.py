@@ -62,11 +62,11 @@ def consequences(seen: RecordedLook, case: Case) -> str:
     faults = [finding for finding in _faults(seen, case) if finding.acknowledged is None]
     if len(faults) == 1:
         return (
-            f"Say that 1 finding of {case.component} is known? It goes on being shown with your name and what you "
+            f"Say that 1 finding of {case.component} is known? It continues being shown with your name and what you "
             "type; lumctl check counts it no more and nobody is called for it, until it clears or becomes worse."
         )
     return (
-        f"Say that {len(faults)} findings of {case.component} are known? They go on being shown with your name and "
+        f"Say that {len(faults)} findings of {case.component} are known? They continue being shown with your name and "
         "what you type; lumctl check counts them no more and nobody is called for them, until they clear or become "
         "worse."
     )

@@ -99,7 +99,7 @@ def recoveries_text(told: Told | None, now: float, marks: Marks) -> Text:
 
 def _recovery(text: Text, recovery: Told, now: float, *, under_way: bool) -> None:
     ways = [f"{failed} replaced by {spare}" for failed, spare in recovery["replaced_by"].items()]
-    ways += [f"went on without rank {rank}" for rank in recovery["without"]]
+    ways += [f"continued without rank {rank}" for rank in recovery["without"]]
     step = recovery["failure_to_step_s"]
     ended = "under way" if under_way else "no step followed" if step is None else f"next step after {in_words(step)}"
     how = ", ".join(ways) or ("in place" if step is not None else ", ".join(recovery["failed"]))

@@ -116,7 +116,7 @@ def _after(document: Mapping[str, Any]) -> Iterator[Section]:
     undone = document.get("taken_back") or ()
     titles = {str(step["id"]): str(step["title"]) for step in document["steps"]}
     yield Section(
-        "taken back at once",
+        "undone at once",
         tuple((f"step {each['step']}", titles.get(str(each["step"]), "")) for each in undone),
     )
     placed = (document.get("end") or {}).get("assignment") or {}

@@ -59,7 +59,7 @@ def what_to_do(view: RunView) -> str | None:
     if not view.cut and run.state != "half-done":
         return None
     aimed = f"{run.id} --target {run.target}"
-    return f"go on with it: lumctl swap resume {aimed}; or take it back: lumctl swap abort {aimed}"
+    return f"continue with it: lumctl swap resume {aimed}; or take it back: lumctl swap abort {aimed}"
 
 
 def head_text(view: RunView, marks: Marks, now: float) -> Text:
@@ -91,14 +91,14 @@ def run_text(view: RunView, marks: Marks, now: float) -> Text:
 
 
 def no_way_back(view: RunView) -> str | None:
-    """Why a run is not taken back from its screen; ``None`` where that can be planned."""
+    """Why a run is not undone from its screen; ``None`` where that can be planned."""
     run = view.run
     if view.live:
-        return f"{run.id} is under way: it is taken back once it has ended"
+        return f"{run.id} is under way: it is undone once it has ended"
     if (todo := what_to_do(view)) is not None:
         return todo
     if run.state != "done":
         return f"{run.id} is {run.state}: nothing of it stands"
     if run.kind in ACTION_KINDS:
-        return f"{run.id} touched no device: what it said is taken back by saying the opposite"
+        return f"{run.id} touched no device: what it said is undone by saying the opposite"
     return None

@@ -11,7 +11,7 @@ from lumctl.tui.widgets.bars import TopBar
 
 @dataclass(frozen=True, slots=True)
 class PlaybackLine:
-    """Where a played run stands, in a line, and how long until it goes on (seconds), where that is known.
+    """Where a played run stands, in a line, and how long until it continues (seconds), where that is known.
 
     ``grave``: it went another way than recorded, or could not be played.
     """

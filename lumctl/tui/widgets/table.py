@@ -1,4 +1,4 @@
-"""A table that stays where it is while its data change: only what is in sight is drawn, only what differs anew."""
+"""A table that stays where it is while its data change: only what is in sight is drawn, only what differs again."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -116,11 +116,11 @@ class PaneTable(ScrollView, can_focus=True):
         self.scroll_to_region(region, animate=False, force=True)
 
     def watch_cursor_row(self, before: int, after: int) -> None:
-        """Draw both rows anew."""
+        """Draw both rows again."""
         self._refresh_rows((before, after))
 
     def watch_hover_row(self, before: int, after: int) -> None:
-        """Draw both rows anew."""
+        """Draw both rows again."""
         self._refresh_rows((before, after))
 
     def action_move(self, by: int) -> None:

@@ -106,10 +106,10 @@ class TapedWay:
         assert self._opens is not None
         return Tape(self._opens(), self.notes)
 
-    def play(self, notes: list[tuple[bytes, int]], *, anew: bool) -> None:
-        """Send what was sent and wait for what came; ``anew`` over a new connection, as the driver did."""
+    def play(self, notes: list[tuple[bytes, int]], *, again: bool) -> None:
+        """Send what was sent and wait for what came; ``again`` over a new connection, as the driver did."""
         assert self._opens is not None
-        if anew:
+        if again:
             self.close()
             self._kept = self._opens()
         assert self._kept is not None
@@ -164,7 +164,7 @@ def by_tape(way: TapedWay, write: Callable[[], object]) -> tuple[float, float]:
     before = way.opened
     way.notes.append([])
     took = once(write)
-    return took, once(lambda: way.play(way.notes[-1], anew=way.opened > before))
+    return took, once(lambda: way.play(way.notes[-1], again=way.opened > before))
 
 
 def by_clock(clock: Clocked, write: Callable[[], object]) -> tuple[float, float]:

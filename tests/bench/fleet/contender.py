@@ -3,7 +3,7 @@
     tick            ask every host once and have every answer
     cold HOST       connect to one host and have its answer
     hangup          end what `cold` has opened
-    answers PATH    write down what the last tick brought: host, digest, seconds after the tick began ("-": not known)
+    answers PATH    record what the last tick brought: host, digest, seconds after the tick began ("-": not known)
     quit
 
 Each contender is a process of its own, so that its CPU time and its memory can be told from the others'.

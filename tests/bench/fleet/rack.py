@@ -153,7 +153,7 @@ class Rack:
         (folder / "ssh_config_kept").write_text((_CLIENT_CONFIG + _KEPT).format(**words))
 
     def _start(self) -> subprocess.Popen[bytes]:
-        # sshd starts itself anew for each connection and asks for its own absolute path.
+        # sshd starts itself again for each connection and asks for its own absolute path.
         sshd = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
         if sshd is None:
             raise SystemExit("sshd is not installed; on Debian: apt install openssh-server")

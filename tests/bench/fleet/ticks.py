@@ -113,7 +113,7 @@ class Visits:
 
     def warm_up(self, contender: Contender, result: Result) -> None:
         _say(f"{result.entry.name}: warming up")
-        # A tool that is started anew for each tick has little to warm.
+        # A tool that is started again for each tick has little to warm.
         for _ in range(_WARM_UPS if result.entry.ticks > 1 else 1):
             self._tick(contender)
         digest = self._renew()

@@ -6,8 +6,8 @@
 t0 is the kill; the end is the next step done by the whole group. Kinds, of a rank drawn by lot:
   gpu    its accelerator falls off the bus and its process is killed: a spare of the rack takes its place, its circuits
          are programmed and proved by light, its journal is on disk
-  crash  its process is killed on a well accelerator: it goes on in place, no light moves
-  hang   its process is stopped (SIGSTOP): the heartbeat finds it (2 s), and it goes on in place
+  crash  its process is killed on a well accelerator: it continues in place, no light moves
+  hang   its process is stopped (SIGSTOP): the heartbeat finds it (2 s), and it continues in place
   host   all accelerators of its host are lost, and their processes killed (8 ranks: two at once)
 One job serves all runs of a kind; after each, ranks return to their own accelerators and all spares are ready again.
 The simulator and its lanes, which carry the ranks' traffic, run on the same cores. Not exercised: CUDA, NCCL, real

@@ -6,7 +6,7 @@ The prototype inventory and its simulator, a process of its own whose hosts answ
 TCP. The fleet's sessions are open and a revert guard stands by: neither has to be waited for. A round: the accelerator
 is lost (``sim fault s1-gpu0 gpu-lost``); t0 is the moment from which an open channel reads that. Then ticks until there
 is a finding, the plan, and its run. The end is the moment at which the proof of the new circuits is on disk; what comes
-after it (the placement, the end of the run, the lease) is told apart. Afterwards the run is taken back, and all is as
+after it (the placement, the end of the run, the lease) is told apart. Afterwards the run is undone, and all is as
 it was for the next round.
 
 The journal lies in FOLDER (a fresh one in it; else in the system's folder for large temporary files), which must be a

@@ -1,4 +1,4 @@
-"""Commits that netconfd takes back unless they are confirmed."""
+"""Commits that netconfd undoes unless they are confirmed."""
 
 import pytest
 from netconf_joins import held, joins, until, write

@@ -1,8 +1,8 @@
 """Drivers of a made-up device, right and deliberately wrong ones, and how to install them as a package would.
 
 ``WRONG`` are those that break the contract of drivers: the contract kit must catch each. ``HOSTILE`` are those that
-would take the program down: whoever uses drivers must go on without them. ``LINGERING`` answer, and hold up the end of
-their process; ``CRASHING`` end it from C: ask both in a process of their own. ``install(folder)`` writes all of them as
+would take the program down: it must continue without them. ``LINGERING`` answer, and hold up the end of their
+process; ``CRASHING`` end it from C: ask both in a process of their own. ``install(folder)`` writes all of them as
 one distribution, ``wrong-drivers 0.7``, into a folder for ``sys.path`` or ``PYTHONPATH``; two more of it fail or hang
 when they are imported. ``Twin`` serves their device on loopback; an address that ends in ``.memory`` needs none.
 """

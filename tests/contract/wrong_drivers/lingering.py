@@ -38,7 +38,7 @@ class LeavesAnExitHandler(Marking):
 
 
 class LeavesAChild(Marking):
-    """Forks a child that goes on with all that it inherits."""
+    """Forks a child that continues with all that it inherits."""
 
     def identify(self):
         if os.fork() == 0:

@@ -211,7 +211,7 @@ class CommitToggles(RightMesh):
 
 
 class RollBackDoesNothing(RightMesh):
-    """Does nothing when a change is to be taken back."""
+    """Does nothing when a change is to be undone."""
 
     def roll_back(self, receipt):
         del receipt

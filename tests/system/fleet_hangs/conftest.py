@@ -192,7 +192,7 @@ class Twin:
         self._acceptor.start()
 
     def heal(self):
-        """From now on: whoever comes is served well, and what was frozen goes on."""
+        """From now on: whoever comes is served well, and what was frozen continues."""
         self.script, self.act = well, reply
         self.opens, self.runs = paramiko.OPEN_SUCCEEDED, True
         self.mute_from = math.inf

@@ -1,4 +1,4 @@
-"""An engine among others: swaps and takes back, again and again, and stops itself now and then in the middle of it.
+"""An engine among others: swaps and undoes, again and again, and stops itself now and then in the middle of it.
 
 Its order, as JSON: ``inventory``, ``sim`` (the simulator's folder), ``store``, ``files``, ``socket`` (of the gateway),
 ``term_s`` (of its leases), ``seed``, ``stops`` (how likely it stops before a write) or ``stop_at`` or ``stop_after``

@@ -209,7 +209,7 @@ def test_no_two_engines_write_at_once_however_they_are_stopped(contended):
 
 
 def _account(contended: Contended, outcomes: list[dict]) -> str:
-    """The newest runs with their journals, and what the engines said last: why nothing goes on."""
+    """The newest runs with their journals, and what the engines said last: why nothing continues."""
     lines = [str(outcome) for outcome in outcomes[-4:]]
     store = contended.rack.store
     for run in store.runs.all()[:4]:
@@ -221,7 +221,7 @@ def _account(contended: Contended, outcomes: list[dict]) -> str:
 
 
 def _kept_going(engine: subprocess.Popen[str], ended: threading.Event) -> None:
-    """Let an engine that stands still go on, later than its lease lasts."""
+    """Let an engine that stands still continue, later than its lease lasts."""
     # What waitid() tells of a stop can be lost where another one comes at once: the state itself cannot.
     dice = random.Random(engine.pid)  # noqa: S311 - no secret
     state = Path(f"/proc/{engine.pid}/stat")
@@ -233,7 +233,7 @@ def _kept_going(engine: subprocess.Popen[str], ended: threading.Event) -> None:
 
 
 def _brought_to_rest(contended: Contended) -> None:
-    """What the last engines left open is taken back, as by an operator, once no guard is at it."""
+    """What the last engines left open is undone, as by an operator, once no guard is at it."""
     deadline = time.monotonic() + 60
     store = contended.rack.store
     while cut := [run for run in store.runs.all() if run.state in {"running", "half-done"}]:

@@ -103,7 +103,7 @@ CASES = (
         flapped={**UNSTEADY, "link n2-gpu0-b": D, "link n3-gpu0-a": D},
         flapped_clears_s=FORGOTTEN_S,
     ),
-    # A dark receiver; the other direction goes on.
+    # A dark receiver; the other direction continues.
     Case("n2-gpu0-a/rx", FaultKind.DARK, {LANE: F, CIRCUIT: F}, flapped={LANE: D}, flapped_clears_s=FORGOTTEN_S),
     # Neither the fibre nor the media converter is seen by the module in the NIC.
     *(
@@ -180,7 +180,7 @@ CASES = (
     Case("m1", FaultKind.DEVICE_SLOW, {}),
     Case("m1", FaultKind.DEVICE_CUT, {}),
     Case("m1", FaultKind.SLOW_COMMIT, {}),
-    # A mesh goes on carrying light, whatever it complains of.
+    # A mesh continues carrying light, whatever it complains of.
     Case("m1", FaultKind.ALARM, {"device m1": F}),
     Case("m1", FaultKind.OVERHEAT, {"device m1": D}),
 )

@@ -234,7 +234,7 @@ class QuietRack:
             # Once is nothing; twice within an hour would be a link that is not steady.
             self.carriers[lane] += 2
         if self.chance.random() < TICK_S / (5 * DAY_S):
-            # A driver that was loaded anew counts from the beginning.
+            # A driver that was loaded again counts from the beginning.
             self.counters[lane] = dict.fromkeys(self.counters[lane], 0)
 
     def _gpu(self, host: str, gpu, now: float, *, starts: bool):

@@ -1,4 +1,4 @@
-"""One rank of a group that runs over lanes: sums up, says each sum, and goes on until the group breaks.
+"""One rank of a group that runs over lanes: sums up, says each sum, and continues until the group breaks.
 
     python lanes_rank.py ORDER
 

@@ -1,4 +1,4 @@
-"""A coordinator's line over OpenSSH: it may break, and agent and workers go on behind it."""
+"""A coordinator's line over OpenSSH: it may break, and agent and workers continue behind it."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What cannot be run is said at once, with what to do; what cannot go on stops with a reason."""
+"""What cannot be run is said at once, with what to do; what cannot continue stops with a reason."""
 
 import sys
 

@@ -144,7 +144,7 @@ def test_when_all_spares_are_used_up(then: str) -> None:
             assert kept in {len(job.losses()), len(job.losses()) + 1}
             job.sim.clear()
             coordinator = job.run()
-            coordinator.heard(f"go on after {kept} steps")
+            coordinator.heard(f"continue after {kept} steps")
             job.steps(2)
             assert job.losses().keys() == set(range(len(job.losses())))
             job.stop()

@@ -46,7 +46,7 @@ def test_lumctl_is_killed_and_another_takes_the_job_over() -> None:
         job.stop()
         kept = job.newest_checkpoint()
         assert kept >= done
-        job.run().heard(f"4 ranks go on after {kept} steps")
+        job.run().heard(f"4 ranks continue after {kept} steps")
         job.steps(3)
         job.stop()
         assert job.losses().keys() == set(range(len(job.losses())))

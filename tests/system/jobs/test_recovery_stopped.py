@@ -24,5 +24,5 @@ def test_it_goes_on_where_it_was_stopped(parallel: str) -> None:
         job.run()
         job.until(lambda found: found["done"] > done)
         job.stop()
-        assert f"the job goes on after {done} steps, where it was stopped" in job.log()
+        assert f"the job continues after {done} steps, where it was stopped" in job.log()
         assert job.log().count("step 0 loss") == 1

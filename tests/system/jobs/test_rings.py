@@ -25,7 +25,7 @@ def spares_of(rack: Rack) -> list[str]:
 
 
 def require_beside(plan: Plan, ranks: int, new: int) -> None:
-    """A plan that makes so many circuits of a ring anew and leaves the others where they are."""
+    """A plan that makes so many circuits of a ring again and leaves the others where they are."""
     added, kept = {c.id for c in plan.add}, {c.id for c in plan.keep}
     assert added == {c.id for c in plan.remove}
     assert (len(added), len(kept), len(added | kept)) == (new, ranks - new, ranks)

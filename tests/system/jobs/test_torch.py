@@ -267,11 +267,11 @@ def test_where_the_script_names_no_folder_the_next_run_goes_on_where_the_job_was
     again = on_hosts(desk, "def", hosts, layout=layout, spare_seed=5)
     assert {each["done"] for each in desk.joined(again, 1)} == {done}
     assert all(each["seen"] == list(range(done, STEPS)) for each in equal_in_the_end(again, unfailed[layout]))
-    # All steps are done: what is begun on these hosts now begins anew.
+    # All steps are done: what is begun on these hosts now begins again.
     assert not {name for name in left(desk) if name[0] in hosts}
-    anew = on_hosts(desk, "ghi", hosts, layout=layout)
-    assert {each["done"] for each in desk.joined(anew, 1)} == {0}
-    equal_in_the_end(anew, unfailed[layout])
+    again = on_hosts(desk, "ghi", hosts, layout=layout)
+    assert {each["done"] for each in desk.joined(again, 1)} == {0}
+    equal_in_the_end(again, unfailed[layout])
 
 
 def test_where_parts_are_not_all_there_no_job_begins_anew_and_they_stay(desk):

@@ -121,7 +121,7 @@ def test_it_is_ended_and_started_anew_where_its_job_is_placed(torchrun):
     second = torchrun.ranks()
     assert moved.resume() == {"was": "running", "is": "running", **at}
     assert [rank[1:] for rank in second] == [["0", "2", "s0-gpu0", "7"], ["1", "2", "s3-gpu0", "7"]]
-    # Nothing of the memory of who started it is needed: what is written down is enough, and so is its id alone.
+    # Nothing of the memory of who started it is needed: what is recorded is enough, and so is its id alone.
     for note in (torchrun.folder / ".local/state/lumctl/torchrun").glob("*@s?"):
         assert json.loads(note.read_text())["pid"]
         note.unlink()

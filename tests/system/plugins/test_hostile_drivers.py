@@ -93,7 +93,7 @@ class Lab:
 
     @contextmanager
     def running(self, *words: str) -> Iterator[Said]:
-        """A command that goes on until the block ends, and what it says to stderr."""
+        """A command that continues until the block ends, and what it says to stderr."""
         process = subprocess.Popen(
             [sys.executable, "-m", "lumctl", *words], env=self.environment, stderr=subprocess.PIPE, text=True
         )

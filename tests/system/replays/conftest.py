@@ -99,7 +99,7 @@ class Recorder:
             apply(self.context, plan_rollback(self.context, standing[0]), arm=no_guard)
 
     def program(self) -> None:
-        """Program everything anew, with the jobs where they are or where the inventory says."""
+        """Program everything again, with the jobs where they are or where the inventory says."""
         written = {job.name: job.ranks for job in self.inventory.jobs.values()}
         placement = written if self.chance.random() < 0.5 else None
         apply(self.context, plan_fabric(self.context, self.rack, rewrite=True, placement=placement), arm=no_guard)

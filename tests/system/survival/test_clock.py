@@ -63,7 +63,7 @@ def test_a_lease_that_was_given_by_a_wrong_clock_is_not_stuck(yard, moments, jum
 
 
 def test_an_engine_of_another_machine_that_wakes_up_after_its_run_was_aborted_writes_nothing(yard, moments) -> None:
-    """Its guard is gone, too: only the lease stands between it and who has gone on."""
+    """Its guard is gone, too: only the lease stands between it and who has continued."""
     plan = yard.ready("swap")
 
     def stand_still():

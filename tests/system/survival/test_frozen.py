@@ -1,4 +1,4 @@
-"""Engines that are frozen at any instant and woken after others have gone on: their devices are told nothing more.
+"""Engines that are frozen at any instant and woken after others have continued: their devices are told nothing more.
 
 The guard is killed or does its work; the frozen process is one of this machine, or takes itself for one of another;
 then its run is resumed or aborted, or another job is swapped. The truth is the devices' own log of writes.
@@ -38,7 +38,7 @@ WAYS = ("resume", "abort", "another swap")
 
 @dataclass(frozen=True)
 class Case:
-    """When it is frozen (as a part of a run's time), what becomes of its guard, where it runs, and who goes on."""
+    """When it is frozen (as a part of a run's time), what becomes of its guard, where it runs, and who continues."""
 
     work: str
     at: float
@@ -87,7 +87,7 @@ class Frozen:
         self._lasts_s = time.monotonic() - began
 
     def suffer(self, case: Case) -> None:
-        """Freeze an engine, let others go on, wake it up, and look at what its devices were told since."""
+        """Freeze an engine, let others continue, wake it up, and look at what its devices were told since."""
         yard = self.yard
         plan, newest = yard.ready(case.work), yard.newest()
         how = {
@@ -118,7 +118,7 @@ class Frozen:
         status = int(yard.hear()["status"])
         late = self._writes()[written:]
         self.outcomes[f"{case.way}: {others}, exit {status}"] += 1
-        if is_followed:  # else its lease is still its own: it may renew it and go on
+        if is_followed:  # else its lease is still its own: it may renew it and continue
             assert not late, (case, late)
             assert yard.seen().differences(seen) == {}, case
         assert yard.seen() in (yard.before, yard.after) or case.way == "another swap"
@@ -153,7 +153,7 @@ class Frozen:
                         abort(context, cut[0])
                     if case.way == "another swap":
                         apply(context, plan_swap(context, "guest", ["g0-gpu0"], even_if_healthy=True))
-                    return "taken back" if cut else mine[0].state if mine else "not begun"
+                    return "undone" if cut else mine[0].state if mine else "not begun"
             except (RefusedError, StoreError) as error:
                 if "has no spare left" in error.message:
                     return "the spare is in use"
@@ -191,7 +191,7 @@ class Frozen:
                     yard.take_back(run)
         if rack.context.assignment()["guest"] == yard.before.assignment["guest"]:
             assert yard.kept(rack.cells()) == yard.kept(yard.before.cells)
-        if yard.seen() not in (yard.before, yard.after):  # programmed anew, it may be routed in another way
+        if yard.seen() not in (yard.before, yard.after):  # programmed again, it may be routed in another way
             self.yard = self._new_yard()
 
 

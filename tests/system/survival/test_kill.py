@@ -95,7 +95,7 @@ def test_a_kill_at_any_instant(fates, lasts_s, sample, tell) -> None:
 
 @pytest.mark.parametrize("act", ["resume", "abort"])
 def test_a_kill_of_who_goes_on_with_a_cut_run(fates, moments, sample, tell, act) -> None:
-    """It is cut again, at any boundary, and then taken back."""
+    """It is cut again, at any boundary, and then undone."""
     cut_at = moments["swap"].index("after act program") + 1
 
     def cut_again(fate, number=None):

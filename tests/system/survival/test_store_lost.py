@@ -1,4 +1,4 @@
-"""The disk is full, the database is gone, in the midst of a swap: it is done, or taken back, or says what it is not."""
+"""The disk is full, the database is gone, in the midst of a swap: it is done, or undone, or says what it is not."""
 
 import contextlib
 import resource

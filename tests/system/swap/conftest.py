@@ -1,4 +1,4 @@
-"""Simulated racks on which swaps are planned, applied, cut and taken back."""
+"""Simulated racks on which swaps are planned, applied, cut and undone."""
 
 import os
 import subprocess

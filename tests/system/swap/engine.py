@@ -54,7 +54,7 @@ def counted(name: str) -> None:
 
 
 def armed(context: Context, lease: Lease, silent_s: float) -> Guard:
-    """Arm the guard and write down which process it is."""
+    """Arm the guard and record which process it is."""
     guard = arm(context, lease, silent_s)
     (folder / "guard.pid").write_text(str(guard._process.pid))
     return guard

@@ -1,4 +1,4 @@
-"""Runs that are killed, interrupted or left alone by a device: each ends in a state that can be taken back."""
+"""Runs that are killed, interrupted or left alone by a device: each ends in a state that can be undone."""
 
 import signal
 import time

@@ -289,7 +289,7 @@ def without_another_way(c: Console) -> State:
     """A PUC round which a circuit finds no way, unless an accelerator at its end is replaced."""
     for puc in c.cells()["mesh"]:
         said = c.say("swap", "plan", "finetune", "--avoid", f"mesh/puc/{puc}", "--dry-run")
-        for line in said.commands if "cannot be led round" in said.message else ():
+        for line in said.commands if "cannot be routed around" in said.message else ():
             if c.type(line, "--dry-run").code == 0:
                 return {"puc": f"mesh/puc/{puc}", "instead": plain(line)}
     raise AssertionError("each circuit has another way, or none at all")
@@ -504,7 +504,7 @@ ROWS = [
         repair=lambda c: c.sim.clear("s3-gpu0")),
     Row("swap/lane_moves.py", "has no lane to spare", as_it_is, "swap plan finetune --avoid s1-gpu0-a",
         ("swap plan --failed s1-gpu0 --avoid s1-gpu0-a",), replaced),
-    Row("swap/reroute.py", "cannot be led round", without_another_way, "swap plan finetune --avoid {puc}",
+    Row("swap/reroute.py", "cannot be routed around", without_another_way, "swap plan finetune --avoid {puc}",
         ("{instead}",)),
     Row("swap/restoration.py", "every rank of", as_it_is, BACK, ("job show finetune",), home),
     Row("swap/restoration.py", "nothing of", swapped_while_dead, BACK, ("health explain s1-gpu0", BACK), home,
@@ -683,7 +683,7 @@ ELSEWHERE = {
     ("runbook/replay.py", "only wrote down what was changed"): FINAL,
     ("daemon/process.py", "(pid {})"): "a second daemon: see tests/system/test_watch.py",
     ("daemon/autopilot/pilot.py", "the autopilot was stopped"): "for the log of the daemon: a person stopped it",
-    ("daemon/autopilot/pilot.py", "is another plan than the one kept"): "for the log of the daemon, which goes on",
+    ("daemon/autopilot/pilot.py", "is another plan than the one kept"): "for the log of the daemon, which continues",
     ("daemon/autopilot/stop_switch.py", "cannot be removed"): "another user's file: see tests/system/test_autopilot.py",
     ("daemon/gateway/service.py", "a gateway drives its devices itself"): "a mistake in a program, none of an operator",
     ("store/transfer.py", ""): COPYING,

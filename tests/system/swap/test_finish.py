@@ -1,4 +1,4 @@
-"""Runs whose engine and guard were killed with kill -9 at a boundary of the journal, gone on with or taken back."""
+"""Runs whose engine and guard were killed with kill -9 at a boundary of the journal, continued with or undone."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ SAMPLE = BOUNDARIES if CAMPAIGN else BOUNDARIES[1::4]
 
 @pytest.fixture(scope="module")
 def swap(tmp_path_factory, rack_of) -> Iterator[tuple]:
-    """A rack with a dead GPU, and the plan of its swap: taken back whole, it can be applied again."""
+    """A rack with a dead GPU, and the plan of its swap: undone whole, it can be applied again."""
     for rack in rack_of("prototype", tmp_path_factory.mktemp("finished")):
         plan = rack.lost()
         yield rack, plan, rack.cells(), rack.transmitters()

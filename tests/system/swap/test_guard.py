@@ -18,7 +18,7 @@ BEGIN, END = 1, 6
 first, which only reads, both), and the last outcome with the end."""
 MESH_INTENT, MESH_OUTCOME = 3, 4
 NOT_PROVED = 5
-"""With a mesh that lies, the proof's outcome is its failure; then each step that is undone is written down twice."""
+"""With a mesh that lies, the proof's outcome is its failure; then each step that is undone is recorded twice."""
 UNDONE = range(NOT_PROVED, NOT_PROVED + 14)
 CAMPAIGN = bool(os.environ.get("LUMCTL_CAMPAIGN"))
 CUTS = UNDONE if CAMPAIGN else (NOT_PROVED, NOT_PROVED + 3, NOT_PROVED + 4, NOT_PROVED + 9)
@@ -31,7 +31,7 @@ BOUNDARIES = (
 
 @pytest.fixture(scope="module")
 def swap(tmp_path_factory, rack_of) -> Iterator[tuple]:
-    """A rack with a dead GPU, and the plan of its swap: taken back whole, it can be applied again."""
+    """A rack with a dead GPU, and the plan of its swap: undone whole, it can be applied again."""
     for rack in rack_of("prototype", tmp_path_factory.mktemp("guarded")):
         plan = rack.lost()
         yield rack, plan, rack.cells(), rack.transmitters(), rack.ok_circuits("finetune")

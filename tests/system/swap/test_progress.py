@@ -1,4 +1,4 @@
-"""Devices that go on with a change after their answer, or after none, under the change engine."""
+"""Devices that continue with a change after their answer, or after none, under the change engine."""
 
 from collections.abc import Iterator
 

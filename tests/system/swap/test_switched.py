@@ -1,4 +1,4 @@
-"""A rack whose lanes meet an optical switch: swapped, spoiled and taken back over the switch's own protocol."""
+"""A rack whose lanes meet an optical switch: swapped, spoiled and undone over the switch's own protocol."""
 
 import time
 from contextlib import closing

@@ -57,7 +57,7 @@ def test_a_dry_run_shows_exactly_what_would_be_done(rack, command, run, capsys):
     assert what == "left to do"
     assert verify.startswith("  7. verify ")
     assert verify.endswith("(again: whether it was done is not known)")
-    assert write == "  8. write down where finetune runs"
+    assert write == "  8. record where finetune runs"
     assert said.err == "dry run: nothing was done\n"
     command("abort", run, dry_run=True)
     lines = capsys.readouterr().out.splitlines()

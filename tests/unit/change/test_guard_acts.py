@@ -244,7 +244,7 @@ def test_a_store_that_stays_as_it_is_ends_the_guard_and_nothing_is_touched(rack,
 
 
 def elsewhere(rack, folder):
-    """What a guard's own process works with: it opens the store anew."""
+    """What a guard's own process works with: it opens the store again."""
     context = Context(rack.inventory, "sim", store=lambda name: store_at(str(folder), rack=name, make=False))
     context.fleet = context.devices = rack
     return context

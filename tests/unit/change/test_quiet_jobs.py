@@ -263,7 +263,7 @@ def test_resume_asks_about_the_job_at_the_terminal(rack, command, capsys):
     with pytest.raises(RefusedError, match="not confirmed"):
         command("n", does=swap_finish.resume, run=run)
     asked = capsys.readouterr().err
-    assert asked.startswith(f"J{MUST[1:]}. Go on with {run} (")
+    assert asked.startswith(f"J{MUST[1:]}. Continue with {run} (")
     command("y", does=swap_finish.resume, run=run)
     assert [said["by"] for said in vouched(rack)] == ["ops@console"]
 

@@ -1,4 +1,4 @@
-"""Runs that were cut or left half done, gone on with or taken back: in memory, from every place where they can stop."""
+"""Runs that were cut or left half done, continued with or undone: in memory, from every place where they can stop."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Steps of one stage: done side by side, written down together, and all taken back when one of them fails."""
+"""Steps of one stage: done side by side, recorded together, and all undone when one of them fails."""
 
 import threading
 from concurrent.futures import wait

@@ -53,7 +53,7 @@ def test_none_is_left_when_no_run_came(standby):
 
 
 def test_one_that_cannot_be_told_what_to_do_is_dismissed_and_that_is_a_refusal(rack, standby, lease):
-    rack.context.endpoints = lambda: None  # which cannot be written down
+    rack.context.endpoints = lambda: None  # which cannot be recorded
     standby.ready("prototype")
     (waiting,) = standby._guards.values()
     with pytest.raises(RefusedError, match="no revert guard can be started"):

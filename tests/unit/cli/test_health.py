@@ -168,7 +168,7 @@ def test_an_acknowledgement_is_taken_back_in_whole_or_by_rule(health, rack, stor
     rack.xid(GPU, 79)
     for rule in ("gpu.lost", "gpu.xid"):
         health("ack", GPU, "--rule", rule, "--comment", "x")
-    assert health("ack", GPU, "--clear", "--rule", "gpu.lost")[:2] == (0, f"{GPU}: 1 acknowledgement taken back\n")
+    assert health("ack", GPU, "--clear", "--rule", "gpu.lost")[:2] == (0, f"{GPU}: 1 acknowledgement undone\n")
     assert [a.rule for a in store.health.acknowledgements(now=0.0)] == ["gpu.xid"]
     assert document(health, "ack", GPU, "--clear")[1]["cleared"] == 1
     assert store.health.acknowledgements(now=0.0) == ()

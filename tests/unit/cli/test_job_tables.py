@@ -82,7 +82,7 @@ def test_a_job_that_has_shrunk_says_how_far_and_why(document, capsys):
     document["recoveries"][0] |= {"replaced_by": {}, "without": [1], "run": None}
     lines = printed(document, capsys).splitlines()
     assert lines[0].startswith("train  running  target: sim  3 of 4 ranks  1240 steps")
-    assert "went on without rank 1" in lines[-1]
+    assert "continued without rank 1" in lines[-1]
 
 
 def test_wide_names_the_workers(document, capsys):

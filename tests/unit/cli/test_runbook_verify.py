@@ -86,7 +86,7 @@ def test_a_head_can_be_kept_and_held_against_the_journal(command: Command, place
     code, out, _ = command("verify", "--head", "head.json")
     assert (code, out) == (
         ExitCode.DONE,
-        "prototype: the journal is as it was written, and goes on from the head in head.json\n",
+        "prototype: the journal is as it was written, and continues from the head in head.json\n",
     )
     edit(place, "DELETE FROM journal WHERE seq = 43")
     assert command("verify")[0] == ExitCode.DONE

@@ -1,4 +1,4 @@
-"""What the dashboard reads of the past: from the store of the component's rack, opened anew after it has failed."""
+"""What the dashboard reads of the past: from the store of the component's rack, opened again after it has failed."""
 
 import pytest
 

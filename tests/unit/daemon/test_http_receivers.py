@@ -282,7 +282,7 @@ STARTS_WITHIN_S = 60.0
 
 
 class Server:
-    """Alertmanager itself; it forgets all when it is started anew."""
+    """Alertmanager itself; it forgets all when it is started again."""
 
     def __init__(self, program, folder):
         self._program, self._folder = program, folder

@@ -136,7 +136,7 @@ def test_taking_back_is_tried_once_more_when_reading_shows_that_it_did_not_arriv
 
 def test_but_no_more_than_once():
     mesh = Mesh(takes=[0, 0, 0])
-    with pytest.raises(InconsistentError, match="2 were not taken back"):
+    with pytest.raises(InconsistentError, match="2 were not undone"):
         transaction.take_back(mesh, taken(mesh))
     assert mesh.writes == 2
 

@@ -137,7 +137,7 @@ def test_sending_never_waits_and_nothing_is_lost(loop, pairs, said):
     while len(got) < len(sent):
         got += far.recv(1 << 20)
     assert got == sent
-    # The task went on receiving meanwhile.
+    # The task continued receiving meanwhile.
     far.sendall(b"x")
     assert heard(said) == ("a", b"x")
 

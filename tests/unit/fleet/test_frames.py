@@ -84,7 +84,7 @@ def test_only_the_protocol_is_accepted(stream, changes, at):
     assert damaged.startswith(accepted)
     assert (said, gave_up) == fed(bytes(damaged), (), greeted())
     rest = bytes(damaged[len(accepted) :])
-    # What it goes on waiting for can still become an answer: a line that has not ended, or a body that has not.
+    # What it continues waiting for can still become an answer: a line that has not ended, or a body that has not.
     assert gave_up or b"\n" not in rest or len(rest) < len(rest.partition(b"\n")[0]) + 2 + int(rest.split()[4])
 
 

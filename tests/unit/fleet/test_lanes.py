@@ -104,7 +104,7 @@ def test_tools_of_one_lane_only_may_print_straight_to_us(lanes):
     assert lanes.can_be_direct(GPU)
     lanes.asked(GPU, 1, now=0.0, at=0.0, direct=True)
     assert [lanes.can_be_direct(probe) for probe in (GPU, NVLINK, KERNEL, NET)] == [True, True, False, False]
-    # Also one that hangs goes on printing some time.
+    # Also one that hangs continues printing some time.
     lanes.expire(99.0)
     assert not lanes.can_be_direct(KERNEL)
     lanes.answered(GPU, 1, now=99.0, at=99.0)

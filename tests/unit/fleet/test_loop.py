@@ -171,7 +171,7 @@ def everybody_ended(processes, within_s: float = 2.0) -> bool:
 
 
 class Tools:
-    """A folder of tools on the loop's PATH, each a small script; every call is written down."""
+    """A folder of tools on the loop's PATH, each a small script; every call is recorded."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "tools"

@@ -161,7 +161,7 @@ FABRIC_LOG = f"""\
 {WRITTEN}.1234567890 2026-11-25T03:12
 [Nov 25 2026 03:10:01] [INFO] [tid 4242] Fabric Manager initialization completed
 [Nov 25 2026 03:11:30] [ERROR] [tid 4242] request to query NVSwitch device information failed
- with a line that goes on
+ with a line that continues
 [Nov 25 2026 03:12:15] [FATAL] detected an error on an NVLink trunk
 """
 

@@ -396,7 +396,7 @@ def test_another_start_of_the_host_has_another_time(one, host, clock):
     booted_at = one.snapshot(None, None).booted_at
     clock.now += 50.0
     talk = greeted(one, host)
-    # The same start keeps its time, or each kernel line would be dated anew.
+    # The same start keeps its time, or each kernel line would be dated again.
     assert one.snapshot(None, None).booted_at == booted_at
     talk.over("the connection was lost")
     read_now(one)

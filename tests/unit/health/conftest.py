@@ -16,7 +16,7 @@ START = 1_800_000_000.0
 
 
 class WatchedRack:
-    """Looks at a collected rack: each look reads everything anew, unless a host is named as frozen."""
+    """Looks at a collected rack: each look reads everything again, unless a host is named as frozen."""
 
     def __init__(self, rack) -> None:
         self.rack = rack

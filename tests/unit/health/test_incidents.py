@@ -167,7 +167,7 @@ def test_light_that_a_lost_host_took_with_it_is_the_hosts(watched):
 
 
 def test_a_silent_transmitter_is_the_cause_while_the_controller_of_the_mesh_is_down(watched):
-    # A mesh goes on carrying light without its controller.
+    # A mesh continues carrying light without its controller.
     watched.rack.device("rail2", problem="no answer")
     darken(watched, "h03-gpu2-a", by="h02-gpu2-b")
     (incident,) = watched.look().incidents

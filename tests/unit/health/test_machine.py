@@ -145,7 +145,7 @@ def test_a_fabric_manager_that_is_started_again_and_again(watched):
     watched.rack.probe(HOST, "services", ProbeStatus.OK)
     assert restarted(40) == restarted(42) == []
     assert restarted(43) == [("host.service", "restarting", State.FAILED)]
-    # Somebody started it, so that it is counted anew, and ten minutes later all is forgotten.
+    # Somebody started it, so that it is counted again, and ten minutes later all is forgotten.
     assert restarted(0) == [("host.service", "restarting", State.FAILED)]
     for _ in range(10):
         restarted(0)

@@ -25,9 +25,7 @@ PLAN = Plan(
     start=Start({"finetune": ("s0-gpu0", "s1-gpu0", "s2-gpu0")}, {"mesh": (3, 4)}),
     steps=(
         Step("1", Do.PROGRAM, "program 2 PUCs", {"device": "mesh", "changes": [[3, "x", "="], [9, "=", "x"]]}),
-        Step(
-            "2", Do.ASSIGN, "write down", {"assignment": {"finetune": ["s0-gpu0", "s3-gpu0", "s2-gpu0"]}, "before": {}}
-        ),
+        Step("2", Do.ASSIGN, "record", {"assignment": {"finetune": ["s0-gpu0", "s3-gpu0", "s2-gpu0"]}, "before": {}}),
     ),
 ).sealed()
 

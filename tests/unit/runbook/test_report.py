@@ -1,4 +1,4 @@
-"""What an incident's report says of runs that were done, taken back later, or failed and were rolled back."""
+"""What an incident's report says of runs that were done, undone later, or failed and were rolled back."""
 
 from lumctl.runbook.document import make
 from lumctl.runbook.report import report
@@ -11,13 +11,13 @@ def of(golden, golden_rack, state, kind="swap"):
 
 def test_a_run_that_failed_says_where_and_what_was_taken_back(golden, golden_rack):
     run, text = of(golden, golden_rack, "rolled-back")
-    assert "It failed and everything it did was taken back: the rack is as it was before." in text
+    assert "It failed and everything it did was undone: the rack is as it was before." in text
     failed = next(e for e in golden.journal.of_run(run.id) if e.kind == "outcome" and "failed" in e.data)
     assert f"- Step {failed.step} (" in text
     assert failed.data["failed"].split(";")[0] in text
     undone = [e.step for e in golden.journal.of_run(run.id) if e.kind == "undo-outcome"]
     assert undone
-    back = text.partition("## What was taken back at once")[2].partition("\n## ")[0]
+    back = text.partition("## What was undone at once")[2].partition("\n## ")[0]
     assert [line.split("|")[1].strip() for line in back.strip().splitlines()[2:]] == undone
     assert "## What was to replace what" in text
     assert "| to add |" in text
@@ -27,9 +27,9 @@ def test_a_run_that_failed_says_where_and_what_was_taken_back(golden, golden_rac
 
 def test_a_run_that_was_taken_back_later_names_by_which(golden, golden_rack):
     run, text = of(golden, golden_rack, "undone")
-    assert f"- It was done, and later taken back by {run.undone_by}." in text
+    assert f"- It was done, and later undone by {run.undone_by}." in text
     assert "## What replaced what" in text
-    assert "## What was taken back at once" not in text
+    assert "## What was undone at once" not in text
     assert "- Jobs that run elsewhere than before: pair." in text
     assert f"`{golden.journal.head().hash}`" in text
     assert run.who in text

@@ -1,4 +1,4 @@
-"""Single settings: planned, applied, read back, undone, taken back, and refused where a job would lose by it."""
+"""Single settings: planned, applied, read back, undone, undone, and refused where a job would lose by it."""
 
 from dataclasses import replace
 
@@ -58,7 +58,7 @@ def test_a_transmitter_is_tuned_and_put_back_where_it_told_what_it_was(rack, wor
 
 def test_what_was_never_told_cannot_be_taken_back_and_that_is_said_before(rack):
     plan = rack.plan(SPARE, "frequency_mhz=193100000")
-    assert "cannot be taken back" in plan.warnings[0]
+    assert "cannot be undone" in plan.warnings[0]
     assert plan.steps[0].undo == "none"
     run = rack.apply(plan).run
     with pytest.raises(RefusedError, match="what frequency_mhz of h4-gpu0-a was before is not known"):

@@ -1,4 +1,4 @@
-"""Devices that go on with a change after their answer."""
+"""Devices that continue with a change after their answer."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Actions that touch no device: done and recorded in one transaction, and taken back by what they found."""
+"""Actions that touch no device: done and recorded in one transaction, and undone by what they found."""
 
 import pytest
 
@@ -66,7 +66,7 @@ def test_a_window_begins_and_ends_by_lengths_of_time(store, record):
 
 
 @pytest.mark.parametrize("before", [(), (ACK,), (ACK, WORK)])
-@pytest.mark.parametrize("act", [{**ACK, "comment": "anew"}, UNACK, WORK, END])
+@pytest.mark.parametrize("act", [{**ACK, "comment": "again"}, UNACK, WORK, END])
 def test_an_act_is_taken_back_to_what_was_before_it(store, before, act):
     for each in before:
         store.actions.perform(each, who="me", now=50.0)

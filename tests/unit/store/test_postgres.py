@@ -158,7 +158,7 @@ def test_who_stands_still_in_the_middle_of_a_write_holds_nobody_up(url: str, ope
         assert os.WIFSTOPPED(status)
         store.journal.remark("early", {}, at=2.0, who="me")
         os.kill(process.pid, signal.SIGCONT)
-        assert "that write was taken back" in process.communicate()[0]
+        assert "that write was undone" in process.communicate()[0]
     assert [entry.kind for entry in store.journal.remarks()] == ["early"]
 
 

@@ -157,11 +157,11 @@ def test_who_says_it_leads_a_circuit_elsewhere_must_make_the_way(context, rack64
     [
         ("train-b", "rail2/puc/40", RefusedError, "no circuit of train-b passes rail2/puc/40: nothing to move"),
         (None, "rail2/puc/40,rail9/puc/1", UsageError, "rail9"),
-        ("train-a", "rail2", UsageError, "cannot be led round rail2: all that it carries"),
+        ("train-a", "rail2", UsageError, "cannot be routed around rail2: all that it carries"),
         ("train-a", "rail2/port/0", UsageError, "no lane meets rail2/port/0"),
         ("train-a", "rail2/port/12", RefusedError, "h03-gpu2-a carries train-a/17-18.* h03-gpu2 has no lane to spare"),
         ("train-a", "h03-gpu2-b", RefusedError, "h03-gpu2-b carries train-a/18-19.* no lane to spare: h03-gpu2-a"),
-        ("train-a", "rail2/puc/8", RefusedError, "train-a/17-18 cannot be led round rail2/puc/8: there is no way"),
+        ("train-a", "rail2/puc/8", RefusedError, "train-a/17-18 cannot be routed around rail2/puc/8: there is no way"),
     ],
 )
 def test_what_cannot_be_avoided_says_why(context, rack64, observe, job, avoid, kind, says):

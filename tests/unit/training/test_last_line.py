@@ -33,8 +33,8 @@ def test_it_is_bounded_and_of_this_worker_only(tmp_path):
     with log.open("a") as file:
         file.write("x" * 1_000_000)
     assert last_line(log, before) == "x" * LONGEST_SHOWN + "..."
-    log.write_text("begun anew\n")  # it was too long
-    assert last_line(log, 2_000_000) == "begun anew"
+    log.write_text("begun again\n")  # it was too long
+    assert last_line(log, 2_000_000) == "begun again"
 
 
 def test_what_is_no_log_is_not_read(tmp_path):

@@ -1,4 +1,4 @@
-"""Who may have a held job go on: not the run that has taken its own swap back."""
+"""Who may have a held job continue: not the run that has taken its own swap back."""
 
 from fake_cluster import FakeCluster
 from fake_runs import Pair, Plan
@@ -9,7 +9,7 @@ from lumctl.training.coordinator.state import JobPhase
 
 
 class TakenBack(FakeCluster):
-    """A rack whose light lies: each swap is undone, which has the job go on where it was."""
+    """A rack whose light lies: each swap is undone, which has the job continue where it was."""
 
     def examine(self, accelerators, _failed_only):
         if not self.no_light:

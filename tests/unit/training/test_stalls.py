@@ -1,4 +1,4 @@
-"""All live, and nothing goes on: what all wait for has not come within its time."""
+"""All live, and nothing continues: what all wait for has not come within its time."""
 
 import pytest
 from fake_cluster import FakeCluster

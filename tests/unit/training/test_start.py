@@ -68,7 +68,7 @@ def test_the_first_group_begins_and_the_next_one_goes_on(cluster):
     assert cluster.said == ["4 ranks begin (group 1)"]
     cluster.kill("h1-a#1")
     cluster.settle()
-    assert "4 ranks go on after 1 step (group 2)" in cluster.said
+    assert "4 ranks continue after 1 step (group 2)" in cluster.said
 
 
 def test_where_ranks_have_found_a_checkpoint_of_their_own_it_is_told_where_they_go_on(tmp_path):
@@ -78,7 +78,7 @@ def test_where_ranks_have_found_a_checkpoint_of_their_own_it_is_told_where_they_
         process, {**message, "done": 705} if not callable(message) and message["say"] == "joined" else message, **more
     )
     opened(cluster)
-    assert cluster.said == ["4 ranks go on after 705 steps (group 1)"]
+    assert cluster.said == ["4 ranks continue after 705 steps (group 1)"]
 
 
 def test_it_is_told_for_whom_the_job_waits_now_and_then(tmp_path):

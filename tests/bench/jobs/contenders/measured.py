@@ -30,7 +30,7 @@ class Measured:
     whole_s: float | None
     """From the kill to the first step done by all ranks again; None: not within the limit."""
     shrunk_s: float | None = None
-    """To the first step done by the ranks that were left, where the contender goes on without."""
+    """To the first step done by the ranks that were left, where the contender continues without."""
 
 
 Measure = Callable[[str, int, int, Path], Measured]

@@ -1,4 +1,4 @@
-"""Commits that the device takes back unless they are confirmed: by an id, or in the older way by their session."""
+"""Commits that the device undoes unless they are confirmed: by an id, or in the older way by their session."""
 
 import pytest
 

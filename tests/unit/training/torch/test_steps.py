@@ -1,4 +1,4 @@
-"""Steps as a script writes them: what counts, what is taken back, and what is said of mistakes."""
+"""Steps as a script writes them: what counts, what is undone, and what is said of mistakes."""
 
 import pytest
 import torch
