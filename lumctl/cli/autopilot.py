@@ -38,17 +38,16 @@ def stop(
         float, typer.Option("--wait", metavar="SECONDS", min=0, max=600, help="For a run that is under way.")
     ] = 60.0,
 ) -> int:
-    """Stop the autopilot, by every way there is, and say which of them worked.
+    """Stop the autopilot in every possible way, and report which of them worked.
 
-    A stop file is made wherever a daemon looks for one before each act: in this user's runtime and state folders,
-    beside the rack's store, and in /run/lumctl where that is. Each daemon of this user is told over its socket, and the
-    stop is written into the store's journal for daemons on other machines. No way waits for another: it works without a
-    database, with a daemon that hangs and, for all racks of this user, with an inventory that cannot be read.
+    A stop file is written to each place where a daemon looks before it acts: this user's runtime and state folders, the
+    folder of the rack's store, and /run/lumctl if it exists. Each daemon of this user receives the stop over its socket.
+    The store's journal records it for daemons on other machines. No way waits for another, so the stop works without a
+    database, with a daemon that hangs, and (for all racks of this user) with an inventory that cannot be read.
 
-    A swap that the autopilot has under way is finished, or rolled back by its own engine if a proof fails; it is not
-    cut in the middle. This command waits for it and reports how it ended. Operators may still swap by hand.
+    A swap in progress is finished, or rolled back by its own engine if a proof fails; it is never interrupted. This command waits for it and reports how it ended. Operators may still swap by hand.
 
-    Where no way works, the daemon of this user is ended (SIGTERM), and watches no more.
+    If no way works, the daemon of this user is ended (SIGTERM) and no longer watches.
     """
     from lumctl.change.origin import origin
     from lumctl.daemon.autopilot import stop_switch
@@ -97,10 +96,10 @@ def start(
     comment: CommentOption = "",
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Let the autopilot act again, after a person's yes: also where it has stopped itself.
+    """Let the autopilot act again, after an operator's yes, also if it stopped itself.
 
-    It stops itself in a rack when it does not know how a run of its own has ended: look at that run first. What was
-    found while it stood still is left to people if it has become older than a policy's oldest_s.
+    It stops itself in a rack when it does not know how one of its runs ended: look at that run first. A fault that was
+    found in the meantime is left to operators once it is older than a policy's oldest_s.
     """
     from lumctl.change.origin import origin
     from lumctl.context import Context

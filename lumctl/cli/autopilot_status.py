@@ -50,14 +50,14 @@ def register(app: typer.Typer) -> None:
 
 
 def status(cx: Invocation, rack: RackOption = None) -> int:
-    """Show how the autopilot of each rack stands: the switch, breakers, limits, what waits, what it decided last.
+    """Show the autopilot of each rack: the stop switch, breakers, limits, waiting plans, and its last decisions.
 
-    A rack is running where a daemon of this user answers, and ready where nothing stops the autopilot but no daemon
-    answers here: one of another user or on another machine would act, and is known by its decisions alone. Where a
-    store cannot be read the stop files still tell whether it is stopped (exit code 3).
+    ``running``: a daemon of this user answers. ``ready``: nothing stops the autopilot, but no daemon answers here; one
+    of another user or on another machine may act, and only its decisions show it. If a store cannot be read, the stop
+    files still show whether the autopilot is stopped (exit code 3).
 
-    For each fault whose last swap within a week did not succeed it says how that ended, also where its revert guard
-    undid it, and why nothing was tried since.
+    For each fault whose last swap within a week failed, it shows how that swap ended, also if its revert guard undid
+    it, and why no other was tried since.
     """
     from lumctl.context import Context
 

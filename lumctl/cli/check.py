@@ -199,22 +199,22 @@ def check(
         typer.Option("--from-capture", metavar="DIR", help="Judge the saved outputs of hosts in DIR; contact nobody."),
     ] = None,
 ) -> None:
-    """Judge everything and say it in one line, for cron and monitoring.
+    """Judge all components and print one line, for cron and monitoring.
 
-    What is acknowledged or in maintenance does not count (see ``lumctl health``); of several findings with one cause
-    the incident is named. Where ``lumctl watch`` runs, its newest look is judged, and nothing is read again.
+    Acknowledged findings and components in maintenance do not count (see ``lumctl health``). Findings with one cause
+    are named as one incident. If ``lumctl watch`` runs, its newest observation is judged, and no host is read again.
 
-    With ``--from-capture`` the outputs that hosts printed earlier are judged, each as of the time of its capture: its
-    manifest's, else the newest in its kernel log, else nvidia-smi's own. DIR holds a folder for each host, as
-    ``lumctl fleet capture`` writes them; DIR/HOST may also be made by hand, from nvidia-smi.xml (nvidia-smi -q -x),
+    With ``--from-capture`` earlier outputs of hosts are judged, as of the time of their capture: the manifest's, or the
+    newest in the kernel log, or nvidia-smi's own. DIR holds a folder for each host, as ``lumctl fleet capture`` writes
+    them; DIR/HOST may also be made by hand, from nvidia-smi.xml (nvidia-smi -q -x),
     nvlink.txt (nvidia-smi nvlink -s), kernel.log or dmesg.log (dmesg in any form), net.tsv and infiniband.tsv (path
     and value of files in /sys/class), ethtool-IFACE.txt (ethtool -m), lldp.json (lldpctl -f json), or
     nvidia-smi-session.txt (a transcript of these); dcgm.prom, node.prom, amd.prom and gpud.json are pages of exporters.
-    A file that is not there is not judged. Files directly in DIR are one host's, which is named like DIR.
+    A missing file is not judged. Files directly in DIR belong to one host, which is named like DIR.
 
-    Hosts that the inventory names are judged by it. For others no inventory is needed: accelerators are called
-    HOST-gpu0 by minor number, or by place in nvidia-smi's list where it prints none, and HOST-gpu-0000:9b:00.0 where
-    only the kernel log names them; links are called HOST-eth2 or HOST-mlx5_0, and one that was never up is disabled.
+    Hosts of the inventory are judged by it. Other hosts need no inventory: their accelerators are called HOST-gpu0 by
+    minor number, by position in nvidia-smi's list if it prints none, and HOST-gpu-0000:9b:00.0 if only the kernel log
+    names them. Their links are called HOST-eth2 or HOST-mlx5_0; a link that was never up is disabled.
 
     Exit code: 0 OK, 1 WARNING (degraded), 2 CRITICAL (failed), 3 UNKNOWN (not read, or any error).
     """

@@ -80,9 +80,9 @@ def demo(
 
     The inventory is the shipped prototype, or the one given with -i: the second rank of its first job dies.
 
-    lumctl demo recover tells of the job as well (PyTorch is needed: lumctl[torch]; the shipped ring4, or -i): real
-    processes train a small Llama on the rack, the process and the GPU of a rank die, and the job is back at its next
-    step; each moment is timed from the kill, beside the published timeline.
+    ``lumctl demo recover`` includes the job (it needs PyTorch: lumctl[torch]; the shipped ring4, or -i): real processes
+    train a small Llama on the rack, the process and the GPU of a rank die, and the job continues with its next step.
+    Each moment is timed from the kill and shown beside the published timeline.
     """
     if tale is Tale.RECOVER:
         from lumctl.cli.demo_recover import recover

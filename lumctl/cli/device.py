@@ -25,19 +25,19 @@ def set_component(
     yes: YesOption = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Set something of one component: planned, journalled and read back like any change, and undone if it fails.
+    """Change a setting of one component: planned, journalled and read back like any change, and undone if it fails.
 
     MESH/puc/N takes ``state=bar|cross``. SWITCH/port/N takes ``enabled=true|false``, ``label=TEXT`` and
     ``joined=PORT|none``. A transponder takes ``transmit=on|off``, ``frequency_mhz=MHZ`` and ``output_power_dbm=DBM``.
     HOST/power (or HOST) takes ``power=on|off|force-off|reset``.
 
-    What lumctl has never written is set as well where the device can be read: its own states are the record then, and
-    the plan lists each light path that it cuts. Otherwise ``lumctl fabric apply`` comes first. Every port of a switch
-    that no lane of the inventory meets can be joined; where lanes meet it, only their ports.
+    A device that lumctl never wrote can be set if it can be read: its present states become the record, and the plan
+    lists each light path that it cuts. Otherwise run ``lumctl fabric apply`` first. On a switch without lanes of the
+    inventory every port can be joined; on one with lanes, only the lanes' ports.
 
-    Circuits of jobs are left alone: cells that carry one are refused, and what else would take light or a machine
-    from a job needs ``--even-if-used``. The run is in ``lumctl swap list`` and is undone with ``lumctl swap
-    rollback RUN``; a reset has no way back.
+    Circuits of jobs are protected: cells that carry one are refused, and any other change that takes light or a machine
+    from a job needs ``--even-if-used``. ``lumctl swap list`` shows the run; ``lumctl swap rollback RUN`` undoes it,
+    except a reset, which cannot be undone.
     """
     from lumctl.cli.changes import carry_out
     from lumctl.cli.output import OutputFormat

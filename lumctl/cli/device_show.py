@@ -68,9 +68,9 @@ def register(app: typer.Typer) -> None:
 
 
 def list_(cx: Invocation) -> int:
-    """List every device, every transponder of a chassis and every host's power, and ask each whether it answers.
+    """List every device, every transponder of a chassis and every host's power, and whether each answers.
 
-    Exits 3 when one could not be reached, 4 when one is not what the inventory says. With ``-o name`` none is asked.
+    Exits 3 if one could not be reached, 4 if one differs from the inventory. With ``-o name`` no device is read.
     """
     from lumctl.inventory.components import managed
 
@@ -100,11 +100,11 @@ def show(
         ),
     ],
 ) -> int:
-    """Show what a component says of itself: readings with units, ports, alarms, and the record against the read-back.
+    """Show what a component reports: readings with units, ports, alarms, and the record compared with the read-back.
 
-    The state of a mesh or a switch is judged from its alarms and temperature as this command reads them.
+    The state of a mesh or a switch is judged from the alarms and the temperature that this command reads.
 
-    Exits 3 when it could not be reached; what the record says of it is shown all the same.
+    Exits 3 if it could not be reached; the record is shown even then.
     """
     from lumctl.context import Context
     from lumctl.context.device_report import report

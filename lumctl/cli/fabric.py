@@ -41,16 +41,16 @@ def apply(
     job_is_stopped: StoppedOption = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Bring a rack to what is recorded: the circuits that its jobs need, and their transmitters.
+    """Program a rack as recorded: the circuits that its jobs need, and their transmitters.
 
-    On day one, and after a repair. Transmitters of placed ranks that are off are lit, and those of accelerators that
-    were replaced are darkened; where nothing else is wrong, no cell is written.
+    Use it on day one, and after a repair. It switches on transmitters of placed ranks that are off, and switches off
+    those of replaced accelerators; if nothing else is wrong, no cell is written.
 
-    What a switch or a mesh that can be read back holds is read first; undoing the run restores it. The plan lists each
-    light path that it cuts, with the light on it. One that no job of the inventory owns is cut only where a port of it
-    is named with ``--cut`` (PORT, or DEVICE/port/PORT); --yes alone does not suffice (exit code 5).
+    The states of switches and meshes that can be read back are read first; undoing the run restores them. The plan
+    lists each light path that it cuts, with the light on it. A light path that no job of the inventory owns is cut only
+    if one of its ports is named with ``--cut`` (PORT, or DEVICE/port/PORT); --yes alone does not suffice (exit code 5).
 
-    Where the store has no record, the light is read first. If it shows the jobs elsewhere than the inventory does, the
+    If the store has no record, the light is read first. If it shows the jobs at other places than the inventory, the
     command refuses (5), and ``lumctl store adopt`` records where they run.
 
     On a rack, a job without a hook must be stopped before its active circuits are removed or written again, and an

@@ -54,8 +54,8 @@ def command(
 ) -> None:
     """Find the smallest set of matchings that connects all pairs of ports, with routes for each.
 
-    So many ports less one are needed at least. BOUND is how many PUCs the circuits of a matching pass at least, each as
-    if it were alone, or with --optimal as far as can be proven of all together.
+    At least as many matchings are needed as there are ports, less one. BOUND is the least number of PUCs that the
+    circuits of a matching pass, each taken alone; with --optimal, the least that is proven for all together.
     """
     about = subject(cx, mesh, device)
     began = time.perf_counter()

@@ -63,10 +63,10 @@ def command(
 ) -> None:
     """Find routes for circuits, all at once; nothing is written to any device.
 
-    A circuit between two ports carries light both ways; directed lanes need two. MARGIN is what is left of the light
-    where transponders of the inventory send and listen. On a device of the inventory the circuits that it carries stay
-    as they are. Ports that are written with their devices, as m0:3,m1:9, are joined through all devices and fibres of
-    their rack. Exit code 5: there are no routes, or none were found; the message says which.
+    A circuit between two ports carries light in both directions; directed lanes need two circuits. MARGIN is the power
+    that is left above the receiver's limit, between transponders of the inventory. On a device of the inventory the
+    present circuits stay as they are. Ports written with their devices, such as m0:3,m1:9, are joined through all
+    devices and fibres of their rack. Exit code 5: there are no routes, or none were found; the message says which.
     """
     wanted = _objective(objective)
     if names_devices(demands):

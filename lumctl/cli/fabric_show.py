@@ -64,9 +64,9 @@ def command(
         Path | None, typer.Option("--png", metavar="FILE", help="Write the drawing as PNG. Needs lumctl[png].")
     ] = None,
 ) -> None:
-    """Show every circuit that the jobs need and whether the record of what the meshes hold makes it, and draw them.
+    """Show every circuit that the jobs need, whether the recorded states of the meshes make it, and a drawing.
 
-    This reads the store only; ``lumctl status`` asks the hosts whom they really hear.
+    This reads the store only; ``lumctl status`` reads which transmitter each receiver really hears.
     """
     if plan is None:
         _circuits(cx, device)

@@ -49,10 +49,10 @@ def command(
         float, typer.Option("--extinction", metavar="DB", min=0.0, max=120.0, help="Of each PUC, for --crosstalk.")
     ] = 30.0,
 ) -> None:
-    """Follow light through the states that a plan sets, and say which of its circuits they really make.
+    """Follow light through the states that a plan sets, and show which of its circuits they really make.
 
     Needs no inventory. The mesh is the one that the plan names, unless --mesh names another. Exit code 4: a circuit is
-    not there.
+    missing.
     """
     document = read_plan(file)
     found = mesh_of_plan(document, mesh)

@@ -46,20 +46,20 @@ def capture(
 ) -> None:
     """Save what the hosts print, for study away from the rack with ``lumctl check --from-capture DIR``.
 
-    Every host is asked at once, each over one SSH connection, each probe with its own deadline; one that hangs or is
-    denied is noted. DIR/HOST holds one file for each probe and manifest.json, which tells when it was taken, since when
-    the host runs, and how each probe ended: nvidia-smi.xml (nvidia-smi -q -x), nvlink.txt and nvlink-errors.txt
+    All hosts are read at the same time, each over one SSH connection, each probe with its own deadline; a probe that
+    hangs or is denied is noted. DIR/HOST holds one file for each probe, and manifest.json: the time of the capture, the
+    host's boot time, and how each probe ended: nvidia-smi.xml (nvidia-smi -q -x), nvlink.txt and nvlink-errors.txt
     (nvidia-smi nvlink -s and -e), kernel.log (dmesg), net.tsv, infiniband.tsv and counters.tsv (files in /sys/class),
-    lldp.json (lldpctl -f json), ethtool-IFACE.txt (ethtool -m), and what the host says of itself: mounts.txt, df.txt,
+    lldp.json (lldpctl -f json), ethtool-IFACE.txt (ethtool -m), and data of the host: mounts.txt, df.txt,
     date.txt, crashes.txt (records of crashed kernels), services.txt (systemctl show of the services of GPUs),
     fabric-log.txt (the end of the fabric manager's log),
     capacity.txt (memory and processors) and adapters.tsv (PCI addresses of network cards). Pages of its exporters,
     where the inventory reads them, are dcgm.prom, node.prom, amd.prom and gpud.json.
 
-    DIR must be empty or absent. Nobody else may read it, for it holds the whole kernel logs, and serial numbers and
-    UUIDs of GPUs stay in it. It holds no key and no password.
+    DIR must be empty or absent. Only this user can read it: it holds whole kernel logs, serial numbers and UUIDs of
+    GPUs. It holds no key and no password.
 
-    Exit code: 3 if a host could not be reached; it is in the capture all the same.
+    Exit code: 3 if a host could not be reached; the capture records that.
     """
     from lumctl.context import Context
     from lumctl.fleet.bundle.writer import prepare

@@ -49,20 +49,18 @@ def run(
 ) -> None:
     """Own the devices of a rack and write to them for the newest lease only, in the foreground.
 
-    Where the inventory names a gateway for a rack (``gateway: SOCKET``), or $LUMCTL_GATEWAY does, every command reads
-    and writes the rack's devices through it, and by no other way. On ``--target sim`` only $LUMCTL_GATEWAY names one:
-    the inventory speaks of the rack's own. Each write carries the number of the lease under
-    which it is done. One that was followed by a newer lease is refused and nothing is sent: so an engine that was
-    stopped for longer than its lease does no harm when it wakes up. A write that is being sent is finished before
-    that of a newer lease begins.
+    If the inventory (``gateway: SOCKET``) or $LUMCTL_GATEWAY names a gateway for a rack, every command reads and writes
+    the rack's devices through it only. On ``--target sim`` only $LUMCTL_GATEWAY counts: the inventory names the gateway
+    of the real rack. Each write carries the number of its lease. If a newer lease was given since, the write is refused
+    and nothing is sent, so an engine that was stopped for longer than its lease does no harm when it wakes up. A write
+    in progress is finished before the first write of a newer lease begins.
 
-    It listens where --listen says, else where $LUMCTL_GATEWAY or (on the rack) the inventory says, else in the user's
-    runtime folder, and tells where.
-    The socket is for its own user, and with --group for that group. Each write is a line of gateway.log beside the
-    store: when, which device, which call, the number, which process asked, and how it ended.
+    The socket is the one that --listen names, or $LUMCTL_GATEWAY, or (on the rack) the inventory, or one in the user's
+    runtime folder; the command prints it. Only its own user may connect, and with --group that group. Each write is a
+    line of gateway.log beside the store: time, device, call, lease number, calling process, and how it ended.
 
-    SIGTERM and SIGINT end it once what is being sent has ended (exit code 0). A second gateway of the same rack is
-    refused (exit code 5). After an edit of the inventory, start it again.
+    SIGTERM and SIGINT end it after the write in progress (exit code 0). A second gateway of the same rack is refused
+    (exit code 5). After an edit of the inventory, start it again.
     """
     if cx.out.format is not OutputFormat.TABLE:
         raise UsageError("the gateway prints no data", hint=f"lumctl gateway status -o {cx.out.format}")
@@ -89,9 +87,9 @@ def run(
 
 @verb(app, "status")
 def status(cx: Invocation) -> int:
-    """Show the gateway of each rack, whether it answers, and what it has written and refused.
+    """Show the gateway of each rack, whether it answers, and how many writes it sent and refused.
 
-    On ``--target sim`` only $LUMCTL_GATEWAY names one. Exits 3 if a gateway that is named does not answer.
+    On ``--target sim`` only $LUMCTL_GATEWAY names one. Exits 3 if a named gateway does not answer.
     """
     from lumctl.context import Context
 
@@ -111,7 +109,7 @@ def status(cx: Invocation) -> int:
 def connect(
     cx: Invocation, socket: Annotated[Path, typer.Argument(metavar="SOCKET", help="Where the gateway listens.")]
 ) -> None:
-    """Join standard input and output to a gateway of this machine: what commands on other machines run over SSH.
+    """Connect standard input and output to a gateway of this machine: commands on other machines run this over SSH.
 
     The inventory names the host with ``gateway_via: HOST``, beside ``gateway: SOCKET``.
     """

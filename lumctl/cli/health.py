@@ -54,10 +54,10 @@ def ack(
     until: UntilOption = None,
     clear: Annotated[bool, typer.Option("--clear", help="Take an acknowledgement back.")] = False,
 ) -> None:
-    """Say that a component's findings are known, after reading it once.
+    """Acknowledge the findings of a component, after reading it once.
 
-    They continue being shown, with your name and comment, but ``lumctl check`` no longer counts them. It covers the
-    findings of this moment and no later ones. It ends at its time, when they have cleared, or when they become worse.
+    They are still shown, with your name and comment, but ``lumctl check`` no longer counts them. The acknowledgement
+    covers the present findings, not later ones. It ends at its time, when they have cleared, or when they become worse.
     """
     from lumctl.context import Context
 
@@ -112,8 +112,8 @@ def maintain(
 ) -> None:
     """Open a maintenance window: faults of the component, and of everything on it, are expected until its end.
 
-    A window on a host covers what is in it, one on a rack everything. What it covers is disabled: it is not counted by
-    ``lumctl check`` and no swap takes it as a spare; its findings continue being shown.
+    A window on a host covers all components of the host; a window on a rack covers the rack. Covered components are
+    disabled: ``lumctl check`` does not count them and no swap uses them as spares. Their findings are still shown.
     """
     from lumctl.context import Context
 
@@ -161,7 +161,7 @@ def maintain(
 
 @verb(app, "list")
 def list_(cx: Invocation) -> None:
-    """Show what is acknowledged, and the maintenance that continues or is to come. No host is asked."""
+    """Show acknowledgements, and maintenance windows that are open or planned. No host is read."""
     from lumctl.cli.views import window_document
     from lumctl.context import Context
 

@@ -35,7 +35,7 @@ def clear(
         typer.Option("--reason", metavar="TEXT", callback=kept_text, help="What was done; kept with your name."),
     ] = None,
 ) -> None:
-    """End the error events of a component that was reset or repaired where lumctl did not see it.
+    """End the error events of a component that was reset or repaired while lumctl did not see it.
 
     Error events are lines of the kernel log: XIDs, SXids, and those that a probe plug-in reads.
     Such an event counts until the GPU is seen to be reset or the host is rebooted, even after its line has left the

@@ -48,7 +48,7 @@ def explain(
         str, typer.Argument(metavar="COMPONENT", help="An accelerator, host, transponder, device or circuit.")
     ],
 ) -> None:
-    """Explain a component's state, after reading it once: which rules, which readings, since when, and what to do."""
+    """Explain a component's state, after reading it once: rules, readings, since when, and what to do."""
     from lumctl.cli.views import remedy_document
     from lumctl.context import Context
     from lumctl.health.explanation import explain as explanations_of

@@ -39,7 +39,7 @@ def rules(
         str | None, typer.Argument(metavar="RULE", help="One rule, or the first word of several, as gpu.")
     ] = None,
 ) -> None:
-    """Show the rules: each case with the state that it gives, its limit, what to do, and where the knowledge is from.
+    """Show the rules: each case with its state, its limit, the advice, and the source of the knowledge.
 
     Needs no inventory.
     """

@@ -93,7 +93,7 @@ def validate(
         str | None, typer.Argument(metavar="[FILE]", help="The inventory; else as -i or the usual places say.")
     ] = None,
 ) -> int:
-    """Check an inventory: every error with its line, all at once. Exits with 2 if there is one."""
+    """Check an inventory and report all errors with their lines. Exits 2 if there is one."""
     path = find_inventory(file or cx.inventory_path)
     try:
         inventory = load_inventory(path)

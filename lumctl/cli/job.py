@@ -42,7 +42,7 @@ LINKS = (
 
 @verb(app, "list")
 def list_jobs(cx: Invocation) -> None:
-    """List the jobs, what those do that lumctl job run runs, and the accelerators that each runs on now."""
+    """List the jobs, the state of those that ``lumctl job run`` runs, and the accelerators of each."""
     from lumctl.inventory.folded_names import fold
 
     assignment = _assignment(cx)
@@ -80,7 +80,7 @@ def show(cx: Invocation, job: job_run.JobArgument) -> None:
 
 @verb(app, "status")
 def status(cx: Invocation, job: job_run.JobArgument) -> None:
-    """Tell what a job does: of one that lumctl job run runs, its ranks and recoveries; else what its hook says."""
+    """Show the state of a job: ranks and recoveries if ``lumctl job run`` runs it, otherwise what its hook reports."""
     from lumctl.context import Context
     from lumctl.errors import RefusedError
     from lumctl.jobs import Hooks, passed_over

@@ -43,14 +43,14 @@ def run(
 ) -> None:
     """Run a job, and bring it back to its next step when a process, an accelerator or a host fails.
 
-    An agent on each host starts one process for each rank, and ready ones that wait on the spares and beside the ranks.
-    When a process dies or hangs, the others hold; where its accelerator is well a ready process takes the rank over,
-    else the swap is planned and applied while they wait: with --yes, or after a yes asked once at the start, which
-    holds for all recoveries until this command ends. The state comes from the others' memory, else from the newest
-    checkpoint, and the interrupted step is done again.
+    An agent on each host starts one process for each rank, and standby processes on the spares and beside the ranks.
+    When a process dies or hangs, the others wait. If its accelerator is healthy, a standby process takes the rank over.
+    Otherwise a swap is planned and applied: with --yes, or after one yes at the start, which holds for all recoveries
+    until this command ends. The state comes from the memory of the other ranks, or from the newest checkpoint, and the
+    interrupted step is repeated.
 
-    The job does not need this command to run on: when it ends (Ctrl-C), is killed, or its machine dies, the processes
-    continue, and the same command takes them over. lumctl job stop ends the job with a checkpoint.
+    The job continues without this command: when it ends (Ctrl-C), is killed, or its machine dies, the processes go on,
+    and the same command takes them over. ``lumctl job stop`` ends the job with a checkpoint.
     """
     from lumctl.context import Context
     from lumctl.training.job_run import run_job
@@ -88,9 +88,9 @@ class JobFailedError(LumctlError):
 
 
 def stop(cx: Invocation, job: JobArgument, yes: YesOption = False) -> None:
-    """Stop a job that lumctl job run runs: each process ends the step it is in, writes a checkpoint, and ends.
+    """Stop a job that ``lumctl job run`` runs: each process finishes its step, writes a checkpoint, and ends.
 
-    The next lumctl job run continues from there; see lumctl-job(7).
+    The next ``lumctl job run`` continues from there; see lumctl-job(7).
     """
     from lumctl.training.job_control import ask
     from lumctl.training.job_folder import coordinator_socket

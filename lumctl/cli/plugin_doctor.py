@@ -36,7 +36,7 @@ def command(
     cx: Invocation,
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="One plug-in; all of them unless said.")] = None,
 ) -> int:
-    """Check each driver: whether it loads, what it declares, on what that was proven, what it imports.
+    """Check each driver: whether it loads, what it declares, where that was proven, what it imports.
 
     Also checks each kind of job control. With an inventory, it checks the plug-ins that the inventory uses and whether
     their devices answer on the target, and lists the others as not used. Without one, it checks all installed plug-ins.

@@ -37,7 +37,7 @@ CONDITIONS = (
 
 @verb(app, "validate")
 def validate(cx: Invocation) -> None:
-    """Check the policies of the inventory, also for rules that there are not. Exits with 2 if something is wrong."""
+    """Check the policies of the inventory, including the names of rules. Exits 2 if there is an error."""
     from lumctl.daemon.autopilot.policy import remarks, require_sound
 
     require_sound(cx.inventory)
@@ -63,9 +63,9 @@ def explain(
     cx: Invocation,
     what: Annotated[str, typer.Argument(metavar="COMPONENT[:RULE]", help="What is at fault, or one finding about it.")],
 ) -> None:
-    """Explain what would be done about something now, by which policy and why, after reading it once.
+    """Explain what the autopilot would do about a component now, by which policy and why, after reading it once.
 
-    Every condition is shown with its value; nothing is done. A daemon, if one runs, decides by the same memory.
+    Every condition is shown with its value; nothing is done. A running daemon decides by the same memory of health.
     """
     from lumctl.cli.components import circuits, rack_of_named
     from lumctl.context import Context

@@ -60,14 +60,14 @@ def on_history(
         str | None, typer.Option("--approve-after", metavar="TIME", help="A person approves each plan so much later.")
     ] = None,
 ) -> None:
-    """Run a history against the policies: what they would have done, when, and why not. No device is touched.
+    """Test the policies on a history: what they would have done, when, and why not. No device is touched.
 
-    The same decisions are made as by the daemon, at the times of the history; a swap is taken to succeed where there is
-    a spare of the same kind. A history has one JSON document on each line: at (seconds since the epoch), component,
+    The decisions are those of the daemon, at the times of the history; a swap is assumed to succeed if there is a spare
+    of the same kind. A history has one JSON document on each line: at (seconds since the epoch), component,
     kind (accelerator, host, link, device, circuit), before, after (a state), rules, evidence. That is how lumctl health
-    explain -o json writes its history; with --target sim and --since it is that of the simulator. It tells the rules
-    that stood when a state changed: what was found later, without making the state worse, is not in it, nor who
-    acknowledged it and what people changed meanwhile.
+    explain -o json writes its history; with --target sim and --since it is that of the simulator. It has the
+    rules that were active when a state changed. It lacks later findings that did not worsen the state,
+    acknowledgements, and what operators changed meanwhile.
     """
     from lumctl.daemon.autopilot.policy import require_sound
     from lumctl.daemon.autopilot.rehearsal import Rehearsal

@@ -29,7 +29,7 @@ def list_(
         str | None, typer.Option("--kind", metavar="KIND[,KIND...]", help=f"Only these: {', '.join(KINDS)}.")
     ] = None,
 ) -> None:
-    """List runbooks, newest first: every run has one, and so have acknowledgements, maintenance and policy changes."""
+    """List runbooks, newest first: of every run, acknowledgement, maintenance window and change of policies."""
     wanted = _kinds(kind) if kind is not None else None
     with Context(cx.inventory, cx.target) as context:
         rows = [run_row(run) for run in all_runs(context) if wanted is None or run.kind in wanted]
@@ -48,7 +48,7 @@ def show(
     cx: Invocation,
     runbook: Annotated[str, typer.Argument(metavar="RUNBOOK", help="A run's id, or the path of a runbook file.")],
 ) -> None:
-    """Print a runbook as YAML; with -o json as JSON, a run's with ``journal_head``: where its journal ends now."""
+    """Print a runbook as YAML, or with -o json as JSON; that of a run has ``journal_head``, the end of its journal."""
     with Context(cx.inventory, cx.target) as context:
         found = find_runbook(context, runbook)
         document = plain(found.document)

@@ -45,9 +45,9 @@ def command(
         bool, typer.Option("--exit-code", help="Exit 5 where they are not the same; 0 otherwise, as without it.")
     ] = False,
 ) -> None:
-    """Compare two runs, runbook files or plans: steps, circuits, cells, placement, outcomes; and how long they took.
+    """Compare two runs, runbook files or plans: steps, circuits, cells, placement, outcomes and durations.
 
-    Of many circuits, steps and cells that differ it tells how many there are on each device, and each with -o wide.
+    If many circuits, steps or cells differ, it counts them by device, and lists each with -o wide.
     """
     with Context(cx.inventory, cx.target) as context:
         one, other = _document(context, a), _document(context, b)

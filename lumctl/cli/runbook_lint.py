@@ -31,10 +31,10 @@ def command(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A runbook file.")],
     set_: SetOption = None,
 ) -> None:
-    """Check a runbook file against the inventory: all problems with their lines; exits 2 if there are any.
+    """Check a runbook file against the inventory: all problems with their lines. Exits 2 if there is one.
 
-    Keys and values that are not known or of the wrong kind, names that the inventory does not have, steps that write
-    and are not verified or confirmed afterwards, and steps whose preconditions cannot hold.
+    Problems are unknown keys and values or values of the wrong kind, names that the inventory lacks, steps that write
+    without being verified or confirmed afterwards, and steps whose preconditions cannot hold.
     """
     if not file.exists():
         raise UsageError(f"there is no file {file}", hint=_how_to_make(str(file)))

@@ -52,16 +52,16 @@ def command(
 ) -> None:
     """Do a runbook's steps again and compare each outcome, and the end state, with the recorded ones.
 
-    On ``sim`` a simulator of its own starts where the recording started and is gone afterwards; a run that did not come
-    to its end is played as it went. On a rack the steps are real: its placement and cells must be where the recording
-    started. With ``--drill`` the rack is only read: a simulator is brought to where it stands now, what the run
-    replaced dies there, and the steps are done on it.
+    On ``sim`` a private simulator starts in the state before the run and is deleted afterwards; a run that was
+    interrupted is replayed up to there. On a rack the steps are real: its placement and cells must be those before the
+    run. With ``--drill`` the rack is only read: a simulator takes over its present state, the replaced accelerators
+    fail there, and the steps are done on it.
 
     A runbook of intents (see ``runbook export --as-template``) records no outcomes: its steps are planned again, on the
     simulator or, after a yes to each, on the rack.
 
-    Exits 5 when the replay went another way, 6 when a step failed on the rack and all was undone, 7 when it was
-    left half done. With ``--step``, what was done is undone as well if an answer does not come within ten minutes.
+    Exits 5 if the replay differed, 6 if a step failed on the rack and everything was undone, 7 if it was left half
+    done. With ``--step``, everything is also undone if no answer is given within ten minutes.
     """
     if as_drill == bool(on):
         raise UsageError(

@@ -40,12 +40,12 @@ def head(
     cx: Invocation,
     out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write it to a file as well.")] = None,
 ) -> None:
-    """Show where each rack's journal ends now: its last entry's number, hash and time, and how many entries it has.
+    """Show where each rack's journal ends now: number, hash and time of its last entry, and how many entries it has.
 
-    Keep it where whoever can change the store cannot change it too: another machine, a ticket, a print-out. Later,
-    ``runbook verify --head FILE`` shows by it whether the journal's end was cut off, or whether an older copy or
-    another journal is in its place. What ``-o json`` prints can be kept in the same way, and so can that of a run, such
-    as of ``swap apply``: its ``journal_head`` is the head at its end.
+    Keep it where a person who can change the store cannot change it: another machine, a ticket, a print-out. Later,
+    ``runbook verify --head FILE`` shows with it whether the end of the journal was cut off, or an older copy or another
+    journal was put in its place. The output of ``-o json`` can be kept in the same way, as can that of a run, such as
+    ``swap apply``: its ``journal_head`` is the head at the run's end.
     """
     with Context(cx.inventory, cx.target) as context:
         heads = [asdict(context.store(rack).journal.head()) for rack in context.inventory.racks]
@@ -67,10 +67,10 @@ def verify(
         typer.Option("--head", metavar="FILE", help="What runbook head gave, or the JSON of a run."),
     ] = None,
 ) -> None:
-    """Hold the journal against its chain of hashes, and runs, plans and leases against the journal.
+    """Check the journal by its chain of hashes, and runs, plans and leases by the journal.
 
-    Exits 5 if anything is not what was written. Whoever can write the store can also write it again as a whole: only
-    ``--head``, with a head that was exported before, shows that, and what was cut off at the end.
+    Exits 5 if anything was changed after it was written. A person who can write the store can also rewrite it as a
+    whole, or cut off its end: only ``--head``, with a head that was exported before, shows that.
     """
     exported = _read(head, str(cx.target)) if head else {}
     with Context(cx.inventory, cx.target) as context:

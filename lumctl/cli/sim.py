@@ -89,7 +89,7 @@ def up(
 
 @verb(app, "down")
 def down(cx: Invocation) -> None:
-    """End the simulator; nothing of it stays behind."""
+    """End the simulator and delete its state."""
     from lumctl.sim import client, runtime
 
     control = _control(cx)
@@ -104,7 +104,7 @@ def down(cx: Invocation) -> None:
 
 @verb(app, "status")
 def status(cx: Invocation) -> None:
-    """Show whether it runs, where its hosts and devices answer, and what is faulty."""
+    """Show whether the simulator runs, the addresses of its hosts and devices, and the present faults."""
     found = _status(cx)
     if cx.out.structured:
         cx.out.document("sim", found)
@@ -144,18 +144,17 @@ def fault(
 ) -> None:
     """Make a component faulty.
 
-    A device that is down takes no connection. One that is lying says yes to every change and makes none; refuse says
-    no to every change; half makes the first half of a change and then says no. One that is slow answers late, by so
-    many seconds, and has acted at once; cut breaks off every answer in the middle, and has acted as usual. One with
-    slow-commit answers a change when half of it is made and makes the rest V seconds later; clear completes it at once.
+    ``down``: the device takes no connection. ``lying``: it confirms every change and makes none. ``refuse``: it refuses
+    every change. ``half``: it makes half of a change and then refuses. ``slow``: it acts at once and answers V seconds
+    late. ``cut``: it acts and breaks off every answer in the middle. ``slow-commit``: it answers when half of a change
+    is made and makes the rest V seconds later; ``sim clear`` completes it at once.
 
     A mesh or a switch with an alarm reports a failed power supply and keeps carrying light. lumctl sees an alarm or
     overheat only if the device's driver reads it: sim-mesh and sim-switch read both.
 
     The parts of a lane are TRANSPONDER/rx (its receiver), TRANSPONDER/converter (the media converter between NIC and
-    fabric, where the lane has one) and TRANSPONDER/fibre: each of the last two is on the way of both directions, and
-    the module in the NIC does not see that they are dark. HOST/nic is the card with all interfaces that meet the
-    fabric.
+    fabric, if the lane has one) and TRANSPONDER/fibre. Converter and fibre carry both directions, and the module in the
+    NIC does not see that they are dark. HOST/nic is the card with all interfaces that meet the fabric.
     """
     injected = _ask(cx, "fault", component=component, kind=kind, value=value)["fault"]
     if cx.out.structured:
@@ -170,7 +169,7 @@ def clear(
         str | None, typer.Argument(metavar="[COMPONENT]", help="What to heal; everything if left out.")
     ] = None,
 ) -> None:
-    """Heal a component, or everything."""
+    """Clear the faults of a component, or all faults."""
     cleared = _ask(cx, "clear", component=component)["cleared"]
     if cx.out.structured:
         cx.out.document("sim-clear", {"cleared": cleared})

@@ -93,8 +93,8 @@ def status(
 ) -> None:
     """Show the health of every host, accelerator, link and circuit, read now over SSH.
 
-    Exit code: 4 if anything is failed or degraded; 3 if all that is wrong is that something could not be reached or
-    read; 0 if everything is well. Accelerators out of service do not count.
+    Exit code: 4 if anything is failed or degraded; 3 if the only trouble is that something could not be reached or
+    read; 0 if everything is ok. Accelerators out of service do not count.
     """
     from lumctl.context import Context
 

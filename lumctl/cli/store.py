@@ -36,12 +36,12 @@ _COLUMNS = (
 def status(cx: Invocation) -> int:
     """Show where the store of each rack is, what named it, whether it answers, and how much it keeps.
 
-    A store that was moved away from (``store copy --retire``) is shown as moved, with where to. Exits 3 if one cannot
-    be opened, and 5 if one was moved: no rack can be changed through it.
+    A store that was moved (``store copy --retire``) is shown with its new place. Exits 3 if a store cannot be opened,
+    and 5 if one was moved: no rack can be changed through it.
 
-    One process at a time writes to a store. A command that waits in vain for another one (5 s, or 8 s for PostgreSQL)
-    is refused. It names that process, says whether it is stopped, and gives the command that ends it: the database
-    undoes its unfinished write, and a run of it is undone by its revert guard, or with ``swap abort``.
+    One process at a time writes to a store. A command that waits for another process longer than 5 s (8 s for
+    PostgreSQL) is refused. It names that process, whether it is stopped, and the command that ends it: the database
+    then undoes its unfinished write, and the revert guard or ``swap abort`` undoes its run.
     """
     rows = [_row(cx.inventory, rack, str(cx.target)) for rack in cx.inventory.racks]
     if cx.out.format is OutputFormat.NAME:
@@ -70,22 +70,21 @@ def copy(
 ) -> None:
     """Copy all that a rack's store keeps to another database, from SQLite to PostgreSQL or back.
 
-    It is done in one transaction: all of it is there afterwards, or nothing. Meanwhile nobody can write to the store.
-    Every row is read back, and the journal there must be unbroken and end as it does here. Readings over time, which
-    ``lumctl watch`` keeps for seven days, stay behind.
+    The copy is one transaction: all or nothing. Meanwhile no other process can write to the store. Every row is read
+    back, and the copied journal must be unbroken and have the same end. Readings over time, which ``lumctl watch``
+    keeps for seven days, are not copied.
 
-    Without ``--retire`` the store that is copied stays as it is, and both can be used: a machine whose inventory still
-    names the old one changes the rack at the same time as others. With it, the old store gives no lease any more
-    and says where it went; its journal tells of it, and can still be read and verified. That cannot be undone: to
-    go back, copy the new store to an empty place. A copy that was made before without ``--retire`` will do, if the old
-    store was not used since, and nobody is changing the rack through the new one.
+    Without ``--retire`` both stores can be used afterwards: a machine whose inventory still names the old one would
+    change the rack at the same time as others. With it, the old store gives no lease any more and reports its new
+    place; its journal records the move, and can still be read and verified. That cannot be undone: to return, copy the
+    new store to an empty place. An earlier copy without ``--retire`` is accepted if the old store was not used since
+    and no process is changing the rack through the new one.
 
-    It is refused while the rack is being changed, while a run is open, where the journal is not what was written, where
-    the old store was retired before, and where the other place already keeps anything of this rack (exit code 5).
-    Other racks may share it.
+    The copy is refused (exit code 5) while the rack is being changed, while a run is open, if the journal was altered,
+    if the old store was retired before, or if the new place already keeps data of this rack. Other racks may share it.
 
-    End ``lumctl watch`` and ``lumctl gateway`` of the rack first: until the inventory names the new store, what they
-    write goes to the old one. Files beside the store (the gateway's log, exported runbooks) are not copied.
+    End ``lumctl watch`` and ``lumctl gateway`` of the rack first: they write to the old store until the inventory names
+    the new one. Files in the store's folder (the gateway's log, exported runbooks) are not copied.
     """
     from lumctl.change.origin import origin
     from lumctl.change.plan import plan_digest
@@ -138,19 +137,19 @@ def adopt(
     yes: YesOption = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Write down where the jobs run by the light, where the record of a rack was lost or is not true.
+    """Record where the jobs run, read from the light: for a rack whose record was lost or is wrong.
 
-    Each receiver says whom it hears (LLDP, with a new mark). From that follows which accelerator runs which rank: the
-    placement that explains most of the light, and differs least from the record. It is shown as a difference from the
-    record, or from the inventory where there is none. After a yes the light is proved once more and the placement is
-    recorded, as a run in the journal (swap list, swap rollback). No device is written and no job is disturbed.
+    Each receiver reports which transmitter it hears (LLDP, with a new mark). From this the command finds the placement
+    that explains most of the light and differs least from the record. It shows the differences from the record, or from
+    the inventory if there is no record. After a yes the light is proved once more and the placement is recorded, as a
+    run in the journal (swap list, swap rollback). No device is written and no job is disturbed.
 
-    Where the light does not determine a placement, the command says what is missing and refuses (exit code 5):
-    ``--place`` then says where a job runs, accelerators in the order of its ranks. Lanes that leave an accelerator in
-    another order than the inventory writes them are not found out.
+    If the light does not determine a placement, the command names what is missing and refuses (exit code 5). Then
+    ``--place`` gives the accelerators of a job in the order of its ranks. A different order of an accelerator's lanes
+    than in the inventory cannot be found.
 
-    What a device holds that cannot be read back stays uncertain: the next ``lumctl fabric apply`` programs the circuits
-    of the adopted placement.
+    The states of a device that cannot be read back stay uncertain: the next ``lumctl fabric apply`` programs the
+    circuits of the adopted placement.
     """
     from lumctl.cli.changes import carry_out
     from lumctl.context import Context

@@ -62,19 +62,19 @@ def plan(
 ) -> None:
     """Plan a swap: choose spares, route their light paths, state loss and steps. Touches no device.
 
-    Several failures, of one job or of several, are replaced by one plan if they are in one rack: spares are dealt out
-    so that none goes without while there is a choice that serves all. Spares are ranked; the first of these in which
-    two differ decides: kept for the job (reserved_for) before others; the least memory that is enough; all lanes ok;
-    not tied to other spares; fewest faults in seven days; not back for less than a day, nor still burning in; fewest
-    circuits moved; enough margin of light; least loss; fewest PUCs; fewest cells written. What the inventory ties to a
-    failed one is replaced with it, by spares that are tied to each other.
+    One plan replaces several failures in one rack, of one job or several: spares are assigned so that every failure gets
+    one if any choice allows it. Spares are ranked by these criteria, the first difference decides: reserved for the job
+    (reserved_for); the least sufficient memory; all lanes ok; not tied to other spares; fewest faults in seven days; in
+    service for more than a day, and burned in; fewest circuits moved; enough optical margin; least loss; fewest PUCs;
+    fewest cells written. Accelerators that the inventory ties to a failed one are replaced with it, by spares that are
+    tied to each other.
 
-    With --avoid alone the circuits of JOB are routed around what is dying, and no accelerator is replaced; those of a
-    dying transponder or port take a free lane of the same accelerator. With --back each rank returns to its own
-    accelerator, and to its own lanes, if those are well again: a plan like any other, not a rollback.
+    With --avoid alone the circuits of JOB are routed around a failing component, and no accelerator is replaced; those
+    of a failing transponder or port take a free lane of the same accelerator. With --back each rank returns to its own
+    accelerator and lanes, if these are ok again: a plan like any other, not a rollback.
 
-    Where new circuits find no way, standing ones of the same jobs make room; with --may-move as many as N of other jobs
-    do too. The plan names each: it is dark for one settling time, and proved again by light like the new ones.
+    If new circuits find no route, present circuits of the same jobs make room, and with --may-move up to N circuits of
+    other jobs. The plan names each of them: it is dark for one settling time, and then proved by light like a new one.
 
     The plan is kept in the rack's store under its id. -o wide shows every cell and what each step requires.
     """
@@ -134,14 +134,14 @@ def apply(
     job_is_stopped: StoppedOption = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Apply a plan: journalled step by step, proved by light, undone if anything fails.
+    """Apply a plan: each step is journalled, the light is proved, and everything is undone if a step fails.
 
-    On a rack, jobs without a hook must be stopped, and somebody must say so: when asked at the terminal, or by
-    --job-is-stopped; --yes alone does not. The journal keeps who said it.
+    On a rack, jobs without a hook must be stopped first, and an operator must confirm that: at the terminal, or with
+    --job-is-stopped; --yes alone does not. The journal keeps who confirmed it.
 
-    If this command is killed, or its terminal closes, what it did is undone all the same: its revert guard, a
-    process of its own, does that within seconds. A command that stands still for a minute and twice the inventory's
-    light_deadline_s is taken over in the same way, and says so should it wake up. Only if the guard is gone too (the
+    If this command is killed, or its terminal closes, its revert guard (another process) undoes the run within seconds.
+    If the command is frozen for longer than a minute and twice the inventory's light_deadline_s, the guard takes the
+    run over in the same way; the command reports that if it wakes up. Only if the guard is gone too (the
     machine lost its power) does the run stay open: see swap list, and 30 s later finish it with swap resume, or undo it
     with swap abort. The guard has what this command was started with, less its terminal and any agent that was
     forwarded to it.
@@ -161,9 +161,9 @@ def rollback(
     job_is_stopped: StoppedOption = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Take a run back: the cells, the transmitters and the placement from before it. Also for a run that was cut.
+    """Undo a run: restore the cells, the transmitters and the placement from before it. Also for an interrupted run.
 
-    Jobs without a hook must be stopped as for swap apply, but for a run that was cut or left half done.
+    Jobs without a hook must be stopped as for swap apply, except for a run that was interrupted or left half done.
     """
     with Context(cx.inventory, cx.target) as context:
         plan = plan_rollback(context, find_run(context, run))

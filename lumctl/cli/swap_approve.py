@@ -30,10 +30,10 @@ def approve(
 ) -> None:
     """Approve a plan, or reject it, under your own name.
 
-    Plans that the autopilot made by a policy with `how: approve` are applied by it once they are approved, if the fault
-    still stands by a fresh reading. Plans made by hand need an approval where a policy has `approval: {by_hand: true}`;
-    after it, apply them with lumctl swap apply. Where a policy has `by_another: true`, whoever made or applies a plan
-    cannot approve it. An approval ends with its time and with its plan: one that is stale is refused all the same.
+    The autopilot applies its plans of a policy with `how: approve` after the approval, if a new reading still shows the
+    fault. Plans made by hand need an approval if a policy has `approval: {by_hand: true}`; then apply them with lumctl
+    swap apply. If a policy has `by_another: true`, the person who made or applies a plan cannot approve it. An approval
+    expires after its time, and does not make a stale plan applicable.
     """
     from lumctl.cli.plans import find_plan
     from lumctl.context import Context

@@ -37,18 +37,18 @@ def resume(
     job_is_stopped: StoppedOption = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Continue with a run that was cut or left half done, to its planned end.
+    """Finish a run that was interrupted or left half done.
 
-    Steps that the journal records as done are not repeated. A step without an outcome is repeated, and so is one whose
-    device reverted by itself. Before that the spares must read well, each device must hold what it held or what this
-    run wrote, and nobody else's circuit may be touched. Transmitters that placed ranks need and that are off are lit
-    first. Then the light is proved and the run is done. Where it cannot
-    continue, it says why and takes all back (exit code 6); where that fails too, it is half done (7).
+    Steps that the journal records as done are not repeated. A step without an outcome is repeated, as is a step whose
+    device reverted by itself. Before that the spares must be ok, each device must hold its earlier states or those that
+    this run wrote, and no foreign circuit may be touched. Transmitters that placed ranks need are switched on first.
+    Then the light is proved and the run is done. If it cannot continue, it reports why and undoes everything (exit code
+    6); if that fails too, it is half done (7).
 
-    On a rack, jobs without a hook must be stopped before their light moves, as for swap apply, and somebody must say so
-    again: they may have been started since the run was cut. Where the run is undone nobody is asked about them.
+    On a rack, jobs without a hook must be stopped before their light moves, as for swap apply, and an operator must
+    confirm that again: they may have been started since. If the run is undone, no confirmation is needed.
 
-    The engine of the run must be gone: its lease ends at most 30 s after it died.
+    The engine of the run must be gone: its lease ends at most 30 s after its death.
     """
     with Context(cx.inventory, cx.target) as context:
         _finish(
@@ -72,17 +72,17 @@ def abort(
     yes: YesOption = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Take a run that was cut or left half done back to where it began, as its revert guard would have.
+    """Undo a run that was interrupted or left half done, as its revert guard would have done.
 
-    Each step that may have acted is undone, the last one first, and what was sound before must be sound again. What
-    cannot be undone leaves the run half done (exit code 7), and this command can be tried again. A run that came to its
-    end is rolled back with swap rollback. Besides undoing steps, the command sets the rack's transmitters as
-    recorded: those of placed ranks are lit, those of replaced accelerators are darkened.
+    Each step that may have acted is undone, the last one first, and circuits that were proved before must be proved
+    again. A step that cannot be undone leaves the run half done (exit code 7); try this command again then. A finished
+    run is undone with swap rollback. The command also sets the rack's transmitters as recorded: those of placed ranks
+    are switched on, those of replaced accelerators are switched off.
 
-    Where a later run has written over what this one did (fabric apply, or another device set), it is refused. With
-    ``--leave-later`` the run is closed as superseded: what later runs wrote is not touched, nor is the placement of
-    jobs where cells were written over; each is named. The rest is undone, and a transmitter that this run put out
-    and a job needs where it runs now is lit.
+    If a later run has changed the same cells (fabric apply, or another device set), the command refuses. With
+    ``--leave-later`` the run is closed as superseded: cells that later runs wrote, and the placement of the jobs that
+    they carry, stay as they are; each is named. The rest is undone, and transmitters that this run switched off are
+    switched on if a job needs them now.
     """
     with Context(cx.inventory, cx.target) as context:
         _finish(

@@ -25,10 +25,10 @@ def register(app: typer.Typer) -> None:
 
 
 def list_(cx: Invocation) -> None:
-    """List runs, newest first; what touched no device (acknowledgements and the like) is in ``runbook list``.
+    """List runs that touched devices, newest first; ``runbook list`` has the others, such as acknowledgements.
 
-    A run whose engine is gone is shown as cut, and one whose engine gave up as half-done, also where a full disk kept
-    it from writing that down. What brings such a run to an end is said on stderr.
+    A run whose engine is gone is shown as cut, and one whose engine gave up as half-done, even if a full disk prevented
+    it from recording that. The commands that finish such a run are printed on stderr.
     """
     with Context(cx.inventory, cx.target) as context:
         runs = [run for run in all_runs(context) if run.kind not in ACTION_KINDS]

@@ -71,22 +71,21 @@ def watch(
         bool, typer.Option("--print-dashboard", help="Print a dashboard for Grafana, and do nothing else.")
     ] = False,
 ) -> None:
-    """Look at everything again and again, and hand on what is seen: the daemon, in the foreground.
+    """Run the daemon in the foreground: read everything at an interval, keep history, and notify.
 
-    Every change of a component's state is told on standard error, what changed alike in one line, and is a row of the
-    rack's history. Metrics for Prometheus are served at http://HOST:PORT/metrics; /healthz answers 503 once no look has
-    succeeded for five intervals, and for ten seconds at least. While it runs, ``check`` and ``top`` of the same user
-    take its newest look. Readings of accelerators and transponders are kept in the rack's store, of each minute the
-    least, the mean and the greatest, for seven days: ``top`` shows them over time.
+    Every change of a component's state is printed on standard error (equal changes in one line) and added to the rack's
+    history. Metrics for Prometheus are served at http://HOST:PORT/metrics; /healthz answers 503 if no observation
+    succeeded for five intervals, and for at least ten seconds. While the daemon runs, ``check`` and ``top`` of the same
+    user show its newest observation. The rack's store keeps readings of accelerators and transponders for seven days:
+    minimum, mean and maximum of each minute. ``top`` plots them.
 
     With ``--webhook-file`` or $LUMCTL_WEBHOOK_URL it posts a JSON document (schema ``lumctl/notification/v1``) when an
-    incident opens, when it gets worse, and when it is over: one for each incident, however many components it touches.
-    What is acknowledged or in maintenance is not told. With ``--command`` a program gets the same document on its
-    standard input. A receiver that does not answer is tried again for an hour, and delays no other.
-    With ``--alertmanager`` each open incident is an alert of Alertmanager until it is over or acknowledged; all of them
-    are posted again each minute. Where Prometheus scrapes the daemon, the rules of ``--print-rules`` do the same
-    without it: choose one of the two.
-    What escalates by a policy goes to the receiver that it names as well: see lumctl-inventory(5).
+    incident opens, gets worse, or ends: one for each incident, however many components it affects. Acknowledged findings
+    and components in maintenance are left out. With ``--command`` a program receives the same document on its standard
+    input. A receiver that does not answer is tried again for an hour, and delays no other receiver.
+    With ``--alertmanager`` each open incident is an alert of Alertmanager until it ends or is acknowledged; all alerts
+    are posted again each minute. If Prometheus scrapes the daemon, the rules of ``--print-rules`` do the same: choose
+    one of the two. An escalation by a policy also goes to the receiver that the policy names: see lumctl-inventory(5).
 
     SIGTERM and SIGINT end it (exit code 0); SIGHUP makes it read the inventory again, and keep the old one if the new
     one is broken. A second daemon of the same inventory and target is refused (exit code 5).

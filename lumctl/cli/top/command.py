@@ -152,19 +152,18 @@ def top(
 ) -> int:
     """Show the dashboard: racks, accelerators, circuits and findings, live; swaps are planned and applied from it.
 
-    An apply under way is never cut: whoever quits in its midst, or ends the program, is told its outcome once the
-    screen is closed. Where ``lumctl watch`` runs, its newest look is shown. Exit code: that of the last apply; 0 if
-    there was none.
+    An apply is never interrupted: if you quit meanwhile, its outcome is printed after the screen is closed. If ``lumctl
+    watch`` runs, its newest observation is shown. Exit code: that of the last apply; 0 if there was none.
 
     ``--web`` prints an address that holds a secret token: other users of the machine cannot open a page without it. Up
     to 8 pages may be open at once; each is a process that reads the rack.
 
-    Who may not write the rack's store, as who gives ``--read-only``, is shown everything and offered no change.
+    With ``--read-only``, and for users who may not write the rack's store, no change is offered.
 
-    With ``--replay RUN`` it is no rack that is shown: a private simulator is brought to where the racks stood when the
-    run began, what the run replaced fails there, and its steps are done with the recorded pauses between them, each
-    compared with the record. A pause of more than 20 s is shortened to 5 s, and that is said. Nothing is read from the
-    rack but its store, and nothing is written to either. Exit code: 5 if it went another way than recorded.
+    ``--replay RUN`` shows a private simulator instead of a rack: it starts in the state of the racks before the run, the
+    replaced accelerators fail there, and the steps are done with the recorded pauses between them, each compared with
+    the record. A pause of more than 20 s is shortened to 5 s, with a message. Only the store of the rack is read, and
+    nothing is written. Exit code: 5 if the replay differs from the record.
     """
     if cx.out.format is not OutputFormat.TABLE:
         raise UsageError("the dashboard is a screen and prints no data", hint=f"lumctl status -o {cx.out.format}")

@@ -45,7 +45,7 @@ class Stepper:
         self._stopped = threading.Event()
 
     def gate(self, step: str) -> bool:
-        """Report that a step is reached, wait for its turn, and return whether to continue. Called by the replay thread."""
+        """Report that a step is reached, wait for its turn, return whether to continue. Called by the replay thread."""
         if not self._stopped.is_set():
             self._reached(step)
             if not self._to_the_end.is_set():
