@@ -40,12 +40,13 @@ def stop(
 ) -> int:
     """Stop the autopilot in every possible way, and report which of them worked.
 
-    A stop file is written to each place where a daemon looks before it acts: this user's runtime and state folders, the
-    folder of the rack's store, and /run/lumctl if it exists. Each daemon of this user receives the stop over its socket.
+    A stop file is written to each place where a daemon looks before it acts: this user's runtime and state folders,
+    the folder of the rack's store, and /run/lumctl if it exists. Each daemon of this user gets the stop by its socket.
     The store's journal records it for daemons on other machines. No way waits for another, so the stop works without a
     database, with a daemon that hangs, and (for all racks of this user) with an inventory that cannot be read.
 
-    A swap in progress is finished, or rolled back by its own engine if a proof fails; it is never interrupted. This command waits for it and reports how it ended. Operators may still swap by hand.
+    A swap in progress is finished, or rolled back by its own engine if a proof fails; it is never
+    interrupted. This command waits for it and reports how it ended. Operators may still swap by hand.
 
     If no way works, the daemon of this user is ended (SIGTERM) and no longer watches.
     """

@@ -62,12 +62,12 @@ def plan(
 ) -> None:
     """Plan a swap: choose spares, route their light paths, state loss and steps. Touches no device.
 
-    One plan replaces several failures in one rack, of one job or several: spares are assigned so that every failure gets
-    one if any choice allows it. Spares are ranked by these criteria, the first difference decides: reserved for the job
-    (reserved_for); the least sufficient memory; all lanes ok; not tied to other spares; fewest faults in seven days; in
-    service for more than a day, and burned in; fewest circuits moved; enough optical margin; least loss; fewest PUCs;
-    fewest cells written. Accelerators that the inventory ties to a failed one are replaced with it, by spares that are
-    tied to each other.
+    One plan replaces several failures in one rack, of one job or several. Spares are assigned so that every failure
+    gets one if any choice allows it. Spares are ranked by these criteria, the first difference decides: reserved for
+    the job (reserved_for); the least sufficient memory; all lanes ok; not tied to other spares; fewest faults in
+    seven days; in service for more than a day, and burned in; fewest circuits moved; enough optical margin; least
+    loss; fewest PUCs; fewest cells written. Accelerators that the inventory ties to a failed one are replaced with
+    it, by spares that are tied to each other.
 
     With --avoid alone the circuits of JOB are routed around a failing component, and no accelerator is replaced; those
     of a failing transponder or port take a free lane of the same accelerator. With --back each rank returns to its own

@@ -79,13 +79,13 @@ def watch(
     user show its newest observation. The rack's store keeps readings of accelerators and transponders for seven days:
     minimum, mean and maximum of each minute. ``top`` plots them.
 
-    With ``--webhook-file`` or $LUMCTL_WEBHOOK_URL it posts a JSON document (schema ``lumctl/notification/v1``) when an
-    incident opens, gets worse, or ends: one for each incident, however many components it affects. Acknowledged findings
-    and components in maintenance are left out. With ``--command`` a program receives the same document on its standard
-    input. A receiver that does not answer is tried again for an hour, and delays no other receiver.
-    With ``--alertmanager`` each open incident is an alert of Alertmanager until it ends or is acknowledged; all alerts
-    are posted again each minute. If Prometheus scrapes the daemon, the rules of ``--print-rules`` do the same: choose
-    one of the two. An escalation by a policy also goes to the receiver that the policy names: see lumctl-inventory(5).
+    With ``--webhook-file`` or $LUMCTL_WEBHOOK_URL it posts a JSON document (schema ``lumctl/notification/v1``) when
+    an incident opens, gets worse, or ends: one for each incident, however many components it affects. It leaves out
+    acknowledged findings and components in maintenance. With ``--command`` a program receives the same document on
+    its standard input. A receiver that does not answer is tried again for an hour, and delays no other receiver. With
+    ``--alertmanager`` each open incident is an alert of Alertmanager until it ends or is acknowledged; all alerts are
+    posted again each minute. If Prometheus scrapes the daemon, the rules of ``--print-rules`` do the same: use one of
+    the two. An escalation by a policy also goes to the receiver that the policy names: see lumctl-inventory(5).
 
     SIGTERM and SIGINT end it (exit code 0); SIGHUP makes it read the inventory again, and keep the old one if the new
     one is broken. A second daemon of the same inventory and target is refused (exit code 5).

@@ -160,10 +160,10 @@ def top(
 
     With ``--read-only``, and for users who may not write the rack's store, no change is offered.
 
-    ``--replay RUN`` shows a private simulator instead of a rack: it starts in the state of the racks before the run, the
-    replaced accelerators fail there, and the steps are done with the recorded pauses between them, each compared with
-    the record. A pause of more than 20 s is shortened to 5 s, with a message. Only the store of the rack is read, and
-    nothing is written. Exit code: 5 if the replay differs from the record.
+    ``--replay RUN`` shows a private simulator instead of a rack. It starts in the state of the racks before the run,
+    the replaced accelerators fail there, and the steps are done with the recorded pauses between them, each compared
+    with the record. A pause of more than 20 s is shortened to 5 s, with a message. Only the store of the rack is
+    read, and nothing is written. Exit code: 5 if the replay differs from the record.
     """
     if cx.out.format is not OutputFormat.TABLE:
         raise UsageError("the dashboard is a screen and prints no data", hint=f"lumctl status -o {cx.out.format}")
