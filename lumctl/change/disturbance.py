@@ -70,7 +70,7 @@ def must_be_stopped(jobs: Sequence[str]) -> str:
 
 
 def _disturbed(context: Context, plan: Plan) -> Iterator[str]:
-    """The jobs that lose light or whose light is led elsewhere, by the plan and by the store's record.
+    """The jobs that lose light or whose light takes another path, by the plan and by the store's record.
 
     A recorded circuit that is planned again is dark meanwhile. The plan's own claims about its cells prove nothing.
     """

@@ -125,7 +125,7 @@ def require_foreign_circuits_kept(context: Context, plan: Plan) -> None:
 
 
 def _require_led(context: Context, plan: Plan, circuit: Circuit, stands: States, watched: Collection[str]) -> None:
-    """A circuit that a plan says it leads another way must stand afterwards, and be proved."""
+    """A circuit that a plan moves to another path must exist afterwards, and be proved."""
     if not way_of(context, circuit, stands) or (circuit.id not in watched and plan.undoes is None):
         raise RefusedError(
             f"{plan.id} would lead circuit {circuit.id} of {circuit.owner} another way, and not "

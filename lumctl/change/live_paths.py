@@ -1,7 +1,7 @@
-"""The light paths that stand on a rack by its own evidence: what devices say they hold, and whom receivers hear.
+"""The light paths of a rack by its own evidence: the states that devices report, and which transmitters receivers hear.
 
-In a mesh every port is paired with some other, also where nobody ever programmed it. A pair that an unprogrammed mesh
-makes (every PUC on its way is bar), and a lane that hears its own accelerator, are therefore no light path of anybody.
+In a mesh every port is always paired with another port. Two kinds of pairs are therefore no light path: a pair that
+an unprogrammed mesh makes (every PUC on its way is bar), and a lane that hears its own accelerator.
 """
 
 import math

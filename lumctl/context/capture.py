@@ -1,7 +1,7 @@
-"""An observation out of a capture: what a live look would have said when it was made.
+"""An observation made from a capture: the result that a live observation would have had at that time.
 
 Each host is judged at the time of its own capture, never by today's clock. Without an inventory the components are
-those that the files show; with one they are the inventory's, as far as their hosts are in the capture.
+those in the files; with an inventory they are its components whose hosts are in the capture.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -23,10 +23,10 @@ from lumctl.inventory.wiring import PREFIX, Assignment, Circuit, circuits_of, in
 
 
 def remarks(path: Path, inventory: Inventory | None) -> tuple[str, ...]:
-    """All that there is to say, one sentence each.
+    """All remarks, one sentence each.
 
     Raises:
-        UsageError: the folder cannot be read, or holds nothing.
+        UsageError: the folder cannot be read, or is empty.
     """
     folder = open_capture(path)
     about = read_capture_manifest(folder.about) if folder.about is not None else None
@@ -49,7 +49,7 @@ def remarks(path: Path, inventory: Inventory | None) -> tuple[str, ...]:
 
 
 def is_of_another_rack(about: CaptureManifest | None, inventory: Inventory) -> bool:
-    """Whether a capture says whose it is, and it is not of this inventory, whatever names its hosts share."""
+    """Whether a capture states its inventory and that is another one, even if names of hosts are equal."""
     return about is not None and bool(about.racks) and set(about.racks).isdisjoint(inventory.racks)
 
 
@@ -58,7 +58,7 @@ TARGET = "capture"
 
 @dataclass(frozen=True, slots=True)
 class _Note:
-    """What a capture itself gives cause to say."""
+    """Remarks about the capture itself."""
 
     rule: str
     case: str
@@ -113,7 +113,7 @@ def _as_found(captured: CapturedHost, *, rack: str, path: Path) -> Observation:
     snapshot = Snapshot(captured.at, 0.0, {captured.id: seen})
     answers = dict.fromkeys(found.inventory.devices, DeviceReading(captured.at))
     report = Memory().judge(found.inventory, snapshot, found.circuits, losses={}, devices=answers, now=captured.at)
-    # What joins links into incidents is where light goes, and that nobody knows here.
+    # Links form incidents by the paths of their light, which are not known here.
     incidents = tuple(incident for incident in report.incidents if incident.cause == captured.id)
     links = {id_: _found_link(_as_of_one_look(link), found, seen) for id_, link in report.links.items()}
     gpus = report.accelerators
@@ -125,16 +125,16 @@ def _as_found(captured: CapturedHost, *, rack: str, path: Path) -> Observation:
 
 
 def _without_smi(gpu: ComponentHealth, at: float) -> ComponentHealth:
-    """An accelerator that only other files speak of: that says why nothing is known of it."""
+    """An accelerator that only other files name: the text explains why nothing is known about it."""
     if gpu.state is not State.UNKNOWN or gpu.findings:
         return gpu
     return _with(gpu, _NOT_ASKED.finding(gpu.id, "nvidia-smi -q -x is not in this capture", at))
 
 
 def _as_of_one_look(link: ComponentHealth) -> ComponentHealth:
-    """A link without its incidents, and without what matters only to whoever looks again.
+    """A link without its incidents, and without findings that matter only for later readings.
 
-    Behind a counter that is full one goes blind to what is still to come; what was counted stays worth a note.
+    A full counter hides later errors; its past count is still worth a remark.
     """
     findings = tuple(
         replace(finding, incident=None, state=State.OK if finding.rule == "link.counter-full" else finding.state)
@@ -144,7 +144,7 @@ def _as_of_one_look(link: ComponentHealth) -> ComponentHealth:
 
 
 def _found_link(link: ComponentHealth, found: Found, seen: HostSnapshot) -> ComponentHealth:
-    """A link that nobody wrote down: if it was never up it is not in use; if only its module was read, that decides."""
+    """A link without an inventory: unused if it was never up; judged by its module if only that was read."""
     name = found.inventory.transponders[link.id].interface
     if link.id in found.unused:
         evidence = f"{name} was never up since its driver was loaded, and no inventory names it"
@@ -219,7 +219,7 @@ def _part(inventory: Inventory, report: HealthReport, hosts: Collection[str]) ->
 
 
 def _with_notes(report: HealthReport, hosts: Iterable[CapturedHost]) -> HealthReport:
-    """A report with what the capture itself gives cause to say of its hosts."""
+    """A report with the remarks about the capture of its hosts."""
     noted = dict(report.hosts)
     for host in hosts:
         health = noted[host.id]

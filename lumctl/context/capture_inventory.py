@@ -1,8 +1,9 @@
-"""The inventory that a capture's own files show, where nobody wrote one.
+"""An inventory made from the files of a capture, if there is no inventory.
 
-Ids are made as inventories usually make them: ``HOST-gpu0`` by minor number, or by place in nvidia-smi's list where it
-prints none; ``HOST-gpu-0000:9b:00.0`` for a GPU that only the kernel log names; ``HOST-eth2`` and ``HOST-mlx5_0`` for
-links. Nobody says which ports should be in use: one counts as used if it is up, or was since its driver was loaded.
+Ids have the usual form: ``HOST-gpu0`` by minor number, or by position in nvidia-smi's list if it prints none;
+``HOST-gpu-0000:9b:00.0`` for a GPU that only the kernel log names; ``HOST-eth2`` and ``HOST-mlx5_0`` for links. The
+files do not state which ports should be in use: a port counts as used if it is up, or was up since its driver was
+loaded.
 """
 
 import re
@@ -33,7 +34,7 @@ from lumctl.inventory.wiring import Circuit, CircuitEnd, Direction
 NOMINAL_SENSITIVITY_DBM = -14.0
 """What receivers of common modules bear. It only serves to disbelieve a module's limits, and judges none by itself."""
 ELSEWHERE = "elsewhere"
-"""The device that stands for whatever the links of a capture lead to. It is part of no verdict."""
+"""A placeholder for the device at the far end of a capture's links. It takes part in no verdict."""
 _VIRTUAL = re.compile(
     r"lo|docker\d*|veth\w+|br-\w+|virbr\d+(?:-nic)?|cni\d+|flannel\S*|cali\w+|cilium\S*|lxc\w+|tun\d+|tap\w+|dummy\d*"
     r"|bond\d+|team\d+|vxlan\S*|kube\S*|ip6tnl\d+|sit\d+|gre\w*|ifb\d+|wg\d+|podman\d+|\S+\.\d+|\S+@\S+"
@@ -149,7 +150,7 @@ def _is_used(seen: HostSnapshot, name: str) -> bool:
     if ports:
         return any(_port_is_used(seen, port) for port in ports)
     interface = seen.interfaces.get(name)
-    # Of a module alone nobody can say that its port is not used.
+    # A module alone does not show that its port is unused.
     return interface is None or _interface_is_used(seen, interface)
 
 
@@ -159,7 +160,7 @@ def _interface_is_used(seen: HostSnapshot, interface: InterfaceReading) -> bool:
 
 
 def _port_is_used(seen: HostSnapshot, port: InfinibandPort) -> bool:
-    """A port whose state is not told counts as used, so that this is found."""
+    """A port with an unknown state counts as used, so that the missing state is reported."""
     up = port.state is None or port.state.upper() in {"ACTIVE", "ARMED", "INIT"}
     linked = (port.phys_state or "").lower() in {"linkup", "linkerrorrecovery"}
     return up or linked or _counted(seen, f"{port.device}/{port.port}")
@@ -172,7 +173,7 @@ def _counted(seen: HostSnapshot, port: str) -> bool:
 
 
 def _sensitivity(optics: OpticsReading | None) -> float:
-    """A module without limits of its own is not judged by ours: nothing says what it needs."""
+    """A module without its own limits is not judged by lumctl's: its needs are unknown."""
     limits = sane_limits(optics.thresholds) if optics else None
     return NOMINAL_SENSITIVITY_DBM if limits and any("low" in name for name in limits) else float("-inf")
 

@@ -102,7 +102,7 @@ class Context:
         self._fences[lease.rack] = lease.fence
 
     def is_gated(self, rack: str) -> bool:
-        """Whether a rack is written through a gateway. Where nothing answers any more, that is not known: it is not."""
+        """Whether a rack is written through a gateway; ``False`` if nothing answers, because then it is unknown."""
         with suppress(LumctlError):
             return rack in self.endpoints.gateways
         return False
@@ -114,9 +114,9 @@ class Context:
         return self._stores[rack]
 
     def assignment(self, *, sound: bool = True) -> dict[str, tuple[str, ...]]:
-        """Who runs where now, over all racks: the inventory's placement, changed by what the stores say.
+        """The accelerators of each job now, over all racks: the inventory's placement, updated by the stores.
 
-        With ``sound=False`` a placement that no longer fits the inventory is passed over.
+        With ``sound=False`` a placement that no longer fits the inventory is ignored.
 
         Raises:
             RefusedError: a store places a job on accelerators that the inventory no longer has, or with another
@@ -182,12 +182,12 @@ class Context:
         return FirstAnswers([*self.inventory.hosts, *(device.id for device in self.inventory.light_devices)])
 
     def observe(self, *, tick: bool = False, remember: bool = False) -> Observation:
-        """Read everything and judge it by what earlier looks left.
+        """Read everything and judge it with the memory of earlier observations.
 
-        Without ``tick`` everything is read again. With it, each probe is read at its own cadence, nobody is waited for
-        for long, and the newest reading of everything is judged. With ``remember`` the look is written into the
-        racks' stores for the next process; where that cannot be done, the observation says why. Before the first
-        answers of all, nothing is written: what is unknown then is only not read yet.
+        Without ``tick`` everything is read again. With it, each probe is read at its own cadence, waits are short,
+        and the newest reading of everything is judged. With ``remember`` the observation is written to the racks'
+        stores for the next process; if that fails, the observation has the reason. Nothing is written before all
+        first answers have arrived: what is unknown until then is only not read yet.
         """
         assignment = self.assignment()
         circuits = circuits_of(self.inventory, assignment)
@@ -232,7 +232,7 @@ class Context:
         return losses
 
     def _port_power(self, device: str, port: int) -> float | None:
-        """Power (dBm) that a device measures at one of its ports; ``None`` where it measures none or does not say."""
+        """Power (dBm) that a device measures at a port; ``None`` if it measures none or does not report it."""
         try:
             driver = self.devices.changing(device)
             return driver.read_powers((port,)).get(port) if Capability.READ_POWERS in driver.capabilities else None
@@ -252,7 +252,7 @@ class Context:
             return {}
 
     def close(self) -> None:
-        """Give back sessions, sockets and the database."""
+        """Close sessions, sockets and the databases."""
         for opened in ("_device_answers", "devices", "fleet"):
             if opened in self.__dict__:
                 self.__dict__[opened].close()

@@ -27,9 +27,9 @@ Said = TypeVar("Said")
 
 
 class DeviceAnswers(Generic[Said]):
-    """Asks devices, each by at most one question at a time, and knows the newest answer of each.
+    """Reads devices, each with at most one request at a time, and keeps the newest answer of each.
 
-    ``ask`` gives what a device says, be it that it did not answer.
+    ``ask`` returns the answer of a device, or the fact that it did not answer.
     """
 
     def __init__(self, devices: Iterable[str], ask: Callable[[str], Said]) -> None:
@@ -52,9 +52,9 @@ class DeviceAnswers(Generic[Said]):
         return asked
 
     def gathered(self, patience_s: float | None) -> dict[str, Said]:
-        """The newest answers: of each device, or (with ``patience_s``) of those that gave one in time.
+        """The newest answers: of every device, or (with ``patience_s``) of those that answered in time.
 
-        Nobody is patient with a device whose answer was due before. One that never answered yet is not told of.
+        There is no wait for a device whose earlier answer is overdue. A device that never answered yet is left out.
         """
         if patience_s is None:
             wait(self._asked.values())
@@ -163,10 +163,10 @@ def obstacle_of(error: DeviceError) -> Obstacle | None:
 def read_device(
     driver: MeshDriver | SwitchDriver, ports: Sequence[int], at: float, *, deadline: float = math.inf
 ) -> DeviceReading:
-    """All readings that the driver of a device that answers declares; ``powers`` at these ports.
+    """All readings that the device's driver declares; ``powers`` at these ports.
 
-    Once one reading gets no answer the others are not asked for: a device that hangs costs one time limit, not three.
-    Nor is one asked for after ``deadline``, in seconds of the monotonic clock.
+    After one reading without answer the others are skipped: a device that hangs costs one time limit, not three.
+    Readings are also skipped after ``deadline``, in seconds of the monotonic clock.
     """
     unread: dict[str, str] = {}
     silent: list[str] = []
@@ -201,7 +201,7 @@ def read_device(
 
 
 def ports_in_use(inventory: Inventory, device: str) -> tuple[int, ...]:
-    """The ports of a device whose power says something of a lane, in order: a mesh measures only what leaves it."""
+    """The ports of a device whose power belongs to a lane, in order: a mesh measures only outgoing light."""
     lanes = [lane.lane for lane in inventory.transponders.values() if lane.lane.device == device]
     sending = {lane.tx for lane in lanes} if inventory.devices[device].geometry is None else set()
     return tuple(sorted({lane.rx for lane in lanes} | sending))

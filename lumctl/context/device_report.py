@@ -1,4 +1,4 @@
-"""What one component says of itself, and what the record says of it: the answer to ``lumctl device show``."""
+"""The report of one component: its readings beside its record. It is the answer to ``lumctl device show``."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -44,7 +44,7 @@ __all__ = ["Report", "report"]
 
 @dataclass(frozen=True, slots=True)
 class ReportReading:
-    """One value that a component told now, in its unit; ``limits`` are the component's own, in the same unit."""
+    """One present value of a component in its unit; ``limits`` are the component's own, in the same unit."""
 
     name: str
     value: float | str | bool | None
@@ -59,7 +59,7 @@ class ReportReading:
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """One port of a mesh or a switch: what it is joined to, who sits there, and what the device says of it."""
+    """One port of a mesh or a switch: its peer, its lane, and the device's readings of it."""
 
     port: int
     side: str
@@ -82,7 +82,7 @@ class RecordDifference:
 
 @dataclass
 class Report:
-    """Everything that is told of one component. ``notes`` are what could not be read, and what a person should know."""
+    """The report of one component. ``notes`` are failed readings, and hints for an operator."""
 
     component: Component
     answer: ComponentAnswer
@@ -103,7 +103,7 @@ class Report:
     notes: list[str] = field(default_factory=list)
 
     def read(self, what: str, ask_it: Callable[[], T]) -> T | None:
-        """Ask for one more thing; that it could not be read is a note."""
+        """Do one more reading; if it fails, add a note."""
         try:
             return ask_it()
         except LumctlError as error:
@@ -112,7 +112,7 @@ class Report:
 
 
 def report_transponder(context: Context, made: Report) -> None:
-    """Add what a transponder shows: its optics with their limits, and whom it hears."""
+    """Add the readings of a transponder: its optics with their limits, and the transmitter that it hears."""
     lane, driver = context.inventory.transponders[made.component.id], driver_if_well(context, made)
     every = circuits_of(context.inventory, context.assignment(sound=False))
     made.circuits = [c for c in every if lane.id in {c.a.transponder, c.b.transponder}]
@@ -135,7 +135,7 @@ def report_transponder(context: Context, made: Report) -> None:
 
 
 def _hears(context: Context, made: Report, heard: tuple[Neighbour, ...] | None) -> None:
-    """Whom the receiver hears, and for how long nothing new; beside whom it is meant to hear."""
+    """The transmitter that the receiver hears, the age of that reading, and the intended transmitter."""
     if heard is None:
         return
     meant = {t for c in made.circuits for r, t in c.receivers if r == made.component.id}
@@ -154,7 +154,7 @@ def _limits(thresholds: Mapping[str, float], name: str | None) -> dict[str, floa
 
 
 def report_power(context: Context, made: Report) -> None:
-    """Add what the controller says of a host's power, and what runs there."""
+    """Add the controller's readings of a host's power, and the jobs that run there."""
     driver = driver_if_well(context, made)
     placed = context.assignment(sound=False)
     here = [a.id for a in context.inventory.accelerators_of(str(made.component.host))]
@@ -205,7 +205,7 @@ def _device_readings(context: Context, made: Report, driver: Any) -> None:
 
 
 def _recorded(context: Context, made: Report, device: Device, driver: Driver | None) -> Mapping[int, str]:
-    """Hold the record against the device, where it can be read; gives what it holds, by the better knowledge."""
+    """Compare the record with the device if it can be read; return the states by the better source."""
     store, own = context.store(device.rack), own_cells(context.inventory, device)
     held = context.known_cells(device.id)
     wanted = own if made.component.part is Part.DEVICE else tuple(n for n in own if n == made.component.number)
@@ -304,7 +304,7 @@ def _passed(device: Device, held: Mapping[int, str], circuit: Circuit) -> tuple[
 
 
 def whole(component: Component) -> Component:
-    """What is asked for a port or a PUC: its device."""
+    """The component to read: for a port or a PUC its device."""
     if component.part in {Part.PORT, Part.PUC}:
         return Component(str(component.device), Part.DEVICE, component.rack, component.device)
     return component
@@ -316,10 +316,10 @@ def driver_if_well(context: Context, made: Report) -> Any:
 
 
 def report(context: Context, name: str, *, patience_s: float = PATIENCE_S) -> Report:
-    """Ask one component everything. One that does not answer is reported with what the record says of it.
+    """Read everything of one component. If it does not answer, the report has its record.
 
-    Whether it answers is told as a roll call tells it: the parts of a chassis or a controller are asked at once, and
-    ``patience_s`` seconds are all that everybody together is waited for.
+    The roll call determines whether it answers: the parts of a chassis or a controller are read at the same time, and
+    ``patience_s`` seconds limit the wait for all of them.
 
     Raises:
         UsageError: there is no such component.

@@ -30,7 +30,7 @@ class LastRead:
         self._read_at: dict[Place, float] = {}
 
     def recall(self, report: HealthReport) -> HealthReport:
-        """The report with the times that it does not say itself; its own are remembered in turn."""
+        """The report with the times at which components were last read. Times of the report itself are remembered."""
         return each(report, self._one)
 
     def _one(self, health: Judged, /) -> Judged:
@@ -67,7 +67,7 @@ class Moved:
         for run in runs:
             at = now
             if run.ended_at is not None and run.ended_at > now + CLOCKS_AGREE_S:
-                continue  # nobody can tell whether what was read is older
+                continue  # It is unknown whether the reading is older.
             if run.ended_at is not None:
                 # By its own clock, which may be ahead of ours: then it ended when it was first seen so.
                 at = self._ended.setdefault(run.id, min(run.ended_at, now))
@@ -110,7 +110,7 @@ class LookResult:
 
 @dataclass(frozen=True)
 class Verdicts:
-    """A report with what operators had said by then."""
+    """A report with the acknowledgements and windows of that time applied."""
 
     report: HealthReport
     acknowledgements: tuple[Acknowledgement, ...]
@@ -128,7 +128,7 @@ class Recollection:
         self._moved = Moved(AFTERMATH_S)
         self._last_look: float | None = None
         self._remembers = False
-        """Whether a look was kept before this process: its history then tells of all that was not well."""
+        """Whether an observation was kept before this process: then the history has all earlier faults."""
         self._recorded: HealthReport | None = None
         """The last report whose changes of state are in the stores."""
 
@@ -182,7 +182,7 @@ class Recollection:
                 if mine:
                     store.health.add_transitions(mine)
         except StoreError as error:
-            # Whoever looks at a rack must not be blinded by a full disk; the next look tries again.
+            # A full disk must not blind the observer of a rack; the next observation tries again.
             return error.message
         self._recorded = report
         return None
@@ -211,16 +211,16 @@ class Recollection:
             return Memory()  # what cannot be read is as good as a first look
 
     def _of_all(self, ask: Callable[[Store], tuple[Any, ...]]) -> tuple[Any, ...]:
-        """What the stores of all racks say, each thing once: racks may share a store."""
+        """The content of all racks' stores, without repetition: racks may share a store."""
         return tuple(dict.fromkeys(said for rack in self._inventory.racks for said in ask(self._store(rack))))
 
 
 def _as_recorded(
     report: HealthReport, known: Mapping[tuple[str, str], State], *, otherwise: State | None
 ) -> HealthReport:
-    """A report of the same components in the states that the history leaves them in.
+    """A report of the same components in the states of the history.
 
-    Those that it does not tell of are in the state ``otherwise``, or left out where that is not known either.
+    Components without history have the state ``otherwise``, or are left out if that is ``None``.
     """
 
     def group(kind: str, components: Mapping[str, Judged]) -> dict[str, Judged]:

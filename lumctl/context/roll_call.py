@@ -1,4 +1,4 @@
-"""Whether everything with a driver of its own answers: all asked at once, nobody waited for long."""
+"""Whether each component with a driver answers: all are read at the same time, with a short wait."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
@@ -24,7 +24,7 @@ PATIENCE_S = 4.0
 
 @dataclass(frozen=True, slots=True)
 class ComponentAnswer:
-    """One component and what it said. ``says`` is its own line of itself, ``problem`` why there is none."""
+    """One component and its answer. ``says`` is its own description, ``problem`` the reason if there is none."""
 
     id: str
     kind: str
@@ -54,14 +54,14 @@ def call(
 
 
 def ask(context: Context, asked: Sequence[Component], *, patience_s: float = PATIENCE_S) -> list[ComponentAnswer]:
-    """Ask components who they are, in their order; one that gave no answer in time is unknown.
+    """Read the identity of components, in their order; one without an answer in time is unknown.
 
-    A chassis and a controller are summed up from what their parts say, of those that are asked beside them.
+    The answer of a chassis or a controller is the sum of the answers of its parts.
 
     Raises:
         UnreachableError: there is no such target at all: no simulator is running.
     """
-    _ = context.devices  # opened before the threads use it, and where there is none, that is the answer
+    _ = context.devices  # Opened before the threads use it. If there is no target, that is the answer.
     alone = [each for each in asked if _answers_itself(context.inventory, each)]
     gathered = _gathered(alone, lambda each: _ask_one(context, each), patience_s)
     late = f"no answer within {patience_s:g} s"
@@ -110,7 +110,7 @@ def described(context: Context, component: Component) -> ComponentAnswer:
 
 
 def _answers_itself(inventory: Inventory, component: Component) -> bool:
-    """A chassis and a controller of power are asked through what they manage; a mesh and a switch say who they are."""
+    """A chassis and a power controller are read through their parts; a mesh and a switch identify themselves."""
     return component.part is not Part.DEVICE or inventory.devices[component.id].kind.carries_light
 
 
@@ -149,7 +149,7 @@ def _failed(blank: ComponentAnswer, error: LumctlError) -> ComponentAnswer:
 
 
 def _summed(context: Context, component: Component, answers: Mapping[str, ComponentAnswer]) -> ComponentAnswer:
-    """A chassis or a controller by what its parts said."""
+    """The answer of a chassis or a controller by those of its parts."""
     blank = described(context, component)
     inventory = context.inventory
     parts = [answers[part.id] for part in parts_of(inventory, component.id) if part.id in answers]

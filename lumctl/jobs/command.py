@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 SAID_LINES = 5
 RUNS_AT = "LUMCTL_RUNS_AT="
-"""How a line begins in which a status or resume hook says where the ranks of the job run."""
+"""The start of the line in which a status or resume hook reports where the ranks of the job run."""
 MOST_SAID = 65_536
 """Bytes of its output: such a line names every rank."""
 BY_SIGNAL = range(129, 193)
-"""Exit codes that tell of a hook, or of what it ran, that a signal has ended: it did not say no."""
+"""Exit codes that mean a signal ended the hook or its program: the hook did not refuse."""
 
 
 class CommandControl:
-    """Programs that pause a job, have it continue, and tell of it."""
+    """Programs that pause a job, resume it, and report its state."""
 
     api_version: ClassVar[int] = 1
     entry: ClassVar["type[JobKindEntry] | None"] = None  # it is a part of the inventory's own model
@@ -42,10 +42,10 @@ class CommandControl:
         self._hook: JobHook = context.settings
 
     def status(self) -> str | None:
-        """The first word that its status hook says; ``None`` where it has none.
+        """The first word that the status hook prints; ``None`` if there is no such hook.
 
         Raises:
-            HookFailedError: it did not tell.
+            HookFailedError: it did not report a state.
         """
         return self._status()[0]
 
@@ -65,7 +65,7 @@ class CommandControl:
 
     def pause(self, facts: Facts, placement: Placement) -> dict[str, str]:
         """Call the pause hook, unless the job is quiet already."""
-        del facts, placement  # its environment tells of both
+        del facts, placement  # its environment has both
         try:
             was = self.status()
         except HookFailedError as error:  # it was only asked
@@ -126,11 +126,11 @@ def _said(ended: Ended) -> dict[str, str]:
 
 
 def _ranks(ended: Ended) -> dict[str, str]:
-    """Where the ranks of the job run, if a hook says so: the last such line counts."""
+    """Where the ranks of the job run, if a hook reports it: the last such line counts."""
     told = [at for line in ended.said.splitlines() if (at := _at(line)) is not None]
     return {"ranks": ",".join(plain(each) for each in told[-1].split(","))} if told and told[-1] else {}
 
 
 def _at(line: str) -> str | None:
-    """What a line says of where the job runs; ``None`` if it is not such a line."""
+    """The placement in a line of a hook's output; ``None`` if it is not such a line."""
     return line.strip().removeprefix(RUNS_AT) if line.strip().startswith(RUNS_AT) else None

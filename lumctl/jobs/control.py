@@ -1,7 +1,7 @@
-"""The kinds of control over a job: how it is paused before its light moves, and continues where it is placed then.
+"""The kinds of control over a job: how it is paused before its light moves, and resumed at its new placement.
 
-A kind is a class that a package offers by an entry point of the group ``lumctl.jobs``; ``command``, programs of the
-operator's own, is one among them. Its ``entry`` says what it needs in an inventory.
+A kind is a class that a package offers by an entry point of the group ``lumctl.jobs``; ``command``, the operator's
+own programs, is one of them. Its ``entry`` describes its settings in an inventory.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,16 +30,16 @@ _METHODS = ("status", "pause", "resume", "programs", "words")
 
 
 class HookRefusedError(RefusedError):
-    """A hook said no: the job is as it was."""
+    """A hook refused: the job is unchanged."""
 
 
 class HookFailedError(UnreachableError):
-    """A hook did not come to its end, or did not tell: what the job does is not certain."""
+    """A hook did not finish, or did not report: the state of the job is uncertain."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a job's control is told of the run that calls it; ``spares[i]`` takes the place of ``failed[i]``."""
+    """The data of a run for a job's control; ``spares[i]`` replaces ``failed[i]``."""
 
     run: str = ""
     failed: Sequence[str] = ()
@@ -69,9 +69,9 @@ class More(TypedDict, total=False):
 
 
 class Run(Protocol):
-    """Runs a program to its end, without a shell: no other of this job beside it, and none that outlives lumctl.
+    """Runs a program to its end, without a shell: one at a time for a job, and none that outlives lumctl.
 
-    Its environment tells of the run, as that of every hook does.
+    Its environment describes the run, as that of every hook does.
     """
 
     def __call__(
@@ -92,12 +92,12 @@ class Run(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class JobContext:
-    """What a job's control is made from.
+    """The construction data of a job's control.
 
-    ``settings`` is the ``entry`` of its kind as it was read, ``timeout_s`` the most that one act may take, and
-    ``inventory`` the file, to whose folder its paths are relative. ``placement`` gives where the job is placed now,
-    ``host_of`` the host of an accelerator and ``address_of`` where a host answers on the target. ``now`` (seconds) only
-    ever grows; ``wait`` waits for so many seconds where nothing tells that something has happened.
+    ``settings`` is the parsed ``entry`` of its kind, ``timeout_s`` the time limit of one act, and ``inventory`` the
+    file to whose folder its paths are relative. ``placement`` returns where the job is placed now, ``host_of`` the
+    host of an accelerator and ``address_of`` the address of a host on the target. ``now`` (seconds) only grows;
+    ``wait`` waits for a number of seconds if no event reports the change.
     """
 
     job: str
@@ -116,9 +116,9 @@ class JobContext:
 class JobControl(Protocol):
     """One kind of control over a job.
 
-    What it raises says what became of the job: a ``RefusedError`` that it is as it was and so is all else, any other
-    ``LumctlError`` that nobody knows. Evidence is for the journal: ``was`` and ``is`` are the job's states before and
-    after; no secret belongs there.
+    Its exceptions tell the state of the job: after a ``RefusedError`` the job and everything else is unchanged, after
+    any other ``LumctlError`` it is unknown. Evidence is for the journal: ``was`` and ``is`` are the job's states
+    before and after; it must not hold secrets.
     """
 
     api_version: ClassVar[int]
@@ -127,9 +127,9 @@ class JobControl(Protocol):
     def __init__(self, context: JobContext) -> None: ...
 
     def status(self) -> str | None:
-        """What the job does: running, paused or stopped; ``None`` where nothing tells.
+        """The state of the job: running, paused or stopped; ``None`` if it cannot be found.
 
-        One that may begin to run without being asked is running.
+        A job that may start by itself counts as running.
         """
         ...
 
@@ -138,15 +138,15 @@ class JobControl(Protocol):
         ...
 
     def resume(self, facts: Facts, placement: Placement) -> dict[str, str]:
-        """Have the job continue at ``placement``, unless it runs there already.
+        """Resume the job at ``placement``, unless it runs there already.
 
         A job that runs at other ranks is moved, or the call raises: success means that it runs at ``placement``. The
-        evidence names under ``ranks`` where each rank really runs, in the order of ranks, with commas between them: its
-        accelerator, or its host where only that is known. Lumctl then compares them with the placement. A control that
+        evidence has under ``ranks`` where each rank really runs, in the order of ranks, separated by commas: its
+        accelerator, or its host if only that is known. Lumctl then compares them with the placement. A control that
         does not know all of them leaves ``ranks`` out, and never copies them from ``placement``.
 
-        What a pause of the same run did elsewhere and is not needed any more is undone: the failed accelerators
-        are in the placement again where the swap was.
+        It also undoes what a pause of the same run did elsewhere and is no longer needed: after an undone swap the
+        failed accelerators are in the placement again.
         """
         ...
 
@@ -163,10 +163,10 @@ class JobControl(Protocol):
 
 @cache
 def load(kind: str) -> type[JobControl]:
-    """Import the control of that kind and check that this program can use it; a swap does not wait for a second look.
+    """Import the control of that kind and check that this program can use it; a swap does not check again.
 
     Raises:
-        UsageError: there is none of that name, two packages offer it, it does not import, or it is none.
+        UsageError: there is none of that name, two packages offer it, it does not import, or it is not a control.
     """
     control: type[JobControl] = usable(GROUP, kind, WHAT, _fitted)
     return control

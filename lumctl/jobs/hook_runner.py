@@ -1,7 +1,7 @@
-"""Runs a hook: started by this file's path with the standard library alone, as the leader of a process group.
+"""Runs a hook. It is started by this file's path with the standard library alone, as the leader of a process group.
 
-Two hooks of one job never run at the same time: the running one holds a lock. Nor does a hook outlive the program
-that asked for it: if that is killed, the process that undoes its run asks for the opposite.
+Two hooks of one job never run at the same time: the running one holds a lock. A hook never outlives the program that
+started it: if that program is killed, the process that undoes its run calls the opposite hook.
 """
 
 import fcntl
@@ -17,7 +17,7 @@ NOT_STARTED, CUT = 127, 125
 """Exit codes of this program itself, as shells and timeout(1) use them."""
 
 _cut_short: list[int] = []
-"""The signal that reported the death of the program that asked for the hook."""
+"""The signal that reported the death of the program that started the hook."""
 
 
 def main(parent: int, lock: str, argv: list[str]) -> int:
@@ -53,7 +53,7 @@ def _opened(lock: str) -> int:
 
 
 def _stay(_number: int, _frame: object) -> None:
-    """The process group is told to end: keep the lock until the hook has ended.
+    """Handle a termination signal to the process group: keep the lock until the hook has ended.
 
     This is a handler because the hook would inherit an ignored signal.
     """

@@ -1,8 +1,8 @@
-"""The hooks of jobs: which there are, what they are told, and what their answers mean.
+"""The hooks of jobs: which exist, their input, and the meaning of their answers.
 
-A hook is told by variables of its environment: ``LUMCTL_JOB``, ``LUMCTL_ACT`` (pause, resume or status),
-``LUMCTL_RACK``, ``LUMCTL_TARGET``, ``LUMCTL_RUN``, ``LUMCTL_FAILED`` and ``LUMCTL_SPARES`` (names with commas between
-them), and ``LUMCTL_RANKS``: where the job is placed at this moment, as JSON.
+The environment of a hook has ``LUMCTL_JOB``, ``LUMCTL_ACT`` (pause, resume or status), ``LUMCTL_RACK``,
+``LUMCTL_TARGET``, ``LUMCTL_RUN``, ``LUMCTL_FAILED`` and ``LUMCTL_SPARES`` (names separated by commas), and
+``LUMCTL_RANKS``: the present placement of the job as JSON.
 """
 
 import json
@@ -83,10 +83,10 @@ class Hooks:
         self._control = self._contained("opening", lambda: control(job_context))
 
     def status(self) -> str | None:
-        """What the job does: running, paused or stopped; ``None`` where no hook tells.
+        """The state of the job: running, paused or stopped; ``None`` if no hook reports it.
 
         Raises:
-            HookFailedError: it did not tell.
+            HookFailedError: the hook did not report a state.
         """
         try:
             state = self._contained("status", self._control.status)
@@ -100,20 +100,20 @@ class Hooks:
         return state
 
     def pause(self) -> dict[str, str]:
-        """Have the job pause, unless it is quiet already; gives what it did before, and what the hook said.
+        """Pause the job, unless it is paused or stopped; return its earlier state and the hook's output.
 
         Raises:
-            HookRefusedError: it continues as before.
-            HookFailedError: nobody knows.
+            HookRefusedError: it runs as before.
+            HookFailedError: its state is unknown.
         """
         return self._acted("pause", lambda: self._control.pause(self._facts, self._placement()), _AGAIN)
 
     def resume(self) -> dict[str, str]:
-        """Have the job continue where it is placed now, unless it runs already.
+        """Resume the job at its present placement, unless it runs already.
 
         Raises:
-            HookRefusedError: it does not.
-            HookFailedError: nobody knows.
+            HookRefusedError: it does not run.
+            HookFailedError: its state is unknown.
         """
         return self._acted("resume", lambda: self._control.resume(self._facts, self._placement()), None)
 

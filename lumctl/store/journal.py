@@ -42,7 +42,7 @@ class JournalEntry:
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """A place at which a journal, or what is made from it, is not what was written; 0 where no entry tells of it."""
+    """A place at which the journal or data derived from it was altered; ``seq`` is 0 if no entry belongs to it."""
 
     seq: int
     reason: str
@@ -68,7 +68,7 @@ _LAST = (
     select(table.c.seq, table.c.hash).where(table.c.rack == bindparam("of_rack")).order_by(table.c.seq.desc()).limit(1)
 )
 Said = tuple[float, str, str, Mapping[str, Any]]
-"""What an entry says: when, of what kind, of which step, and its data."""
+"""The content of an entry: time, kind, step and data."""
 
 
 class Journal:
@@ -182,10 +182,10 @@ def latest(connection: Connection, count: int, *which: Any) -> tuple[JournalEntr
 
 
 def entry(row: Any) -> JournalEntry:
-    """An entry as it is read.
+    """Parse a row into an entry.
 
     Raises:
-        StoreError: it is not what was written.
+        StoreError: the row is not what was written.
     """
     try:
         data = json.loads(row.data)
@@ -213,7 +213,7 @@ def head(connection: Connection, rack: str) -> Head:
 
 
 def first_break(rows: Iterable[Any]) -> Break | None:
-    """Walk a whole chain; ``None`` if every entry is as it was written and none is missing between."""
+    """Check a whole chain; ``None`` if every entry is unaltered and none is missing."""
     previous, expected = GENESIS, 1
     for row in rows:
         if row.seq != expected:

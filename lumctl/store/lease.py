@@ -25,7 +25,8 @@ _NEWEST = select(leases.c.fence).where(leases.c.rack == bindparam("of_rack"))
 class Lease:
     """The right to change a rack until ``expires_at``. ``fence`` grows with every lease ever given for the rack.
 
-    ``process`` holds it; ``deadline`` is until when that process may send to devices, and moves with each renewal.
+    ``process`` holds it; ``deadline`` is the time until which that process may send to devices, and moves with each
+    renewal.
     """
 
     rack: str
@@ -45,20 +46,19 @@ class LeaseLostError(RefusedError):
 
 
 class LeaseHeldError(RefusedError):
-    """Somebody else holds the lease."""
+    """Another process holds the lease."""
 
 
 def acquire(connection: Connection, rack: str, holder: str, *, term_s: float, now: float, asked_at: float) -> Lease:
-    """Take the lease of a rack that nobody holds, ``term_s`` seconds from ``now`` by the clock that counts.
+    """Take the free lease of a rack for ``term_s`` seconds from ``now``, by the store's clock.
 
-    ``asked_at`` is when it was asked for, in seconds since the start of this machine and not later than ``now``: from
-    there the holder's own deadline is counted.
+    ``asked_at`` is the time of the request, in seconds since the start of this machine: the holder's own deadline
+    counts from there.
 
     Raises:
-        LeaseHeldError: another holder's lease has not ended. Commit all the same: if that lease was given by a clock
-            that has been set back since, it was noted to end one term from now: ours, or the usual one if ours is
-            shorter, for its holder renews it no sooner than that asks for.
-        RefusedError: somebody else took it in this moment, or the rack's store was moved.
+        LeaseHeldError: another holder's lease has not ended. Commit even then: if the lease was given by a clock that
+            was set back since, its end was changed to one term from now: the holder renews it earlier than that.
+        RefusedError: another process took it at the same time, or the rack's store was moved.
     """
     require_not_moved(connection, rack)
     held = connection.execute(select(leases).where(leases.c.rack == rack)).first()
@@ -86,10 +86,10 @@ def acquire(connection: Connection, rack: str, holder: str, *, term_s: float, no
 
 
 def require_free(connection: Connection, rack: str, now: float) -> None:
-    """Refuse where somebody holds the lease of a rack now.
+    """Refuse if a process holds the lease of a rack now.
 
     Raises:
-        LeaseHeldError: somebody does; it says who, which process that is, and what helps.
+        LeaseHeldError: one does; the message names it and gives a remedy.
     """
     held = connection.execute(select(leases).where(leases.c.rack == rack)).first()
     if held is not None and held.expires_at > now:
@@ -98,10 +98,12 @@ def require_free(connection: Connection, rack: str, now: float) -> None:
 
 
 def _require_ended_by_boot(rack: str, held: Any) -> None:
-    """This machine's clock may have been set forward: a holder at work keeps its lease by the clock that nobody sets.
+    """Refuse to take a lease whose holder is still working: this machine's clock may have been set forward.
+
+    The monotonic clock of the machine decides, because it cannot be set.
 
     Raises:
-        LeaseHeldError: it does.
+        LeaseHeldError: the holder is working.
     """
     by = LeaseProcess.read(held.process) if held is not None and held.expires_at > 0 else None
     if by is not None and by.is_at_work:
@@ -109,10 +111,10 @@ def _require_ended_by_boot(rack: str, held: Any) -> None:
 
 
 def renew(connection: Connection, lease: Lease, *, term_s: float, now: float, asked_at: float) -> Lease:
-    """Extend a lease that is still ours; ``asked_at`` as in :func:`acquire`.
+    """Extend this process's lease; ``asked_at`` as in :func:`acquire`.
 
     Raises:
-        LeaseLostError: it ended and somebody else has taken a newer one: nothing more may be written under it.
+        LeaseLostError: it ended and another process has a newer one: nothing more may be written under it.
     """
     values: dict[str, Any] = {"expires_at": now + term_s}
     if lease.process is not None:
@@ -127,12 +129,12 @@ def renew(connection: Connection, lease: Lease, *, term_s: float, now: float, as
 
 
 def seize(connection: Connection, lease: Lease, holder: str, *, term_s: float, now: float, asked_at: float) -> Lease:
-    """Take a lease over from its holder, be it over or not, under a new number that shuts the old holder out.
+    """Take a lease from its holder, expired or not, under a new number that shuts the old holder out.
 
     ``asked_at`` as in :func:`acquire`.
 
     Raises:
-        LeaseLostError: somebody else has taken a newer one.
+        LeaseLostError: another process has a newer one.
     """
     taken = _given(lease.rack, holder, lease.fence + 1, asked_at=asked_at, now=now, term_s=term_s)
     changed = connection.execute(
@@ -154,7 +156,7 @@ def _given(rack: str, holder: str, fence: int, *, asked_at: float, now: float, t
 
 @lru_cache(1)
 def _this(_pid: int) -> ProcessId:
-    """This process; asked for again in a process that was forked from it."""
+    """This process; looked up again in a forked process."""
     return this_process()
 
 
@@ -179,7 +181,7 @@ def _held(rack: str, held: Any, ends_s: float) -> LeaseHeldError:
 
 
 def lapsed(connection: Connection, rack: str, now: float) -> tuple[int, LeaseProcess] | None:
-    """The number and the process of a lease that has ended without being given back, unless that process is at work."""
+    """The number and the process of a lease that expired without release, unless that process is working."""
     held = connection.execute(select(leases).where(leases.c.rack == rack)).first()
     if held is None or not 0 < held.expires_at <= now:
         return None
@@ -188,7 +190,7 @@ def lapsed(connection: Connection, rack: str, now: float) -> tuple[int, LeasePro
 
 
 def require(connection: Connection, lease: Lease) -> None:
-    """Refuse to write under a lease that somebody else has followed.
+    """Refuse to write under a lease that was followed by a newer one.
 
     Raises:
         LeaseLostError: it was.
@@ -211,15 +213,15 @@ def newest(connection: Connection, rack: str) -> int:
 
 
 def skip(connection: Connection, rack: str, number: int) -> tuple[int, int]:
-    """Give no lease of a rack a number up to ``number`` any more; gives the newest number before and now.
+    """Skip lease numbers up to ``number``; return the newest number before and after.
 
-    Whoever holds a lease with such a number has lost it. Nothing changes where a newer one was given already.
+    A holder of a lease with such a number has lost it. Nothing changes if a newer one was given already.
     """
     given = connection.execute(select(leases).where(leases.c.rack == rack)).first()
     before = given.fence if given else 0
     if before >= number:
         return before, before
-    # One more than was asked for: nobody was given that number, and nobody can come with it.
+    # One more than requested: that number was never given, so no holder can present it.
     now = number + 1
     if given is None:
         connection.execute(insert(leases).values(rack=rack, holder="", fence=now, expires_at=0.0, process=""))
@@ -229,9 +231,9 @@ def skip(connection: Connection, rack: str, number: int) -> tuple[int, int]:
 
 
 def retire(connection: Connection, rack: str, number: int, place: str) -> None:
-    """Give no lease of a rack here any more, by no clock: its store was moved to a place, named without a password.
+    """Stop giving leases of a rack here, by any clock: its store was moved to a place, named without a password.
 
-    ``number`` is higher than that of any lease given here: whoever still holds one has lost it.
+    ``number`` is higher than that of any lease given here: a present holder has lost its lease.
     """
     row = {"holder": f"{_MOVED}{place}", "fence": number, "expires_at": RETIRED_AT, "process": ""}
     if connection.execute(update(leases).where(leases.c.rack == rack).values(**row)).rowcount == 0:
@@ -246,7 +248,7 @@ def moved_to(connection: Connection, rack: str) -> str | None:
 
 
 def require_not_moved(connection: Connection, rack: str) -> None:
-    """Refuse what is to be done in a store that was retired.
+    """Refuse to act on a store that was retired.
 
     Raises:
         RefusedError: it was.
@@ -264,7 +266,7 @@ def _newest_written(connection: Connection, rack: str) -> int:
 
 
 def release(connection: Connection, lease: Lease) -> None:
-    """Give a lease back; one that is no longer ours is left alone."""
+    """Release a lease, unless another process has taken it over."""
     connection.execute(
         update(leases).where(leases.c.rack == lease.rack, leases.c.fence == lease.fence).values(expires_at=0.0)
     )

@@ -26,7 +26,7 @@ class LeaseProcess:
 
     @classmethod
     def read(cls, text: str) -> Self | None:
-        """As it was written beside a lease; ``None`` where nothing that can be understood was."""
+        """Parse the text stored beside a lease; ``None`` if it cannot be understood."""
         try:
             document = json.loads(text)
             return cls(ProcessId(**document["process"]), float(document["ends_at"]))
@@ -34,7 +34,7 @@ class LeaseProcess:
             return None
 
     def text(self) -> str:
-        """As it is written beside a lease."""
+        """The text that is stored beside a lease."""
         return json.dumps({"process": asdict(self.process), "ends_at": self.ends_at})
 
     @property
@@ -46,7 +46,7 @@ class LeaseProcess:
 
     @property
     def is_at_work(self) -> bool:
-        """Whether the process runs on this machine and its lease lasts by a clock that nobody sets."""
+        """Whether the process runs on this machine and its lease lasts, by a clock that cannot be set."""
         state = self.state
         return state is not None and not state.stopped and since_boot() < self.ends_at
 
@@ -56,7 +56,7 @@ class LeaseProcess:
         False where it is of another machine, or this user may not end it.
         """
         if self.process.pid == os.getpid() and self.process.is_here:
-            return True  # another thread of this process: its own deadline holds it back
+            return True  # Another thread of this process: its own deadline limits it.
         return self.process.is_here and kill_and_wait(self.process, ENDS_WITHIN_S)
 
     @property

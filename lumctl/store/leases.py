@@ -49,7 +49,7 @@ class Leases:
             number, process = found
             still_open = (runs.c.rack == rack, runs.c.fence == number, runs.c.state == "running")
             cut = connection.execute(select(runs.c.id).where(*still_open)).scalar()
-        # A daemon or a dashboard that could not give its lease back, but has ended its run, is left alone.
+        # A daemon or a dashboard that ended its run but could not release its lease is not disturbed.
         if not (state.stopped or (cut is not None and not unwritten_ends.is_left(self._files, cut, number))):
             return
         if not process.end() and state.stopped:
@@ -68,12 +68,12 @@ class Leases:
         held.deadline.extend(asked_at, term_s)
 
     def require_free(self, rack: str, *, now: float) -> None:
-        """Refuse where somebody holds the rack's lease; see :func:`lumctl.store.lease.require_free`."""
+        """Refuse if a process holds the rack's lease; see :func:`lumctl.store.lease.require_free`."""
         with self._rows.engine.connect() as connection:
             lease.require_free(connection, rack, clock.lease_now(connection, now))
 
     def release(self, held: lease.Lease) -> None:
-        """Give the lease back."""
+        """Release the lease."""
         with writing(self._rows.engine) as connection:
             lease.release(connection, held)
 
@@ -88,7 +88,7 @@ class Leases:
             return lease.moved_to(connection, rack)
 
     def skip(self, rack: str, number: int, *, now: float, who: str) -> int:
-        """Give no lease of a rack a number up to one that was written under and is not known here; gives the newest.
+        """Skip lease numbers up to one that was used and is unknown here; return the newest number.
 
         It is journalled. See :func:`lumctl.store.lease.skip`.
         """

@@ -29,9 +29,9 @@ WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2 AND l.classid = %
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A process that holds a write lock. ``words`` name it, ``remedy`` says what frees the lock.
+    """A process that holds a write lock. ``words`` describe it, ``remedy`` is what frees the lock.
 
-    ``process`` is ``None`` where it is not of this machine.
+    ``process`` is ``None`` if it is not on this machine.
     """
 
     words: str
@@ -40,7 +40,7 @@ class Holder:
 
 
 def holder_of_file(file: Path) -> Holder | None:
-    """The process that keeps others from an SQLite database; ``None`` if none does now, or the system does not say."""
+    """The process that locks an SQLite database; ``None`` if there is none, or the system does not show it."""
     pid = next(_lock_holders(file), None)
     identity = None if pid is None else process_with(pid)
     process = None if identity is None else find(identity)
@@ -52,10 +52,10 @@ def holder_of_file(file: Path) -> Holder | None:
 
 
 def holder_of_advisory_lock(connection: Connection, keys: tuple[int, int], login: str) -> Holder | None:
-    """The session that holds an advisory lock of a PostgreSQL database; ``login`` is the URL with which psql asks it.
+    """The session that holds an advisory lock of a PostgreSQL database; ``login`` is the URL for psql.
 
     Raises:
-        SQLAlchemyError: the database does not say.
+        SQLAlchemyError: the database does not show it.
     """
     unsigned = tuple(key & 0xFFFFFFFF for key in keys)
     found = connection.exec_driver_sql(_ACTIVITY, unsigned).first()

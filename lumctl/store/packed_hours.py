@@ -11,12 +11,12 @@ MINUTES = 60
 HOUR_S = 3600
 MINUTE_S = 60
 _FORM = b"\x01"
-"""The first byte of every packed hour: whoever changes the form changes this."""
+"""The first byte of every packed hour: a change of the format changes it."""
 _PLANES = 3
 
 
 class Values(NamedTuple):
-    """The least, the mean and the greatest value of one minute; ``-inf`` is a value (no light), NaN is none."""
+    """The minimum, mean and maximum of one minute; ``-inf`` is a value (no light), NaN is none."""
 
     low: float
     mean: float
@@ -82,7 +82,7 @@ def unpack(body: bytes) -> dict[str, dict[int, Values]]:
 
 
 def merged(kept: Hour, new: Hour) -> dict[str, dict[int, Values]]:
-    """Two parts of one hour as one. A minute that is in both was read in two parts; said twice, it stays the same."""
+    """Merge two parts of one minute or hour. A minute in both was read in two parts; equal parts change nothing."""
     whole = {name: dict(minutes) for name, minutes in kept.items()}
     for name, minutes in new.items():
         known = whole.setdefault(name, {})

@@ -1,8 +1,8 @@
-"""PostgreSQL behind a store: one writer of a rack at a time, on disk before it is told, and nobody waits for ever.
+"""PostgreSQL behind a store: one writer of a rack at a time, synced before success is reported, with bounded waits.
 
-A writer takes the rack's advisory lock first and reads what is committed then, so two writers of a rack never meet and
-there is nothing to be tried again; racks do not wait for each other. Readers see one moment of the database and wait
-for nobody. A process that stands still in the middle of a write loses its transaction before others stop waiting.
+A writer first takes the rack's advisory lock and then reads the committed data, so two writers of a rack never
+conflict and nothing is retried; racks do not wait for each other. Readers see one snapshot of the database and wait
+for no writer. A process that freezes in the middle of a write loses its transaction before others stop waiting.
 """
 
 import logging
@@ -65,7 +65,7 @@ def postgres_at(place: str) -> Engine:
         raise UsageError(
             f"a store in PostgreSQL needs psycopg: {error}", hint="pip install 'lumctl[postgres]'"
         ) from error
-    logging.getLogger("psycopg").addHandler(logging.NullHandler())  # what it tells of is raised as well
+    logging.getLogger("psycopg").addHandler(logging.NullHandler())  # the exception has the same content
     scheme, _, rest = place.partition("://")
     if scheme not in {"postgres", "postgresql", _DRIVER}:
         raise UsageError(f"the store's URL begins with {scheme}://, expected {_DRIVER}:// or postgresql://")
@@ -103,7 +103,7 @@ def postgres_at(place: str) -> Engine:
 
         @event.listens_for(engine, "begin")
         def _begin(connection: Connection) -> None:
-            # In each transaction: a pooler between us and the server may give each of them another session.
+            # Set in each transaction: a connection pooler may give each transaction another session.
             connection.exec_driver_sql(f"SET LOCAL search_path TO {_quoted(schema)}")
 
     return engine
@@ -145,7 +145,7 @@ def hold(connection: Connection) -> None:
 
 
 def holder(engine: Engine) -> Holder | None:
-    """Who holds the rack's lock now; ``None`` if nobody does, or the database does not say."""
+    """The present holder of the rack's lock; ``None`` if there is none, or the database does not show it."""
     login = engine.url.set(drivername="postgresql", password=None)
     login = login.difference_update_query([name for name in login.query if "password" in name])
     try:
@@ -175,7 +175,7 @@ def has_password(place: str) -> bool:
 
 
 def _arguments(rest: str) -> dict[str, Any]:
-    """What is said to libpq where the URL does not; a server that has lost its power is noticed by its silence."""
+    """Default settings of libpq that the URL may override. Keepalives detect a server that lost its power."""
     said = make_url(f"{_DRIVER}://{rest}").query
     ours = {
         "client_encoding": "utf8",
@@ -186,7 +186,7 @@ def _arguments(rest: str) -> dict[str, Any]:
         "keepalives_count": 3,
         "tcp_user_timeout": 10_000,
     }
-    # Without statements prepared in the server, a pooler between us and it may give each transaction another session.
+    # No prepared statements: a connection pooler may give each transaction another session.
     return {"prepare_threshold": None} | {name: value for name, value in ours.items() if name not in said}
 
 

@@ -13,7 +13,7 @@ from lumctl.store.schema import readings
 
 KEEP_READINGS_S = 7 * 86_400.0
 _AT_ONCE = 500
-"""How many components are written in one transaction: whoever applies a swap must not wait for thousands."""
+"""How many components are written in one transaction: a swap must not wait for thousands of rows."""
 
 Minutes = Mapping[int, Mapping[str, Mapping[str, Values]]]
 """By minute (counted since the epoch), then component, then name of the reading."""
@@ -26,9 +26,9 @@ class Readings:
         self._rows = rows
 
     def add(self, minutes: Minutes, *, keep_s: float = KEEP_READINGS_S) -> None:
-        """Add minutes to what is kept, and drop hours that ended more than ``keep_s`` before the newest of them.
+        """Add minutes, and drop hours that ended more than ``keep_s`` before the newest of them.
 
-        To add a minute again changes nothing, so that whoever does not know whether it was written adds it again.
+        Adding a minute again changes nothing, so a caller that does not know whether a write succeeded repeats it.
 
         Raises:
             StoreError: the store cannot be written; a part may have been.

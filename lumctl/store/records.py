@@ -1,4 +1,4 @@
-"""What a store holds of runs: how they stand, and what their journal says."""
+"""Runs and journal records as a store holds them."""
 
 import json
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ COMES_TO_REST_S = 120.0
 """How long after its last act a run that was cut may leave light in motion: a device's own revert timer runs out."""
 
 OPEN = frozenset({"running", "half-done"})
-"""States of runs that have not come to an end that a person could leave alone."""
+"""States of runs that still need an operator or an engine."""
 
 
 def ways_to_finish(run: str, target: str) -> str:
@@ -54,7 +54,7 @@ class StoredRun:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What a journal entry says: when, of what kind, of which step."""
+    """The content of a journal entry: time, kind, step, data."""
 
     at: float
     kind: str
@@ -63,7 +63,7 @@ class Record:
 
 
 def run_of(row: Any, **changed: Any) -> StoredRun:
-    """A run as it is read.
+    """Parse a row into a run.
 
     Raises:
         StoreError: its plan is not what was written.
@@ -76,9 +76,9 @@ def run_of(row: Any, **changed: Any) -> StoredRun:
 
 
 def new_run_id(connection: Connection, kind: str, mine: ColumnElement[bool]) -> str:
-    """The next id, under the write lock; ``mine`` says which runs are this store's."""
+    """The next id, under the write lock; ``mine`` selects the runs of this store."""
     number = connection.execute(select(func.count()).select_from(runs).where(mine)).scalar() or 0
-    while True:  # rows may be missing, if somebody took them away: the journal shows that, and the next run still runs
+    while True:  # Rows may have been deleted by hand: the journal shows that, and the next run still works.
         number += 1
         run_id = f"{kind}-{number:04d}"
         if connection.execute(select(runs.c.id).where(runs.c.id == run_id, mine)).first() is None:

@@ -1,4 +1,4 @@
-"""Runs and plans of one rack: how each stands, and how far one in progress is.
+"""Runs and plans of one rack, and the progress of a run.
 
 :class:`Runs` reads without waiting for a writer; every write is one synced transaction.
 """
@@ -79,7 +79,7 @@ class Runs:
         raise UsageError(f"no run {run_id!r}", hint=f"did you mean {near}?" if near else "see: lumctl swap list")
 
     def unfinished(self, *, now: float) -> tuple[str, ...]:
-        """Runs that were left half done, or were cut: still open although their lease has ended or was given back."""
+        """Runs that were left half done or interrupted: still open although their lease has ended or was released."""
         with self._rows.engine.connect() as connection:
             now = clock.lease_now(connection, now)
             given = connection.execute(select(leases).where(self._rows.of(leases)))
@@ -89,7 +89,7 @@ class Runs:
             return tuple(row.id for row in rows if (row.rack, row.fence) not in alive or self._is_left(row))
 
     def left_half_done(self) -> tuple[str, ...]:
-        """Runs that their engine left half done and could not say so in the store, for it could not be written."""
+        """Runs that their engine left half done without recording it, because the store could not be written."""
         with self._rows.engine.connect() as connection:
             rows = connection.execute(select(runs).where(runs.c.state == "running", self._rows.of(runs)))
             return tuple(row.id for row in rows if self._is_left(row))
@@ -98,9 +98,9 @@ class Runs:
         return unwritten_ends.is_left(self._files, row.id, row.fence)
 
     def moves(self, *, since: float, now: float) -> tuple[StoredRun, ...]:
-        """Runs that may have moved light since a time: those at work, and those that have ended since.
+        """Runs that may have moved light since a time: running ones, and those that have ended since.
 
-        One that was cut or left half done stands open until a person has looked, but what it left moving comes to rest.
+        An interrupted or half-done run stays open until an operator finishes it, but its light has settled by then.
         """
         may_be = runs.c.state.in_(OPEN) | (runs.c.ended_at >= since)
         mine = may_be & self._rows.of(runs)
@@ -124,10 +124,10 @@ class Runs:
     def seize(
         self, held: lease.Lease, *, holder: str, term_s: float, now: float
     ) -> tuple[StoredRun, lease.Lease] | None:
-        """Take over the open run of another process, with its lease: that process can write nothing more.
+        """Take over the open run of another process with its lease: that process can write nothing more.
 
         ``holder`` is completed by the run's id. ``None`` if there is nothing to take over: no run is open under this
-        lease, or somebody has taken a newer one.
+        lease, or another process has a newer one.
         """
         asked_at = clock.since_boot()
         with writing(self._rows.engine) as connection:
@@ -144,12 +144,12 @@ class Runs:
         return run_of(row, fence=taken.fence), taken
 
     def reopen(self, held: lease.Lease, run: str, entry: Record) -> StoredRun | None:
-        """Continue, under a newer lease, with a run that was cut or left half done; ``entry`` says who does, and why.
+        """Reopen an interrupted or half-done run under a newer lease; ``entry`` records who does so, and why.
 
-        ``None`` if it has come to its end since, or is under a lease as new.
+        ``None`` if it has ended since, or is under a lease at least as new.
 
         Raises:
-            LeaseLostError: somebody else may act now.
+            LeaseLostError: another process may act now.
         """
         with writing(self._rows.engine) as connection:
             lease.require(connection, held)
@@ -169,10 +169,10 @@ class Runs:
         unwritten_ends.leave(self._files, run, held.fence)
 
     def begin(self, held: lease.Lease, values: Mapping[str, Any], plan: Mapping[str, Any], *, now: float) -> str:
-        """Write down a run that starts now and return its id, such as ``swap-0007``.
+        """Record a run that starts now and return its id, such as ``swap-0007``.
 
         Raises:
-            LeaseLostError: somebody else has taken a newer lease, and may have begun a run.
+            LeaseLostError: another process has a newer lease, and may have begun a run.
         """
         with writing(self._rows.engine) as connection:
             lease.require(connection, held)
@@ -220,13 +220,13 @@ class Runs:
         placed: Mapping[str, tuple[str, ...]] | None = None,
         unsure: Iterable[str] = (),
     ) -> None:
-        """Journal how far a run is, in one transaction: outcomes, what is certain by them, and what is intended next.
+        """Journal the progress of a run in one transaction: outcomes, what they make certain, and the next intents.
 
-        By the outcomes device states (``states``) and who runs where (``placed``) are certain. ``unsure`` names the
-        devices that are about to be written: until the outcome of that is recorded, nobody knows what they hold.
+        The outcomes make device states (``states``) and placements (``placed``) certain. ``unsure`` names the devices
+        about to be written: their states are unknown until the outcome is recorded.
 
         Raises:
-            LeaseLostError: somebody else may act now, or has acted since: what was known may not be so any more.
+            LeaseLostError: another process may act now, or has acted since.
         """
         with writing(self._rows.engine) as connection:
             lease.require(connection, held)
@@ -236,9 +236,9 @@ class Runs:
                 mark_device(connection, held.rack, device, run, certain=False)
 
     def doubt(self, device: str, run: str) -> None:
-        """Nobody knows any more what a device holds: a run may have written it after its lease was lost.
+        """Mark a device as uncertain: a run may have written it after its lease was lost.
 
-        To say so needs no lease: it makes nothing certain.
+        This needs no lease, because it makes nothing certain.
         """
         with writing(self._rows.engine) as connection:
             found = connection.execute(select(runs.c.rack).where(runs.c.id == run, self._rows.of(runs))).scalar()
@@ -258,8 +258,8 @@ class Runs:
     ) -> None:
         """Close a run in its final state, with its last outcomes; ``undid`` names the run that this one undid.
 
-        A rollback that is itself undone puts in force again what it had undone. Earlier attempts to take the same
-        run back, which did not come to their end, are settled by this one.
+        Undoing a rollback makes the run that it had undone active again. Earlier attempts to undo the same run, which
+        did not finish, are settled by this one.
         """
         with writing(self._rows.engine) as connection:
             lease.require(connection, held)

@@ -1,4 +1,4 @@
-"""SQLite behind a store: WAL mode, and every commit synced to disk before anybody is told that it is done."""
+"""SQLite behind a store: WAL mode, and every commit synced to disk before success is reported."""
 
 import errno
 import os
@@ -28,7 +28,7 @@ _FILE = "file"
 _PATIENCE = "patience"
 """Under which name a connection keeps how long it waits for the write lock, in seconds."""
 _HELD = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
-"""The last one: another process makes the shared memory, and does not come to the end of it."""
+"""The last one means that another process has not finished creating the shared memory."""
 DAMAGED_HINT = "if its file is damaged, put a copy in its place, or move it away and begin again"
 
 
@@ -53,7 +53,7 @@ def make_whole(file: Path, fill: Callable[[Engine], None]) -> None:
     """
     make_private(file.parent)
     draft = file.with_name(f".{file.name}.{uuid4().hex}")
-    # SQLite gives its WAL and shared-memory files the mode of the main file: that one is private from the start.
+    # SQLite gives its WAL and shared-memory files the mode of the main file, so that one is created private.
     os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     try:
         engine = sqlite_at(URL.create("sqlite", database=str(draft)))
@@ -127,9 +127,9 @@ def sqlite_at(url: URL) -> Engine:
 
 
 def require_in_place(connection: Connection) -> None:
-    """Require that what was committed is in the file that the next process opens, not in one that was taken away.
+    """Require that committed data is in the file that the next process opens, not in a file that was moved away.
 
-    SQLite continues writing to a file that was moved or deleted, and nobody would ever read it.
+    SQLite continues to write to a file that was moved or deleted, and no process would read it again.
 
     Raises:
         StoreError: the file is gone, or another one has its name.
@@ -171,19 +171,19 @@ def _require_writable(file: Path) -> None:
 
 
 def is_damaged(error: Exception) -> bool:
-    """Whether an error says that the file is no database, or not a whole one."""
+    """Whether an error means that the file is not a complete database."""
     code = getattr(getattr(error, "orig", None), "sqlite_errorcode", None)
     return code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
 def is_full(error: Exception) -> bool:
-    """Whether an error says that the disk has no room, or the file may not grow."""
+    """Whether an error means that the disk is full, or the file may not grow."""
     code = getattr(getattr(error, "orig", None), "sqlite_errorcode", None)
     return code is not None and code & 0xFF == sqlite3.SQLITE_FULL
 
 
 def is_held(error: Exception) -> bool:
-    """Whether an error says that another process held a lock for too long."""
+    """Whether an error means that another process held a lock for too long."""
     code = getattr(getattr(error, "orig", None) or error, "sqlite_errorcode", None)
     return code is not None and code & 0xFF in _HELD
 
@@ -226,7 +226,7 @@ def _sources(file: Path) -> Iterator[str]:
     yield f"file:{quote(str(file))}?mode=ro"
     log = file.with_name(f"{file.name}-wal")
     if not log.exists() or log.stat().st_size == 0:
-        # Without room for its shared memory SQLite reads a file only if told that nobody writes it.
+        # Without room for its shared memory SQLite reads a file only if it is declared immutable.
         yield f"file:{quote(str(file))}?immutable=1"
 
 
@@ -263,7 +263,7 @@ def _connector(source: str, timeout_s: float) -> Callable[[], sqlite3.Connection
 
 
 def _reason(error: Exception) -> str | None:
-    """Why nothing can be written, if that is what the error says."""
+    """Why nothing can be written, if the error tells that."""
     cause = _root(error)
     if isinstance(cause, OSError) and cause.errno in _NO_ROOM | _NO_LEAVE:
         return cause.strerror
@@ -284,6 +284,6 @@ def _code(error: sqlite3.Error) -> int | None:
 
 
 def _root(error: BaseException) -> BaseException:
-    """What lies behind the wrapping of SQLAlchemy and of the store."""
+    """The error inside the wrappers of SQLAlchemy and of the store."""
     inner = getattr(error, "orig", None) or (None if isinstance(error, OSError) else error.__cause__)
     return _root(inner) if isinstance(inner, BaseException) else error

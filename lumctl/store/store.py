@@ -46,7 +46,7 @@ class Store:
 
     @property
     def unwritable(self) -> str | None:
-        """Why nothing can be written, where that was plain when the store was opened; it is read all the same."""
+        """Why nothing can be written, if that was known when the store was opened; it can still be read."""
         reason: str | None = self._engine.get_execution_options().get("unwritable")
         return reason
 
@@ -58,7 +58,7 @@ class Store:
             return set(connection.execute(select(runs.c.rack).distinct()).scalars()) - {"", self._rack}
 
     def mark(self) -> int | None:
-        """What stays the same for as long as nobody writes to the store; ``None`` where only reading tells."""
+        """A value that changes with every write to the store; ``None`` if only reading tells."""
         return self._commits.mark()
 
     def first_break(self) -> Break | None:
@@ -72,7 +72,7 @@ class Store:
     def verify(self, digest: Digest, head: Head | None = None) -> tuple[Break, ...]:
         """Every place at which the journal, a run, a plan or the lease is not as it was written.
 
-        ``digest`` is that of a plan's document by its content; ``head`` was exported earlier.
+        ``digest`` computes that of a plan's document from its content; ``head`` was exported earlier.
         """
         with self._engine.connect() as connection:
             racks = self._racks(connection) if head is None else [head.rack]
@@ -85,7 +85,7 @@ class Store:
         return sorted(connection.execute(select(entries.c.rack).distinct()).scalars())
 
     def close(self) -> None:
-        """Give back the database connections."""
+        """Close the database connections."""
         self._commits.close()
         self._engine.dispose()
 
@@ -98,9 +98,9 @@ class CommitCounter:
         self._kept: PoolProxiedConnection | None = None
 
     def mark(self) -> int | None:
-        """A number that is another one after every commit, whoever made it.
+        """A number that changes with every commit of any process.
 
-        ``None`` where only reading tells: in another database, and where the file was moved, replaced or damaged.
+        ``None`` if only reading tells: in another database, and if the file was moved, replaced or damaged.
         """
         if self._engine.dialect.name != "sqlite":
             return None
@@ -116,7 +116,7 @@ class CommitCounter:
         return int(number)
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Close the connection."""
         if self._kept is not None:
             self._kept.close()
             self._kept = None

@@ -1,4 +1,4 @@
-"""A rack's store into another database: all of it in one transaction, held against what was read, or nothing."""
+"""Copy a rack's store to another database: in one transaction, compared with the source, or not at all."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -23,7 +23,7 @@ REMARK = "retired"
 
 @dataclass(frozen=True, slots=True)
 class Retirement:
-    """Who has a store retired, and the highest lease number that the rack's gateway has seen; 0 if it saw none."""
+    """The user who retires a store, and the highest lease number that the rack's gateway has seen; 0 if none."""
 
     who: str
     seen: int = 0
@@ -61,11 +61,11 @@ def goes_on(copy: Connection, rack: str, head: Head, digest: Digest) -> bool:
 
 
 def number_above(source: Connection, copy: Connection, rack: str, seen: int) -> int:
-    """The number to retire a store with; the copy is made to give only higher ones.
+    """The lease number with which a store is retired; the copy gives only higher ones.
 
-    So a number tells which of the two gave it. A gateway that still reads the old store lets nobody through who has a
-    lease of the new one, until it is started again; and one that has seen the old store's last number, and is started
-    on the new one, finds a higher one there.
+    So the number of a lease tells which store gave it. A gateway that still reads the old store refuses leases of the
+    new one until it is restarted; a gateway that saw the old store's last number, and is restarted on the new one,
+    finds a higher number there.
     """
     number = max(lease.newest(source, rack), lease.newest(copy, rack), seen) + 1
     lease.skip(copy, rack, number)
@@ -81,17 +81,18 @@ def retire_source(source: Connection, rack: str, number: int, place: str, who: s
 
 
 TABLES = tuple(table for table in metadata.sorted_tables if table not in {meta, readings})
-"""What belongs to a rack: every row says to which. Readings over time stay behind: a week later they are gone anyway,
-and until then they are more than all the rest."""
+"""The tables of a rack: every row names its rack. Readings over time are not copied: they expire after a week, and are
+larger than all the rest.
+"""
 _AT_ONCE = 500
 """How many rows are sent together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """What was copied: how many rows of each table, and where the journal ends in both.
+    """The result of a copy: the number of rows of each table, and the end of the journal in both stores.
 
-    ``was_there`` says that an earlier copy was found, from which the store there may have continued since.
+    ``was_there``: an earlier copy was found, from which the new store may have continued.
     """
 
     rows: Mapping[str, int]
@@ -102,17 +103,17 @@ class Copied:
 def copy(
     source: str, target: str, rack: str, *, digest: Digest, now: float, retire: Retirement | None = None
 ) -> Copied:
-    """Copy all that a store keeps of a rack to another place; each is a folder or a database URL.
+    """Copy all that a store keeps of a rack to another place; each place is a folder or a database URL.
 
-    Meanwhile nobody writes to either. ``digest`` is that of a plan's document by its content, and ``now`` the time in
-    seconds since the epoch. With ``retire`` the source then gives no lease of the rack any more; a copy that was made
-    earlier will do, if its journal continues from the end of the source's.
+    No process can write to either meanwhile. ``digest`` computes that of a plan's document from its content, and
+    ``now`` is the time in seconds since the epoch. With ``retire`` the source then gives no more leases of the rack;
+    an earlier copy is accepted if its journal continues from the end of the source's.
 
     Raises:
-        RefusedError: the rack is being changed, a run is open, the journal is not what was written, the source was
-            retired, or the target already keeps something of the rack; nothing was written.
+        RefusedError: the rack is being changed, a run is open, the journal was altered, the source was retired, or the
+            target already keeps something of the rack; nothing was written.
         UsageError: both are one place, there is nothing to copy, or one of them cannot be opened.
-        StoreError: one of them cannot be read or written; nothing was written, or, as its message then says, the copy
+        StoreError: one of them cannot be read or written; nothing was written, or, as its message then tells, the copy
             was made and the source was not retired.
     """
     here, there = shown(_place(source)), shown(_place(target))
@@ -183,7 +184,7 @@ def _opened(place: str, rack: str) -> Iterator[Engine]:
 
 @contextmanager
 def _held(engine: Engine) -> Iterator[Connection]:
-    """A transaction that keeps all writers out; one of a store that nobody can write needs no lock."""
+    """A transaction that locks out all writers; a store that cannot be written needs no lock."""
     if engine.get_execution_options().get("unwritable") is not None:
         with engine.connect() as connection:
             yield connection

@@ -1,8 +1,8 @@
-"""Ends of runs that the store could not take: an empty file beside it, which needs no room on a full disk.
+"""Ends of runs that the store could not record: an empty file beside it, which needs no room on a full disk.
 
-An engine leaves one as its very last act, after which it writes to no device. Its run is half done from then on, and
-its lease is given back, although the store says that the run is at work. A number (the fence) belongs to the name: it
-means nothing any more once somebody has continued with the run under a newer lease.
+An engine creates one as its very last act, after which it writes to no device. From then on its run is half done and
+its lease is released, although the store has the run as running. The lease number in the file's name makes it void as
+soon as the run is continued under a newer lease.
 """
 
 from contextlib import suppress

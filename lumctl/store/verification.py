@@ -1,8 +1,8 @@
-"""Whether a rack's journal, and what is made from it, is what was written.
+"""Verify that a rack's journal, and the data derived from it, was not altered.
 
-The chain of hashes shows whatever was changed, left out or put in between its first entry and its last. What was cut
-off at the end, or a whole journal that was replaced by another or by an older copy, only shows against a head that was
-exported before and kept elsewhere. Runs and plans are not in the chain, but the journal says what they must be.
+The chain of hashes shows changed, missing or added entries between the first and the last. A cut-off end, or another
+or older journal in its place, shows only against a head that was exported before and kept elsewhere. Runs and plans
+are not in the chain, but the journal determines their content.
 """
 
 import json
@@ -32,7 +32,7 @@ _SAID = {
     "kind": "kind",
     "rack": "rack",
 }
-"""What a run's first entry says of it, and how it is called in messages."""
+"""The fields of a run's first entry, and their names in messages."""
 
 
 @dataclass(slots=True)
@@ -108,7 +108,7 @@ class RunHistories:
 
 
 def _begun_otherwise(row: Any, plan: Document, begin: JournalEntry, digest: Digest) -> str | None:
-    """The name of the first thing that is not as the run began."""
+    """The name of the first field that differs from the run's first entry."""
     if not begin.data.get("plan") == row.plan_digest == plan.get("digest") == digest(plan):
         return "plan"
     own_id = f"plan-{row.plan_digest[:8]}"  # the digest does not cover it
@@ -126,22 +126,22 @@ def _begun_otherwise(row: Any, plan: Document, begin: JournalEntry, digest: Dige
 
 
 def _ended_otherwise(row: Any, story: _Story) -> str | None:
-    """The name of the first thing that is not as the run stands by its entries."""
+    """The name of the first field that differs from the run's entries."""
     if row.state != story.state:
         return "state"
     if row.ended_at != story.ended_at:
         return "end"
     if row.undone_by != story.undone_by:
         return "undoing"
-    # Whoever takes a run over has a newer number before it writes its first entry.
+    # A take-over has a newer lease number before it writes its first entry.
     ahead = story.ended_at is None and row.fence > story.fence
     return None if row.fence == story.fence or ahead else "lease number"
 
 
 def verify(connection: Connection, rack: str, digest: Digest, head: Head | None = None) -> tuple[Break, ...]:
-    """Every place that is not as it was written; where the chain itself is broken, only that.
+    """Every altered place; if the chain itself is broken, only that.
 
-    ``head`` is what was exported earlier.
+    ``head`` was exported earlier.
     """
     rows = tuple(stored_rows(connection, entries, rack, entries.c.seq))
     broken = journal.first_break(iter(rows)) or (against(rows, head) if head else None)
@@ -209,7 +209,7 @@ def _of_the_lease(connection: Connection, rack: str, rows: tuple[Any, ...]) -> I
 
 def stored_rows(connection: Connection, table: Table, rack: str, by: Any) -> Iterator[Any]:
     """The rows of a rack, in the order of a column."""
-    # SQLite gives back as text what is none, and fails at it; PostgreSQL lets none in.
+    # SQLite returns invalid text as text and fails on it; PostgreSQL accepts none.
     is_sqlite = connection.dialect.name == "sqlite"
     columns = [
         cast(column, LargeBinary).label(column.name) if is_sqlite and isinstance(column.type, String) else column
@@ -225,9 +225,9 @@ def stored_rows(connection: Connection, table: Table, rack: str, by: Any) -> Ite
 
 
 def json_object(text: str) -> dict[str, Any] | None:
-    """A JSON object; ``None`` if the text is none, or not the one that the program writes of it.
+    """A JSON object; ``None`` if the text is not one, or not in the form that lumctl writes.
 
-    Other texts have the same meaning, such as one with a number's last digit changed beyond what a float can hold.
+    Other texts can have the same value, such as a number with more digits than a float holds.
     """
     try:
         read = json.loads(text)

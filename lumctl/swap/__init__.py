@@ -1,4 +1,4 @@
-"""Choose spares, plan replacements, take them back; the plans are applied by lumctl.change."""
+"""Choose spares, plan replacements and their undo. lumctl.change applies the plans."""
 
 from lumctl.swap.adoption import plan_adopt
 from lumctl.swap.fabric import commission, plan_fabric, require_cuts_agreed

@@ -29,7 +29,7 @@ class ShownJob:
     rivals: tuple[tuple[str, ...], ...] = ()
     """Other placements that explain as much and differ as little."""
     explained: int = 0
-    """How many receivers hear whom they should under that placement."""
+    """How many receivers hear the transmitters that this placement requires."""
     explained_as_recorded: int = 0
     """How many would under the recorded one."""
 
@@ -81,14 +81,14 @@ def shown_by(
 
 
 def plan_adopt(context: Context, rack: str, *, given: Assignment | None = None) -> Plan:
-    """Plan to record the placement that the light shows. It moves no light; the light is proved once more.
+    """Plan to record the placement that the light shows. It moves no light; the light is proved again.
 
-    ``given`` are placements of jobs that an operator states, where the light alone does not tell. What devices hold
-    that the record does not explain is not certain afterwards: the next ``fabric apply`` writes it again.
+    ``given`` are placements of jobs that an operator states because the light alone does not determine them. Device
+    states that the record does not explain become uncertain: the next ``fabric apply`` writes them again.
 
     Raises:
         UsageError: a given placement does not fit the inventory.
-        RefusedError: the light does not determine where a job runs, or contradicts what was given.
+        RefusedError: the light does not determine where a job runs, or contradicts a given placement.
     """
     inventory, stored = context.inventory, context.store(rack).fabric.assignment()
     for job, ranks in (given or {}).items():
@@ -262,7 +262,7 @@ class _Search:
         return ShownJob(ranks, tuple(heard), unseen, rivals, explained, recorded)
 
     def _explained(self, ranks: tuple[str, ...]) -> int:
-        """How many receivers of the job, placed so, hear whom they should."""
+        """How many receivers of the job hear their intended transmitters under this placement."""
         return sum(self._heard.get(r) == t for c in self._circuits(ranks) for r, t in c.receivers)
 
     def _circuits(self, ranks: tuple[str, ...]) -> tuple[Circuit, ...]:
@@ -288,7 +288,7 @@ class _Search:
         ranked = self._reached_from(joined, stayed)
         receivers = 2 * sum(link.a_rank in recorded for link in self._links)
         if not ranked or -self._worth(ranked[0])[0] < receivers:
-            # What other ranks are heard to use, as recorded, is theirs.
+            # Lanes that other ranks are heard to use, as recorded, belong to those ranks.
             free = [a for a in self._lanes if a not in self._settled or a in recorded.values()]
             ranked = self._reached_from(joined, [(rank, a) for rank in joined for a in free])
         return ranked
@@ -306,7 +306,7 @@ class _Search:
         return sorted(found, key=lambda ranks: (*self._worth(ranks), sorted(ranks.items())))
 
     def _worth(self, ranks: Ranks) -> tuple[int, int]:
-        """Less is better: how many receivers hear whom they should, negative; how many ranks are not as recorded."""
+        """Less is better: minus the receivers that hear their intended transmitter, then ranks unlike the record."""
         explained = 0
         for link in self._links:
             if link.a_rank in ranks:
@@ -339,7 +339,7 @@ class _Search:
         return found
 
     def _reached(self, accelerator: str, lane: int, wanted: int) -> str | None:
-        """The accelerator whose lane of this number is joined by light to a lane, if one is and only one."""
+        """The accelerator whose lane of this number is joined by light to a lane, if there is exactly one."""
         partners = self._partners.get(self._lane(accelerator, lane), set())
         at = [self._at[partner] for partner in partners if partner in self._at]
         reached = {a for a, number in at if number == wanted and a in self._lanes}

@@ -1,10 +1,9 @@
-"""Which spares take the places of failed accelerators, chosen together; and why no others.
+"""Choose the spares that replace failed accelerators, all together, and explain why no others.
 
-Each pair of a failed accelerator and a spare is weighed by itself first (:mod:`lumctl.swap.ranking`). Then whole
-choices are gone through, those first whose scores add up to the least, until one is found whose light paths can all be
-had at once. With one failure that is the best spare.
-With several, no spare is given to one of them if another is left without
-by it, as long as there is a choice that serves all. Circuits that stand make room only if there is no choice without.
+First each pair of a failed accelerator and a spare is scored on its own (:mod:`lumctl.swap.ranking`). Then whole
+choices are tried in the order of their total score, until one is found whose light paths can all be routed together.
+With one failure that is the best spare. With several failures, none goes without a spare if some choice serves all.
+Present circuits make room only if no choice works without that.
 """
 
 import time
@@ -24,7 +23,7 @@ from lumctl.swap.light_paths import NO_REROUTES, LightPaths, RerouteBudget, Stat
 from lumctl.swap.ranking import UNKNOWN, FailedRank, Records, objections, score
 
 MOST_CHOICES = 500
-"""How many whole choices are routed before the search is given up."""
+"""How many whole choices are routed before the search ends."""
 PATIENCE_S = 20.0
 _AS_THEY_ARE: Assignment = {}
 
@@ -51,13 +50,14 @@ def choose(  # noqa: PLR0913 - what is seen, what failed, and what may be done a
     orders: Assignment = _AS_THEY_ARE,
     clock: Callable[[], float] = time.monotonic,
 ) -> SpareChoice:
-    """Replace accelerators that run ranks of jobs, all of one rack.
+    """Replace accelerators that run ranks of jobs, all in one rack.
 
-    ``named`` are the spares the operator insists on, in the order of ``failed``; they are held to the same rules, but
-    may be reserved. ``records`` are of the spares, by id. ``orders`` of lanes are put in force with the choice.
+    ``named`` are the spares that the operator requires, in the order of ``failed``; the same rules apply to them, but
+    they may be reserved. ``records`` are those of the spares, by id. ``orders`` of lanes become active with the
+    choice.
 
     Raises:
-        RefusedError: there is no usable choice; the message says why each spare was not taken.
+        RefusedError: there is no usable choice; the message gives the reason for each spare.
     """
     failures = [FailedRank(*_placed(seen, accelerator), accelerator) for accelerator in failed]
     search = _Search(_Given(seen, states, records or {}, avoid_lanes, orders), failures, named, clock)
@@ -78,7 +78,7 @@ class _Given:
 
 
 class _CrowdedError(Exception):
-    """There may be a choice if circuits that stand make room."""
+    """There may be a choice if present circuits make room."""
 
 
 def _placed(seen: Observation, accelerator: str) -> tuple[str, int]:
@@ -99,15 +99,15 @@ class _Search:
         self._gone = {failure.accelerator for failure in failures}
         rack = seen.inventory.accelerators[failures[0].accelerator].rack
         spares = [a for a in seen.inventory.accelerators.values() if seen.role_of(a.id) is Role.SPARE]
-        # Those of other racks are named where there is nothing better to say.
+        # Spares of other racks are named only if there is no better reason.
         self._spares = [a.id for a in spares if a.rack == rack] or [a.id for a in spares]
         self._columns = list(dict.fromkeys(named)) if named else self._spares
 
     def run(self, reroutes: RerouteBudget, *, last: bool = False) -> SpareChoice:
-        """The first choice that can be had.
+        """The first choice that can be routed.
 
         Raises:
-            _CrowdedError: none can, that circuits stand in the way may be why, and it is not the ``last`` budget.
+            _CrowdedError: none can, present circuits may be the reason, and this is not the ``last`` budget.
             RefusedError: none can.
         """
         table = [[self._considered(f, spare, reroutes) for spare in self._columns] for f in self._failures]

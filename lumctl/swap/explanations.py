@@ -20,8 +20,8 @@ _MOVE_OTHERS = "if circuits of other jobs may be moved to make room, say how man
 class Considered:
     """A spare for a failed accelerator: its score, or the objection to it.
 
-    ``crowded``: no way was found for its light by itself, beside the circuits that stand. ``apart_from`` is a spare
-    that was chosen for one that is tied to the failed one, and that this one is not tied to.
+    ``crowded``: its light cannot be routed beside the present circuits. ``apart_from`` is a spare that was chosen for
+    an accelerator that is tied to the failed one, while this spare is not tied to it.
     """
 
     failed: str
@@ -105,7 +105,7 @@ def none_usable(
 
 
 def _to_free_one(seen: Observation) -> str:
-    """How a rack comes to have a spare again: a rank that runs on one returns to where it was written."""
+    """How to free a spare of a rack: a rank that runs on one returns to its own accelerator."""
     jobs = seen.inventory.jobs
     for job, ranks in jobs_in(seen.assignment).items():
         for runs_on, home in zip(ranks, jobs[job].ranks, strict=True) if job in jobs else ():

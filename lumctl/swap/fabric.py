@@ -51,7 +51,7 @@ class DeviceStates:
     states: Mapping[str, States]
     """Empty where nothing is known of a device."""
     whole: frozenset[str] = frozenset()
-    """The devices whose every cell is written: what the record says of them is not certain, or is to be forgotten."""
+    """The devices of which every cell is written: their record is uncertain, or is to be ignored."""
     afresh: frozenset[str] = frozenset()
     """Those of them whose circuits are all routed again, and not only those that are not there."""
     others: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
@@ -59,10 +59,10 @@ class DeviceStates:
     own: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """By device the numbers of its cells."""
     readable: frozenset[str] = frozenset()
-    """The devices that say themselves what they hold."""
+    """The devices that report their own states."""
 
     def cleared_for(self, inventory: Inventory, wanted: Iterable[Circuit]) -> dict[str, dict[int, str]]:
-        """What each device holds once the joins that stand in the way of these circuits are taken apart."""
+        """The states of each device after the joins that block these circuits are removed."""
         cleared = {device: dict(held) for device, held in self.states.items()}
         for circuit in wanted:
             device = inventory.devices[circuit.device]
@@ -74,7 +74,7 @@ class DeviceStates:
         return cleared
 
     def whole_write(self, device: str, after: States) -> tuple[PlannedChange, ...]:
-        """Every own cell of a device, with what it holds and what it is to hold; and the joins of others in the way."""
+        """Every own cell of a device with its present and its new state, and the foreign joins that block it."""
         rest = FREE if device in self.others else str(PucState.BAR)
         held = self.states[device]
         own = [PlannedChange(device, cell, held.get(cell), after.get(cell, rest)) for cell in self.own[device]]
@@ -123,12 +123,12 @@ def cells_to_plan_on(
 
 
 Failed = Callable[[str, str], object]
-"""Told which device could not be programmed, and why, with the plug-in that its driver comes from."""
+"""Called with a device that could not be programmed, the reason, and the plug-in of its driver."""
 
 
 @dataclass(frozen=True)
 class _Light:
-    """The light of a rack before anything is planned: whom receivers hear, and what it says of the circuits."""
+    """The light of a rack before planning: which transmitters receivers hear, and the circuits that follow."""
 
     heard: Mapping[str, str]
     dark: tuple[str, ...] = ()
@@ -147,29 +147,29 @@ def plan_fabric(
     cut: Collection[str] = (),
     only: Collection[str] | None = None,
 ) -> Plan:
-    """Plan to bring a rack to what is recorded: the circuits that its jobs need, and their transmitters.
+    """Plan to program a rack as recorded: the circuits that its jobs need, and their transmitters.
 
-    Where the record says that a circuit stands and the light does not, all cells of its mesh are written again as
-    recorded: a controller may have restarted, or somebody may have changed them. A circuit of which only a transmitter
-    is off needs no cell: the transmitter is lit. Those of replaced accelerators are darkened.
+    If the record has a circuit that the light does not show, all cells of its mesh are written again as recorded: a
+    controller may have restarted, or another user may have changed them. A circuit of which only a transmitter is off
+    needs no cell: the transmitter is switched on. Those of replaced accelerators are switched off.
 
-    A device that can be read is planned on by what it holds, wherever that is not what is recorded. A mesh that cannot
-    be read and whose states are not certain, or every device with ``rewrite``, is routed afresh and written whole: that
-    darkens what it carries for as long as it takes. ``placement`` is put in force with it; by default jobs stay where
-    they run now. ``forget`` passes over the record and the light: a simulator has just come up. ``only`` names the
-    meshes and switches to plan for; by default all of the rack.
+    A device that can be read is planned from its own states, if they differ from the record. A mesh that cannot be
+    read and is uncertain, and every device with ``rewrite``, is routed from scratch and written as a whole: its
+    circuits are dark meanwhile. ``placement`` becomes active with the plan; by default jobs stay where they are.
+    ``forget`` ignores the record and the light, for a simulator that has just started. ``only`` names the meshes and
+    switches to plan for; the default is all of the rack.
 
-    The plan lists the light paths that it cuts; ``cut`` names ports of those of no job that may be cut.
+    The plan lists the light paths that it cuts; ``cut`` names ports of paths without a job that may be cut.
 
     Raises:
-        RefusedError: the light shows that jobs run elsewhere than is recorded.
+        RefusedError: the light shows that jobs run elsewhere than recorded.
         DeviceError: a device that can be read does not answer.
     """
     inventory = context.inventory
     jobs = [job.name for job in inventory.jobs.values() if job.rack == rack]
     before = context.assignment(sound=placement is None)
     after = {**before, **(placement or {})}
-    # Who is placed as written uses the lanes as written, whatever the store says, including lanes that are gone.
+    # Jobs placed as written use the lanes as written, even if the store has other lanes that no longer exist.
     stored = context.store(rack).fabric.assignment()
     after |= {name: () for name in stored if is_order(name) and placement is not None}
     cells = cells_to_plan_on(context, rack, rewrite=rewrite, forget=forget, only=only)
@@ -292,7 +292,7 @@ def _groups(context: Context, rack: str, without: Collection[str]) -> list[tuple
 
 
 def _is_ours(context: Context, device: str) -> bool:
-    with suppress(UsageError):  # two packages offer it: opening it says so
+    with suppress(UsageError):  # Two packages offer the driver: opening the device reports that.
         return context.devices.culprit(device).is_ours
     return False
 
@@ -321,7 +321,7 @@ def _light(
 
 
 def _unsound(inventory: Inventory, carried: Iterable[Circuit], light: _Light) -> list[Circuit]:
-    """The circuits that stand by the record, and whose receivers hear somebody else, or nobody though both ends are on.
+    """The recorded circuits of which a receiver hears another transmitter, or none although both ends are on.
 
     A lane whose transmitter is off may hear nothing either: its host has switched the whole interface off.
     """
@@ -361,7 +361,7 @@ def _light_paths(
     carried: list[Circuit],
     unsound: Iterable[Circuit],
 ) -> tuple[LightPaths, dict[str, dict[int, str]]]:
-    """What is to be written; and what each device that is written then holds."""
+    """The changes to write, and the states of each written device afterwards."""
     cleared = cells.cleared_for(context.inventory, wanted)
     paths = light_paths(context.inventory, carried, wanted, cleared, rewrite=cells.afresh)
     paths = with_rewritten(paths, {c.device: cells.states[c.device] for c in unsound if c.device not in cells.whole})

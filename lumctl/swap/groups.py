@@ -57,7 +57,7 @@ def largest(costs: Costs) -> dict[int, int]:
 def _cheapest(
     costs: Costs, fixed: Mapping[int, int], barred: Mapping[int, frozenset[int]]
 ) -> tuple[int, tuple[int, ...]] | None:
-    """The cheapest way that keeps what is fixed and leaves out what is barred; ``None`` if there is none."""
+    """The cheapest assignment that contains the fixed pairs and none of the barred ones; ``None`` if there is none."""
     rows, columns = len(costs), max((len(row) for row in costs), default=0)
     if columns < rows:
         return None
@@ -89,7 +89,7 @@ class _Table:
         self._of_row, self._of_column = [0] * rows, [0] * columns
 
     def add(self, row: int) -> None:
-        """Give one more row a column; rows that have one may be given another."""
+        """Assign a column to one more row; rows that have one may get another."""
         far: dict[int, int] = {}
         came: dict[int, int | None] = {}
         settled: dict[int, int] = {}
@@ -123,7 +123,7 @@ class _Table:
 
 
 def with_tied(inventory: Inventory, placed: Assignment, names: Sequence[str]) -> dict[str, str | None]:
-    """The accelerators named, each before those that are tied to it and run ranks; of the latter to whom they are."""
+    """The named accelerators, and those tied to them that run ranks, each with the one that it is tied to."""
     found: dict[str, str | None] = {}
     for name in names:
         found[name] = None
@@ -134,7 +134,7 @@ def with_tied(inventory: Inventory, placed: Assignment, names: Sequence[str]) ->
 
 
 def why_tied(inventory: Inventory, tied: Mapping[str, str]) -> Iterator[str]:
-    """Why accelerators are replaced that nobody named."""
+    """Why accelerators are replaced that were not named."""
     for accelerator, to in tied.items():
         yield f"{accelerator} is replaced too: it is tied to {to} ({inventory.accelerators[to].tied})"
 
@@ -150,7 +150,7 @@ def unfit_group(seen: Observation, spare: str, gone: Collection[str]) -> str | N
 
 
 def is_broken_up(inventory: Inventory, failed: str, spare: str) -> bool:
-    """Whether a spare would leave the group that it is tied to for one that is tied to nobody."""
+    """Whether a spare would leave its tied group to replace an accelerator that is not tied."""
     return inventory.accelerators[failed].tied is None and inventory.accelerators[spare].tied is not None
 
 

@@ -65,7 +65,7 @@ def circuits_through(
 def nothing_there(
     seen: Observation, states: Mapping[str, States], avoided: Avoided, jobs: Sequence[str]
 ) -> RefusedError:
-    """What is said where no circuit of these jobs passes what is to be avoided."""
+    """The message if no circuit of these jobs passes a component to avoid."""
     others = [job for job in jobs_in(seen.assignment) if job not in jobs]
     there = list(circuits_through(seen, states, avoided, others))
     hint = "see the ways of all circuits: lumctl fabric show"
@@ -110,12 +110,12 @@ LaneMoves = tuple[LaneMove, ...]
 def lane_choices(
     seen: Observation, avoided: Avoided, replaced: Collection[str], jobs: Collection[str]
 ) -> Iterator[LaneMoves]:
-    """Every way to free the lanes to avoid of these jobs' circuits, with each accelerator where it is; the best first.
+    """Every way to free the lanes to avoid, with each accelerator of these jobs kept in place; the best first.
 
-    Lanes of accelerators that are replaced are left out. Where nothing is to be moved there is one way, an empty one.
+    Lanes of replaced accelerators are left out. If nothing has to move, there is one empty way.
 
     Raises:
-        RefusedError: an accelerator has no lane for it; the message says why, and what can be done.
+        RefusedError: an accelerator has no free lane; the message gives the reason and the alternatives.
     """
     dying: dict[str, list[Transponder]] = {}
     for name in dict.fromkeys(avoided.lanes):
@@ -144,7 +144,7 @@ def orders_after(seen: Observation, moves: LaneMoves) -> dict[str, tuple[str, ..
 
 
 def orders_before(seen: Observation, after: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """The orders that stand now, under the same names."""
+    """The present orders of lanes, under the same names."""
     return {name: seen.assignment.get(name, ()) for name in after if is_order(name)}
 
 

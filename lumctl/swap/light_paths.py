@@ -20,7 +20,7 @@ States = Mapping[int, str]
 def planned_circuits(
     inventory: Inventory, circuits: Iterable[Circuit], states: Mapping[str, States]
 ) -> tuple[PlannedCircuit, ...]:
-    """Circuits that stand already, with the way they take where the device's states are known."""
+    """Present circuits, with their paths if the device's states are known."""
     planned_circuits = []
     for circuit in circuits:
         device, held = inventory.devices[circuit.device], states.get(circuit.device)
@@ -35,7 +35,7 @@ def planned_circuits(
 
 
 def with_budget(inventory: Inventory, device: Device, circuit: Circuit, pucs: tuple[int, ...] | None) -> PlannedCircuit:
-    """A circuit with what it loses on its way; ``None`` where there is none."""
+    """A circuit with the loss of its path; ``None`` if it has no path."""
     loss = None if pucs is None else loss_db(device, circuit.ports, pucs)
     lanes = inventory.transponders
     sent = min(lanes[transmitter].tx_power_dbm for _, transmitter in circuit.receivers)
@@ -74,10 +74,10 @@ def require_light(inventory: Inventory, circuits: Iterable[PlannedCircuit]) -> N
 
 @dataclass(frozen=True)
 class RerouteBudget:
-    """What may be done with circuits that stand, and what new ways must not use.
+    """How far present circuits may be rerouted, and which PUCs new paths must not use.
 
-    No way is led through the PUCs to ``avoid`` (by device). Circuits that are ``rerouted`` leave their ways; those of
-    ``movable`` jobs do so where new ones find no way beside them.
+    No path uses the PUCs to ``avoid`` (by device). Circuits that are ``rerouted`` leave their paths; those of
+    ``movable`` jobs do so if new circuits find no path beside them.
     """
 
     avoid: Mapping[str, frozenset[int]] = field(default_factory=dict)
@@ -93,7 +93,7 @@ class RerouteBudget:
         return self.movable | (self.others if self.most_others else frozenset())
 
     def require_few(self, moved: Iterable[Circuit]) -> None:
-        """Require that no more circuits of others are moved than may be.
+        """Require that no more circuits of other jobs are moved than allowed.
 
         Raises:
             Unroutable: there are more.
@@ -161,14 +161,14 @@ def light_paths(
     rewrite: frozenset[str] = frozenset(),
     reroutes: RerouteBudget = NO_REROUTES,
 ) -> LightPaths:
-    """Route what is new and leave all else where it is, as far as there is no ``reroutes``.
+    """Route new circuits and leave all others in place, as far as ``reroutes`` requires.
 
-    ``states`` is what each device holds, empty where that is not known; one in ``rewrite`` is routed afresh and every
-    one of its cells is written.
+    ``states`` are the states of each device, empty if unknown; a device in ``rewrite`` is routed from scratch and all
+    its cells are written.
 
     Raises:
-        Unroutable: no way was found (the message says whether that is proven).
-        RefusedError: a circuit would lose more light than its receiver can do without.
+        Unroutable: no path was found (the message tells whether that is proven).
+        RefusedError: a circuit would lose more light than its receiver can accept.
     """
     standing, new = tuple(before), tuple(after)
     old = {circuit for circuit in standing if circuit.id not in reroutes.rerouted}
@@ -220,12 +220,13 @@ def with_rewritten(paths: LightPaths, states: Mapping[str, States]) -> LightPath
 def _routed(
     device: Device, wanted: list[Circuit], kept: list[Circuit], held: States, reroutes: RerouteBudget
 ) -> tuple[tuple[tuple[int, ...], ...], dict[int, str], list[Circuit]]:
-    """Through a mesh: what is lost leaves its cells as they are, for the new ways to use.
+    """Route through a mesh. Lost circuits leave their cells unchanged, free for new paths.
 
-    Gives the PUCs that each new circuit passes, then those of each that made room; what the mesh holds; and the latter.
+    Returns the PUCs of each new circuit, those of each circuit that made room, the states of the mesh, and the moved
+    circuits.
     """
     condition, mesh = condition_of(device), mesh_of(device)
-    # A PUC that is known to be stuck stands as it does, whatever was written: a device that reads it back says so.
+    # A PUC that is known to be stuck keeps its state whatever is written; a readable device reports that state.
     states = {puc: PucState(state) for puc, state in held.items()} | dict(condition.stuck)
     demands, live = [c.ports for c in wanted], [c.ports for c in kept]
     damaged = condition.damaged | reroutes.avoid.get(device.id, frozenset())
@@ -270,7 +271,7 @@ def _routed(
 def _joined(
     device: Device, wanted: list[Circuit], kept: list[Circuit], lost: list[Circuit], held: States
 ) -> tuple[tuple[tuple[int, ...], ...], dict[int, str]]:
-    """Through a switch: what is lost is taken apart, and what is new is joined, if nobody else is in the way."""
+    """Route through a switch: lost circuits are disconnected and new ones joined, if no foreign join blocks them."""
     after = dict(held)
     for circuit in lost:
         ingress, egress = _join(device, circuit)

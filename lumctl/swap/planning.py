@@ -166,7 +166,7 @@ class SwapDraft:
 def left_there(
     seen: Observation, states: Mapping[str, States], avoided: Avoided, jobs: Collection[str]
 ) -> tuple[str, ...]:
-    """What is said where circuits of other jobs pass what is to be avoided: they stay."""
+    """The note if circuits of other jobs pass a component to avoid: they stay."""
     others = [job for job in jobs_in(seen.assignment) if job not in jobs]
     return tuple(
         f"circuit {name} passes it too and stays: it belongs to another job"
@@ -241,9 +241,9 @@ def _thin_margins(context: Context, paths: LightPaths) -> tuple[str, ...]:
 
 
 def timed(store: Store, steps: Sequence[Step]) -> tuple[tuple[Step, ...], Mapping[str, int]]:
-    """The steps with their expected times, and by step of how many runs each is the median.
+    """The steps with their expected times and, by step, the number of runs whose median that is.
 
-    A step that is not among these is expected to take what it was given.
+    A step without earlier runs keeps its given time.
     """
     seen = _lately(store)
     times = {step.id: seen.get(_like(step.do.value, step.title), []) for step in steps}

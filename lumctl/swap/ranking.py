@@ -22,9 +22,9 @@ BURN_IN_S = 24 * 3600.0
 class AcceleratorRecord:
     """One accelerator with its lanes. Times are seconds since the epoch.
 
-    ``faults`` is how often it or a lane became degraded or failed lately, ``last_fault_at`` when it last did;
-    ``back_at`` is when it last came back from a failure or from being out of service. ``burned_in_at`` is what the
-    inventory says; what was before it does not count.
+    ``faults`` is how often it or a lane recently became degraded or failed, ``last_fault_at`` when it last did;
+    ``back_at`` is when it last returned from a failure or to service. ``burned_in_at`` comes from the inventory;
+    earlier faults do not count.
     """
 
     faults: int = 0
@@ -87,7 +87,7 @@ class Score:
     lanes: int
     """How many of its lanes are not ok now."""
     tied: int
-    """1 if it is tied to other spares, and would leave them for one that is tied to nobody."""
+    """1 if it is tied to other spares and would leave them to replace an accelerator that is not tied."""
     faults: int
     """How often it or a lane of it became degraded or failed in the last seven days."""
     fresh: int
@@ -213,7 +213,7 @@ def objections(
     avoid: Collection[str] = (),
     gone: Collection[str] = (),
 ) -> Iterator[str]:
-    """Why a spare cannot be taken, whatever else is chosen. ``named``: somebody insists on it.
+    """Why a spare cannot be used in any choice. ``named``: the operator requires it.
 
     ``avoid`` are lanes that no circuit may use, ``gone`` the accelerators that are replaced.
     """
@@ -258,5 +258,5 @@ def unfit_reasons(seen: Observation, accelerator: str) -> Iterator[str]:
 
 
 def _state(health: ComponentHealth) -> State:
-    """The state that its findings give it, be it in use or not."""
+    """The state by its findings, whether or not it is in use."""
     return state_of(health.findings, otherwise=health.otherwise) if health.disabled else health.state

@@ -1,4 +1,4 @@
-"""What a swap is asked for: accelerators, hosts and jobs by name, checked against the present assignment."""
+"""The request for a swap: accelerators, hosts and jobs by name, checked against the present assignment."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,9 +18,9 @@ _SEE_ALL = "see: lumctl status -o wide"
 
 @dataclass(frozen=True, slots=True)
 class SwapRequest:
-    """The accelerators to replace, and of which jobs they run ranks. ``hosts`` are those that were named whole.
+    """The accelerators to replace, and the jobs whose ranks they run. ``hosts`` are those that were named as a whole.
 
-    ``tied`` are those that nobody named, each with the one that it is tied to.
+    ``tied`` are accelerators that were not named, each with the one that it is tied to.
     """
 
     failed: tuple[str, ...]
@@ -33,7 +33,7 @@ class SwapRequest:
 def parse_request(
     inventory: Inventory, placed: Assignment, job: str | None, failed: Sequence[str], spares: Sequence[str]
 ) -> SwapRequest:
-    """What the words mean. A host stands for all its accelerators that run ranks, of ``job`` if that is named.
+    """Parse the words of a request. A host means all its accelerators that run ranks, of ``job`` if that is named.
 
     Raises:
         UsageError: a name is unknown, an accelerator runs no rank, several racks are named, or numbers do not match.
@@ -69,7 +69,7 @@ def parse_request(
 
 
 def require_job(inventory: Inventory, job: str) -> None:
-    """Refuse the name of a job that nobody knows; who named an accelerator or a host instead is told how.
+    """Refuse an unknown job. If an accelerator or a host was named instead, the hint gives the right command.
 
     Raises:
         UsageError: there is none of that name.
@@ -83,10 +83,10 @@ def require_job(inventory: Inventory, job: str) -> None:
 
 
 def require_trouble(seen: Observation, asked: SwapRequest) -> None:
-    """A process that died is not a GPU that died: no spare is spent on an accelerator that is well.
+    """Refuse to replace an accelerator that is ok: a dead process is not a dead GPU.
 
     Raises:
-        RefusedError: one is, and so is its host if that was named.
+        RefusedError: one is ok, and so is its host if that was named.
     """
     for accelerator in asked.failed:
         host = seen.inventory.accelerators[accelerator].host

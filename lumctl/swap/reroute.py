@@ -25,14 +25,14 @@ from lumctl.swap.request import require_job
 def plan_reroute(
     context: Context, job: str | None, avoid: Sequence[str], *, may_move: int = 0, seen: Observation | None = None
 ) -> Plan:
-    """Plan to lead the circuits of a job, or of all jobs of the rack, round components that are about to fail.
+    """Plan to route the circuits of a job, or of all jobs of the rack, around components that are about to fail.
 
-    A lane's circuits take another lane of the same accelerator. Where there is no way beside the circuits that stand,
-    others of the same jobs make room; ``may_move`` of other jobs as well.
+    A lane's circuits take another lane of the same accelerator. If there is no path beside the present circuits,
+    others of the same jobs make room; ``may_move`` circuits of other jobs do so as well.
 
     Raises:
         UsageError: a name is unknown, or the components are in several racks.
-        RefusedError: nothing of the job runs there, there is no other way, or an accelerator has no lane to spare.
+        RefusedError: no circuit of the job passes there, there is no other path, or an accelerator has no spare lane.
     """
     inventory = context.inventory
     if job is not None:
@@ -72,10 +72,10 @@ def _first_way(
     leading: Sequence[str],
     avoided: Avoided,
 ) -> tuple[LaneMoves, LightPaths]:
-    """The first choice of lanes for which there is light, none of which makes others move if one does without.
+    """The first choice of lanes that can be routed; a choice that moves no other circuit comes first.
 
     Raises:
-        RefusedError: there is none; the message says why the last one failed.
+        RefusedError: there is none; the message has the reason of the last one.
     """
     refused: list[RefusedError] = []
     for reroutes in wider:

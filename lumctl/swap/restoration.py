@@ -19,15 +19,15 @@ _NOBODY: Mapping[int, str] = {}
 
 
 def plan_return(context: Context, job: str, *, may_move: int = 0, seen: Observation | None = None) -> Plan:
-    """Plan to return the ranks of a job to their written accelerators. What those were replaced by is spare again.
+    """Plan to return the ranks of a job to the accelerators of the inventory. Their replacements become spares again.
 
-    Links that were led to another lane of their accelerator return to the written one too. A rank whose accelerator is
-    not well, or is needed elsewhere, stays where it is, and so does a link whose lane is not: a warning says why.
-    ``may_move`` circuits of other jobs may make room, where nothing else helps.
+    Links that took another lane of their accelerator return to the lane of the inventory too. A rank whose
+    accelerator is not ok, or is needed elsewhere, stays in place, as does a link whose lane is not ok: a warning
+    gives the reason. ``may_move`` circuits of other jobs may make room if nothing else helps.
 
     Raises:
         UsageError: there is no such job.
-        RefusedError: nothing can return; the message says why.
+        RefusedError: nothing can return; the message gives the reason.
     """
     inventory = context.inventory
     require_job(inventory, job)
@@ -45,7 +45,7 @@ def plan_return(context: Context, job: str, *, may_move: int = 0, seen: Observat
     stay, paths = _stay(seen, job, away), LightPaths()
     while moves or len(stay) < len(away):
         back = {rank: home for rank, home in away.items() if rank not in stay}
-        # A lane is given back where its accelerator stays; one that is left keeps its order for the next time.
+        # A lane returns if its accelerator stays; an accelerator that is left keeps its order for the next use.
         moves = tuple(move for move in moves if now.index(move.accelerator) not in back)
         try:
             paths = _paths(seen, states, job, back, moves, may_move)
@@ -55,7 +55,7 @@ def plan_return(context: Context, job: str, *, may_move: int = 0, seen: Observat
                 notes.append(f"the lanes of {moves[-1].accelerator} stay in their order: {error.message}")
                 moves = tuple(move for move in moves if move.accelerator != moves[-1].accelerator)
                 continue
-            # The last one is left where it is, and what remains is tried again.
+            # Drop the last one and try the rest again.
             last = max(back)
             stay = _stay(seen, job, away, {**stay, last: f"{away[last]} has no light path: {error.message}"})
     replacements = tuple(Replacement(job, r, now[r], home) for r, home in away.items() if r not in stay)
@@ -83,7 +83,7 @@ def plan_return(context: Context, job: str, *, may_move: int = 0, seen: Observat
 
 
 def _stay(seen: Observation, job: str, away: Mapping[int, str], known: Mapping[int, str] = _NOBODY) -> dict[int, str]:
-    """The ranks that cannot return, and why: one that stays may stand in the way of another."""
+    """The ranks that cannot return, with reasons. A rank that stays may block another."""
     stay = dict(known)
     ties = {home: {other.id for other in seen.inventory.tied_to(home)} for home in away.values()}
     for rank, home in away.items():

@@ -21,10 +21,10 @@ from lumctl.swap.steps import StepList
 
 
 def plan_rollback(context: Context, run: StoredRun) -> Plan:
-    """Plan to put back what a run changed. Of a cut run only the steps that may have acted are undone.
+    """Plan to restore what a run changed. Of an interrupted run only the steps that may have acted are undone.
 
     Raises:
-        RefusedError: the run changed nothing that still stands, or cannot be undone.
+        RefusedError: no change of the run is active any more, or it cannot be undone.
     """
     if run.target != context.target:
         raise RefusedError(f"{run.id} ran on target {run.target}", hint=f"add --target {run.target}")
@@ -89,7 +89,7 @@ class _Trail:
     was: Mapping[str, Any]
     """For each step that set something and came to its end: what was shown before."""
     sound: Mapping[str, str]
-    """Receivers that were shown to hear whom they should before the run moved anything."""
+    """Receivers that were shown to hear their intended transmitter before the run moved anything."""
 
     @classmethod
     def of(cls, plan: Plan, entries: Sequence[JournalEntry]) -> Self:
@@ -159,7 +159,7 @@ def _switch_back(context: Context, plan: Plan, step: Step, trail: _Trail, steps:
 
 
 def _set_back(context: Context, step: Step, trail: _Trail, steps: StepList) -> list[str]:
-    """Add the step that sets what was before; gives why there is none."""
+    """Add the step that restores the earlier value; return the reason if there is none."""
     was = trail.was.get(step.id, step.data["before"])
     found = inverse_setting(context, step, was, took=step in trail.took)
     if isinstance(found, str):
@@ -199,7 +199,7 @@ def _blinked(context: Context, plan: Plan) -> list[str]:
 
 
 def _start(context: Context, plan: Plan, took: Iterable[Step]) -> Start:
-    """What stands now: the plan's start, moved on by the steps that took effect."""
+    """The present states: the plan's start, updated by the steps that took effect."""
     took = tuple(took)
     assignment = dict(plan.start.assignment)
     if _only_sets(plan):  # swaps since then are no hindrance: what is disturbed is looked up where jobs run now

@@ -56,12 +56,12 @@ def cell_of(context: Context, component: Component, text: str) -> PlannedChange 
 def plan_cell(
     context: Context, component: Component, change: PlannedChange, steps: StepList
 ) -> tuple[PlannedCircuit, ...] | None:
-    """Add the steps that write a cell and prove that what its device carries still stands; gives the circuits kept.
+    """Add the steps that write a cell and prove the other circuits of its device; return the kept circuits.
 
-    ``None``: the device shows already what is wanted, and nothing is to be done.
+    ``None``: the device already shows the wanted state, and nothing is to be done.
 
     Raises:
-        RefusedError: a circuit of a job runs there; it is named.
+        RefusedError: a circuit of a job passes there; it is named.
     """
     device = context.inventory.devices[change.device]
     held = held_now(context, device)
@@ -94,8 +94,8 @@ def plan_cell(
 def cuts_of(context: Context, change: PlannedChange) -> tuple[Cut, ...]:
     """The light paths that a change cuts at a device without a record, with the light on each, for the operator to see.
 
-    Whoever sets a port or a PUC by name agrees to them. A path between two lanes in a rack with jobs is left out: a job
-    may run there whose record is lost, so the change is refused for it.
+    An operator who sets a port or a PUC by name agrees to them. A path between two lanes in a rack with jobs is left
+    out: a job without a record may use it, so the change is refused because of it.
 
     Raises:
         DeviceError: the device does not answer.
@@ -160,15 +160,15 @@ def _sides(device: Device, port: int, other: int) -> tuple[int, int]:
 
 
 def plan_settings(context: Context, name: str, words: Sequence[str], *, even_if_used: bool = False) -> Plan:
-    """Plan to set what ``SETTING=VALUE`` words say of one component; a plan without steps where all is so already.
+    """Plan the ``SETTING=VALUE`` words for one component. The plan has no steps if all values are set already.
 
-    ``even_if_used`` allows single settings to take light or a machine from a job; cells of its circuits they never may.
+    ``even_if_used`` allows single settings to take light or a machine from a job, but never cells of its circuits.
 
     Raises:
-        UsageError: the component, a setting or a value is wrong; all of it is checked before any device is asked.
+        UsageError: the component, a setting or a value is wrong; all are checked before a device is read.
         UnsupportedError: its driver cannot set this.
-        RefusedError: a job would lose light or a machine by it, or what the device holds is not certain.
-        DeviceError: what it shows now cannot be read.
+        RefusedError: a job would lose light or a machine, or the device's states are uncertain.
+        DeviceError: the present value cannot be read.
     """
     component = component_to_set(context, name)
     values, cell = _understood(context, component, _split(words, forms_of(context.inventory, component)[0]))
@@ -202,7 +202,7 @@ def plan_settings(context: Context, name: str, words: Sequence[str], *, even_if_
 
 
 def component_to_set(context: Context, name: str) -> Component:
-    """The component of that name; a controller of one host stands for that host's power.
+    """The component of that name; the controller of one host means that host's power.
 
     Raises:
         UsageError: there is none of that name.
@@ -278,7 +278,7 @@ def _understood(
 
 
 def forms_of(inventory: Inventory, component: Component) -> tuple[dict[str, str], str | None]:
-    """How each setting of a component is typed; and which of them is programmed, if one is."""
+    """The forms of a component's settings, and the setting that is programmed through cells, if there is one."""
     forms = {each.name: each.form for each in settings_of(inventory, component).values()}
     if component.part is Part.PUC:
         return {"state": "bar|cross"}, "state"
@@ -299,7 +299,7 @@ def _instead(context: Context, component: Component) -> str | None:
 
 
 def _add(context: Context, setting: Settable, value: Value, steps: StepList, *, even_if_used: bool) -> list[str]:
-    """Add the step that sets a value, unless it is so already; gives what an operator should know of it."""
+    """Add the step that sets a value unless it is set already; return a warning for the operator, if there is one."""
     component, text = setting.component, setting.text(value)
     setting.require(value)
     before = setting.read()

@@ -15,7 +15,7 @@ LIGHT_EXPECTED_S = 0.5
 HOST_CALL_EXPECTED_S = 0.1
 JOB_EXPECTED_S = 1.0
 SIDE_BY_SIDE = {Do.TRANSMIT: "transponder", Do.PROGRAM: "device"}
-"""Kinds of steps that need not wait for each other where they touch different things, and where they say which."""
+"""Kinds of steps that may run at the same time if they touch different things, and if they declare which."""
 
 
 class StepList:
@@ -108,7 +108,7 @@ class StepList:
             precondition="" if pauses else "its new circuits are verified",
             verification="its hook says so",
             undo=f"{RESUME} it, unless it was quiet before" if pauses else f"{PAUSE} it",
-            required=pauses,  # all light is right by then: no reason to take it back
+            required=pauses,  # All light is right at that point, so a failure is no reason to undo.
             expected_seconds=JOB_EXPECTED_S,
         )
 
@@ -157,7 +157,7 @@ class StepList:
         )
 
     def _stage_of(self, do: Do, data: Mapping[str, object]) -> int:
-        """That of the steps just before it, if they are of its kind and touch other things; else one of its own."""
+        """The stage of the steps before it, if they have its kind and touch other things; otherwise a new stage."""
         if self.steps and self.steps[-1].do is do:
             last = self.steps[-1].stage
             if data[SIDE_BY_SIDE[do]] not in [s.data[SIDE_BY_SIDE[do]] for s in self.steps if s.stage == last]:

@@ -18,16 +18,16 @@ _SHOWN = 4
 
 
 def suggested_command(context: Context, seen: Observation, remedies: Sequence[Remedy]) -> str:
-    """One command that plans all of these repairs; where there is none, why not and what to try.
+    """One command that plans all these repairs; if there is none, the reason and what to try.
 
-    Where no other way leads round a PUC (a port may have no other), an accelerator at the end of the light takes its
-    place in the command. The first command that can be planned is given, else the one that health asks for.
+    If light cannot be routed around a PUC (a port may have only one), an accelerator at the end of the light replaces
+    the PUC in the command. The first command that can be planned is returned, otherwise the one that health suggests.
     """
     failed = tuple(dict.fromkeys(accelerator for remedy in remedies for accelerator in remedy.replace))
     avoid = tuple(dict.fromkeys(puc for remedy in remedies for puc in remedy.avoid))
     if not avoid:
         return swap_command(failed, ())
-    # A change of a mesh that reads back otherwise than written is refused: first the inventory has to say so.
+    # A mesh that reads back a different state than written is refused: first the inventory must declare the stuck PUC.
     read_back = not failed and _reads_back(context, avoid[0])
     ends = [] if failed else [(accelerator,) for accelerator in _ends(seen, remedies)]
     for replaced in [] if read_back else [failed, *ends]:
@@ -63,7 +63,7 @@ def _reads_back(context: Context, puc: str) -> bool:
 
 
 def _as_it_stands(context: Context, seen: Observation, puc: str) -> str:
-    """What to do about a PUC that light cannot be routed around: use it in the state in which it really stands."""
+    """What to do about a PUC that light cannot be routed around: use it in the state that it really has."""
     inventory, found = seen.inventory, find_component(seen.inventory, puc)
     device = inventory.devices[str(found.device)]
     stands = "bar" if context.known_cells(device.id).get(found.number) == PucState.CROSS else "cross"
@@ -86,9 +86,9 @@ def _ends(seen: Observation, remedies: Sequence[Remedy]) -> list[str]:
 
 
 def nothing_named(context: Context, seen: Observation, job: str | None) -> UsageError:
-    """What is said where nobody says what to replace: the causes that health found, and the command that repairs them.
+    """The message if no component was named: the causes that health found, and the command that repairs them.
 
-    Where nothing in the rack repairs them, it says what to mend by hand.
+    If nothing in the rack repairs them, the message names the manual repair.
     """
     of_job = [remedy for remedy in seen.remedies if job is None or _concerns(seen, remedy, job)]
     if repairable := [remedy for remedy in of_job if remedy.command]:
