@@ -1,4 +1,4 @@
-"""What operators said about components: findings that are known, events that are over, and expected faults."""
+"""What operators stated about components: known findings, ended events, and maintenance windows."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from lumctl.health.states import SEVERITY, Finding, State
 
 
 class CoveredFinding(NamedTuple):
-    """A finding that an acknowledgement covers, up to a state; ``about`` tells findings of one rule apart."""
+    """A finding that an acknowledgement covers, up to a state; ``about`` distinguishes findings of one rule."""
 
     component: str
     rule: str
@@ -22,7 +22,7 @@ class CoveredFinding(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Rule and state, and what the finding is about where that is said: ``gpu.xid 79 (failed)``."""
+        """Rule and state, and the subject of the finding if it has one: ``gpu.xid 79 (failed)``."""
         return f"{self.rule}{f' {self.about}' if self.about else ''} ({self.state})"
 
 
@@ -44,7 +44,7 @@ class Acknowledgement:
 
     @property
     def told(self) -> str:
-        """Who said what, as a finding carries it."""
+        """The user and the comment, as a finding carries them."""
         return f"by {self.by}: {self.comment}" if self.comment else f"by {self.by}"
 
     @property
@@ -56,7 +56,7 @@ class Acknowledgement:
         return ", ".join(e.words if e.component == own else f"{e.component}: {e.words}" for e in self.covers)
 
     def concerns(self, components: Collection[str]) -> bool:
-        """Whether it speaks of one of these components."""
+        """Whether it covers one of these components."""
         return self.component in components or any(entry.component in components for entry in self.covers or ())
 
 

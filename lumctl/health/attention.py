@@ -1,4 +1,4 @@
-"""What operators said, laid over a report: work that takes components out of service, and findings that are known."""
+"""Apply operators' statements to a report: maintenance windows and acknowledgements."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -13,7 +13,7 @@ from lumctl.inventory.wiring import Circuit
 
 
 def reached(inventory: Inventory, circuits: Iterable[Circuit], component: str) -> frozenset[Place]:
-    """Everything that is touched by work on an inventory id, a rack or a circuit; of all things of that name."""
+    """All components affected by work on an inventory id, a rack or a circuit; of everything with that name."""
     places = set(_on(inventory, component))
     lit: set[Place] = set()
     for circuit in circuits:
@@ -94,7 +94,7 @@ class AcknowledgedFindings:
             if covers is None:
                 if not meant:
                     continue
-                # It does not say which findings it is for: those of the first look.
+                # It does not name its findings: they are those of the first observation.
                 covers = covered(meant)
             unread = {health.id for health in _meant(report, inventory, said) if health.state is State.UNKNOWN}
             found = {(finding.component, finding.rule, finding.about) for finding in meant}
@@ -118,13 +118,16 @@ class AcknowledgedFindings:
 
 
 def _findings_of(report: HealthReport, inventory: Inventory, said: Acknowledgement) -> list[Finding]:
-    """What an acknowledgement may speak of: faults, for a note that stays would keep it alive for the next fault."""
+    """The findings that an acknowledgement may cover: faults only.
+
+    A note that lasts would keep the acknowledgement alive for the next fault.
+    """
     found = (finding for health in _meant(report, inventory, said) for finding in health.findings)
     return [finding for finding in found if finding.state is not State.OK]
 
 
 def _is_told(report: HealthReport, inventory: Inventory, said: Acknowledgement) -> bool:
-    """Whether what an acknowledgement speaks of could be judged: unread, it says nothing of its findings."""
+    """Whether the covered findings could be judged: an unread component refutes nothing."""
     return all(health.state is not State.UNKNOWN for health in _meant(report, inventory, said))
 
 

@@ -27,9 +27,9 @@ _MOST_STUCK = 3
 
 
 class Causes:
-    """Names the cause of circuits that are not well. ``owner`` tells which components have a cause already.
+    """Names the cause of circuits that are not ok. ``owner`` maps components to the cause that they already have.
 
-    ``suspects`` are those of the causes whose component is not known exactly.
+    ``suspects`` are those of causes whose component is not known exactly.
     """
 
     def __init__(self, look: Look, report: HealthReport, owner: Mapping[Place, Place]) -> None:
@@ -82,7 +82,7 @@ class Causes:
         senders = [self._look.inventory.transponders[sender] for _, sender in circuit.receivers]
         lost = {lane.id: cause for lane in ends if (cause := self._lost_with(lane, circuit)) is not None}
         if lost:
-            # What is wrong at the other end is that end's own, and remains when this one is repaired.
+            # A fault at the other end is its own cause, and remains when this one is repaired.
             ends = [lane for lane in ends if lane.id not in lost]
             senders = [lane for lane in senders if lane.id not in lost]
             if not any(self._has_own_fault(lane, circuit) for lane in ends):
@@ -188,13 +188,16 @@ class Causes:
         return bool({f.rule for f in self._report.circuits[circuit.id].findings} & _WRONG_LIGHT)
 
     def _disobeying(self, device: str) -> Disobedience:
-        """The PUCs that do not stand as written: by what a mesh reads back, else by who hears whom."""
+        """The PUCs whose state differs from the record.
+
+        That is known by the mesh's read-back, otherwise by the transmitters that are heard.
+        """
         written, cells = self._look.inventory.devices[device], self._look.light.cells.get(device)
         if written.geometry is None or not cells:
             return Disobedience()
         if held := self._look.light.read_cells(device):
             differ = tuple(puc for puc, state in cells.items() if held.get(puc, state) != state)
-            # Many at once were not stuck one by one: somebody else wrote the mesh, or it was restarted.
+            # Many at once did not get stuck one by one: the mesh was written by another user, or restarted.
             return Disobedience(differ if len(differ) <= _MOST_STUCK else (), shown=True)
         sending: set[int] = set()
         heard: dict[int, int | None] = {}
@@ -213,7 +216,7 @@ class Causes:
         return disobeying_pucs(written, {puc: PucState(state) for puc, state in cells.items()}, sending, heard)
 
     def _heard(self, here: HostLook, lane: Transponder) -> str | None:
-        """Whom a lit receiver hears by LLDP, in use or not."""
+        """The transmitter that a lit receiver hears by LLDP, in use or not."""
         if has_no_carrier(here.seen.interfaces.get(lane.interface)):
             return None
         neighbours = here.seen.neighbours.get(lane.interface, ())
@@ -230,7 +233,7 @@ class Causes:
         return ("accelerator", shared.pop()) if len(shared) == 1 else None
 
     def _between(self, directions: Sequence[Circuit], dark_by: Mapping[str, Suspects]) -> Place:
-        """The first of the circuits between two lanes; the device's monitors may tell at which lane light is lost."""
+        """The first of the circuits between two lanes; the device's monitors may show at which lane light is lost."""
         circuit = directions[0]
         place = ("circuit", circuit.id)
         if any(map(self._is_astray, directions)):

@@ -1,7 +1,7 @@
-"""From one collection to the verdict on every component. Pure: no clock, no I/O, no memory of earlier looks.
+"""From one collection to the verdict on every component. Pure: no clock, no I/O, no memory of earlier observations.
 
-Correlation comes first: what lies behind a host that cannot be read is ``unknown`` without findings of its own, so a
-lost host is one finding and not eight.
+Correlation comes first: components behind an unreadable host are ``unknown`` without findings of their own, so a lost
+host is one finding and not eight.
 """
 
 from collections.abc import Collection, Mapping
@@ -34,12 +34,12 @@ def evaluate(
     """Judge every component of an inventory by one collection.
 
     ``losses`` are expected losses (dB) by circuit id. ``devices`` are readings of meshes and switches; a missing one
-    was never asked. ``disabled`` are accelerators out of service besides those that the inventory
-    itself disables: one that a swap took out of its job is no fault of the rack any more, though its findings stay.
+    was never read. ``disabled`` are accelerators out of service besides those that the inventory disables: an
+    accelerator that a swap removed from its job is no longer a fault of the rack, but keeps its findings.
 
-    ``events`` are the XIDs and SXids that count, by host; without them those of the log do.
+    ``events`` are the XIDs and SXids that count, by host; by default those of the log.
 
-    What must last before it is a fault is no finding here; :class:`lumctl.health.memory.Memory` tells.
+    Faults that must last before they count are not found here; see :class:`lumctl.health.memory.Memory`.
     """
     known = EventRecord().take(inventory, snapshot, (), now) if events is None else events
     past = Past(events=known)
@@ -48,7 +48,7 @@ def evaluate(
 
 
 def out_of_service(inventory: Inventory, disabled: Collection[str]) -> frozenset[str]:
-    """The accelerators that nobody uses: these, and those that the inventory disables."""
+    """The accelerators out of service: these, and those that the inventory disables."""
     return frozenset({*disabled, *(a.id for a in inventory.accelerators.values() if a.role is Role.DISABLED)})
 
 
@@ -74,7 +74,7 @@ class Change(Protocol):
     """What is done to every component, of whatever kind."""
 
     def __call__(self, health: Judged, /) -> Judged:
-        """The component as it is to be."""
+        """The changed component."""
         ...
 
 

@@ -1,14 +1,14 @@
-"""Error events of kernel logs (XIDs, SXids, and what probe plug-ins read), kept until something ends them.
+"""Error events of kernel logs (XIDs, SXids, and those of probe plug-ins), kept until something ends them.
 
 A kernel log is a ring: newer lines push out the line of a fault long before the fault is repaired. So events are kept
-with the boot of their host. The rules' data says what ends each: a reboot, a GPU reset, or age. An operator can end
-them as well. What has ended does not return, although its line may still be in the log.
+with the boot of their host. The rules' data state what ends each: a reboot, a GPU reset, or age. An operator can end
+them as well. An ended event does not return, although its line may still be in the log.
 
 A GPU reset counts only with evidence. Three things are evidence: XID 154 in which a reset is no longer required; a
-recovery action of nvidia-smi that asked for a reset after the event and now asks for nothing; a PCIe replay counter
-(nvidia-smi: since reset) that went back. These are none: counters that begin again when the driver is loaded or
-initialises an idle GPU (throttling, volatile ECC), or that an operator can set to zero (volatile ECC, NVLink errors).
-An event of a probe plug-in is ended by the kernel line that the plug-in's rules name, and by a reboot.
+recovery action of nvidia-smi that required a reset after the event and now requires nothing; a PCIe replay counter
+(nvidia-smi: since reset) that decreased. These are no evidence: counters that restart when the driver is loaded or
+initialises an idle GPU (throttling, volatile ECC), or that an operator can clear (volatile ECC, NVLink errors). An
+event of a probe plug-in is ended by the kernel line that the plug-in's rules name, and by a reboot.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -92,8 +92,8 @@ class _Kept:
 class _HostRecord:
     """The events of one boot of one host.
 
-    ``booted_at`` is as it was first computed, so that all lines of a boot are dated alike. ``marks`` say up to which
-    event those of a kind at a PCI slot are over. ``asked`` is when a GPU last asked for a reset, ``replays`` the last
+    ``booted_at`` keeps its first computed value, so that all lines of a boot are dated alike. ``marks`` are the last
+    ended event of each kind at a PCI slot. ``asked`` is when a GPU last required a reset, ``replays`` the last
     reading of its PCIe replay counter (UUID, value, time), by PCI slot.
     """
 
@@ -106,7 +106,7 @@ class _HostRecord:
     vendor: VendorKinds = field(default_factory=VendorKinds)
 
     def is_of_boot(self, seen: HostSnapshot) -> bool:
-        """Whether a host is still in the boot of this record: by its id, else by its time, where that is told."""
+        """Whether a host is still in the boot of this record: by its boot id, otherwise by its boot time, if known."""
         if seen.boot_id is not None and self.boot_id is not None:
             return seen.boot_id == self.boot_id
         if seen.booted_at is None or self.booted_at is None:
@@ -227,7 +227,7 @@ class _HostRecord:
             self._end_by_reset(slot, before)
             del self.asked[slot]
         elif asks is None and gpu.recovery_action is not None:
-            # What it asks for now is no reset, and when that is gone, nothing tells of a reset.
+            # It now requires something other than a reset; when that is over, nothing shows a reset.
             self.asked.pop(slot, None)
 
     def _replayed(self, slot: str, gpu: GpuReading) -> None:
@@ -295,7 +295,7 @@ class _HostRecord:
 
 
 class EventRecord:
-    """The events of all hosts that tell which boot they are in, and of those that exporters read."""
+    """The events of all hosts whose boot is known, and of those that exporters read."""
 
     def __init__(self, document: Mapping[str, Any] | None = None) -> None:
         self._hosts = {str(host): _record_from(written) for host, written in (document or {}).items()}
@@ -328,7 +328,7 @@ class EventRecord:
 
 
 def _kinds_of(rule: str) -> tuple[str, ...]:
-    """The kinds of events that a rule speaks of."""
+    """The kinds of events that a rule covers."""
     return (_VENDOR,) if _is_of_plugin(rule) else _KINDS_OF_RULES.get(rule, ())
 
 

@@ -7,7 +7,7 @@ from lumctl.fleet.readings import AcceleratorEvent, SxidEvent, XidEvent
 
 Event = XidEvent | SxidEvent | AcceleratorEvent
 Identity = tuple[str, ...]
-"""What tells an event from all others of the same host and boot."""
+"""The identity of an event on one host in one boot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,9 @@ def count_text(events: Collection[Event], known: HostEvents | None) -> str:
 
 
 def clear_hint(component: str, ends: str, events: Collection[Event], known: HostEvents | None) -> str:
-    """How an operator ends events that lumctl could not see end, as the end of a finding's advice.
+    """How an operator ends events whose end lumctl could not see, as the last part of a finding's advice.
 
-    It is empty at the first look that sees an event, for then nobody has repaired anything yet.
+    It is empty at the first observation of an event, because nothing can have been repaired yet.
     """
     if known is None or ends == "age" or not any(event.identity in known.earlier for event in events):
         return ""

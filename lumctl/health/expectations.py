@@ -20,14 +20,14 @@ _MB_PER_GB = 1000
 
 
 class Expected(NamedTuple):
-    """A value that something should have, and who says so."""
+    """An expected value and its source."""
 
     value: float
     source: str
 
 
 class PortRate(NamedTuple):
-    """What a port runs at: gigabits a second, and electrical lanes where they are told."""
+    """The rate of a port: Gb/s, and electrical lanes if known."""
 
     gb_s: float
     lanes: int | None = None

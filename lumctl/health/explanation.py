@@ -25,9 +25,9 @@ class ExplainedFinding:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One rule that looks at components of this kind: its cases, what it reads of this one, and its findings.
+    """One rule for components of this kind: its cases, the readings that it uses of this one, and its findings.
 
-    ``told`` is false where its probes brought nothing at this look, so that it could say nothing.
+    ``told`` is false if its probes brought nothing at this observation, so that it could not judge.
     """
 
     rule: str
@@ -39,7 +39,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """All about the state of one component. ``because`` says in one line where the state comes from."""
+    """Everything about the state of one component. ``because`` gives the reason for the state in one line."""
 
     component: str
     kind: str
@@ -145,7 +145,7 @@ def _well(kind: str, checks: tuple[Check, ...], failed: frozenset[str]) -> str:
 
 
 def _failed_probes(hosts: list[str], snapshot: Snapshot) -> frozenset[str]:
-    """The probes, by the names that the rules' data gives them, that did not end well on some hosts."""
+    """The probes that failed on some hosts, by their names in the rules' data."""
     return frozenset(
         name.partition(":")[0]
         for host in hosts

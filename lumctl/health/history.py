@@ -122,7 +122,7 @@ class TrendHistory:
             trend.read("pcie_replays", "", reading.pcie_replays, at)
             trend.read("retired_double_bit", "", reading.retired_double_bit, at)
             if trend.read("ecc_uncorrectable", "", reading.ecc_volatile_uncorrectable, at):
-                # One fault may count for many: what tells is that there was another.
+                # One fault may count many times: only the fact that there was another one matters.
                 trend.happened("ecc_events", "", at)
             if is_throttled(reading) and trend.is_new("throttled_minute", int(at // _MINUTE_S), at):
                 # A minute counts once, however often and by how many processes it was looked at.
@@ -170,7 +170,7 @@ def _port_counters(here: HostLook, lane: Transponder) -> Iterator[tuple[str, str
 
 
 def _up(here: HostLook, lane: Transponder) -> tuple[bool | None, float]:
-    """Whether a link carries traffic and when that was read; ``None`` where nothing is said."""
+    """Whether a link carries traffic and when that was read; ``None`` if unknown."""
     interface = here.seen.interfaces.get(lane.interface)
     if interface is not None and interface.operstate is not None:
         return interface.operstate not in NO_CARRIER, interface.taken_at

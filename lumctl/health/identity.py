@@ -27,9 +27,9 @@ def gpu_readings(inventory: Inventory, snapshot: Snapshot) -> dict[str, GpuReadi
 
 
 def match_gpus(accelerators: Iterable[Accelerator], gpus: Iterable[GpuReading]) -> dict[str, GpuReading]:
-    """Each accelerator's reading: by PCI address where the inventory states one, else by UUID, else by minor number.
+    """Each accelerator's reading: by PCI address if the inventory states one, then by UUID, then by minor number.
 
-    A place in nvidia-smi's list says nothing: when a GPU falls off the bus, the others move up.
+    The position in nvidia-smi's list is no identity: when a GPU falls off the bus, the others move up.
     """
     found: dict[str, GpuReading] = {}
     gpus = tuple(gpus)
@@ -59,10 +59,10 @@ def _tells_key(accelerator: Accelerator, gpu: GpuReading) -> bool:
 def addresses(
     accelerators: Iterable[Accelerator], matched: Mapping[str, GpuReading], seen: HostSnapshot
 ) -> dict[str, str]:
-    """The PCI slot of each accelerator of a host, as far as it is known.
+    """The PCI slot of each accelerator of a host, if known.
 
-    It is that of its reading, else the inventory's. Where just one accelerator has neither and just one address is
-    named as lost or in an XID and belongs to nobody, they belong together.
+    It is that of its reading, otherwise the inventory's. If exactly one accelerator has neither, and exactly one
+    address is named as lost or in an XID and belongs to no accelerator, they belong together.
     """
     accelerators = tuple(accelerators)
     found = {a.id: matched[a.id].pci if a.id in matched else a.pci for a in accelerators}
@@ -83,9 +83,9 @@ def xids_of(slot: str | None, xids: Iterable[XidEvent]) -> tuple[XidEvent, ...]:
 
 
 def match_nvlinks(gpus: Mapping[str, GpuReading], seen: HostSnapshot) -> dict[str, tuple[NvlinkReading, ...]]:
-    """The NVLinks of each accelerator: by the UUID of its GPU, else by its place in nvidia-smi's list.
+    """The NVLinks of each accelerator: by the UUID of its GPU, otherwise by its position in nvidia-smi's list.
 
-    A place tells nothing unless both lists have the same length: when a GPU is lost, the others move up.
+    The position counts only if both lists have the same length: when a GPU is lost, the others move up.
     """
     places = {gpu.pci: place for place, gpu in enumerate(seen.gpus)}
     lists_agree = len({link.index for link in seen.nvlinks}) == len(places)
@@ -116,7 +116,7 @@ def pci_slot(pci: str) -> str:
 
 
 def _has_address(gpu: GpuReading) -> bool:
-    """Whether its source prints a PCI address: a UUID, which stands in its place, has no colon."""
+    """Whether its source prints a PCI address: a UUID in its place has no colon."""
     return ":" in gpu.pci
 
 

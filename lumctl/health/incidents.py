@@ -36,9 +36,9 @@ _LEAST_MEMBERS = 2
 
 @dataclass
 class _Group:
-    """An incident in the making: its findings, and what is unknown because of it.
+    """An incident under construction: its findings, and the components that are unknown because of it.
 
-    Of findings that weigh the same, the one of ``rule`` speaks for the cause.
+    Of findings with equal weight, that of ``rule`` represents the cause.
     """
 
     cause: Place
@@ -59,7 +59,7 @@ class _Correlation:
         self._groups: dict[Place, _Group] = {}
         self._suspects: dict[Place, tuple[str, ...]] = {}
         self._host_rules: dict[str, list[str]] = {}
-        """By host: the rules that speak of the whole host, gravest first."""
+        """By host: the rules that concern the whole host, gravest first."""
         self._owner: dict[Place, Place] = {}
         """By component: the cause of the incident that has taken its findings."""
         self._health: dict[Place, ComponentHealth | CircuitHealth] = {
@@ -110,7 +110,7 @@ class _Correlation:
                 self._take_host(place, host)
 
     def _rules_of_host(self, host: str) -> list[str]:
-        """The rules that speak of a whole host, gravest first: its own, and those that all its accelerators share."""
+        """The rules that concern a whole host, gravest first: its own, and those that all its accelerators share."""
         own = [] if self._disabled(("host", host)) else filter(self._weighs, self._health["host", host].findings)
         found = gravest_first([*own, *self._shared_by_gpus(host)])
         return list(dict.fromkeys(finding.rule for finding in found))
@@ -133,9 +133,9 @@ class _Correlation:
         ]
 
     def _take_host(self, cause: Place, host: str) -> None:
-        """Give a host and what is on it to a cause: what shares its rules, and what is not known because of it.
+        """Assign a host and its components to a cause: those that share its rules, and those unknown because of it.
 
-        An accelerator with a graver finding of another rule keeps that: it has a fault of its own.
+        An accelerator with a graver finding of another rule is left out: it has a fault of its own.
         """
         rules = self._host_rules[host]
         rule = rules[0]
@@ -201,9 +201,9 @@ class _Correlation:
         return bool(health.findings) or self._silently_unknown(health)
 
     def _speaker(self, *places: Place) -> str:
-        """The rule that speaks for some components: that of their gravest finding, of equals the first one's.
+        """The rule that represents some components: that of their gravest finding, of equal ones the first.
 
-        What a cause has besides (a flap of yesterday) must not stand for what it does now.
+        Another finding of the cause (a flap of yesterday) must not represent its present fault.
         """
         found = [health.findings[0] for place in places if (health := self._health.get(place)) and health.findings]
         return max(found, key=weight).rule if found else ""
@@ -220,7 +220,7 @@ class _Correlation:
         group.findings += self._health[place].findings
 
     def _is_one(self, group: _Group) -> bool:
-        # A cause without a state of its own, as a PUC has none, is said beside what shows it.
+        # A cause without a state of its own, such as a PUC, is named beside its evidence.
         several = len(group.members) >= _LEAST_MEMBERS or group.cause not in group.members
         return several and any(map(self._weighs, group.findings))
 
@@ -252,7 +252,7 @@ class _Correlation:
 
     @staticmethod
     def _silently_unknown(health: ComponentHealth | CircuitHealth) -> bool:
-        """Whether nothing is known of a component, and nothing but the age of its readings tells why."""
+        """Whether a component is unknown only because of the age of its readings."""
         return health.state is State.UNKNOWN and all(finding.rule in _OLD for finding in health.findings)
 
 

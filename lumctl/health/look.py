@@ -1,4 +1,4 @@
-"""One look at a rack: a collection beside the inventory, and what of it says something about now."""
+"""One observation of a rack: a collection beside the inventory, limited to readings that are still current."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -39,10 +39,10 @@ Place = tuple[str, str]
 
 @dataclass(frozen=True)
 class Past:
-    """What earlier looks left.
+    """The memory of earlier observations.
 
-    ``lost`` are the hosts that were already found unreachable; ``quiet_until`` tells when work on a host last ended.
-    ``events`` are the XIDs and SXids that count, by host; of a host that is not in it the log alone counts.
+    ``lost`` are the hosts that were already found unreachable; ``quiet_until`` is when work on a host last ended.
+    ``events`` are the XIDs and SXids that count, by host; for other hosts only the log counts.
     """
 
     trends: Mapping[Place, Trend] = field(default_factory=dict)
@@ -53,11 +53,11 @@ class Past:
 
 @dataclass(frozen=True)
 class HostLook:
-    """One host that was collected, with its readings handed to its accelerators.
+    """One collected host, with its readings assigned to its accelerators.
 
-    ``slots`` are the PCI slots of its accelerators as far as they are known; ``xids`` are those that count, as
-    ``events`` tells where they are remembered; ``vendor_events`` are the recent kernel events that a probe plug-in
-    reads. What was read before ``stale_before`` says nothing about now.
+    ``slots`` are the known PCI slots of its accelerators; ``xids`` are those that count, by ``events`` if they are
+    remembered; ``vendor_events`` are the recent kernel events of a probe plug-in. Readings from before
+    ``stale_before`` are not current.
     """
 
     seen: HostSnapshot
@@ -84,9 +84,9 @@ class HostLook:
         return found
 
     def ports_of(self, interface: str) -> list[PortCounters]:
-        """What was counted for an interface or RDMA device, and for the RDMA device at the same PCI address.
+        """The counts of an interface or RDMA device, and of the RDMA device at the same PCI address.
 
-        RoCE counts under the name of the device. Where two interfaces share a card, nobody says which of them it was.
+        RoCE counts under the name of the device. If two interfaces share a card, their counts cannot be separated.
         """
         adapters = self.seen.adapters
         if not adapters.rdma_devices:
@@ -97,7 +97,7 @@ class HostLook:
         return [port for name in dict.fromkeys((interface, *devices)) for port in self.ports.get(name, ())]
 
     def nic_events_of(self, interface: str) -> tuple[NicEvent, ...]:
-        """What network drivers said of an interface or RDMA device: by its name, or by the PCI address of its card."""
+        """The network drivers' log lines of an interface or RDMA device, by its name or its card's PCI address."""
         return tuple(event for event in self.seen.nic_events if self._is_of(event, interface))
 
     def foreign_nic_events(self, lanes: Collection[Transponder]) -> tuple[NicEvent, ...]:
@@ -168,11 +168,11 @@ def no_cells(_device: str) -> Mapping[int, str]:
 
 @dataclass(frozen=True)
 class LightEvidence:
-    """What else tells where light is lost.
+    """Other evidence of where light is lost.
 
-    ``cells`` is what each device should hold, empty where that is not certain. ``port_power`` asks a device for the
-    power at one of its ports, ``read_cells`` asks a mesh for what it holds, empty where it cannot be read back. Both
-    are asked only where light is lost.
+    ``cells`` are the intended states of each device, empty if uncertain. ``port_power`` reads the power at a port of
+    a device, ``read_cells`` the states of a mesh, empty if it cannot be read back. Both are called only if light is
+    lost.
     """
 
     cells: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
@@ -187,8 +187,8 @@ NO_EVIDENCE = LightEvidence()
 class Look:
     """A collection beside the inventory. ``disabled`` are the accelerators out of service.
 
-    ``past`` is empty where nothing is remembered; rules that speak of time then say nothing. ``moved`` tells of links
-    and circuits when a run last moved their light: what was read before that says nothing about what is there now.
+    ``past`` is empty if nothing is remembered; rules about time then find nothing. ``moved`` has the time when a run
+    last moved the light of a link or circuit: earlier readings do not count for the present light.
     """
 
     inventory: Inventory
@@ -220,7 +220,7 @@ class Look:
 
     @cached_property
     def collected(self) -> dict[str, HostLook]:
-        """Every host of which the collection says anything, however old."""
+        """Every host in the collection, whatever the age of its readings."""
         found: dict[str, HostLook] = {}
         for host in self.inventory.hosts:
             seen = self.snapshot.hosts.get(host)
@@ -279,7 +279,7 @@ class Look:
 
     @cached_property
     def announced_lanes(self) -> TransmitterNames:
-        """Who is meant by what a neighbour announces."""
+        """The transmitter that a neighbour's announcement means."""
         return TransmitterNames(self.inventory)
 
     def trend(self, kind: str, component: str) -> Trend | None:
@@ -296,7 +296,7 @@ class Look:
         return max(self.now - taken_at, 0.0)
 
     def stale(self, taken_at: float) -> bool:
-        """Whether a reading is too old to say anything about now."""
+        """Whether a reading is too old to be current."""
         return self.age(taken_at) > self.limits.stale_after_s
 
     def outdated(self, taken_at: float, *places: Place) -> bool:

@@ -45,7 +45,7 @@ class Memory:
             self._events = EventRecord()
             self._quiet_until = {}
         self.spent: tuple[Acknowledgement, ...] = ()
-        """Of the acknowledgements of the last look those that are over: whoever keeps them may drop them."""
+        """The acknowledgements of the last observation that are over: their keeper may delete them."""
 
     def document(self) -> dict[str, Any]:
         """All that is remembered, as JSON values, bounded by the size of the inventory."""
@@ -75,12 +75,12 @@ class Memory:
         moved: Mapping[str, float] = MappingProxyType({}),
         light: LightEvidence = NO_EVIDENCE,
     ) -> HealthReport:
-        """Judge one look and remember it.
+        """Judge one observation and remember it.
 
-        ``cleared`` are what operators ended of the events in kernel logs.
-        ``moving`` are components whose light a run moves now (a mapping gives the time until which): that they flap
-        is expected. ``moved`` tells when a run last moved the light of a component: readings from before that are not
-        held against the circuits that came after it. ``light`` is what else tells where light is lost.
+        ``cleared`` are the events of kernel logs that operators ended. ``moving`` are components whose light a run
+        moves now (a mapping gives the end time): their flapping is expected. ``moved`` has the time when a run last
+        moved the light of a component: earlier readings do not count against its present circuits. ``light`` is other
+        evidence of where light is lost.
         """
         covered = at_work(inventory, circuits, windows, now)
         expected = _moving(inventory, circuits, moving, now)
@@ -122,7 +122,7 @@ def merged(documents: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _added(whole: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
-    """Two documents in one; of what both know, what the second one says."""
+    """Merge two documents; for keys in both, the second one wins."""
     if not whole:
         return dict(more)
     old_history, new_history = whole["history"], more["history"]

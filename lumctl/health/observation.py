@@ -37,13 +37,13 @@ class Observation:
     unfinished: tuple[str, ...] = ()
     """Runs that were cut or left half done and still wait for a hand."""
     acknowledgements: tuple[Acknowledgement, ...] = ()
-    """What operators know of, as it stood in the stores."""
+    """The acknowledgements in the stores at that time."""
     windows: tuple[MaintenanceWindow, ...] = ()
     """Maintenance that continues or is still to come."""
     devices: Mapping[str, DeviceReading] = field(default_factory=dict)
-    """What each mesh and switch said of itself."""
+    """The readings of each mesh and switch."""
     not_kept: str | None = None
-    """Why this look could not be remembered, where it was to be: the disk is full, say."""
+    """Why this observation could not be remembered, if it should have been: for example, the disk is full."""
     awaited: tuple[str, ...] = ()
     """Hosts and devices whose first answers have not come yet; such a look is not remembered."""
 
@@ -53,7 +53,7 @@ class Observation:
         return remedies(self.report, self.inventory, self.assignment)
 
     def remedies_of(self, component: str) -> tuple[Remedy, ...]:
-        """The remedies of the causes that touch a component, or by which it is replaced."""
+        """The remedies of the causes that affect a component, or that use it as a replacement."""
         return tuple(r for r in self.remedies if component in (*r.components, *r.replace, *r.avoid))
 
     def in_trouble(self, accelerator: str) -> bool:
@@ -77,7 +77,7 @@ class Observation:
         return place_of(self.assignment, accelerator)
 
     def places(self) -> dict[str, tuple[str, int]]:
-        """The job and rank of every accelerator that one runs on: for whoever asks about all of them."""
+        """The job and rank of every accelerator in use: for callers that need all of them."""
         return places(self.assignment)
 
     def role_of(self, accelerator: str) -> Role:
@@ -94,7 +94,7 @@ def place_of(assignment: Assignment, accelerator: str) -> tuple[str, int] | None
 
 
 def places(assignment: Assignment) -> dict[str, tuple[str, int]]:
-    """What :func:`place_of` says, of all accelerators at once."""
+    """The results of :func:`place_of` for all accelerators at once."""
     found: dict[str, tuple[str, int]] = {}
     for job, accelerators in assignment.items():
         if not is_order(job):
@@ -104,7 +104,7 @@ def places(assignment: Assignment) -> dict[str, tuple[str, int]]:
 
 
 def current_role(inventory: Inventory, assignment: Assignment, accelerator: str) -> Role:
-    """Active when a job runs on it; disabled when a swap took it out of its job; else what the inventory says."""
+    """Active if a job runs on it; disabled if a swap removed it from its job; otherwise the inventory's role."""
     if place_of(assignment, accelerator):
         return Role.ACTIVE
     if place_of(initial_assignment(inventory), accelerator):
@@ -118,10 +118,10 @@ _OF_NO_WEIGHT = frozenset({State.OK, State.DISABLED})
 
 
 def counted_states(observation: Observation) -> Counted:
-    """The state of each component as far as it is not acknowledged.
+    """The state of each component without acknowledged findings.
 
-    Where all that was found of a component is acknowledged it counts as ok; so does what cannot be read because of a
-    host whose fault is acknowledged.
+    A component whose findings are all acknowledged counts as ok, as does one that is unread because of a host whose
+    fault is acknowledged.
     """
     hosts = {name: _counted(health) for name, health in observation.report.hosts.items()}
     quiet = {
@@ -143,7 +143,7 @@ def counted_states(observation: Observation) -> Counted:
 
 
 def weighty(health: ComponentHealth | CircuitHealth) -> tuple[Finding, ...]:
-    """The findings that make a component other than ok: notes do not."""
+    """The findings that make a component other than ok; notes do not."""
     return tuple(finding for finding in health.findings if finding.state not in _OF_NO_WEIGHT)
 
 
@@ -172,7 +172,7 @@ def standing_incidents(observation: Observation) -> tuple[Incident, ...]:
 
 
 def own_trouble(health: ComponentHealth | CircuitHealth, incidents: Collection[Incident]) -> bool:
-    """Whether something is wrong with a component that none of these incidents tells."""
+    """Whether a component has a fault that none of these incidents contains."""
     told = {incident.id for incident in incidents}
     found = [finding for finding in weighty(health) if finding.acknowledged is None]
     if not found:
@@ -206,7 +206,7 @@ def _silent_hosts(observation: Observation, health: ComponentHealth | CircuitHea
 
 
 def rack_of(inventory: Inventory, component: str, circuits: tuple[Circuit, ...] = ()) -> str | None:
-    """The rack of a component, of a circuit among those given, or of a rack itself; ``None`` if it is none of them."""
+    """The rack of a component, of one of the given circuits, or of a rack itself; ``None`` if it is none of them."""
     if component in inventory.racks:
         return component
     for group in (inventory.hosts, inventory.accelerators, inventory.devices):

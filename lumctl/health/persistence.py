@@ -1,6 +1,7 @@
-"""Which findings stand: those that must last before they count, those that stick, and since when each has stood.
+"""Which findings are active: those that must last before they count, those that stay for a while, and since when.
 
-What a look cannot tell changes nothing: a finding whose probe brought no answer is neither confirmed nor refuted.
+An observation without information changes nothing: a finding whose probe brought no answer is neither confirmed nor
+refuted.
 """
 
 from collections.abc import Collection, Mapping
@@ -25,14 +26,15 @@ _MOST_MARKS, _MOST_CHARACTERS = 64, 400
 """What is remembered of one component, and of one finding's evidence: a host that talks nonsense fills no memory."""
 
 Key = tuple[str, str, str]
-"""Rule, case, and what it is about: what tells the findings of one component apart."""
+"""Rule, case and subject: the identity of a finding of one component."""
 
 
 @dataclass
 class FindingMark:
-    """One finding as it is remembered: ``first`` and ``last`` are the times of looks, ``read_at`` of its reading.
+    """One remembered finding: ``first`` and ``last`` are times of observations, ``read_at`` that of its reading.
 
-    ``since`` is what it says itself of its beginning, ``clear_since`` the first of the looks in a row that refute it.
+    ``since`` is the beginning that the finding states, ``clear_since`` the first of the observations in a row that
+    refute it.
     """
 
     first: float
@@ -47,7 +49,7 @@ class FindingMark:
 
 
 def key_of(finding: Finding) -> Key:
-    """What tells a finding from the others of its component."""
+    """The identity of a finding within its component."""
     return finding.rule, finding.case, finding.about
 
 
@@ -84,9 +86,9 @@ class StandingFindings:
         self._looked_at = now
 
     def settle(self, health: Judged, now: float, *, at_work: bool, moving: bool) -> Judged:
-        """A component with the findings that stand.
+        """A component with its active findings.
 
-        While people are at work on it nothing sticks; while a run moves its light, what is new is expected.
+        During maintenance no finding stays; while a run moves its light, new findings are expected.
         """
         known = self._marks.get(place_of(health))
         if not health.findings and not known:
@@ -108,7 +110,7 @@ class StandingFindings:
     def _confirmed(
         marks: dict[Key, FindingMark], finding: Finding, read_at: float | None, now: float, *, moving: bool
     ) -> Finding | None:
-        """A finding of this look, if it stands."""
+        """A finding of this observation, if it is active."""
         key = key_of(finding)
         mark = marks.get(key)
         if mark is None:
@@ -128,7 +130,7 @@ class StandingFindings:
         *,
         at_work: bool,
     ) -> Finding | None:
-        """A finding that this look does not repeat, if it still stands."""
+        """A finding that this observation does not repeat, if it is still active."""
         mark = marks[key]
         told = bool(health.seen) and looks_at(key[0]).probes <= health.seen
         if told and self._is_over(key, mark, now, at_work=at_work):
@@ -136,7 +138,7 @@ class StandingFindings:
             return None
         if not told:
             mark.clear_since = None
-        # Behind a host that is not read there are no findings: its own tells why.
+        # Components of an unread host have no findings: the host's own finding is the reason.
         shown = mark.stands and health.otherwise is not State.UNKNOWN
         return _remembered(health.id, key, mark, now) if shown else None
 
@@ -146,7 +148,7 @@ class StandingFindings:
             return True
         sticks_s = verdict(key[0], key[1]).clears_after_s
         if self._looked_at is not None and now - self._looked_at > sticks_s:
-            # Nobody looked for longer than it would stick: what was seen before that is an old story.
+            # There was no observation for longer than the finding would stay: earlier readings no longer matter.
             return True
         mark.clear_since = now if mark.clear_since is None else min(mark.clear_since, now)
         return now - mark.clear_since >= sticks_s
@@ -162,9 +164,9 @@ class StandingFindings:
 
 
 def _seen_again(mark: FindingMark, finding: Finding, read_at: float | None, now: float) -> bool:
-    """Note that a finding was seen; whether it stands."""
+    """Note that a finding was seen; return whether it is active."""
     if mark.read_at is None or read_at is None or read_at > mark.read_at:
-        # The same reading at another look tells nothing new.
+        # The same reading in another observation is no new evidence.
         mark.looks += 1
         mark.read_at = read_at
     mark.last, mark.clear_since = now, None

@@ -32,7 +32,7 @@ _STANDARD = frozenset(name for name, hint in get_type_hints(GpuReading).items() 
 
 
 class ProbeRulesError(UsageError):
-    """The rules of a plug-in are wrong; ``problems`` says all that is, each with file and line."""
+    """The rules of a plug-in have errors; ``problems`` lists all, each with file and line."""
 
     def __init__(self, probe: str, problems: tuple[str, ...]) -> None:
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
@@ -42,10 +42,10 @@ class ProbeRulesError(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class ProbeRule:
-    """One case of a rule. It is found where ``reading`` is one of ``among`` or reaches the limit of ``line``.
+    """One case of a rule. It is found if ``reading`` is one of ``among`` or reaches the limit of ``line``.
 
-    With ``event``, it is found where as many such events as the limit says are there; one of ``ended_by`` ends all
-    that came before it.
+    With ``event``, it is found if there are as many such events as the limit; one of ``ended_by`` ends all earlier
+    ones.
     """
 
     line: Verdict
@@ -104,7 +104,7 @@ def read_rules(probe: type[AcceleratorProbe]) -> tuple[ProbeRule, ...]:
 
 
 def verdicts_of(rule: str) -> Mapping[str, Verdict]:
-    """The cases of a rule of a plug-in, by its id ``gpu.PROBE.RULE``; empty where no plug-in has it."""
+    """The cases of a plug-in's rule, by its id ``gpu.PROBE.RULE``; empty if no plug-in has it."""
     return {each.line.case: each.line for each in _of_rule(rule)}
 
 

@@ -10,7 +10,7 @@ from lumctl.health.observation import Observation
 
 
 class Quantity(NamedTuple):
-    """One reading: its name, its unit (empty: a count), and the field of the reading that holds it."""
+    """One quantity: its name, its unit (empty: a count), and its field in the reading."""
 
     name: str
     unit: str
@@ -46,7 +46,7 @@ class Measured(NamedTuple):
     reading: GpuReading | OpticsReading
 
     def values(self) -> Iterator[tuple[str, float]]:
-        """The numbers that the host did say, by name; light that is none at all is ``-inf``."""
+        """The numbers that the host reported, by name; no light at all is ``-inf``."""
         for name, _, field in self.quantities:
             value = getattr(self.reading, field)
             if value is not None:

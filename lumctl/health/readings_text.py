@@ -1,4 +1,4 @@
-"""The readings that rules look at, in words, under the names that the rules' data gives them."""
+"""The readings that rules use, in words, under their names in the rules' data."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -95,7 +95,7 @@ def _of_gpu(name: str, inventory: Inventory, snapshot: Snapshot) -> dict[str, st
 
 
 def _of_sender(optics: OpticsReading) -> dict[str, str]:
-    """What the sending side of a module says of itself, as far as it says anything."""
+    """The readings of the sending side of a module, as far as it reports them."""
     told = {
         "tx_power_dbm": optics.tx_power_dbm,
         "bias_ma": optics.bias_ma,

@@ -32,12 +32,13 @@ Health = ComponentHealth | CircuitHealth
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """What repairs a cause. ``components`` are the cause and all that it touches; ``state`` is their worst.
+    """The repair of a cause. ``components`` are the cause and all that it affects; ``state`` is their worst.
 
-    ``evidence`` is what shows it. ``replace`` are accelerators that run ranks, for spares to replace together, and
-    ``avoid`` PUCs: by either the job is repaired. Both are empty where nothing in the rack repairs it, or where no rank
-    depends on it. ``by_hand`` says what to mend, and why. It is not ``certain`` where no reading tells which of several
-    components is at fault; ``suspects`` are then the PUCs among them that cannot be avoided with the spares there are.
+    ``evidence`` shows the cause. ``replace`` are accelerators that run ranks, for spares to replace together, and
+    ``avoid`` are PUCs: either repairs the job. Both are empty if nothing in the rack repairs it, or if no rank
+    depends on it. ``by_hand`` is the manual repair, with the reason. It is not ``certain`` if no reading shows which
+    of several components is at fault; ``suspects`` are then the PUCs among them that cannot be avoided with the
+    present spares.
     """
 
     cause: str
@@ -124,7 +125,7 @@ class _Remedies:
         kind = incident.id.partition(":")[0]
         members = tuple(dict.fromkeys((incident.cause, *incident.members)))
         findings = [f for health in self._members(incident) for f in health.findings if f.incident == incident.id]
-        # Which end of a circuit lost its light is told by the circuit's own finding, not by what a link has besides.
+        # The circuit's own finding shows which end lost its light; other findings of a link do not.
         own = [f for f in findings if f.component == incident.cause] if kind == "circuit" else []
         speaking = next(iter(own), None) or next((f for f in findings if f.rule == incident.rule), findings[0])
         remedy = self._of(kind, incident.cause, incident.state, members, speaking, incident.suspects)
@@ -185,7 +186,7 @@ class _Remedies:
         return self._by_spares(remedy, failed, f"then repair {remedy.cause}: {finding.advice}")
 
     def _of_circuit(self, remedy: Remedy, finding: Finding, suspects: tuple[str, ...]) -> Remedy:
-        """Nothing tells at which end the light is lost: only both ends together are certain to repair it."""
+        """No reading shows at which end the light is lost: only replacing both ends certainly repairs it."""
         suspects = suspects or tuple(end.transponder for end in self._report.circuits[remedy.cause].ends)
         ends = tuple(name for name in suspects if name in self._inventory.transponders)
         pucs = tuple(name for name in suspects if name not in ends)

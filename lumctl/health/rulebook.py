@@ -1,7 +1,7 @@
-"""The rules as data: what each case of each rule means for a component, with its origin and the advice it gives.
+"""The rules as data: the meaning of each case of each rule for a component, with its origin and advice.
 
-The YAML files in ``rules/`` hold the knowledge (numbers, limits, states, windows, advice); the modules beside them hold
-the tests that decide which case a component is in.
+The YAML files in ``rules/`` hold the knowledge (numbers, limits, states, windows, advice); the modules beside them
+hold the tests that decide which case applies to a component.
 """
 
 from collections.abc import Mapping
@@ -23,16 +23,16 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One case of a rule. ``limit`` is in ``unit``, that of the reading; infinite where the case has none.
+    """One case of a rule. ``limit`` has the unit ``unit`` of the reading; it is infinite if the case has none.
 
-    Where a case counts, ``counter`` names what, ``window_s`` is the time over which, and ``per_s`` makes a rate of it
-    (0: the events of the window). ``strict``: the limit itself is still well. ``limits`` are further numbers by name.
+    If a case counts, ``counter`` names the count, ``window_s`` is its time span, and ``per_s`` makes it a rate (0:
+    the events of the window). ``strict``: the limit itself is still ok. ``limits`` are further numbers by name.
 
-    A finding stands once its case was seen for ``appears_after_s`` and in ``appears_looks`` new readings, and it stays
-    until the case was not seen for ``clears_after_s``. State ``ok`` makes a note: shown to whoever looks, but of no
-    weight. ``gravity`` ranks findings of equal states. ``edition`` is that of the file it stands in. ``ends`` says what
-    ends an event of the kernel log: ``age``, ``reset`` (a GPU reset or a reboot of its host), or ``reboot``; an
-    operator may end it as well.
+    A finding becomes active after its case was seen for ``appears_after_s`` and in ``appears_looks`` new readings,
+    and stays until the case was not seen for ``clears_after_s``. State ``ok`` makes a note, which is shown but has no
+    weight. ``gravity`` ranks findings of equal states. ``edition`` is that of the file. ``ends`` is what ends an
+    event of the kernel log: ``age``, ``reset`` (a GPU reset or a reboot of its host), or ``reboot``; an operator may
+    end it as well.
     """
 
     rule: str
@@ -60,7 +60,7 @@ class Verdict:
         return self.appears_looks <= 1 and self.appears_after_s <= 0
 
     def reached_by(self, events: int) -> bool:
-        """Whether so many events in the window are what the case speaks of."""
+        """Whether the number of events in the window fulfils the case."""
         value = self.rate(events)
         return value > self.limit if self.strict else value >= self.limit
 
@@ -129,15 +129,15 @@ class Rulebook:
     xid_actions: Mapping[int, str]
     xid_meanings: Mapping[int, str]
     xid_units: Mapping[int, tuple[XidUnit, ...]]
-    """Units of XIDs whose lines say more than their numbers."""
+    """Units of XIDs whose log lines have more detail than their numbers."""
     sxid_cases: Mapping[int, str]
     """The case of host.nvswitch for each SXid."""
     severities: Mapping[str, str]
     """The case of device.alarm for each severity word of devices, in lower case."""
     counted_by_unit: frozenset[int]
-    """XIDs whose lines name the unit of the chip, so that one unit can be told to fail again and again."""
+    """XIDs whose lines name the unit of the chip, so that repeated failures of one unit can be counted."""
     forgets_after_s: float
-    """After a time in which nobody looked that is longer than this, what was remembered is an old story."""
+    """If there was no observation for longer than this, earlier memory no longer counts."""
 
     def rules(self) -> tuple[str, ...]:
         """The ids of all rules, each once."""
@@ -148,7 +148,7 @@ class Rulebook:
         return tuple(line for line in self.verdicts.values() if rule in {None, line.rule})
 
     def windows(self) -> dict[str, dict[float, bool]]:
-        """Over which times (s) each counter is counted, and whether that gives a rate."""
+        """The time spans (s) over which each counter is counted, and whether the result is a rate."""
         found: dict[str, dict[float, bool]] = {}
         for line in self.verdicts.values():
             if line.counter:

@@ -1,4 +1,4 @@
-"""States, findings and reports: what health says of each component."""
+"""States, findings and reports: the verdict of health on each component."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ def worst(states: tuple[State, ...]) -> State:
 
 
 def is_fault(state: State) -> bool:
-    """Whether a state says that something is wrong, not only that nothing is known."""
+    """Whether a state means a fault, not only missing information."""
     return SEVERITY.index(state) >= SEVERITY.index(State.DEGRADED)
 
 
@@ -35,12 +35,12 @@ DEFAULT_GRAVITY = 50
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A rule's verdict about a component: which rule and case of it, what it saw, what to do.
+    """A rule's verdict about a component: the rule and its case, the evidence, and the advice.
 
-    ``since`` is when it first stood without a break (seconds since the epoch). ``acknowledged`` tells who knows of it
-    and why nothing is done, ``incident`` is the id of the incident that it is a part of. ``about`` tells findings of
-    one case apart where a component may have several (an XID, a receiver). ``gravity`` ranks findings of equal states;
-    see ``rules/gravity.yaml``.
+    ``since`` is when it first became active without a break (seconds since the epoch). ``acknowledged`` is the user
+    who knows of it and the comment, ``incident`` the id of its incident. ``about`` distinguishes findings of one case
+    if a component may have several (an XID, a receiver). ``gravity`` ranks findings of equal states; see
+    ``rules/gravity.yaml``.
     """
 
     component: str
@@ -72,7 +72,7 @@ T = TypeVar("T", bound=Graded)
 
 
 def weight(graded: Graded) -> tuple[int, int]:
-    """The rank of a finding or an incident: the greater one is named first. Its state decides, then its gravity."""
+    """The rank of a finding or an incident: the higher one is named first. Its state decides, then its gravity."""
     return SEVERITY.index(graded.state), graded.gravity
 
 
@@ -83,11 +83,11 @@ def gravest_first(graded: Iterable[T]) -> tuple[T, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """Findings with one cause. ``cause`` is a component or a rack; ``members`` are all components that it touches.
+    """Findings with one cause. ``cause`` is a component or a rack; ``members`` are all components that it affects.
 
-    ``id`` stays the same for as long as the incident lasts. ``rule``, ``state`` and ``gravity`` are those of its
-    gravest finding, which ``summary`` names. Where no reading tells which component is at fault, ``suspects`` are
-    those that may be: transponders, each with the fibre, media converter and port behind it, or PUCs.
+    ``id`` stays the same as long as the incident lasts. ``rule``, ``state`` and ``gravity`` are those of its gravest
+    finding, which ``summary`` names. If no reading shows which component is at fault, ``suspects`` are the possible
+    ones: transponders, each with the fibre, media converter and port behind it, or PUCs.
     """
 
     id: str
@@ -105,9 +105,9 @@ class Incident:
 class ComponentHealth:
     """State of one component, its findings gravest first, and when it was last read (``None``: never).
 
-    ``otherwise`` is its state without its findings, and ``disabled`` that it is out of service, whatever they say;
-    ``maintenance`` tells of the work that it is out of service for. ``seen`` are the probes that told of it at this
-    look: a finding that looks at another one is neither confirmed nor refuted.
+    ``otherwise`` is its state without its findings, and ``disabled``: it is out of service, whatever the findings;
+    ``maintenance`` describes the work. ``seen`` are the probes that reported it at this observation: a finding of
+    another probe is neither confirmed nor refuted.
     """
 
     id: str
@@ -202,11 +202,11 @@ Judged = TypeVar("Judged", ComponentHealth, CircuitHealth)
 
 
 def judged(health: Judged, findings: tuple[Finding, ...]) -> Judged:
-    """A component with these findings, and the state that they give it."""
+    """A component with these findings and the state that follows from them."""
     state = State.DISABLED if health.disabled else state_of(findings, otherwise=health.otherwise)
     return replace(health, findings=findings, state=state)
 
 
 def state_of(findings: Iterable[Finding], *, otherwise: State) -> State:
-    """The worst state that findings give a component, ``otherwise`` where none is worse than it."""
+    """The worst state of the findings; ``otherwise`` if none is worse."""
     return worst((otherwise, *(finding.state for finding in findings)))

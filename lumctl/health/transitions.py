@@ -7,11 +7,11 @@ from lumctl.health.states import CircuitHealth, ComponentHealth, HealthReport, S
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """A component changed its state. ``before`` is ``None`` where it was not known before.
+    """A component changed its state. ``before`` is ``None`` if it was not known before.
 
-    ``kind`` is ``accelerator``, ``circuit``, ``link``, ``host`` or ``device``; ``rules`` are those that give it its
-    state now, and ``evidence`` is what the first of them saw. Where there is none it names the work on it, or the cause
-    and rule of the incident that it is a part of; it is empty where it is well.
+    ``kind`` is ``accelerator``, ``circuit``, ``link``, ``host`` or ``device``; ``rules`` are those of its present
+    state, and ``evidence`` is that of the first of them. Without rules, ``evidence`` names the work on the component,
+    or the cause and rule of its incident; it is empty if the component is ok.
     """
 
     at: float
@@ -40,7 +40,7 @@ def _transition(
     after: HealthReport, kind: str, was: State | None, health: ComponentHealth | CircuitHealth
 ) -> Transition:
     telling = [finding for finding in health.findings if finding.state is health.state]
-    # Out of service or unknown by another's fault: whatever was found says most.
+    # Out of service, or unknown because of another component: any finding is the best evidence.
     telling = telling or ([] if health.state is State.OK else list(health.findings))
     rules = tuple(dict.fromkeys(finding.rule for finding in telling))
     evidence = telling[0].evidence if telling else _elsewhere(after, health)

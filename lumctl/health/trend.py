@@ -11,13 +11,13 @@ from lumctl.health.rulebook import Counter, rulebook
 _LAP_SHARE = 1024
 """A counter that went past its greatest value has come at most this part of its range further."""
 _STEPS = 60
-"""Into how many steps a window is divided: what is in the step that just leaves it is not told apart."""
+"""The number of steps of a window: events in the step that leaves the window are not distinguished."""
 
 
 def growth(before: int, after: int, counter: Counter) -> int | None:
-    """By how much a counter grew; ``None`` where it began again (reset, reloaded driver), which says nothing.
+    """How much a counter grew; ``None`` if it restarted (reset, reloaded driver), which shows nothing.
 
-    A smaller value is a wrap only where the counter can wrap, and where little is missing on both sides of it.
+    A smaller value is a wrap only if the counter can wrap, and both values are close to the wrap.
     """
     if after >= before:
         return after - before
@@ -40,11 +40,11 @@ class Tally:
             self._steps = [*self._steps[-_STEPS:], (at, events)]
 
     def total(self, now: float) -> int:
-        """The events of the window that ends now. What lies in the future (a clock set back) does not count."""
+        """The events of the window that ends now. Events in the future (a clock set back) do not count."""
         return sum(events for at, events in self._steps if now - self.window_s < at <= now)
 
     def empty(self, now: float) -> bool:
-        """Whether nothing of it can count any more."""
+        """Whether none of it can count any longer."""
         return not self._steps or self._steps[-1][0] <= now - self.window_s
 
     def document(self) -> list[Any]:
@@ -67,10 +67,10 @@ def windows_of(counter: str) -> Mapping[float, bool]:
 class Trend:
     """One component. ``counters`` hold value and time of the last reading by ``(counter, part)``.
 
-    ``part`` tells the counters of one kind apart: a port, an NVLink. ``worked`` are parts that were once seen to work.
-    ``down_since`` is when it was first seen down. An accelerator is ``lost`` or ``failed`` from the look that finds it
-    so until it is back, or its host is booted. ``quiet_until`` is the end of the last time in which nothing was
-    counted, because work was going on.
+    ``part`` distinguishes counters of one kind: a port, an NVLink. ``worked`` are parts that were once seen to work.
+    ``down_since`` is when it was first seen down. An accelerator is ``lost`` or ``failed`` from that observation
+    until it is back, or its host is rebooted. ``quiet_until`` is the end of the last time in which nothing was
+    counted because of work on it.
     """
 
     counters: dict[tuple[str, str], tuple[int, float]] = field(default_factory=dict)
@@ -82,9 +82,9 @@ class Trend:
     quiet_until: float = -inf
 
     def read(self, counter: str, part: str, value: int | None, at: float) -> int:
-        """Take a reading of a counter, and give by how much it grew.
+        """Take a reading of a counter, and return how much it grew.
 
-        The first one, and the first after it began again, is only what later ones are compared with.
+        The first one, and the first after a restart, only serves as the base for later ones.
         """
         key = (counter, part)
         before = self.counters.get(key)
@@ -93,7 +93,7 @@ class Trend:
         if before is not None and before[1] == at:
             return 0
         self.counters[key] = (value, at)
-        # After a clock that was set back, or a long time without a look, nothing can be said of the time between.
+        # After a clock that was set back, or a long gap, the time between is unknown.
         if before is None or value == before[0] or not 0 < at - before[1] <= rulebook().forgets_after_s:
             return 0
         grown = growth(before[0], value, rulebook().counters.get(counter, _ENDLESS)) or 0
@@ -125,7 +125,7 @@ class Trend:
         return {part: events for part, events in counted.items() if events}
 
     def saturated(self) -> Iterator[tuple[str, str]]:
-        """Counters that have reached their greatest value and cannot grow any more, with their parts."""
+        """Counters that have reached their maximum and cannot grow any more, with their parts."""
         kinds = rulebook().counters
         for (counter, part), (value, _) in self.counters.items():
             kind = kinds.get(counter, _ENDLESS)
@@ -150,7 +150,7 @@ class Trend:
         self.quiet_until = now
 
     def forget(self, now: float) -> None:
-        """Drop what no rule can count any more."""
+        """Drop what no rule can count any longer."""
         self.tallies = {key: tally for key, tally in self.tallies.items() if not tally.empty(now)}
 
     def document(self) -> dict[str, Any]:

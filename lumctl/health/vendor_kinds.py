@@ -11,10 +11,10 @@ from lumctl.health.states import State
 
 @dataclass(frozen=True, slots=True)
 class VendorKinds:
-    """What the rules of a host's probe plug-in say of the kinds of its kernel events.
+    """The kinds of kernel events of a host's probe plug-in, by the plug-in's rules.
 
-    Those that are ``lasting`` count until something ends them, whatever their age; ``ends`` are, by the kind of a line,
-    the lasting ones that it ends. ``slots`` are the PCI slots of the host's accelerators by their minor numbers.
+    The ``lasting`` ones count until something ends them, whatever their age; ``ends`` maps the kind of a line to the
+    lasting kinds that it ends. ``slots`` are the PCI slots of the host's accelerators by their minor numbers.
     """
 
     lasting: frozenset[str] = frozenset()

@@ -36,7 +36,7 @@ def judge_accelerator(look: Look, accelerator: Accelerator) -> ComponentHealth:
     read_at = reading.taken_at if reading else None
     here = look.readable(accelerator.host)
     if here is None:
-        # The host's own finding tells why.
+        # The host's own finding is the reason.
         state = State.DISABLED if disabled else State.UNKNOWN
         return ComponentHealth(accelerator.id, "accelerator", state, read_at=read_at, disabled=disabled)
     stale = reading is not None and look.stale(reading.taken_at)
@@ -78,7 +78,7 @@ def judge_accelerator(look: Look, accelerator: Accelerator) -> ComponentHealth:
 
 
 def _seen(case: GpuCase, here: HostLook, findings: tuple[Finding, ...]) -> frozenset[str]:
-    """The probes that told of this accelerator; one that prints errors in place of values tells nothing."""
+    """The probes that reported this accelerator; one that prints errors in place of values reports nothing."""
     told = {"host"}
     if case.absence in {Absence.NAMED_LOST, Absence.NOT_LISTED}:
         told.add("gpu")
@@ -92,7 +92,7 @@ def _seen(case: GpuCase, here: HostLook, findings: tuple[Finding, ...]) -> froze
 
 
 def _absence(accelerator: Accelerator, here: HostLook) -> Absence | None:
-    """How an accelerator is missing from what its probe says; ``None`` if it is there or nothing was said."""
+    """How an accelerator is missing from its probe's answer; ``None`` if it is there or there was no answer."""
     slot = here.slots.get(accelerator.id)
     if slot is not None and slot in map(pci_slot, here.seen.lost_gpus):
         return Absence.NAMED_LOST
@@ -165,9 +165,9 @@ def _host_probes(case: HostCase) -> frozenset[str]:
 
 
 def _needed_probes(look: Look, host: str) -> frozenset[str]:
-    """The probes without which something that the inventory places on a host cannot be judged.
+    """The probes without which a component that the inventory places on a host cannot be judged.
 
-    Exporters never tell of the kernel log, of neighbours and of modules; links say so themselves (link.not-read).
+    Exporters never report the kernel log, neighbours and modules; links report that themselves (link.not-read).
     """
     written = look.inventory.hosts[host]
     needed = {"gpu", "kernel"} if look.accelerators[host] else set()
@@ -190,7 +190,7 @@ def judge_link(look: Look, transponder: Transponder) -> ComponentHealth:
     disabled = transponder.accelerator in look.disabled
     here = look.readable(transponder.host)
     if here is None:
-        # The host's own finding tells why.
+        # The host's own finding is the reason.
         state = State.DISABLED if disabled else State.UNKNOWN
         return ComponentHealth(transponder.id, "link", state, disabled=disabled)
     interface = here.seen.interfaces.get(transponder.interface)
@@ -199,7 +199,7 @@ def judge_link(look: Look, transponder: Transponder) -> ComponentHealth:
     read_at = min((r.taken_at for r in (interface, optics, *ports) if r is not None), default=None)
     stale = read_at is not None and look.stale(read_at)
     place = ("link", transponder.id)
-    # What was read before a run moved its light was right then: of the circuit that it carries now it says nothing.
+    # Readings from before a run moved its light do not count for the present circuit.
     if interface is not None and look.outdated(interface.taken_at, place):
         interface = None
     if optics is not None and look.outdated(optics.taken_at, place):
@@ -250,12 +250,12 @@ def _is_not_asked(here: HostLook, interface: str) -> bool:
 
 
 def _link_probes(look: Look, case: LinkCase, here: HostLook) -> frozenset[str]:
-    """The probes that told of this link."""
+    """The probes that reported this link."""
     told = {"host"}
     if case.interface is not None or case.listed:
         told.add("net")
     if case.optics is not None or (here.probe_ended_well(f"optics:{case.name}") and not case.stale):
-        # A probe that ended well without a reading has found that there is no module.
+        # A probe that succeeded without a reading has found that there is no module.
         told.add("optics")
     if case.infiniband:
         told |= {"infiniband"} if case.interface is not None else {"infiniband", "net"}
@@ -326,7 +326,7 @@ def judge_circuit(look: Look, circuit: Circuit, loss_db: float | None) -> Circui
 
 
 def _receiver_probes(case: ReceiverCase) -> frozenset[str]:
-    """The probes that told of one receiver."""
+    """The probes that reported one receiver."""
     told = {"net": case.interface is not None, "optics": case.optics is not None, "lldp": case.neighbours_read}
     return frozenset({"host", *(probe for probe, whether in told.items() if whether)})
 
@@ -339,7 +339,7 @@ def _end(end: CircuitEnd, case: ReceiverCase | None, expected: str | None) -> Ci
 def _receiver_case(
     look: Look, circuit: str, receiver: str, expected: str, loss_db: float | None
 ) -> ReceiverCase | None:
-    """What is read of one receiver; ``None`` where its host is not readable, which the host's own finding tells."""
+    """The readings of one receiver; ``None`` if its host is not readable, which the host's own finding reports."""
     transponder = look.inventory.transponders[receiver]
     here = look.readable(transponder.host)
     if here is None:

@@ -24,17 +24,17 @@ from lumctl.inventory.model import NVIDIA_SMI, Thresholds
 
 @dataclass(frozen=True, slots=True)
 class HostCase:
-    """One host as collected.
+    """One collected host.
 
-    ``stale`` says how old that is where it is too old to judge. ``needed`` are the probes without which some of its
-    inventory cannot be judged. ``stray_xids`` are recent ones of PCI addresses that belong to no accelerator and no
-    listed GPU. ``lost`` tells that it was already found unreachable. ``quiet_until`` is the end of the last work on it.
-    ``needed_mounts`` are those of the inventory. ``mounts``, ``disks``, ``clock``, ``services`` and ``capacity`` are
-    its readings where they are fresh; ``rack_ahead_s`` is by how much the clocks of its rack are ahead of ours, in the
-    median. ``nic_events`` are those that belong to no link of the inventory. ``events`` tells which of its XIDs and
-    SXids earlier looks saw, ``None`` where nothing is remembered of it.
-    ``by_exporters`` tells that it is read over HTTP alone; ``reports`` are other programs' verdicts on it. ``probe``
-    reads its accelerators; of a plug-in, ``stray_events`` are recent kernel events that belong to none of them.
+    ``stale`` is its age if it is too old to judge. ``needed`` are the probes without which some of its inventory
+    cannot be judged. ``stray_xids`` are recent XIDs of PCI addresses that belong to no accelerator and no listed GPU.
+    ``lost``: it was already found unreachable. ``quiet_until`` is the end of the last work on it. ``needed_mounts``
+    are those of the inventory. ``mounts``, ``disks``, ``clock``, ``services`` and ``capacity`` are its readings if
+    they are fresh; ``rack_ahead_s`` is how far the clocks of its rack are ahead of this machine's, as a median.
+    ``nic_events`` belong to no link of the inventory. ``events`` are those of its XIDs and SXids that earlier
+    observations saw, ``None`` if nothing is remembered of it. ``by_exporters``: it is read over HTTP alone;
+    ``reports`` are verdicts of other programs on it. ``probe`` reads its accelerators; ``stray_events`` are recent
+    kernel events of a probe plug-in that belong to none of them.
     """
 
     id: str
@@ -67,12 +67,12 @@ class HostCase:
 
     @property
     def readable(self) -> bool:
-        """Whether what was read of this host says something about now."""
+        """Whether the readings of this host are current."""
         return self.seen is not None and self.seen.reachable and self.stale is None
 
 
 class Absence(StrEnum):
-    """How an accelerator is missing from what its probe says."""
+    """How an accelerator is missing from the answer of its probe."""
 
     NAMED_LOST = "named-lost"
     NOT_LISTED = "not-listed"
@@ -91,15 +91,15 @@ class Usual:
 
 @dataclass(frozen=True, slots=True)
 class GpuCase:
-    """One accelerator with everything that one collection says of it.
+    """One accelerator with all its data of one collection.
 
-    ``reading`` is its own and fresh, or ``None``; ``stale`` says how old it is where it is not fresh. ``xids`` are
-    those of its PCI address that are not too old, ``nvlinks`` its links that were read lately. ``trend`` is what is
-    remembered of it, ``None`` where nothing is. ``beside`` is how many other GPUs its host lists.
-    ``usual`` is what most GPUs of its kind in its rack have, by setting. ``events`` tells which of the XIDs earlier
-    looks saw, ``None`` where nothing is remembered of its host. ``source`` is the program that lists the GPUs of its
-    host; ``reports`` are other programs' verdicts on it. ``probe`` reads its host's accelerators; where that is a
-    plug-in, ``vendor_events`` are its kernel events about this one that are not too old.
+    ``reading`` is its own and fresh, or ``None``; ``stale`` is its age if it is not fresh. ``xids`` are those of its
+    PCI address that are not too old, ``nvlinks`` its recently read links. ``trend`` is its memory, ``None`` if there
+    is none. ``beside`` is how many other GPUs its host lists. ``usual`` has the values of most GPUs of its kind in
+    its rack, by setting. ``events`` are those of the XIDs that earlier observations saw, ``None`` if nothing is
+    remembered of its host. ``source`` is the program that lists the GPUs of its host; ``reports`` are verdicts of
+    other programs on it. ``probe`` reads its host's accelerators; if that is a plug-in, ``vendor_events`` are its
+    kernel events about this one that are not too old.
     """
 
     id: str
@@ -127,12 +127,11 @@ class GpuCase:
 class LinkCase:
     """One transponder with the fresh readings of its interface and module.
 
-    ``in_use`` tells whether a circuit ends here: a lane without one is rightly dark and without carrier.
-    ``listed`` tells whether the host said which interfaces it has, so that one may be missed; ``stale`` says how old
-    the readings are where they are too old to judge. ``rx_sensitivity_dbm`` is the inventory's. ``nic_events`` are
-    what the kernel log says of its interface, ``trend`` is what is remembered of it, ``None`` where nothing is.
-    ``unread`` tells that no source of its host speaks of modules.
-    ``rates`` are what its ports run at; the expected ones are those of the inventory or of the rack's majority.
+    ``in_use``: a circuit ends here; a lane without one may be dark and without carrier. ``listed``: the host listed
+    its interfaces, so that one may be missing; ``stale`` is the age of readings that are too old to judge.
+    ``rx_sensitivity_dbm`` is the inventory's. ``nic_events`` are the kernel log's lines about its interface,
+    ``trend`` is its memory, ``None`` if there is none. ``unread``: no source of its host reports modules. ``rates``
+    are those of its ports; the expected ones come from the inventory or from the rack's majority.
     """
 
     id: str

@@ -19,10 +19,10 @@ from lumctl.inventory.model import Evidence, Inventory, Transponder
 class ReceiverCase:
     """One receiver of one circuit with its fresh readings.
 
-    ``neighbour`` is the freshest that its host heard behind it, ``hears`` the transponder that this is and
-    ``host_known`` whether it is a host of the inventory at least; ``announced`` tells whether the intended transmitter
-    is among all that were heard, ``neighbours_read`` whether the host's table could be read at all. ``planned_dbm`` is
-    the power that should arrive, where the loss of the light path is known.
+    ``neighbour`` is the newest one that its host heard behind it, ``hears`` its transponder and ``host_known``
+    whether it is at least a host of the inventory. ``announced``: the intended transmitter is among all that were
+    heard; ``neighbours_read``: the host's table could be read at all. ``planned_dbm`` is the expected power, if the
+    loss of the light path is known.
     """
 
     circuit: str
@@ -41,7 +41,7 @@ class ReceiverCase:
 
     @property
     def heard_now(self) -> str | None:
-        """Whom it hears; nobody while it is dark or without carrier, whatever an old table entry says."""
+        """The transmitter that it hears; ``None`` if it is dark or without carrier, despite an old table entry."""
         return None if self.dark or has_no_carrier(self.interface) else self.hears
 
     @property
@@ -56,7 +56,7 @@ class ReceiverCase:
 
 
 def light(case: ReceiverCase) -> Iterator[Finding]:
-    """No light, or an interface that is down: nothing can be heard, whatever an old table entry says."""
+    """No light, or an interface that is down: nothing can be heard, whatever an old table entry has."""
     if case.dark:
         evidence = f"{case.receiver.id} receives no light from {case.expected}"
         yield found(case.circuit, "circuit.dark", "no-light", evidence, since=case.read_at, about=case.receiver.id)
@@ -161,7 +161,7 @@ class TransmitterNames:
 
 
 def heard_transponder(inventory: Inventory, neighbour: Neighbour) -> str | None:
-    """The transponder behind one neighbour; whoever asks for many makes :class:`TransmitterNames` once."""
+    """The transponder behind one neighbour; for many neighbours make one :class:`TransmitterNames`."""
     return TransmitterNames(inventory).transponder(neighbour)
 
 

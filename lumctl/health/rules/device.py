@@ -1,4 +1,4 @@
-"""Findings on a mesh or a switch: it does not answer, raises alarms, or gives impossible readings."""
+"""Findings on a mesh or a switch: no answer, alarms, or impossible readings."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _MOST_ALARMS = 32
 
 @dataclass(frozen=True, slots=True)
 class DeviceCase:
-    """One mesh or switch. ``reading`` is ``None`` if it was never asked; ``stale`` gives the age of an old reading."""
+    """One mesh or switch. ``reading`` is ``None`` if it was never read; ``stale`` is the age of an old reading."""
 
     id: str
     reading: DeviceReading | None

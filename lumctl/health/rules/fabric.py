@@ -1,4 +1,4 @@
-"""Whether a GPU is registered with its NVLink fabric, and what the fabric says of the health of its routes."""
+"""Whether a GPU is registered with its NVLink fabric, and the health of its routes there."""
 
 from collections.abc import Iterator
 from types import MappingProxyType
@@ -10,7 +10,7 @@ from lumctl.health.states import Finding
 _UNSUPPORTED = "not supported"
 _REGISTERED = frozenset({"completed", _UNSUPPORTED})
 _WELL = frozenset({"success", "healthy", "full", "false", "none", "no", _UNSUPPORTED})
-"""Words in lower case that speak of no fault. ``N/A`` is not among the readings; an unknown word is a fault."""
+"""Words in lower case that mean no fault. ``N/A`` is not among the readings; an unknown word is a fault."""
 _PARTS = MappingProxyType(
     {
         "health/summary": "summary",
@@ -43,7 +43,7 @@ def registration(case: GpuCase) -> Iterator[Finding]:
 
 
 def health(case: GpuCase) -> Iterator[Finding]:
-    """What newer drivers say of the links and routes behind a GPU."""
+    """Reports of newer drivers about the links and routes behind a GPU."""
     told = case.reading.fabric if case.reading is not None else {}
     for part, name in _PARTS.items():
         word = told.get(part, _UNSUPPORTED)

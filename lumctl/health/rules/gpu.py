@@ -12,7 +12,7 @@ __all__ = ["RULES", "Absence", "GpuCase"]
 
 
 def absent(case: GpuCase) -> Iterator[Finding]:
-    """The driver no longer has the GPU, or nobody can tell which of its GPUs this is."""
+    """The driver no longer has the GPU, or it cannot be identified among the driver's GPUs."""
     match case.absence:
         case Absence.NAMED_LOST:
             yield found(case.id, "gpu.lost", "named", f"{case.probe} names it as lost", since=case.read_at)
@@ -44,15 +44,15 @@ def unsteady(case: GpuCase) -> Iterator[Finding]:
 
 
 def stale(case: GpuCase) -> Iterator[Finding]:
-    """A reading too old to say anything about now."""
+    """A reading too old to be current."""
     if case.stale is not None:
         yield found(case.id, "gpu.stale", "reading", case.stale, since=case.read_at)
 
 
 def silent(case: GpuCase) -> Iterator[Finding]:
-    """A GPU that is listed without the values to judge it by: errors and an unknown format must not pass for health.
+    """A GPU that is listed without the values to judge it by: errors and an unknown format must not count as ok.
 
-    Every GPU tells its temperature, and one without ECC its memory at least.
+    Every GPU reports its temperature, and one without ECC at least its memory.
     """
     reading = case.reading
     if reading is None or case.absence is not None:
@@ -69,7 +69,7 @@ def silent(case: GpuCase) -> Iterator[Finding]:
 
 
 def row_remap(case: GpuCase) -> Iterator[Finding]:
-    """Rows of memory that were, are to be, or could not be replaced by spare ones."""
+    """Rows of memory that were replaced by spare rows, wait for that, or could not be replaced."""
     reading = case.reading
     if reading is None:
         return
@@ -212,4 +212,4 @@ RULES = (
     sources,
     reported,
 )
-"""In this order findings of equal weight are shown: what the kernel says of a GPU tells more than its absence."""
+"""The order of findings with equal weight: the kernel's report about a GPU is more specific than its absence."""

@@ -1,4 +1,4 @@
-"""What is wrong with a host itself, or with reading it. What lies behind it is then unknown, and says nothing more."""
+"""Faults of a host itself, or of reading it. The components behind it are then unknown, without own findings."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
@@ -63,7 +63,7 @@ def session(case: HostCase) -> Iterator[Finding]:
         evidence = case.seen.error or "no exporter answers"
         yield found(case.id, "host.unreachable", "no-exporter", evidence, since=case.read_at)
     elif case.lost or not 0 < case.seen.attempts < verdict("host.missed", "missed").limit:
-        # Without a count of attempts somebody asked just now, and nobody answered: that is how it stands.
+        # Without a count of attempts the host was read just now and did not answer: that is its present state.
         yield found(case.id, "host.unreachable", "no-session", case.seen.error or "no session", since=case.read_at)
     else:
         line = verdict("host.missed", "missed")
@@ -87,7 +87,7 @@ def driver_hung(case: HostCase) -> Iterator[Finding]:
 
 
 def no_gpus(case: HostCase) -> Iterator[Finding]:
-    """The driver runs and finds no GPU at all. Those of the inventory are lost; where it has none, the host tells."""
+    """The driver runs and finds no GPU. Those of the inventory are lost; without any there, the host reports it."""
     outcome = _probe(case, "gpu")
     if case.seen is None or outcome is None or outcome.status is not ProbeStatus.OK or "gpu" in case.needed:
         return
@@ -137,7 +137,7 @@ def reported(case: HostCase) -> Iterator[Finding]:
 
 
 def stray_xids(case: HostCase) -> Iterator[Finding]:
-    """XIDs of weight that belong to nobody: they must not be dropped in silence."""
+    """Grave XIDs that belong to no component: they must not be dropped silently."""
     grave = {
         (event.xid, event.pci): event
         for event in case.stray_xids
@@ -174,11 +174,11 @@ def nvswitch(case: HostCase) -> Iterator[Finding]:
 
 
 _SAID = {True: "fatal", None: "not-said", False: "non-fatal"}
-"""The cases of host.nvswitch by what a line says of itself."""
+"""The cases of host.nvswitch by the text of a line."""
 
 
 def sxid_case(event: SxidEvent) -> str:
-    """The graver of what the line says and what the catalogue does."""
+    """The graver of the line's own severity and the catalogue's."""
     said, listed = _SAID[event.fatal], rulebook().sxid_cases.get(event.sxid)
     if listed is None or (event.fatal is None and listed == "non-fatal"):
         return listed or said
@@ -195,9 +195,9 @@ def _sxids(case: HostCase, line: Verdict) -> Iterator[SxidEvent]:
 
 
 def nameless_nic(case: HostCase) -> Iterator[Finding]:
-    """What network drivers wrote about a card that belongs to no link of the inventory.
+    """Network drivers' lines about a card that belongs to no link of the inventory.
 
-    An empty cage is none of that: every boot says so of the ports that nobody uses.
+    An empty cage does not count: every boot logs unused ports.
     """
     line = verdict("host.nic", "nameless")
     oldest = max(case.now - line.window_s, case.quiet_until)
@@ -222,7 +222,7 @@ def _too_slow(case: HostCase) -> bool:
 
 
 def _accounts(outcomes: Collection[ProbeOutcome]) -> Iterator[str]:
-    """What was said, once for the probes of one kind of which it was said."""
+    """A message once, with the kinds of probes that reported it."""
     alike: dict[tuple[str, str], list[str]] = {}
     for outcome in outcomes:
         alike.setdefault((outcome.probe.partition(":")[0], outcome.detail), []).append(outcome.probe)

@@ -26,7 +26,7 @@ def limits_of(thresholds: Mapping[str, float], quantity: str) -> dict[str, float
 
 
 def crossed(value: float, limits: Mapping[str, float]) -> str | None:
-    """The worst level that a value lies beyond."""
+    """The worst level that a value exceeds."""
     for level in _WORST_FIRST:
         if level in limits and (value < limits[level] if "low" in level else value > limits[level]):
             return level
@@ -34,10 +34,10 @@ def crossed(value: float, limits: Mapping[str, float]) -> str | None:
 
 
 def sending(case: LinkCase) -> Iterator[Finding]:
-    """Transmitted light, laser current, temperature and voltage of a module that sends, and what it says of itself.
+    """Transmitted light, laser current, temperature and voltage of a sending module, and its own alarms.
 
-    A laser that is dark has neither light nor current: link.tx-power says so once. Limits that mean nothing are not
-    followed; that is said where receiving is judged.
+    A dark laser has neither light nor current: only link.tx-power reports it. Meaningless limits are not used; the
+    rule for receiving reports them.
     """
     optics = case.optics
     if not case.in_use or optics is None or not optics.optical:
@@ -70,13 +70,13 @@ def sending(case: LinkCase) -> Iterator[Finding]:
 
 
 def _draws_nothing(optics: OpticsReading) -> bool:
-    """Whether all lasers stand still. A module whose limits of current are 0 as well only does not measure it."""
+    """Whether all lasers are off. A module whose limits of current are 0 as well just does not measure it."""
     limits = [limit for name, limit in optics.thresholds.items() if name.startswith("bias_")]
     return optics.bias_ma is not None and optics.bias_ma <= 0 and (not limits or max(limits) > 0)
 
 
 NO_CARRIER = frozenset({"down", "lowerlayerdown", "notpresent"})
-"""Kernel words for an interface that carries nothing. ``unknown`` is no fault: some drivers never say more."""
+"""Kernel words for an interface that carries nothing. ``unknown`` is no fault: some drivers never report more."""
 CARRIER = frozenset({"up", "unknown"})
 """Kernel words for an interface that is no fault; what is in neither list waits for something, as ``dormant`` does."""
 
@@ -112,7 +112,7 @@ def missing(case: LinkCase) -> Iterator[Finding]:
 
 
 def down(case: LinkCase) -> Iterator[Finding]:
-    """An interface in use without carrier. Silent where the receiver is dark: that is the cause, and is told there."""
+    """An interface in use without carrier. Silent if the receiver is dark: another rule reports that cause."""
     if not case.in_use or case.interface is None or _dark(case):
         return
     if has_no_carrier(case.interface):
@@ -201,13 +201,13 @@ def _dbm(power: float) -> str:
 
 
 def stale(case: LinkCase) -> Iterator[Finding]:
-    """Readings too old to say anything about now."""
+    """Readings too old to be current."""
     if case.stale is not None:
         yield found(case.id, "link.stale", "reading", case.stale, since=case.read_at)
 
 
 def not_read(case: LinkCase) -> Iterator[Finding]:
-    """A lane in use on a host whose exporters say nothing of light: its carrier alone does not prove it well."""
+    """A lane in use on a host whose exporters do not report light: carrier alone does not prove that it is ok."""
     if case.in_use and case.unread:
         evidence = "the exporters of its host do not tell what light its module sends and receives"
         yield found(case.id, "link.not-read", "module", evidence, since=case.read_at)
@@ -219,7 +219,7 @@ _SAID = 160
 
 
 def errors(case: LinkCase) -> Iterator[Finding]:
-    """Errors that the port counted, each over the time that its line of the rulebook speaks of."""
+    """Errors that the port counted, each over the time span of its line in the rulebook."""
     if case.in_use:
         yield from counted(case.id, "link.errors", case.trend, now=case.now, read_at=case.read_at)
 
@@ -236,7 +236,7 @@ def unsteady(case: LinkCase) -> Iterator[Finding]:
 
 
 def full_counters(case: LinkCase) -> Iterator[Finding]:
-    """Counters at their greatest value: what happens now is not counted any more."""
+    """Counters at their maximum: new errors are no longer counted."""
     if case.trend is None or not case.in_use:
         return
     for counter, part in case.trend.saturated():

@@ -38,7 +38,7 @@ def pcie_replays(case: GpuCase) -> Iterator[Finding]:
     line, reading = verdict("gpu.pcie-replays", "above-allowed"), case.reading
     if reading is None or case.trend is None:
         return
-    # An exporter may not say what the link is: then it may have what the best link may have.
+    # An exporter may not report the link's present limits: then assume the best possible link.
     generation, width = reading.pcie_generation or _BEST_GENERATION, reading.pcie_width or _BEST_WIDTH
     per_lane = line.limits.get(f"gen{generation}")
     if per_lane is None:
@@ -72,7 +72,7 @@ def hung(case: GpuCase) -> Iterator[Finding]:
         return
     cores, memory, power = reading.utilization_percent, reading.memory_utilization_percent, reading.power_w
     sent, received = reading.pcie_tx_kb_s, reading.pcie_rx_kb_s
-    # Each of them must be told: a card that keeps one to itself cannot be said to hang.
+    # All of these values are required: without one of them a hang cannot be shown.
     if cores is None or memory is None or power is None or sent is None or received is None:
         return
     low_w = limits["power_share"] * reading.power_limit_w if reading.power_limit_w else limits["power_w"]

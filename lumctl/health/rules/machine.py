@@ -19,11 +19,11 @@ _DRIVER_UNUSABLE = (
     ("not-loaded", "couldn't find libnvidia-ml.so"),
     ("not-started", "failed to initialize nvml"),
 )
-"""What nvidia-smi says where the driver works for none of the GPUs."""
+"""The text of nvidia-smi if the driver works for none of the GPUs."""
 
 
 def kernel(case: HostCase) -> Iterator[Finding]:
-    """What the kernel log says of the machine, one finding for each kind."""
+    """The kernel log's lines about the machine, one finding for each kind."""
     seen = case.seen
     if seen is None or not case.readable or not seen.host_events:
         return
@@ -65,7 +65,7 @@ def driver(case: HostCase) -> Iterator[Finding]:
 
 
 def driver_unusable(outcome: ProbeOutcome | None) -> str | None:
-    """The case of host.driver that the GPU probe tells of; ``None`` where the driver works, or nobody knows."""
+    """The case of host.driver that the GPU probe shows; ``None`` if the driver works, or nothing is known."""
     if outcome is None or outcome.status is not ProbeStatus.FAILED:
         return None
     said = outcome.detail.lower()
@@ -113,10 +113,10 @@ _MOST_WITHOUT_SWITCHES = 4
 
 
 def _has_nvswitches(gpus: Collection[GpuReading]) -> bool:
-    """Whether a host joins its GPUs by NVSwitches that its own fabric manager sets up.
+    """Whether a host joins its GPUs by NVSwitches that its own fabric manager configures.
 
-    Before the H100 nvidia-smi tells no fabric; then eight modules on one board are joined so. Where the fabric joins
-    several hosts, its manager runs on the switches.
+    Before the H100 nvidia-smi shows no fabric; eight modules on one board then mean that. If the fabric joins several
+    hosts, its manager runs on the switches.
     """
     if _has_rack_fabric(gpus):
         return False
@@ -140,7 +140,7 @@ def _has_rack_fabric(gpus: Collection[GpuReading]) -> bool:
 
 
 def _is_not_persistent(gpus: Collection[GpuReading]) -> bool:
-    """Whether the driver forgets a GPU that nobody uses: persistence mode may be set without a service too."""
+    """Whether the driver unloads an unused GPU: persistence mode may be set without a service too."""
     return any(gpu.persistence_enabled is False for gpu in gpus)
 
 

@@ -1,4 +1,4 @@
-"""XIDs: what the kernel's log says of a GPU, and what the GPU itself asks for. Each misses faults of the other."""
+"""XIDs: errors of a GPU in the kernel log, and its own recovery action. Each source misses faults of the other."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -67,7 +67,7 @@ def _nvlink_unit(event: XidEvent) -> str:
 
 
 def tells_of_reset(event: XidEvent) -> bool:
-    """Whether a line says that a GPU that required a reset requires nothing any more."""
+    """Whether a line means that a GPU that required a reset requires nothing any longer."""
     if rulebook().xid_actions.get(event.xid) != "read-recovery-action":
         return False
     before, after = (_recovery_code(pattern, event.text) for pattern in (_OLD_RECOVERY_ACTION, _NEW_RECOVERY_ACTION))
@@ -75,7 +75,7 @@ def tells_of_reset(event: XidEvent) -> bool:
 
 
 def asks_for_reset(reading: GpuReading) -> bool | None:
-    """Whether a GPU asks to be reset; ``None`` where nvidia-smi does not say, or it asks for something else."""
+    """Whether a GPU requires a reset; ``None`` if nvidia-smi does not report it, or it requires something else."""
     if reading.reset_required or reading.says_reset or reading.drain_and_reset_recommended:
         return True
     if reading.recovery_action is None:
@@ -159,7 +159,7 @@ def _unit(event: XidEvent) -> str | None:
 
 
 def _recovery_action(case: GpuCase) -> str | None:
-    """What the GPU asks for: by nvidia-smi, which speaks of now, else by the last XID 154 of which that can be read."""
+    """The required action of a GPU: by nvidia-smi, which is current, otherwise by the last readable XID 154."""
     if case.reading is not None and case.reading.recovery_action is not None:
         return case.reading.recovery_action
     announced = _announcements(case)
