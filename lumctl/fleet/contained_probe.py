@@ -1,7 +1,7 @@
-"""A probe plug-in behind isolation: whatever it does wrong costs its own host's accelerators, and says whose fault.
+"""An isolated probe plug-in: its faults affect only its own host's accelerators, and name the plug-in.
 
 Its parser runs in the thread that receives for all hosts. So it has little time, and after a late call it is not
-asked for a while.
+called for a while.
 """
 
 import math
@@ -143,10 +143,10 @@ class ContainedProbe:
         return "|".join(line.pattern for line in self.probe.kernel_lines)
 
     def read(self, outputs: Mapping[str, CommandOutput], taken_at: float) -> ProbeReport:
-        """What the outputs say, checked: each reading is complete in form and names this probe as its source.
+        """The checked report of the outputs: each reading is complete in form and names this probe as its source.
 
         Raises:
-            MisbehavedError: it raised, is late, or answered what is no report.
+            MisbehavedError: it raised, is late, or did not return a report.
         """
         report: ProbeReport = self._call("read", lambda: self.probe.read(dict(outputs), taken_at))
         wrong = complaint(report, self.probe.values)

@@ -24,7 +24,7 @@ class DirectCommand:
     """The output of one channel's tools.
 
     An answer's length is known only when its tool has ended, so its end is a line that begins with ``token``: random,
-    and known to nobody whose words a tool may print.
+    and unknown to anything that a tool may print.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class DirectCommand:
         self._seen = 0
 
     def drop(self) -> bool:
-        """Forget what came behind the last answer that somebody waits for; whether there was something."""
+        """Drop bytes after the last expected answer; return whether there were any."""
         was_there = bool(self._buffer)
         self._buffer.clear()
         self._seen = 0
@@ -66,7 +66,7 @@ class DirectCommand:
 
 
 def _frame(line: bytes, body: bytes) -> Frame:
-    """The answer as the host's shell would have told it: it holds no NUL, and takes off the ends of the last lines."""
+    """The answer as the host's shell would return it: without NUL, and without the newlines at its end."""
     end = _LINE.fullmatch(line)
     if end is None:
         raise NonsenseError(f"not the end of an answer: {line[:80]!r}")
@@ -84,8 +84,8 @@ _LOST = (OSError, paramiko.SSHException, EOFError)
 class Conversation:
     """One channel with the loop behind it.
 
-    ``hear`` is called with the greeting and with each answer, ``over`` once when there will be no more, with the
-    reason. Both are called by the thread that serves the link and must return soon.
+    ``hear`` is called with the greeting and with each answer, ``over`` once at the end, with the reason. The thread
+    that serves the link calls both; they must return soon.
     """
 
     def __init__(
@@ -129,9 +129,9 @@ class Conversation:
         self._channel.settimeout(0.0)
 
     def ask(self, request: int, probes: Iterable[int], direct: Collection[int] = ()) -> None:
-        """Send a request, at once or when the host takes it. A connection that is lost is told by ``over``.
+        """Send a request, at once or when the host accepts it. ``over`` reports a lost connection.
 
-        The answers of the ``direct`` ones among the probes come straight from their tools, if the host will.
+        The answers of the ``direct`` probes come straight from their tools, if the host supports it.
         """
         direct = () if self._mixed else direct
         words = (f"{number}>{self._direct.token}" if number in direct else str(number) for number in probes)
@@ -141,9 +141,10 @@ class Conversation:
         self._send()
 
     def _send(self) -> None:
-        """Send what the host takes now. While new keys are agreed on it takes nothing, and may never again.
+        """Send what the host accepts now. During a key exchange it accepts nothing, and may never again.
 
-        Whoever asks has other hosts to ask. What is left is sent by :meth:`drain`, for a host that takes more says so.
+        The caller has other hosts to read, so it does not wait. :meth:`drain` sends the rest when the host accepts
+        more.
         """
         if not self._can_send():
             return
@@ -193,9 +194,9 @@ class Conversation:
             self.end(f"its shell ended: {complaint}" if complaint else "its shell ended")
 
     def _take_direct(self, data: bytes) -> None:
-        """What nobody asked for is a login script's, or of what it, or a tool, left running.
+        """Handle output that was not requested: it comes from a login script, or from a process that it or a tool left.
 
-        After the greeting it is a reason to ask for no more: the next time it might stand in an answer.
+        After the greeting the channel is given up: later output could appear inside an answer.
         """
         if not self._expected:
             self._mixed |= self._greeted
@@ -216,14 +217,14 @@ class Conversation:
             self._hear(said)
 
     def end(self, reason: str) -> None:
-        """Have it over, once."""
+        """Report the end once."""
         if not self._is_over:
             self._is_over = True
             self._close()
             self._over(reason)
 
     def _close(self) -> None:
-        """Close the channel: not while new keys are agreed on, for then the host is told only when that has ended."""
+        """Close the channel. During a key exchange the host is informed only when that has ended."""
         if self._can_send():
             with contextlib.suppress(*_LOST):
                 self._channel.close()

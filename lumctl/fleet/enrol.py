@@ -1,4 +1,4 @@
-"""Enrolling host keys: what hosts show, held against what is known, and the lines that make them known."""
+"""Enrolling host keys: the hosts' present keys compared with the known ones, and the lines that add them."""
 
 import base64
 import os
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class HostKeyState(StrEnum):
-    """How the key that a host shows stands to what is known of the host."""
+    """How a host's present key compares with the known ones."""
 
     NEW = "new"
     KNOWN = "known"

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _GRACE_S = 0.5
-"""What a thread is given beyond a time limit, so that the limit's own error is heard and not ours."""
+"""Extra time for a thread beyond a time limit, so that the limit's own error arrives first."""
 
 
 class Fleet:
@@ -88,10 +88,10 @@ class Fleet:
         return CombinedReader(shell, pages) if host.readings.uses_shell else pages
 
     def collect(self, hosts: Collection[str] | None = None, probes: Collection[str] | None = None) -> Snapshot:
-        """Read hosts (all unless named) with all probes or the named ones (``optics`` stands for each ``optics:...``).
+        """Read hosts (all unless named) with all probes or the named ones (``optics`` means each ``optics:...``).
 
-        Everything is read again: no reading in the snapshot is from before this call. Returns when each host has
-        answered or its time is over; what went wrong stands in the snapshot.
+        Everything is read again: no reading in the snapshot is older than this call. Returns when each host has
+        answered or its time is over; failures are in the snapshot.
 
         Raises:
             UsageError: a name is not known.
@@ -106,10 +106,10 @@ class Fleet:
         return Snapshot(taken_at, time.monotonic() - started, found)
 
     def tick(self, patience_s: float = 1.0) -> Snapshot:
-        """Read what is due by each probe's cadence, and give the newest readings of everything.
+        """Read what is due by each probe's cadence, and return the newest readings of everything.
 
-        Waits for what every tick reads, and at most ``patience_s``; who is late or lost is not waited for again until
-        it answered. A reading's own ``taken_at`` tells its age.
+        It waits for the probes of every tick, at most ``patience_s``; it does not wait again for a late or lost host
+        until that has answered. A reading's own ``taken_at`` shows its age.
         """
         started, taken_at = time.monotonic(), self._now()
         round_ = Round()
@@ -184,7 +184,7 @@ class Fleet:
         return session.transport()
 
     def close(self) -> None:
-        """Hang up everywhere, waiting for nobody."""
+        """Close all connections without waiting."""
         with self._lock:
             self._closed = True
             sessions, self._sessions = list(self._sessions.values()), {}

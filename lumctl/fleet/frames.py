@@ -17,7 +17,7 @@ _NEWLINE = ord("\n")
 
 
 class NonsenseError(Exception):
-    """This is not the loop's protocol; the text says what stands there instead."""
+    """The input is not of the loop's protocol; the text shows what came instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +29,13 @@ class Greeting:
 
 
 class FrameMark(StrEnum):
-    """How an answer stands to the one before it."""
+    """How an answer relates to the one before it."""
 
     WHOLE = "="
     MORE = "+"
     SAME = "~"
     LOST = "!"
-    """There is none: what ran first in a lane (``probe`` is the lane's place) took the lane's shell along."""
+    """There is none: what ran first in a lane (``probe`` is the lane's index) ended the lane's shell."""
 
 
 class Frame(NamedTuple):
@@ -49,7 +49,10 @@ class Frame(NamedTuple):
 
 
 class Frames:
-    """Takes bytes as they come and gives what is complete. Before the greeting anything may stand: login scripts."""
+    """Takes bytes as they arrive and returns complete frames.
+
+    Before the greeting any text may come: login scripts.
+    """
 
     def __init__(self) -> None:
         self._buffer = bytearray()
@@ -60,7 +63,7 @@ class Frames:
 
     @property
     def preamble(self) -> bytes:
-        """The beginning of what was said in place of a greeting; nothing once there was one."""
+        """The beginning of the text that came instead of a greeting; empty after a greeting."""
         return b"" if self._greeted else bytes(self._preamble + self._buffer[:_KEPT_PREAMBLE_BYTES])
 
     def feed(self, data: bytes) -> Iterator[Greeting | Frame]:

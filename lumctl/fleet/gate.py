@@ -22,7 +22,7 @@ class Gate:
 
     @contextmanager
     def passing(self) -> Iterator[None]:
-        """Wait for a place, and hold it."""
+        """Wait for a free place, and hold it."""
         with self._changed:
             while (wait_s := self._until_free()) > 0:
                 self._changed.wait(wait_s)
@@ -37,7 +37,7 @@ class Gate:
                 self._changed.notify()
 
     def _until_free(self) -> float:
-        """Seconds until a place is free if nobody leaves; 0 if there is one."""
+        """Seconds until a place is free if none is released; 0 if there is one."""
         now = time.monotonic()
         fresh = sorted(since for since in self._inside.values() if now - since < self._patience_s)
         if len(fresh) < self._most:

@@ -1,4 +1,4 @@
-"""Which probes of a host say something new each time."""
+"""Which probes of a host return something new each time."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ class Habits:
     def __init__(self, probes: Sequence[Probe]) -> None:
         self._whole_only = {number for number, probe in enumerate(probes) if not probe.may_be_direct}
         self.barred = False
-        """Whether what a tool prints straight to us cannot be told from what another one does."""
+        """Whether a tool's direct output could be mixed up with that of another tool."""
         self._new: dict[int, int] = {}
         self._samples: dict[int, int] = {}
 
@@ -33,7 +33,7 @@ class Habits:
         """An answer came; ``direct``: it was not compared with the one before."""
         number = frame.probe
         if frame.mark is FrameMark.LOST and direct:
-            # Its shell is gone, and the tool perhaps is not: what it still prints would stand before another's answer.
+            # Its shell is gone, but perhaps not the tool: its late output would come before another's answer.
             self.barred = True
         if frame.mark is not FrameMark.WHOLE:
             self._new[number] = 0
@@ -46,7 +46,7 @@ class Habits:
         self._new[number] = 0 if direct and known == self._samples[number] else self._new.get(number, 0) + 1
 
     def forget(self) -> None:
-        """Another loop answers from now on, which has not said anything yet."""
+        """Another loop answers from now on; it has no history yet."""
         self.barred = False
         self._new.clear()
         self._samples.clear()

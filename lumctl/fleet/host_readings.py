@@ -1,6 +1,6 @@
-"""What was read of the machine under the GPUs: its kernel log, mounts, disks, clock, services, memory, network cards.
+"""Readings of the machine under the GPUs: kernel log, mounts, disks, clock, services, memory, network cards.
 
-Times are seconds since the epoch; ``None`` means that the host did not say.
+Times are seconds since the epoch; ``None`` means that the host did not report the value.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ class HostEventKind(StrEnum):
     MACHINE_CHECK = "machine-check"
     """An error of a processor, or one that the firmware reports, that was not corrected."""
     FILESYSTEM = "filesystem"
-    """A file system that takes no writes any more: read-only after an error, or shut down."""
+    """A file system that no longer accepts writes: read-only after an error, or shut down."""
     HUNG_TASK = "hung-task"
     LOCKUP = "lockup"
     """A processor that got stuck in the kernel."""
@@ -53,13 +53,13 @@ class HostEvent:
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """What tells this event from every other of the same host and boot, however often the log is read."""
+        """The identity of this event on its host and boot, however often the log is read."""
         return (self.stamp, self.kind.value, self.device or "", self.text)
 
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """One mounted file system. ``stopped``: the kernel takes no writes for it any more, because of an error."""
+    """One mounted file system. ``stopped``: the kernel no longer accepts writes for it, because of an error."""
 
     path: str
     source: str
@@ -105,11 +105,11 @@ class ClockReading:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A unit of systemd that the host has, in systemd's own words.
+    """A unit of systemd on the host, in systemd's own words.
 
     ``state`` is its ActiveState (``active``, ``failed``, ``inactive``, ...), ``sub_state`` its SubState (``running``,
-    ``auto-restart``, ...); ``enabled`` tells whether it is to start with the host. ``restarts`` counts how often
-    systemd started it again by itself, and begins again when somebody starts it.
+    ``auto-restart``, ...); ``enabled``: it starts with the host. ``restarts`` counts automatic restarts by systemd,
+    and is reset by a manual start.
     """
 
     name: str

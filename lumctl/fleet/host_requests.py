@@ -52,7 +52,7 @@ class HostRequests:
         self._lanes[self._probes[probe].lane].append(Running(probe, request, now, at, direct))
 
     def answered(self, probe: int, request: int, now: float, at: float) -> Running | None:
-        """An answer came: the request that it is of, ``None`` if nobody asked."""
+        """An answer arrived; return its request, ``None`` if it was not requested."""
         lane = self._probes[probe].lane
         running = self._lanes[lane]
         if not running or (running[0].probe, running[0].request) != (probe, request):
@@ -112,7 +112,7 @@ class HostRequests:
 
 
 class Outcomes:
-    """By the number of the probe: its place among the host's probes. ``now`` gives epoch seconds."""
+    """By the number of the probe: its index among the host's probes. ``now`` returns epoch seconds."""
 
     def __init__(self, probes: Sequence[Probe], now: Callable[[], float]) -> None:
         self._probes = probes
@@ -150,7 +150,7 @@ class Outcomes:
             self._found[number] = ProbeOutcome(self._probes[number].name, status, self._now(), 0.0, detail)
 
     def overdue(self, number: int, hanging: Running, now: float, *, again: bool) -> None:
-        """A probe hangs (``now``: monotonic), or another before it; ``again``: somebody asks for it meanwhile."""
+        """A probe hangs (``now``: monotonic), or another one before it; ``again``: it was requested again meanwhile."""
         if number != hanging.probe:
             self.note((number,), ProbeStatus.TIMED_OUT, f"waits behind {self._probes[hanging.probe].name}, which hangs")
             return

@@ -1,6 +1,6 @@
-"""From what a host prints of itself to readings of its mounts, disks, clock, crashes, services, memory and cards.
+"""From a host's own data to readings of its mounts, disks, clock, crashes, services, memory and cards.
 
-All of it is read rarely. A host whose tools cannot say one of these is no host with a fault.
+All of it is read rarely. A host whose tools lack one of these has no fault because of that.
 """
 
 from collections.abc import Sized
@@ -28,14 +28,14 @@ from lumctl.fleet.readings import ProbeStatus
 _NO_OPTION = ("unrecognized option", "invalid option", "illegal option", "unknown option", "unrecognized: ", "usage:")
 """How smaller versions of a tool refuse what they are asked."""
 _NO_SYSTEMD = ("system has not been booted with systemd", "failed to connect to bus", "failed to get d-bus")
-"""What systemctl says in a container, or where another program starts the services."""
+"""The message of systemctl in a container, or if another program starts the services."""
 
 
 class MountTable:
     """``/proc/self/mounts``."""
 
     def take(self, answer: ProbeAnswer, taken_at: float, gathered: Gathered) -> Verdict:
-        """As the protocol says."""
+        """See the protocol."""
         mounts = parse_mounts(answer.text)
         # Every host has something at its root: without it the answer is of something else, or was cut at its begin.
         if answer.status != 0 or "/" not in mounts:
@@ -44,7 +44,7 @@ class MountTable:
         return _whole("mounts", answer)
 
     def again(self, taken_at: float, gathered: Gathered) -> None:
-        """As the protocol says."""
+        """See the protocol."""
         if gathered.mounts is not None:
             gathered.mounts = replace(gathered.mounts, taken_at=taken_at)
 
@@ -53,7 +53,7 @@ class DiskTable:
     """``df`` of the local file systems."""
 
     def take(self, answer: ProbeAnswer, taken_at: float, gathered: Gathered) -> Verdict:
-        """The exit status says nothing: it is 1 where one of many may not be looked at."""
+        """The exit status is ignored: it is 1 if one of many may not be read."""
         disks = parse_disks(answer.text, taken_at)
         if disks is None:
             return _failure(answer, otherwise="df prints no table of disks")
@@ -61,7 +61,7 @@ class DiskTable:
         return _whole("disks", answer)
 
     def again(self, taken_at: float, gathered: Gathered) -> None:
-        """As the protocol says."""
+        """See the protocol."""
         if gathered.disks is not None:
             gathered.disks = replace(gathered.disks, taken_at=taken_at)
 
@@ -70,7 +70,7 @@ class Clock:
     """``date``: it was printed after the question went out, and before the answer came."""
 
     def take(self, answer: ProbeAnswer, taken_at: float, gathered: Gathered) -> Verdict:
-        """In a capture nobody knows when the answer came."""
+        """In a capture the time of the answer is unknown."""
         time = parse_clock(answer.text)
         if time is None:
             return _failure(answer, otherwise="date prints no time")
@@ -80,7 +80,7 @@ class Clock:
         return OK
 
     def again(self, _taken_at: float, gathered: Gathered) -> None:
-        """The same time again is no reading: the clock of a host does not stand still."""
+        """The same time again is no reading: a host's clock does not stop."""
         gathered.clock = None
 
 
@@ -107,7 +107,7 @@ class FabricLog:
     """The end of the fabric manager's log. Hosts without NVSwitches have none, and it may be kept from our user."""
 
     def take(self, answer: ProbeAnswer, _taken_at: float, gathered: Gathered) -> Verdict:
-        """As the protocol says."""
+        """See the protocol."""
         errors = parse_fabric_log(answer.text)
         denied = next((line for line in answer.text.splitlines() if is_denial(line)), None)
         if denied is not None:
@@ -155,7 +155,7 @@ class ServiceTable:
         return _failure(answer, otherwise="systemctl describes no unit")
 
     def again(self, taken_at: float, gathered: Gathered) -> None:
-        """As the protocol says."""
+        """See the protocol."""
         if gathered.services is not None:
             gathered.services = replace(gathered.services, taken_at=taken_at)
 
@@ -174,7 +174,7 @@ class CapacityTable:
         return _failure(answer, otherwise="grep prints neither memory nor processors")
 
     def again(self, taken_at: float, gathered: Gathered) -> None:
-        """As the protocol says."""
+        """See the protocol."""
         if gathered.capacity is not None:
             gathered.capacity = replace(gathered.capacity, taken_at=taken_at)
 
@@ -201,7 +201,7 @@ class Net:
         return _sysfs_verdict(answer, found)
 
     def again(self, taken_at: float, gathered: Gathered) -> None:
-        """As the protocol says."""
+        """See the protocol."""
         gathered.interfaces = all_read_at(gathered.interfaces, taken_at)
 
 
@@ -215,7 +215,7 @@ class Infiniband:
         return _sysfs_verdict(answer, found)
 
     def again(self, taken_at: float, gathered: Gathered) -> None:
-        """As the protocol says."""
+        """See the protocol."""
         gathered.infiniband = read_at(gathered.infiniband, taken_at)
 
 
@@ -229,12 +229,12 @@ class Counters:
         return _sysfs_verdict(answer, found)
 
     def again(self, taken_at: float, gathered: Gathered) -> None:
-        """As the protocol says."""
+        """See the protocol."""
         gathered.counters = all_read_at(gathered.counters, taken_at)
 
 
 def _sysfs_verdict(answer: ProbeAnswer, found: Sized) -> Verdict:
-    """The exit status says nothing here: that of grep is 2 where one of many files has no value."""
+    """The exit status is ignored: that of grep is 2 if one of many files has no value."""
     said = said_in(answer.text)
     if is_denial(said):
         return ProbeStatus.DENIED, said

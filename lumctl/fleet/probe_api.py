@@ -27,9 +27,9 @@ __all__ = [
 class ProbeCommand:
     """A command that only reads, such as ``amd-smi metric --json``; no shell, pipe or redirection.
 
-    ``file`` is the name of its output in a capture. ``every_s`` and ``deadline_s`` are seconds. Without the answer of a
-    ``needed`` command nothing is known; of another one the last good answer is used. ``sudo``: it needs root where the
-    inventory says so.
+    ``file`` is the name of its output in a capture. ``every_s`` and ``deadline_s`` are seconds. Without the answer of
+    a ``needed`` command nothing is known; of another command the last good answer is used. ``sudo``: it needs root if
+    the inventory says so.
     """
 
     name: str
@@ -62,7 +62,7 @@ class KernelLine:
 
 @dataclass(frozen=True, slots=True)
 class ProbeReport:
-    """What the outputs say. ``problem`` says what was cut or not understood; an absence then proves nothing.
+    """The parsed outputs. ``problem`` describes what was cut or not understood; an absence then proves nothing.
 
     ``lost`` are PCI addresses that the tool itself names as lost.
     """

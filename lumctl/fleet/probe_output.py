@@ -1,4 +1,4 @@
-"""What passes between a host's loop and the readings: answers come in, and what they say is kept from tick to tick."""
+"""Between a host's loop and the readings: answers come in, and their content is kept from tick to tick."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -36,7 +36,7 @@ from lumctl.fleet.readings import (
 )
 
 Verdict = tuple[ProbeStatus, str]
-"""How a probe ended, and what was said where it did not end well."""
+"""How a probe ended, and its message if it did not end well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +56,10 @@ class ProbeAnswer:
 class Gathered:
     """The newest readings of one host. Every value is replaced and never changed, so a snapshot may hold it.
 
-    ``booted_at`` (seconds since the epoch) dates kernel lines that count from the host's start. ``kernel`` and ``smi``
-    are what parsers remember from one answer to the next. ``heard_at`` is when the answer that is read now arrived,
-    ``None`` where it was not just heard, as in a capture. ``answered`` names, for each exporter, the probes of the
-    shell whose questions its last page answers.
+    ``booted_at`` (seconds since the epoch) dates kernel lines that count from the host's start. ``kernel`` and
+    ``smi`` are the parsers' memory from one answer to the next. ``heard_at`` is when the present answer arrived,
+    ``None`` if it did not just arrive, as in a capture. ``answered`` has, for each exporter, the probes of the shell
+    that its last page replaces.
     """
 
     booted_at: float | None = None
@@ -103,17 +103,17 @@ class Taker(Protocol):
         """Read an answer; where it did not end well, older readings stay and grow old."""
 
     def again(self, taken_at: float, gathered: Gathered) -> None:
-        """The last answer came again, to the byte: what it said is true of a later time."""
+        """The same answer came again, byte for byte: its content holds for a later time."""
 
 
 def failure(answer: ProbeAnswer, *, otherwise: str = "") -> Verdict:
-    """Why there is no answer: not allowed, no such tool, or what the tool said."""
+    """Why there is no answer: not permitted, no such tool, or the tool's message."""
     said = said_in(answer.text)
     if is_denial(said):
         return ProbeStatus.DENIED, said
     if is_missing_tool(answer.status, said):
         return ProbeStatus.ABSENT, said or "command not found"
-    # Without an exit status against it, what was said is no complaint but an answer that is not understood.
+    # With exit status 0 the text is not a complaint but an answer that is not understood.
     return ProbeStatus.FAILED, first_line((said if answer.status else "") or otherwise or f"status {answer.status}")
 
 
@@ -130,9 +130,9 @@ def all_read_at(readings: Mapping[str, R], taken_at: float) -> dict[str, R]:
 def visible(gathered: Gathered, outcomes: Mapping[str, ProbeOutcome], since: float | None) -> dict[str, Any]:
     """The reading fields of a snapshot.
 
-    Who asked for a reading now is shown none from before: it may be from before a change that is to be verified.
-    Neighbours bear ages and no time, so they are shown only where the table itself was read well. Events of the
-    kernel's log bear their own times and stay.
+    A request for present readings returns no older ones: they may be from before a change that is to be verified.
+    Neighbours have ages and no time, so they are returned only if the table itself was read well. Events of the
+    kernel log have their own times and stay.
     """
     shown: dict[str, Any] = {
         "gpus": gathered.gpus,

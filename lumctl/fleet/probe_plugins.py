@@ -167,7 +167,7 @@ def _files() -> Mapping[str, tuple[str, str]]:
         try:
             probe = load(each.name)
         except UsageError:
-            continue  # named where somebody uses it
+            continue  # Reported where the probe is used.
         for command in probe.commands:
             found.setdefault(command.file, (label_of(probe, command), each.name))
     return found

@@ -27,7 +27,7 @@ class SideCommand:
     outputs: Outputs
 
     def take(self, answer: ProbeAnswer, _taken_at: float, _gathered: Gathered) -> Verdict:
-        """Without a needed answer, what an earlier one said must not be matched with a newer one of another command."""
+        """Without a needed answer, an earlier answer must not be combined with a newer one of another command."""
         if answer.status != 0:
             if self.command.needed:
                 self.outputs.by_name.pop(self.command.name, None)
@@ -90,20 +90,20 @@ class PluginKernel:
         return self.kernel.take(answer, taken_at, gathered)
 
     def again(self, taken_at: float, gathered: Gathered) -> None:
-        """As the protocol says."""
+        """See the protocol."""
         self.kernel.again(taken_at, gathered)
 
 
 @dataclass(frozen=True)
 class Unusable:
-    """Stands for a plug-in that cannot be used: whatever the host says, its accelerators are not known."""
+    """Replaces a plug-in that cannot be used: whatever the host returns, its accelerators are unknown."""
 
     why: str
 
     def take(self, _answer: ProbeAnswer, _taken_at: float, gathered: Gathered) -> Verdict:
-        """As the protocol says."""
+        """See the protocol."""
         gathered.gpus, gathered.lost_gpus = (), ()
         return ProbeStatus.FAILED, self.why
 
     def again(self, _taken_at: float, _gathered: Gathered) -> None:
-        """As the protocol says."""
+        """See the protocol."""

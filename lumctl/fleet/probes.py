@@ -1,8 +1,8 @@
-"""The probes: what a host is asked, how often, how long it may take, and who reads the answer.
+"""The probes: the commands of a host, their cadence, their time limit, and the reader of the answer.
 
-These commands are all that a host is ever asked for its health; none of them writes. A command is one line of the
+These commands are all that lumctl runs on a host for its health; none of them writes. A command is one line of the
 table of the host's loop: ``files GLOB...`` (read without a process), ``run TOOL ARG...``, or ``grow PATTERN TOOL
-ARG...`` (the lines of a tool's output that match, of which only new ones are sent).
+ARG...`` (the matching lines of a tool's output, of which only new ones are sent).
 """
 
 import shlex
@@ -41,12 +41,12 @@ _PORT_FILES = tuple(f"{_ANY_PORT}/{name}" for name in ("state", "phys_state", "r
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One question to a host.
+    """One probe of a host.
 
-    Probes of one ``lane`` run one after the other, lanes side by side; a probe of lane ``""`` is answered by the loop
-    itself, without a process. ``take`` reads an answer into what is gathered; where a probe did not end well, older
-    readings stay and grow old. ``again`` is called in its place where the answer is, to the byte, the last one.
-    ``file`` is the name of its output in a capture, where a plug-in names it.
+    Probes of one ``lane`` run one after the other, lanes in parallel; the loop itself answers a probe of lane ``""``,
+    without a process. ``take`` reads an answer into the gathered readings; if a probe did not end well, older
+    readings stay and age. ``again`` is called instead if the answer equals the last one, byte for byte. ``file`` is
+    the name of its output in a capture, if a plug-in names it.
     """
 
     name: str
@@ -139,7 +139,7 @@ def _of_plugin(name: str, prefix: str, times: Mapping[str, ProbeTimes]) -> tuple
     for command in plugin.probe.commands:
         main = command is plugin.probe.commands[-1]
         taker: Taker = probe_takers.MainCommand(plugin, outputs) if main else probe_takers.SideCommand(command, outputs)
-        # What the inventory says of the probe `gpu` overrides what the plug-in says of the commands it needs.
+        # The inventory's settings of the probe `gpu` override the plug-in's for the commands that it needs.
         own = ProbeTimes(command.every_s, command.deadline_s)
         when = gpu_times if command.needed and gpu_times != PROBE_TIMES["gpu"] else own
         line = f"run {prefix if command.sudo else ''}{command.run}"

@@ -1,4 +1,4 @@
-"""One host: its loop, what is asked of it and when, and the newest of all that it said."""
+"""One host: its loop, which probes are requested when, and the newest of all its readings."""
 
 import threading
 import time
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _MIXED = "what ran before it was lost, and may have printed into it"
 _GRACE_S = 0.5
-"""What a thread is given beyond a time limit, so that the limit's own error is heard and not ours."""
+"""Extra time for a thread beyond a time limit, so that the limit's own error arrives first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +85,9 @@ class HostReader:
         self._go(start)
 
     def read_due(self, round_: Round) -> None:
-        """Ask for what is due. The round waits for what every tick wants, and for what was never answered.
+        """Request what is due. The round waits for the probes of every tick, and for those that were never answered.
 
-        A host that cannot be reached is tried again when its time has come, and nobody waits for it.
+        A host that cannot be reached is tried again when its time has come, without a wait.
         """
         now = time.monotonic()
         with self._lock:
@@ -154,7 +154,7 @@ class HostReader:
     # --- connecting ---
 
     def _must_start(self, *, deliberate: bool) -> int | None:
-        """The number of the loop's life that is to begin. What is heard of an earlier one does not count any more."""
+        """The number of the loop that is about to start. Output of earlier loops is ignored."""
         if self._conversation is not None or self._starting_since is not None:
             return None
         if not deliberate and time.monotonic() < self._backoff.until:
@@ -208,7 +208,7 @@ class HostReader:
             conversation.end("it was given up")
 
     def _failed(self, error: LumctlError | None, *, frozen: bool) -> None:
-        """There is no loop: nobody waits for it, and the next tries come at growing distances."""
+        """There is no loop: end the waits for it; the next attempts come at growing intervals."""
         self._life += 1
         self._starting_since = None
         self._conversation = None
@@ -314,7 +314,7 @@ class HostReader:
         return probe.take(answer, running.began_at, self._gathered)
 
     def _over(self, life: int, reason: str) -> None:
-        """The loop is gone: what it was asked is not known any more."""
+        """The loop is gone: its requests are forgotten."""
         with self._lock:
             if life != self._life:
                 return

@@ -1,4 +1,4 @@
-"""What was read from the hosts of a rack. Nothing here judges; ``None`` means that the host did not say.
+"""Readings of the hosts of a rack. Nothing here judges; ``None`` means that the host did not report the value.
 
 Times are seconds since the epoch, temperatures degrees Celsius, memory MiB, powers (electrical) watts.
 """
@@ -31,7 +31,7 @@ class ProbeStatus(StrEnum):
     FAILED = "failed"
     TIMED_OUT = "timed-out"
     NOT_ASKED = "not-asked"
-    """The host is read by exporters, and none of them tells what the probe would."""
+    """The host is read by exporters, and none of them has the data of the probe."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,31 +47,29 @@ class ProbeOutcome:
 
 @dataclass(frozen=True, slots=True)
 class GpuReading:
-    """One GPU as nvidia-smi prints it, or as another source says in the same terms.
+    """One GPU as nvidia-smi prints it, or as another source reports it in the same terms.
 
-    ``source`` names the program that said it, such as ``nvidia-smi``, ``amd-smi`` or ``dcgm-exporter``.
-    ``pci`` is the UUID where a source prints no address.
-    ``unlisted_by`` names a source that lists other GPUs of the host and not this one.
-    ``minor`` is stable when a sibling falls off the bus; ``pci`` is lower case ``dddd:bb:dd.f`` with a four-digit
-    domain. ``throttle_reasons`` holds the active ones by their short names
-    (``hw_slowdown``, ``hw_thermal_slowdown``, ``hw_power_brake_slowdown``, ``sw_thermal_slowdown``, ...).
-    ``reset_required`` and ``drain_and_reset_recommended`` are how drivers before 570 ask for what ``recovery_action``
-    says since. ``unread`` are the leaves that health is read from and that hold an error in place of a value;
-    ``says_reset`` is one that says instead that the GPU requires a reset.
-    ``raw`` keeps every leaf of the XML by its path, so that unknown fields survive.
+    ``source`` names the program that reported it, such as ``nvidia-smi``, ``amd-smi`` or ``dcgm-exporter``. ``pci``
+    is the UUID if a source prints no address. ``unlisted_by`` names a source that lists other GPUs of the host and
+    not this one. ``minor`` is stable when a sibling falls off the bus; ``pci`` is lower case ``dddd:bb:dd.f`` with a
+    four-digit domain. ``throttle_reasons`` holds the active ones by their short names (``hw_slowdown``,
+    ``hw_thermal_slowdown``, ``hw_power_brake_slowdown``, ``sw_thermal_slowdown``, ...). ``reset_required`` and
+    ``drain_and_reset_recommended`` are the forms of ``recovery_action`` in drivers before 570. ``unread`` are the
+    leaves that health uses and that hold an error in place of a value; ``says_reset`` is one that instead reports
+    that the GPU requires a reset. ``raw`` keeps every leaf of the XML by its path, so that unknown fields survive.
 
-    ``pcie_replays`` and ``pcie_replay_rollovers`` count since the GPU was reset; ``pcie_tx_kb_s`` and ``pcie_rx_kb_s``
-    are what it moved in the last moments. ``throttled_us`` counts, by the short names of ``throttle_reasons``, for how
-    many microseconds each held the clocks down since the driver was loaded (``hw_slowdown`` stands for none of its
-    own there: its parts are counted).
+    ``pcie_replays`` and ``pcie_replay_rollovers`` count since the GPU was reset; ``pcie_tx_kb_s`` and
+    ``pcie_rx_kb_s`` are the traffic of the last moments. ``throttled_us`` has, by the short names of
+    ``throttle_reasons``, for how many microseconds each reduced the clocks since the driver was loaded (without
+    ``hw_slowdown``: its parts are counted).
 
     Errors are counted over the life of a card (``aggregate``) and since its driver was loaded (``volatile``).
     ``inforom_corrupted`` is a warning that nvidia-smi prints beside the XML.
 
-    ``fabric`` is what it says of its place in the NVLink fabric, if anything: ``state`` and ``status`` of
-    its registration, and the parts of its ``health``, by their paths under ``<fabric>``.
+    ``fabric`` is its registration in the NVLink fabric, if reported: ``state`` and ``status``, and the parts of its
+    ``health``, by their paths under ``<fabric>``.
 
-    ``vendor_values`` are what only one vendor's tool knows, by the names that its probe declares.
+    ``vendor_values`` are known only to one vendor's tool, by the names that its probe declares.
     """
 
     taken_at: float
@@ -141,7 +139,7 @@ class GpuReading:
 
 
 ALL_NVLINKS = -1
-"""In place of a link's number, where nvidia-smi says of all links of a GPU at once that none is active."""
+"""In place of a link's number, if nvidia-smi reports for all links of a GPU at once that none is active."""
 
 NVLINK_TOTAL = -2
 """In place of a link's number, where a source counts the errors of all links of a GPU together."""

@@ -76,7 +76,7 @@ class Nvlink:
         return verdict
 
     def again(self, taken_at: float, gathered: Gathered) -> None:
-        """As the protocol says."""
+        """See the protocol."""
         gathered.nvlinks = read_at(gathered.nvlinks, taken_at)
 
 
@@ -84,7 +84,7 @@ class NvlinkErrorTaker:
     """``nvidia-smi nvlink -e``: the counters of the links whose states are known."""
 
     def take(self, answer: ProbeAnswer, taken_at: float, gathered: Gathered) -> Verdict:
-        """As the protocol says."""
+        """See the protocol."""
         about, errors = parse_nvlink_errors(answer.text)
         verdict = _nvlink_verdict(answer, about)
         if verdict[0] is ProbeStatus.OK:
@@ -95,7 +95,7 @@ class NvlinkErrorTaker:
         return verdict
 
     def again(self, taken_at: float, gathered: Gathered) -> None:
-        """As the protocol says."""
+        """See the protocol."""
         gathered.nvlinks = tuple(
             link if link.errors_at is None else replace(link, errors_at=taken_at) for link in gathered.nvlinks
         )
@@ -184,7 +184,7 @@ class Optics:
         return OK
 
     def again(self, taken_at: float, gathered: Gathered) -> None:
-        """As the protocol says."""
+        """See the protocol."""
         reading = gathered.optics.get(self.interface)
         if reading is not None:
             gathered.optics = {**gathered.optics, self.interface: replace(reading, taken_at=taken_at)}

@@ -43,7 +43,7 @@ FILES: Mapping[str, str] = {
     "amd": "amd.prom",
     "gpud": "gpud.json",
 }
-"""Where each probe's output stands; of a module it is ``ethtool-IFACE.txt``."""
+"""The file of each probe's output; that of a module is ``ethtool-IFACE.txt``."""
 TABLES = frozenset({"net", "infiniband", "counters", "adapters"})
 """Probes whose files are tables: path, tab, value."""
 
@@ -54,7 +54,7 @@ _MOST_PROBES = 1024
 
 
 def file_of(probe: str) -> str:
-    """The name of a probe's file. An interface's name is quoted where a file's may not hold it."""
+    """The name of a probe's file. Characters of an interface's name that a file name cannot hold are quoted."""
     kind, _, what = probe.partition(":")
     if kind == "optics":
         return f"ethtool-{quote(what, safe=':@')}.txt"
@@ -111,7 +111,10 @@ def write_manifest(schema: str, manifest: HostManifest | CaptureManifest) -> str
 
 
 def read_host_manifest(text: str, host: str) -> HostManifest | None:
-    """A host's manifest; ``None`` where the text is none. What is wrong in it is left out: a file may be anybody's."""
+    """A host's manifest; ``None`` if the text is not one.
+
+    Wrong fields are left out: a capture may come from any source.
+    """
     document = _document(text, HOST_SCHEMA)
     taken_at = _time(document.get("taken_at"))
     if taken_at is None:

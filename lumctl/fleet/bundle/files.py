@@ -1,6 +1,6 @@
-"""Reading the folders of a capture, which may come from anybody: no link is followed, nothing endless is read.
+"""Reading the folders of a capture from an untrusted source: links are not followed, and reads are bounded.
 
-Names become ids and file texts become readings, so both are bounded, and whatever is refused is told.
+Names become ids and file texts become readings, so both are bounded, and everything refused is reported.
 """
 
 import errno
@@ -73,7 +73,7 @@ class Content:
 
 
 def content_of(name: str, beginning: str = "") -> Content | None:
-    """What a file holds; ``None`` where neither its name nor its beginning tells."""
+    """The kind of a file; ``None`` if neither its name nor its beginning shows it."""
     if _NOT_OURS.fullmatch(name) or _OTHER_ETHTOOL.fullmatch(name):
         return None
     if module := _MODULE.fullmatch(name):
@@ -154,7 +154,7 @@ def open_capture(path: Path) -> CaptureFolder:
         folders = [name for name in names if _is_folder(top, name)]
         alone = any(content_of(name) is not None for name in names if name not in folders)
         if alone:
-            # Beside a host's own files, a folder that holds none of ours is one of its other things.
+            # Beside a host's own files, a folder without known files is something else of the host.
             folders = [name for name in folders if _holds_something(top, name)]
         about = _text(top, ABOUT_CAPTURE) if ABOUT_CAPTURE in names else None
     if not folders and not alone:
@@ -196,7 +196,7 @@ def _names(folder: int) -> list[str]:
 
 
 def _is_folder(top: int, name: str) -> bool:
-    """Whether it is a folder, or a link to one: that is not followed either, but told."""
+    """Whether it is a folder, or a link to one: links are not followed either, but reported."""
     try:
         return stat.S_ISDIR(os.stat(name, dir_fd=top).st_mode)
     except OSError:
@@ -242,7 +242,7 @@ def _read_host(folder: int, host: str) -> HostFolder:
         try:
             text, modified = _read(folder, name, min(MAX_FILE_BYTES, budget))
         except OSError as error:
-            # Of what has nothing to do with us, nobody wants to know that it is a link or a socket.
+            # Links and sockets with unrelated names are not worth a report.
             if content is not None:
                 refused.append((shown(name), error.strerror or "cannot be read"))
             continue

@@ -1,7 +1,7 @@
 """From one host's folder of a capture to the snapshot that a collection would have brought.
 
-The probes' own parsers read the files, so a capture says what the live host said. What is not there was not asked, and
-proves nothing; what is there and cannot be read is told.
+The probes' own parsers read the files, so a capture gives the same readings as the live host. A missing file was not
+requested and proves nothing; an unreadable file is reported.
 """
 
 import re
@@ -26,7 +26,7 @@ from lumctl.inventory.exporters import EXPORTER_KINDS
 from lumctl.inventory.model import NVIDIA_SMI
 
 _HEAD = 80
-"""How far into a line its time may stand."""
+"""How far into a line its time may begin."""
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d{1,9})?(?:Z|[+-]\d{2}:?\d{2})?", re.ASCII)
 _CALENDAR = re.compile(
     r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) (\w{3}) {1,2}(\d{1,2}) (\d{2}):(\d{2}):(\d{2}) (\d{4})", re.ASCII
@@ -37,10 +37,10 @@ _APART_S = 86400.0
 
 
 def log_time(text: str) -> float | None:
-    """The newest time of a log, in seconds since the epoch; ``None`` where its lines bear none, or only since boot.
+    """The newest time of a log, in seconds since the epoch; ``None`` if its lines have none, or only since boot.
 
-    A time that stands a day or more above all others is a clock that jumped, or damage: it would make everything else
-    look long past, so it is passed over.
+    A time that is a day or more after all others is a clock that jumped, or damage: it would make everything else
+    look long past, so it is ignored.
     """
     times = sorted(_line_times(text.splitlines()), reverse=True)
     close = next((newer for newer, older in pairwise(times) if newer - older <= _APART_S), None)
@@ -62,7 +62,7 @@ def _line_times(lines: Iterable[str]) -> Iterator[float]:
 
 
 def _time(said: str) -> float | None:
-    """A time without a zone is taken as UTC, as it is everywhere in the program."""
+    """A time without a zone counts as UTC, as everywhere in the program."""
     try:
         if found := _CALENDAR.search(said):
             month, day, hour, minute, second, year = found.groups()
@@ -77,14 +77,14 @@ def _time(said: str) -> float | None:
 
 
 _NO_MODULE = re.compile(r"\s*(?:netlink error|Cannot get module EEPROM)", re.IGNORECASE)
-"""How ethtool begins when there is no module: it ended with an error, which a file alone does not tell."""
+"""The start of ethtool's output without a module: it ended with an error, which the file alone does not show."""
 _DRIVER_SPEAKS = re.compile(
     r"NVIDIA-SMI (?:has failed|couldn't)|Failed to initialize NVML|Unable to (?:determine|(?:load|find) .*driver)",
     re.IGNORECASE,
 )
-"""nvidia-smi's own complaints: of them a capture tells as much as the live host."""
+"""nvidia-smi's own complaints: a capture judges them like the output of a live host."""
 _SMI_HEAD = 4096
-"""How far into nvidia-smi's answer its time may stand."""
+"""How far into nvidia-smi's answer its time may begin."""
 _SYSLOG = re.compile(r"^[A-Z][a-z]{2} [ 0-9][0-9] [0-9]{2}:[0-9]{2}:[0-9]{2} \S{1,255} kernel: ", re.MULTILINE)
 """How journalctl -k and /var/log/kern.log write a line: without the year, so that it has no time here."""
 _NAMED_GPU = re.compile(r"NVRM: GPU at PCI:(\S{7,16})|\bnvidia ([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]): ")
@@ -102,11 +102,11 @@ class Unread:
 
 @dataclass(frozen=True, slots=True)
 class CapturedHost:
-    """One host out of a capture.
+    """One host of a capture.
 
-    ``at`` is when it was captured, by its manifest, else by what its files say. ``named_gpus`` are the PCI addresses
-    that its kernel log names. ``attached`` is how many GPUs nvidia-smi counts where it lists fewer: someone asked for
-    one of them only, so that one which is not listed is not lost. ``probe`` is what read its accelerators.
+    ``at`` is when it was captured, by its manifest, otherwise by its files. ``named_gpus`` are the PCI addresses that
+    its kernel log names. ``attached`` is how many GPUs nvidia-smi counts if it lists fewer: only one of them was
+    requested, so an unlisted one is not lost. ``probe`` is the probe that read its accelerators.
     """
 
     id: str
@@ -120,7 +120,7 @@ class CapturedHost:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """The outputs of one probe, which may stand in several files, and their names."""
+    """The outputs of one probe, which may be in several files, and their names."""
 
     texts: tuple[str, ...]
     files: tuple[str, ...]
@@ -132,9 +132,9 @@ class _Part:
 
 
 def read_host(folder: HostFolder, probe: str | None = None) -> CapturedHost:
-    """Read everything that a folder holds; raises nothing, whatever that is.
+    """Read everything in a folder; raises nothing, whatever the content.
 
-    ``probe`` is what reads the accelerators by the inventory; without it, the manifest or the files' names tell.
+    ``probe`` is the inventory's probe for accelerators; without it, the manifest or the files' names decide.
     """
     unread = [Unread(name, reason) for name, reason in folder.refused]
     manifest = read_host_manifest(folder.manifest, folder.id) if folder.manifest is not None else None
@@ -189,7 +189,7 @@ def _read_pages(
     pages: Gathered,
     unread: list[Unread],
 ) -> dict[str, ProbeOutcome]:
-    """How the pages of exporters ended; what they tell goes into ``pages``."""
+    """How the pages of exporters ended; their readings are added to ``pages``."""
     kinds = {kind: FILES[kind] for kind in EXPORTER_KINDS if kind in parts or kind in asked}
     found: dict[str, ProbeOutcome] = {}
     for probe in exporter_probes(kinds):
@@ -243,7 +243,7 @@ def _as_printed(text: str, probe: str) -> str:
 
 
 def _probes(parts: Mapping[str, _Part], asked: Mapping[str, CapturedProbe], accelerators: str) -> tuple[Probe, ...]:
-    """The probes that a capture tells of, in the order of a collection."""
+    """The probes of a capture, in the order of a collection."""
     names = [name.partition(":")[2] for name in (*parts, *asked) if name.startswith("optics:")]
     every = probes_for(names, sudo=False, accelerators=accelerators)
     return tuple(p for p in every if p.name in parts or p.name in asked)
@@ -277,12 +277,12 @@ def _take(probe: Probe, ended: int, part: _Part, at: float, gathered: Gathered) 
     listed: dict[str, GpuReading] = {}
     for text in part.texts:
         one = Gathered()
-        # nvidia-smi ended with an error where it complains, which a file alone does not tell.
+        # nvidia-smi ends with an error when it complains; the file alone does not show that.
         failed = ended or int(_DRIVER_SPEAKS.search(text[:_SMI_HEAD]) is not None and "<nvidia_smi_log" not in text)
         verdicts.append(probe.take(ProbeAnswer(failed, text), at, one))
         twice = [gpu.pci for gpu in one.gpus if listed.setdefault(gpu.pci, gpu) is not gpu]
         if twice:
-            # Which of them is the newer nobody knows, so none may pass for the whole truth.
+            # It is unknown which of them is newer, so none may count as complete.
             verdicts.append((ProbeStatus.FAILED, f"the GPU at {twice[0]} is listed twice, and read once"))
         gathered.lost_gpus += one.lost_gpus
     gathered.gpus = tuple(listed.values())
@@ -290,13 +290,13 @@ def _take(probe: Probe, ended: int, part: _Part, at: float, gathered: Gathered) 
 
 
 def _is_quiet_syslog(text: str) -> bool:
-    """Whether a text is a kernel log in a form that no tool prints on a host, and tells nothing."""
+    """Whether a text is a kernel log in a form that no tool prints on a host and that has no information."""
     told = parse_kernel_log(text)
     return told.unread is None and not told.lines and _SYSLOG.search(text) is not None
 
 
 def _as_live(outcome: ProbeOutcome, part: _Part, manifest: HostManifest | None) -> bool:
-    """Whether an outcome tells of the host, as a live one does; else of a file that is damaged or is another."""
+    """Whether an outcome is about the host, as on a live host; otherwise the file is damaged or a different one."""
     if outcome.status in {ProbeStatus.OK, ProbeStatus.DENIED} or manifest is not None:
         return True
     return outcome.probe == "gpu" and _DRIVER_SPEAKS.search(part.text) is not None
@@ -311,7 +311,7 @@ def _take_counters_of_ports(parts: Mapping[str, _Part], at: float, gathered: Gat
 
 
 def _time_of(parts: Mapping[str, _Part], files: Iterable[CapturedFile]) -> float:
-    """When it was captured, where no manifest tells: never by today's clock, which knows nothing of it."""
+    """When it was captured, if no manifest has the time: never by today's clock, which is unrelated."""
     logged = log_time(parts["kernel"].text) if "kernel" in parts else None
     said = [smi_time(text[:_SMI_HEAD]) for text in parts["gpu"].texts] if "gpu" in parts else []
     stated = max((time for time in said if time is not None), default=None)

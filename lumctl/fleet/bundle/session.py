@@ -111,9 +111,9 @@ def _probe(tool: str, arguments: list[str]) -> str | None:
 
 
 def as_xml(text: str) -> str:
-    """``nvidia-smi -q`` as the XML of ``nvidia-smi -q -x``. What is cut short stays so: its end tag is missing.
+    """``nvidia-smi -q`` as the XML of ``nvidia-smi -q -x``. A cut output stays cut: its end tag is missing.
 
-    Lines that are not of it, such as complaints about a GPU without a handle, stand before the XML as they do there.
+    Other lines, such as complaints about a GPU without a handle, come before the XML, as in the real output.
     """
     start = text.find("NVSMI LOG")
     if start < 0:
@@ -127,7 +127,7 @@ def as_xml(text: str) -> str:
         parts.append(f"<timestamp>{_clean(stated[1])}</timestamp>\n")
     addresses = [heading.split()[1] for heading, *_ in gpus]
     for address, (_, *rows) in zip(addresses, gpus, strict=True):
-        # Listed twice, by two answers in one or a damaged heading: nobody knows which rows are true now.
+        # Listed twice, by two answers in one file or a damaged heading: it is unknown which rows are valid.
         elements = _elements(rows) if addresses.count(address) == 1 else ()
         parts += [f"<gpu id={quoteattr(address)}>\n", *elements, "</gpu>\n"]
     whole = all(any(_LAST_ROWS.match(row) for row in gpu) for gpu in gpus)

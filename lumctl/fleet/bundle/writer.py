@@ -41,7 +41,7 @@ _ALMOST = 0.9
 
 @dataclass(frozen=True, slots=True)
 class HostCapture:
-    """One host as it was captured: its manifest and its files by name."""
+    """One captured host: its manifest and its files by name."""
 
     manifest: HostManifest
     files: Mapping[str, str]
@@ -82,10 +82,10 @@ def capture(
     narrate: Callable[[str], None],
     monotonic: Callable[[], float] = time.monotonic,
 ) -> list[HostCapture]:
-    """Capture hosts, all at once, into a folder made by :func:`prepare`; each appears there whole or not at all.
+    """Capture hosts at the same time, into a folder made by :func:`prepare`; each appears there complete or not at all.
 
-    ``probes`` are those of each host to capture, and ``accelerator_probes`` what reads its accelerators, if not
-    nvidia-smi. The manifest of the whole is written last: it tells that the capture was finished.
+    ``probes`` are those of each host to capture, and ``accelerator_probes`` those that read its accelerators, if not
+    nvidia-smi. The manifest of the whole is written last: it shows that the capture is complete.
 
     Raises:
         UsageError: a host is not known, or the folder cannot be written.
@@ -104,7 +104,7 @@ def capture(
         manifest = replace(captured.manifest, accelerator_probe=accelerator_probes.get(host, NVIDIA_SMI))
         captured = replace(captured, manifest=manifest)
         with at_the_end:
-            # Whoever gives up closes the sessions; what a host says of that is not its state.
+            # After a timeout the sessions are closed; a host's complaint about that is not its state.
             if not abandoned.is_set():
                 _write_host(folder, captured)
                 narrate(f"{host}: {_told(captured)}")
@@ -169,7 +169,7 @@ class _PageShell:
 
 
 def _ask(shell: HostShell, probe: Probe, booted_at: float | None, clocks: Clocks) -> tuple[CapturedProbe, str]:
-    """Ask one question, and let its own parser say how the answer is."""
+    """Read one probe, and let its own parser judge the answer."""
     taken_at, started = clocks.now(), clocks.monotonic()
     try:
         result = shell.run(command_of(probe), timeout_s=probe.deadline_s)
@@ -240,6 +240,6 @@ def _told(captured: HostCapture) -> str:
 
 
 def problems_of(manifest: HostManifest) -> list[str]:
-    """The probes that brought nothing, and why; what a host does not have is none of them."""
+    """The probes without a result, and why; tools that a host does not have are left out."""
     fine = {ProbeStatus.OK, ProbeStatus.ABSENT}
     return [f"{asked.probe} {asked.status}: {asked.detail}" for asked in manifest.probes if asked.status not in fine]

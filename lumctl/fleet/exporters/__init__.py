@@ -1,4 +1,4 @@
-"""Hosts that are read by their Prometheus exporters: pages over HTTP, and what they tell as readings."""
+"""Hosts that are read by their Prometheus exporters: pages over HTTP, and their readings."""
 
 from lumctl.fleet.exporters.probes import exporter_probes
 from lumctl.fleet.exporters.reader import CombinedReader, ExporterReader, exporter_reader

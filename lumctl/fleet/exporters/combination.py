@@ -1,8 +1,8 @@
-"""What the shell and the exporters of one host tell, as one snapshot.
+"""Combine the readings of shell and exporters of one host into one snapshot.
 
-The shell's readings count where both tell the same and it is recent; what it does not say the exporters add. Where
-they disagree about a fault of a GPU, the worse of the two counts. A GPU that nvidia-smi does not list is not there,
-and one that an exporter should list and does not is reported.
+The shell's readings count if both have the same reading and the shell's is recent; exporters add what the shell
+lacks. If they disagree about a fault of a GPU, the worse one counts. A GPU that nvidia-smi does not list is lost, and
+one that an exporter should list and does not is reported.
 """
 
 from collections.abc import Hashable, Iterable, Mapping
@@ -15,7 +15,7 @@ from lumctl.fleet.readings import GpuReading, HostSnapshot, ProbeOutcome, ProbeS
 from lumctl.inventory.exporters import EXPORTER_KINDS
 
 SHELL = "shell"
-"""The name under which a failed SSH session stands among the probes of a host that its exporters tell of."""
+"""The name of a failed SSH session among the probes of a host that its exporters describe."""
 _MOST_APART_S = 30.0
 """Readings of one GPU that are farther apart are of two different moments: then the newer one counts alone."""
 _HIGHER_IS_WORSE = frozenset(
@@ -42,7 +42,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 def combined(shell: HostSnapshot, pages: HostSnapshot) -> HostSnapshot:
-    """One snapshot. Where only one side answers, the other's failure stands among the probes."""
+    """One snapshot. If only one side answers, the other's failure is among the probes."""
     own = {name: outcome for name, outcome in pages.probes.items() if name in EXPORTER_KINDS}
     if not shell.reachable and not pages.reachable:
         return shell
@@ -92,7 +92,7 @@ def _gpus(shell: HostSnapshot, pages: HostSnapshot) -> tuple[GpuReading, ...]:
         else:
             found.append(replace(gpu, unlisted_by=pages.gpus[0].source) if page_lists and pages.gpus else gpu)
     shell_lists = "gpu" in shell.probes and shell.probes["gpu"].status is ProbeStatus.OK
-    # What nvidia-smi does not list any more an exporter may still hold in its memory.
+    # An exporter may still remember a GPU that nvidia-smi no longer lists.
     return (*found, *(() if shell_lists else others.values()))
 
 
@@ -143,7 +143,7 @@ def _disks(mine: Disks | None, theirs: Disks | None) -> Disks | None:
 
 
 def _other_xids(known: Iterable[XidEvent], others: Iterable[XidEvent]) -> Iterable[XidEvent]:
-    """The XIDs that the kernel log does not tell of: its lines say more, and have a time."""
+    """The XIDs that are not in the kernel log: its lines have more detail, and a time."""
     told = {(event.pci.partition(".")[0], event.xid) for event in known}
     return (event for event in others if (event.pci.partition(".")[0], event.xid) not in told)
 
@@ -153,7 +153,7 @@ def _by_port(ports: Iterable[Any]) -> dict[tuple[str, int], Any]:
 
 
 def _newer(mine: Mapping[K, R], theirs: Mapping[K, R]) -> dict[K, R]:
-    """Both, by the newer of two readings of one thing; of equally new ones the shell's."""
+    """Both, with the newer reading of each quantity; of equally new ones the shell's."""
     return {**theirs, **{key: max(value, theirs.get(key, value), key=_taken_at) for key, value in mine.items()}}
 
 

@@ -75,7 +75,7 @@ _BLANK_FROM = 2.0**47
 
 
 def is_blank(value: float) -> bool:
-    """Whether a value says that there is none: not found, not supported, not permitted."""
+    """Whether a value means that there is none: not found, not supported, not permitted."""
     return math.isnan(value) or math.isinf(value) or value >= _BLANK_FROM or value in _BLANK_INT32
 
 
@@ -130,10 +130,10 @@ def _xids(sample: Sample, key: str) -> set[tuple[str, int]]:
 
 
 def _events(before: tuple[XidEvent, ...], shown: set[tuple[str, int]], taken_at: float) -> tuple[XidEvent, ...]:
-    """XIDs as events. DCGM says only which was the last one, not when.
+    """XIDs as events. DCGM reports only the last one, without its time.
 
-    While it is shown, it has no time and does not grow old. When another takes its place, or DCGM was started again,
-    it happened before now at the latest: a page without it proves nothing about the past.
+    While it is shown, it has no time and does not age. When another replaces it, or DCGM was restarted, it happened
+    before now at the latest: a page without it proves nothing about the past.
     """
     gone = [replace(e, at=taken_at) if e.at is None else e for e in before if (e.pci, e.xid) not in shown]
     lasting = [XidEvent(None, pci, xid, f"{SOURCE}: XID {xid} was the last one") for pci, xid in sorted(shown)]
@@ -158,7 +158,7 @@ def _reading(gpu: GpuValues, taken_at: float) -> GpuReading:
         said["memory_total_mib"] = values["FB_TOTAL"]
     elif not gpu.partitioned and None not in parts:
         said["memory_total_mib"] = sum(part or 0.0 for part in parts) + values.get("FB_RESERVED", 0.0)
-    # Unless the device memory has a count of its own, nobody says which memory it was: DRAM is by far the most.
+    # Without a separate count of device memory the kind of memory is unknown: DRAM is by far the largest.
     dram = values.get("ECC_DBE_AGG_DEV", values.get("ECC_DBE_AGG_TOTAL"))
     if dram is not None:
         said["dram_aggregate_uncorrectable"] = dram
@@ -173,7 +173,7 @@ def _reading(gpu: GpuValues, taken_at: float) -> GpuReading:
 
 
 def _nvlinks(gpu: GpuValues, place: int, taken_at: float) -> NvlinkReading | None:
-    """What all NVLinks of a GPU counted together; ``None`` where the page does not say."""
+    """The sum over all NVLinks of a GPU; ``None`` if the page does not have it."""
     kinds = {what: count_of(gpu.values.get(f"NVLINK_{what.upper()}_ERROR_COUNT_TOTAL")) for what in _NVLINK_ERRORS}
     if all(count is None for count in kinds.values()):
         return None

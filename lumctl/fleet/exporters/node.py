@@ -1,6 +1,6 @@
 """Prometheus' node_exporter: network interfaces, InfiniBand ports, file systems, main memory, clock and boot time.
 
-It tells nothing of a GPU, of the kernel log, of neighbours (LLDP) and of optical modules.
+It has nothing about GPUs, the kernel log, neighbours (LLDP) and optical modules.
 """
 
 from collections import defaultdict
@@ -115,7 +115,7 @@ class _Page:
 class NodeExporterReader:
     """Reads the pages of one exporter, for a host with these interfaces and mounts in the inventory.
 
-    Without ``interfaces`` all are read. Of others, of which a host of containers has hundreds, nobody asks.
+    Without ``interfaces`` all are read. Other interfaces, of which a host of containers has hundreds, are ignored.
     """
 
     def __init__(self, interfaces: Collection[str] | None, mounts: Collection[str]) -> None:
@@ -123,7 +123,7 @@ class NodeExporterReader:
         self._mounts = frozenset(mounts)
 
     def take(self, answer: ProbeAnswer, taken_at: float, gathered: Gathered) -> Verdict:
-        """A page replaces what was known; what it does not tell stays and grows old."""
+        """A page replaces the earlier readings; those that it lacks stay and age."""
         page = _Page()
         try:
             for sample in samples_of(answer.text, *_PREFIXES):
@@ -174,7 +174,7 @@ class NodeExporterReader:
         booted_at = gathered.booted_at
         if page.booted_at and (booted_at is None or abs(page.booted_at - booted_at) > _BOOT_SLACK_S):
             gathered.booted_at = page.booted_at
-        # The kernel counts them since it started, and no reading tells when: they have no time and do not grow old.
+        # The kernel counts them since its start, without times: they have no time and do not age.
         gathered.host_events = tuple(
             HostEvent(
                 None, HostEventKind.MEMORY, f"{SOURCE}: {count:g} uncorrectable memory errors at {name}", device=name
@@ -208,7 +208,7 @@ def _interface(name: str, page: _Page, taken_at: float) -> InterfaceReading:
         taken_at=taken_at,
         operstate=state or None,
         carrier_changes=count_of(values.get("carrier_changes_total")),
-        # Without carrier the kernel says -1.
+        # Without carrier the kernel reports -1.
         speed_mbps=count_of(round(speed * _BITS_PER_MB_S)) if speed is not None and 0 <= speed < 2**53 else None,
     )
 

@@ -57,10 +57,10 @@ def _read_whole(_taken_at: float, _gathered: Gathered) -> None:
 def answered_probes(
     pages: Mapping[str, ProbeOutcome], gathered: Gathered, shell_probes: Iterable[str], now: float
 ) -> dict[str, ProbeOutcome]:
-    """How the shell's probes would have ended, where pages answer their questions; ``pages`` are by kind.
+    """The outcomes of the shell's probes that pages replace; ``pages`` are by kind.
 
-    Those that no exporter of the host can answer are ``not-asked``. Those of an exporter that failed are left out,
-    for its own outcome says why.
+    Probes that no exporter of the host can replace are ``not-asked``. Those of a failed exporter are left out,
+    because its own outcome has the reason.
     """
     found: dict[str, ProbeOutcome] = {}
     for kind, page in pages.items():

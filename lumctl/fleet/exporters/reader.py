@@ -1,4 +1,4 @@
-"""One host that is read by its exporters: what is fetched and when, and the newest of all that the pages told."""
+"""One host that is read by its exporters: which pages are fetched when, and the newest of all readings."""
 
 import ssl
 import threading
@@ -22,15 +22,15 @@ from lumctl.fleet.rounds import Backoff, Owed, Round
 from lumctl.inventory.model import Inventory
 
 _GRACE_S = 0.5
-"""What a thread is given beyond a time limit, so that the limit's own error is heard and not ours."""
+"""Extra time for a thread beyond a time limit, so that the limit's own error arrives first."""
 
 
 @dataclass
 class _Page:
     """One exporter of a host. Times are of the monotonic clock.
 
-    ``request`` numbers its fetches. ``since`` is when the one under way began: ``None`` where there is none, infinite
-    while it waits for its turn. ``answers`` tells whether the host itself answered last time, even by a refusal.
+    ``request`` numbers its fetches. ``since`` is when the present one began: ``None`` if there is none, infinite
+    while it waits for its turn. ``answers``: the host itself answered last time, even by a refusal.
     """
 
     client: PageClient
@@ -166,7 +166,7 @@ class ExporterReader:
             page.backoff.worked()
 
     def _release(self, number: int, request: int | None) -> None:
-        """Nobody waits for a page any longer: it came (with this request's number), or it will not come in time."""
+        """End the wait for a page: it arrived (with this request's number), or will not arrive in time."""
         for owed in list(self._owed):
             if request is None:
                 owed.forgive(number)
@@ -220,8 +220,8 @@ class ExporterReader:
 def _host_answers(error: DeviceError) -> bool:
     """Whether the host itself answers.
 
-    Only a connection that could not be made, and was not refused, speaks against it. What fails later is the
-    exporter's own failure.
+    Only a connection that failed without being refused counts against the host. Later failures belong to the
+    exporter.
     """
     chain: list[BaseException] = []
     cause: BaseException | None = error

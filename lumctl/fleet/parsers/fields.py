@@ -42,7 +42,7 @@ _ADDRESS = re.compile(
 
 
 def find_pci(text: str) -> str | None:
-    """The first PCI address in a text, as the program writes it: ``0000:9b:00.0``; ``None`` if there is none."""
+    """The first PCI address in a text, in the program's form: ``0000:9b:00.0``; ``None`` if there is none."""
     return _written(_ADDRESS.search(text))
 
 
@@ -67,7 +67,7 @@ _NOT_FOUND = re.compile(r"(?:sudo|env|\S{0,100}sh): .*(?:not found|no such file 
 
 
 def said_in(text: str) -> str:
-    """The line of a failed answer that tells why: a refusal before all else, and a warning only if there is no other.
+    """The line of a failed answer that has the reason: a refusal first, a warning only if there is no other.
 
     It is bounded and printable.
     """
@@ -78,7 +78,7 @@ def said_in(text: str) -> str:
 
 
 def is_harmless(text: str) -> bool:
-    """Whether a text says nothing at all, or only warns."""
+    """Whether a text is empty, or has only warnings."""
     return all(not line.strip() or _NO_MATTER.match(line) for line in text.splitlines())
 
 

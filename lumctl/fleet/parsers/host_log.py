@@ -46,7 +46,7 @@ _SIGNS = (
     (HostEventKind.NVME_RESET, r"nvme nvme[0-9]+: .*(reset controller|resetting controller|controller is down)"),
     (HostEventKind.GPU_START, r"NVRM: .*(RmInitAdapter failed!|rm_init_adapter failed)"),
 )
-"""What tells each kind, in the order of asking."""
+"""The expression of each kind, in the order of matching."""
 
 HOST_PATTERN = "|".join(sign for _, sign in _SIGNS)
 """What lets the lines of this module through on the host."""
@@ -55,7 +55,7 @@ _KINDS = tuple((kind, re.compile(sign)) for kind, sign in _SIGNS)
 _ANY = re.compile(HOST_PATTERN)
 _STATUS = re.compile(r"Machine Check(?P<exception> Exception)?: [0-9a-f]+ Bank [0-9]+: (?P<status>[0-9a-f]{1,16})\b")
 _UNCORRECTED_BIT = 61
-"""The bit of a bank's status (IA32_MCi_STATUS, and AMD's MCA_STATUS) that tells an error that was not corrected."""
+"""The bit of a bank's status (IA32_MCi_STATUS, and AMD's MCA_STATUS) for an uncorrected error."""
 _TASK = re.compile(r"\btask .{1,64}:([0-9]+) blocked|Kill(?:ed)? process ([0-9]+)|\bpid=([0-9]+)")
 _DISK = re.compile(r"\bnvme (nvme[0-9]+):")
 _ERROR_OF = re.compile(
@@ -69,7 +69,7 @@ _PREFIX = re.compile(
 
 
 def host_event(line: str, at: float | None, stamp: str) -> HostEvent | None:
-    """The event that a line of a kernel log tells of; ``None`` for every other line."""
+    """The event of a line of a kernel log; ``None`` for every other line."""
     if _ANY.search(line) is None:
         return None
     kind, found = next((kind, found) for kind, sign in _KINDS if (found := sign.search(line)))

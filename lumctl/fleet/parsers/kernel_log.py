@@ -19,14 +19,14 @@ from lumctl.fleet.readings import NicEvent, SxidEvent, XidEvent
 KERNEL_PATTERN = rf"NVRM: .*(Xid|The NVIDIA GPU |fallen off the bus)|SXid|{NIC_PATTERN}|{HOST_PATTERN}|^[^<[0-9 ]"
 """What lets a line through on the host (``grep -E``). The last: what is not the kernel's, such as sudo's refusal."""
 
-# The PCI address may lack its function, may carry a MIG instance (` GPU-I:05`), and stood alone in old drivers.
+# The PCI address may lack its function, may have a MIG instance (` GPU-I:05`), and was alone in old drivers.
 _WHERE = r"\((?:PCI:)?(?P<where>[^)]{1,60})\): (?P<number>[0-9]{1,10})(?![0-9])(?:,\s*(?P<text>.*))?"
 _XID = re.compile(rf"NVRM: Xid {_WHERE}")
 _SXID = re.compile(rf"SXid {_WHERE}")
 _SWITCH_LINK = re.compile(r"(?P<weight>Fatal|Non-fatal)\b(?:, Link (?P<link>[0-9]{1,4})\b)?", re.IGNORECASE)
 _MORE_OF_AN_SXID = re.compile(r"(?:Severity|Data) ?[0-9{]")
 _REPORT = re.compile(r"NVRM: Xid|SXid|\bS?Xid \(")
-# The driver says this beside XID 79, or in its place where the GPU is gone before an XID can be written.
+# The driver logs this beside XID 79, or instead of it if the GPU is gone before an XID can be written.
 _FALLEN = re.compile(r"NVRM: (?P<text>.*\bfallen off the bus\b.*)")
 # It writes this of a GPU that is gone when the driver is loaded: in two or three lines, the address in the first.
 _NAMED_ABOVE = re.compile(r"NVRM: The NVIDIA GPU (?P<where>\S{1,60})")
@@ -37,7 +37,7 @@ _CALENDAR = re.compile(
 )
 _SINCE_BOOT = re.compile(r"\[\s*(\d{1,12}\.\d{1,9})\]", re.ASCII)
 _HEAD = 64
-"""How far into a line its time may stand."""
+"""How far into a line its time may begin."""
 LONGEST_LINE = 2048
 """The kernel's own lines end before 1,024 bytes; a longer one would fill findings, journal and notifications."""
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -45,11 +45,11 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 
 @dataclass(frozen=True, slots=True)
 class KernelEvents:
-    """What a kernel log tells, in its order.
+    """The events of a kernel log, in order.
 
-    ``fallen`` are GPUs that fell off the bus, as the driver says beside or in place of an XID. ``lines`` counts those
-    that have the form of a kernel's line; ``unread`` is the first that speaks of an XID, an SXid or a GPU that fell off
-    the bus and cannot be read.
+    ``fallen`` are GPUs that fell off the bus, as the driver logs it beside or instead of an XID. ``lines`` counts
+    lines in the form of a kernel log; ``unread`` is the first one that names an XID, an SXid or a GPU that fell off
+    the bus and cannot be parsed.
     """
 
     xids: tuple[XidEvent, ...] = ()
@@ -133,7 +133,7 @@ def _is_report(line: str) -> bool:
 
 
 def line_time(line: str, booted_at: float | None) -> tuple[str, float | None]:
-    """The time of a line as it is written, which is empty if it has none, and in seconds since the epoch."""
+    """The time of a line as text, empty if it has none, and in seconds since the epoch."""
     prefix = line[:_HEAD]
     try:
         if found := _ISO.search(prefix):
@@ -157,7 +157,7 @@ def _utc_unless_said(when: datetime) -> datetime:
 _MOST = 512
 """How many events of a sort are kept before those are thinned out that came most often."""
 _MOST_ALIKE = 32
-"""How many of them stay of those that tell the same of the same part."""
+"""How many events with the same kind and part are kept."""
 
 
 class _Identified(Protocol):
@@ -172,7 +172,7 @@ E = TypeVar("E", bound=_Identified)
 
 
 def extended(before: KernelEvents, text: str, *, booted_at: float | None) -> KernelEvents:
-    """What a log told so far, with whole lines that were added to it."""
+    """The events of a log so far, extended by new whole lines."""
     after = parse_kernel_log(text, booted_at=booted_at)
     return replace(
         before,
@@ -187,7 +187,7 @@ def extended(before: KernelEvents, text: str, *, booted_at: float | None) -> Ker
 
 
 def kept(before: tuple[E, ...], after: Iterable[E], sort: Callable[[E], Hashable]) -> tuple[E, ...]:
-    """Old and new events without those told twice, in order. Where there are too many, the newest of each sort."""
+    """Old and new events without duplicates, in order. If there are too many, the newest of each kind."""
     known = {event.identity for event in before}
     found = list(before)
     for event in after:

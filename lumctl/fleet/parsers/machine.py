@@ -50,7 +50,7 @@ def parse_mounts(text: str) -> dict[str, Mount]:
 
 
 def _is_stopped(options: frozenset[str]) -> bool:
-    """Whether the kernel itself ended the writes: one that was mounted read-only does not say what errors would do."""
+    """Whether the kernel itself stopped the writes: a read-only mount has no option for errors."""
     by_error = {"errors=remount-ro", "errors=panic"} & options
     return bool({"emergency_ro", "shutdown"} & options) or ("ro" in options and bool(by_error))
 
@@ -94,7 +94,7 @@ def parse_crashes(text: str) -> tuple[float, ...]:
 
 
 def parse_adapters(text: str) -> Adapters | None:
-    """``grep PCI_SLOT_NAME`` of devices' ``uevent``; ``None`` where none stands there."""
+    """``grep PCI_SLOT_NAME`` of devices' ``uevent``; ``None`` if there is none."""
     interfaces: dict[str, str] = {}
     rdma_devices: dict[str, str] = {}
     for line in lines_of(text):
@@ -121,7 +121,7 @@ def parse_services(text: str) -> dict[str, Service] | None:
 
 
 def parse_capacity(text: str, taken_at: float) -> Capacity | None:
-    """``MemTotal`` of ``/proc/meminfo`` and the list of processors; ``None`` where neither stands there."""
+    """``MemTotal`` of ``/proc/meminfo`` and the list of processors; ``None`` if neither is there."""
     memory_gib: float | None = None
     processors: int | None = None
     for line in lines_of(text):
@@ -134,7 +134,7 @@ def parse_capacity(text: str, taken_at: float) -> Capacity | None:
 
 
 def unread_line(kind: str, text: str) -> str | None:
-    """The first line that is none of those that this kind of answer has; a warning is no such line."""
+    """The first line that does not belong to this kind of answer; a warning does not count."""
     shapes = _SHAPES[kind]
     return next(
         (
@@ -157,7 +157,7 @@ _MOST, _MOST_CHARACTERS = 32, 400
 
 
 def parse_fabric_log(text: str) -> tuple[FabricError, ...] | None:
-    """The errors in the end of a log, the newest last; ``None`` where its first line does not say when it was written.
+    """The errors at the end of a log, the newest last; ``None`` if its first line lacks the time of writing.
 
     The first line is the time of the last write twice, as seconds since the epoch and as local time: their difference
     is the host's zone.

@@ -1,6 +1,6 @@
-"""What network drivers say in the kernel log: links, firmware, queues, heat, cables, and their PCI Express links.
+"""Network drivers' lines in the kernel log: links, firmware, queues, heat, cables, and their PCI Express links.
 
-The expressions are those that both ``grep -E`` and Python understand, because the host picks the lines by them.
+The expressions are in the common subset of ``grep -E`` and Python, because the host selects the lines by them.
 """
 
 import re
@@ -12,7 +12,7 @@ _DRIVERS = r"(mlx4_core|mlx4_en|mlx5_core|bnxt_en|ice|i40e|ixgbe|ionic|qede|cxgb
 _SIGNS = (
     (NicEventKind.COMMAND, r"leak of a command resource|canceled on out of queue timeout|No done completion"),
     (NicEventKind.QUEUE, r"CQ error on CQN|dump error cqe|WC error: "),
-    # The administration queue of EFA: without it nothing can be set up any more.
+    # The administration queue of EFA: without it nothing can be set up.
     (NicEventKind.FATAL, r"Admin queue is closed|send any completion for|[Ww]ait for completion \(polling\) timeout"),
     (NicEventKind.FATAL, r"Reset indication didn.t turn|Device isn.t ready"),
     (NicEventKind.PCIE, r"PCIe Bus Error|AER: |PCIe link (lost|down)|insufficient power on the PCIe"),
@@ -26,9 +26,9 @@ _SIGNS = (
     (NicEventKind.FATAL, r"[Ff]atal|FATAL|assert|[Hh]ealth (compromised|recovery)|miss count|[Ii]nternal error"),
     (NicEventKind.FATAL, r"synd(rome)? 0x|[Rr]eset (failed|due to)|not respond|unrecover|[Ff]irmware (hang|crash)"),
 )
-"""What tells each kind, in the order of asking: a line about heat or a cable may also call itself fatal.
+"""The expression of each kind, in the order of matching: a line about heat or a cable may also call itself fatal.
 
-The host's shell holds these in single quotes, so none of them may stand in one.
+The host's shell holds these in single quotes, so none of them may contain one.
 """
 _WITHOUT_ADDRESS = ("mlx4_en", "infiniband")
 """First words of lines that name a network or RDMA device and no PCI address."""
@@ -51,7 +51,7 @@ _NOT_AN_INTERFACE = re.compile(r"AER|Port module event.*|Error|.*\d{3,}")
 
 
 def nic_event(line: str, at: float | None, stamp: str) -> NicEvent | None:
-    """The event that a line of a kernel log tells of; ``None`` for every other line."""
+    """The event of a line of a kernel log; ``None`` for every other line."""
     if found := _STUCK.search(line):
         return NicEvent(at, found["interface"], None, NicEventKind.TX_TIMEOUT, found["text"].strip(), stamp)
     found = _LINE.search(line)

@@ -1,6 +1,6 @@
-"""``nvidia-smi -q -x``: GPU readings out of every generation of its schema.
+"""``nvidia-smi -q -x``: GPU readings from every generation of its schema.
 
-Fields were renamed, moved and split over the years; each reading names the places it may stand in, newest first.
+Fields were renamed, moved and split over the years; each reading lists its possible places, newest first.
 """
 
 import re
@@ -40,7 +40,7 @@ class SmiReport:
 
 
 def parse_nvidia_smi(text: str, taken_at: float, cache: SmiCache | None = None) -> SmiReport:
-    """Read the XML and the complaints that may stand around it or in its place. A cache is one host's."""
+    """Read the XML and the complaints around it or in its place. A cache belongs to one host."""
     log = (cache or SmiCache()).read(text)
     complaints = _complaints(text)
     withheld = tuple(line.strip() for line in complaints if not _is_loss(line))
@@ -72,7 +72,10 @@ def _corrupted_inforoms(text: str) -> frozenset[str]:
 
 
 def _is_loss(complaint: str) -> bool:
-    """Whether a line like ``Unable to determine the device handle for GPU0000:9B:00.0: Unknown Error`` tells a loss."""
+    """Whether a line like ``Unable to determine the device handle for GPU0000:9B:00.0.
+
+    Unknown Error`` means a loss.
+    """
     found = _NO_HANDLE.match(complaint)
     return found is not None and any(reason in found[1].lower() for reason in _LOST_HANDLE)
 
@@ -157,7 +160,7 @@ def _reading(gpu: SmiGpu, taken_at: float) -> GpuReading | None:
 
 
 def _unread(leaves: Leaves) -> dict[str, str]:
-    """The judged leaves that hold an error; and where errors of memory are counted, that their count is not told."""
+    """The judged leaves that hold an error, and missing counts of memory errors."""
     unread = {path: leaf for section in leaves.sections for path, leaf in section.unread.items()}
     if leaves.get("ecc_mode/current_ecc") == "Enabled" and _ecc(leaves, "volatile", "uncorrectable") is None:
         unread.setdefault("ecc_errors", "no count")
@@ -183,7 +186,7 @@ def _is_error(leaf: str) -> bool:
 
 
 def _word(leaf: str | None) -> str | None:
-    """A word that was printed; ``None`` where nvidia-smi says that it has none (its own ``None`` is a word)."""
+    """A printed word; ``None`` if nvidia-smi prints that there is none (its own ``None`` is a word)."""
     return None if not leaf or _NOT_TOLD.fullmatch(leaf) else leaf[:_LONGEST_WORD]
 
 
@@ -199,7 +202,7 @@ def _flag(leaves: Mapping[str, str], path: str) -> bool | None:
 
 
 def _either(*flags: bool | None) -> bool | None:
-    """Whether any of some flags is set, by those that were told."""
+    """Whether any of the known flags is set."""
     told = [flag for flag in flags if flag is not None]
     return any(told) if told else None
 
@@ -217,8 +220,8 @@ def _above_zero(limit: float | None) -> float | None:
 def _limit(leaves: Mapping[str, str], absolute: str, relative: str) -> float | None:
     """A temperature limit. Since Hopper the card states it as an offset in its margin (``T.Limit``), not in degrees.
 
-    ``gpu_temp_tlimit`` is how far the chip is from its limit, and ``relative`` is the margin at which the card acts:
-    both together with the temperature give the degrees.
+    ``gpu_temp_tlimit`` is the distance of the chip from its limit, and ``relative`` is the margin at which the card
+    acts: both together with the temperature give the degrees.
     """
     stated = _above_zero(_float(leaves, f"temperature/{absolute}"))
     if stated is not None:
@@ -268,7 +271,7 @@ _COUNTED_REASONS = {
     "hw_therm_slowdown": "hw_thermal_slowdown",
     "hw_power_brake": "hw_power_brake_slowdown",
 }
-"""The names of clock event reasons where nvidia-smi counts them, and where it says that they are active."""
+"""The names of clock event reasons, where nvidia-smi counts them and where it shows them as active."""
 
 
 def _throttled(leaves: Mapping[str, str]) -> dict[str, int]:

@@ -1,7 +1,7 @@
 """``nvidia-smi nvlink``: the state (``-s``) and the error counters (``-e``) of each NVLink of each GPU.
 
-Counters were renamed with the fifth generation, which counts other things and states bit error rates. All that is
-printed as ``Link N: NAME: NUMBER`` is kept by its name in lower case.
+Counters were renamed with the fifth generation, which has other counters and states bit error rates. Every ``Link N:
+NAME: NUMBER`` is kept by its name in lower case.
 """
 
 import re
@@ -26,7 +26,7 @@ Place = tuple[int, str | None, int]
 
 @dataclass(frozen=True, slots=True)
 class NvlinkState:
-    """Whether a link is active, and its speed in GB/s; ``None`` where the line says neither."""
+    """Whether a link is active, and its speed in GB/s; ``None`` if the line has neither."""
 
     active: bool | None
     speed_gb_s: float | None = None
@@ -97,7 +97,7 @@ def parse_nvlink_errors(text: str) -> tuple[NvlinkAnswer, dict[Place, NvlinkErro
 
 
 def _lines(text: str, *, states: bool = False) -> tuple[int, list[tuple[Place, str]]]:
-    """How many GPUs there are, and what is said about each link; of ``states``, also what is said about all at once."""
+    """How many GPUs there are, and the data of each link; of ``states``, also lines about all links at once."""
     gpus = 0
     found: list[tuple[Place, str]] = []
     gpu: tuple[int, str | None] | None = None

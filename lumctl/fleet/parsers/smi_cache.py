@@ -1,7 +1,7 @@
-"""``nvidia-smi -q -x`` again and again: only the sections that changed since the last answer are read.
+"""Repeated ``nvidia-smi -q -x``: only the sections that changed since the last answer are parsed.
 
-This is a short cut through :mod:`lumctl.fleet.parsers.smi_cache`, which reads whatever is not written as nvidia-smi
-writes it, and which alone decides what a broken document tells.
+This is a shortcut: the full parser below reads everything that is not in nvidia-smi's own layout, and it alone
+decides about broken documents.
 """
 
 import re
@@ -33,7 +33,7 @@ class SmiLog:
 
 
 def read_smi_xml(text: str) -> SmiLog:
-    """Read as much as there is. What stands before the XML, such as warnings, is skipped."""
+    """Parse as much as there is. Text before the XML, such as warnings, is skipped."""
     start = begin_of_xml(text)
     reader = _Reader()
     if start >= 0:
@@ -42,7 +42,7 @@ def read_smi_xml(text: str) -> SmiLog:
 
 
 def begin_of_xml(text: str) -> int:
-    """Where the XML begins in a text; -1 where there is none."""
+    """The start of the XML in a text; -1 if there is none."""
     start = text.find("<?xml")
     return text.find("<nvidia_smi_log") if start < 0 else start
 
@@ -77,7 +77,7 @@ class _Reader:
         try:
             parser.Parse(text.encode("utf-8", "replace"), True)  # noqa: FBT003 - its signature has no names
         except (expat.ExpatError, _RefusedXmlError):
-            # Whatever was read before this stays; ``complete`` tells.
+            # Everything read before this stays; ``complete`` shows the difference.
             return
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
@@ -145,7 +145,7 @@ class SmiCache:
         self._known: dict[tuple[int, int], tuple[str, SmiSection]] = {}
 
     def read(self, text: str) -> SmiAnswer:
-        """Read as much as there is. What stands before the XML, such as warnings, is skipped."""
+        """Parse as much as there is. Text before the XML, such as warnings, is skipped."""
         start = begin_of_xml(text)
         known: dict[tuple[int, int], tuple[str, SmiSection]] = {}
         gpus = self._gpus(text[start : start + MAX_CHARACTERS], known) if start >= 0 else None

@@ -14,7 +14,7 @@ _LOST = "gpu is lost"
 _JUDGED = re.compile(
     r"(?:temperature|ecc_errors|remapped_rows|retired_pages|fabric|(?:gpu_)?power_readings|utilization)\b"
 )
-"""Where the values stand that health is read from."""
+"""The places of the values that health uses."""
 _TWICE = re.compile(rf"(?:{_JUDGED.pattern}|gpu_recovery_action).*\[[0-9]+\]")
 _HOMES = {
     path.rpartition("/")[2]: path
@@ -45,9 +45,9 @@ _HOMES = {
         "retired_pages/pending_page_blacklist",
     )
 }
-"""Where some leaves belong. In another place, as one that stands there twice, nobody knows what is true."""
+"""The places of some leaves. In another place, or twice, their value cannot be trusted."""
 _PROGRAMS = re.compile(r"(?:\w*process\w*)/")
-"""Where names of programs stand, which their users choose."""
+"""The places of program names, which their users choose."""
 _ACTIVE_REASON = re.compile(r"clocks_(?:throttle|event)_reason_(\w+)$")
 
 # A leaf, the begin or the end of an element, or one without content: all that nvidia-smi writes. Entities, attributes,
@@ -62,10 +62,10 @@ _MAX_DEPTH = 16
 
 @dataclass(frozen=True, slots=True)
 class SmiSection:
-    """The leaves under one child of a ``<gpu>``, by their paths from it, and what is to be noticed among them.
+    """The leaves under one child of a ``<gpu>``, by their paths from it, and the special ones among them.
 
-    ``unread`` are leaves that health is read from and that hold an error or are out of place; ``lost`` and
-    ``needs_reset`` tell where a leaf says so in place of a value; ``active`` are clock event reasons.
+    ``unread`` are leaves that health uses and that hold an error or are out of place; ``lost`` and ``needs_reset``: a
+    leaf reports that in place of a value; ``active`` are clock event reasons.
     """
 
     leaves: Mapping[str, str]
@@ -123,7 +123,7 @@ class Leaves(Mapping[str, str]):
 
 
 def leaves_in_sections(leaves: Mapping[str, str]) -> Leaves:
-    """What a whole document told of a GPU, parted into its sections."""
+    """The data of a whole document about a GPU, by section."""
     parts: dict[str, dict[str, str]] = defaultdict(dict)
     for path, leaf in leaves.items():
         parts[path.partition("/")[0]][path] = leaf
@@ -131,7 +131,7 @@ def leaves_in_sections(leaves: Mapping[str, str]) -> Leaves:
 
 
 def read_section(text: str) -> tuple[str, dict[str, str]] | None:
-    """The name and the leaves of one whole element; ``None`` where only a real parser can tell."""
+    """The name and the leaves of one whole element; ``None`` if it needs the full parser."""
     leaves: dict[str, str] = {}
     siblings: dict[str, int] = {}
     around: list[tuple[str, str, str]] = []

@@ -57,7 +57,10 @@ INFINIBAND_COUNTERS = (
         )
     ),
 )
-"""The same of an InfiniBand or RoCE port. Each costs a question to the adapter's firmware, so there are no more."""
+"""The same for an InfiniBand or RoCE port.
+
+Each file costs a request to the adapter's firmware, so there are few.
+"""
 
 _NET = re.compile(r"/sys/class/net/([^/]+)/(operstate|carrier_changes|speed):(.*)")
 _NET_COUNTER = re.compile(r"/sys/class/net/([^/]+)/(?:statistics/)?(\w+):(.*)")
