@@ -1,4 +1,4 @@
-"""Actions that touch no device: what operators say of findings and maintenance, done and kept as a run."""
+"""Actions that touch no device: acknowledgements, maintenance and policies, done and recorded as a run."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -59,10 +59,10 @@ def end_window(rack: str, component: str) -> Said:
 
 
 def record(context: Context, kind: str, said: Sequence[Said], *, at: float, title: str = "") -> str:
-    """Do what is said and keep it as a run with a runbook; gives the run's id.
+    """Do the actions and record them as a run with a runbook; return the run's id.
 
     Raises:
-        RefusedError: there is nothing to take back; nothing was done.
+        RefusedError: there is nothing to undo; nothing was done.
         StoreError: the store cannot be written; nothing was done.
     """
     rack = str(said[0]["data"]["rack"])
@@ -80,7 +80,10 @@ def record(context: Context, kind: str, said: Sequence[Said], *, at: float, titl
 
 
 def save_quietly(context: Context, run: str, rack: str) -> str | None:
-    """Write the runbook of a run beside its store; why that could not be done, if so: the journal has it."""
+    """Write the runbook of a run to its store's folder.
+
+    Return the reason if that failed: the journal has it anyway.
+    """
     try:
         save(context, run, rack)
     except LumctlError as error:
@@ -89,7 +92,7 @@ def save_quietly(context: Context, run: str, rack: str) -> str | None:
 
 
 def seed_acts(context: Context, recorded: Iterable[RecordedStep]) -> None:
-    """Say on a fresh simulator what recorded acts found there: what they undid, or said again."""
+    """Prepare a fresh simulator for recorded actions: record there what they undid or repeated."""
     now = context.now()
     for one in recorded:
         data, was = one.step.data, (one.outcome or {}).get("was")

@@ -53,14 +53,14 @@ def first_difference(recorded: Sequence[RecordedStep], store: Store, run: str) -
         before = steady(one.outcome)
         after = _as_told_then(before, steady(replayed.get(one.step.id)))
         if _failed(before) and _failed(after) and not one.step.required:
-            continue  # nobody waited for it, whatever it was called then
+            continue  # The reading was not waited for, whatever its name was then.
         if before != after:
             return Difference(one.step.id, one.step.title, *outcomes_apart(before, after))
     return None
 
 
 def end_difference(context: Context, runbook: Runbook, read_back: str | None) -> Difference | None:
-    """The first job, cell or setting that is not as the recording left it, read from the devices where they tell."""
+    """The first job, cell or setting that differs from the recorded end, read from the devices if they can be read."""
     placed = context.assignment()
     for job, ranks in runbook.end.assignment.items():
         if placed.get(job, ()) != ranks:
@@ -94,14 +94,14 @@ def steady(outcome: Any) -> Any:
 
 
 def _as_told_then(before: Any, after: Any) -> Any:
-    """A replayed outcome without what the program that recorded the other did not tell yet."""
+    """A replayed outcome without the fields that the recording program did not have yet."""
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         return {key: value for key, value in after.items() if key in before or key in {"done", "failed"}}
     return after
 
 
 def _setting_difference(context: Context, runbook: Runbook) -> Difference | None:
-    """The first setting that does not show what it was set to last."""
+    """The first setting that does not show its last set value."""
     last = {
         (str(r.step.data["component"]), str(r.step.data["setting"])): r.step.data["after"]
         for r in runbook.steps
@@ -116,9 +116,9 @@ def _setting_difference(context: Context, runbook: Runbook) -> Difference | None
 
 
 def _holds(context: Context, device: str, cells: Iterable[int], read_back: str | None) -> dict[int, str]:
-    """What a device really holds, where it can be read back; else what it was last proved to hold.
+    """The states of a device by its read-back; if it cannot be read, its last proved states.
 
-    ``cells`` may be others than our own: joins of others that a run has cut.
+    ``cells`` may include foreign ones: joins of others that a run has cut.
     """
     own = {*own_cells(context.inventory, context.inventory.devices[device]), *cells}
     geometry = context.inventory.devices[device].geometry

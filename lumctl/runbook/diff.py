@@ -15,14 +15,14 @@ _STATE = {"=": "bar", "x": "cross", "-": "nothing", None: "not known"}
 _BESIDES = frozenset(
     {"id", "outcome", "title", "expected_seconds", "at", "seconds", "stage", "precondition", "verification", "undo"}
 )
-"""What is told of a step besides what it does."""
+"""The fields of a step that are compared besides its action."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unlike:
-    """One thing that is not the same: in which ``part``, what, and how it is on either side (``None``: not there).
+    """One difference: its ``part``, its name, and its value on either side (``None``: absent).
 
-    ``where`` is the device that it is about; empty where it is about none.
+    ``where`` is the device that it concerns; empty if none.
     """
 
     part: str
@@ -35,7 +35,7 @@ class Unlike:
 def unlike(a: Mapping[str, Any], b: Mapping[str, Any]) -> tuple[Unlike, ...]:
     """Every difference between two documents of runbooks or plans, part by part.
 
-    Times are compared where both were recorded to the end, by what each step took: they are told, never a difference.
+    Durations are compared if both were recorded to the end: they are shown, but never count as a difference.
     """
     return (
         *_about(a, b),
@@ -150,7 +150,7 @@ def _step_list(document: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def _key(step: Mapping[str, Any]) -> str:
-    """What makes a step the same: what it does to what. Words about it, ids and outcomes are no part of that."""
+    """The identity of a step: its action and its target. Texts, ids and outcomes do not count."""
     said = {k: v for k, v in step.items() if k not in _BESIDES}
     said.setdefault("required", True)
     return repr(steady(said)) + repr(said.get("data", {}).get("changes"))
@@ -220,7 +220,7 @@ def _took(document: Mapping[str, Any]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many differences of a part are about one device: things that are not the same, or that one side has alone."""
+    """How many differences of a part concern one device: changed ones, and those on one side only."""
 
     part: str
     where: str

@@ -6,9 +6,9 @@ from typing import Any
 from lumctl.inventory.wiring import is_order
 
 SHOWN = 3
-"""Of so many things at most the names are told; of the others how many there are."""
+"""At most this many names are shown; the rest is counted."""
 _LONGEST = 200
-"""What somebody's device or hook answered is told up to here (characters)."""
+"""Answers of devices and hooks are shown up to this many characters."""
 
 
 def ranks_apart(a: Sequence[str], b: Sequence[str]) -> tuple[str, str]:
@@ -21,7 +21,7 @@ def ranks_apart(a: Sequence[str], b: Sequence[str]) -> tuple[str, str]:
 
 
 def placed_apart(name: str, a: Sequence[str], b: Sequence[str]) -> tuple[str, str]:
-    """What a name of an assignment tells on either side: the ranks of a job, or the order of an accelerator's lanes."""
+    """The meaning of a name in an assignment: the ranks of a job, or the order of an accelerator's lanes."""
     if not is_order(name):
         return ranks_apart(a, b)
     return ", ".join(a) or "as written", ", ".join(b) or "as written"

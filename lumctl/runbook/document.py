@@ -1,6 +1,6 @@
-"""A runbook: a run that a person can read, comment, edit and replay. Made from the journal, never by hand.
+"""A runbook: a run as a file to read, comment, edit and replay. It is made from the journal.
 
-``start`` and ``end`` say who ran where and which cells were in cross (the others are bar); ``steps`` are the plan's,
+``start`` and ``end`` have the placement and the cells in state cross (the others are bar); ``steps`` are the plan's,
 each with the outcome that the journal recorded.
 """
 

@@ -1,7 +1,7 @@
-"""A drill: would it work today? On a simulator that stands where the rack stands now, with what failed then dead again.
+"""A drill: would a runbook work today? It runs on a simulator in the rack's present state.
 
-The rack itself is read and never written: who runs where and what its devices hold by its stores, which accelerators
-are ill by a look of this moment.
+On that simulator the accelerators that the runbook replaces have failed. The rack itself is read and never written: its
+placement and device states come from its stores, its failed accelerators from a new observation.
 """
 
 from collections.abc import Iterable
@@ -24,15 +24,15 @@ from lumctl.runbook.stage import Stage, no_guard, seed, staged
 from lumctl.runbook.yaml_text import AnyRunbook
 
 ON = "drill"
-"""What a drill is done on, as its result says."""
+"""The target of a drill in its result."""
 
 
 def drill(runbook: AnyRunbook, context: Context, *, progress: Progress, before_step: Gate) -> ReplayResult:
-    """Do a runbook on a simulator that stands where the rack stands now, and on which everything that it replaces died.
+    """Do a runbook on a simulator in the rack's present state, on which everything that it replaces has failed.
 
     Raises:
         UsageError: the runbook names something that this inventory does not have.
-        RefusedError: a step of intents cannot be planned as the rack stands, or failed.
+        RefusedError: a step of intents cannot be planned in the rack's state, or failed.
     """
     if isinstance(runbook, Runbook):
         require_known(runbook, context.inventory)
@@ -69,7 +69,7 @@ def _recorded(
 
 
 def _ill_now(context: Context, progress: Progress) -> tuple[str, ...]:
-    """The accelerators that are failed by a look of this moment; what cannot be read is taken for well, and said."""
+    """The accelerators that a new observation finds failed; unread ones count as ok, with a message."""
     try:
         report = context.observe().report
     except LumctlError as error:
@@ -85,7 +85,7 @@ def _ill_now(context: Context, progress: Progress) -> tuple[str, ...]:
 
 
 def _stand_as(context: Context, simulated: Context, settings: tuple[Step, ...]) -> None:
-    """Bring the simulator of every rack to where that rack stands by its store."""
+    """Bring the simulator of every rack to that rack's state by its store."""
     inventory, placed = context.inventory, context.assignment()
     for rack in inventory.racks:
         jobs = {job.name: placed[job.name] for job in inventory.jobs.values() if job.rack == rack}

@@ -32,11 +32,11 @@ _SAID = frozenset({Intends.ACK, Intends.UNACK, Intends.MAINTAIN, Intends.MAINTAI
 """The intents that touch no device."""
 
 Agree = Callable[[Plan | actions.Said], str | None]
-"""Shows what would be done now and asks for a yes; raises where it is a no. Gives who says that jobs are stopped."""
+"""Shows the next steps and asks for a yes; raises after a no. Returns who confirmed that jobs are stopped."""
 
 
 def agreed(_what: Plan | actions.Said) -> str | None:
-    """Nobody need be asked."""
+    """No question is needed."""
     return None
 
 

@@ -13,7 +13,7 @@ from lumctl.store import StoredRun
 
 
 def save(context: Context, run_id: str, rack: str) -> Path:
-    """Write the runbook of a run beside its store and return where it lies."""
+    """Write the runbook of a run to its store's folder and return the path."""
     store = context.store(rack)
     text = dump(make(store.runs.get(run_id), store, context.inventory))
     path = store.files / "runbooks" / f"{run_id}.yaml"
@@ -35,7 +35,7 @@ def make_private_folder(folder: Path) -> None:
 
 
 def find_run(context: Context, name: str) -> StoredRun:
-    """A run by its id, or as ``RACK/ID`` where several racks of the inventory have one of that id.
+    """A run by its id, or as ``RACK/ID`` if several racks of the inventory have that id.
 
     Raises:
         UsageError: there is none of that name, or several.

@@ -1,7 +1,7 @@
-"""Runbooks that say what is meant and not how: each step is planned again where it is done.
+"""Runbooks of intents: each step is planned again on the rack where it is done.
 
-What a swap writes depends on the rack, on what it carries and on which spare is well: cells recorded on one rack are of
-no use on another. An intent names the job, the accelerator, the component; the plan is made on the day.
+The cells of a swap depend on the rack, its circuits and the usable spares: cells recorded on one rack are useless on
+another. An intent names the job, the accelerator, the component; the plan is made at the time of use.
 """
 
 from collections.abc import Mapping
@@ -86,7 +86,7 @@ class Intent:
 
     @property
     def title(self) -> str:
-        """What it does, in a line."""
+        """The intent in one line."""
         said = ", ".join(f"{key} {value}" for key, value in self.data.items() if key not in {"title", "comment"})
         return str(self.data.get("title") or f"{self.do}: {said}")
 
@@ -99,7 +99,7 @@ class Intent:
         return [str(part).strip() for part in parts if str(part).strip()]
 
     def flag(self, key: str) -> bool:
-        """A value that is true or false; false unless said."""
+        """A boolean value; false by default."""
         return bool(self.data.get(key, False))
 
 

@@ -162,7 +162,7 @@ def _odd_act(data: Mapping[str, Any], inventory: Inventory) -> Iterator[Odd]:
 
 
 def _form_unless_cell(change: Any, device: Device, inventory: Inventory) -> str | None:
-    """``None`` for a change of a cell that the device has; else how one is written."""
+    """``None`` for a change of a cell that the device has; otherwise the expected form."""
     own = set(own_cells(inventory, device))
     if device.geometry is not None:
         allowed: set[str] = {str(state) for state in PucState}
@@ -185,7 +185,7 @@ def _unknown(path: Path, what: str, word: str, known: Mapping[str, Any], invento
 
 
 def _listed(value: Any) -> Any:
-    """A list, or nothing where it is none: that is said elsewhere."""
+    """A list; empty if the value is not a list, which another check reports."""
     return value if isinstance(value, list | tuple) else ()
 
 

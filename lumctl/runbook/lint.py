@@ -117,7 +117,7 @@ def _parameter_fits(written: MarkedDict, word: Any, said: Any, problems: Problem
 
 
 def _mark_at(document: MarkedDict, path: tuple[Any, ...]) -> Mark:
-    """Where a value stands."""
+    """The place of a value."""
     container: Any = document
     for key in path[:-1]:
         container = container[key]
@@ -127,9 +127,9 @@ def _mark_at(document: MarkedDict, path: tuple[Any, ...]) -> Mark:
 
 
 def _fill(container: MarkedDict | MarkedList, values: Mapping[str, Any]) -> None:
-    """Put the values of parameters into their places, where each place stays known.
+    """Replace parameters by their values, and keep the place of each value.
 
-    A parameter without a value keeps its place as it is written: whatever checks a name passes that over.
+    A parameter without a value stays as written: checks of names skip it.
     """
     keys = list(container) if isinstance(container, MarkedDict) else range(len(container))
     for key in keys:
@@ -184,7 +184,7 @@ def _intent(raw: Any, mark: Mark, number: int, inventory: Inventory, problems: P
 
 
 def _does(raw: Any, mark: Mark, problems: Problems) -> Intends | None:
-    """What a step is to do; ``None``, and noted, where it does not say."""
+    """The action of a step; ``None``, with a problem, if it has none."""
     if not isinstance(raw, MarkedDict):
         problems.add(mark, f"found {found(raw)}, expected a step with `do`")
     elif "do" not in raw:
@@ -208,7 +208,7 @@ def _settings(raw: MarkedDict, inventory: Inventory, problems: Problems) -> None
     try:
         component = find_component(inventory, str(name)) if _is_value(name) else None
     except UsageError:
-        return  # said of the component itself
+        return  # reported for the component itself
     forms = forms_of(inventory, component)[0] if component else {}
     for word in settings:
         if component and word not in forms:

@@ -76,7 +76,7 @@ def _head(document: MarkedDict, inventory: Inventory, problems: Problems) -> Non
 
 
 def mark_in(data: Any, path: Path) -> Mark:
-    """Where a value within a step's data stands, or the innermost part of the way to it that is there."""
+    """The place of a value within a step's data, or of the innermost existing part of the path to it."""
     mark: Mark = data.at
     for key in path:
         if isinstance(data, MarkedDict) and key in data:
@@ -106,7 +106,7 @@ def _states(document: MarkedDict, inventory: Inventory, problems: Problems) -> N
 
 
 def _step(raw: Any, mark: Mark, problems: Problems) -> Step | None:
-    """A step that is well formed; what is wrong with another one is noted."""
+    """A well-formed step; problems of another step are noted."""
     if not isinstance(raw, MarkedDict):
         problems.add(mark, f"found {found(raw)}, expected a step: {', '.join(STEP_KEYS)}")
         return None
@@ -181,11 +181,11 @@ def _goes_back(driver: str) -> bool:
     try:
         return Capability.CONFIRM_TIMER in load(driver).capabilities
     except LumctlError:
-        return False  # a driver that is not installed here: whoever replays it is told
+        return False  # The driver is not installed here: a replay reports that.
 
 
 def _at_start(document: MarkedDict) -> dict[str, dict[int, str] | set[int]] | None:
-    """What ``start`` says of each device: the joins of a switch, the PUCs in cross of a mesh."""
+    """The states of each device in ``start``: the joins of a switch, the PUCs in cross of a mesh."""
     start = document.get("start")
     if not isinstance(start, MarkedDict) or not isinstance(start.get("crosses"), dict):
         return None
@@ -255,7 +255,7 @@ def _has(form: str, value: Any) -> bool:
 
 
 def check_end(document: MarkedDict, steps: list[Step], problems: Problems) -> None:
-    """Note where a replay would end elsewhere than at ``end``; of a run that did not come to its end nobody knows."""
+    """Note where a replay would differ from ``end``; the end of a run that did not finish is unknown."""
     recorded, start, end = (document.get(key) for key in ("recorded", "start", "end"))
     if not (isinstance(recorded, MarkedDict) and isinstance(start, MarkedDict) and isinstance(end, MarkedDict)):
         return
@@ -264,7 +264,7 @@ def check_end(document: MarkedDict, steps: list[Step], problems: Problems) -> No
     try:
         left = after(start, [{"do": step.do, "data": step.data} for step in steps])
     except (LumctlError, TypeError, ValueError, KeyError, AttributeError):
-        return  # its form is wrong, and that is said elsewhere
+        return  # Its form is wrong, which another check reports.
     for mark, message in (*_placements(end, left), *_cells(end, left)):
         problems.add(mark, message, "`end` is what a replay is compared with: change it with the steps")
 

@@ -1,4 +1,4 @@
-"""Parameters: what of a runbook may be another thing the next time, named at its top and used as ``${name}``."""
+"""Parameters: values of a runbook that differ from use to use, declared at its top and used as ``${name}``."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -12,12 +12,12 @@ SECTION = "parameters"
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 PLACE = re.compile(r"\$\{([^${}]*)\}")
 _RECORDED = frozenset({"outcome", "recorded", SECTION})
-"""What was, and cannot be another thing."""
+"""Recorded fields, which cannot be parameters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter: what it stands for in words, and its value unless another is given; ``None``: one must be."""
+    """One parameter: its meaning in words, and its default value; ``None``: a value is required."""
 
     name: str
     what: str
@@ -42,10 +42,10 @@ def parameters_of(document: Mapping[str, Any], name: str) -> tuple[Parameter, ..
 
 
 def valued(document: Mapping[str, Any], given: Mapping[str, str], name: str) -> dict[str, Any]:
-    """A runbook's document with the value of each parameter in its places; as it is where it has no parameters.
+    """A runbook's document with the values of its parameters filled in.
 
     Raises:
-        UsageError: a value is given for a parameter that there is not, one has none, or a place names none.
+        UsageError: a value is given for an unknown parameter, one has no value, or a place names none.
     """
     known = {parameter.name: parameter for parameter in parameters_of(document, name)}
     for word in given:
@@ -79,10 +79,10 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, 
 
 
 def given_values(words: list[str]) -> dict[str, str]:
-    """``NAME=VALUE`` words as an operator types them.
+    """Parse ``NAME=VALUE`` words as an operator types them.
 
     Raises:
-        UsageError: a word is none, or a name is given twice.
+        UsageError: a word has another form, or a name is given twice.
     """
     found: dict[str, str] = {}
     for word in words:

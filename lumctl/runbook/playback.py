@@ -14,8 +14,11 @@ from lumctl.runbook.document import RecordedStep, Runbook
 TO_THE_END = frozenset({"done", "undone"})
 """The outcomes of runs whose every step was done."""
 LONGEST_S = 20.0
-"""A longer wait is shortened: nobody watches an approval being waited for. With two of these a device that reverts by
-itself, which is given a minute, does not."""
+"""A longer wait is shortened.
+
+An approval's wait is not worth watching. A device with a revert timer, which is given a minute, does not revert
+within two of these.
+"""
 SHORTENED_S = 5.0
 
 
@@ -24,7 +27,7 @@ class PlayedStopError(RefusedError):
 
 
 def stopped_at(runbook: Runbook) -> RecordedStep | None:
-    """The step that a run which did not come to its end did not get past."""
+    """The step that stopped a run that did not finish."""
     if runbook.outcome in TO_THE_END:
         return None
     for recorded in runbook.steps:
@@ -34,7 +37,7 @@ def stopped_at(runbook: Runbook) -> RecordedStep | None:
 
 
 def played(stop: RecordedStep, before_step: Gate, progress: Progress) -> Gate:
-    """A gate that ends the replay before the step that did not succeed then, and says so; the others go by."""
+    """A gate that ends the replay before the step that failed then, with a message; the other steps pass."""
 
     def gate(step: Step) -> None:
         if step.id == stop.step.id:
@@ -124,7 +127,7 @@ def waits(document: Mapping[str, Any], speed: float) -> dict[str, Wait]:
 
 
 def _seconds(moment: object) -> float | None:
-    """A moment as a runbook writes it; ``None`` where there is none, or what nobody can read was put in its place."""
+    """A time as a runbook writes it; ``None`` if it is missing or unreadable."""
     try:
         return datetime.fromisoformat(str(moment)).timestamp() if moment else None
     except ValueError:

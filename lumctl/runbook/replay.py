@@ -1,7 +1,7 @@
 """Replay: the same steps through the change engine again, on a private simulator or on a rack, compared one by one.
 
-On a simulator of its own a run that did not come to its end is played as it went: it stops before the step that failed,
-and what it did is undone, as it was then. On a rack and in a drill every step is tried.
+On a private simulator a run that failed is replayed up to the failure: it stops before the failed step, and the steps
+are undone, as they were then. On a rack and in a drill every step is tried.
 """
 
 from dataclasses import asdict, dataclass
@@ -82,7 +82,7 @@ def replay_on_stage(runbook: Runbook, stage: Stage, *, progress: Progress, befor
 def replay_as_it_went(
     runbook: Runbook, stage: Stage, context: Context, *, progress: Progress, before_step: Gate = at_once
 ) -> ReplayResult:
-    """Replay on a stage that stands where the recording started, with the hosts out of reach that were so then.
+    """Replay on a stage in the state before the run, with the hosts unreachable that were so then.
 
     Raises: as :func:`replay_on_simulator`.
     """
@@ -98,14 +98,14 @@ def replay_as_it_went(
 def replay_on_rack(
     runbook: Runbook, context: Context, *, progress: Progress, before_step: Gate, stopped_by: str | None = None
 ) -> ReplayResult:
-    """Replay on a rack (or on the running simulator that stands for it), if it is where the recording started.
+    """Replay on a rack (or on its running simulator), if it is in the state before the run.
 
-    ``stopped_by`` says that jobs without a hook are stopped.
+    ``stopped_by`` is who confirmed that jobs without a hook are stopped.
 
     Raises:
         UsageError: the runbook names something that this inventory does not have.
-        RefusedError: the rack does not stand where the recording started; the message names the first difference. Or
-            it is about policies, which are changed elsewhere.
+        RefusedError: the rack's state differs; the message names the first difference. Or the runbook changes policies,
+            which are changed elsewhere.
     """
     require_known(runbook, context.inventory)
     _require_not_adopted(runbook)
@@ -138,9 +138,9 @@ def _require_not_adopted(runbook: Runbook) -> None:
 
 
 def start_difference(runbook: Runbook, context: Context) -> Difference | None:
-    """The first job that does not run where it did when the recording started, or device that holds something else.
+    """The first job that runs elsewhere than before the run, or device whose states differ.
 
-    A device of which nobody is certain what it holds is left to the engine, which refuses it and says why.
+    A device with uncertain states is left to the engine, which refuses it with a reason.
     """
     standing = context.assignment()
     for job, ranks in runbook.start.assignment.items():
@@ -165,9 +165,9 @@ def replay_here(  # noqa: PLR0913 - how it is done, and where
     stop: RecordedStep | None = None,
     stopped_by: str | None = None,
 ) -> ReplayResult:
-    """Do a runbook's steps on a context and compare what comes of it; ``stop`` is the step before which it ends.
+    """Do a runbook's steps on a context and compare the result; ``stop`` is the step before which it ends.
 
-    ``read_back`` is where the simulator of a rehearsal tells what its meshes really hold; ``None`` on a rack.
+    ``read_back`` reads the real states of the meshes on the simulator of a rehearsal; ``None`` on a rack.
     """
     store = context.store(runbook.rack)
     result: RunResult | None = None
@@ -180,7 +180,7 @@ def replay_here(  # noqa: PLR0913 - how it is done, and where
     except LumctlError as error:
         begun = [each.id for each in store.runs.all() if each.id not in known]
         if not isinstance(error, RunError) and (stop is None or not begun):
-            error.message = error.message.replace(plan.id, runbook.id)  # nobody knows the plan that was made of it
+            error.message = error.message.replace(plan.id, runbook.id)  # that plan is known to no other process
             raise
         failure, run = error, error.run if isinstance(error, RunError) else begun[0]
     state = store.runs.get(run).state

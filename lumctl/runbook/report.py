@@ -57,7 +57,7 @@ def _recorded(document: Mapping[str, Any], head: Head | None) -> Iterator[str]:
 
 
 def _in_short(document: Mapping[str, Any]) -> Iterator[str]:
-    """What somebody who was asleep asks first."""
+    """The first questions of an operator who was asleep."""
     recorded, steps = document["recorded"], document["steps"]
     yield from ("", "## In short", "")
     title, by = _plain(document["title"]), _plain(recorded["by"])
@@ -202,7 +202,7 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]
 
 
 def _plain(text: Any) -> str:
-    """Text that stays one cell of a table, whatever somebody wrote."""
+    """Text that stays one cell of a table, whatever it contains."""
     return str(text).replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ").replace("<", "&lt;")
 
 

@@ -12,10 +12,10 @@ from lumctl.store import JournalEntry, StoredRun
 
 
 def stood(context: Context, run: StoredRun) -> dict[str, Start]:
-    """Each rack as it stood when a run began, as far as the stores tell and the inventory still has it.
+    """The state of each rack when a run began, as far as the stores have it and the inventory still fits.
 
-    A run says what it was to change, as that was before. What no run since has changed stands as it did then. What the
-    run itself was to write and did not know is left out.
+    A run records the earlier states of what it was to change. What no later run has changed is as it was then. States
+    that the run was to write and did not know are left out.
     """
     placed = context.assignment(sound=False)
     return {rack: _stood(context, rack, run, placed) for rack in context.inventory.racks}
@@ -72,9 +72,9 @@ def _fits(name: str, ranks: tuple[str, ...], inventory: Inventory) -> bool:
 
 
 def left_behind(run: StoredRun, entries: Iterable[JournalEntry]) -> dict[str, Any]:
-    """What the run left behind; of one that was cut or left half done without the devices that nobody is sure of.
+    """The states after the run; of an interrupted or half-done run without the uncertain devices.
 
-    What later runs have written over was left alone where they were to take it back: neither is that in it.
+    States that later runs have written are left out as well.
     """
     start, steps = run.plan["start"], run.plan["steps"]
     if run.state in {"rolled-back", "refused"}:
@@ -104,7 +104,7 @@ def left_behind(run: StoredRun, entries: Iterable[JournalEntry]) -> dict[str, An
 
 
 def after(start: Mapping[str, Any], steps: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """What some steps leave behind if each does what it says."""
+    """The states after some steps, if each succeeds."""
     assignment = dict(start["assignment"])
     crosses = {device: set(pucs) for device, pucs in start["crosses"].items()}
     joins = {device: {int(port): str(to) for port, to in pairs} for device, pairs in start.get("joins", {}).items()}

@@ -28,7 +28,7 @@ class NoGuard(Guard):
 
     @property
     def has_hung_up(self) -> bool:
-        """There is nobody who could."""
+        """No guard is possible here."""
         return False
 
     def allow(self, seconds: float) -> None:
@@ -50,7 +50,7 @@ class Stage:
     """A simulator of an inventory, ready to play any number of runbooks."""
 
     def __init__(self, inventory: Inventory, sim: SimProcess, scratch: Path) -> None:
-        # A simulator that nobody else sees needs nobody's approval.
+        # A private simulator needs no approval.
         self.inventory = replace(inventory, policies=())
         self.sim = sim
         self._scratch = scratch
@@ -58,7 +58,7 @@ class Stage:
 
     @contextmanager
     def play(self) -> Iterator[Context]:
-        """A context on the simulator as it is when it has just come up, with an empty store for each rack."""
+        """A context on the simulator in its state after the start, with an empty store for each rack."""
         if self._plays:
             self.sim.renew()
         self._plays += 1
@@ -66,14 +66,14 @@ class Stage:
             yield context
 
     def context(self) -> Context:
-        """One more context on what is played now, for another thread; whoever opens it closes it."""
+        """One more context on the present replay, for another thread; the caller closes it."""
         return Context(self.inventory, "sim", endpoints=self.sim.endpoints(), store=self.store)
 
     def store(self, rack: str) -> Store:
-        """One more opened store of a rack of what is played now; whoever opens it closes it.
+        """One more opened store of a rack of the present replay; the caller closes it.
 
         Raises:
-            StoreError: nothing was written there yet, or all is over and gone.
+            StoreError: nothing was written there yet, or the replay is over.
         """
         return store_at(str(self._folder(rack)), rack=rack, make=False)
 
@@ -101,9 +101,9 @@ def staged(inventory: Inventory) -> Iterator[Stage]:
 def seed(
     context: Context, rack: str, start: Start, steps: tuple[Step, ...] = (), *, dark: Collection[str] = ()
 ) -> None:
-    """Bring a simulator that has just come up to a state, in which the transmitters in ``dark`` do not send.
+    """Bring a fresh simulator to a state in which the transmitters in ``dark`` are off.
 
-    ``steps`` say what single settings showed before them.
+    ``steps`` have the earlier values of single settings.
     """
     plan = _seed_plan(context, rack, start, steps, dark)
     if plan.steps:

@@ -75,7 +75,7 @@ def _swap(runbook: Runbook, parameters: Parameters) -> dict[str, Any]:
 
 
 def _set_again(settings: Mapping[str, Any], parameters: Parameters) -> list[dict[str, Any]]:
-    """A step for each component; a parameter stands for it where it is the only one."""
+    """A step for each component; if there is only one, a parameter replaces it."""
     do = str(Intends.DEVICE_SET)
     if len(settings) > 1:
         return [{"do": do, "component": component, "settings": values} for component, values in settings.items()]

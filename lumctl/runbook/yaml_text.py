@@ -80,7 +80,7 @@ def read_file(path: Path, given: Mapping[str, str] | None = None) -> AnyRunbook:
 
 
 def text_of(path: Path) -> str:
-    """What stands in a file.
+    """The content of a file.
 
     Raises:
         UsageError: it cannot be read, or is larger than a runbook can be.
@@ -134,7 +134,7 @@ def _yaml(document: Mapping[str, Any], *, allow_unicode: bool) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Mappings, lists and scalars that know nothing of where they stood in a file."""
+    """Mappings, lists and scalars without their places in a file."""
     if isinstance(value, Mapping):
         return {key: plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):

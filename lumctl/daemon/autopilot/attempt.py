@@ -96,8 +96,8 @@ def carry_out(
 def how_it_ended(store: Store, digest: str, *, since: float, now: float) -> AttemptResult:
     """How the application of a plan since a time ended, by the journal alone.
 
-    ``outcome`` is ``None`` for a run that is open and whose lease is over, and where the store cannot be read; it is
-    ``running`` while somebody, be it its guard, is still at work on it.
+    ``outcome`` is ``None`` for an open run whose lease is over, and if the store cannot be read; it is ``running``
+    while an engine or its guard still works on it.
     """
     try:
         found = [run for run in store.runs.all() if run.plan_digest == digest and run.started_at >= since]

@@ -12,9 +12,9 @@ from lumctl.inventory.policies import PolicySubject
 class ComponentFault:
     """A component with its findings, gravest first.
 
-    ``incident`` is the id of the incident that it is a part of where the cause is another component: then it is not
-    for itself that anything should be done about it. ``out_of_service`` says why it is, if it is. ``jobs`` are the
-    accelerators that work in each job and would lose their place.
+    ``incident`` is the id of its incident if the cause is another component: then nothing is done for this component
+    itself. ``out_of_service`` is the reason if it is out of service. ``jobs`` are the working accelerators of each
+    job that would lose their place.
     """
 
     kind: PolicySubject

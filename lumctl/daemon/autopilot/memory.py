@@ -1,7 +1,7 @@
-"""What the autopilot knows of its own past in one rack, computed from its remarks in the journal.
+"""The autopilot's memory of its own past in one rack, computed from its remarks in the journal.
 
-So no restart forgets anything: what was tried, told and planned, whether it is stopped or has stopped itself, and how
-its breakers stand is remarked before anything follows from it. Nothing here reads a clock or a store.
+No restart forgets anything: attempts, notifications, plans, stops and breakers are remarked before anything follows
+from them. Nothing here reads a clock or a store.
 """
 
 from collections.abc import Iterable, Mapping

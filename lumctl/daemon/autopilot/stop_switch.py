@@ -1,7 +1,7 @@
-"""The switch that stops the autopilot: stop files, the journal, running daemons, each tried whatever the others do.
+"""The switch that stops the autopilot: stop files, the journal, running daemons; each is tried whatever the others do.
 
-Whoever stops it may have no readable inventory, no database and no room on the disk: one file in any of several places
-is enough. A place that cannot be checked counts as stopped. Starting again needs all places.
+An operator who stops it may have no readable inventory, no database and no room on the disk: one file in any of
+several places is enough. A place that cannot be checked counts as stopped. Starting again needs all places.
 """
 
 import os
@@ -39,8 +39,8 @@ class StopResult:
 def places(racks: Iterable[str], files: Iterable[Path] = (), *, alone: bool = False) -> tuple[Path, ...]:
     """Every stop file that stops some racks, including those for all racks unless ``alone``.
 
-    ``files`` are the folders of the racks' stores. The other target's racks of these names are stopped along with
-    them: whoever stops is in a hurry.
+    ``files`` are the folders of the racks' stores. Racks of these names on the other target are stopped too: a stop
+    is urgent.
     """
     folders = [_runtime() / FOLDER, state_folder() / FOLDER, SYSTEM / FOLDER]
     names = list(racks) if alone else [ALL, *racks]

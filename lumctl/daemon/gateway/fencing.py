@@ -1,11 +1,11 @@
 """The order of writes: by lease numbers that only grow, and never two leases at once.
 
-A lease is given in the store, and no lock reaches from there to a device: a write that was let through may still be on
-its way when a newer lease is given. It does no harm, for nobody who holds the newer one has looked at the rack by
-then. Whoever looks under a number, or writes, makes it the highest here; from that moment no older lease begins a
-write, and whoever looks waits until those that have begun are over. So what the holder of a lease reads, from the
-first thing on, changes by its own writes alone. Within one device this also holds for those who read without a number:
-a device has one request at a time, and the number of the newest lease is read in the same turn as it is written.
+A lease is given in the store, and no lock reaches from there to a device: a permitted write may still be in transit
+when a newer lease is given. That does no harm, because the holder of the newer lease has not read the rack yet. The
+first read or write under a number makes it the highest here; from then on no older lease begins a write, and a read
+waits until the present writes are over. So the readings of a lease's holder change only by its own writes. Within one
+device this also holds for reads without a number: a device has one request at a time, and the newest lease number is
+read in the same turn as the device is written.
 """
 
 import threading
@@ -122,11 +122,11 @@ number far above is invalid."""
 
 
 class Fence:
-    """Lets writes of the newest lease through and refuses those of older ones for good.
+    """Permits writes of the newest lease and refuses those of older ones for good.
 
-    ``newest`` reads the number of the newest lease from the store, ``None`` where it cannot be read: then the highest
-    number that was ever seen decides. ``shut_out`` has the store give no lease a number up to one that was written
-    under and that it does not know, and gives its newest number then, ``None`` where that cannot be done.
+    ``newest`` reads the number of the newest lease from the store, ``None`` if it cannot be read: then the highest
+    known number decides. ``shut_out`` makes the store skip lease numbers up to one that it does not know but that was
+    used, and returns its newest number then, ``None`` if that fails.
     """
 
     def __init__(
@@ -169,12 +169,12 @@ class Fence:
                 self._changed.notify_all()
 
     def look(self, number: int | None) -> None:
-        """Call before a read under a lease's number: from now on no older lease begins a write, and none is being sent.
+        """Call before a read under a lease's number: from now on no older lease begins a write, and none is in transit.
 
-        A read needs no lease: one without a number, or with one that the store does not know, waits for nobody.
+        A read needs no lease: one without a number, or with a number that the store does not know, does not wait.
 
         Raises:
-            DeviceUnreachableError: a write of an older lease does not come to its end.
+            DeviceUnreachableError: a write of an older lease does not end.
         """
         if number is None:
             return

@@ -1,1 +1,1 @@
-"""Notifications: what operators are told, whether they know it already, and how it reaches each receiver."""
+"""Notifications: which messages operators get, whether they have them already, and how each receiver is reached."""

@@ -38,7 +38,7 @@ _MOST_BYTES = 8192
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """A receiver. URL and token are secrets: at many receivers whoever knows the URL may post."""
+    """A receiver. URL and token are secrets: with many receivers, everyone who knows the URL may post."""
 
     https: bool
     host: str

@@ -28,7 +28,7 @@ Health = ComponentHealth | CircuitHealth
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Something that is wrong. ``key`` is that of the incident, or ``KIND:ID`` alike where there is none.
+    """A case to notify. ``key`` is that of the incident, or ``KIND:ID`` if there is none.
 
     ``silent``: it is acknowledged or in maintenance.
     """
