@@ -1,4 +1,4 @@
-"""``lumctl autopilot``: stop what acts unasked, start it again, and see how it stands."""
+"""``lumctl autopilot``: stop automatic actions, start them again, and show their state."""
 
 import time
 from datetime import datetime
@@ -164,7 +164,7 @@ def _await_runs(cx: Invocation, inventory: "Inventory", rack: str, wait_s: float
 
 
 def said_in_files(who: str, at: float, comment: str) -> str:
-    """What a stop file says: who made it, when, and why."""
+    """The content of a stop file: who wrote it, when, and why."""
     return f"{who} at {datetime.fromtimestamp(at).astimezone().isoformat(timespec='seconds')} {comment}".strip()
 
 

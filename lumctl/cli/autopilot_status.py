@@ -1,4 +1,4 @@
-"""``lumctl autopilot status``: how the autopilot of each rack stands, as far as that can be known from here."""
+"""``lumctl autopilot status``: the state of each rack's autopilot, as far as it is visible from here."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -75,7 +75,7 @@ def status(cx: Invocation, rack: RackOption = None) -> int:
 
 
 def why_of(status: dict[str, Any]) -> str:
-    """Why it stands as it does, to be put behind the state."""
+    """The reason for the state, to be put behind it."""
     return f": {status['why']}" if status["why"] else ""
 
 

@@ -1,4 +1,4 @@
-"""What every command that changes light shares: show a plan, ask for a yes, apply it, say what came of it."""
+"""The common part of commands that change light: show a plan, ask for a yes, apply it, print the result."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -49,10 +49,10 @@ def carry_out(
     stopped: bool = False,
     may: Callable[[], None] = _anything,
 ) -> None:
-    """Apply a plan after a person's yes (or only show it, with ``--dry-run``) and print what came of it.
+    """Apply a plan after an operator's yes (or only show it, with ``--dry-run``) and print the result.
 
-    ``stopped``: somebody says that the jobs are stopped whose light moves and that have no hook. ``may`` refuses the
-    plan once it was shown.
+    ``stopped``: an operator has confirmed that jobs without a hook whose light moves are stopped. ``may`` may refuse
+    the plan after it was shown.
     """
     if dry_run:
         show_plan(cx, plan)
@@ -73,7 +73,7 @@ def carry_out(
 
 
 def tell_of_jobs(cx: Invocation, context: Context, plan: Plan, left: Sequence[Step] | None = None) -> None:
-    """Say which jobs a person has to stop before what is ``left`` of a plan (all of it, unless given) may be done."""
+    """Print which jobs an operator must stop before the steps ``left`` of a plan (by default all) may be done."""
     if jobs := jobs_to_stop(context, plan, left):
         cx.out.narrate(f"{must_be_stopped(jobs)}: --job-is-stopped")
 
@@ -88,13 +88,13 @@ def agree(
     stopped: bool,
     left: Sequence[Step] | None = None,
 ) -> str | None:
-    """Ask for a yes to a plan (``what`` is to be done), and to what it needs; gives who says that jobs are stopped.
+    """Ask for a yes to a plan (``what`` is the action) and its needs; return who confirmed that jobs are stopped.
 
-    ``left`` are its steps that are to be done yet; all of them, unless given.
+    ``left`` are its remaining steps; by default all.
 
     Raises:
-        UsageError: there is no terminal to ask on and ``--yes`` was not given.
-        RefusedError: the person said no; or nobody says that a job is stopped, for ``--yes`` alone does not.
+        UsageError: there is no terminal to ask on and ``--yes`` was not given. RefusedError: the operator said no; or
+        no one confirmed that a job is stopped, for which ``--yes`` does not suffice.
     """
     jobs = () if stopped else jobs_to_stop(context, plan, left)
     if jobs and yes:

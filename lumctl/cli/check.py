@@ -35,13 +35,13 @@ _SHORT = 60
 NAMED_AT_MOST = 3
 """A line goes to pagers and chat rooms: it names the gravest, ``status`` names all."""
 Rank = tuple[int, int]
-"""State and gravity of what a part of the line tells; the greatest comes first."""
+"""State and gravity of a part of the line; the gravest comes first."""
 
 
 def line(observation: "Observation", state: State) -> str:
-    """The verdict in one line: incidents and what else is wrong, gravest first, with the findings of the worst state.
+    """The verdict in one line: incidents and other faults, gravest first, with the findings of the worst state.
 
-    What is a part of an incident is not told again; what is acknowledged or in maintenance is only counted.
+    Members of an incident are not repeated; acknowledged findings and maintenance are only counted.
     """
     from lumctl.cli.views import summary
     from lumctl.health.observation import acknowledged_count
@@ -89,7 +89,7 @@ def _components(observation: "Observation", state: State) -> Iterator[tuple[Rank
 
 
 def short_line(observation: "Observation", state: State) -> str:
-    """The verdict for the lock screen of a phone: the gravest thing by name and rule, and how many others there are."""
+    """The verdict for the lock screen of a phone: the gravest fault by name and rule, and the number of others."""
     from lumctl.cli.views import summary
     from lumctl.health.observation import counted_states, own_trouble, standing_incidents
 
@@ -122,7 +122,7 @@ def _shortened(text: str) -> str:
 
 
 def _telling(health: "ComponentHealth | CircuitHealth") -> Finding | None:
-    """The gravest finding that nobody has acknowledged."""
+    """The gravest finding without an acknowledgement."""
     return next((finding for finding in health.findings if finding.acknowledged is None), None)
 
 
@@ -170,7 +170,7 @@ class MonitoringPlugin(PlainCommand):
 
 
 def unknown(error: Exception) -> NoReturn:
-    """Say that nothing could be found out, and why."""
+    """Print that nothing could be determined, and why."""
     if isinstance(error, LumctlError):
         said = error.message
     else:
@@ -308,7 +308,7 @@ def write_atomically(path: Path, text: str) -> None:
     try:
         descriptor, made = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            # The collector that reads it runs as another user; mkstemp lets in nobody but us.
+            # The collector that reads it runs as another user; mkstemp makes a private file.
             os.fchmod(file.fileno(), 0o644)
             file.write(text)
         Path(made).replace(path)

@@ -26,11 +26,11 @@ _COMPONENTS = frozenset({"COMPONENT", "ACC", "HOST", "COMPONENT:RULE", "ACC|HOST
 _IDS = {"RACK": "racks", "JOB": "jobs"}
 _WORDS = {"RULE": "rules", "KIND": "faults", "FORMAT": "formats"}
 Value = tuple[str, str]
-"""A word, and what it is."""
+"""A word and its description."""
 
 
 def complete(words: Sequence[str]) -> None:
-    """Print one value per line for the last of the words after ``lumctl``; after a tab, what it is.
+    """Print one value per line for the last of the words after ``lumctl``, with its description after a tab.
 
     It never fails and prints no message: that would end up in the prompt.
     """

@@ -52,7 +52,7 @@ class Story:
 
     @contextmanager
     def phase(self, name: str, title: str) -> Iterator[None]:
-        """Time one phase and say it."""
+        """Time one stage and print it."""
         self.say(f"{title} ...")
         started = perf_counter()
         yield
@@ -62,7 +62,7 @@ class Story:
 
 
 class Tale(StrEnum):
-    """What the demo tells."""
+    """The result of the demo."""
 
     SWAP = "swap"
     RECOVER = "recover"

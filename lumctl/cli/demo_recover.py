@@ -110,10 +110,10 @@ VICTIM = 1
 
 
 def recover(cx: Invocation, picture: Path | None) -> None:
-    """Tell the story, and print its timeline.
+    """Run the demo and print its timeline.
 
     Raises:
-        LumctlError: the job did not come back, or could not be started.
+        LumctlError: the job did not recover, or could not be started.
     """
     require_torch()
     if picture is not None:

@@ -1,4 +1,4 @@
-"""``lumctl device list`` and ``lumctl device show``: what devices say of themselves, beside what the record says."""
+"""``lumctl device list`` and ``lumctl device show``: readings of devices beside their record."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -128,7 +128,7 @@ def answer_document(answer: "ComponentAnswer") -> dict[str, Any]:
 
 
 def report_document(made: "Report") -> dict[str, Any]:
-    """One component with all that it told, as data."""
+    """One component with all its readings, as data."""
     from lumctl.cli.views import finding_document
 
     return answer_document(made.answer) | {
@@ -146,7 +146,7 @@ def report_document(made: "Report") -> dict[str, Any]:
 
 
 def _worst(answers: Iterable["ComponentAnswer"]) -> int:
-    """Not reached goes before not well: of what was not reached nobody knows whether it is well."""
+    """Unreachable ranks before not ok: an unreached component may be ok."""
     codes = {answer.exit_code for answer in answers}
     return next((code for code in (ExitCode.UNREACHABLE, ExitCode.UNHEALTHY) if code in codes), ExitCode.DONE)
 
@@ -193,7 +193,7 @@ def _print(out: Output, made: "Report") -> None:
 
 
 def _record(made: "Report") -> str | None:
-    """What is believed, and how that stands to what the device shows."""
+    """The recorded state, and how it compares with the device's own."""
     if made.record is None or not made.certain:
         return made.record
     if made.differences:
@@ -212,7 +212,7 @@ def _section(out: Output, title: str, columns: Sequence[OutputColumn], rows: Seq
 
 
 def _some(columns: Sequence[OutputColumn], rows: Sequence[dict[str, Any]]) -> tuple[OutputColumn, ...]:
-    """The columns in which something stands."""
+    """The columns that are not empty."""
     return tuple(column for column in columns if any(row.get(column.key) not in {None, ""} for row in rows))
 
 

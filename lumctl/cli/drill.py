@@ -33,7 +33,10 @@ from lumctl.training.job_run import open_coordinator, with_this_python
 from lumctl.training.timeline import Timeline, timeline_of
 
 BEHIND = ("nice", "-n", "10")
-"""The ranks of all hosts share this machine's cores with what has cores of its own on a rack: it goes first."""
+"""The ranks of all hosts share this machine's cores with processes that have their own on a rack.
+
+Those come first.
+"""
 STARTS_WITHIN_S, RECOVERS_WITHIN_S = 180.0, 120.0
 _log = logging.getLogger(__name__)
 
@@ -86,7 +89,7 @@ class Drill:
         self.wait(lambda: self.done >= target, "more steps", RECOVERS_WITHIN_S)
 
     def strike(self, ranks: Sequence[int], *, lost: bool, how: signal.Signals = signal.SIGKILL) -> Timeline:
-        """Have ranks fail and wait for the next step; gives the timeline since the kill.
+        """Let ranks fail and wait for the next step; return the timeline since the kill.
 
         ``lost``: their accelerators fall off the bus just before it.
 
@@ -119,7 +122,7 @@ def drilling(
     """A simulated rack on which a job is started; ``arguments`` follow those of its command.
 
     Raises:
-        UsageError: the job does not say how it is run, or PyTorch is missing.
+        UsageError: the job has no ``run`` settings, or PyTorch is missing.
     """
     require_torch()
     with ExitStack() as stack:

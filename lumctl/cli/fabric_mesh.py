@@ -34,7 +34,7 @@ class NamedMesh:
     mesh: Mesh
     name: str
     spelled: str
-    """The mesh as ``--mesh`` would take it, for the documents that name it."""
+    """The mesh in the form of ``--mesh``, for documents that name it."""
     condition: MeshCondition = field(default_factory=MeshCondition)
     states: "Mapping[int, PucState]" = field(default_factory=dict)
     live: "Mapping[str, PortPair]" = field(default_factory=dict)
@@ -71,7 +71,7 @@ def subject(cx: "Invocation", mesh: str | None, device: str | None) -> NamedMesh
 
 
 def mesh_named(text: str) -> Mesh:
-    """A mesh by its shape, or from a file that gives it as data."""
+    """A mesh by its shape, or from a file that describes it."""
     if not Path(text).suffix:
         return shape(text)
     from lumctl.fabric import from_data
@@ -81,7 +81,7 @@ def mesh_named(text: str) -> Mesh:
 
 
 def of_inventory(cx: "Invocation", name: str) -> NamedMesh:
-    """A mesh of the inventory, as the record says that it stands.
+    """A mesh of the inventory in its recorded state.
 
     Raises:
         UsageError: there is no such mesh.

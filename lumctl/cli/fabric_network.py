@@ -67,7 +67,7 @@ def route_across(cx: "Invocation", demands: "Sequence[str]") -> None:
 
 
 def _standing(cx: "Invocation", devices: set[str]) -> "tuple[NetworkStates, list[Ends]]":
-    """What the record says that the devices hold, and the jobs' circuits among it."""
+    """The recorded states of the devices, and the jobs' circuits in them."""
     with Context(cx.inventory, cx.target) as context:
         states = {each: known for each in devices if (known := context.known_states(each))}
         made = circuits_of(context.inventory, context.assignment())

@@ -74,7 +74,7 @@ def command(
 
 
 def read_plan(file: str) -> Any:
-    """A plan's document, as JSON gives it.
+    """A plan's document, parsed from JSON.
 
     Raises:
         UsageError: the file cannot be read, or is not JSON.
@@ -119,7 +119,10 @@ def _traced(mesh: "Mesh", plan: PlannedRoutes) -> list[dict[str, Any]]:
 
 
 def _add_crosstalk(mesh: "Mesh", plan: PlannedRoutes, traced: list[dict[str, Any]], extinction_db: float) -> None:
-    """What the worse end of each circuit hears: its signal, how far that stands above all else, and the worst of it."""
+    """The worse end of each circuit.
+
+    Its signal, the distance to the sum of all crosstalk, and the worst crosstalk.
+    """
     from lumctl.fabric import MeshCondition
     from lumctl.fabric.research.crosstalk import crosstalk, worst_by_circuit
     from lumctl.fabric.research.optics import WaveOptics

@@ -27,7 +27,7 @@ def captured(cx: Invocation, folder: Path) -> "Observation":
 
 
 def _inventory(cx: Invocation) -> "Inventory | None":
-    """The inventory. One that merely lies in a usual place must not stand in the way of a capture from elsewhere."""
+    """The inventory. One in a usual place must not hinder a capture from elsewhere."""
     if cx.inventory_path is not None:
         return cx.inventory
     try:

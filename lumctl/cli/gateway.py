@@ -1,4 +1,4 @@
-"""``lumctl gateway``: the process that alone writes to a rack's devices, and refuses whoever lost the lease."""
+"""``lumctl gateway``: the process that alone writes to a rack's devices, and refuses writes under a lost lease."""
 
 import os
 import signal
@@ -128,7 +128,7 @@ def warn_of_folder(cx: Invocation, place: Path) -> None:
 
 
 def naming(target: str, place: Path) -> str:
-    """How commands come to use a gateway that nothing names yet."""
+    """How commands can use a gateway that is not named yet."""
     if target == "rack":
         return f"commands use it where the inventory says `gateway: {place}`, or with LUMCTL_GATEWAY={place}"
     return f"commands on target {target} use it with LUMCTL_GATEWAY={place}, and by no other way"
@@ -146,7 +146,7 @@ def _group(name: str | None) -> int | None:
 
 
 def _asked(rack: str, where: "GatewayEndpoint | None", target: str, dial: Any) -> dict[str, Any]:
-    """One row: the gateway of a rack and what it says of itself."""
+    """One row: the gateway of a rack and its own report."""
     from functools import partial
 
     from lumctl.devices.gateway.client import Gateway

@@ -1,4 +1,4 @@
-"""``lumctl health``: what operators say of findings, why a component is in its state, and the rules behind it."""
+"""``lumctl health``: acknowledgements and maintenance, the reasons for states, and the rules behind them."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -218,7 +218,7 @@ def _clear(cx: Invocation, component: str, rule: str | None) -> None:
 
 
 def _kept(cx: Invocation, context: "Context", kind: str, said: "Said", at: float) -> str:
-    """Do what is said; the id of the run that keeps it, which has its runbook beside the store."""
+    """Do the action; return the id of the run that records it, with a runbook in the store's folder."""
     from lumctl.runbook.actions import record, save_quietly
 
     run = record(context, kind, [said], at=at)

@@ -72,7 +72,7 @@ def clear(
 
 
 def _from_events(seen: "Observation", component: str) -> "list[Finding]":
-    """The faults of a component that stand because of events which are kept."""
+    """The faults of a component that are active because of kept events."""
     from lumctl.health.event_record import is_clearable
     from lumctl.health.identity import gpu_readings
     from lumctl.health.states import State
@@ -83,7 +83,7 @@ def _from_events(seen: "Observation", component: str) -> "list[Finding]":
     if host is None:
         return []
     reading = gpu_readings(inventory, seen.snapshot).get(component)
-    # What nvidia-smi says now overrides what the log said, and no clear ends it.
+    # nvidia-smi's present report overrides the log, and no clear ends it.
     says_now = reading is not None and (reading.recovery_action or reading.reset_required or reading.says_reset)
     return [
         finding

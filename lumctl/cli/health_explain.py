@@ -125,7 +125,7 @@ def transition_document(row: "Transition") -> dict[str, Any]:
 
 def _print(cx: Invocation, explained: "Explanation", seen: "Observation", commands: Mapping[str, str]) -> None:
     now = seen.at
-    # Something may be known of it though it gives no reading itself: one that the kernel log says is lost.
+    # A component without a reading may still be known: the kernel log names a lost one.
     age = "no reading" if explained.read_at is None else f"read {max(now - explained.read_at, 0.0):.1f} s ago"
     cx.out.text(f"{explained.component}  {explained.kind}  {cx.out.state(explained.state)}  target: {cx.target}  {age}")
     ends = [w.ends for w in seen.windows if w.open_at(now) and w.told == explained.maintenance]

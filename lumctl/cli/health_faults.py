@@ -28,9 +28,9 @@ def require_rule(rule: str) -> None:
 
 
 def faults_of(seen: "Observation", component: str) -> "list[Finding]":
-    """The faults that are found of a component, or of everything in a rack.
+    """The faults of a component, or of everything in a rack.
 
-    A note is none: ``check`` does not count it, and no acknowledgement is needed for it.
+    Notes are left out: ``check`` does not count them, and they need no acknowledgement.
     """
     from lumctl.health.observation import rack_of
 

@@ -98,7 +98,7 @@ def rule_rows(lines: "Sequence[Verdict]") -> list[dict[str, Any]]:
 
 
 def limit_text(line: "Verdict") -> str | None:
-    """A limit with its unit, and the time over which it is counted; ``None`` where a case has none."""
+    """A limit with its unit, and the time over which it is counted; ``None`` if a case has none."""
     if line.limit == float("inf"):
         return None
     over = f" in {span(line.window_s)}" if line.window_s and not line.per_s else ""
@@ -120,7 +120,7 @@ def clears_text(line: "Verdict") -> str:
 
 
 def span(seconds: float) -> str:
-    """A length of time in the largest unit that holds it evenly: ``90 s``, ``7 d``."""
+    """A duration in the largest unit that divides it: ``90 s``, ``7 d``."""
     for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
         if seconds and seconds % size == 0:
             return f"{seconds / size:g} {unit}"

@@ -1,4 +1,4 @@
-"""``lumctl inventory``: check the rack as recorded, and show it as it is understood."""
+"""``lumctl inventory``: check the description of the racks, and show it with everything resolved."""
 
 from typing import Annotated, Any
 

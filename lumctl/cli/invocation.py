@@ -26,7 +26,7 @@ class Target(StrEnum):
 
 @dataclass(frozen=True)
 class Invocation:
-    """What every command is given. The inventory is read when first asked for."""
+    """The input of every command. The inventory is read on first use."""
 
     inventory_path: str | None
     target: Target
@@ -35,7 +35,7 @@ class Invocation:
 
     @classmethod
     def compose(cls, before: Mapping[str, Any], after: Mapping[str, Any]) -> "Invocation":
-        """Merge what was said before the noun with what was said after it; the latter wins."""
+        """Merge the options before the noun with those after it; the latter win."""
         said = {key: after.get(key) or before.get(key) for key in {**before, **after}}
         target = said.get("target") or os.environ.get("LUMCTL_TARGET")
         return cls(
@@ -66,11 +66,11 @@ class Invocation:
         return load_inventory(path)
 
     def confirm(self, question: str, *, yes: bool) -> None:
-        """Ask a person for a yes, unless ``--yes`` was given.
+        """Ask the operator for a yes, unless ``--yes`` was given.
 
         Raises:
             UsageError: there is no terminal to ask on and ``--yes`` was not given.
-            RefusedError: the person said no.
+            RefusedError: the operator said no.
         """
         from lumctl.errors import RefusedError
 

@@ -80,7 +80,7 @@ def run(
 
 
 class JobFailedError(LumctlError):
-    """A job ended before it was done, and no operator asked for that."""
+    """A job ended before it was done, without a request of an operator."""
 
     def __init__(self, message: str, exit_code: ExitCode, *, hint: str) -> None:
         super().__init__(message, hint=hint)
@@ -121,7 +121,7 @@ def show(cx: Invocation, document: dict[str, Any]) -> None:
 
 
 def _stamped(narrate: "Callable[[str], None]") -> "Callable[[str], None]":
-    """Lines with the time of day in front, to be laid beside the logs of hosts and workers."""
+    """Lines with the time of day, to compare with the logs of hosts and workers."""
 
     def say(line: str) -> None:
         narrate(f"{datetime.now().astimezone().isoformat(sep=' ', timespec='milliseconds')[11:23]} {line}")

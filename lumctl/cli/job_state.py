@@ -13,10 +13,10 @@ LIST_WITHIN_S = 1.0
 
 
 def status_of(cx: Invocation, job: str) -> dict[str, Any]:
-    """What the coordinator of a job says of it, or said when it ended.
+    """The status that a job's coordinator reports, or reported when it ended.
 
     Raises:
-        RefusedError: nobody runs it from this machine, and how it ended is not known.
+        RefusedError: it does not run from this machine, and how it ended is not known.
     """
     found = _asked(cx, job, ASK_WITHIN_S)
     if found is None:
@@ -25,7 +25,7 @@ def status_of(cx: Invocation, job: str) -> dict[str, Any]:
 
 
 def state_of(cx: Invocation, job: str) -> str | None:
-    """The word for what a job does, ``None`` where nobody knows."""
+    """The word for a job's state, ``None`` if unknown."""
     if cx.inventory.jobs[job].run is None:
         return None
     try:
@@ -36,7 +36,7 @@ def state_of(cx: Invocation, job: str) -> str | None:
 
 
 def _asked(cx: Invocation, job: str, within_s: float) -> dict[str, Any] | None:
-    """What the coordinator of a job says of it, or else how the job ended; ``None`` if neither is known."""
+    """The status of a job's coordinator, or how the job ended; ``None`` if neither is known."""
     from lumctl.training.job_control import ask
     from lumctl.training.job_folder import COORDINATOR, ended_status, job_folder
 
@@ -45,7 +45,7 @@ def _asked(cx: Invocation, job: str, within_s: float) -> dict[str, Any] | None:
 
 
 def nobody(cx: Invocation, job: str) -> RefusedError:
-    """Why a job cannot be asked or stopped: nobody runs it from this machine."""
+    """The error for a job that does not run from this machine, so it cannot be read or stopped."""
     from lumctl.cli.job_tables import ended_line
     from lumctl.training.job_folder import ended_status, job_folder
 

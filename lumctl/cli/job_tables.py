@@ -67,7 +67,7 @@ def ended_line(document: Row) -> str:
 
 
 def headline(document: Row, target: str) -> str:
-    """The job in a line: what it does, how far it is, how fast, and how often it was recovered."""
+    """The job in a line: its state, progress, speed, and number of recoveries."""
     parts = [document["job"], document["state"], f"target: {target}"]
     if 0 < len(document["ranks"]) < document["of"]:
         parts.append(f"{len(document['ranks'])} of {document['of']} ranks")

@@ -15,7 +15,7 @@ SHORTEST_S, LONGEST_S = 0.2, 86_400.0
 
 
 def a_pause(seconds: float) -> float:
-    """The interval itself; refuses the one number (``nan``) that lies within any bounds."""
+    """The interval itself; refuses ``nan``, which passes every check of bounds."""
     if math.isnan(seconds):
         raise typer.BadParameter(f"{seconds} is no number of seconds")
     return seconds
@@ -49,7 +49,7 @@ def _repeat_in_place(show: Callable[[], None], interval_s: float) -> None:
     from rich.text import Text
 
     pause = threading.Event()
-    encoding = sys.stdout.encoding  # asked now: Live puts a stand-in without one in stdout's place
+    encoding = sys.stdout.encoding  # Checked now: Live replaces stdout by an object without this attribute.
     with Live(screen=True, auto_refresh=False) as live:
         while True:
             printed = _Terminal(encoding)

@@ -32,7 +32,7 @@ def search_seldom() -> None:
 
 
 class LazyNouns(TyperGroup):
-    """A group whose commands are imported when they are asked for, not when help is printed."""
+    """A group whose commands are imported on use, not when help is printed."""
 
     def list_commands(self, ctx: "click.Context") -> list[str]:  # noqa: ARG002
         return list(NOUNS)
@@ -109,7 +109,7 @@ def root(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Keep what was said before the noun; what is said after it wins."""
+    """Keep the options before the noun; those after it win."""
     del version
     ctx.obj = {
         "inventory": inventory,
@@ -159,7 +159,7 @@ def _report_broken_pipe(end: BaseException) -> int:
 
 
 def _reader_is_gone() -> bool:
-    """Whether nobody reads our output any more (``lumctl status | head``): no error, and nothing more can be said."""
+    """Whether the reader of stdout is gone (``lumctl status | head``): no error, and nothing more can be printed."""
     watch = select.poll()
     watch.register(sys.stdout.fileno(), 0)
     return any(event & (select.POLLERR | select.POLLHUP) for _, event in watch.poll(0))

@@ -56,9 +56,9 @@ class Output:
         return self.format in {OutputFormat.JSON, OutputFormat.YAML}
 
     def narrate(self, text: str) -> None:
-        """Say on stderr what is going on."""
+        """Print progress on stderr."""
         if not self.quiet:
-            with suppress(BrokenPipeError):  # whoever read it is gone; the work continues
+            with suppress(BrokenPipeError):  # The reader is gone; the work continues.
                 print(printable(text, lines=True), file=sys.stderr, flush=True)
 
     def detail(self, text: str) -> None:
@@ -103,7 +103,7 @@ class Output:
 
     @property
     def plain_glyphs(self) -> bool:
-        """Whether only ASCII may be printed: because it was asked for, or because stdout takes no more."""
+        """Whether only ASCII may be printed: by option, or because stdout's encoding allows no more."""
         encoding = getattr(sys.stdout, "encoding", None) or "ascii"
         return self.ascii_only or "utf" not in encoding.lower()
 
@@ -153,9 +153,9 @@ class Output:
 
 
 def dump_json(data: Any) -> str:
-    """JSON as every document of the program is written: what is no finite number is null, for JSON has no word for it.
+    """JSON as in every document of the program: infinite numbers and NaN are null, which JSON lacks.
 
-    No light is minus infinity in dBm: documents say it in a field of its own.
+    No light is minus infinity in dBm: documents have a field of its own for it.
     """
     return printable_json(json.dumps(_finite(data), indent=2, ensure_ascii=False, allow_nan=False))
 

@@ -36,7 +36,7 @@ def find_plan(context: Context, name: str) -> Plan:
 
 
 def _refuse_other_target(context: Context, name: str) -> None:
-    """Say so when a plan is known, but was made for the other target."""
+    """Refuse a known plan that was made for the other target."""
     other = Target.RACK if context.target == Target.SIM else Target.SIM
     found = False
     with suppress(LumctlError), Context(context.inventory, other) as elsewhere:

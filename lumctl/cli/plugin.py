@@ -114,7 +114,7 @@ def _offered(info: DriverInfo) -> dict[str, Any]:
 
 
 def _loaded(info: DriverInfo) -> dict[str, Any]:
-    """What the driver says of itself; one that does not load is a warning here, for nobody has named it."""
+    """The description of a driver; a driver that does not load is a warning, because it was not named."""
     try:
         driver = load(info.name)
     except UsageError as error:

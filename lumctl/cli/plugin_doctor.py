@@ -1,4 +1,7 @@
-"""``lumctl plugin doctor``: whether installed plug-ins are what they say, and whether who uses them answers."""
+"""``lumctl plugin doctor``.
+
+Whether installed plug-ins are valid, and whether the devices that use them answer.
+"""
 
 import os
 from dataclasses import asdict
@@ -161,7 +164,7 @@ def _used(cx: Invocation, inventory: "Inventory", drivers: set[str]) -> list[Doc
 
 
 def _answered(cx: Invocation, driver: str, names: list[str], answers: list["ComponentAnswer"]) -> list[DoctorFinding]:
-    """What the devices that use one driver said."""
+    """The answers of the devices that use one driver."""
     asked = [answer for answer in answers if answer.id in names]
     silent = [answer for answer in asked if answer.problem]
     if not silent:

@@ -111,7 +111,7 @@ def on_history(
 def _history(
     cx: Invocation, file: Path | None, since: str | None, capture: Path | None
 ) -> "tuple[Sequence[Transition], float]":
-    """The history that was named, and from when on it is to be told."""
+    """The named history, and the time from which decisions are shown."""
     if sum(each is not None for each in (file, since, capture)) != 1:
         raise UsageError("name one history", hint="--history FILE, --since TIME or --from-capture DIR")
     if file is not None:
@@ -128,7 +128,7 @@ def _history(
     now = time.time()
     begins = _since(str(since), now)
     with Context(cx.inventory, cx.target) as context:
-        # Those from before tell in which states it begins.
+        # Earlier entries give the states at the beginning.
         kept = [
             t for rack in cx.inventory.racks for t in context.store(rack).health.transitions(limit=MOST_TRANSITIONS)
         ]

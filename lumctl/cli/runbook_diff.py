@@ -19,7 +19,7 @@ from lumctl.runbook.files import find_runbook
 from lumctl.runbook.yaml_text import plain, text_of
 
 FEW = 20
-"""So many differences in detail are told one by one without being asked for."""
+"""Up to this many differences are listed in detail by default."""
 IN_DETAIL = frozenset({"circuits", "steps", "outcomes", "cells"})
 """The parts of which there may be hundreds."""
 _COUNTS = (

@@ -72,7 +72,7 @@ def export(
 
 
 def with_head(document: dict[str, Any], head: Head | None) -> dict[str, Any]:
-    """A runbook as data, with where the journal ended from which it was made; of a file nobody knows that."""
+    """A runbook as data, with the end of its journal; unknown for a file."""
     return document if head is None else {**document, "journal_head": asdict(head)}
 
 

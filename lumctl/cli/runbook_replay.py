@@ -91,7 +91,7 @@ def command(
 
 
 def _found(context: Context, name: str, given: dict[str, str], on: str) -> AnyRunbook:
-    """The runbook, whose parameter ``rack`` is the rack that it is done on unless another was said."""
+    """The runbook; its parameter ``rack`` is the rack of the replay unless given otherwise."""
     if (
         on in context.inventory.racks
         and "rack" not in given

@@ -180,7 +180,7 @@ def clear(
 
 
 def _commission(cx: Invocation, without: Collection[str]) -> list[str]:
-    """Program the jobs' circuits through the change engine, as on a real rack; gives the devices that failed."""
+    """Program the jobs' circuits through the change engine, as on a real rack; return the devices that failed."""
     from lumctl.context import Context
     from lumctl.swap import commission
 
@@ -254,7 +254,7 @@ def _rows(found: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _lanes_in_words(lanes: dict[str, Any]) -> str:
-    """What the lanes carry; nothing where nobody has used them."""
+    """The traffic of the lanes; nothing if they were never used."""
     if not (lanes["connections"] or lanes["bytes"]):
         return ""
     dark = f" ({lanes['dark']} in the dark)" if lanes["dark"] else ""

@@ -47,7 +47,7 @@ class Canvas(Output):
 
     @property
     def plain_glyphs(self) -> bool:
-        """Whether ASCII was asked for: a picture can show every character."""
+        """Whether the ASCII option was given: a picture can show every character."""
         return self.ascii_only
 
 
@@ -79,7 +79,7 @@ def status_svg(out: Output, document: Mapping[str, Any]) -> str:
 app = noun_app(NOUNS["status"].help)
 
 NOT_REACHED = frozenset({"host.unreachable", "device.unreachable"})
-"""Rules that tell of the way to a component rather than of the component."""
+"""Rules about the way to a component rather than the component."""
 
 
 @verb(app)
@@ -124,7 +124,7 @@ def show(cx: Invocation, observation: "Observation", *, findings_first: bool = F
 
 
 def exit_code(report: HealthReport) -> ExitCode:
-    """What ``$?`` says of a report."""
+    """The exit code of a report."""
     components = [health for group in report.groups().values() for health in group.values()]
     unhealthy = any(
         finding.state in {State.FAILED, State.DEGRADED} and finding.rule not in NOT_REACHED

@@ -86,7 +86,7 @@ MAINTENANCE = (
 
 
 def unfinished_line(run: str, target: str) -> str:
-    """What is said of a run that was cut or left half done, with the commands that bring it to an end."""
+    """The message about an interrupted or half-done run, with the commands that finish it."""
     from lumctl.store import ways_to_finish
 
     return f"run {run} is unfinished: lumctl swap show {run} --target {target}; then {ways_to_finish(run, target)}"
@@ -121,7 +121,7 @@ def print_status(out: Output, document: Row, *, findings_first: bool = False) ->
 
 
 def headline(document: Row) -> str:
-    """Rack, target and time: what every screen must say of itself."""
+    """Rack, target and time: the headline of every screen."""
     at = datetime.fromtimestamp(document["at"], tz=UTC).astimezone().isoformat(sep=" ", timespec="seconds")
     return (
         f"{', '.join(document['racks'])}  target: {document['target']}  {at}  read in {document['collection_s']:.2f} s"
@@ -215,7 +215,7 @@ def _incident_row(incident: Row) -> Row:
 
 
 def window_row(window: Row) -> Row:
-    """One maintenance window; one that has yet to begin says so."""
+    """One maintenance window; a future one is marked."""
     soon = "" if window["open"] else " (to come)"
     return {**window, "starts": f"{clock(window['starts'])}{soon}", "ends": clock(window["ends"])}
 

@@ -1,4 +1,4 @@
-"""``lumctl swap approve``: a person's yes, or no, to a plan that a policy lets nobody apply without it."""
+"""``lumctl swap approve``: an operator's yes or no to a plan that a policy does not apply without it."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -68,10 +68,10 @@ def approve(
 
 
 def answer(context: "Context", plan: "Plan", *, approve: bool, comment: str) -> "Approval":
-    """Approve a plan, or reject it, in the name of whoever runs this.
+    """Approve a plan, or reject it, in the name of the present user.
 
     Raises:
-        RefusedError: nobody asks for it, it was answered before, it is too late, or it is not for this person to say.
+        RefusedError: no approval is pending, it was answered before, it has expired, or this user may not answer it.
     """
     from lumctl.change.origin import origin
     from lumctl.store import APPROVED, REJECTED
@@ -83,7 +83,7 @@ def answer(context: "Context", plan: "Plan", *, approve: bool, comment: str) -> 
 
 
 def wants_approval(context: "Context", plan: "Plan") -> str | None:
-    """Put a plan made by hand to people where a policy says so; the policy's name, ``None`` where none does."""
+    """Request an approval for a plan made by hand if a policy requires it; return the policy's name, or ``None``."""
     from lumctl.change.approval import ask, asking_policy
     from lumctl.change.origin import origin
 
@@ -95,7 +95,7 @@ def wants_approval(context: "Context", plan: "Plan") -> str | None:
 
 
 def _require_asked(context: "Context", plan: "Plan") -> None:
-    """A plan that came as a file was never put to people here: nobody knows who made it."""
+    """A plan from a file has no request for approval here: its author is unknown."""
     from lumctl.change import to_document
     from lumctl.change.approval import ask, asking_policy
     from lumctl.errors import RefusedError

@@ -185,7 +185,7 @@ def prospect_document(found: RunOutlook) -> dict[str, Any]:
 
 
 def _known(found: RunOutlook, step: Step) -> str:
-    """What the journal says of a step: done, not done, or that nobody knows."""
+    """The journal's outcome of a step: done, not done, or unknown."""
     if step.id in found.history.ended:
         return "done"
     return "unknown" if step in found.history.unclear else "not done"

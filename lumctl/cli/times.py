@@ -15,17 +15,17 @@ _CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2})")
 
 
 def to_the_second(at: float) -> str:
-    """A moment (seconds since the epoch) as it is printed, in the time zone of the reader."""
+    """A time (seconds since the epoch) as it is printed, in the time zone of the reader."""
     return datetime.fromtimestamp(at, tz=UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
 def moment(text: str, now: float) -> float:
-    """A moment in seconds since the epoch, in the time zone of the reader unless it names one.
+    """Parse a time into seconds since the epoch, in the reader's time zone unless it names one.
 
     A time of day without a date is the next one to come.
 
     Raises:
-        UsageError: it is none.
+        UsageError: the text is not a time.
     """
     here = datetime.fromtimestamp(now).astimezone()
     clock = _CLOCK.fullmatch(text.strip())
@@ -56,7 +56,7 @@ def ending(length: str | None, until: str | None, *, starts: float, now: float) 
         ends = moment(until, now)
         after = moment(until, starts) if starts > now and _CLOCK.fullmatch(until.strip()) else ends
         if ends <= starts < after <= starts + NIGHT_S:
-            # Work from 22:00 until 02:00, asked for at one in the morning, is that of the night to come.
+            # Work from 22:00 until 02:00, entered at one in the morning, belongs to the coming night.
             ends = after
     else:
         return None

@@ -20,22 +20,22 @@ def tell_unfinished(cx: Invocation, context: Context, racks: tuple[str, ...]) ->
 def shown_as_cut(
     rows: list[dict[str, Any]], unfinished: tuple[str, ...], left: tuple[str, ...] = ()
 ) -> list[dict[str, Any]]:
-    """Rows of runs in which those that nobody works on any more are not called running, but cut.
+    """Rows of runs; those without a working engine are called cut instead of running.
 
-    ``left`` were left half done by their engine, which could not write that down.
+    ``left`` were left half done by their engine, which could not record that.
     """
     shown = dict.fromkeys(unfinished, "cut") | dict.fromkeys(left, "half-done")
     return [row | {"outcome": shown.get(row["run"], "running")} if row["outcome"] == "running" else row for row in rows]
 
 
 def tell_where_ranks_return(cx: Invocation, context: Context, plan: Plan) -> None:
-    """Warn of each accelerator that a rollback gives a rank to and about which something is found now."""
+    """Warn of each accelerator with present findings to which a rollback returns a rank."""
     for warning in where_ranks_return(context, plan):
         cx.out.narrate(f"warning: {warning}")
 
 
 def where_ranks_return(context: Context, plan: Plan) -> list[str]:
-    """A sentence about each accelerator that a rollback gives a rank to and that is not well now."""
+    """A sentence about each accelerator that is not ok now and to which a rollback returns a rank."""
     given = set[str]()
     for step in plan.steps:
         if step.do is Do.ASSIGN:

@@ -38,7 +38,7 @@ OPTICS_READINGS = ("rx_power_dbm", "tx_power_dbm", "bias_ma", "temperature_c", "
 
 
 def status_document(observation: Observation) -> dict[str, Any]:
-    """Everything that ``status`` says: the document of ``lumctl/status/v1`` without its schema field."""
+    """The data of ``status``: the document of ``lumctl/status/v1`` without its schema field."""
     report, inventory = observation.report, observation.inventory
     gpus = gpu_readings(inventory, observation.snapshot)
     return {
@@ -116,7 +116,7 @@ def remedy_document(remedy: Remedy) -> dict[str, Any]:
 
 
 def window_document(window: MaintenanceWindow, now: float) -> dict[str, Any]:
-    """One maintenance window as data; ``open`` tells whether it has begun."""
+    """One maintenance window as data; ``open``: it has begun."""
     return {
         "id": window.id,
         "component": window.component,

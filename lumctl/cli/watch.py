@@ -126,12 +126,12 @@ def watch(
 
 
 def sayer(cx: Invocation) -> Callable[[str], None]:
-    """How a line is told: journald stamps it with the time by itself."""
+    """How a line is printed: journald adds the time by itself."""
     stamped = "JOURNAL_STREAM" not in os.environ
 
     def say(text: str) -> None:
         stamp = f"{datetime.now().astimezone().isoformat(timespec='seconds')} " if stamped else ""
-        with suppress(OSError, ValueError):  # whoever read it is gone, or the disk of its file is full
+        with suppress(OSError, ValueError):  # The reader is gone, or the disk of its file is full.
             cx.out.narrate(f"{stamp}{text}")
 
     return say
@@ -139,7 +139,7 @@ def sayer(cx: Invocation) -> Callable[[str], None]:
 
 @contextmanager
 def _ordered_by_signals(daemon: "Daemon") -> Iterator[None]:
-    """While inside, signals are orders; the daemon takes them between two looks."""
+    """Inside, signals are orders; the daemon handles them between two observations."""
     from lumctl.daemon.loop import DaemonOrder
 
     orders = {signal.SIGTERM: DaemonOrder.STOP, signal.SIGINT: DaemonOrder.STOP, signal.SIGHUP: DaemonOrder.RELOAD}

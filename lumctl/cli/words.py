@@ -1,4 +1,4 @@
-"""Words that a person gives on the command line and that are kept."""
+"""Words from the command line that are stored."""
 
 
 def kept_text(text: str | None) -> str | None:

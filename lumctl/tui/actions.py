@@ -17,9 +17,9 @@ from lumctl.tui.views.steps import StepView
 
 @dataclass(frozen=True, slots=True)
 class PlanView:
-    """A plan as it is shown before a person says yes. ``plan`` is handed back to the :class:`Applier` untouched.
+    """A plan as it is shown before the operator's yes. The :class:`Applier` gets ``plan`` unchanged.
 
-    ``steps`` and ``receivers`` are what is followed while it is applied, ``changes`` what it makes of each mesh.
+    ``steps`` and ``receivers`` are followed while it is applied, ``changes`` are those of each mesh.
     """
 
     title: str
@@ -33,10 +33,10 @@ class PlanView:
 
 @dataclass(frozen=True, slots=True)
 class ApplyView:
-    """How an apply ended: one line, whether it did what was planned, and where to read on.
+    """How an apply ended: one line, whether it succeeded, and where to read on.
 
-    ``error`` is what it failed with, for whoever reports it after the screen is closed; ``run`` is the run that was
-    done, as ``RACK/ID``, where there was one.
+    ``error`` is the failure, to be reported after the screen is closed; ``run`` is the run that was done, as
+    ``RACK/ID``, if there was one.
     """
 
     outcome: str
@@ -62,7 +62,7 @@ class Applier(Protocol):
     """Applies a plan that a person has confirmed."""
 
     def __call__(self, plan: PlanView, progress: Callable[[str], None], /) -> ApplyView:
-        """Apply; ``progress`` takes a line for each thing done and may be called from any thread.
+        """Apply; ``progress`` gets a line for each step and may be called from any thread.
 
         Raises:
             LumctlError: it was refused, rolled back, or left half done.
@@ -71,13 +71,13 @@ class Applier(Protocol):
 
 
 class Acknowledger(Protocol):
-    """Says that the findings of some components are known."""
+    """Acknowledges the findings of some components."""
 
     def __call__(self, components: Sequence[str], comment: str, /) -> str:
-        """Write it down; gives a line that says what was done.
+        """Record it; return a line with the result.
 
         Raises:
-            LumctlError: it was not, and why.
+            LumctlError: it was not recorded, and why.
         """
         ...
 
@@ -98,10 +98,10 @@ class Switch(Protocol):
     """Stops the autopilot of a rack, or lets it act again."""
 
     def __call__(self, rack: str, comment: str, /) -> ApplyView:
-        """Do it, with ``comment`` for everybody to read; gives by which ways it worked.
+        """Do it, with ``comment`` visible to all users; return the ways that worked.
 
         Raises:
-            LumctlError: by none.
+            LumctlError: no way worked.
         """
         ...
 
@@ -110,16 +110,16 @@ class Answerer(Protocol):
     """Answers a plan that waits for approval."""
 
     def __call__(self, rack: str, plan: str, comment: str, /, *, approve: bool) -> ApplyView:
-        """Approve or reject it, under the own name of whoever runs the dashboard.
+        """Approve or reject it, under the name of the dashboard's user.
 
         Raises:
-            LumctlError: it was answered before, it is too late, or it is not for this person to say.
+            LumctlError: it was answered before, it has expired, or this user may not answer it.
         """
         ...
 
 
 def only_shown(acts: "Acts") -> "Acts":
-    """The same where nothing may be changed: whatever asks for a change, by whatever way, is told why not."""
+    """The same actions in read-only mode: each request for a change is refused with the reason."""
     if not acts.forbidden:
         return acts
 
@@ -137,7 +137,7 @@ def _not_here(*_: object, **__: object) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Acts:
-    """What may be done from the dashboard. ``forbidden`` says why nothing may be changed; empty where it may."""
+    """The actions of the dashboard. ``forbidden`` is the reason for read-only mode; empty if changes are allowed."""
 
     plan: Planner
     apply: Applier

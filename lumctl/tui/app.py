@@ -130,7 +130,7 @@ class Dashboard(App[None]):
         self._loop_to_leave = asyncio.get_running_loop()
 
     def stop(self) -> None:
-        """Leave at once; for a signal's handler. An apply under way continues: ``applying`` tells how it ends."""
+        """Leave at once; for a signal's handler. An apply in progress continues: ``applying`` reports its end."""
         if self._stopped:
             return
         self._stopped = True
@@ -147,11 +147,11 @@ class Dashboard(App[None]):
             self.exit()
 
     def on_unmount(self) -> None:
-        """Read no more."""
+        """Stop reading."""
         self._collector.stop()
 
     def on_reading_began(self) -> None:
-        """Remember since when, to say so if it takes long."""
+        """Remember the start, to report it if it takes long."""
         self._reading_since = self._shared.now()
 
     def on_observed(self, event: Observed) -> None:
@@ -163,7 +163,7 @@ class Dashboard(App[None]):
         self._tick()
 
     def on_observe_failed(self, event: ObserveFailed) -> None:
-        """Say what went wrong; the old data stand, with their age."""
+        """Show the error; the old data stay, with their age."""
         self._end_reading(trouble=f"could not read the rack: {event.text}")
         self._tick()
 
@@ -182,7 +182,7 @@ class Dashboard(App[None]):
             self.call_later(self._show_played)
 
     def on_plan_wanted(self, event: PlanWanted) -> None:
-        """Open the screen of a swap, or say why there is nothing to swap."""
+        """Open the screen of a swap, or report why there is nothing to swap."""
         event.stop()
         if self.seen is None:
             return
@@ -194,7 +194,7 @@ class Dashboard(App[None]):
             self.push_screen(PlanScreen(f"swap of {accelerator}", plan, self._shared))
 
     def on_apply_ended(self, event: ApplyEnded) -> None:
-        """See what it made of the rack; leave if that was asked for."""
+        """Read the rack after the change; leave if that was requested."""
         event.stop()
         self._collector.refresh()
         if self._leave_when_applied:
@@ -236,7 +236,7 @@ class Dashboard(App[None]):
         self._show_played()
 
     def _show_played(self) -> None:
-        """Say on every screen where the run stands that is played; what it has done since is to be seen at once."""
+        """Show the progress of the replay on every screen; its effects are read at once."""
         if self._playback is None:
             return
         before, self._played = self._played, self._playback.standing()

@@ -1,4 +1,4 @@
-"""``python -m lumctl.cli.manual FOLDER`` writes the pages of section 1 into a folder, ``man`` unless said."""
+"""``python -m lumctl.cli.manual FOLDER`` writes the pages of section 1 into a folder (default: ``man``)."""
 
 import sys
 from pathlib import Path

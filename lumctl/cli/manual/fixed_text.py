@@ -76,7 +76,7 @@ BY_HAND = (
     "lumctl-runbook(7)",
     "lumctl-tutorial(7)",
 )
-"""Pages that no command can tell: the file formats, and how a mesh is numbered."""
+"""Pages without a command: the file formats, and the numbering of a mesh."""
 
 
 DAEMON_SECTIONS = (

@@ -1,6 +1,7 @@
 """From commands to pages: one for the program, one for each noun with all its verbs.
 
-Nothing in a page depends on when or where it was made, so the pages are committed and a test holds them to the code.
+A page does not depend on the time and place of its making, so the pages are committed, and a test compares them with
+the code.
 """
 
 import ast
@@ -287,7 +288,7 @@ def _options(command: Any, *, only: set[str | None] | None = None, without: Iter
 
 
 def _argument(param: Any) -> str:
-    """The word that stands for an argument; some are declared with the brackets that the synopsis adds."""
+    """The word for an argument; some are declared with the brackets that the synopsis adds."""
     word = str(param.metavar or param.name.upper())
     return word[1:-1] if word.startswith("[") and word.endswith("]") else word
 

@@ -41,7 +41,7 @@ def prose(text: str) -> Lines:
 
 
 def with_examples(text: str) -> Lines:
-    """Paragraphs of indented text; one that is indented further, up to the next that is not, stands as it is."""
+    """Paragraphs of indented text; deeper indented lines are printed unchanged."""
     lines: Lines = []
     for part in re.split(r"\n\n(?! {4})", dedent(text).strip()):
         before, example, shown = f"\n{part}".partition("\n\n    ")
@@ -66,7 +66,7 @@ def bold_code(text: str) -> str:
 
 
 def escape(text: str) -> str:
-    """Text that groff prints as it stands, in any encoding of the terminal."""
+    """Text that groff prints unchanged, in any encoding of the terminal."""
     return _guarded(_plain(text))
 
 

@@ -42,7 +42,7 @@ def serve(cx: Invocation, theme: str | None, interval_s: float, port: int) -> in
         raise UsageError("--web needs textual-serve", hint="pip install 'lumctl[web]'") from error
     from lumctl.tui.look.themes import theme_name
 
-    path = str(cx.inventory.path.resolve())  # one that is not there is told of before anything is served
+    path = str(cx.inventory.path.resolve())  # a missing inventory is reported before anything is served
     try:
         socket = listen(LOOPBACK, port)
     except OSError as error:
@@ -54,7 +54,7 @@ def serve(cx: Invocation, theme: str | None, interval_s: float, port: int) -> in
     command += ["top", "--read-only", "--theme", chosen, "--interval", f"{interval_s:g}"]
     door = Door(shlex.join(command), socket)
     if cx.out.quiet:
-        cx.out.text(door.address)  # it holds a secret: nobody could guess it
+        cx.out.text(door.address)  # it contains a secret that cannot be guessed
     cx.out.narrate(f"lumctl top, read-only, target {cx.target}: {door.address} (Ctrl-C ends it)")
     door.open()
     return ExitCode.DONE

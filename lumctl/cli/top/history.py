@@ -1,4 +1,4 @@
-"""What the dashboard shows of readings over time, read from the racks' stores when somebody looks at a component."""
+"""Readings over time for the dashboard, read from the racks' stores when a component is opened."""
 
 import threading
 import time
@@ -33,7 +33,7 @@ class Historian:
             self._stores.clear()
 
     def __call__(self, component: str, seconds: float) -> "tuple[Series, ...]":
-        """The readings of a component, so many seconds back; empty of what no store speaks of.
+        """The readings of a component for the last seconds; empty if no store has any.
 
         Raises:
             LumctlError: the store cannot be read; the next call opens it again.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def mesh_view(cx: Invocation, device: str) -> "MeshView":
-    """What a device says that it holds; where it does not say, what the record knows.
+    """The states of a device by its read-back; if it has none, by the record.
 
     Raises:
         LumctlError: the record cannot be read either.
@@ -45,7 +45,7 @@ def mesh_in(context: "Context", device: str) -> "MeshView":
 
 
 def _read(context: "Context", device: str) -> tuple[dict[int, str], dict[int, float]]:
-    """Cells and powers as the device tells them."""
+    """Cells and powers as the device reports them."""
     from lumctl.devices.errors import UnsupportedError
     from lumctl.devices.types import Capability
     from lumctl.inventory.model import DeviceKind
@@ -68,12 +68,12 @@ def _read(context: "Context", device: str) -> tuple[dict[int, str], dict[int, fl
 
 
 def with_meshes(context: "Context", view: "PlanView") -> "PlanView":
-    """A plan as it is shown, with what it makes of each mesh."""
+    """A plan as it is shown, with its changes of each mesh."""
     return replace(view, changes=mesh_changes(context, view.plan))
 
 
 def mesh_changes(context: "Context", plan: "Plan") -> "tuple[MeshChange, ...]":
-    """What a plan makes of each mesh that it writes and of which it is known what it holds."""
+    """The changes that a plan makes to each mesh whose states are known."""
     from lumctl.devices.types import PucState
     from lumctl.fabric import mesh_of
     from lumctl.tui.views.meshes import MeshChange

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def acknowledge(cx: Invocation, components: Sequence[str], comment: str) -> str:
-    """Say that all findings of some components are known, until they clear; a line that says what was done.
+    """Acknowledge all findings of some components until they clear; return a line with the result.
 
-    Each rack keeps what is said of its own components, as one run with a runbook.
+    Each rack records the acknowledgements of its own components, as one run with a runbook.
 
     Raises:
-        RefusedError: nothing is found of them any more.
+        RefusedError: they have no findings any more.
         StoreError: a store cannot be written.
     """
     from lumctl.context import Context
@@ -48,7 +48,7 @@ def _by_rack(context: "Context", components: Sequence[str]) -> "dict[str, dict[s
     from lumctl.cli.components import circuits, rack_of_named
     from lumctl.cli.health_faults import faults_of
 
-    # Read once more: what has cleared meanwhile is not acknowledged.
+    # Read again: findings that cleared meanwhile are not acknowledged.
     seen, among = context.observe(), circuits(context)
     by_rack: dict[str, dict[str, list[Finding]]] = {}
     for component in components:
@@ -63,10 +63,10 @@ VARIABLE = "LUMCTL_READ_ONLY"
 
 
 def why_read_only(inventory: "Inventory", target: str, *, asked: bool) -> str:
-    """Why the dashboard only shows; empty where it may act.
+    """Why the dashboard is read-only; empty if it may act.
 
-    Nothing is applied without a line in the journal, so that whoever cannot write a rack's store cannot change the
-    rack. A store that is merely out of reach says nothing of rights: it may come back.
+    Every change needs a line in the journal, so a user who cannot write a rack's store cannot change the rack. A
+    store that is only unreachable shows nothing about rights: it may come back.
     """
     if asked:
         return "read-only, as asked for: start lumctl top without --read-only to change anything"
@@ -115,11 +115,11 @@ def apply_plan(cx: Invocation, view: "PlanView", progress: Callable[[str], None]
     from lumctl.tui.actions import ApplyView
 
     with Context(cx.inventory, cx.target) as context:
-        # What a person has confirmed says which jobs must be stopped.
+        # The confirmed plan names the jobs that must be stopped.
         result = apply(context, view.plan, progress=progress, stopped_by=origin())
         try:
             kept = f"runbook: {save(context, result.run, result.plan.rack)}"
-        except UsageError as error:  # the run is done and in the journal all the same
+        except UsageError as error:  # The run is done and in the journal in any case.
             kept = f"warning: {error.message}"
     proved = f"{counted(len(result.verified), 'receivers')} proved"
     outcome = f"{result.run}: {result.outcome} in {result.seconds:.2f} s, {proved}"

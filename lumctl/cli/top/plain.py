@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def plain_session(
     cx: Invocation, sources: "Sources", acts: "Acts", interval_s: float, target: str | None = None
 ) -> "TextSession":
-    """A conversation that tells on stdout and listens to stdin from now on."""
+    """A session that prints to stdout and reads stdin from now on."""
     from lumctl.tui.text_mode.session import END, TextSession
 
     session = TextSession(
@@ -33,9 +33,9 @@ def plain_session(
 
 
 def lines_of(descriptor: int) -> Iterator[str]:
-    """The lines that come in at a descriptor, each as soon as it is whole.
+    """The lines that arrive at a descriptor, each as soon as it is complete.
 
-    Not through ``sys.stdin``: a thread that waits in there would be complained about when the program ends.
+    Not through ``sys.stdin``: Python complains at exit about a thread that waits in there.
     """
     rest = b""
     while piece := os.read(descriptor, 4096):

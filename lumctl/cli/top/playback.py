@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from lumctl.tui.widgets.playback import PlaybackLine
 
 WELL_S = 4.0
-"""How long the rack is seen as it was before anything failed."""
+"""How long the rack is shown in its state before the failure."""
 SEEN_S = 0.5
 """A shorter wait is over before it could be read."""
 ENDS_WITHIN_S = 5.0
-"""How long what was done may be undone when somebody leaves in the middle; then the simulator is ended anyhow."""
+"""How long an undo may take after the user leaves in the middle; then the simulator is ended anyway."""
 
 
 class Play:
-    """Plays a run while its block is open; ``say`` takes each line about where it stands, from any thread."""
+    """Plays a run while its block is open; ``say`` gets each line of progress, from any thread."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Play:
         self._stopped.set()
         self._looked.set()
         self._thread.join(ENDS_WITHIN_S)
-        if self._thread.is_alive():  # it waits for light, say: without a simulator it does not for long
+        if self._thread.is_alive():  # It may wait for light: without a simulator not for long.
             self._stage.sim.stop()
             self._thread.join(ENDS_WITHIN_S)
 
@@ -77,7 +77,7 @@ class Play:
         return look
 
     def standing(self) -> "PlaybackLine":
-        """Where it stands now."""
+        """The present state."""
         from lumctl.tui.widgets.playback import PlaybackLine
 
         text, until, grave = self._told

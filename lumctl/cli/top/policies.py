@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lumctl.tui.actions import ApplyView, PlanView
 
 ANSWERS_WITHIN_S = 0.5
-"""How long a daemon may take to say that it is there."""
+"""How long a daemon may take to answer."""
 
 
 def explained(cx: "Invocation", seen: "Observation", rack: str) -> tuple[dict[str, Any], ...]:
@@ -126,7 +126,7 @@ def start_autopilot(cx: "Invocation", rack: str, comment: str) -> "ApplyView":
 
 
 def daemon_answers(cx: "Invocation") -> bool:
-    """Whether a daemon of this user watches the inventory and says so."""
+    """Whether a daemon of this user watches the inventory and answers."""
     from lumctl.cli.autopilot_status import sockets_of
     from lumctl.daemon import client
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from lumctl.tui.views.records import Line, Records, Working
 
 HEALTH = "health"
-"""Who tells of a change of state."""
+"""The source of a change of state."""
 
 
 def log_of(
@@ -27,7 +27,7 @@ def log_of(
 
     by_id = {run.id: run for run in runs}
     lines, entries = [], tuple(entries)
-    # That a step was about to act is worth a line only where nobody knows what came of it.
+    # The start of a step is worth a line only if its outcome is unknown.
     known = {(entry.run, entry.step) for entry in entries if entry.kind in {"outcome", "undo-outcome"}}
     for entry in entries:
         if entry.kind in {"intent", "undo-intent"} and (entry.run, entry.step) in known:
@@ -104,7 +104,7 @@ def _decided(decision: Mapping[str, Any]) -> str:
 
 
 def _plain(data: Mapping[str, Any], first: str = "") -> str:
-    """What an entry says in plain values, that of ``first`` before the others; digests are left out."""
+    """The content of an entry as plain values, that of ``first`` before the others; digests are left out."""
     shown = {
         key: value for key, value in data.items() if isinstance(value, str | int | float) and value not in {"", None}
     }
@@ -117,7 +117,7 @@ MOST_LINES = 500
 RENEWED_S = 10.0
 """What changes by time alone is read this often though nothing was written: an ask lapses, a limit frees a swap."""
 ASK_WITHIN_S = 0.5
-"""How long a job's coordinator may take to tell how the job stands."""
+"""How long a job's coordinator may take to report its state."""
 
 
 class Recorder:
@@ -190,7 +190,7 @@ class Recorder:
         if mark is not None and mark == self._marks.get(rack) and not is_old:
             return
         head, changes = store.journal.head(), self._changes(rack, store)
-        self._marks[rack] = mark  # as it was before anything was read: what came meanwhile is read next time
+        self._marks[rack] = mark  # The state before anything was read: later changes are read next time.
         news = self._heads.get(rack) != head or self._changed.get(rack) != changes
         if not news and not is_old:
             return
@@ -204,7 +204,7 @@ class Recorder:
         self._heads[rack], self._changed[rack] = head, changes
 
     def _changes(self, rack: str, store: "Store") -> "tuple[Transition, ...]":
-        """The newest changes of state; after the first time only what is not older than the last one is read."""
+        """The newest changes of state; after the first time only those not older than the last one are read."""
         known = self._changed.get(rack, ())
         newest = store.health.transitions(since=known[-1].at if known else None, limit=MOST_LINES)
         return (*known, *(change for change in newest if change not in known[-len(newest) :]))[-MOST_LINES:]

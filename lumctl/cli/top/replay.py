@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from lumctl.tui.views.records import Records
 
 TARGET = "replay"
-"""At what the dashboard is aimed, as every screen of it says."""
+"""The target of the dashboard, as shown on every screen."""
 SEED = "seed"
 """The kind of the runs that bring the simulator to where the recorded one began: they are no part of the story."""
 
 
 def played(cx: Invocation, name: str, speed: float, *, interval_s: float, theme: str | None) -> int:
-    """Play a run of the target's stores; ``theme`` is ``None`` where it is told in lines.
+    """Play a run of the target's stores; ``theme`` is ``None`` in text mode.
 
     Raises:
         UsageError: there is no such run, it has no steps, or it names what the inventory does not have.
-        UnreachableError: no simulator comes up.
+        UnreachableError: no simulator starts.
     """
     from lumctl.cli.top.playback import Play
     from lumctl.context import Context
@@ -78,12 +78,12 @@ def _found(context: "Context", name: str) -> "tuple[StoredRun, Runbook, dict[str
 
 
 def _stand(context: "Context", runbook: "Runbook", starts: "dict[str, Start]") -> None:
-    """Bring a simulator that has just come up to where all racks stood when the run began."""
+    """Bring a fresh simulator to the state of all racks before the run."""
     from lumctl.runbook.actions import seed_acts
     from lumctl.runbook.playback import dark_then
     from lumctl.runbook.stage import seed
 
-    context.assignment()  # a store for each rack, also for one of which there is nothing to say
+    context.assignment()  # a store for each rack, also for one without runs
     for rack, start in starts.items():
         if rack == runbook.rack:
             steps = tuple(recorded.step for recorded in runbook.steps)
@@ -96,7 +96,7 @@ def _stand(context: "Context", runbook: "Runbook", starts: "dict[str, Start]") -
 def _recorder(stage: "Stage") -> "Recorder":
     from lumctl.cli.top.records import Recorder
 
-    # Nobody runs the jobs here; a coordinator that answered would be that of the real ones.
+    # The jobs do not run here; a coordinator that answered would be that of the real ones.
     jobs = {name: replace(job, run=None) for name, job in stage.inventory.jobs.items()}
     return Recorder(replace(stage.inventory, jobs=jobs), "sim", opened=stage.store)
 

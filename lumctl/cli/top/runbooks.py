@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lumctl.tui.views.comparison import ComparisonView
 
 _OF_THE_PLAN = ("precondition", "verification", "undo")
-"""What the plan says of a step, and its runbook, which is to be replayed on any rack, does not."""
+"""The fields of a plan's step that its runbook lacks, because it can be replayed on any rack."""
 
 
 def runbook_of(cx: "Invocation", key: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def run_view(cx: Invocation, key: str) -> "RunView":
-    """A run, ``RACK/ID``, as its store holds it now; whoever is at work on it.
+    """A run, ``RACK/ID``, as its store has it now, also if an engine works on it.
 
     Raises:
         UsageError: there is none of that name.
@@ -40,7 +40,7 @@ def run_in(opened: "Callable[[str], Store]", key: str) -> "RunView":
 
 
 def taking_back(cx: Invocation, key: str) -> "PlanView":
-    """Plan to take a run back, ``RACK/ID``; what it would set going on what is not well is said in the plan.
+    """Plan to undo a run, ``RACK/ID``; the plan warns of accelerators that would be used and are not ok.
 
     Raises:
         RefusedError: it cannot be undone, and why.
@@ -57,7 +57,7 @@ def taking_back(cx: Invocation, key: str) -> "PlanView":
 
 
 def plan_view(plan: "Plan", *warnings: str) -> "PlanView":
-    """A plan as it is shown before a person says yes, with what is followed while it is applied."""
+    """A plan as it is shown before the operator's yes, with the items to follow while it is applied."""
     from lumctl.change import to_document
     from lumctl.cli.plan_lines import plan_lines
     from lumctl.tui.actions import PlanView

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def run_to_its_end(cx: Invocation, dashboard: "Dashboard | TextSession") -> int:
-    """Show it until somebody leaves; gives the exit code."""
+    """Show it until the user leaves; return the exit code."""
     with stopped_by_signals(dashboard), stray_output_dropped():
         # What lives by now lives as long as the screen: no search for cycles needs to look at it.
         gc.freeze()
@@ -28,7 +28,7 @@ def run_to_its_end(cx: Invocation, dashboard: "Dashboard | TextSession") -> int:
 
 @contextmanager
 def stopped_by_signals(dashboard: "Dashboard | TextSession") -> Iterator[None]:
-    """While inside, a request to stop closes the screen and no more: an apply under way continues to its end."""
+    """Inside, a request to stop only closes the screen: an apply in progress is finished."""
 
     def stop(*_: object) -> None:
         if not os.isatty(sys.__stderr__.fileno() if sys.__stderr__ else 2):
@@ -53,7 +53,7 @@ def _forget_the_terminal() -> None:
 
 
 def end(cx: Invocation, dashboard: "Dashboard | TextSession") -> int:
-    """Say how the last apply ended, which the screen may not have shown, and give the exit code."""
+    """Print how the last apply ended, which the screen may not have shown, and return the exit code."""
     if dashboard.applying.under_way:
         cx.out.narrate("a plan is being applied and continues to its end; waiting for it")
     applied = dashboard.applying.outcome()
