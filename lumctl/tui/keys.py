@@ -39,7 +39,7 @@ def _key(keys: str, action: str, label: str, told: str, *, shown: str = "", prio
 
 
 def _too(keys: str, action: str) -> Action:
-    """A key of which another one's help tells, or that only answers why not."""
+    """A key that another key's help names, or that only reports why it does nothing."""
     return Action(keys, "", action, "", "")
 
 
@@ -56,7 +56,7 @@ _BACK = _esc("back", "Back to where you came from.")
 _QUIT = _key("q", "app.quit", "quit", "Quit. While a plan is being applied it asks first.")
 _HISTORY = _key("h", "plot", "history", "Its readings over time, as a plot.")
 _NO_HISTORY, _NO_SWAP = _too("h", "plot"), _too("p", "plan_swap")
-"""Where these lead nowhere they are not offered, but whoever presses them is told why."""
+"""Keys without a target are not offered; pressing one reports the reason."""
 _MOVING = (
     _key("j", "move(1)", "", "One line down, as the arrow key does."),
     _key("k", "move(-1)", "", "One line up."),

@@ -1,4 +1,4 @@
-"""The command palette: the open screen's actions, as the registry of keys tells of them, and every name to go to."""
+"""The command palette: the actions of the open screen, from the registry of keys, and every name to open."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -10,7 +10,7 @@ from lumctl.tui.look.themes import THEMES
 from lumctl.tui.screens.main import MainScreen
 
 _Command = tuple[str, str, Callable[[], object]]
-"""What is searched and shown, its help, and what it does."""
+"""The text to search and show, its help, and its action."""
 _ONLY_A_KEY = ("app.command_palette", "back", "move(", "turn(", "choose(", "scroll")
 """How the actions begin that make sense as a key only."""
 

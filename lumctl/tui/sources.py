@@ -65,7 +65,7 @@ class Sources:
 
 @dataclass(frozen=True, slots=True)
 class ScreenContext:
-    """What every screen is given: at what it is aimed, what was seen last, where to read and what may be done."""
+    """The input of every screen: the target, the newest observation, the readers and the actions."""
 
     target: str
     marks: Marks

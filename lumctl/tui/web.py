@@ -26,11 +26,11 @@ from textual_serve.server import Server, to_int
 HEARTBEAT_S = 15.0
 """How often a page is asked whether it is still there."""
 MOST_PAGES = 8
-"""How many pages may be open at once; lumctl-top(1) says so."""
+"""How many pages may be open at once; lumctl-top(1) has this number."""
 TOKEN_BYTES = 32
 FONT_SIZE = 16
 SIZE = {"width": 80, "height": 24}
-"""What a page is taken for that does not say how much it can show."""
+"""The assumed size of a page that does not report its own."""
 
 _REFUSAL = "open the whole address that lumctl top --web printed: it holds a secret token\n"
 _FROM_ELSEWHERE = re.compile(r"<link\b[^>]*https?://[^>]*>")
@@ -40,7 +40,7 @@ _POLICY = (
     "frame-ancestors 'none'"
 )
 
-# Once the page has its terminal, its keys are the dashboard's: nobody has to click it first.
+# Once the page has its terminal, its keys go to the dashboard without a click.
 _FOCUS = '<script>addEventListener("load", () => document.querySelector(".xterm-helper-textarea")?.focus());</script>'
 
 
@@ -84,7 +84,7 @@ class Door(Server):
         web.run_app(self._make_app(), sock=self._socket, print=None, loop=asyncio.new_event_loop())
 
     async def on_startup(self, app: web.Application) -> None:
-        """Print nothing: whoever opened the door has said where it is."""
+        """Print nothing: the caller has already printed the address."""
 
     async def on_shutdown(self, app: web.Application) -> None:  # noqa: ARG002 - as it is called
         """Close the pages that are open; each ends its dashboard."""
@@ -185,7 +185,7 @@ class _Dashboard(AppService):
     """The process of one page."""
 
     async def stop(self) -> None:
-        """Have it quit, and wait until it has: nobody would hear of its end once the door is shut."""
+        """Let it quit, and wait for that: its end could not be reported after the server has closed."""
         await super().stop()
         if self._process is not None:
             await self._process.communicate()

@@ -1,1 +1,1 @@
-"""How things look: marks, styles, themes, moments."""
+"""Appearance: marks, styles, themes, times."""

@@ -1,4 +1,4 @@
-"""What circuits and the marks of a mesh look like in each theme, under the names that a drawing gives its styles."""
+"""The appearance of circuits and of a mesh's marks in each theme, by the names of a drawing's styles."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,7 @@ from textual.theme import Theme
 from lumctl.fabric.drawing import terminal_style
 
 COUNT = 16
-"""So many circuits look different; what comes after begins again, and its letter tells it apart."""
+"""The number of distinct circuit styles; further circuits reuse them and differ by their letter."""
 
 _ON_LIGHT = ("#0059a8", "#8a4b00", "#00664b", "#86104f", "#00597a", "#841a00", "#1b242c", "#665300")
 _OF_SIXTEEN = ("cyan", "yellow", "green", "magenta", "blue", "red", "bright_cyan", "default")

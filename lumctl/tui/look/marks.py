@@ -1,6 +1,6 @@
-"""How things look: a state is glyph, word and colour, and no meaning rests on colour alone.
+"""Appearance of states: glyph, word and colour; no meaning rests on colour alone.
 
-A style here is a name; ``themes`` says what it looks like.
+A style here is a name; ``themes`` defines it.
 """
 
 from collections.abc import Mapping
@@ -53,7 +53,7 @@ def duration(seconds: float) -> str:
 
 
 def age(read_at: float | None, now: float) -> str:
-    """How old a reading is; ``never`` where there is none."""
+    """The age of a reading; ``never`` if there is none."""
     return "never" if read_at is None else duration(now - read_at)
 
 

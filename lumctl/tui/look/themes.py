@@ -1,8 +1,8 @@
-"""The themes: what the styles that ``marks`` names look like on a dark, a light and a plain sixteen-colour terminal.
+"""The themes: the styles of ``marks`` on a dark, a light and a plain sixteen-colour terminal.
 
-A style is named in words that both Textual and Rich look up when they draw (``$state-ok``), so that whatever names one
-follows the theme. In every theme a state's colour stands out from each background it is drawn on by 4.5 to 1 and more
-(WCAG 2, AA), and no two states look alike to eyes that lack red or green; blue is well, orange is not.
+A style is named in words that both Textual and Rich resolve when they draw (``$state-ok``), so a named style follows
+the theme. In every theme a state's colour has a contrast of at least 4.5 to 1 on each background (WCAG 2, AA), and no
+two states look alike to readers without red or green vision; blue is ok, orange is not.
 """
 
 import os
@@ -117,7 +117,7 @@ THEMES: Mapping[str, Theme] = {
             "input-selection-background": "#004a86",
         },
     ),
-    # The terminal's own colours, whatever they are: all that there is where a terminal has sixteen.
+    # The terminal's own sixteen colours, whatever they are.
     SIXTEEN: Theme(
         name="lumctl-ansi",
         ansi=True,
@@ -179,7 +179,7 @@ def theme_name(named: str | None, environ: Mapping[str, str] = os.environ) -> st
 
 
 def has_sixteen_colours(environ: Mapping[str, str]) -> bool:
-    """Whether the terminal promises no more than sixteen colours."""
+    """Whether the terminal offers no more than sixteen colours."""
     if environ.get("COLORTERM", "").lower() in {"truecolor", "24bit"} or environ.get("TEXTUAL_COLOR_SYSTEM"):
         return False
     kind = environ.get("TERM", "")

@@ -1,4 +1,4 @@
-"""Every accelerator with what it is for and what was read of it."""
+"""Every accelerator with its use and its readings."""
 
 from lumctl.fleet.readings import GpuReading
 from lumctl.health.identity import gpu_readings
@@ -23,7 +23,7 @@ from lumctl.tui.views.records import RecordedLook
 
 
 def accelerator_rows(seen: RecordedLook, marks: Marks) -> list[Row]:
-    """Every accelerator with what it is for and what was read of it, worst first."""
+    """Every accelerator with its use and its readings, worst first."""
     rows, observation = [], seen.observation
     readings = gpu_readings(observation.inventory, observation.snapshot)
     states = {state: state_cell(state, marks) for state in State}

@@ -1,4 +1,4 @@
-"""Every circuit that a job needs: whom its receivers hear, and with how much light."""
+"""Every circuit of the jobs: the transmitters that its receivers hear, and their power."""
 
 from lumctl.health.states import CircuitEndHealth, CircuitHealth
 from lumctl.inventory.wiring import Direction
@@ -8,7 +8,7 @@ from lumctl.tui.views.records import RecordedLook
 
 
 def circuit_rows(seen: RecordedLook, marks: Marks) -> list[Row]:
-    """Every circuit that a job needs: whom its receivers hear and with how much light, worst first."""
+    """Every circuit of the jobs: the transmitters that its receivers hear and their power, worst first."""
     return worst_first(
         Row(
             circuit.id,
@@ -33,7 +33,7 @@ def circuit_rows(seen: RecordedLook, marks: Marks) -> list[Row]:
 
 
 def receivers(circuit: CircuitHealth) -> tuple[CircuitEndHealth, ...]:
-    """The ends that are meant to hear somebody: both of a duplex circuit, the second of a directed one."""
+    """The receiving ends: both of a duplex circuit, the second of a directed one."""
     return tuple(end for end in circuit.ends if end.expected is not None)
 
 

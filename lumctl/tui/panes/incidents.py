@@ -12,7 +12,7 @@ from lumctl.tui.views.records import Line, RecordedLook
 
 
 def incident_rows(seen: RecordedLook, marks: Marks) -> list[Row]:
-    """Every case, worst first: its cause, how many components it touches, and what is to be seen of it."""
+    """Every case, worst first: its cause, the number of affected components, and its evidence."""
     return worst_first(_row(seen, case, marks) for case in cases_of(seen.observation.report).values())
 
 
@@ -65,7 +65,7 @@ def finding_rows(seen: RecordedLook, marks: Marks) -> list[Row]:
     rows = []
     told: Counter[tuple[str, str]] = Counter()
     for finding in seen.observation.report.findings():
-        # A rule may speak of one component twice (two error numbers in one log), and a row's key must be its own.
+        # A rule may find one component twice (two error numbers in one log); each row needs its own key.
         told[finding.component, finding.rule] += 1
         key = f"{finding.component}|{finding.rule}|{told[finding.component, finding.rule]}"
         said = f"acknowledged {finding.acknowledged}" if finding.acknowledged else finding.advice

@@ -1,4 +1,4 @@
-"""Jobs: where each runs, and how the ones that lumctl runs stand."""
+"""Jobs: their placement, and the state of those that lumctl runs."""
 
 from functools import partial
 
@@ -10,7 +10,7 @@ from lumctl.tui.views.records import RecordedLook
 
 
 def job_rows(seen: RecordedLook, marks: Marks) -> list[Row]:
-    """Every job with the health of the accelerators of its ranks, and what its coordinator tells of it."""
+    """Every job with the health of its ranks' accelerators, and its coordinator's report."""
     observation, rows = seen.observation, []
     for job in jobs_of(seen):
         ranks = observation.assignment[job]

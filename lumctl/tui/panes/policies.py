@@ -1,4 +1,4 @@
-"""Policies: what may be done unasked, how their breakers stand, and what was decided last."""
+"""Policies: the automatic actions, the state of their breakers, and the last decisions."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from lumctl.tui.views.policy_text import STATES
 from lumctl.tui.views.records import RecordedLook
 
 ASKED, DECISION = "asked", "decision"
-"""What stands behind the rack in the keys of these rows; ``policy`` does before a policy's name."""
+"""The part of these rows' keys after the rack; ``policy`` comes before a policy's name."""
 
 
 def policy_rows(seen: RecordedLook, marks: Marks) -> list[Row]:
@@ -71,7 +71,7 @@ def _row(cells: tuple[str, str, Cell, str], key: str, at: float | None, state: S
 
 
 def _trouble(seen: RecordedLook) -> tuple[State, ...]:
-    """An autopilot that stands still, an open breaker, a plan that waits: each asks for a person."""
+    """A stopped autopilot, an open breaker, a waiting plan: each needs an operator."""
     return tuple(row.state for row in policy_rows(seen, Marks({})) if row.state in {State.DEGRADED, State.FAILED})
 
 

@@ -43,7 +43,7 @@ def rack_rows(seen: RecordedLook, marks: Marks) -> list[Row]:
     for rack, lines in within.items():
         beneath = worst_first(lines)
         states = (*(row.state for row in beneath), *accelerators[_RACK, rack], *circuits[_RACK, rack])
-        # What was taken out of service says nothing of the rest.
+        # Accelerators out of service do not count for the others.
         state = worst(tuple(each for each in states if each is not State.DISABLED) or states)
         oldest = min((row.at for row in beneath if row.at is not None), default=None)
         head = line(_RACK, rack, ComponentHealth(rack, _RACK, state, read_at=oldest))

@@ -38,10 +38,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of a pane: which component it speaks of, its cells in column order without the age, and since when.
+    """One line of a pane: its component, its cells in column order without the age, and since when.
 
-    ``opens`` is the kind and the key of what enter opens, where that is not what the pane says; ``beneath`` is the key
-    of the row that it is folded into, empty where it stands for itself.
+    ``opens`` is the kind and the key of the screen that enter opens, if it differs from the pane's; ``beneath`` is
+    the key of the row that it is folded into, empty for a row of its own.
     """
 
     key: str
@@ -59,7 +59,7 @@ class Row:
 
 
 def nothing_wrong(_seen: RecordedLook) -> tuple[State, ...]:
-    """The trouble of a pane that tells of none."""
+    """The trouble of a pane without any."""
     return ()
 
 
@@ -67,11 +67,11 @@ def nothing_wrong(_seen: RecordedLook) -> tuple[State, ...]:
 class Pane:
     """One of the dashboard's tables. ``goes_stale``: its ages are those of readings, and an old one is marked.
 
-    ``trouble`` are the states of whatever is not well, for the pane's tab; ``lines`` how many a row takes; ``opens`` of
-    what kind the screen is that enter opens for a row, ``lists_components`` whether a component is to be found here.
-    ``swaps`` tells of which accelerator a swap is planned for a row; ``None`` where none or several could be meant.
-    ``folds_at`` is the number of the cell that says whether the rows beneath one are folded, where rows have some.
-    ``one`` is what a single row is called, where that is not ``noun`` without its last letter.
+    ``trouble`` are the states of everything that is not ok, for the pane's tab; ``lines`` is the height of a row;
+    ``opens`` is the kind of screen that enter opens for a row, ``lists_components``: a component can be found here.
+    ``swaps`` returns the accelerator of a row for which a swap is planned; ``None`` if there is none or several.
+    ``folds_at`` is the index of the cell that shows whether the rows beneath one are folded. ``one`` is the singular
+    of ``noun``, if it is not ``noun`` without its last letter.
     """
 
     id: str
@@ -109,7 +109,7 @@ def counts_cell(states: Iterable[State]) -> Cell:
 
 
 def number_cell(value: float | None, unit: str = "") -> Cell:
-    """A whole number, or ``-`` where the host did not say."""
+    """A whole number, or ``-`` if the host did not report it."""
     return Cell("-" if value is None else f"{value:.0f}{unit}")
 
 
@@ -124,14 +124,17 @@ def not_well(states: Iterable[State]) -> tuple[State, ...]:
 
 
 def trouble_cell(states: tuple[State, ...], marks: Marks) -> Cell:
-    """How many are not well, as a pane's tab says it: with the mark and the colour of the worst; empty of none."""
+    """The number of components that are not ok, for a pane's tab.
+
+    With the mark and the colour of the worst; empty if none.
+    """
     if not states:
         return Cell("")
     of_all = worst(states)
     return Cell(f"{marks.glyphs.get(of_all, '')}{len(states)}", STATE_STYLES[of_all])
 
 
-# Texts without a bound stand last: whatever their length, the age is in sight.
+# Texts without a maximum length come last, so that the age stays visible.
 STATE = Column("state", "STATE", 10)
 AGE_OF_READING = Column(AGE, "AGE", 5, right=True)
 FOR = Column(AGE, "FOR", 5, right=True)

@@ -1,1 +1,1 @@
-"""The screens: one file for each kind of thing that can be looked at."""
+"""The screens: one file for each kind of subject."""

@@ -32,7 +32,7 @@ class PlanRead(Message):
 
 
 class ApprovalScreen(AskingScreen, keys="approval"):
-    """Nothing can be answered before the plan is to be seen."""
+    """No answer is possible before the plan is shown."""
 
     FAILED = "not answered"
 
@@ -111,7 +111,7 @@ class ApprovalScreen(AskingScreen, keys="approval"):
         return "writing the answer down", answer
 
     def done(self, view: ApplyView) -> None:
-        """It waits no more, once it was answered."""
+        """End the wait after an answer."""
         self._settled = view.done
         self._tick()
 

@@ -25,7 +25,7 @@ _READ_AGAIN_S = 5.0
 
 
 class DetailScreen(KeyedScreen[None], keys="facts"):
-    """Shows what ``describe`` returns, once a second, beside what ``read`` gives of the last minutes."""
+    """Shows the result of ``describe``, once a second, beside the last minutes from ``read``."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class DetailScreen(KeyedScreen[None], keys="facts"):
         self.set_interval(_READ_AGAIN_S, self._ask)
 
     def action_plan_swap(self) -> None:
-        """Ask for a plan for this component; where there can be none, the answer says why."""
+        """Plan for this component; if that is not possible, the answer has the reason."""
         self.post_message(PlanWanted(self._component))
 
     def action_plot(self) -> None:
@@ -70,7 +70,7 @@ class DetailScreen(KeyedScreen[None], keys="facts"):
         self.post_message(Wanted(PLOT_KIND, self._component))
 
     def on_history_read(self, event: HistoryRead) -> None:
-        """Show what was before; a store that could not be asked is said."""
+        """Show earlier readings; a failed read of the store is reported."""
         event.stop()
         self._history = event.history
         if event.history.trouble:

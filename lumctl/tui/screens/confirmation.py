@@ -38,7 +38,7 @@ class AskingScreen(KeyedScreen[None]):
     """It has an ``Answer`` and a ``Question`` below its text."""
 
     FAILED: ClassVar[str] = "not done"
-    """What an order that failed is told with."""
+    """The message of a failed order."""
 
     def __init__(self, context: ScreenContext) -> None:
         super().__init__()
@@ -46,14 +46,14 @@ class AskingScreen(KeyedScreen[None]):
 
     @abstractmethod
     def question(self) -> str:
-        """What is asked now, with all that follows from a yes; empty where there is nothing to ask any more."""
+        """The present question with the consequences of a yes; empty if there is nothing to ask any more."""
 
     @abstractmethod
     def order(self) -> tuple[str, Callable[[str], ApplyView]]:
-        """What to say while it is done, and what does it; that blocks, and takes what was typed behind the yes."""
+        """The message while it is done, and the function that does it; it blocks, and gets the text after the yes."""
 
     def done(self, view: ApplyView) -> None:
-        """What else is to be shown once it was done, or was not."""
+        """Further lines after it was done, or was not."""
 
     def text(self) -> VerticalScroll | ScrollView:
         """What has the keys while nothing is asked."""
@@ -76,7 +76,7 @@ class AskingScreen(KeyedScreen[None]):
             self.dismiss()
 
     def on_question_answered(self, event: Question.Answered) -> None:
-        """Do it on a typed yes; anything else does nothing and says so."""
+        """Do it after a typed yes; anything else does nothing, with a message."""
         event.stop()
         agreed, comment = typed_yes(event.text)
         if not agreed:
@@ -90,7 +90,7 @@ class AskingScreen(KeyedScreen[None]):
         FinishingThread(target=self._carry_out, args=(order, comment), name="lumctl-order").start()
 
     def on_done(self, event: Done) -> None:
-        """Say what came of it, and look again."""
+        """Show the result, and read again."""
         event.stop()
         self.say("\n".join((event.view.outcome, *event.view.lines)))
         self.done(event.view)

@@ -29,7 +29,7 @@ from lumctl.tui.widgets.prompt import Question
 
 @dataclass
 class Acknowledged(Message):
-    """What came of an acknowledgement, in a line; ``done`` if it stands."""
+    """The result of an acknowledgement in a line; ``done`` if it was recorded."""
 
     line: str
     done: bool
@@ -68,7 +68,7 @@ class IncidentScreen(ListingScreen, keys="incident"):
             self.say(no_accelerator(seen, case))
 
     def action_acknowledge(self) -> None:
-        """Ask for a comment, or say why nothing is to be acknowledged."""
+        """Ask for a comment, or report why nothing can be acknowledged."""
         seen = self.shared.seen()
         case = case_of(seen, self._key) if seen is not None else None
         if reason := self.shared.acts.forbidden:
@@ -106,7 +106,7 @@ class IncidentScreen(ListingScreen, keys="incident"):
         threading.Thread(target=self._in_thread, args=arguments, name="lumctl-ack", daemon=True).start()
 
     def on_acknowledged(self, event: Acknowledged) -> None:
-        """Say what came of it, and read again."""
+        """Show the result, and read again."""
         event.stop()
         self.say(event.line)
         if event.done:

@@ -1,4 +1,4 @@
-"""A screen with a table of components in the middle: what is said of all of them above, more below."""
+"""A screen with a table of components in the middle, a summary above, and details below."""
 
 from abc import abstractmethod
 from collections.abc import Iterable
@@ -31,11 +31,11 @@ class ListingScreen(KeyedScreen[None]):
 
     @abstractmethod
     def head(self, seen: RecordedLook) -> Text:
-        """What stands above the table."""
+        """The text above the table."""
 
     @abstractmethod
     def more(self, seen: RecordedLook, row: Row | None) -> Text:
-        """What stands below it; ``row`` is the one under the cursor."""
+        """The text below the table; ``row`` is the one under the cursor."""
 
     def questions(self) -> Iterable[Widget]:
         """What may be asked below all of that."""
@@ -109,7 +109,7 @@ class JobScreen(ListingScreen, keys="job"):
         self._job = job
 
     def head(self, seen: RecordedLook) -> Text:
-        """The health of its accelerators, and what it does."""
+        """The health of its accelerators, and its state."""
         return head_text(seen, self._job, self.shared.marks)
 
     def more(self, seen: RecordedLook, row: Row | None) -> Text:  # noqa: ARG002 - recoveries are those of the whole job

@@ -1,6 +1,6 @@
-"""The main screen: four tables, the line to filter or go somewhere, and what is to be said about the data.
+"""The main screen: the tables, the line to filter or to open a name, and messages about the data.
 
-Messages go up (what the operator wants), calls come down (what is to be shown); nothing here blocks.
+Messages go up (the operator's wishes), calls come down (what to show); nothing here blocks.
 """
 
 from collections.abc import Callable
@@ -81,7 +81,7 @@ class MainScreen(KeyedScreen[None], keys="main"):
         self._show_rows()
 
     def tick(self, freshness: Text, trouble: str | None) -> None:
-        """Once a second: let ages grow, say how fresh the data are and what stands in the way of fresher ones."""
+        """Once a second: update ages, and show how fresh the data are and what hinders fresher ones."""
         if not self.query("#freshness"):  # the screen is being taken down, and what stands deepest went first
             return
         self.query_one(TopBar).say(freshness)
@@ -139,7 +139,7 @@ class MainScreen(KeyedScreen[None], keys="main"):
                 self.say(f"no single accelerator is the cause of {row.component}'s trouble: open it (enter)")
 
     def action_fold(self) -> None:
-        """Fold what stands beneath the selected line's head, or unfold it; the cursor stays or goes to the head."""
+        """Fold or unfold the rows beneath the selected line's head; the cursor stays or moves to the head."""
         row, pane = self._table.selected, self._pane
         if row is None or pane.folds_at is None or self._seen is None or self._filters.get(pane.id):
             return
@@ -179,7 +179,7 @@ class MainScreen(KeyedScreen[None], keys="main"):
         self._show_rows()
 
     def on_prompt_closed(self) -> None:
-        """Give the keys back to the table."""
+        """Return the keys to the table."""
         self._table.focus()
 
     def on_prompt_gone_to(self, event: Prompt.GoneTo) -> None:
@@ -217,7 +217,7 @@ class MainScreen(KeyedScreen[None], keys="main"):
                 self.action_show_pane(pane.id)
                 self._table.select(component)
                 if component in inventory.racks or component in {device.id for device in inventory.light_devices}:
-                    self.action_details()  # these are pictures: whoever names one wants to see it
+                    self.action_details()  # These are drawn: naming one opens its drawing.
                 return
         self.post_message(Wanted(COMPONENT, component))
 

@@ -1,6 +1,6 @@
-"""The screen of a mesh or a switch: what it holds, with the circuits of the jobs traced through it.
+"""The screen of a mesh or a switch: its states, with the circuits of the jobs traced through it.
 
-The device itself is asked in a thread; what it said stands until it says something else, with its age.
+A thread reads the device; its answer stays until the next one, with its age.
 """
 
 import threading
@@ -31,9 +31,9 @@ from lumctl.tui.widgets.table import PaneTable
 
 _READ_AGAIN_S = 10.0
 _OTHER_LINES = 4
-"""The lines above and below the drawing where the table stands beside it."""
+"""The lines above and below the drawing if the table is beside it."""
 _TABLE_WIDTHS = (66, 46)
-"""What the table needs beside the drawing, all of it or as far as the powers; else it stands below."""
+"""The width of the table beside the drawing, in full or up to the powers; otherwise it is below."""
 
 
 @dataclass
@@ -99,7 +99,7 @@ class MeshScreen(KeyedScreen[None], keys="mesh"):
             threading.Thread(target=self._read_in_thread, name="lumctl-mesh", daemon=True).start()
 
     def action_choose(self, by: int) -> None:
-        """Let the next circuit stand out, or the one before."""
+        """Highlight the next circuit, or the one before."""
         table = self.query_one(PaneTable)
         table.move_cursor(row=table.cursor_row + by)
         self._choose()
@@ -128,7 +128,7 @@ class MeshScreen(KeyedScreen[None], keys="mesh"):
         self.action_details()
 
     def on_mesh_read(self, event: MeshRead) -> None:
-        """Show what the device said; what it said before stands if it says nothing now."""
+        """Show the device's answer; the earlier one stays if there is none now."""
         event.stop()
         self._reading = False
         self._trouble = event.trouble
@@ -143,7 +143,7 @@ class MeshScreen(KeyedScreen[None], keys="mesh"):
             self.post_message(MeshRead(None, one_line(error)))
 
     def _choose(self) -> None:
-        """Let the circuit under the cursor stand out, unless the cursor only went with its line."""
+        """Highlight the circuit under the cursor, unless the cursor only moved with its line."""
         row = self.query_one(PaneTable).selected
         if not self._filling and row is not None:
             self._chosen = row.component or None
@@ -170,7 +170,7 @@ class MeshScreen(KeyedScreen[None], keys="mesh"):
         self._say()
 
     def _say(self) -> None:
-        """What it is and how it is; how old the reading is; what is in the way of a newer one."""
+        """Its kind and state, the age of the reading, and what hinders a newer one."""
         seen, view = self._shared.seen(), self._view
         health = seen.observation.report.devices.get(self._device.id) if seen else None
         state = health.state if health else State.UNKNOWN
@@ -218,7 +218,7 @@ class MeshScreen(KeyedScreen[None], keys="mesh"):
         return drawn
 
     def _fitted(self, view: MeshView) -> tuple[Chip, bool]:
-        """The drawing as large as leaves room for the table beside it, and whether there is such room."""
+        """The largest drawing that leaves room for the table beside it, and whether there is such room."""
         drawn_on = partial(chip, self._device, view, self._leds, marks=self._shared.marks, chosen=self._chosen)
         width, height = self.size
         for room in _TABLE_WIDTHS:

@@ -1,4 +1,7 @@
-"""The screen of a swap: the plan is made, read, confirmed by a person, applied, and its outcome stands."""
+"""The screen of a swap.
+
+The plan is made, read, confirmed by the operator and applied; its outcome stays on the screen.
+"""
 
 import re
 import threading
@@ -30,9 +33,9 @@ _TOOK = re.compile(r"([0-9.]+) s")
 
 
 class Following:
-    """The steps of one plan, moved on by each line; lines that are of no step are kept as they are.
+    """The steps of one plan, updated by each line; other lines are kept unchanged.
 
-    The engine tells of a step when the one behind it has begun, so what comes next is under way then.
+    The engine reports a step when the next one has begun, so the next step is in progress then.
     """
 
     def __init__(self, steps: Iterable[StepView] = ()) -> None:
@@ -41,7 +44,7 @@ class Following:
 
     @property
     def steps(self) -> tuple[StepView, ...]:
-        """Each step as it stands."""
+        """Each step with its state."""
         return tuple(self._steps.values())
 
     def begin(self, now: float) -> None:
@@ -66,7 +69,7 @@ class Following:
         self._next(now)
 
     def end(self, view: ApplyView) -> None:
-        """Nothing more is told: what was not reached is not done, and what was rolled back is undone."""
+        """No more lines come: unreached steps are not done, and rolled-back ones are undone."""
         back = isinstance(view.error, RolledBackError)
         for step in self.steps:
             stand = Stand.NOT_DONE if step.stand in {Stand.WAITING, *AT_WORK} else step.stand
@@ -84,7 +87,7 @@ class Following:
                 self._steps[step.id] = replace(step, stand=Stand.UNDER_WAY, since=now)
 
     def _failed(self) -> None:
-        """Of several at work side by side nobody has said yet which one failed."""
+        """Of several steps in progress at the same time, the failed one is not known yet."""
         at_work = [step for step in self.steps if step.stand in AT_WORK]
         for step in at_work:
             stand = Stand.FAILED if len(at_work) == 1 else Stand.NOT_KNOWN
@@ -92,7 +95,7 @@ class Following:
 
 
 class Phase(Enum):
-    """Where a swap stands on its screen."""
+    """The phase of a swap on its screen."""
 
     PLANNING = auto()
     ASKING = auto()
@@ -109,7 +112,7 @@ class Planned(Message):
 
 @dataclass
 class Progressed(Message):
-    """One more thing was done."""
+    """One more line of progress."""
 
     line: str
 
@@ -162,7 +165,7 @@ class PlanScreen(KeyedScreen[None], keys="plan"):
         threading.Thread(target=self._plan_in_thread, name="lumctl-plan", daemon=True).start()
 
     def on_screen_resume(self) -> None:
-        """Show an outcome that came while another screen stood before this one."""
+        """Show an outcome that arrived while another screen was in front."""
         if self.phase is Phase.ENDED:
             self.query_one(VerticalScroll).scroll_end(animate=False)
 
@@ -196,7 +199,7 @@ class PlanScreen(KeyedScreen[None], keys="plan"):
             self.post_message(Wanted("runbook", self._run))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Apply on a typed yes; anything else does nothing and says so."""
+        """Apply after a typed yes; anything else does nothing, with a message."""
         event.stop()
         if self.phase is not Phase.ASKING or self._plan is None:
             return
@@ -263,7 +266,7 @@ class PlanScreen(KeyedScreen[None], keys="plan"):
         self.shared.applying.begin(plan, self._progress_in_thread, lambda view: self.post_message(PlanEnded(view)))
 
     def _show_progress(self) -> None:
-        """The steps as they stand, what else was told, and the light at the receivers that the plan is about."""
+        """The steps with their states, other lines, and the light at the plan's receivers."""
         if self._plan is None or self.phase not in {Phase.APPLYING, Phase.ENDED}:
             return
         marks, seen, now = self.shared.marks, self.shared.seen(), self.shared.now()

@@ -18,10 +18,10 @@ from lumctl.tui.widgets.bars import AnswerLine, KeyBar, TopBar
 from lumctl.tui.widgets.plot import ZOOMS, Zoom, plot
 
 PLOT_KIND = "plot"
-"""The kind of this screen, for whoever wants it opened."""
+"""The kind of this screen, for messages that open it."""
 _OFTEN_S, _RARELY_S = 5.0, 60.0
 _FINE_S = 3600.0
-"""Up to here a new point is to be seen as soon as it is there."""
+"""Up to this span a new point is shown at once."""
 
 
 class PlotScreen(KeyedScreen[None], keys="plot"):
@@ -71,7 +71,7 @@ class PlotScreen(KeyedScreen[None], keys="plot"):
             self._show()
 
     def on_history_read(self, event: HistoryRead) -> None:
-        """Show what was read; a store that could not be asked is said."""
+        """Show the readings; a failed read of the store is reported."""
         event.stop()
         self._history, self._read_for = event.history, event.seconds
         trouble = event.history.trouble

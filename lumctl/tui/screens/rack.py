@@ -34,7 +34,7 @@ RACK_FACTS = "rack"
 
 
 class RackScreen(KeyedScreen[None], keys="rack"):
-    """One accelerator is chosen, at first the worst; its links stand on top."""
+    """One accelerator is chosen, at first the worst; its links are listed first."""
 
     def __init__(self, rack: str, context: ScreenContext) -> None:
         super().__init__()

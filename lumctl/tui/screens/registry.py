@@ -23,7 +23,7 @@ from lumctl.tui.views.racks import describe_rack
 
 
 def screen_of(kind: str, key: str, context: ScreenContext) -> Screen[None] | None:
-    """The screen of a thing, by its kind (a pane's ``opens``) and its key; ``None`` where there is none."""
+    """The screen of a subject, by its kind (a pane's ``opens``) and its key; ``None`` if there is none."""
     opened = _SCREENS.get(kind)
     return opened(key, context) if opened is not None else None
 
@@ -38,7 +38,7 @@ def _facts(key: str, context: ScreenContext) -> Screen[None]:
 
 
 def _detail_of(key: str, context: ScreenContext) -> type[DetailScreen]:
-    """What can be done with a component depends on what it is."""
+    """The actions of a component depend on its kind."""
     if (seen := context.seen()) is None:
         return DetailScreen
     inventory = seen.observation.inventory
@@ -67,7 +67,7 @@ def _of_policies(key: str, context: ScreenContext) -> Screen[None]:
 
 
 def _place_of(key: str, context: ScreenContext) -> Screen[None] | None:
-    """The screen of what is better drawn than told: a mesh, a switch, a rack."""
+    """The screen of a subject that is drawn: a mesh, a switch, a rack."""
     if (seen := context.seen()) is None:
         return None
     inventory = seen.observation.inventory

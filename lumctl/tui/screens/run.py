@@ -1,4 +1,4 @@
-"""The screen of a run: each of its steps as the journal has it, also while somebody is at work on it, and its light."""
+"""The screen of a run: its steps as the journal has them, also while an engine works on it, and its light."""
 
 import threading
 from dataclasses import dataclass
@@ -30,13 +30,13 @@ class RunRead(Message):
 
 @dataclass
 class RunNotRead(Message):
-    """It could not be; ``text`` says why in one line."""
+    """It failed; ``text`` is the reason in one line."""
 
     text: str
 
 
 class RunScreen(KeyedScreen[None], keys="run"):
-    """Read again each second until it has come to its end, whoever is at work on it."""
+    """Read again each second until it has ended."""
 
     def __init__(self, key: str, context: ScreenContext) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ class RunScreen(KeyedScreen[None], keys="run"):
         self._read()
 
     def action_take_back(self) -> None:
-        """Plan to take the run back, or say why not."""
+        """Plan to undo the run, or report why not."""
         acts, view = self.shared.acts, self._view
         if view is None:
             return
@@ -79,7 +79,7 @@ class RunScreen(KeyedScreen[None], keys="run"):
         self.app.push_screen(PlanScreen(title, partial(acts.take_back, self._key), self.shared))
 
     def action_runbook(self) -> None:
-        """Open its runbook, or say why there is none."""
+        """Open its runbook, or report why there is none."""
         if self._view is None:
             return
         if self._view.run.ended_at is None:
@@ -98,7 +98,7 @@ class RunScreen(KeyedScreen[None], keys="run"):
         self._show()
 
     def on_run_not_read(self, event: RunNotRead) -> None:
-        """Say why; what was read before stands."""
+        """Show the reason; the earlier content stays."""
         event.stop()
         self._is_reading = False
         if self._view is None:

@@ -33,14 +33,14 @@ class RunbookRead(Message):
 
 @dataclass
 class ReadFailed(Message):
-    """It could not be; ``text`` says why in one line."""
+    """It failed; ``text`` is the reason in one line."""
 
     text: str
 
 
 @dataclass
 class Reached(Message):
-    """The replay has come to a step."""
+    """The replay has reached a step."""
 
     step: str
 
@@ -71,7 +71,7 @@ class RunbookScreen(KeyedScreen[None], keys="runbook"):
         self.replay: Replay | None = None
 
     def compose(self) -> ComposeResult:
-        """The runbook, and below it where a replay stands and what may be done now."""
+        """The runbook, and below it the progress of a replay and the possible actions."""
         yield TopBar(f"runbook {self._key.rpartition('/')[2]}", self.context.target)
         with VerticalScroll():
             yield Static("reading the runbook", id="runbook")
@@ -143,7 +143,7 @@ class RunbookScreen(KeyedScreen[None], keys="runbook"):
         self._show()
 
     def on_read_failed(self, event: ReadFailed) -> None:
-        """Say why there is nothing to read."""
+        """Report why there is nothing to read."""
         event.stop()
         self.query_one("#runbook", Static).update("")
         self._say(f"not read: {event.text}")
@@ -157,7 +157,7 @@ class RunbookScreen(KeyedScreen[None], keys="runbook"):
             self._show()
 
     def on_said(self, event: Said) -> None:
-        """Keep what the replay says."""
+        """Keep a line of the replay."""
         event.stop()
         if self.replay is not None:
             self.replay.said.append(event.line)
@@ -190,7 +190,7 @@ class RunbookScreen(KeyedScreen[None], keys="runbook"):
         self.query_one("#standing", Static).update(standing)
 
     def _standing(self, replay: Replay) -> str:
-        """Where the replay stands, and the keys that do something now."""
+        """The progress of the replay, and the keys that do something now."""
         if replay.ended is not None:
             return "s: replay it again   esc: back"
         if replay.stopping:

@@ -106,19 +106,19 @@ class TextSession:
         self._asked = False
         self._trouble = ""
         self._waiting: list[object] = []
-        """What was asked before there was anything to tell."""
+        """Lines that were entered before there was anything to show."""
 
     def hear(self, line: object) -> None:
         """Take a line of input, or ``END``; from any thread."""
         self._events.put(line)
 
     def stop(self) -> None:
-        """Leave at once; for a signal's handler. An apply under way continues: ``applying`` tells how it ends."""
+        """Leave at once; for a signal's handler. An apply in progress continues: ``applying`` reports its end."""
         self.interrupted = not self.applying.under_way
         self._events.put(None)
 
     def run(self) -> None:
-        """Tell and answer until told to stop, or until the input has ended and everything asked was answered."""
+        """Print and answer until stopped, or until the input has ended and every line was answered."""
         self._tell(f"{self._title}. Type help and enter for what can be asked.")
         if self.acts.forbidden:
             self._tell(f"Nothing can be changed: {self.acts.forbidden}.")
@@ -153,7 +153,7 @@ class TextSession:
         self._tell(f"Apply this plan to TARGET {self._plan.target}? Type yes; anything else leaves it.")
 
     def tell(self, lines: Iterable[str]) -> None:
-        """Say some lines."""
+        """Print some lines."""
         for line in lines:
             self._tell(line)
 
@@ -225,7 +225,7 @@ class TextSession:
 
 
 def answer(session: TextSession, word: str, rest: str) -> None:
-    """Do what a line asks for, or say what can be asked."""
+    """Do what a line asks for, or print the possible commands."""
     if not word:
         return
     if word in COMMANDS:
@@ -291,4 +291,4 @@ COMMANDS: Mapping[str, tuple[str, Callable[[TextSession, str], None]]] = {
 
 NO_KEYS = "plain lines have no keys"
 END = object()
-"""Put where the next line of input would be: there is none."""
+"""Marks the end of the input."""

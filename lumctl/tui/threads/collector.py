@@ -24,7 +24,7 @@ class Observed(Message):
 
 @dataclass
 class ObserveFailed(Message):
-    """A reading failed as a whole; ``text`` says why in one line."""
+    """A reading failed as a whole; ``text`` is the reason in one line."""
 
     text: str
 
@@ -52,7 +52,7 @@ class Collector:
         self._wake.set()
 
     def stop(self) -> None:
-        """Read no more; a reading under way is left to end by itself."""
+        """Stop reading; a reading in progress ends by itself."""
         self._stopped.set()
         self._wake.set()
 

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 Gate = Callable[[str], bool]
-"""Asked with a step's id before that step is done: waits until it may be, and says whether to continue at all."""
+"""Called with a step's id before the step: waits until it may be done, and returns whether to continue."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayView:
-    """How a replay ended, in a line. ``identical`` is ``None`` where it was stopped or there is nothing to compare.
+    """How a replay ended, in a line. ``identical`` is ``None`` if it was stopped or there is nothing to compare.
 
-    Where it differs, ``step`` is a step's id or ``start`` or ``end``, and the texts say how it was on either side.
+    If it differs, ``step`` is a step's id or ``start`` or ``end``, and the texts are both sides of the difference.
     """
 
     outcome: str
@@ -27,10 +27,10 @@ class Replayer(Protocol):
     """Replays the runbook of a run, by its key ``RACK/RUN``, on a simulator of its own."""
 
     def __call__(self, key: str, progress: Callable[[str], None], gate: Gate, /) -> ReplayView:
-        """Replay; ``progress`` takes a line for each thing done. Both are called from any thread.
+        """Replay; ``progress`` gets a line for each step. Both are called from any thread.
 
         Raises:
-            LumctlError: it cannot be replayed with this inventory, or no simulator comes up.
+            LumctlError: it cannot be replayed with this inventory, or no simulator starts.
         """
         ...
 
@@ -54,7 +54,7 @@ class Stepper:
 
     @property
     def running_on(self) -> bool:
-        """Whether nobody is asked before a step any more."""
+        """Whether steps are done without waiting."""
         return self._to_the_end.is_set()
 
     @property
@@ -67,11 +67,11 @@ class Stepper:
         self._turns.release()
 
     def to_the_end(self) -> None:
-        """Wait for nobody any more."""
+        """Do the remaining steps without waiting."""
         self._to_the_end.set()
         self._turns.release()
 
     def stop(self) -> None:
-        """Do no further step; what was done is undone by whoever did it."""
+        """Do no further step; the engine undoes the steps so far."""
         self._stopped.set()
         self._turns.release()

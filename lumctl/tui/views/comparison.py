@@ -10,7 +10,7 @@ from lumctl.health.states import State
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks
 
 FEW = 20
-"""Of more differences than these it is told first how many there are of each kind, on each device."""
+"""More differences than this are counted by kind and device first."""
 MOST = 400
 """So many are shown one by one."""
 
@@ -46,7 +46,7 @@ class ComparisonView:
 
 
 def comparison_text(view: ComparisonView, marks: Marks) -> Text:
-    """Every difference, part by part: ``-`` is how the first has it, ``+`` how the second does."""
+    """Every difference, part by part: ``-`` is the first side, ``+`` the second."""
     text = Text()
     text.append(f"- {view.a}\n+ {view.b}\n", style=HEADING_STYLE)
     for name, one, other in view.took:

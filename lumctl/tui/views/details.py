@@ -45,13 +45,13 @@ class Detail:
 
 
 def acknowledgement_lines(observation: Observation, components: Collection[str]) -> tuple[str, ...]:
-    """Each acknowledgement that speaks of some components: by whom, why, and which findings it covers."""
+    """Each acknowledgement of some components: by whom, why, and which findings it covers."""
     given = (a for a in observation.acknowledgements if a.concerns(components))
     return tuple(f"{a.told}; covers {a.covers_text}" for a in given)
 
 
 def describe(observation: Observation, component: str, now: float) -> Detail:
-    """Everything known of a component by its id, with the acknowledgements that speak of it."""
+    """Everything known of a component by its id, with the acknowledgements that cover it."""
     detail = _described(observation, component, now)
     return replace(detail, acknowledgements=acknowledgement_lines(observation, {component}))
 

@@ -1,4 +1,4 @@
-"""Rows that stand beneath others: which of them are to be seen."""
+"""Rows beneath other rows: which of them are visible."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,20 +7,23 @@ from lumctl.tui.look.marks import Marks
 from lumctl.tui.panes.rows import Cell, Row, not_well
 
 _MANY = 30
-"""With more lines than this all is folded that nobody has unfolded."""
+"""With more lines than this everything is folded that the user has not unfolded."""
 
 
 class Folding:
-    """What a person has folded and unfolded, and what stands folded until somebody does.
+    """The rows that the user has folded and unfolded, and those folded at the beginning.
 
-    Where there is more than one head, or there are many lines, everything begins folded; but what is not well is seen.
+    If there are several heads, or many lines, everything begins folded; components that are not ok stay visible.
     """
 
     def __init__(self) -> None:
         self._open: dict[str, bool] = {}
 
     def turn(self, row: Row, rows: Sequence[Row]) -> str:
-        """Unfold what a row's head hides, or fold it where nothing is hidden; gives the head's key, empty if none."""
+        """Unfold the hidden rows of a row's head, or fold them if none is hidden.
+
+        Return the head's key, empty if none.
+        """
         head = row.beneath or row.key
         beneath = [each for each in rows if each.beneath == head]
         if not beneath:
@@ -30,12 +33,12 @@ class Folding:
         return head
 
     def unfold(self, row: Row) -> None:
-        """Have a row in sight, with all beside it."""
+        """Make a row visible, with all rows beside it."""
         if row.beneath:
             self._open[row.beneath] = True
 
     def seen(self, rows: Sequence[Row], column: int, marks: Marks) -> list[Row]:
-        """The rows that are to be seen; heads bear a mark in the cell of this number."""
+        """The visible rows; heads have a mark in the cell of this number."""
         folded = _begins_folded(rows)
         hidden = {each.beneath for each in rows if not self._is_seen(each, folded)}
         heads = {each.beneath for each in rows}

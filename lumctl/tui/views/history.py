@@ -29,7 +29,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """All readings of a component over time; ``trouble`` says why the store could not be asked, in one line."""
+    """All readings of a component over time; ``trouble`` is why the store could not be read, in one line."""
 
     series: tuple[Series, ...] = ()
     trouble: str | None = None
@@ -54,7 +54,7 @@ class Ring:
         self._lock = threading.Lock()
 
     def add(self, look: Observation) -> None:
-        """Keep what a look has read, unless the one before is too new; a reading that is too old is none."""
+        """Keep the readings of an observation, unless the one before is too recent; stale readings are left out."""
         newest = self._looks[-1][0] if self._looks else -math.inf
         if newest <= look.at < newest + self._step_s:
             return
@@ -94,7 +94,7 @@ class Ring:
 
 
 def joined(kept: Kept, ring: Ring, component: str, seconds: float) -> History:
-    """The history of a component, so many seconds back: as fine as it was seen, before that as it is kept."""
+    """The history of a component for the last seconds: the newest part in full detail, earlier parts as stored."""
     trouble = None
     try:
         stored = {series.name: series.points for series in kept(component, seconds)}

@@ -1,4 +1,4 @@
-"""What the dashboard says of an incident: its members, what to do, and what its acknowledgement means."""
+"""The dashboard's text of an incident: its members, the advice, and the meaning of its acknowledgement."""
 
 from collections.abc import Iterator
 
@@ -23,7 +23,7 @@ def case_of(seen: RecordedLook, key: str) -> Case | None:
 
 
 def members_of(seen: RecordedLook, case: Case) -> list[Health]:
-    """The health of everything that an incident touches, in the order of importance; a name may stand for two."""
+    """The health of everything that an incident affects, by importance; one name may belong to two components."""
     groups, wanted = seen.observation.report.groups().values(), {case.component, *case.members}
     return [health for group in groups for health in group.values() if health.id in wanted]
 
@@ -34,7 +34,7 @@ def remedy_of(seen: RecordedLook, case: Case) -> Remedy | None:
 
 
 def accelerator_of(seen: RecordedLook, case: Case) -> str | None:
-    """The one accelerator whose replacement repairs an incident; ``None`` where there is none, or several are."""
+    """The one accelerator whose replacement repairs an incident; ``None`` if there is none, or several."""
     remedy = remedy_of(seen, case)
     if remedy is not None and len(remedy.replace) == 1:
         return remedy.replace[0]
@@ -53,7 +53,7 @@ def no_accelerator(seen: RecordedLook, case: Case) -> str:
 
 
 def to_acknowledge(seen: RecordedLook, case: Case) -> tuple[str, ...]:
-    """The members with faults that nobody knows of yet."""
+    """The members with faults that are not acknowledged."""
     return tuple(dict.fromkeys(f.component for f in _faults(seen, case) if f.acknowledged is None))
 
 

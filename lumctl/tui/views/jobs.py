@@ -1,4 +1,4 @@
-"""What the dashboard says of a job: how it stands, who is ready to take a rank over, and its recoveries."""
+"""The dashboard's text of a job: its state, its standby processes, and its recoveries."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Mark
 from lumctl.tui.views.records import RecordedLook
 
 Told = Mapping[str, Any]
-"""What the coordinator of a job tells of it: the document of ``job status``."""
+"""The report of a job's coordinator: the document of ``job status``."""
 
 _BAR = 24
 GOES: Mapping[str, State] = {
@@ -23,7 +23,7 @@ GOES: Mapping[str, State] = {
     "paused": State.DEGRADED,
     "left": State.FAILED,
 }
-"""How what a job does looks; of what is not here, nothing can be said."""
+"""The appearance of a job's states; other states have none."""
 
 
 def jobs_of(seen: RecordedLook) -> tuple[str, ...]:
@@ -32,7 +32,7 @@ def jobs_of(seen: RecordedLook) -> tuple[str, ...]:
 
 
 def told_of(seen: RecordedLook, job: str) -> Told | None:
-    """What its coordinator tells of a job; ``None`` where lumctl does not run it, or nobody answers."""
+    """The report of a job's coordinator; ``None`` if lumctl does not run it, or there is no answer."""
     return next((each.document for each in seen.records.working if each.job == job), None)
 
 

@@ -1,4 +1,4 @@
-"""The light at the receivers that a change is about: what arrived before, what arrives now, and whom each one hears."""
+"""The light at the receivers of a change: power before, power now, and the transmitter that each one hears."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Mark
 from lumctl.tui.views.records import RecordedLook
 
 Powers = Mapping[str, float | None]
-"""By receiver, what arrives there in dBm; minus infinity is darkness, ``None`` that there is no reading."""
+"""By receiver, its power in dBm; minus infinity is darkness, ``None`` means no reading."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +52,9 @@ def light_text(
     now: float,
     settled_at: float | None,
 ) -> Text:
-    """A line for each receiver: what arrived before and arrives now, and whom it hears.
+    """A line for each receiver: power before and now, and the transmitter that it hears.
 
-    What was seen before ``settled_at`` (``None``: it is under way yet) says nothing of how the change has ended.
+    Readings from before ``settled_at`` (``None``: still in progress) do not show the result of the change.
     """
     text, which = Text(), tuple(which)
     if not which:
@@ -82,7 +82,7 @@ def _said(heard: str | None, meant: str, *, is_settled: bool) -> tuple[State, st
 
 
 def _heard(seen: RecordedLook | None, receiver: Receiver) -> str | None:
-    """Whom a receiver was shown to hear at the last look."""
+    """The transmitter that a receiver was shown to hear at the last observation."""
     circuit = seen.observation.report.circuits.get(receiver.circuit) if seen else None
     ends = circuit.ends if circuit else ()
     return next((end.hears for end in ends if end.transponder == receiver.transponder), None)

@@ -25,10 +25,10 @@ from lumctl.tui.views.ports import Written, with_powers
 T = TypeVar("T")
 
 _ROOM_FOR_POWERS = (0, 7, 14)
-"""So many columns narrower a mesh is drawn to leave room for what stands outside its rim, at one side or at both."""
+"""The columns left free for labels outside a mesh's rim, at one side or at both."""
 
 _WIDER = (1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 100.0)
-"""Where a drawing does not fit, it is made wider than what is in sight, no more than it needs, and scrolled."""
+"""A drawing that does not fit is made wider than the screen, no more than needed, and scrolled."""
 
 LED = Pane(
     "led",
@@ -50,9 +50,9 @@ LED = Pane(
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """A drawing: its lines, all of one length, and the line that says what its marks mean.
+    """A drawing: its lines, all of one length, and the legend of its marks.
 
-    ``begins`` is where the chosen circuit is met first, line and column; ``ports`` are those with their power beside.
+    ``begins`` is the first place of the chosen circuit, line and column; ``ports`` are those with their power beside.
     """
 
     lines: tuple[Text, ...]
@@ -76,9 +76,9 @@ def chip(
     chosen: str | None = None,
     height: int = 0,
 ) -> Chip:
-    """Draw a mesh on ``width`` columns or, where it does not fit, on more; the ``chosen`` circuit stands out.
+    """Draw a mesh on ``width`` columns or, if it does not fit, on more; the ``chosen`` circuit is highlighted.
 
-    Where all of it fits ``width`` and ``height`` lines, the light at the ports of the circuits stands beside them.
+    If all of it fits ``width`` and ``height`` lines, the light at the ports of the circuits is beside them.
 
     Raises:
         UsageError: it cannot be drawn in characters at all.
@@ -144,7 +144,7 @@ def fitting(drawn: Callable[[int], T], width: int) -> T:
 
 
 def styled(row: Glyphs) -> Text:
-    """A row of a drawing as Rich takes it."""
+    """A row of a drawing as Rich text."""
     return Text.assemble(*((glyph.char, style_name(glyph.style)) for glyph in row), no_wrap=True, end="")
 
 
@@ -166,9 +166,9 @@ def letters(device: Device, leds: Sequence[Led]) -> dict[str, tuple[str, str]]:
 def led_rows(
     device: Device, view: MeshView | None, leds: Sequence[Led], marks: Marks, drawn: Collection[int] = ()
 ) -> list[Row]:
-    """A line for each circuit, worst first; below them, what a switch joins and no job needs.
+    """A line for each circuit, worst first; below them, joins of a switch that no job needs.
 
-    ``drawn`` are ports whose power stands in the drawing: it is not told again.
+    ``drawn`` are ports whose power is in the drawing: it is not repeated.
     """
     known = letters(device, leds)
     rows = worst_first(_row(led, known.get(led.circuit.id, ("", "")), view, marks, drawn) for led in leds)

@@ -14,11 +14,11 @@ from lumctl.inventory.wiring import FREE, Circuit
 
 @dataclass(frozen=True, slots=True)
 class MeshView:
-    """What a mesh or a switch holds: by PUC its state, or by ingress port the egress port.
+    """The states of a mesh or a switch: by PUC its state, or by ingress port the egress port.
 
-    ``read_at`` is when the device itself told (seconds since the epoch); where it is ``None`` the cells are those of
-    the record, and ``trouble`` says why. ``recorded`` is the record, empty where that is not certain; ``powers`` are
-    what the device measures at its ports, in dBm, if it does.
+    ``read_at`` is when the device itself reported them (seconds since the epoch); if it is ``None``, the cells are
+    those of the record, and ``trouble`` is the reason. ``recorded`` is the record, empty if uncertain; ``powers`` are
+    the device's measurements at its ports, in dBm, if it has any.
     """
 
     device: str
@@ -35,7 +35,7 @@ class MeshView:
 
     @property
     def astray(self) -> tuple[int, ...]:
-        """The cells at which the device holds something other than what was written to it."""
+        """The cells whose states differ from what was written."""
         if self.read_at is None or not self.recorded:
             return ()
         return tuple(cell for cell, state in sorted(self.recorded.items()) if self.cells.get(cell, FREE) != state)

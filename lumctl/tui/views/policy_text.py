@@ -29,7 +29,7 @@ _LABEL = 16
 
 
 def autopilot_text(autopilot: Mapping[str, Any], marks: Marks, now: float) -> Text:
-    """A rack's autopilot: how it stands and why, each policy, what waits for a yes, and what it decided last."""
+    """A rack's autopilot: its state and the reason, each policy, waiting plans, and the last decisions."""
     text, state = Text(), str(autopilot["state"])
     shown = STATES.get(state, State.UNKNOWN)
     text.append(f"autopilot of {autopilot['rack']}\n", style=HEADING_STYLE)
@@ -48,7 +48,7 @@ def autopilot_text(autopilot: Mapping[str, Any], marks: Marks, now: float) -> Te
 
 
 def policy_text(autopilot: Mapping[str, Any], policy: Policy, marks: Marks, now: float) -> Text:
-    """One policy: what it is about, how far it goes, its limits, its breaker, and what was decided by it."""
+    """One policy: its scope, its actions, its limits, its breaker, and its decisions."""
     text = Text()
     text.append(f"policy {policy.name} in {autopilot['rack']}\n", style=HEADING_STYLE)
     for label, value in _written(policy):
@@ -65,9 +65,9 @@ def policy_text(autopilot: Mapping[str, Any], policy: Policy, marks: Marks, now:
 def decision_text(
     decision: Mapping[str, Any], again: Sequence[Mapping[str, Any]] | None, trouble: str, marks: Marks, now: float
 ) -> Text:
-    """One decision with its conditions; ``again`` is what would be decided now, ``None`` while that is not known.
+    """One decision with its conditions; ``again`` is the decision that would be made now, ``None`` while unknown.
 
-    ``trouble`` says why it cannot be known.
+    ``trouble`` is why it is unknown.
     """
     text, finding = Text(), decision.get("finding") or {}
     text.append(f"{decision.get('component', decision['key'])}\n", style=HEADING_STYLE)
@@ -120,7 +120,7 @@ def _conditions(text: Text, conditions: Iterable[Mapping[str, Any]], marks: Mark
 
 
 def _standing(text: Text, told: Mapping[str, Any], marks: Marks, now: float) -> None:
-    """A policy as it stands now: its breaker, and how much of its limits is used up."""
+    """A policy's present state: its breaker, and the used part of its limits."""
     text.append(f"\npolicy {told['policy']}: {told['how']}\n", style=HEADING_STYLE)
     if told["breaker"]:
         state = State.DEGRADED if told["breaker"] == "open" else State.OK

@@ -9,7 +9,7 @@ from lumctl.fabric.drawing.text import Cell, Grid
 from lumctl.tui.look.marks import power
 
 _BEYOND = 4
-"""So many lines above or below a port its power may stand, for its number is written with it there."""
+"""The power of a port may be this many lines above or below it, because it has its number."""
 _ASIDE = (0, -1, 1, -2, 2, -3, 3)
 _DARK = "removed"
 """The key of the style of a port without light: it looks like what has failed."""
@@ -29,7 +29,7 @@ class Written:
 
 
 def with_powers(rows: Sequence[Row], mesh: Mesh, places: Grid, powers: Mapping[int, float]) -> Written:
-    """Write each power (dBm, by port) in the style of its port; a port without light says so, and looks like it."""
+    """Write each power (dBm, by port) in the style of its port; a dark port is marked as such."""
     cells = {
         (line, column): glyph
         for line, row in enumerate(rows)
@@ -63,13 +63,13 @@ def _wanted(port: int, told: str, number: Sequence[Cell], letter: Cell) -> Itera
 
 
 def _is_free(place: Sequence[Cell], cells: Mapping[Cell, Glyph]) -> bool:
-    """Whether nothing stands there, and nothing touches it on its line."""
+    """Whether the place is empty, and nothing touches it on its line."""
     line, first = place[0]
     return not any((line, column) in cells for column in range(first - 1, place[-1][1] + 2))
 
 
 def _rows(cells: Mapping[Cell, Glyph], before: Sequence[Row]) -> tuple[Row, ...]:
-    """The drawing as large as it has become; what stood in it before keeps its room."""
+    """The drawing at its present size; earlier content keeps its room."""
     lines, columns = range(len(before)), range(len(before[0]) if before else 0)
     tops, lefts = _span(lines, (line for line, _ in cells)), _span(columns, (column for _, column in cells))
     return tuple(tuple(cells.get((line, column), Glyph(" ")) for column in lefts) for line in tops)

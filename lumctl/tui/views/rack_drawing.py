@@ -15,7 +15,7 @@ _WIDEST, _NARROWEST = 18, 8
 LINK_MARGIN = 40
 """How many columns a link takes beside the names in it, at the most."""
 LINES = 2
-"""A host takes so many lines: state and id of each accelerator, and beneath it what it is for."""
+"""The lines of a host: state and id of each accelerator, and its use below."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class DrawnLink:
 
 @dataclass(frozen=True, slots=True)
 class Emphasis:
-    """What stands out: the chosen accelerator, and those that are joined with it."""
+    """The highlighted accelerators: the chosen one, and its peers."""
 
     chosen: str | None = None
     joined: frozenset[str] = frozenset()
@@ -84,7 +84,7 @@ def places_of(observation: Observation, rack: str) -> Places:
 def host_line(
     places: Places, observation: Observation, marks: Marks, emphasis: Emphasis, width: int, line: int
 ) -> Text:
-    """One line of the picture: every second one is a host's name with its accelerators, the next what these are for."""
+    """One line of the picture: alternately a host's name with its accelerators, and the accelerators' use."""
     row, second = divmod(line, LINES)
     host = places.hosts[row]
     health = observation.report.hosts.get(host)
@@ -106,7 +106,7 @@ def host_line(
 
 
 def link_line(link: DrawnLink, marks: Marks, *, chosen: str | None) -> Text:
-    """Whom a circuit joins, how it is, and the light that arrives; quiet if it is not the chosen one's."""
+    """The ends of a circuit, its state, and its power; dimmed if it is not the chosen accelerator's."""
     circuit, own = link.circuit, chosen is not None and link.other(chosen) is not None
     mark = marks.arrow(duplex=circuit.direction == "duplex")
     text = Text("* " if own else "  ", no_wrap=True, end="")
@@ -125,7 +125,7 @@ def links_first(places: Places, chosen: str | None) -> Sequence[DrawnLink]:
 
 
 def summary(observation: Observation, accelerator: str, marks: Marks) -> Text:
-    """One accelerator in a line: state in words, model, and what it is for."""
+    """One accelerator in a line: state in words, model, and use."""
     written, state = observation.inventory.accelerators[accelerator], _state(observation, accelerator)
     text = Text(f" {accelerator}  ", style="bold", no_wrap=True, end="")
     text.append(marks.state(state), style=STATE_STYLES[state])
@@ -141,7 +141,7 @@ def _state(observation: Observation, accelerator: str) -> State:
 
 
 def _mark(observation: Observation, accelerator: Accelerator, marks: Marks) -> str:
-    """Glyph and short name: what the host's name says already is left out."""
+    """Glyph and short name, without the part that equals the host's name."""
     short = accelerator.id.removeprefix(accelerator.host).lstrip("-/_.:") or accelerator.id
     return f"{marks.glyphs.get(_state(observation, accelerator.id), '?')} {short}"
 

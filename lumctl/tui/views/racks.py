@@ -13,7 +13,7 @@ from lumctl.tui.views.policy_text import MEANINGS
 from lumctl.tui.views.records import RecordedLook
 
 MOST_FINDINGS = 20
-"""So many findings of a rack are told here; all of them stand in their pane."""
+"""At most this many findings of a rack are shown here; their pane has all."""
 
 
 def describe_rack(seen: RecordedLook, rack: str, now: float) -> Detail:

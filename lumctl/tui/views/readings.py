@@ -36,7 +36,7 @@ class Reading:
 
     @property
     def nearest(self) -> Limit | None:
-        """The limit that the value is nearest to; ``None`` where there is none."""
+        """The limit nearest to the value; ``None`` if there is none."""
         return min(self.limits, key=lambda limit: abs(limit.value - self.value), default=None)
 
     @property

@@ -1,4 +1,4 @@
-"""What the dashboard shows: one look at the racks, and what their stores tell beside it. Values only."""
+"""The data of the dashboard: one observation of the racks, and the records of their stores. Values only."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,9 +10,9 @@ from lumctl.store import StoredRun
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the log: when (seconds since the epoch), in which rack, who or what said it, and what.
+    """One line of the log: time (seconds since the epoch), rack, source, and text.
 
-    ``run`` is the run that it is of, ``component`` the component that it tells of, if there is one.
+    ``run`` is its run, ``component`` its component, if there is one.
     """
 
     at: float
@@ -26,9 +26,9 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Working:
-    """A job that lumctl runs, as its coordinator tells of it; ``None`` where nobody does.
+    """A job that lumctl runs, as its coordinator reports it; ``None`` if there is no report.
 
-    ``document`` is what ``job status -o json`` prints of it.
+    ``document`` is the output of ``job status -o json``.
     """
 
     job: str
@@ -37,11 +37,11 @@ class Working:
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """What the stores of the racks hold, each of them newest first.
+    """The content of the racks' stores, each newest first.
 
-    ``autopilots`` are the documents of ``autopilot status``, one for each rack; ``trouble`` says why a store could not
-    be read, and the rest is then what was read last. ``stores`` is where each rack's store is, without a password;
-    ``watched`` whether a daemon answers here, ``None`` where nobody asked.
+    ``autopilots`` are the documents of ``autopilot status``, one for each rack; ``trouble`` is why a store could not
+    be read; the rest is then from the last successful read. ``stores`` are the places of the racks' stores, without
+    passwords; ``watched``: a daemon answers here, ``None`` if that was not checked.
     """
 
     runs: tuple[StoredRun, ...] = ()

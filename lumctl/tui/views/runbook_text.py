@@ -23,7 +23,7 @@ _HEADER = (("outcome", "outcome"), ("kind", "kind"), ("rack", "rack"), ("target"
 
 @dataclass(slots=True)
 class Replay:
-    """How far a replay is: the step that is reached, those before it, what was said, and how it ended."""
+    """The progress of a replay: the reached step, those before it, its lines, and its end."""
 
     begun: list[str] = field(default_factory=list)
     waits: bool = False
@@ -32,7 +32,7 @@ class Replay:
     ended: ReplayView | None = None
 
     def mark(self, step: str, marks: Marks) -> tuple[str, str]:
-        """How a step stands, as a mark with a word, and its style."""
+        """The state of a step as a mark with a word, and its style."""
         if self.ended is None:
             if self.begun and step == self.begun[-1]:
                 return ("> next" if self.waits else "> now"), "bold"
@@ -53,7 +53,7 @@ def _marked(state: State, word: str, marks: Marks) -> tuple[str, str]:
 
 
 def runbook_text(document: Mapping[str, Any]) -> Text:
-    """All of it: what it is, what it replaced and why, its steps with what they need and prove, and its end."""
+    """The whole runbook: its subject, replacements with reasons, steps with needs and proofs, and its end."""
     text = Text()
     text.append(f"{document['title']}\n", style=HEADING_STYLE)
     text.append(f"{REHEARSAL}\n", style=QUIET_STYLE)
@@ -73,7 +73,7 @@ def runbook_text(document: Mapping[str, Any]) -> Text:
 
 
 def replay_text(document: Mapping[str, Any], replay: Replay, marks: Marks) -> Text:
-    """The steps with how far a replay is; what it said, and how it ended, below."""
+    """The steps with the progress of a replay; its lines and its end below."""
     text = Text()
     text.append(f"replay of {document['title']}\n", style=HEADING_STYLE)
     text.append("On a simulator of its own: no rack is touched, and no run of it is kept.\n\n", style=QUIET_STYLE)
@@ -90,7 +90,7 @@ def replay_text(document: Mapping[str, Any], replay: Replay, marks: Marks) -> Te
 
 
 def sections(document: Mapping[str, Any]) -> Iterator[Section]:
-    """What stands before the steps, each part only where there is something in it."""
+    """The parts before the steps; empty parts are left out."""
     recorded = document["recorded"]
     header = [(label, str(recorded[key])) for label, key in _HEADER if recorded.get(key)]
     header.append(("inventory", f"{recorded['inventory']['path']}, SHA-256 {recorded['inventory']['digest'][:16]}"))
@@ -112,7 +112,7 @@ def sections(document: Mapping[str, Any]) -> Iterator[Section]:
 
 
 def _after(document: Mapping[str, Any]) -> Iterator[Section]:
-    """What stands behind the steps."""
+    """The parts after the steps."""
     undone = document.get("taken_back") or ()
     titles = {str(step["id"]): str(step["title"]) for step in document["steps"]}
     yield Section(

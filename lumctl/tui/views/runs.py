@@ -1,4 +1,4 @@
-"""A run as its screen shows it: who did what when, how each step went, and what is to be done about it."""
+"""A run as its screen shows it: who did what when, how each step went, and what to do about it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,9 +16,9 @@ from lumctl.tui.views.steps import StepView, journalled, planned_steps, steps_te
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """A run and its journal. ``cut``: it did not come to its end and nobody works on it any more.
+    """A run and its journal. ``cut``: it did not finish and no engine works on it any more.
 
-    ``before`` is what arrived (dBm) at receivers before anything moved, as far as the run kept it.
+    ``before`` is the power (dBm) at receivers before anything moved, as far as the run recorded it.
     """
 
     run: StoredRun
@@ -31,12 +31,12 @@ class RunView:
 
     @property
     def live(self) -> bool:
-        """Whether somebody is at work on it."""
+        """Whether an engine works on it."""
         return self.run.state == "running" and not self.cut
 
 
 def run_view(run: StoredRun, entries: tuple[JournalEntry, ...], *, cut: bool) -> RunView:
-    """A run from what its store holds; ``cut`` as :meth:`lumctl.store.Store.unfinished` tells."""
+    """A run from its store's data; ``cut`` as in :meth:`lumctl.store.runs.Runs.unfinished`."""
     cut = cut and run.state == "running"
     done = [entry.data for entry in entries if entry.kind == "outcome"]
     steps = journalled(planned_steps(run.plan), entries, over=cut or run.state != "running")
@@ -54,7 +54,7 @@ def run_view(run: StoredRun, entries: tuple[JournalEntry, ...], *, cut: bool) ->
 
 
 def what_to_do(view: RunView) -> str | None:
-    """What brings a run to its end that did not come to it by itself; ``None`` where nothing is to be done."""
+    """The command that finishes an unfinished run; ``None`` if nothing is to be done."""
     run = view.run
     if not view.cut and run.state != "half-done":
         return None

@@ -1,4 +1,4 @@
-"""The steps of a change and where each stands: as planned, as a journal has them, as text."""
+"""The steps of a change and their states: as planned, as a journal has them, as text."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from lumctl.tui.look.marks import QUIET_STYLE, STATE_STYLES, Marks
 
 
 class Stand(StrEnum):
-    """Where a step stands, as a person reads it."""
+    """The state of a step, as an operator reads it."""
 
     WAITING = "waiting"
     UNDER_WAY = "under way"
@@ -63,7 +63,7 @@ def planned_steps(plan: Mapping[str, Any]) -> tuple[StepView, ...]:
 
 
 def journalled(planned: Iterable[StepView], entries: Iterable[JournalEntry], *, over: bool) -> tuple[StepView, ...]:
-    """The steps as the journal of a run leaves them; ``over``: nobody is at work on them any more."""
+    """The steps with their states by the journal of a run; ``over``: no engine works on them any more."""
     steps = {step.id: step for step in planned}
     for entry in entries:
         if (step := steps.get(entry.step)) is not None:
@@ -97,7 +97,7 @@ def _over(step: StepView) -> StepView:
 
 
 def steps_text(steps: Iterable[StepView], marks: Marks, now: float) -> Text:
-    """One line a step, as ``swap plan`` numbers them, and where it stands."""
+    """One line for each step, numbered as in ``swap plan``, with its state."""
     text = Text()
     for step in steps:
         state = _STATES.get(step.stand)

@@ -15,7 +15,7 @@ from lumctl.tui.panes.rows import Cell
 
 
 class TopBar(Horizontal):
-    """Title, target, and on the right what there is to say of the data's age."""
+    """Title, target, and on the right the age of the data."""
 
     def __init__(self, title: str, target: str) -> None:
         super().__init__()
@@ -35,13 +35,13 @@ class TopBar(Horizontal):
 
 
 class AnswerLine(Static):
-    """One line said to the operator; hidden while there is nothing to say."""
+    """One line to the operator; hidden while empty."""
 
     def __init__(self) -> None:
         super().__init__(markup=False)
 
     def say(self, text: str) -> None:
-        """Say it; an empty text takes the line away."""
+        """Show it; an empty text hides the line."""
         self.update(text)
         self.set_class(bool(text), "-open")
 

@@ -16,7 +16,7 @@ from lumctl.tui.widgets.picture import PictureWidget
 
 
 def change_lines(changes: Sequence[MeshChange], *, width: int, marks: Marks) -> list[Text]:
-    """The pictures of a plan one under the other; a mesh that cannot be drawn says so and lists its circuits."""
+    """The pictures of a plan one below the other; a mesh that cannot be drawn lists its circuits instead."""
     return [line for change in changes for line in _lines(change, width, marks)]
 
 

@@ -12,7 +12,7 @@ from textual.strip import Strip
 
 
 class PictureWidget(ScrollView, can_focus=False):
-    """Shows so many lines of so many columns, each of them asked for by its number."""
+    """Shows a number of lines and columns; each line is requested by its number."""
 
     @dataclass
     class Clicked(Message):
@@ -27,7 +27,7 @@ class PictureWidget(ScrollView, can_focus=False):
         self._lines = 0
 
     def show(self, lines: int, columns: int, line: Callable[[int], Text]) -> None:
-        """Show this; where it was scrolled to stays as far as it goes."""
+        """Show this; the scroll position stays as far as possible."""
         self._lines, self._line = lines, line
         self.virtual_size = Size(columns, lines)
         self.refresh()
@@ -47,7 +47,7 @@ class PictureWidget(ScrollView, can_focus=False):
         return strip.apply_style(base)
 
     def on_click(self, event: Click) -> None:
-        """Say what was clicked."""
+        """Report the clicked place."""
         event.stop()
         left, top = self.scroll_offset
         self.post_message(self.Clicked(event.y + top, event.x + left))

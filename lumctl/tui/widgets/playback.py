@@ -1,4 +1,4 @@
-"""The line that says where a recorded run stands while the dashboard plays it."""
+"""The line with the progress of a recorded run while the dashboard plays it."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ from lumctl.tui.widgets.bars import TopBar
 
 @dataclass(frozen=True, slots=True)
 class PlaybackLine:
-    """Where a played run stands, in a line, and how long until it continues (seconds), where that is known.
+    """The progress of a played run in a line, and the seconds until it continues, if known.
 
-    ``grave``: it went another way than recorded, or could not be played.
+    ``grave``: it differed from the record, or could not be played.
     """
 
     text: str
@@ -27,7 +27,7 @@ class PlaybackLine:
 
 @dataclass(frozen=True, slots=True)
 class Playback:
-    """A recorded run that the dashboard plays: how its screen is called, and where it stands, asked each second."""
+    """A recorded run that the dashboard plays: the name of its screen, and its progress, read each second."""
 
     title: str
     standing: Callable[[], PlaybackLine]
@@ -41,13 +41,13 @@ class PlayedLine(Static):
         self.say(standing)
 
     def say(self, standing: PlaybackLine) -> None:
-        """Say where it stands now."""
+        """Show the present progress."""
         self.update(str(standing))
         self.set_class(standing.grave, "-grave")
 
 
 def show_on(screens: Iterable[Screen[object]], standing: PlaybackLine) -> None:
-    """Say on each of these screens where the run stands; one without a top bar has no room for it."""
+    """Show on each of these screens the progress of the run; one without a top bar has no room for it."""
     for screen in screens:
         for bar in screen.query(TopBar):
             lines = screen.query(PlayedLine)

@@ -20,9 +20,9 @@ EMPTY = " "
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """What lies at the bottom and at the top, and how far apart the marks between them are.
+    """The bottom and the top of the scale, and the distance of its marks.
 
-    With ``dark`` the bottom stands for no light at all.
+    With ``dark`` the bottom means no light at all.
     """
 
     low: float
@@ -31,7 +31,7 @@ class Scale:
     dark: bool = False
 
     def share(self, value: float) -> float:
-        """Where a value lies, from 0 (bottom) to 1 (top)."""
+        """The position of a value, from 0 (bottom) to 1 (top)."""
         return 0.0 if value == -math.inf else min(max((value - self.low) / (self.high - self.low), 0.0), 1.0)
 
     def ticks(self) -> Iterator[float]:

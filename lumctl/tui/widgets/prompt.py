@@ -42,7 +42,7 @@ class Prompt(Horizontal):
 
     @property
     def opened(self) -> bool:
-        """Whether it is to be seen."""
+        """Whether it is visible."""
         return self.has_class("-open")
 
     def open(self, mark: str, text: str = "", names: Sequence[str] = ()) -> None:
@@ -75,7 +75,7 @@ class Prompt(Horizontal):
             self.post_message(self.Filtered(event.value))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Keep the filter, or go where the line says."""
+        """Keep the filter, or open the name in the line."""
         event.stop()
         self.close()
         if self._mark == ":" and event.value.strip():
@@ -83,7 +83,7 @@ class Prompt(Horizontal):
 
 
 class YesLine(Input):
-    """A line that leaves the letters of ``keys`` to the screen: no word that is to be typed here has them."""
+    """A line that leaves the letters of ``keys`` to the screen: no word that is typed here contains them."""
 
     def __init__(self, id: str, keys: str) -> None:  # noqa: A002 - Textual's own word
         super().__init__(id=id, compact=True)
@@ -113,7 +113,7 @@ class Question(Vertical):
 
     @property
     def opened(self) -> bool:
-        """Whether it is to be seen."""
+        """Whether it is visible."""
         return self.has_class("-open")
 
     def ask(self, text: str) -> None:

@@ -8,7 +8,7 @@ from lumctl.store.packed_hours import Point
 BLOCKS = "▁▂▃▄▅▆▇█"
 ASCII_STEPS = ".:-=+"
 DARK = "x"
-"""What stands for no light at all: lower than the lowest mark."""
+"""The sign for no light at all: lower than the lowest mark."""
 
 
 def columns(points: Sequence[Point], start: float, end: float, width: int) -> list[Point | None]:

@@ -22,7 +22,7 @@ _GAP = " "
 """Before and after each cell."""
 _HEADER = 1
 TOLD_EACH_S = 1.0
-"""Ages are told in whole seconds: more often than this, half the table would be drawn for the sake of a fraction."""
+"""Ages are shown in whole seconds: more frequent updates would redraw half the table for fractions."""
 
 
 class PaneTable(ScrollView, can_focus=True):
@@ -89,7 +89,7 @@ class PaneTable(ScrollView, can_focus=True):
             )
 
     def tick(self, now: float, stale_after_s: float) -> None:
-        """Let the ages grow, unless they were told within the last second."""
+        """Update the ages, unless they were updated within the last second."""
         if not 0 <= now - self._now < TOLD_EACH_S:
             self.show(self._order, now, stale_after_s)
 
@@ -111,7 +111,7 @@ class PaneTable(ScrollView, can_focus=True):
         """Move the cursor to a row, or as near as there is one, and bring it into sight."""
         self.cursor_row = max(0, min(row, len(self._order) - 1))
         lines = self._pane.lines
-        # The heading stays: what is to be seen lies beneath it.
+        # The heading stays: the content is below it.
         region = Region(self.scroll_offset.x, self.cursor_row * lines, 1, lines + _HEADER)
         self.scroll_to_region(region, animate=False, force=True)
 
@@ -136,7 +136,7 @@ class PaneTable(ScrollView, can_focus=True):
         self.move_cursor(row=row if row >= 0 else len(self._order) - 1)
 
     def action_choose(self) -> None:
-        """Say that the selected row is meant."""
+        """Report the selection of a row."""
         if (row := self.selected) is not None:
             self.post_message(self.RowSelected(row))
 
@@ -154,7 +154,7 @@ class PaneTable(ScrollView, can_focus=True):
         self.hover_row = self._row_at(event.y)
 
     def on_leave(self, _event: Leave) -> None:
-        """Show it no more."""
+        """Hide it."""
         self.hover_row = -1
 
     def render_line(self, y: int) -> Strip:
@@ -220,7 +220,7 @@ class PaneTable(ScrollView, can_focus=True):
         others = [number for number in range(len(self._pane.columns)) if number != at]
         changed = [row.cells for row in rows if (old := self._rows.get(row.key)) is None or old.cells != row.cells]
         for number, cells in zip(others, zip(*changed, strict=True), strict=False):
-            longest = max(map(_width, {cell.text for cell in cells}))  # most say the same: each is measured once
+            longest = max(map(_width, {cell.text for cell in cells}))  # most have the same text: each is measured once
             wider = self._widen_to(number, longest) or wider
         return wider
 
