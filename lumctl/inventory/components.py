@@ -10,7 +10,7 @@ from lumctl.inventory.problems import nearest
 
 
 class Part(StrEnum):
-    """What a name stands for; the values are the words of messages."""
+    """The kind of component that a name means; the values are the words of messages."""
 
     DEVICE = "device"
     PORT = "port"
@@ -67,12 +67,12 @@ def managed(inventory: Inventory) -> Iterator[Component]:
 
 
 def parts_of(inventory: Inventory, device: str) -> tuple[Component, ...]:
-    """What a chassis or a controller is asked for: its transponders, or the power of its hosts."""
+    """The parts of a chassis or a controller: its transponders, or the power of its hosts."""
     return tuple(each for each in managed(inventory) if each.device == device and each.part is not Part.DEVICE)
 
 
 def lanes_at(inventory: Inventory, device: str) -> dict[int, tuple[tuple[Transponder, str], ...]]:
-    """Who sits at each port of a device in use, with what it does there: ``tx``, ``rx``, or both."""
+    """The lanes at each port of a device in use, with their direction: ``tx``, ``rx``, or both."""
     found: dict[int, tuple[tuple[Transponder, str], ...]] = {}
     for lane in inventory.transponders.values():
         for port in lane.lane.ports if lane.lane.device == device else ():

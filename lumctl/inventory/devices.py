@@ -75,7 +75,7 @@ _OWN_KEYS: dict[DeviceKind, str | None] = {
     DeviceKind.CHASSIS: None,
     DeviceKind.POWER: None,
 }
-"""The key that says how large a device of a kind is; the other one it must not have."""
+"""The key with the size of a device of this kind; the other key is not allowed."""
 
 
 def resolve_devices(document: Document, scope: Scope) -> None:
@@ -190,7 +190,7 @@ def _address(written: str, name: str, mark: Mark, scope: Scope) -> str:
     address = scope.fill(written, mark, "id", name)
     if address is None:
         return written
-    # Without http:// a driver that speaks HTTP uses TLS; both forms name the same device.
+    # Without http:// a driver that uses HTTP uses TLS; both forms name the same device.
     place = address.removeprefix("http://")
     match = _ADDRESS.fullmatch(place)
     if not match or not 0 < int(match[2]) <= _MAX_TCP_PORT:

@@ -1,7 +1,7 @@
 """The inventory as it is written: one class for each mapping of the file. The JSON Schema is made from these.
 
-A value here is as the person wrote it: names are folded, defaults not filled in, references not checked. What it all
-stands for is :mod:`lumctl.inventory.model`; the way there is :mod:`lumctl.inventory.resolve`.
+A value here is as the author wrote it: names are folded, defaults not filled in, references not checked.
+:mod:`lumctl.inventory.model` has the result, :mod:`lumctl.inventory.load` makes it.
 """
 
 from typing import Annotated, Any, Literal, TypeVar
@@ -62,7 +62,7 @@ PATTERNS = {
     VARIABLE: "the name of an environment variable",
     DATE: "a date such as 2026-03-31",
 }
-"""What each pattern stands for, in the words of an error."""
+"""The meaning of each pattern, in the words of an error."""
 PciAddress = Annotated[str, StringConstraints(pattern=PCI_ADDRESS)]
 DateText = Annotated[str, StringConstraints(pattern=DATE)]
 # Everything is checked in strict mode, except that a member of an enumeration is written as text.
@@ -77,7 +77,7 @@ def _shape(value: Any) -> str:
     return "many" if isinstance(value, list) else "one"
 
 
-# Told apart by shape, not by trial: so an item of a wrong type is reported at the item and once.
+# Distinguished by shape, not by trial, so an item of a wrong type is reported at the item and once.
 OneOrMany = Annotated[
     Annotated[T, Tag("one")] | Annotated[list[T], Field(min_length=1), Tag("many")], Discriminator(_shape)
 ]

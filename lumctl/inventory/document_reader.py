@@ -54,7 +54,7 @@ class Unsure:
         self._patterns: set[str] = set()
 
     def add(self, written: Any) -> None:
-        """Note a name as written (folded, with placeholders); anything but a text stands for all names."""
+        """Note a name as written (folded, with placeholders); anything but a text matches all names."""
         text = written if isinstance(written, str) else _ANY
         self._patterns.add(re.sub(r"\{[^}]*\}?|\[[^\]]*\]?", _ANY, text))
 
@@ -111,7 +111,7 @@ def read_under(model: type[EntryType], container: MarkedDict, key: str, problems
 
 
 class _Spot(NamedTuple):
-    """Where an error of the model lies in the data: the value and the containers around it, outermost first."""
+    """The place of a model's error in the data: the value and the containers around it, outermost first."""
 
     value: Any
     around: tuple[_Step, ...]
@@ -203,10 +203,10 @@ def _cut_out(data: MarkedDict, spots: list[tuple[ErrorDetails, _Spot]], doubts: 
 
 
 def _cut_at(spot: _Spot) -> tuple[_Step, ...]:
-    """The steps to what must go: the value itself, or the list around it.
+    """The path to the part that must be removed: the value itself, or the list around it.
 
-    A value in a list goes with its whole list, for a shorter one would no longer match the names beside it. Entries
-    stand for themselves.
+    A value in a list is removed with its whole list, because a shorter one would no longer match the names beside it.
+    Entries are removed alone.
     """
     around = spot.around
     if not isinstance(spot.value, MarkedDict):

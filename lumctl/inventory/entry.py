@@ -28,18 +28,18 @@ class Entry(BaseModel):
 
     @property
     def written(self) -> MarkedDict:
-        """The mapping as it stands in the file."""
+        """The mapping in the file."""
         return self._written
 
     @property
     def at(self) -> Mark:
-        """Where the entry stands."""
+        """The place of the entry."""
         return self._written.at
 
     def mark(self, key: str, item: int = 0, of: int = 0) -> Mark:
-        """Where the value of ``key`` stands; where the entry stands if the key was not written.
+        """The place of the value of ``key``, or of the entry if the key was not written.
 
-        Where the value is a list of ``of`` items, where number ``item`` of it stands.
+        If the value is a list of ``of`` items, the place of item number ``item``.
         """
         value = self._written.get(key)
         if isinstance(value, MarkedList) and 0 <= item < of == len(value):
@@ -51,6 +51,6 @@ class Entry(BaseModel):
         return any(key in self._written.cut and key not in self._written for key in keys)
 
     def item_mark(self, key: str, item: Any) -> Mark:
-        """Where the value of ``item`` of the mapping under ``key`` stands."""
+        """The place of the value of ``item`` in the mapping under ``key``."""
         value = self._written.get(key)
         return value.key_marks.get(item, value.at) if isinstance(value, MarkedDict) else self.mark(key)

@@ -27,7 +27,7 @@ class ReadingSource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ExporterKind:
-    """A program that lumctl can read: its name for people, and where it answers unless it was told otherwise."""
+    """A program that lumctl can read: its name for operators, and its usual address."""
 
     program: str
     port: int

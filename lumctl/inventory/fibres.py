@@ -36,7 +36,7 @@ def resolve_fibres(document: "Document", scope: "Scope") -> dict[str, Fibre]:
 
 
 def _end(written: "str | FibreEndEntry", mark: "Mark", scope: "Scope") -> list[DevicePort] | None:
-    """The ports at one end, all of one device; ``None`` if that cannot be said."""
+    """The ports at one end, all of one device; ``None`` if they cannot be determined."""
     if isinstance(written, str):
         found = _places(written, mark, scope)
     else:

@@ -26,7 +26,7 @@ def writable_by_others(path: Path) -> str | None:
         whole = path.resolve(strict=True)
         return _opens(whole) or _opens(whole.parent)
     except OSError:
-        return None  # reading it says what is wrong
+        return None  # reading the file reports the error
 
 
 def folder_writable_by_others(folder: Path) -> str | None:

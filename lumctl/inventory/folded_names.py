@@ -1,4 +1,4 @@
-"""Folded names: ``r[1-2]-h[01-16]`` stands for thirty-two hosts, ``[a,b,c]`` for three words.
+"""Folded names: ``r[1-2]-h[01-16]`` means thirty-two hosts, ``[a,b,c]`` three words.
 
 Several brackets count like digits, the leftmost slowest. Zero padding is kept: ``[08-11]`` is 08, 09, 10, 11.
 """
@@ -16,11 +16,11 @@ _DIGITS = re.compile(r"([0-9]+)")
 
 
 class FoldError(ValueError):
-    """A folded name that does not say what it stands for."""
+    """A folded name that cannot be expanded."""
 
 
 def expand(text: str) -> list[str]:
-    """All names that ``text`` stands for; a text without brackets stands for itself.
+    """All names that ``text`` means; a text without brackets means itself.
 
     Brackets that hold a colon are an IPv6 address and stay as they are.
 

@@ -1,6 +1,6 @@
-"""The shapes that a mesh may have, as far as an inventory must know them: what they are called and how much they hold.
+"""The shapes of meshes, as far as an inventory needs them: their names and their sizes.
 
-Where everything lies in them is :mod:`lumctl.fabric.geometry`.
+:mod:`lumctl.fabric.geometry` has the positions of their parts.
 """
 
 from collections import Counter
@@ -18,11 +18,11 @@ MOST_PUCS = 50_000
 
 @dataclass(frozen=True, slots=True)
 class MeshData:
-    """A mesh as data; :func:`flaws` says what is wrong with it.
+    """A mesh as data; :func:`flaws` finds its errors.
 
-    ``junctions`` are pairs of terminals. ``ports`` are all free terminals in the order in which ports are numbered;
-    empty means the order of the terminals. ``positions`` are where the two ends of each PUC lie, the length of an edge
-    being about 1; empty where the mesh cannot be drawn.
+    ``junctions`` are pairs of terminals. ``ports`` are all free terminals in the order of the port numbers; empty
+    means the order of the terminals. ``positions`` are those of the two ends of each PUC, with an edge length of
+    about 1; empty if the mesh cannot be drawn.
     """
 
     name: str
@@ -42,7 +42,7 @@ class MeshData:
 
 
 class Flaw(NamedTuple):
-    """One thing that is wrong: under which field of the data, at which item of it (``None``: as a whole)."""
+    """One error: its field of the data, and its item (``None``: the whole field)."""
 
     field: str
     item: int | None
@@ -140,8 +140,8 @@ class Shape(StrEnum):
 class Geometry:
     """The shape of a mesh: ``columns`` x ``rows`` cells, hexagons or (in a square mesh) squares.
 
-    A region in the shape of a hexagon has as many columns and rows as there are cells across its middle. A mesh that is
-    given as data has it here, and no columns and rows.
+    A hexagonal region has as many columns and rows as there are cells across its middle. A mesh given as data is here
+    as such, without columns and rows.
     """
 
     columns: int
@@ -156,7 +156,7 @@ class Geometry:
 
     @classmethod
     def given(cls, data: MeshData) -> "Geometry":
-        """A mesh as data says."""
+        """A mesh as data."""
         return cls(0, 0, Shape.GIVEN, data)
 
     @property
@@ -166,7 +166,10 @@ class Geometry:
 
     @property
     def name(self) -> str:
-        """The shape as a command takes it: ``9x9``, ``hexagon:3``, ``square:4x4``; the own name of a given mesh."""
+        """The shape in the form of a command.
+
+        ``9x9``, ``hexagon:3``, ``square:4x4``; the name of a mesh given as data.
+        """
         match self.shape:
             case Shape.PARALLELOGRAM:
                 return f"{self.columns}x{self.rows}"

@@ -27,7 +27,7 @@ def tied_of(group: AcceleratorEntry, templates: list[str], host: str, scope: Sco
 
 
 def note_tie(tied: str, accelerator: str, host: str, mark: Mark, scope: Scope) -> None:
-    """Keep in mind who is tied, until all of them are known."""
+    """Remember tied accelerators until all of them are known."""
     scope.ties.setdefault(tied, []).append((accelerator, host, mark))
 
 
@@ -111,7 +111,7 @@ def resolve_hosts(document: Document, scope: Scope) -> None:
 
 
 def _check_address(address: str, mark: Mark, scope: Scope) -> None:
-    """A port stands with the other settings of SSH. Several colons are an IPv6 address."""
+    """A port belongs to the settings of SSH. Several colons are an IPv6 address."""
     found = _WITH_PORT.fullmatch(address)
     if found is not None:
         scope.once(
@@ -332,14 +332,14 @@ def _origin(kind: str, address: str, port: int | None = None) -> str:
 
 
 def _in_url(address: str) -> str:
-    """An IPv6 address stands in brackets."""
+    """An IPv6 address is written in brackets."""
     return f"[{address}]" if ":" in address else address
 
 
 def _place(
     entry: "ExportersEntry", kind: str, written: str, name: str, address: str, scope: "Scope"
 ) -> tuple[str, str] | None:
-    """Origin and path of a URL in which ``{name}`` and ``{address}`` stand for the host's."""
+    """Origin and path of a URL in which ``{name}`` and ``{address}`` are replaced by the host's."""
     mark = entry.mark(kind)
     for other in _PLACEHOLDER.findall(written):
         if other not in {"name", "address"}:

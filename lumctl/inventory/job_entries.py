@@ -1,4 +1,4 @@
-"""How ``lumctl job run`` runs a job, as it is written."""
+"""The settings of ``lumctl job run`` and of hooks, as they are written."""
 
 from collections.abc import Collection, Iterator
 from typing import Annotated, Any, Literal

@@ -25,10 +25,10 @@ def kinds() -> tuple[Offer, ...]:
 
 
 def entry_of(kind: str) -> type[JobKindEntry] | None:
-    """What a kind other than ``command`` needs; ``None`` if it is not one that a hook can name.
+    """The settings of a kind other than ``command``; ``None`` if a hook cannot name it.
 
     Raises:
-        UsageError: it is not installed, does not import, was written for another API version, or does not say.
+        UsageError: it is not installed, does not import, was written for another API version, or does not state one.
     """
     entry: type[JobKindEntry] | None = usable(GROUP, kind, WHAT, _with_entry).entry
     return entry

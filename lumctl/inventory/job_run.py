@@ -1,4 +1,4 @@
-"""How ``lumctl job run`` runs a job, as the inventory says."""
+"""The settings of ``lumctl job run`` in the inventory."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,13 +20,13 @@ class WithoutSpare(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JobRun:
-    """The processes of a job: one for each rank, and ready ones beside them.
+    """The processes of a job: one for each rank, and standby processes.
 
-    ``agent`` is the program, with its arguments, that starts our agent on a host; programs and ``folder`` are as on the
-    hosts. A process that says nothing for ``heartbeat_s`` hangs; so does a job none of whose ranks has done a step for
-    ``stall_s``, and a process that is not ready ``start_s`` after it was started. With ``standby`` a ready process
-    waits on the accelerator of each rank as well. The job is stopped when it was recovered ``restarts`` times with no
-    step done in between.
+    ``agent`` is the program, with its arguments, that starts lumctl's agent on a host; programs and ``folder`` are as
+    on the hosts. A process that the kernel has stopped for ``heartbeat_s`` hangs; so does a job of which no rank has
+    done a step for ``stall_s``, and a process that is not ready ``start_s`` after its start. With ``standby`` a ready
+    process waits on the accelerator of each rank as well. The job is stopped after ``restarts`` recoveries without a
+    step in between.
     """
 
     command: tuple[str, ...]

@@ -228,7 +228,7 @@ def _require_joined(inventory: Inventory, job: Job, entry: JobEntry, problems: P
 
 
 def _first_bad(inventory: Inventory, job: Job, entry: JobEntry) -> Mark:
-    """Where the first group of links stands that cannot be had."""
+    """The place of the first group of links that is not possible."""
     for at in range(len(job.links)):
         try:
             job_circuits(inventory, replace(job, links=job.links[: at + 1]), job.ranks)

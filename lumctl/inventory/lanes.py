@@ -37,7 +37,7 @@ def resolve_power(document: Document, scope: Scope) -> None:
                 scope.hosts[name] = replace(scope.hosts[name], power=part)
 
 
-# Planning values where the file says nothing: the launch power and the sensitivity of a 10GBASE-ER module.
+# Planning values if the file has none: the launch power and the sensitivity of a 10GBASE-ER module.
 TX_POWER_DBM = 2.0
 RX_SENSITIVITY_DBM = -15.8
 
@@ -46,7 +46,7 @@ _INTERFACE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,14}")
 
 
 class _Common(NamedTuple):
-    """What a transponder is unless it says otherwise."""
+    """The settings of a transponder without its own."""
 
     driver: str
     verify: tuple[Evidence, ...]
@@ -54,7 +54,7 @@ class _Common(NamedTuple):
     rx_sensitivity_dbm: float
 
     def overlaid(self, entry: TransponderEntry | TransponderDefaults | None) -> "_Common":
-        """The same, with what ``entry`` says."""
+        """The same, overridden by ``entry``."""
         if entry is None:
             return self
         return _Common(

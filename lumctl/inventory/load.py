@@ -64,7 +64,7 @@ def find_inventory(path: str | None) -> Path:
     """The inventory to use: ``path``, ``$LUMCTL_INVENTORY``, ``./lumctl.yaml``, or the one in the user's settings.
 
     Raises:
-        UsageError: none was named and there is none in the usual places, or what is there may be another user's.
+        UsageError: none was named and there is none in the usual places, or another user may have written it.
     """
     named = path or os.environ.get("LUMCTL_INVENTORY")
     if named:
@@ -74,7 +74,7 @@ def find_inventory(path: str | None) -> Path:
     for candidate in usual:
         if candidate.is_file():
             if reason := writable_by_others(candidate):
-                # Its hooks and drivers would run as this user: a file that merely lies there must be this user's.
+                # Its hooks and drivers would run as this user, so a file that was not named must belong to this user.
                 raise UsageError(
                     f"{candidate.absolute()} is not used, because it was not named and {reason}",
                     hint=f"look into it; to use it nevertheless: lumctl -i {shlex.quote(str(candidate.absolute()))}",
@@ -151,7 +151,7 @@ def _resolve(data: MarkedDict, path: Path, content: bytes, problems: Problems) -
 
 
 def _digest(content: bytes, scope: Scope) -> str:
-    """The SHA-256 of the file; where meshes lie beside it, of the file and of the SHA-256 of each of them."""
+    """The SHA-256 of the file; with mesh files, of the file and of the SHA-256 of each of them."""
     digest = hashlib.sha256(content)
     for mesh in scope.contents:
         digest.update(hashlib.sha256(mesh).digest())

@@ -1,4 +1,4 @@
-"""A mesh in a file of its own beside the inventory: how it is written, and what it stands for."""
+"""A mesh in a file beside the inventory: its format and its meaning."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -79,7 +79,7 @@ class PartOf:
 
 @dataclass(frozen=True, slots=True)
 class DeviceLogin:
-    """How a device lets us in: secrets stand in a file or a variable, what is ``None`` is as SSH's own settings say."""
+    """Credentials for a device: secrets are in a file or a variable; ``None`` means SSH's own settings."""
 
     user: str | None = None
     key_file: Path | None = None
@@ -110,7 +110,7 @@ class Host:
     """One server of a rack. ``mounts`` are the paths that must be mounted and writable.
 
     ``rdma_ports`` is how many InfiniBand and RoCE ports it must have. ``probe`` reads its accelerators. ``readings``
-    says where its readings come from; ``exporters`` are those to read, none where they come from its shell only.
+    is the source of its readings; ``exporters`` are those to read, none if only its shell is read.
     """
 
     name: str
@@ -176,10 +176,11 @@ class Lane:
 class Transponder:
     """Turns one electrical lane of an accelerator's host into light.
 
-    ``interface`` is the host's network interface it sits behind; ``verify`` says what can prove whom its receiver
-    hears, best first. Powers are the planning values of the loss budget. Where ``module`` names a part of a chassis,
-    that one is asked for optics and told to send, and the host's driver for whatever it cannot do. ``rate_gb_s``,
-    ``rate_lanes`` and ``module_part`` are what its port and its module must be, ``None`` where nobody says.
+    ``interface`` is the host's network interface of the lane; ``verify`` are the methods that can prove which
+    transmitter its receiver hears, best first. Powers are the planning values of the loss budget. If ``module`` names
+    a part of a chassis, the chassis reads its optics and switches it, and the host's driver does the rest.
+    ``rate_gb_s``, ``rate_lanes`` and ``module_part`` are the expected values of its port and its module, ``None`` if
+    not stated.
     """
 
     id: str
@@ -199,12 +200,12 @@ class Transponder:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A device with an address of its own; ``via`` is the host that leads there.
+    """A device with its own address; ``via`` is the host through which it is reached.
 
-    A mesh has a ``geometry``. A switch has ports only: light enters at the first ``input_count`` of them and leaves at
-    the others; where that is all of them, any may be joined to any. A chassis and a power controller have neither.
-    ``stuck`` PUCs carry light as they stand; through ``damaged`` ones nothing may be routed. ``puc_loss_db`` and
-    ``port_loss_db`` are what single PUCs and ports lose beyond ``loss_per_puc_db`` and ``loss_per_port_db``.
+    A mesh has a ``geometry``. A switch has ports only: light enters at the first ``input_count`` of them and leaves
+    at the others; if that is all of them, any may be joined to any. A chassis and a power controller have neither.
+    ``stuck`` PUCs keep their state; nothing may be routed through ``damaged`` ones. ``puc_loss_db`` and
+    ``port_loss_db`` are losses of single PUCs and ports beyond ``loss_per_puc_db`` and ``loss_per_port_db``.
     ``timeout_s`` limits one call of its driver.
     """
 
@@ -285,10 +286,10 @@ class TorusLinks:
 
 @dataclass(frozen=True, slots=True)
 class JobHook:
-    """How a job is paused and has it continue: by programs of the operator's own, each with its arguments.
+    """How a job is paused and resumed: by programs of the operator, each with its arguments.
 
-    Or by another ``kind`` of control: then ``settings`` is what it needs, as it is written.
-    ``on_sim``: it is meant for a simulator as well.
+    Or by another ``kind`` of control, with its ``settings`` as they are written. ``on_sim``: it is also used for a
+    simulator.
     """
 
     pause: tuple[str, ...] = ()
@@ -309,7 +310,7 @@ class JobHook:
 class Job:
     """A training job: ``ranks[i]`` is the accelerator on which rank ``i`` was first placed.
 
-    ``needs_no_pause``: its light may move while it runs, and without a hook nobody need stop it.
+    ``needs_no_pause``: its light may move while it runs, so it need not be stopped even without a hook.
     """
 
     name: str
@@ -321,10 +322,10 @@ class Job:
     run: JobRun | None = None
 
     def run_settings(self) -> JobRun:
-        """How ``lumctl job run`` runs it.
+        """The settings of ``lumctl job run``.
 
         Raises:
-            RefusedError: the inventory does not say.
+            RefusedError: the inventory has none.
         """
         if self.run is None:
             raise RefusedError(f"job {self.name} has no `run:` in the inventory", hint="add one: lumctl-inventory(5)")
@@ -333,10 +334,10 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Limits that an operator may set; each stands where the hardware states none of its own.
+    """Limits that an operator may set, used if the hardware states none.
 
-    ``light_deadline_s`` is how long light may take to arrive and be recognised after a change: links re-lock within
-    a second or two.
+    ``light_deadline_s`` is the longest time from a change until the light has arrived and is recognised: links
+    re-lock within a second or two.
     """
 
     gpu_temperature_c: float = 75.0
@@ -351,8 +352,8 @@ class Thresholds:
 class Inventory:
     """A whole inventory file. All mappings keep the order of the file.
 
-    ``digest`` is the SHA-256 of its text, and of the meshes that lie in files beside it.
-    ``probes`` are by kind, each with the times of :data:`PROBE_TIMES` unless the file says otherwise.
+    ``digest`` is the SHA-256 of its text and of its mesh files. ``probes`` are by kind, each with the times of
+    :data:`PROBE_TIMES` unless the file has others.
     """
 
     path: Path

@@ -1,6 +1,6 @@
-"""What may be done unasked, as the inventory states it: which findings, how far, how often, and when.
+"""The automatic actions that the inventory allows: for which findings, how far, how often, and when.
 
-Whoever decides by these is :mod:`lumctl.daemon.autopilot`; without a policy nothing is ever done.
+:mod:`lumctl.daemon.autopilot` decides by them; without a policy nothing is ever done.
 """
 
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ class How(StrEnum):
 
     NOTIFY = "notify"
     PLAN = "plan"
-    """Make a plan, keep it, and tell of it."""
+    """Make a plan, keep it, and notify."""
     APPROVE = "approve"
     """Make a plan and apply it once a person has approved it."""
     APPLY = "apply"
@@ -41,7 +41,7 @@ SWAPPABLE = frozenset({PolicySubject.ACCELERATOR, PolicySubject.HOST, PolicySubj
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """The findings that a policy is about. Each but ``kinds`` and ``states`` is glob patterns; empty stands for all.
+    """The findings that a policy covers. Each field but ``kinds`` and ``states`` has glob patterns; empty matches all.
 
     A rule is written ``RULE`` or ``RULE/CASE``.
     """
@@ -88,10 +88,10 @@ class Hours:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalTerms:
-    """Who must say yes and for how long that holds.
+    """Who must approve and how long an approval is valid.
 
-    ``by_another``: whoever made the plan or applies it may not approve it. ``by_hand``: swaps that a person plans of
-    what the policy is about need an approval as well.
+    ``by_another``: the person who made or applies the plan may not approve it. ``by_hand``: swaps that operators plan
+    for the policy's components need an approval as well.
     """
 
     by_another: bool = False
@@ -101,9 +101,9 @@ class ApprovalTerms:
 
 @dataclass(frozen=True, slots=True)
 class NotificationReceiver:
-    """One who is told of escalations: a webhook, whose URL and token are in files, or a program with its arguments.
+    """A receiver of escalations: a webhook, whose URL and token are in files, or a program with its arguments.
 
-    ``timeout_s`` is how long one attempt may take, ``give_up_after_s`` how long a message is tried.
+    ``timeout_s`` limits one attempt, ``give_up_after_s`` all attempts of a message.
     """
 
     name: str
@@ -116,7 +116,7 @@ class NotificationReceiver:
 
 @dataclass(frozen=True, slots=True)
 class Escalation:
-    """Whom to tell, beside the usual receivers, and how long after nobody has approved; of a failure at once.
+    """An additional receiver, and how long after a missing approval it is notified; of a failure at once.
 
     ``hook`` names one of the inventory's receivers.
     """
@@ -127,7 +127,7 @@ class Escalation:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """One policy. Times are in seconds; ``rule_marks`` tells where in the file each rule stands."""
+    """One policy. Times are in seconds; ``rule_marks`` are the places of its rules in the file."""
 
     name: str
     how: How

@@ -117,7 +117,7 @@ def _check_timezone(entry: PolicyEntry, scope: Scope) -> None:
 
 
 def _patterns(entry: PolicyEntry, key: str, known: Sequence[str], scope: Scope) -> tuple[str, ...]:
-    """Patterns that match something each; a name that is misspelt would never match, and nobody would notice."""
+    """Patterns that match something each; a misspelt name would never match, without a message."""
     written: list[str] = getattr(entry, key) or []
     for at, pattern in enumerate(written):
         mark = entry.mark(key, at, len(written))

@@ -22,7 +22,7 @@ _SHOWN = 60
 
 _NULL = {"", "~", "null", "Null", "NULL"}
 _BOOLS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
-_INTEGER = re.compile(r"[-+]?[0-9]{1,1024}")  # Python reads no more than 4,300 digits
+_INTEGER = re.compile(r"[-+]?[0-9]{1,1024}")  # Python parses no more than 4,300 digits
 _NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _STRING_TAGS = {"!", "tag:yaml.org,2002:str"}
 _NO_KEY = object()
@@ -30,10 +30,10 @@ _NODE_TAGS = {"!", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"}
 
 
 class MarkedDict(dict[Any, Any]):
-    """A mapping that knows where it, its keys and its values stand.
+    """A mapping with the places of itself, its keys and its values.
 
-    ``valid_keys`` is filled in by the model that reads it, for hints about keys that the model does not have; ``cut``
-    by who removes what does not fit.
+    The model that reads it fills in ``valid_keys``, for hints about unknown keys; ``cut`` is set by the code that
+    removes wrong parts.
     """
 
     def __init__(self, at: Mark) -> None:
@@ -46,7 +46,7 @@ class MarkedDict(dict[Any, Any]):
 
 
 class MarkedList(list[Any]):
-    """A list that knows where it and its items stand."""
+    """A list with the places of itself and its items."""
 
     def __init__(self, at: Mark) -> None:
         super().__init__()
@@ -71,7 +71,7 @@ class _StopReadingError(Exception):
 def read_yaml(text: str, problems: Problems, *, prose: bool = False) -> Any:
     """The one document of ``text`` as marked mappings, marked lists and scalars; ``None`` if it cannot be read.
 
-    With ``prose`` texts may be long and have several lines: what devices and people have said stands in it.
+    With ``prose`` texts may be long and have several lines: they hold answers of devices and comments of operators.
     """
     reader = _Reader(problems, prose=prose)
     try:
@@ -223,7 +223,7 @@ def _plain(text: str) -> Any:
 
 
 def found(value: Any) -> str:
-    """What a message says was found."""
+    """The words for the value that was found."""
     match value:
         case None:
             return "nothing"

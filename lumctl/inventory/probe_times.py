@@ -1,4 +1,4 @@
-"""How often each kind of probe is asked and how long it may take, where the inventory does not say otherwise."""
+"""The default cadence and time limit of each kind of probe."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

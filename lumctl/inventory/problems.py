@@ -29,7 +29,7 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong. ``mark`` is ``None`` where the file could not be read at all."""
+    """One error. ``mark`` is ``None`` if the file could not be read at all."""
 
     file: str
     mark: Mark | None

@@ -15,7 +15,7 @@ OWN = "lumctl"
 
 
 def schema_text() -> str:
-    """The JSON Schema as the file ``lumctl-inventory.schema.json`` holds it."""
+    """The JSON Schema in the file ``lumctl-inventory.schema.json``."""
     document = Document.model_json_schema()
     _describe_hooks(document["$defs"])
     schema = {"$schema": GenerateJsonSchema.schema_dialect, **document, "title": "lumctl inventory"}

@@ -36,9 +36,9 @@ class Scope:
         self.meshes: dict[Path, MeshData | None] = {}
         """The meshes in files of their own that were read, ``None`` for one that is wrong."""
         self.contents: list[bytes] = []
-        """What stands in those files, in the order in which they were read."""
+        """The contents of those files, in the order of reading."""
         self.ties: dict[str, list[tuple[str, str, Mark]]] = {}
-        """Accelerators by the name that ties them, each with its host and where that stands."""
+        """Accelerators by the name of their tied group, each with its host and its place in the file."""
         self._folder = folder
         self._names: dict[str, tuple[str, Mark]] = {}
         self._said: set[tuple[str, Mark]] = set()
@@ -52,7 +52,7 @@ class Scope:
             self.problems.add(mark, message, hint)
 
     def is_name(self, name: str, mark: Mark) -> bool:
-        """Whether this can be a name: files and sockets are called by it, and commands take it as a word."""
+        """Whether this can be a name: files and sockets are named by it, and commands take it as a word."""
         if _NAME.fullmatch(name):
             return True
         self.once("name", mark, f"{name!r} cannot be a name, expected letters, digits, '-', '_' and '.'")
@@ -86,7 +86,7 @@ class Scope:
         return None
 
     def expand(self, text: str, mark: Mark) -> list[str] | None:
-        """All names that a folded text stands for."""
+        """All names that a folded text means."""
         try:
             names = expand(text)
         except FoldError as error:
@@ -95,7 +95,7 @@ class Scope:
         return names if self.spend(len(names)) else None
 
     def spend(self, count: int) -> bool:
-        """Count names and ranks as they are expanded; a short text can stand for very many, the whole file may not."""
+        """Count names and ranks as they are expanded; a short text can mean very many, the whole file may not."""
         self._spent += count
         if self._spent > _MOST:
             self.once("size", Mark(1, 1), f"what is folded stands for more than {_MOST} names and ranks in all")

@@ -1,4 +1,4 @@
-"""What is wrong with the URL of a rack's store, as far as its text tells. No message repeats what it may hide."""
+"""Errors in the URL of a rack's store, as far as its text shows them. No message repeats its secrets."""
 
 import re
 from collections.abc import Iterator

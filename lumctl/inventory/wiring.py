@@ -30,7 +30,7 @@ Placed = Mapping[str, tuple[str, ...]]
 
 
 def order_of(accelerator: str) -> str:
-    """The name under which the order of its lanes stands in an assignment."""
+    """The name of an accelerator's order of lanes in an assignment."""
     return f"{PREFIX}{accelerator}"
 
 
@@ -50,7 +50,7 @@ def jobs_in(assignment: Placed) -> dict[str, tuple[str, ...]]:
 
 
 def lanes_in_order(inventory: Inventory, accelerator: str, orders: Placed) -> tuple[Transponder, ...]:
-    """Lane 0, lane 1, ... of an accelerator. An order that does not fit the inventory (any more) is passed over."""
+    """Lane 0, lane 1, ... of an accelerator. An order that does not fit the inventory is ignored."""
     written = inventory.transponders_of(accelerator)
     order = orders.get(accelerator)
     if not order or misfit(inventory, accelerator, order):
@@ -69,19 +69,20 @@ def misfit(inventory: Inventory, accelerator: str, order: tuple[str, ...]) -> st
 
 
 def placed_words(name: str) -> str:
-    """What a name of an assignment tells, to follow ``where``: ``where JOB runs``."""
+    """The meaning of a name in an assignment, to follow ``where``: ``where JOB runs``."""
     return f"the {name} lead" if is_order(name) else f"{name} runs"
 
 
 def moved_words(name: str) -> str:
-    """That what a name of an assignment tells is not so any more."""
+    """The message that an assignment no longer fits."""
     return f"the {name} do not lead where they did" if is_order(name) else f"{name} does not run where it did"
 
 
 Assignment = Mapping[str, tuple[str, ...]]
-"""Who runs where now: job name -> accelerator of each rank, in rank order; and orders of lanes that are not as written.
+"""The present placement: job name -> accelerator of each rank, in rank order; and orders of lanes unlike the
+inventory's.
 
-The latter stand there by names of :mod:`lumctl.inventory.wiring`.
+The latter have names of :mod:`lumctl.inventory.wiring`.
 """
 
 _AS_WRITTEN: Placed = {}
@@ -275,9 +276,9 @@ def join_of(device: Device, ports: tuple[int, int], *, reciprocal: bool) -> tupl
 
 
 def in_the_way(joins: Mapping[int, str], ingress: int, egress: int) -> tuple[int, int] | None:
-    """A join that one of two ports is part of, and that is not theirs.
+    """A foreign join of one of two ports.
 
-    Where any port may be joined to any, a port may stand at either end of it.
+    If any port may be joined to any, a port may be at either end of it.
     """
     for at, to in joins.items():
         if to != FREE and {at, int(to)} & {ingress, egress} and (at, int(to)) != (ingress, egress):

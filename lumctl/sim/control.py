@@ -151,7 +151,7 @@ class Control:
                     if host := said.get("loop"):
                         carry(connection, partial(self._open_loop, host))
         finally:
-            # Who asked for the end waits for this connection to close, which the end of the process does.
+            # The requester of the end waits for this connection to close, which the end of the process does.
             if ending:
                 self._end()
             else:

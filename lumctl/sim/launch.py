@@ -51,7 +51,7 @@ class SimProcess:
         ask(self.control, "clear", component=component)
 
     def writes(self, after: int = 0) -> list[WriteInProgress]:
-        """What its devices were told, oldest first, beyond the write with this number."""
+        """The writes of its devices after the write with this number, oldest first."""
         return [WriteInProgress(**each) for each in ask(self.control, "writes", after=after)["writes"]]
 
     def renew(self) -> None:
@@ -77,12 +77,12 @@ class SimProcess:
         return {receiver: sender for sender, receiver in ask(self.control, "heard")["heard"]}
 
     def wait(self) -> None:
-        """Wait until it ends by itself or somebody else ends it."""
+        """Wait until it ends by itself or is ended."""
         self.process.wait()
 
     def leave(self) -> None:
         """Let it run on after this process."""
-        self.process.returncode = 0  # it is not ours to wait for any more, and Popen would complain
+        self.process.returncode = 0  # this process no longer waits for it, and Popen would complain
 
     def stop(self) -> None:
         """End it, by force if it does not go; a second call does nothing."""

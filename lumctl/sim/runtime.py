@@ -39,7 +39,7 @@ def claimed(folder: Path) -> Iterator[None]:
     finally:
         # The lock goes last: who finds the folder locked knows that what is in it is alive.
         _remove(folder, (*_OURS, _LOCK))
-        with contextlib.suppress(OSError):  # somebody put a file of their own into it
+        with contextlib.suppress(OSError):  # another user put a file into it
             folder.rmdir()
         os.close(lock)
 

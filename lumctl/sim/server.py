@@ -55,7 +55,7 @@ def _follow(tie: int, simulator: Simulator) -> None:
 
 
 def _ready(said: dict[str, Any], *, log: Path | None = None) -> None:
-    """Tell the parent, and let go of the pipe to it: from here on there is only the log."""
+    """Report to the parent, and close the pipe to it: from here on there is only the log."""
     sys.stderr.write(json.dumps(said) + "\n")
     sys.stderr.flush()
     if log is not None:

@@ -12,7 +12,8 @@ _BACKLOG = 64
 class SimulatedService:
     """Accepts connections in a thread of its own and hands each to ``serve``, which must return at once.
 
-    A shut service keeps its port bound without listening: connections are refused, and nobody else gets the port.
+    A shut service keeps its port bound without listening: connections are refused, and no other process gets the
+    port.
     """
 
     def __init__(
@@ -43,7 +44,7 @@ class SimulatedService:
             threading.Thread(target=self._accept, args=(self._socket,), name=f"accept {self.name}", daemon=True).start()
 
     def shut(self) -> None:
-        """Refuse new connections and cut those that there are."""
+        """Refuse new connections and end the present ones."""
         with self._lock:
             if self._listening:
                 self._listening = False
@@ -52,7 +53,7 @@ class SimulatedService:
         self.cut()
 
     def close(self) -> None:
-        """Give the port back."""
+        """Close the port."""
         with self._lock:
             self._listening = False
             self._end()
@@ -75,7 +76,7 @@ class SimulatedService:
     def _bound(self, port: int) -> socket.socket:
         if self._path is not None:
             made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            # What a service that was shut has left: a path, unlike a port, is not given back with the socket.
+            # Left by a service that was shut: a path, unlike a port, is not freed with the socket.
             self._path.unlink(missing_ok=True)
             made.bind(str(self._path))
             self._path.chmod(0o600)

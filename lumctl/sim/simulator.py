@@ -163,7 +163,7 @@ class Simulator:
         self._workers.shutdown(wait=False, cancel_futures=True)
 
     def _mesh(self, device: Device, puc_count: int) -> MeshController | ObjectServer:
-        """What stands for a mesh: the line protocol, or a server behind a vendor-style object."""
+        """The server of a mesh: the line protocol, or a server behind a vendor-style object."""
         if device.driver != OBJECT_DRIVER:
             return MeshController(self._world, device.id, puc_count, self._settle, self.ended.wait)
         # A short name, whatever the device's: the path of a socket has little room.
@@ -180,7 +180,7 @@ class Simulator:
             self.ended.wait(self._delay_s)
 
     def _follow_faults(self) -> None:
-        """Shut the services of what is unreachable now, and open those of what is not any more."""
+        """Shut the services of unreachable components, and open those of components that are reachable again."""
         for host, server in self._hosts.items():
             boot = self._world.boots[host].id
             if self._boots[host] != boot:
@@ -204,7 +204,7 @@ class Simulator:
                 twin.service.open()
 
     def _repowered(self, host: str) -> None:
-        """Whoever was on a host when its power was switched is not any more."""
+        """End the sessions of a host whose power was switched."""
         self._hosts[host].cut()
         self._follow_faults()
 

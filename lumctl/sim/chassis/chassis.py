@@ -45,8 +45,7 @@ class Chassis:
     """One chassis of a world. ``modules`` are its transponders by the names of their optical channels.
 
     Each optical channel is carried by lane 0 of a transceiver, which is plugged into its line port, and comes from a
-    logical channel, numbered from 1. The light goes out when any of ``tx-laser``, ``enabled`` and ``admin-state`` says
-    so.
+    logical channel, numbered from 1. The light is off if any of ``tx-laser``, ``enabled`` and ``admin-state`` is off.
     """
 
     keys: Keys = tree.KEYS
@@ -79,7 +78,7 @@ class Chassis:
             self._check(tree.settings(config, name, number))
 
     def apply(self, config: Element) -> None:
-        """Tell the modules, where they were told something else before."""
+        """Configure the modules whose settings have changed."""
         for number, (name, transponder) in enumerate(self._modules.items(), 1):
             wanted = tree.settings(config, name, number)
             view = self._world.module(transponder)

@@ -58,15 +58,15 @@ class SimTransponder(BaseTransponder):
         self._write("transponder-power", "dbm", "target_power_dbm", dbm)
 
     def announce(self, mark: str) -> None:
-        """Have the host's lldpd say the mark now."""
+        """Make the host's lldpd announce the mark now."""
         ask_simulator(self.context, "transponder-announce", component=self.context.component, mark=mark)
 
     def neighbours(self) -> tuple[Neighbour, ...]:
-        """Whom the receiver hears, freshest first."""
+        """The transmitters that the receiver hears, freshest first."""
         return tuple(Neighbour(**heard) for heard in self._read("transponder-neighbours")["neighbours"])
 
     def _write(self, do: str, argument: str, shown_as: str, wanted: float) -> None:
-        """Tell the module something, and see that it shows just that: or what was before, where it said no."""
+        """Change a setting of the module, and check that it shows the new value, or the earlier one after a refusal."""
         device = self.context.device
         before = self._read("transponder-read")[shown_as]
         try:
@@ -83,7 +83,7 @@ class SimTransponder(BaseTransponder):
         return read_simulator(self.context, do, component=self.context.component)
 
     def _told(self, what: str) -> Any:
-        """What the module shows just after it was told something: a silence leaves that in doubt."""
+        """The value that the module shows just after a change: without an answer it stays in doubt."""
         try:
             return self._read("transponder-read")[what]
         except DeviceUnreachableError as error:

@@ -1,4 +1,4 @@
-"""The configuration and state of a chassis as trees of OpenConfig's models, and what such a configuration says."""
+"""The configuration and state of a chassis as trees of OpenConfig's models."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -39,7 +39,7 @@ class TreeSetting:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a configuration says of one optical channel."""
+    """The settings of one optical channel in a configuration."""
 
     laser: TreeSetting
     enabled: TreeSetting
@@ -59,7 +59,7 @@ def component_names(config: Element) -> list[str]:
 
 
 def settings(config: Element, name: str, number: int) -> Settings:
-    """What a configuration says of one optical channel."""
+    """The settings of one optical channel in a configuration."""
     _, _, transceiver = parts(name, number)
     optical = f"{_P}components/{_P}component[{_P}name={_quoted(name)}]/{_T}optical-channel/{_T}config/{_T}"
     pluggable = f"{_P}components/{_P}component[{_P}name={_quoted(transceiver)}]/{_X}transceiver/"
@@ -82,7 +82,7 @@ def settings(config: Element, name: str, number: int) -> Settings:
 
 
 def configured(name: str, number: int, view: LinkView) -> Element:
-    """The configuration that goes with what a module was told."""
+    """The configuration that matches a module's settings."""
     channel, port, transceiver = parts(name, number)
     on = "true" if view.laser_on else "false"
     return _tree(

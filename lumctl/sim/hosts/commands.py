@@ -110,7 +110,7 @@ def answer(world: World, host: str, command: str, *, now: float) -> CommandAnswe
 
 
 def answer_words(world: World, host: str, words: Sequence[str], *, now: float) -> CommandAnswer:
-    """Run one command whose words a shell has already told apart."""
+    """Run one command whose words a shell has already split."""
     if tuple(words[:2]) == ("sudo", "-n"):
         words = words[2:]
     if not words:

@@ -23,7 +23,7 @@ from lumctl.sim.world.world import World
 
 _MOST_CONNECTIONS = 16
 _HANGS_S = 60.0
-"""How long a page that hangs keeps its client, who gives up long before."""
+"""How long a hanging page keeps its client, which gives up long before."""
 _XID = re.compile(r"NVRM: Xid \(PCI:([0-9a-f:]+)[^)]*\): ([0-9]+)")
 _GIB = 1024**3
 _HW_SLOWDOWN = 0x8 | 0x40
@@ -145,10 +145,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def __init__(self, connection: socket.socket, address: Any, answer: _Page) -> None:
         self._answer = answer
-        super().__init__(connection, address, None)  # type: ignore[arg-type]  # what it asks of a server, nobody uses
+        super().__init__(connection, address, None)  # an unused part of a server's interface
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the signature is the library's
-        """Say nothing: the simulator's log is for what goes wrong."""
+        """Log nothing: the simulator's log is for errors."""
 
     def do_GET(self) -> None:
         """The page, whatever its path."""

@@ -50,7 +50,7 @@ def _carry(connection: socket.socket, source: int, sink: int) -> int:
     poll = select.poll()
     poll.register(source, select.POLLIN)
     poll.register(connection, select.POLLIN)
-    poll.register(sink, 0)  # a hang-up is reported whatever is asked for
+    poll.register(sink, 0)  # a hang-up is always reported
     status = _LOST
     while True:
         ready = dict(poll.poll())
@@ -66,7 +66,7 @@ def _carry(connection: socket.socket, source: int, sink: int) -> int:
             if data:
                 connection.sendall(data)
             else:
-                # The end of the input ends the loop, and what it still says is passed on.
+                # The end of the input ends the loop, whose last output is passed on.
                 connection.shutdown(socket.SHUT_WR)
                 poll.unregister(source)
                 status = _KILLED
@@ -80,7 +80,7 @@ def _write(sink: int, data: bytes) -> None:
 def _client_gone_within(seconds: float | None) -> bool:
     """Wait (``None``: for ever) and see whether sshd has closed our output, as it does when its client goes."""
     poll = select.poll()
-    poll.register(sys.stdout.fileno(), 0)  # a hang-up is reported whatever is asked for
+    poll.register(sys.stdout.fileno(), 0)  # a hang-up is always reported
     return bool(poll.poll(None if seconds is None else seconds * 1000))
 
 

@@ -77,7 +77,7 @@ class HostOutput:
 
 
 class SimHost:
-    """A host of a world; ``now`` gives epoch seconds."""
+    """A host of a world; ``now`` returns epoch seconds."""
 
     def __init__(self, world: World, name: str, *, now: Callable[[], float] = time.time) -> None:
         self.name = name

@@ -1,7 +1,7 @@
-"""The loop on a simulated host: takes the program on its input, says hello, and answers requests until the input ends.
+"""The loop on a simulated host: reads the program, sends the greeting, and answers requests until its input ends.
 
-It does what the program does in a real shell, and none of it blocks: a lane whose tool hangs, or is slow, is left
-until it is woken, while the other lanes continue.
+It acts like the program in a real shell, and never blocks: a lane whose tool hangs, or is slow, is left until it is
+woken, while the other lanes continue.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ class Pipe(Protocol):
         """What has come in: ``None`` for nothing yet, ``b""`` for the end. Does not wait."""
 
     def write(self, data: bytes) -> None:
-        """Send all of this; an ``OSError`` or ``EOFError`` if nobody takes it."""
+        """Send all of this; raises ``OSError`` or ``EOFError`` if the reader is gone."""
 
     def close(self, exit_status: int) -> None:
         """The loop has ended."""
@@ -88,7 +88,7 @@ class HostLoop:
             self._start(self._run)
 
     def go_on(self) -> None:
-        """What hung hangs no more."""
+        """Let hanging tools continue."""
         self._try_again = True
         self.wake()
 

@@ -21,7 +21,7 @@ def module_text(view: LinkView) -> str:
 
 
 def speed_mbps(view: InterfaceView) -> int:
-    """The speed of the interface that the module gives."""
+    """The speed of the module's interface."""
     return 100_000 if view.transponder.lane.duplex else 10_000
 
 
@@ -77,7 +77,7 @@ def _qsfp28(view: LinkView) -> Iterator[tuple[str, str]]:
 
 
 def vendor(view: LinkView) -> Iterator[tuple[str, str]]:
-    """Who made it, and which one it is."""
+    """Its maker and its serial number."""
     yield "Vendor name", "LUMCTL-SIM"
     yield "Vendor OUI", "02:00:00"
     yield "Vendor PN", "LUM-Q28-100G-LR4" if view.transponder.lane.duplex else "LUM-SFP10G-ER"

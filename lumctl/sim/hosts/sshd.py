@@ -60,7 +60,7 @@ class HostServer:
             self._hanging.append(answer)
 
     def go_on(self) -> None:
-        """What hung hangs no more: every command that is still waited for is answered."""
+        """Let hanging commands continue: every command with a waiting client is answered."""
         with self._lock:
             loops = list(self._loops)
             waiting, self._hanging = self._hanging, []
@@ -137,7 +137,7 @@ class _Login(paramiko.ServerInterface):
         self.transport: paramiko.Transport | None = None
 
     def dispatch(self) -> None:
-        """Start the commands that were asked for; their requests have been granted by now, as clients expect."""
+        """Start the requested commands; their requests have been granted by now, as clients expect."""
         for channel, loop in self._loops:
             if channel.recv_ready() or channel.eof_received or channel.closed:
                 loop.wake()

@@ -122,7 +122,7 @@ class Files:
 
 
 def first_lines(files: Files, patterns: Sequence[str]) -> str:
-    """The first line of each file that can be read, with its path; what a shell's own ``read`` gives."""
+    """The first line of each readable file, with its path: the result of a shell's own ``read``."""
     return "".join(
         f"{path}:{content.partition(chr(10))[0]}\n"
         for pattern in patterns

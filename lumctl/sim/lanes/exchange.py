@@ -17,7 +17,7 @@ from lumctl.sim.lanes.ways import Hop, Ways
 
 _MOST_PORT = 65535
 AWAITED_S = 60.0
-"""How long an endpoint waits for whoever asked for it; it is given up when more are asked for after that."""
+"""How long an endpoint waits for its requester; after that, a new request may take it."""
 
 
 class Exchange:
@@ -47,7 +47,7 @@ class Exchange:
             self._lead(joint, load)
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """What is said to one request: an endpoint, the figures, or an error."""
+        """The answer to one request: an endpoint, the figures, or an error."""
         try:
             if request.get("status"):
                 return self.status()
@@ -59,7 +59,7 @@ class Exchange:
             return {"error": f"not a request: {type(error).__name__}: {error}"[:200], "hint": None}
 
     def await_one(self, source: str, sink: str, address: tuple[str, int]) -> tuple[str, int]:
-        """An endpoint: whoever connects to it, as ``source``, is joined with an address of ``sink``.
+        """An endpoint: its connection, from ``source``, is joined with an address of ``sink``.
 
         Raises:
             UsageError: there is no such accelerator, or the address is not on loopback.
@@ -116,7 +116,7 @@ class Exchange:
     def _accept(self, listening: socket.socket, ends: tuple[str, str], address: tuple[str, int]) -> None:
         try:
             near, _ = listening.accept()
-        except OSError:  # whoever came has gone again
+        except OSError:  # the peer has closed again
             return
         self._cease(listening)
         far = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
@@ -131,7 +131,7 @@ class Exchange:
         return (lane for joint in self._joints for stream in joint.streams for lane in stream.way or ())
 
     def _lead(self, joint: Joint, load: Counter[str]) -> None:
-        """Give a joint its ways, and count it in ``load``."""
+        """Route a joint, and count it in ``load``."""
         source, sink = self._joints[joint]
         if self._hosts[source] == self._hosts[sink]:
             joint.lead((), ())

@@ -11,10 +11,10 @@ from lumctl.sim.lanes.loop import BROKEN, CLOSED, IN, OUT, LaneLoop
 
 
 class Bucket:
-    """A rate is in bytes per second, ``inf`` for no limit; times are in seconds of any steady clock.
+    """A rate limit in bytes per second, ``inf`` for none; times are in seconds of any steady clock.
 
-    Whoever finds the lane free may take a whole piece, and then it is busy for as long as the piece takes: pieces of
-    any size pass, and over time the rate is exact.
+    A sender that finds the lane free may send a whole piece, and then the lane is busy for the time of the piece:
+    pieces of any size pass, and over time the rate is exact.
     """
 
     _DEPTH_S = 0.005
@@ -35,10 +35,9 @@ class Bucket:
         return max(now, self._free_at)
 
     def take(self, count: int, now: float, *, due: float | None = None) -> None:
-        """Carry bytes now. ``due``: whoever takes them waited, was let continue only now, and could have at that time.
+        """Carry bytes now. ``due``: their sender waited until it was woken, and could have sent at that time.
 
-        So the rate does not suffer from a timer that is late, while a lane that rested because nobody wanted anything
-        of it does not catch up.
+        So a late timer does not lower the rate, while an idle lane does not catch up.
         """
         start = max(self._free_at, now - self._DEPTH_S)
         if due is not None:
@@ -56,7 +55,7 @@ _WITHOUT_GRACE = struct.pack("ii", 1, 0)
 
 @dataclass(slots=True)
 class LitHop:
-    """One lit hop, whoever uses it. ``carried`` counts bytes."""
+    """One lit hop, shared by all its users. ``carried`` counts bytes."""
 
     name: str
     bucket: Bucket
@@ -128,7 +127,7 @@ class HopStream:
             self.held = memoryview(bytes(_BUFFER[sent:count]))
 
     def flush(self) -> None:
-        """Send what is held, as far as its target takes it."""
+        """Send the held bytes, as far as the target accepts them."""
         self.held = self.held[self._send(self.held) :]
 
     def _send(self, data: memoryview) -> int:
@@ -232,7 +231,7 @@ class Joint:
         there, back = self.streams
         for stream, other in ((there, back), (back, there)):
             if stream.broken:
-                # Whoever refuses what comes sends nothing either.
+                # An end that refuses incoming data sends nothing either.
                 other.ended = other.reset = True
         for stream in (there, back):
             if stream.way is not None and stream.ended and not stream.held and not stream.delivered:

@@ -1,4 +1,4 @@
-"""The simulator's side of its lanes: it opens their socket, starts what carries them, and tells it of the light."""
+"""The simulator's side of its lanes: it opens their socket, starts their process, and sends it the light."""
 
 import contextlib
 import json
@@ -23,9 +23,9 @@ _NOTHING: dict[str, Any] = {"connections": 0, "dark": 0, "bytes": 0, "lanes": {}
 
 
 class SimulatedLanes:
-    """The lanes of one world. What carries them is a process of its own, started when they are first asked for.
+    """The lanes of one world. Their process is started on the first request.
 
-    ``mbps`` is what each lane carries each way, in Mbit/s; ``None`` is as fast as this machine goes.
+    ``mbps`` is the rate of each lane in each direction, in Mbit/s; ``None`` is as fast as this machine.
     """
 
     def __init__(self, world: World, path: Path, *, mbps: float | None = None) -> None:
@@ -40,7 +40,7 @@ class SimulatedLanes:
         self._thread = threading.Thread(target=self._keep, name="lanes", daemon=True)
 
     def open(self) -> None:
-        """Let endpoints be asked for."""
+        """Accept requests for endpoints."""
         self._listener.bind(str(self._path))
         self._path.chmod(0o600)
         self._listener.listen(_BACKLOG)
@@ -65,12 +65,12 @@ class SimulatedLanes:
         return rate | _NOTHING
 
     def _nudge(self) -> None:
-        with contextlib.suppress(OSError):  # it is full: whoever reads it will wake up
+        with contextlib.suppress(OSError):  # it is full: its reader will wake up
             self._wake.send(b".")
 
     def _keep(self) -> None:
         while not self._ended.is_set():
-            # Whoever connects waits in the backlog, of which the process that is started then takes them.
+            # A client waits in the backlog, from which the new process accepts it.
             ready, _, _ = select.select([self._listener, self._woken], [], [])
             if self._listener in ready and not self._ended.is_set():
                 self._carry()
@@ -99,7 +99,7 @@ class SimulatedLanes:
                 _end(process)
 
     def _follow(self, line: socket.socket) -> None:
-        """Tell what carries the lanes of all light, at once and whenever it changes."""
+        """Send the light of all lanes to their process, now and at every change."""
         told = None
         while not self._ended.is_set():
             heard, until = self._world.lit_lanes()
@@ -110,7 +110,7 @@ class SimulatedLanes:
                 told = heard
             patience = None if until == math.inf else max(0.0, until - time.time())
             ready, _, _ = select.select([self._woken, line], [], [], patience)
-            if line in ready:  # it says nothing: it has ended
+            if line in ready:  # no answer: it has ended
                 return
             if self._woken in ready:
                 self._woken.recv(4096)

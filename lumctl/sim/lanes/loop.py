@@ -9,7 +9,7 @@ Handler = Callable[[int], None]
 
 IN, OUT, CLOSED = select.EPOLLIN, select.EPOLLOUT, select.EPOLLRDHUP
 BROKEN = select.EPOLLERR | select.EPOLLHUP
-"""Comes whether it is asked for or not, as long as a socket is watched for anything at all."""
+"""This event is reported for every watched socket, even if it was not requested."""
 _MOST_EVENTS = 256
 
 
@@ -46,5 +46,5 @@ class LaneLoop:
                 self._watched[number][1](events)
 
     def close(self) -> None:
-        """Give the system's descriptor back."""
+        """Close the system's descriptor."""
         self._epoll.close()

@@ -1,8 +1,8 @@
 """The process that carries the bytes: ``python -m lumctl.sim.lanes.server``, started by the simulator only.
 
-It is one of its own so that busy lanes do not slow down the simulated devices, which would share its interpreter.
-It is given two descriptors, the socket on which endpoints are asked for and the simulator's line, and an order (JSON).
-The line brings all hops that are lit, whenever they change; when it closes, this process ends.
+It is a separate process so that busy lanes do not slow down the simulated devices in the same interpreter. It gets
+two descriptors, the socket for requests and the simulator's line, and an order (JSON). The line brings all lit hops,
+whenever they change; when it closes, this process ends.
 """
 
 import contextlib
@@ -48,7 +48,7 @@ class Lines:
                 line, _, self._received = self._received.partition(b"\n")
                 answer = self._take(_object(bytes(line)))
                 if answer is not None:
-                    # Whoever asks without reading the answers is not waited for.
+                    # A client that does not read its answers is not waited for.
                     self._connection.send(json.dumps(answer).encode() + b"\n", socket.MSG_NOSIGNAL)
         except OSError:
             chunk = b""

@@ -1,7 +1,7 @@
-"""A Python object for a simulated mesh, with the methods that the vendor's is publicly seen to have.
+"""A Python object for a simulated mesh, with the publicly known methods of the vendor's object.
 
-It is installed under the name ``sim`` among the objects of the driver ``smartlight-object``, which takes it where the
-address of a mesh is the path of a socket (``unix:/...``): so only ever for a simulator's.
+It is installed under the name ``sim`` among the objects of the driver ``smartlight-object``, which uses it if the
+address of a mesh is the path of a socket (``unix:/...``): only for a simulator.
 """
 
 import http.client
@@ -27,7 +27,7 @@ class SimMeshObject:
         self._server: ServerProxy | None = None
 
     def connect(self) -> None:
-        """Begin; shows that somebody answers."""
+        """Begin; checks that the server answers."""
         self._server = ServerProxy("http://simulator/", transport=_UnixTransport(self._path), allow_none=True)
         self.get_temp()
 

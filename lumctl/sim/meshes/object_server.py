@@ -1,6 +1,6 @@
-"""The twin behind a vendor-style object of a mesh: couplings and phases over XML-RPC, on a socket of its own.
+"""The twin behind a vendor-style object of a mesh: couplings and phases over XML-RPC, on its own socket.
 
-The vendor's own protocol between its object and its device is not public; this one is ours, and only the object's
+The vendor's protocol between its object and its device is not public; this one is lumctl's, and only the object's
 methods (see :mod:`lumctl.sim.meshes.object_client`) are like the vendor's.
 """
 
@@ -29,7 +29,7 @@ _COUPLING = {PucState.BAR: 0.0, PucState.CROSS: 1.0}
 class ObjectServer:
     """Serves one mesh on the socket at ``path``. ``settle`` and ``pause`` are as of a mesh controller.
 
-    Its cells are in bar or cross and nowhere between; what is told of phases is kept and shown, and bends no light.
+    Its cells are in bar or cross and never between; phases are stored and shown, without effect on light.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(answer[: len(answer) // 2] if cut else answer)
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing: the simulator's output is its own."""
+        """Log nothing: the output belongs to the simulator."""
 
 
 def _state(coupling: float) -> PucState:

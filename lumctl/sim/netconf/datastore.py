@@ -1,4 +1,4 @@
-"""The datastores of one device: what runs, what is being prepared, who has locked which, and a commit on trial."""
+"""The datastores of one device: running, candidate, their locks, and a confirmed commit."""
 
 import threading
 from collections.abc import Callable
@@ -27,10 +27,10 @@ class Locks:
         self._held[target] = session
 
     def require_unlocked(self, target: str) -> None:
-        """See that nobody has locked a datastore.
+        """Check that a datastore is not locked.
 
         Raises:
-            RpcError: somebody has.
+            RpcError: it is.
         """
         if target in self._held:
             raise denied(self._held[target], f"{target} is locked already")
@@ -115,10 +115,10 @@ class Datastore:
         return data
 
     def edit(self, session: int, target: str, wanted: Element, default: str) -> None:
-        """Change a datastore, wholly or not at all.
+        """Change a datastore completely or not at all.
 
         Raises:
-            RpcError: it cannot be, or somebody else has locked it.
+            RpcError: it is not possible, or another session has locked it.
         """
         with self._lock:
             if target not in self.targets:
@@ -141,10 +141,10 @@ class Datastore:
         self.device.check(self.read(name))
 
     def lock(self, session: int, target: str) -> None:
-        """Keep others from changing a datastore.
+        """Lock a datastore against other sessions.
 
         Raises:
-            RpcError: another session holds it, or it is in the middle of a change.
+            RpcError: another session has locked it, or it is being changed.
         """
         with self._lock:
             self._store(target)
@@ -156,7 +156,7 @@ class Datastore:
             self._locks.take(session, target)
 
     def unlock(self, session: int, target: str) -> None:
-        """Give a lock back.
+        """Release a lock.
 
         Raises:
             RpcError: it is not this session's.
@@ -196,7 +196,7 @@ class Datastore:
                 self._trial = _Trial(before, session, persist or persist_id, self._timer(trial_s))
 
     def cancel(self, session: int, persist_id: str | None) -> None:
-        """Take a commit on trial back now.
+        """Revert a confirmed commit now.
 
         Raises:
             RpcError: there is none, or it is another session's.
@@ -231,7 +231,7 @@ class Datastore:
         return next(parts(self._stores[RUNNING], self._stores[CANDIDATE], keys), None) is not None
 
     def _require_trial(self, session: int, persist_id: str | None) -> None:
-        """A commit on trial is confirmed, prolonged or cancelled by its own session, or by whoever knows its id."""
+        """A confirmed commit is confirmed, prolonged or cancelled by its own session, or by a session with its id."""
         trial = self._trial
         if persist_id is not None and (trial is None or trial.persist != persist_id):
             raise RpcError("invalid-value", f"no commit of persist-id {persist_id!r} waits to be confirmed")
@@ -241,10 +241,10 @@ class Datastore:
             raise RpcError("in-use", f"a commit of session {trial.session} waits to be confirmed")
 
     def _take(self, wanted: Element) -> None:
-        """Make this the running configuration, as far as the device's conduct goes.
+        """Make this the running configuration, as far as the device's faults allow.
 
         Raises:
-            RpcError: the device says no, whatever it took.
+            RpcError: the device refuses, however much it changed.
         """
         conduct, keys = self._conduct(), self.device.keys
         running = deepcopy(self._stores[RUNNING])
@@ -281,7 +281,7 @@ class Datastore:
 
     def _time_out(self) -> None:
         with self._lock:
-            # A timer that was cancelled too late finds its trial gone, or another's timer in its place.
+            # A timer that was cancelled too late finds its commit gone, or another's timer.
             if self._trial is not None and self._trial.timer is threading.current_thread():
                 self._revert()
 

@@ -12,10 +12,10 @@ OPERATIONS = frozenset({"merge", "replace", "create", "delete", "remove"})
 
 
 def edit(config: Element, wanted: Element, default: str, keys: Keys) -> None:
-    """Carry out an edit on a tree; ``default`` is an operation, or ``none``.
+    """Do an edit on a tree; ``default`` is an operation, or ``none``.
 
     Raises:
-        RpcError: it cannot be done; the tree may be half changed, so give it a copy.
+        RpcError: it is not possible; the tree may be half changed, so pass a copy.
     """
     for child in wanted:
         _edit(config, child, default, keys, "")

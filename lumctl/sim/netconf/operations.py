@@ -12,14 +12,14 @@ _DEFAULT_TRIAL_S, _MOST_TRIAL_S = 600, 2**32 - 1
 
 
 def capabilities(*, candidate: bool) -> list[str]:
-    """What a server with or without a candidate says that it can do."""
+    """The capabilities of a server with or without a candidate."""
     versions = [f"urn:ietf:params:netconf:base:1.{minor}" for minor in (0, 1)]
     extras = ("candidate:1.0", "confirmed-commit:1.1") if candidate else ("writable-running:1.0",)
     return versions + [f"{_CAPABILITY}{name}" for name in (*extras, "rollback-on-error:1.0", "validate:1.1")]
 
 
 class Operations:
-    """What one session may do with a datastore. ``kill`` ends another session, and is false if there is none.
+    """The operations of one session on a datastore. ``kill`` ends another session, and returns false if there is none.
 
     ``own`` are operations of the device's own model, by full name.
     """

@@ -30,9 +30,9 @@ _ENDS_WITHIN_S = 5.0
 class NetconfServer:
     """Serves one device.
 
-    ``client_key`` logs in, whoever has it, and ``password`` does if there is one. ``candidate`` is false for a device
-    that only takes changes of its running configuration.
-    ``operations`` are those of the device's own model, by full name.
+    ``client_key`` logs in with any user name, and ``password`` too if there is one. ``candidate`` is false for a
+    device that only accepts changes of its running configuration. ``operations`` are those of the device's own model,
+    by full name.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class NetconfServer:
             return len(self._sessions)
 
     def close(self) -> None:
-        """Give the port back, cut every session, and wait for their ends."""
+        """Close the port, end every session, and wait for their ends."""
         self._ended.set()
         self.service.close()
         with self._lock:
@@ -143,7 +143,7 @@ class _Login(paramiko.ServerInterface):
         self.transport: paramiko.Transport | None = None
 
     def dispatch(self) -> None:
-        """Begin the sessions that were asked for; their requests have been granted by now, as clients expect."""
+        """Begin the requested sessions; their requests have been granted by now, as clients expect."""
         waiting, self._waiting = self._waiting, []
         for channel in waiting:
             if self.transport is not None:

@@ -23,7 +23,7 @@ class BadFrameError(Exception):
 
 
 class Reader:
-    """Takes bytes as they come and gives whole messages. It begins with the end marker, as every session does."""
+    """Takes bytes as they arrive and returns whole messages. It begins with the end marker, as every session does."""
 
     def __init__(self) -> None:
         self.chunked = False
@@ -92,7 +92,8 @@ Spoil = Callable[[str, bytes], bytes]
 class ServerSession:
     """Serves one client.
 
-    ``spoil`` gives what is sent of an operation's answer: if that is less, or something else, the session is cut then.
+    ``spoil`` returns the bytes to send of an operation's answer: if they differ from the answer, the session ends
+    then.
     """
 
     def __init__(
@@ -155,7 +156,7 @@ class ServerSession:
         return message
 
     def _answer(self, message: bytes) -> bool:
-        """Do what is asked and say so; false if that was the last of this session."""
+        """Do the request and answer it; false if it was the last of this session."""
         rpc = _parsed(message)
         if self._conduct().down:
             return False
@@ -169,7 +170,7 @@ class ServerSession:
         return sent == whole and name != "close-session"
 
     def _replied(self, rpc: ET.Element) -> tuple[str, ET.Element]:
-        """The name of the operation that was asked for, and the reply to it."""
+        """The name of the requested operation, and the reply to it."""
         reply = ET.Element(f"{NC}rpc-reply", {name: value for name, value in rpc.attrib.items() if "}" not in name})
         try:
             asked = _asked(rpc)

@@ -21,7 +21,7 @@ class RpcError(Exception):
         self.info = info
 
     def element(self) -> Element:
-        """The error as it stands in a reply."""
+        """The error as an element of a reply."""
         error = Element(f"{NC}rpc-error")
         told = {
             "error-type": "protocol" if self.tag in _PROTOCOL_TAGS else "application",
@@ -46,7 +46,7 @@ Identity = tuple[str, ...]
 
 
 def identity(element: Element, keys: Keys, path: str = "") -> Identity:
-    """What tells an element from its siblings: its name, and in a list its keys.
+    """The identity of an element among its siblings: its name, and in a list its keys.
 
     Raises:
         RpcError: a key is missing.
@@ -186,9 +186,9 @@ class NetconfDevice(Protocol):
         ...
 
     def apply(self, config: Element) -> None:
-        """Do as the running configuration says from now on."""
+        """Follow the running configuration from now on."""
         ...
 
     def state(self) -> Element:
-        """What is to be seen now besides the configuration."""
+        """The present state besides the configuration."""
         ...

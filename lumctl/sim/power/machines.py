@@ -17,7 +17,7 @@ _ONLY = "1"
 
 
 class Machines:
-    """Hosts by what their controller calls them. ``repowered`` is told of a host whose power was switched."""
+    """Hosts by their names at their controller. ``repowered`` is called with a host whose power was switched."""
 
     def __init__(self, world: World, device: str, repowered: Callable[[str], None]) -> None:
         self._world = world
@@ -39,10 +39,10 @@ class Machines:
         return self._world.misbehaviour(self._device)
 
     def named(self, component: str) -> str:
-        """The machine that is meant; no name at all means the only one.
+        """The machine of that name; an empty name means the only one.
 
         Raises:
-            DeviceRefusedError: there is none of that name, or no telling which.
+            DeviceRefusedError: there is none of that name, or the name is ambiguous.
         """
         if component in self._hosts:
             return component
@@ -60,10 +60,10 @@ class Machines:
         return self._world.host_watts(self._hosts[name])
 
     def switch(self, name: str, *, on: bool) -> None:
-        """Switch a machine, as far as the controller's conduct lets it.
+        """Switch a machine, as far as the controller's faults allow.
 
         Raises:
-            DeviceRefusedError: a fault makes the controller say no.
+            DeviceRefusedError: a fault makes the controller refuse.
         """
         self._act(name, lambda host: self._world.switch_host(host, on=on))
 

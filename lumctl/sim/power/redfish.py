@@ -86,7 +86,7 @@ def chassis_documents(name: str, *, watts: float) -> dict[str, dict[str, Any]]:
 
 
 def error_document(message: str) -> dict[str, Any]:
-    """What is said against a request."""
+    """The objection to a request."""
     return {
         "error": {
             "code": "Base.1.8.GeneralError",
@@ -145,7 +145,7 @@ class RedfishTwin:
         self.login = login
         self.sessions: set[str] = set()
         self.orders: list[tuple[str, str]] = []
-        """Every machine and reset type that was asked for, done or not."""
+        """Every requested machine and reset type, done or not."""
         self.service = SimulatedService(f"redfish {name}", self._serve, most=_MOST_CONNECTIONS)
 
     @property
@@ -165,7 +165,7 @@ class RedfishTwin:
             self.service.done_with(connection)
 
     def let_in(self, authorization: str, token: str) -> bool:
-        """Whether a request shows who sent it, where that is asked for."""
+        """Whether a request has the required credentials."""
         if self.login is None or token in self.sessions:
             return True
         expected = base64.b64encode(":".join(self.login).encode()).decode()
@@ -178,10 +178,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def __init__(self, connection: socket.socket, address: Any, twin: RedfishTwin) -> None:
         self._twin = twin
-        super().__init__(connection, address, twin)  # type: ignore[arg-type]  # what it asks of a server, nobody uses
+        super().__init__(connection, address, twin)  # an unused part of a server's interface
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the signature is the library's
-        """Say nothing: the simulator's log is for what goes wrong."""
+        """Log nothing: the simulator's log is for errors."""
 
     def do_GET(self) -> None:
         """Answer a reading."""

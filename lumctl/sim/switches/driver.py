@@ -128,7 +128,7 @@ class SimSwitch(BaseSwitch):
     def _set(
         self, port: int, wanted: object, shown: Callable[[PortReading], object], do: str, **arguments: object
     ) -> None:
-        """Set something of a port, and see that it shows just that: or what was before, where the switch said no."""
+        """Change a setting of a port, and check that it shows the new value, or the earlier one after a refusal."""
         ports_of(self.context).require((port,))
         before = shown(self.read_ports()[port])
         said: DeviceRefusedError | None = None

@@ -1,8 +1,8 @@
 """The twin of an optical circuit switch's SCPI port: silent writes, an error queue, several commands in a line.
 
-It serves one :class:`SwitchState`, in a simulator or alone. What of it follows the standard and what the devices do in
-their own way is told apart where it matters: a join of a port that has one is refused here (a settings conflict),
-which is the stricter of what a device may do.
+It serves one :class:`SwitchState`, in a simulator or alone. Behaviour by the standard and behaviour of particular
+devices are separate where it matters: a join of a port that has one is refused here (a settings conflict), the
+stricter of the possible behaviours.
 """
 
 import contextlib
@@ -81,10 +81,10 @@ def commands(line: str) -> Iterator[Command | ScpiError]:
 
 
 def lists(argument: str, count: int) -> list[list[int]]:
-    """So many lists of ports, ``(@1,2),(@17,18)``; the ports count from 0 here.
+    """Parse so many lists of ports, ``(@1,2),(@17,18)``; the ports count from 0 here.
 
     Raises:
-        ScpiError: something else stands there.
+        ScpiError: the text has another form.
     """
     if not argument:
         raise ScpiError(NO_PARAMETER)
@@ -117,9 +117,9 @@ Part = tuple[str, int, int]
 class ScpiSwitch:
     """Serves one switch on loopback.
 
-    ``held`` gives the state for as long as a line takes (``state.held`` of one that stands alone); ``powers`` the
-    light in dBm, ``None`` for a model without monitors. ``conduct`` says how it misbehaves; ``wait`` waits so many
-    seconds, or until the end.
+    ``held`` returns the state for the duration of a line (``state.held`` of a separate one); ``powers`` the light in
+    dBm, ``None`` for a model without monitors. ``conduct`` is its misbehaviour; ``wait`` waits so many seconds, or
+    until the end.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class ScpiSwitch:
         self._lock = threading.Lock()
         self._errors: list[str] = []
         self.lines: list[str] = []
-        """The last lines that came, for whoever wants to see what a client really says."""
+        """The last received lines, to see what a client really sends."""
         self.service = SimulatedService(f"switch {name}", self._serve, most=_MOST_CONNECTIONS)
         self._queries: dict[str, Callable[[SwitchState, str], str]] = {
             "*IDN?": lambda state, _: f"Polatis,I-SIM-{_sides(state)[0]}x{_sides(state)[1]}-{self._name},000000,0.0",
@@ -154,7 +154,7 @@ class ScpiSwitch:
             self._queries[":PMON:POW?"] = partial(_monitored, powers)
 
     def close(self) -> None:
-        """Give the port back; connections are cut."""
+        """Close the port; connections are ended."""
         self.service.close()
 
     def _serve(self, connection: socket.socket) -> None:
@@ -179,7 +179,7 @@ class ScpiSwitch:
             self.service.done_with(connection)
 
     def _obey(self, line: str, conduct: Misbehaviour) -> list[str]:
-        """Do what a line says, and give the answers to what it asks."""
+        """Do a line, and return the answers to its queries."""
         answers: list[str] = []
         with self._lock, contextlib.suppress(DeviceUnreachableError), self._held() as state:
             self.lines = [*self.lines[-99:], line]

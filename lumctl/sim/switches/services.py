@@ -1,4 +1,4 @@
-"""What stands for the switches of a world: the twin of the protocol that each one's driver speaks."""
+"""The servers of a world's switches: the twin of each driver's protocol."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -67,7 +67,7 @@ class SwitchTree:
         return root
 
     def check(self, config: Element) -> None:
-        """Every port is there, and joined once at most.
+        """Check that every port exists, and is joined at most once.
 
         Raises:
             RpcError: one is not.
@@ -84,7 +84,7 @@ class SwitchTree:
                 raise RpcError("invalid-value", error.message) from None
 
     def apply(self, config: Element) -> None:
-        """Move joins and labels to where the configuration has them; what it has by halves moves nothing."""
+        """Set joins and labels by the configuration; incomplete entries change nothing."""
         pairs = dict(_pairs(config))
         with self._held() as state:
             state.part([pair for pair in state.joins.items() if pairs.get(pair[0]) != pair[1]])
@@ -94,7 +94,7 @@ class SwitchTree:
             state.labels = _labels(config)
 
     def state(self) -> Element:
-        """What the switch says of itself: maker and model, ports, powers, and what it complains of."""
+        """The state of the switch: maker and model, ports, powers, and alarms."""
         root = Element("root")
         with self._held() as state:
             product = SubElement(root, _name("product-information"))

@@ -142,7 +142,7 @@ STUCK = frozenset({FaultKind.STUCK_BAR, FaultKind.STUCK_CROSS})
 def parse_fault(
     inventory: Inventory, component: str, word: str, value: float | None, *, since: float
 ) -> SimulatedFault:
-    """A fault as a person asked for it.
+    """A fault as it is requested.
 
     Raises:
         UsageError: the component or the kind is not known, or they do not fit, or the value is out of range.
@@ -204,7 +204,7 @@ def _part_kind(inventory: Inventory, device: str, rest: str) -> ComponentKind:
     word, _, number = rest.partition("/")
     for kind, count in counts.items():
         if word == kind:
-            # str.isdecimal also takes digits of other scripts; int() reads them, so the range check stands.
+            # str.isdecimal also accepts digits of other scripts; int() parses them, so the range check holds.
             if number.isdecimal() and int(number) < count and str(int(number)) == number:
                 return kind
             raise UsageError(f"{device} has no {kind} {number!r}", hint=f"they are 0 to {count - 1}" if count else None)
@@ -249,7 +249,7 @@ def _advice(inventory: Inventory, component: str, found: Iterable[ComponentKind]
 
 
 class Faults:
-    """The faults that there are, in the order in which they came."""
+    """The present faults, in the order of injection."""
 
     def __init__(self) -> None:
         self._held: dict[tuple[str, FaultKind], SimulatedFault] = {}

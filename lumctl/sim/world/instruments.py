@@ -1,4 +1,7 @@
-"""What instruments show of the world: light, temperatures and draw with their noise, and whom a receiver hears."""
+"""Instruments of the world.
+
+Light, temperatures and power draw with their noise, and the neighbours of receivers.
+"""
 
 import math
 import random
@@ -19,7 +22,7 @@ _STANDBY_W, _HOST_W, _ACCELERATOR_W, _DRAW_NOISE = 14.0, 420.0, 310.0, 0.01
 
 
 class Instruments:
-    """Readings of one world at a moment. Whoever asks holds the world still."""
+    """Readings of one world at one time. The caller holds the world's lock."""
 
     def __init__(self, seed: int, plant: Plant, faults: Faults, gpus: Mapping[str, SimulatedGpu]) -> None:
         self._seed = seed
@@ -44,7 +47,7 @@ class Instruments:
         return usual + self.noise(device, now, _TEMPERATURE_NOISE_C)
 
     def alarms(self, device: str) -> tuple[Alarm, ...]:
-        """What a mesh or a switch complains of: what a fault makes it say, and each of its ports that has failed."""
+        """The alarms of a mesh or a switch: those of faults, and one for each failed port."""
         told = []
         if (fault := self._faults.get(device, FaultKind.ALARM)) is not None:
             severity = SEVERITIES[int(fault.value or 1) - 1]
@@ -90,7 +93,7 @@ class Instruments:
         )
 
     def heard(self, link: SimulatedLink, now: float) -> Neighbours:
-        """Whom a receiver's host has heard: what is new, or says something new, at the end, as lldpd has it."""
+        """The neighbours of a receiver's host: new or changed ones at the end, as in lldpd."""
         heard = sorted(link.neighbours(now).items(), key=lambda item: item[1].changed_at)
         return tuple(
             (self._plant.links[source].transponder, now - entry.changed_at, entry.mark) for source, entry in heard

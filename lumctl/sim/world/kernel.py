@@ -46,7 +46,7 @@ AMD_SMI = "amd-smi"
 
 
 class KernelLog:
-    """A ring of lines, as the kernel's own is. ``probe`` tells whose driver writes into it."""
+    """A ring of lines, like the kernel's own. ``probe`` selects the driver that writes into it."""
 
     def __init__(self, booted_at: float, probe: str) -> None:
         self._booted_at = booted_at

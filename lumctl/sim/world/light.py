@@ -91,7 +91,7 @@ class SimulatedChip:
         self._traces.clear()
 
     def release(self, puc: int) -> None:
-        """Let a cell obey again, unless the inventory knows it as stuck: then it goes back to that state."""
+        """Let a cell work again, unless the inventory has it as stuck: then it returns to that state."""
         if puc in self._worn:
             self.hold(puc, self._worn[puc])
         else:

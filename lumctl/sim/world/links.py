@@ -1,4 +1,7 @@
-"""One network interface behind one transponder: its carrier, its light, and whom its host's lldpd has heard on it."""
+"""One network interface behind one transponder.
+
+Its carrier, its light, and the neighbours in its host's lldpd.
+"""
 
 import math
 from dataclasses import dataclass, field
@@ -10,15 +13,15 @@ from lumctl.sim.world.light import Light
 LLDP_INTERVAL_S = 30.0
 LLDP_TTL_S = 120.0
 ANCHOR_MHZ = 193_100_000
-"""The frequency that the grid of ITU-T G.694.1 is counted from, and what a module sends at until it is told."""
+"""The base frequency of the grid of ITU-T G.694.1, and a module's initial frequency."""
 CHANNELS_MHZ = (191_300_000, 196_100_000)
 POWERS_DBM = (-15.0, 6.0)
-"""What a simulated module can be told, from the least to the most."""
+"""The range of a simulated module's settings."""
 
 
 @dataclass(slots=True)
 class Heard:
-    """One neighbour's entry: when a frame last said something new, when the last one came, and what it says."""
+    """One neighbour's entry: when a frame last had new content, when the last one came, and its content."""
 
     changed_at: float
     last_at: float
@@ -27,9 +30,9 @@ class Heard:
 
 @dataclass(slots=True)
 class SimulatedLink:
-    """The state of one interface. ``faulty_down``: its link is held down by a fault, whatever light comes in.
+    """The state of one interface. ``faulty_down``: a fault holds its link down, whatever light arrives.
 
-    ``laser_on``, ``frequency_mhz`` and ``target_power_dbm`` are what its module was told, apart from its interface.
+    ``laser_on``, ``frequency_mhz`` and ``target_power_dbm`` are its module's settings, apart from its interface.
     ``carried_s``: the seconds with carrier before the present one, which began at ``up_since``.
     """
 
@@ -50,7 +53,7 @@ class SimulatedLink:
         self.target_power_dbm = self.transponder.tx_power_dbm
 
     def renew(self) -> None:
-        """Forget what the interface and its module were told, and whom they heard."""
+        """Reset the settings of the interface and its module, and its neighbours."""
         self.admin_up = self.laser_on = True
         self.frequency_mhz, self.target_power_dbm = ANCHOR_MHZ, self.transponder.tx_power_dbm
         self.carrier, self.light = False, None
@@ -79,11 +82,11 @@ class SimulatedLink:
         self.target_power_dbm = dbm
 
     def settle(self, light: Light | None, now: float, mark: str) -> None:
-        """Take the light that comes in now; ``mark`` is what its transmitter's lldpd says besides its name.
+        """Take the arriving light; ``mark`` is the announcement of its transmitter's lldpd besides its name.
 
-        Both ends of a link see it come up together, and lldpd announces itself on every interface that comes up:
-        so a frame arrives with the carrier. A lost carrier empties the neighbour table. Light that is switched from
-        one transmitter to another without a gap does neither: the old neighbour stays until its time to live is over.
+        Both ends of a link come up at the same time, and lldpd announces itself on every interface that comes up: so
+        a frame arrives with the carrier. A lost carrier empties the neighbour table. Light that is switched from one
+        transmitter to another without a gap does neither: the old neighbour stays until its time to live is over.
         """
         self.heard = self.neighbours(now)
         self.light = light
@@ -101,7 +104,7 @@ class SimulatedLink:
             self.heard.clear()
 
     def frame(self, at: float, mark: str) -> None:
-        """A frame of whoever lights this receiver comes in, if the link is up.
+        """A frame of the present transmitter arrives, if the link is up.
 
         As in lldpd, the age of an entry counts from the last frame that differed from the one before it.
         """

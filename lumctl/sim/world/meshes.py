@@ -24,7 +24,10 @@ class _Revert:
 
 
 class Meshes:
-    """The counterpart of ``Switchboard``: ``moment`` holds the world and gives its time, ``shown`` its instruments."""
+    """The counterpart of ``Switchboard``.
+
+    ``moment`` locks the world and returns its time, ``shown`` its instruments.
+    """
 
     def __init__(
         self,

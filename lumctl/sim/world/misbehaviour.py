@@ -40,7 +40,7 @@ Part = TypeVar("Part")
 
 @dataclass(frozen=True, slots=True)
 class Misbehaviour:
-    """What is wrong with a device's conduct; as it is made, nothing.
+    """The misbehaviour of a device; by default none.
 
     ``delay_s`` is seconds before each answer, ``commit_s`` seconds that a change takes after its answer.
     """
@@ -60,7 +60,7 @@ class Misbehaviour:
 
     @property
     def complaint(self) -> str:
-        """What the device says against a write, for the protocol to put into its own form."""
+        """The device's objection to a write, for the protocol to put into its own form."""
         return "no change is accepted now" if self.refuses else "stopped in the middle of the change"
 
     def taken(self, parts: Iterable[Part]) -> tuple[Part, ...]:
@@ -76,7 +76,7 @@ class Misbehaviour:
 
 
 def misbehaviour_of(faults: Faults, device: str) -> Misbehaviour:
-    """How a device misbehaves by the faults that there are."""
+    """How a device misbehaves by its present faults."""
     return Misbehaviour(
         down=faults.has(device, FaultKind.DEVICE_DOWN) or faults.has(device, FaultKind.MESH_DOWN),
         lying=faults.has(device, FaultKind.DEVICE_LYING) or faults.has(device, FaultKind.MESH_LYING),

@@ -21,13 +21,13 @@ class Plant:
         self.leaving: dict[DevicePort, Light] = {}
         self._entering: dict[DevicePort, float] = {}
         self.marks: dict[str, str] = {}
-        """What each host's lldpd was told to say besides its name, if anything."""
+        """The announcements of each host's lldpd besides its name, if any."""
         self.off: set[str] = set()
         """Hosts without power: their modules have none either."""
         self._relit: Callable[[], None] | None = None
 
     def renew(self) -> None:
-        """Let all be as it was when the world began: cells in bar, nothing joined, whatever sends switched on."""
+        """Reset everything: cells in bar, nothing joined, all transmitters on."""
         self.off.clear()
         self.marks.clear()
         for chip in self.chips.values():
@@ -83,7 +83,7 @@ class Plant:
         return max(self._entering.get(port, -math.inf), light.power_dbm if light else -math.inf)
 
     def frame(self, link: SimulatedLink, at: float) -> None:
-        """A link's receiver gets a frame of whoever lights it."""
+        """A link's receiver gets a frame of its present transmitter."""
         link.frame(at, self._said_with(link.light))
 
     def _said_with(self, light: Light | None) -> str:

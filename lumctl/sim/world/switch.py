@@ -11,9 +11,9 @@ Pair = tuple[int, int]
 
 
 class SwitchState:
-    """What one switch holds. The first ``input_count`` ports are inputs; if all are, any port may be joined to any.
+    """The state of one switch. The first ``input_count`` ports are inputs; if all are, any port may be joined to any.
 
-    Whoever looks at it or changes it from one of several threads does so in ``with state.held()``.
+    A thread that reads or changes it does so in ``with state.held()``.
     """
 
     def __init__(self, port_count: int, input_count: int) -> None:
@@ -38,7 +38,7 @@ class SwitchState:
         return self.input_count == self.port_count
 
     def partner(self, port: int) -> int | None:
-        """The port at the other end of a join, from either end: light takes it both ways."""
+        """The port at the other end of a join, from either end: light passes in both directions."""
         if port in self.joins:
             return self.joins[port]
         return next((ingress for ingress, egress in self.joins.items() if egress == port), None)

@@ -26,7 +26,7 @@ class _Revert:
 
 
 class Switchboard:
-    """``moment`` keeps the world still and gives its time; ``shown`` is what its instruments show."""
+    """``moment`` locks the world and returns its time; ``shown`` are its instruments."""
 
     def __init__(
         self,
@@ -46,12 +46,12 @@ class Switchboard:
         self._reverts: dict[str, _Revert] = {}
 
     def forget(self) -> None:
-        """Let no change go back any more."""
+        """Disarm all revert timers."""
         self._reverts.clear()
 
     @contextmanager
     def held(self, device: str) -> Iterator[SwitchState]:
-        """One switch, to be looked at or changed while the world stands still.
+        """One switch, to be read or changed while the world is locked.
 
         Raises:
             UsageError: there is no such switch.
@@ -78,12 +78,12 @@ class Switchboard:
     def write(
         self, device: str, joins: Mapping[int, int | None], *, receipt: str = "", revert_after_s: float | None = None
     ) -> None:
-        """Change joins as one; with ``revert_after_s`` they go back unless ``receipt`` is confirmed in time.
+        """Change joins together; with ``revert_after_s`` they revert unless ``receipt`` is confirmed in time.
 
         Raises:
-            DeviceUnreachableError: the switch is down.
-            DeviceRefusedError: a port is wrong or in use; nothing changed. Or a fault makes it say no, in the middle
-                or at once.
+            DeviceUnreachableError: the switch is down. DeviceRefusedError: a port is wrong or in use; nothing
+            changed. Or a fault makes it refuse, in the middle or at
+                once.
         """
         with self._still(device) as (state, now):
             self._writes.add(device, f"{len(joins)} joins", now)
@@ -145,7 +145,7 @@ class Switchboard:
         return min((revert.at for revert in self._reverts.values()), default=math.inf)
 
     def revert(self, due: float) -> None:
-        """Let every timer run out that is due. What would take a port from somebody by now stays as it is."""
+        """Let every due timer expire. A revert that would take a port from another join is skipped."""
         for receipt, revert in [(r, v) for r, v in self._reverts.items() if v.at <= due]:
             del self._reverts[receipt]
             self._works.drop(revert.device)

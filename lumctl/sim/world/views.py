@@ -23,7 +23,7 @@ class InterfaceView:
 class LinkView(InterfaceView):
     """One interface as its host sees it. Powers in dBm.
 
-    ``laser_on``, ``frequency_mhz`` and ``target_power_dbm`` are what the module was told.
+    ``laser_on``, ``frequency_mhz`` and ``target_power_dbm`` are the module's settings.
     """
 
     tx_power_dbm: float

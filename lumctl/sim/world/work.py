@@ -20,7 +20,7 @@ class Work:
 
 
 class Works:
-    """What each device is at work on: one change at a time. Whoever asks holds the world still."""
+    """The change in progress of each device, one at a time. The caller holds the world's lock."""
 
     def __init__(self) -> None:
         self._held: dict[str, Work] = {}
@@ -39,11 +39,11 @@ class Works:
         self._held[device] = work
 
     def drop(self, device: str) -> None:
-        """Let a device forget what it was doing; does nothing where it did nothing."""
+        """Let a device forget its change in progress, if there is one."""
         self._held.pop(device, None)
 
     def forget(self) -> None:
-        """Let every device forget what it was doing."""
+        """Let every device forget its change in progress."""
         self._held.clear()
 
     def progress(self, device: str) -> Progress | None:
@@ -87,7 +87,7 @@ class WriteLog:
         self._count = 0
 
     def add(self, device: str, what: str, at: float) -> None:
-        """A device was told something."""
+        """A setting of a device was written."""
         self._count += 1
         self._writes.append(WriteInProgress(self._count, at, device, what))
 

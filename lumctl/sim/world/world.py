@@ -1,7 +1,7 @@
 """The one world behind every simulated service: cells, light, links, GPUs and faults. It knows no sockets.
 
-Nothing happens by itself: each call first catches up with what was due since the last one (revert timers, flapping
-links, LLDP frames), event by event in the order of time, so that nobody can tell it from a world that ran all along.
+Nothing happens by itself: each call first does everything that was due since the last one (revert timers, flapping
+links, LLDP frames), event by event in the order of time, so that it looks like a world that ran all along.
 """
 
 import math
@@ -26,7 +26,7 @@ from lumctl.sim.world.work import Works, WriteLog
 
 
 class World:
-    """All that is simulated of one inventory. Thread-safe; ``now`` gives epoch seconds."""
+    """All simulated state of one inventory. Thread-safe; ``now`` returns epoch seconds."""
 
     def __init__(self, inventory: Inventory, *, seed: int, now: Callable[[], float]) -> None:
         self.inventory = inventory
@@ -105,7 +105,7 @@ class World:
             return self._shown.view(link, now) if link else None
 
     def interfaces(self, host: str) -> dict[str, InterfaceView]:
-        """The same interfaces, without what their modules and lldpd say."""
+        """The same interfaces, without the readings of their modules and lldpd."""
         with self._caught_up() as now:
             return {
                 name: InterfaceView(
@@ -115,7 +115,7 @@ class World:
             }
 
     def neighbours(self, host: str) -> dict[str, Neighbours]:
-        """Whom a host's lldpd has heard, by interface."""
+        """The neighbours in a host's lldpd, by interface."""
         with self._caught_up() as now:
             return {name: self._shown.heard(link, now) for name, link in self._interfaces(host).items()}
 
@@ -134,7 +134,7 @@ class World:
             return link is not None
 
     def announce(self, host: str, mark: str | None = None) -> None:
-        """The host's lldpd sends a frame on every interface at once; a mark, if given, it says from now on."""
+        """The host's lldpd sends a frame on every interface at once, with a mark from now on, if given."""
         with self._caught_up() as now:
             if mark is not None:
                 self._plant.marks[host] = mark
@@ -155,7 +155,7 @@ class World:
             return host not in self._plant.off and not self._faults.has(host, FaultKind.UNREACHABLE)
 
     def switch_host(self, host: str, *, on: bool) -> None:
-        """Give a host its power, with which it boots, or take it; nothing happens where it is so already."""
+        """Switch a host's power on, so that it boots, or off; nothing happens if it is so already."""
         with self._caught_up() as now:
             self.writes.add(host, f"power {'on' if on else 'off'}", now)
             if on is (host in self._plant.off):
@@ -165,7 +165,7 @@ class World:
                     self._boot(host, now)
 
     def restart_host(self, host: str) -> None:
-        """Take a host's power and give it back at once."""
+        """Switch a host's power off and on again."""
         self.switch_host(host, on=False)
         self.switch_host(host, on=True)
 
@@ -175,7 +175,7 @@ class World:
             return self._shown.host_w(host, len(self.inventory.accelerators_of(host)), now)
 
     def _boot(self, host: str, now: float) -> None:
-        """Everything that a boot begins again: its id, the kernel's log, interfaces, and what lldpd was told."""
+        """Everything that a boot resets: its id, the kernel's log, interfaces, and lldpd's announcements."""
         self._begin_boot(host, now)
         self._plant.marks.pop(host, None)
         for link in self._links[host].values():
@@ -199,7 +199,7 @@ class World:
             return self._shown.view(self._module(transponder), now)
 
     def set_laser(self, transponder: str, *, on: bool) -> None:
-        """Switch a module's laser, whatever its host's interface is told."""
+        """Switch a module's laser, apart from its host's interface."""
         with self._caught_up() as now:
             self.writes.add(transponder, f"laser {'on' if on else 'off'}", now)
             self._module(transponder).laser_on = on
@@ -216,7 +216,7 @@ class World:
             self._module(transponder).tune(frequency_mhz)
 
     def set_output_power(self, transponder: str, dbm: float) -> None:
-        """Tell a module what power to send with.
+        """Set a module's launch power.
 
         Raises:
             DeviceRefusedError: it does not reach that power.
