@@ -1,7 +1,8 @@
 """A swap from the dashboard: planned, confirmed by a typed yes, applied; and every way in which it is not."""
 
 import pytest
-from textual.widgets import Input
+from textual.containers import VerticalScroll
+from textual.widgets import Input, Static
 
 from lumctl.errors import HalfDoneError, RefusedError
 from lumctl.tui.screens.help import LeavingScreen
@@ -62,6 +63,27 @@ def test_four_keys_from_the_failure_to_the_outcome(stage, kit):
     kit.drive(stage.dashboard(), script)
     assert stage.planned == [("llm", LOST)]
     assert [view.plan for view in stage.applied] == ["the plan"]
+
+
+def test_the_outcome_stays_in_sight_when_lines_are_added_above_it(stage, kit, applying):
+    async def script(pilot):
+        await applying(pilot)
+        stage.may_end.set()
+        await kit.until(pilot, lambda: phase(pilot) is Phase.ENDED)
+        scroll = pilot.app.screen.query_one(VerticalScroll)
+        await kit.until(pilot, lambda: scroll.is_anchored and scroll.is_vertical_scroll_end)
+        before = scroll.max_scroll_y
+        pilot.app.screen.query_one("#plan", Static).update("\n".join(["one more line of light"] * 40))
+        await kit.until(pilot, lambda: scroll.max_scroll_y > before)
+        assert scroll.is_vertical_scroll_end
+        assert "run-7: done in 1.51 s" in kit.screen_text(pilot.app)
+        await pilot.press("pageup")
+        await kit.until(pilot, lambda: not scroll.is_vertical_scroll_end)
+        pilot.app.screen.query_one("#plan", Static).update("\n".join(["one more line of light"] * 50))
+        await kit.until(pilot, lambda: scroll.max_scroll_y > before + 10)
+        assert not scroll.is_vertical_scroll_end
+
+    kit.drive(stage.dashboard(), script, size=(80, 16))
 
 
 def test_only_a_typed_yes_applies(stage, kit, asked):

@@ -277,6 +277,11 @@ class PlanScreen(KeyedScreen[None], keys="plan"):
             text.append("\n\n" if self._following.lines else "\n")
             text.append_text(light_text(self._plan.receivers, self._powers, seen, marks, now, self._ended_at))
         self.query_one("#progress", Static).update(text)
+        scroll = self.query_one(VerticalScroll)
+        # Lines that were laid out after the last scroll to the end must not push the outcome out of sight. An anchor
+        # leaves a person who scrolls alone; it would move a text that fits to the bottom.
+        if scroll.max_scroll_y > 0 and not scroll.is_anchored:
+            scroll.anchor()
 
     def _plan_in_thread(self) -> None:
         try:

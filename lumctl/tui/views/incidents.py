@@ -62,13 +62,13 @@ def consequences(seen: RecordedLook, case: Case) -> str:
     faults = [finding for finding in _faults(seen, case) if finding.acknowledged is None]
     if len(faults) == 1:
         return (
-            f"Say that 1 finding of {case.component} is known? It continues being shown with your name and what you "
-            "type; lumctl check counts it no more and nobody is called for it, until it clears or becomes worse."
+            f"Say that 1 finding of {case.component} is known? It stays in the lists, with your name and what you "
+            "type; until it clears or becomes worse, lumctl check does not count it and nobody is called for it."
         )
     return (
-        f"Say that {len(faults)} findings of {case.component} are known? They continue being shown with your name and "
-        "what you type; lumctl check counts them no more and nobody is called for them, until they clear or become "
-        "worse."
+        f"Say that {len(faults)} findings of {case.component} are known? They stay in the lists, with your name and "
+        "what you type; until they clear or become worse, lumctl check does not count them and nobody is called for "
+        "them."
     )
 
 

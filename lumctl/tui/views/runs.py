@@ -59,7 +59,7 @@ def what_to_do(view: RunView) -> str | None:
     if not view.cut and run.state != "half-done":
         return None
     aimed = f"{run.id} --target {run.target}"
-    return f"continue with it: lumctl swap resume {aimed}; or take it back: lumctl swap abort {aimed}"
+    return f"continue with it: lumctl swap resume {aimed}; or undo it: lumctl swap abort {aimed}"
 
 
 def head_text(view: RunView, marks: Marks, now: float) -> Text:
