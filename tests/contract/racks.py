@@ -133,9 +133,9 @@ class Rack:
         """Which transmitters are on."""
         return {name: self.context.devices.transponder(name).transmitting() for name in self.inventory.transponders}
 
-    def kill_engine(self, plan: Plan, when: Callable[[subprocess.Popen[str]], object]) -> StoredRun:
+    def kill_engine(self, plan: Plan, when: Callable[[subprocess.Popen[str]], object], **how: object) -> StoredRun:
         """Apply a plan in a process of its own and kill that at the given moment, and its guard with it."""
-        with self.engine(plan) as engine:
+        with self.engine(plan, **how) as engine:
             when(engine)
             os.kill(self.guard, signal.SIGKILL)
             engine.kill()

@@ -1,14 +1,15 @@
 """An engine in a process of its own, for tests that end it or stop it where they please.
 
 Its order, as JSON: ``inventory``, ``folder`` (of the simulator and the store) and ``plan``; ``revert_after_s``; and
-where it sends itself a ``signal``: ``before`` or ``after`` that many writes into the journal. ``term_s`` is that of its
-lease, ``place`` that of the store where it is not in the folder; ``elsewhere``: it takes itself for a process of
-another machine. It prints a line after each step, and what the engine says when it fails; the exit status is that of
-the program.
+where it sends itself a ``signal``: ``before`` or ``after`` that many writes into the journal; ``stands_after`` is the
+step after which it stops itself. ``term_s`` is that of its lease, ``place`` that of the store where it is not in the
+folder; ``elsewhere``: it takes itself for a process of another machine. It prints a line after each step, and what
+the engine says when it fails; the exit status is that of the program.
 """
 
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,12 @@ def armed(context: Context, lease: Lease, silent_s: float) -> Guard:
     return guard
 
 
+def told(line: str) -> None:
+    print(line, flush=True)  # noqa: T201
+    if line.startswith(f"{order.get('stands_after')}. "):
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+
 for kind in ("begin", "advance", "end"):
     counted(kind)
 with Context(
@@ -69,7 +76,7 @@ with Context(
         apply(
             context,
             from_document(store.runs.plan(order["plan"])),
-            progress=lambda line: print(line, flush=True),  # noqa: T201
+            progress=told,
             revert_after_s=order.get("revert_after_s", REVERT_AFTER_S),
             arm=armed,
         )

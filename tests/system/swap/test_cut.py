@@ -14,7 +14,7 @@ from lumctl.swap import plan_rollback, plan_swap
 def test_a_run_that_is_killed_after_a_step_is_taken_back_by_its_journal(slow_rack, step: str) -> None:
     plan = slow_rack.lost()
     before = slow_rack.cells()
-    run = slow_rack.kill_engine(plan, lambda engine: next(x for x in engine.stdout or () if x.startswith(f"{step}. ")))
+    run = slow_rack.kill_engine(plan, slow_rack.await_stop, stands_after=step)
     slow_rack.take_back(run, before)
 
 
@@ -58,7 +58,7 @@ def test_a_mesh_with_a_timer_is_certain_only_when_it_is_confirmed(timed_rack) ->
     rack = timed_rack
     plan = rack.lost()
     before = rack.cells()
-    run = rack.kill_engine(plan, lambda engine: next(x for x in engine.stdout or () if x.startswith("6. ")))
+    run = rack.kill_engine(plan, rack.await_stop, stands_after="6")
     assert rack.context.known_states("mesh") == {}
     rack.take_back(run, before)
     result = apply(rack.context, plan_swap(rack.context, "finetune", ["s1-gpu0"]))
@@ -98,7 +98,7 @@ def test_a_swap_of_a_dead_host_that_was_cut_can_be_taken_back(slow_rack) -> None
     slow_rack.sim.inject("s1", "unreachable")
     before = slow_rack.cells()
     plan = plan_swap(slow_rack.context, "finetune", ["s1-gpu0"])
-    run = slow_rack.kill_engine(plan, lambda engine: next(x for x in engine.stdout or () if x.startswith("6. ")))
+    run = slow_rack.kill_engine(plan, slow_rack.await_stop, stands_after="6")
     slow_rack.take_back(run, before)
 
 
@@ -107,7 +107,7 @@ def test_a_rollback_that_was_cut_is_named_and_can_be_taken_back(slow_rack) -> No
     result = apply(rack.context, rack.lost())
     swapped = rack.cells()
     back = plan_rollback(rack.context, rack.store.runs.get(result.run))
-    run = rack.kill_engine(back, lambda engine: next(x for x in engine.stdout or () if x.startswith("4. ")))
+    run = rack.kill_engine(back, rack.await_stop, stands_after="4")
     with rack.another_context(now=lambda: time.time() + 60) as later:
         with pytest.raises(RefusedError, match="cannot be rolled back: mesh does not hold"):
             apply(later, plan_rollback(later, rack.store.runs.get(result.run)))
@@ -118,7 +118,7 @@ def test_a_rollback_that_was_cut_is_named_and_can_be_taken_back(slow_rack) -> No
 
 def test_a_run_that_waits_for_a_hand_is_named_by_the_next_look(slow_rack) -> None:
     plan = slow_rack.lost()
-    run = slow_rack.kill_engine(plan, lambda engine: next(x for x in engine.stdout or () if x.startswith("3. ")))
+    run = slow_rack.kill_engine(plan, slow_rack.await_stop, stands_after="3")
     assert slow_rack.context.observe().unfinished == ()  # its lease has not ended: it may still be at work
     with slow_rack.another_context(now=lambda: time.time() + 60) as later:
         assert later.observe().unfinished == (run.id,)
