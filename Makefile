@@ -6,7 +6,7 @@ READY := .venv/ready
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-training test-paramiko lint types pictures man bench bench-fleet bench-fabric bench-devices bench-jobs bench-swap bench-tui campaign sizes lock clean
+.PHONY: help demo test test-training test-paramiko lint types pictures man bench bench-fleet bench-fabric bench-devices bench-jobs bench-slices bench-swap bench-tui campaign sizes lock clean
 
 help: ## List what can be made.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -63,6 +63,7 @@ bench-fabric: $(READY) ## Measure matchings, their bounds, damage, and the plann
 	$(BIN)/python tests/bench/fabric/matchings.py --bounds
 	$(BIN)/python tests/bench/fabric/damage.py
 	$(BIN)/python tests/bench/fabric/swap.py
+	$(BIN)/python tests/bench/fabric/across.py
 
 bench-devices: $(READY) build/bench-devices/ready ## Measure what drivers add to a device's own time, and NETCONF clients beside each other (a minute).
 	$(BIN)/python tests/bench/devices/overhead.py
@@ -71,7 +72,11 @@ bench-devices: $(READY) build/bench-devices/ready ## Measure what drivers add to
 
 bench-swap: $(READY) ## Measure a swap on the simulator, from the fault to verified circuits, with the journal on disk (a minute).
 	$(BIN)/python tests/bench/swap/run.py $(ARGS)
+	$(BIN)/python tests/bench/swap/bounds.py
 	$(BIN)/python tests/bench/swap/gateway.py
+
+bench-slices: $(READY) ## Measure the placing of slices beside other allocators and the published integer program (half an hour; ARGS="--seconds 0" leaves that out).
+	$(BIN)/python tests/bench/slices/run.py $(ARGS)
 
 bench-jobs: $(READY) build/bench-jobs/ready ## Measure recoveries of real training beside torchrun and torchft, and the bandwidth between ranks (half an hour).
 	build/bench-jobs/bin/python tests/bench/jobs/recover.py $(ARGS)
@@ -81,10 +86,10 @@ bench-tui: $(READY) build/bench-tui/ready ## Measure the dashboard with a thousa
 	build/bench-tui/bin/python tests/bench/tui/live.py $(ARGS)
 	PYTHONPATH=tests/contract build/bench-tui/bin/python tests/bench/tui/memory.py
 
-campaign: $(READY) build/training/ready ## Run whole what CI samples: every accelerator dies once, a quiet week, 10,000 mutilated answers, 1,000 routings, 2,000 fault sequences for each driver, swaps killed at every boundary and at 500 instants, engines frozen at 200 instants, every fault on every part of a circuit, every refusal and its hint, 200 swaps of two engines at once, 1,000 runs replayed, every byte of a journal changed, every way a running job may fail.
+campaign: $(READY) build/training/ready ## Run whole what CI samples: every accelerator dies once, a quiet week, 10,000 mutilated answers, 1,000 routings, 1,000 slices, 2,000 fault sequences for each driver, swaps killed at every boundary and at 500 instants, engines frozen at 200 instants, every fault on every part of a circuit, every refusal and its hint, 200 swaps of two engines at once, 1,000 runs replayed, every byte of a journal changed, every way a running job may fail.
 	LUMCTL_CAMPAIGN=1 $(BIN)/python -m pytest tests/system/swap tests/system/health/test_quiet_week.py \
-	  tests/unit/fleet/test_mutilated.py tests/unit/fabric/test_exact.py tests/contract/campaign \
-	  -k "any_accelerator or quiet_week or mutilated or router_against or test_campaign"
+	  tests/unit/fleet/test_mutilated.py tests/unit/fabric/test_exact.py tests/unit/slices/test_exact.py tests/contract/campaign \
+	  -k "any_accelerator or quiet_week or mutilated or router_against or fast_search_against or test_campaign"
 	LUMCTL_CAMPAIGN=1 $(BIN)/python -m pytest tests/system/survival tests/system/gateway tests/system/replays tests/system/hostile \
 	  tests/system/swap/test_guard.py tests/system/swap/test_finish.py tests/system/swap/test_dead_ends.py \
 	  tests/system/swap/test_remedies.py tests/unit/store/test_verify.py

@@ -1,4 +1,4 @@
-"""The console script, which ``python -m lumctl`` runs too."""
+"""The console script; ``python -m lumctl`` runs it too."""
 
 import sys
 

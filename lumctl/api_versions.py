@@ -1,7 +1,7 @@
-"""The API version that a plug-in was written for: its author states it, and lumctl checks it before using the plug-in.
+"""The API version of a plug-in: its author states it, and lumctl checks it before it uses the plug-in.
 
-A version inherited from another package proves nothing: it changes when that package is upgraded, though the plug-in
-did not. So a class must state ``api_version`` itself or inherit it from its own package.
+A version inherited from another package proves nothing: it changes when that package is upgraded, although the plug-in
+has not changed. So a class must state ``api_version`` itself or inherit it from its own package.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ Adapter = Callable[[type], type]
 
 
 class Misfit(NamedTuple):
-    """Why a plug-in cannot be used, and what to do. ``{package}`` in the hint stands for its distribution."""
+    """Why a plug-in cannot be used, and what to do. ``{package}`` in the hint is replaced by its distribution."""
 
     text: str
     hint: str
@@ -38,6 +38,7 @@ class Api:
                 "install another version of {package}, or ask its author to write "
                 f"`api_version: ClassVar[int] = {self.version}` in that class, see {self.page}",
             )
+        # A bool is an int in Python: ``api_version = True`` would pass for version 1.
         if isinstance(stated, bool) or not isinstance(stated, int):
             return Misfit(
                 f"states {self.name} version {str(stated)[:40]!r}, which is not a whole number",
@@ -56,6 +57,7 @@ class Api:
 def _stated(found: type) -> object:
     """The version stated by the class or a base class of its own package; ``None`` if only other packages state one."""
     package = found.__module__.partition(".")[0]
+    # The first class that states a version decides, even a foreign one: it overrides those after it.
     for each in found.__mro__:
         if "api_version" in vars(each):
             own = each is found or each.__module__.partition(".")[0] == package

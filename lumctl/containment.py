@@ -1,8 +1,8 @@
-"""What a plug-in may do wrong, contained: it raises anything, prints, or does not come back.
+"""Contains faults of plug-ins: a plug-in may raise any error, print, or never return.
 
-A plug-in runs in this process, in a thread of its own that is left behind when it is late. What it prints through
-``sys.stdout`` and ``sys.stderr`` is dropped: standard output belongs to the command, which may be writing JSON. What
-its own threads print is escaped. :mod:`lumctl.descriptors` catches what it writes to the file descriptors.
+A plug-in runs in this process, in a thread of its own that is abandoned when a call is late. Its output through
+``sys.stdout`` and ``sys.stderr`` is dropped: standard output belongs to the command, which may be writing JSON. Output
+of threads that the plug-in starts is escaped. :mod:`lumctl.descriptors` catches output to the file descriptors.
 """
 
 import os
@@ -26,26 +26,28 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _MOST_SAID = 500
-"""How many characters of a plug-in's own words an error repeats."""
+"""Maximum length of a plug-in's own text in an error, in characters."""
 _IN_TURN_S = 1.0
-"""How long one waits for its turn; what hangs in its turn holds up the others no longer."""
+"""Seconds that a thread waits for its turn; then it continues, because the thread before it may hang."""
 _turns: dict[str, threading.Lock] = {}
 
 
 @contextmanager
 def in_turn(name: str) -> Iterator[None]:
-    """Let threads that give the same name do something one after the other."""
+    """Run blocks of the same name in one thread at a time."""
+    # One operation: two threads that come at the same time get the same lock.
     turn = _turns.setdefault(name, threading.Lock())
     mine = turn.acquire(timeout=_IN_TURN_S)
     try:
         yield
     finally:
+        # A thread that went on without its turn must not release the lock of the thread that still has it.
         if mine:
             turn.release()
 
 
 class MisbehavedError(LumctlError):
-    """A plug-in did what no plug-in may do. The message says all of it, ``what`` the mistake alone."""
+    """A plug-in broke a rule of plug-ins. The message names plug-in and call; ``what`` is only the mistake."""
 
     def __init__(self, culprit: "Culprit", call: str, what: str) -> None:
         super().__init__(f"{culprit}: {call} {what}")
@@ -53,16 +55,16 @@ class MisbehavedError(LumctlError):
 
 
 class LateError(MisbehavedError):
-    """A call has not come back in its time. ``late`` may come back yet."""
+    """A call has not returned within its time limit. It may still complete ``late``."""
 
     def __init__(self, culprit: "Culprit", call: str, within_s: float, late: "Future[Any]") -> None:
-        super().__init__(culprit, call, f"has not come back within {within_s:g} s")
+        super().__init__(culprit, call, f"has not returned within {within_s:g} s")
         self.late = late
 
 
 @dataclass(frozen=True, slots=True)
 class Culprit:
-    """Whom an error names: what kind of plug-in (``driver``), its name, and its package with the version."""
+    """The plug-in that an error names: its kind (``driver``), its name, and its package with the version."""
 
     what: str
     name: str
@@ -70,7 +72,7 @@ class Culprit:
 
     @property
     def is_ours(self) -> bool:
-        """Whether it comes with lumctl itself."""
+        """Whether the plug-in is part of lumctl itself."""
         return self.origin.split(" ", 1)[0] == "lumctl"
 
     def __str__(self) -> str:
@@ -78,18 +80,21 @@ class Culprit:
 
 
 def contained(culprit: Culprit, name: str, call: Callable[[], T], within_s: float) -> T:
-    """What a call of a plug-in returns. ``name`` is what messages call it (``read_states of m1``).
+    """Call a plug-in and return its result. ``name`` is the call's name in messages (``read_states of m1``).
 
-    A domain error of lumctl is the plug-in's answer, and raised; a text of another package is shortened to a line.
+    A domain error of lumctl is a valid answer and is raised; texts of other packages are shortened to one line.
 
     Raises:
-        LateError: it has not come back within so many seconds.
-        MisbehavedError: it raised anything else.
+        LateError: the call has not returned within ``within_s`` seconds.
+        MisbehavedError: the call raised any other error.
     """
     if not culprit.is_ours:
+        # Before the plug-in runs: its output, its threads and its exit handlers are caught only from here on.
         limit_exit()
         catch_stray_output()
         _keep_the_process()
+    # The worker must see the caller's context variables: with an empty context a driver could send to a device after
+    # the caller's lease has ended.
     context = copy_context()
     done = _workers.submit(lambda: context.run(_silent, call))
     try:
@@ -104,39 +109,41 @@ def contained(culprit: Culprit, name: str, call: Callable[[], T], within_s: floa
     except BaseException as error:
         if isinstance(error, _EndOfProcessError):
             raise MisbehavedError(culprit, name, str(error)) from None
-        if done.done():
+        # The very error of the call: a TimeoutError may be the plug-in's own, and Ctrl-C may come as the call ends.
+        if done.done() and done.exception() is error:
             raise MisbehavedError(culprit, name, f"raised {_named(error)}") from error
         if isinstance(error, TimeoutError):
             raise LateError(culprit, name, within_s, done) from None
-        raise  # Ctrl-C, say: it is ours
+        raise  # for example Ctrl-C, which is not the plug-in's
 
 
 def contained_here(culprit: Culprit, name: str, call: Callable[[], T]) -> T:
     """As :func:`contained`, in the calling thread and without a time limit.
 
-    For plug-ins that come with lumctl: their time limits are tested, and a thread of its own costs each call 0.1 ms.
+    For lumctl's own plug-ins: their time limits are tested, and a separate thread would cost each call 0.1 ms.
 
     Raises:
-        MisbehavedError: it raised anything but a domain error.
+        MisbehavedError: the call raised an error that is not a domain error.
     """
     try:
         return _silent(call)
     except LumctlError:
         raise
+    # Not KeyboardInterrupt: in the calling thread it is the operator's Ctrl-C.
     except (Exception, SystemExit, _EndOfProcessError) as error:
         raise MisbehavedError(culprit, name, f"raised {_named(error)}") from error
 
 
 _ENDS = ("_exit", "abort", "execv", "execve")
-"""Functions of ``os`` that end this process, or replace it: a false success at worst."""
+"""Functions of ``os`` that end or replace this process; a caller could take that for success."""
 
 
 class _EndOfProcessError(BaseException):
-    """A plug-in called one of these; no ``except Exception`` of its own catches it."""
+    """A plug-in called one of these functions; its own ``except Exception`` cannot catch this error."""
 
 
 def _keep_the_process() -> None:
-    """Make the functions of ``os`` that end the process raise in a contained call; a forked child may end."""
+    """Make the functions of ``os`` that end the process raise in a contained call; forked children may still end."""
     for name in _ENDS:
         real = getattr(os, name)
         if not hasattr(real, "ends_the_process"):
@@ -165,7 +172,7 @@ os.register_at_fork(after_in_child=_begin_anew)
 
 
 def _named(error: BaseException) -> str:
-    """An error in a line; a plug-in's error may even fail to say what it is."""
+    """An error in one line; even ``str()`` of a plug-in's error may fail."""
     kind = type(error).__name__
     try:
         said = str(error).strip()
@@ -175,8 +182,9 @@ def _named(error: BaseException) -> str:
 
 
 def _shorten(error: LumctlError) -> None:
-    """Keep what a plug-in says in an error to a line: it goes into messages, the journal and incidents."""
+    """Shorten a plug-in's texts in an error to one line each: messages, the journal and incidents contain them."""
     error.message = one_line(str(error.message), _MOST_SAID)
+    # ``str()`` of an exception prints its ``args``, not ``message``.
     error.args = (error.message,)
     if error.hint is not None:
         error.hint = one_line(str(error.hint), _MOST_SAID)
@@ -192,8 +200,9 @@ _drops: ContextVar[bool] = ContextVar("drops", default=False)
 
 @contextmanager
 def _dropped() -> Iterator[None]:
-    """While inside, what this thread prints is dropped."""
+    """Within the block, drop the output of this thread."""
     for name in ("stdout", "stderr", "__stdout__", "__stderr__"):
+        # Checked at each call: a stream that was replaced since, for example by the pager, must be wrapped too.
         stream = getattr(sys, name)
         if stream is not None and not isinstance(stream, _Selective):
             # The dashboard draws through sys.__stderr__, in a thread.
@@ -206,9 +215,9 @@ def _dropped() -> Iterator[None]:
 
 
 class _Selective:
-    """A standard stream that takes nothing from those who are to be silent; all else is the stream's own.
+    """A standard stream that drops output of contained calls; otherwise it behaves as the original stream.
 
-    What comes from another thread than the main one may be a plug-in's; if ``escapes``, it is made printable.
+    Output of other threads than the main one may be a plug-in's; with ``escapes`` it is made printable.
     """
 
     def __init__(self, stream: Any, *, escapes: bool) -> None:
@@ -226,6 +235,7 @@ class _Selective:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._stream, name)
+        # Without this, bytes written to ``buffer`` would bypass the drop.
         return _Selective(found, escapes=self._escapes) if name == "buffer" else found
 
     def _escaped(self, text: Any) -> Any:

@@ -1,6 +1,6 @@
-"""Every error a user may meet, with its exit code.
+"""Every error that a user may see, with its exit code.
 
-A domain error is one line (``message``) and, where there is one, a ``hint`` that says what to do. The command line
+A domain error is one line (``message``) and optionally a ``hint`` that says what to do. The command line
 prints both and exits with ``exit_code``; a traceback on a user's screen is a bug.
 """
 
@@ -8,7 +8,7 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """What a shell script reads from ``$?``."""
+    """Exit codes of commands, as a shell script reads them from ``$?``."""
 
     DONE = 0
     UNEXPECTED = 1
@@ -45,13 +45,13 @@ class UnreachableError(LumctlError):
 
 
 class RefusedError(LumctlError):
-    """Nothing was done: a precondition, a stale plan, a lock or a policy stands against it."""
+    """Nothing was done: a precondition, a stale plan, a lock or a policy forbids it."""
 
     exit_code = ExitCode.REFUSED
 
 
 class RunError(LumctlError):
-    """A run ended otherwise than planned; ``run`` is its id."""
+    """A run did not end as planned; ``run`` is its id."""
 
     def __init__(self, message: str, *, run: str, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
@@ -59,12 +59,12 @@ class RunError(LumctlError):
 
 
 class RolledBackError(RunError):
-    """A change failed and everything it did was undone: the rack is as it was."""
+    """A change failed and everything it did was undone: the rack is as before."""
 
     exit_code = ExitCode.ROLLED_BACK
 
 
 class HalfDoneError(RunError):
-    """A change stopped half way and could not be undone: a person must look."""
+    """A change stopped half way and could not be undone: an operator must check the rack."""
 
     exit_code = ExitCode.HALF_DONE

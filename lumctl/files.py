@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, and folders that only their owner may enter."""
+"""Writes files atomically, and makes folders that only their owner may enter."""
 
 import errno
 import os
@@ -10,15 +10,17 @@ from lumctl.errors import UsageError
 
 
 def write_whole(path: Path, content: str | bytes, *, mode: int | None = 0o600) -> None:
-    """Write a file that is there whole or not at all, whenever the process or the power fails.
+    """Write a file atomically: if the process or the power fails, it has its old or its new content.
 
-    The content goes into a file beside ``path``, onto the disk, and then into its place; until then the old content
-    stays. ``mode`` is the file's whatever the umask is; with ``None`` it is what the umask leaves of 0o666.
+    The content is written to a file next to ``path``, synchronised to the disk, and then renamed to ``path``. The umask
+    does not affect ``mode``; with ``None`` the mode is 0o666 reduced by the umask.
 
     Raises:
-        OSError: it cannot be written; the old content is still there, unless only the folder could not be synchronised.
+        OSError: the file cannot be written. It has its old content, unless only synchronising the folder failed.
     """
+    # In the same folder, because a rename cannot cross file systems.
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    # O_EXCL and O_NOFOLLOW: in a shared folder another user may have put a link there.
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         with os.fdopen(os.open(beside, flags, 0o666 if mode is None else mode), "wb") as file:
@@ -26,6 +28,7 @@ def write_whole(path: Path, content: str | bytes, *, mode: int | None = 0o600) -
                 os.fchmod(file.fileno(), mode)
             file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
+            # Before the rename: otherwise a power failure can leave the new name with an empty file.
             os.fsync(file.fileno())
         beside.replace(path)
     except BaseException:
@@ -39,7 +42,7 @@ def put(path: Path, content: str | bytes, *, mode: int | None = None) -> None:
     """Write a file that a user asked for: see :func:`write_whole`.
 
     Raises:
-        UsageError: it cannot be written.
+        UsageError: the file cannot be written.
     """
     try:
         write_whole(path, content, mode=mode)
@@ -48,28 +51,29 @@ def put(path: Path, content: str | bytes, *, mode: int | None = None) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Put a folder's entries on the disk: without it the power can take a new name, though its content is there."""
+    """Synchronise a folder's entries to the disk: otherwise a power failure can lose the name of a new file."""
     try:
         opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except PermissionError:  # one may write into the folder and not read it: it cannot be synchronised then
+    except PermissionError:  # a folder that may be written but not read cannot be synchronised
         return
     try:
         os.fsync(opened)
     except OSError as error:
-        if error.errno not in {errno.EINVAL, errno.ENOTSUP}:  # some file systems cannot, and need not
+        if error.errno not in {errno.EINVAL, errno.ENOTSUP}:  # some file systems do not support this and do not need it
             raise
     finally:
         os.close(opened)
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder, and what is missing above it, that only this user may enter, whatever the umask is.
+    """Make a folder and its missing parents; only this user may enter them, whatever the umask is.
 
     ``Path.mkdir`` applies its mode to the last folder only; a user who can write to a parent folder could replace it.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: the folder cannot be made.
     """
     for each in reversed((folder, *folder.parents)):
+        # ``exist_ok``: another process may make the folder between the two calls.
         if not each.exists():
             each.mkdir(mode=0o700, exist_ok=True)

@@ -1,6 +1,6 @@
 """JSON lines over a stream, and the client of the Unix-domain sockets where lumctl's processes answer.
 
-Each line is one JSON object. A line that is not whole is never acted on, so a sender who could not send all of it knows
+Each line is one JSON object. An incomplete line is ignored, so a sender who could not send the whole line knows
 that nothing was done. The server is :class:`lumctl.sockets.LineServer`.
 """
 
@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any, Protocol, Self
 
 MAX_BYTES = 16 * 1024 * 1024
-"""The longest line: a change of a hundred thousand PUCs fits."""
+"""Maximum length of a line; a change of a hundred thousand PUCs fits."""
 _PIECE = 65536
 
 
 class ByteStream(Protocol):
-    """The part of a socket that is used here; a channel of an SSH session has it too."""
+    """The methods of a socket that are used here; a channel of an SSH session has them too."""
 
     def settimeout(self, seconds: float | None, /) -> None:
         """Limit each of the following calls."""
@@ -49,18 +49,20 @@ class JsonLines:
         self.stream.sendall(json.dumps(message, separators=(",", ":")).encode() + b"\n" + body)
 
     def receive(self, within_s: float | None, *, begins_within_s: float | None = 0.0) -> dict[str, Any]:
-        """The next line, which must be whole within ``within_s`` (``None``: wait for ever).
+        """The next line, which must be complete within ``within_s`` (``None``: no limit).
 
-        With ``begins_within_s`` its first byte may be awaited that long (``None``: for ever); the other limit starts
-        then.
+        ``begins_within_s`` is a separate limit for the first byte (``None``: no limit); ``within_s`` then starts with
+        that byte.
 
         Raises:
-            OSError: it did not come in time, or the other side has closed.
-            ValueError: it is too long, or not a JSON object.
+            OSError: the line did not arrive in time, or the other side has closed.
+            ValueError: the line is too long, or not a JSON object.
         """
+        # ``begins_within_s`` of 0.0 means no separate limit; ``within_s`` then counts from here.
         deadline = _deadline(within_s)
         searched = 0
         while (end := self._pending.find(b"\n", searched)) < 0:
+            # Each piece is searched once: from the start each time, the work would grow with the square of the length.
             searched = len(self._pending)
             if len(self._pending) > MAX_BYTES:
                 raise ValueError(f"a line of more than {MAX_BYTES} bytes")
@@ -72,17 +74,18 @@ class JsonLines:
         del self._pending[: end + 1]
         try:
             message = json.loads(line)
+        # ``json.loads`` raises this for deeply nested input; it must not end the thread of a server.
         except RecursionError:
             message = None
         if not isinstance(message, dict):
-            raise ValueError("an object of JSON was expected")  # noqa: TRY004 - what came is wrong, not who called
+            raise ValueError("expected a JSON object")  # noqa: TRY004 - what came is wrong, not who called
         return message
 
     def read(self, length: int, within_s: float) -> bytes:
-        """Bytes that follow a line, as :meth:`send` puts them there.
+        """The bytes after a line, sent as the ``body`` of :meth:`send`.
 
         Raises:
-            OSError: they did not come in time, or the other side has closed.
+            OSError: they did not arrive in time, or the other side has closed.
         """
         deadline = _deadline(within_s)
         while len(self._pending) < length:
@@ -129,7 +132,7 @@ def ask(path: Path, request: Mapping[str, Any], within_s: float) -> dict[str, An
     """The answer of the process at a Unix-domain socket to one request.
 
     Raises:
-        OSError: no process answers there, or not in time.
+        OSError: no process answers there in time.
         ValueError: the answer is not a JSON object.
     """
     with JsonLines(connect(path, within_s)) as lines:
@@ -146,5 +149,6 @@ def _left(deadline: float | None) -> float | None:
         return None
     left = deadline - time.monotonic()
     if left <= 0:
+        # A socket takes a timeout of 0 for "do not wait at all", and a negative one for an error.
         raise TimeoutError("timed out")
     return left

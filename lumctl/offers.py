@@ -1,4 +1,4 @@
-"""What installed packages offer by entry points: listing imports nothing, naming one imports it alone."""
+"""Plug-ins of installed packages, found by entry points. Listing imports nothing; loading one imports only that one."""
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
@@ -12,9 +12,9 @@ from lumctl.errors import UsageError
 from lumctl.inventory.problems import nearest
 
 JOB_KINDS = "lumctl.jobs"
-"""The entry points of kinds of job control."""
+"""The entry point group of kinds of job control."""
 PROBES = "lumctl.probes"
-"""The entry points of probes of accelerators."""
+"""The entry point group of probes of accelerators."""
 IMPORT_WITHIN_S = 5.0
 
 _hanging: dict[tuple[str, str], Future[Any]] = {}
@@ -23,7 +23,7 @@ _hanging: dict[tuple[str, str], Future[Any]] = {}
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a package says of something it offers. ``target`` is ``module:attribute``; nothing of it was imported."""
+    """The metadata of one offered plug-in. ``target`` is ``module:attribute``, which was not imported."""
 
     name: str
     target: str
@@ -31,7 +31,7 @@ class Offer:
     version: str
 
     def culprit(self, what: str) -> Culprit:
-        """What errors call it; ``what`` is its category (``driver``)."""
+        """The plug-in as errors name it; ``what`` is its category (``driver``)."""
         return Culprit(what, self.name, self.origin)
 
     @property
@@ -41,18 +41,18 @@ class Offer:
 
 
 def offered(group: str) -> tuple[Offer, ...]:
-    """Everything that some installed package offers in a group, by name, from package metadata alone."""
+    """All offers of installed packages in a group, sorted by name, from package metadata alone."""
     found = {_offer(point) for point in entry_points(group=group)}
     return tuple(sorted(found, key=lambda offer: (offer.name, offer.distribution)))
 
 
 def the_offer(group: str, name: str, what: str) -> Offer:
-    """The one offer of that name; ``what`` is what it is called in an error.
+    """The one offer of that name; ``what`` is its category in errors.
 
     Raises:
-        UsageError: there is none of that name, or two packages offer it.
+        UsageError: no plug-in has that name, or two packages offer it.
     """
-    # Only what offers it: to read what every package says of itself takes many times as long.
+    # Read only the packages that offer this name: the metadata of all packages takes many times as long.
     offers = sorted({_offer(point) for point in entry_points(group=group, name=name)}, key=lambda o: o.distribution)
     if not offers:
         names = [offer.name for offer in offered(group)]
@@ -66,10 +66,10 @@ def the_offer(group: str, name: str, what: str) -> Offer:
 
 
 def imported(group: str, offer: Offer, what: str) -> object:
-    """Import what is offered; whatever a plug-in raises becomes one line that says whose fault it is.
+    """Import an offered plug-in; any error that it raises becomes one line that names the plug-in.
 
     Raises:
-        UsageError: it does not import.
+        UsageError: the plug-in does not import.
     """
     key = (group, offer.target)
     hangs = _hanging.get(key)
@@ -89,7 +89,7 @@ def imported(group: str, offer: Offer, what: str) -> object:
 
 def _loaded(group: str, offer: Offer) -> object:
     package = offer.target.partition(":")[0].partition(".")[0]
-    # Two threads in modules of one package at once may see each other's half done, where these import each other.
+    # If modules import each other, two threads that import them at once may each see a half-imported module.
     with in_turn(package):
         return EntryPoint(offer.name, offer.target, group).load()
 
@@ -117,6 +117,7 @@ def usable(group: str, name: str, what: str, fitted: Callable[[object], type | M
     offer = the_offer(group, name, what)
     declared = imported(group, offer, what)
     try:
+        # Contained as well: reading attributes of a plug-in's class may run code of the plug-in.
         found = contained(offer.culprit(what), "its declaration", lambda: fitted(declared), IMPORT_WITHIN_S)
     except MisbehavedError as error:
         raise UsageError(error.message, hint=f"uninstall {offer.distribution}") from error

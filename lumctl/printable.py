@@ -1,11 +1,12 @@
-"""Text that devices, hosts and files supply, made safe to print.
+"""Makes text from devices, hosts and files safe to print.
 
 A terminal obeys control characters (an ESC sequence can write to the clipboard or move the cursor), and format
-characters hide or reorder what is shown. Text is escaped where it leaves the program: on a terminal or in a pipe, in
-the dashboard, in a notification, in a log.
+characters hide or reorder text. Text is escaped where it leaves the program: on a terminal or in a pipe, in the
+dashboard, in a notification, in a log.
 """
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 _OTHER = (
@@ -29,13 +30,15 @@ def printable(text: str, *, lines: bool = False) -> str:
 
 
 def one_line(text: str, most: int) -> str:
-    """The text on one line, printable, and cut to so many characters with an ellipsis at the end."""
+    """The text on one line, printable, and shortened to ``most`` characters with an ellipsis at the end."""
+    # Cut first, because the text may be megabytes long. The factor leaves room for white space, which is joined.
     line = printable(" ".join(text[: 4 * most].split()))
     return line if len(line) <= most and len(text) <= 4 * most else f"{line[: most - 1]}…"
 
 
 def printable_json(text: str) -> str:
-    """A JSON document whose strings hold such characters as JSON's own escapes: the values stay the same."""
+    """A JSON document with such characters as JSON's own escapes, so that the values stay the same."""
+    # Line feeds that are left are the document's layout: those inside strings were escaped by ``json.dumps``.
     return _UNPRINTABLE_IN_LINES.sub(_json_escape, text)
 
 
@@ -60,15 +63,21 @@ def _json_escape(found: re.Match[str]) -> str:
     number = ord(found[0])
     if number <= _LARGEST_BMP:
         return f"\\u{number:04x}"
+    # JSON's escapes have four digits: a larger code point is written as a surrogate pair.
     high, low = divmod(number - 0x10000, 0x400)
     return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
 
 
 def counted(number: int, many: str, one: str = "") -> str:
-    """``1 rack``, ``2 racks``. What one is called is ``many`` without its last letter, if not given."""
+    """A number with its noun: ``1 rack``, ``2 racks``. By default ``one`` is ``many`` without its last letter."""
     return f"{number} {(one or many[:-1]) if number == 1 else many}"
 
 
 def stay(number: int, many: str, one: str = "") -> str:
-    """That so many are not touched."""
+    """A clause with the number of unchanged things: ``2 racks stay as they are``."""
     return f"{counted(number, many, one)} {'stays as it is' if number == 1 else 'stay as they are'}"
+
+
+def shape_text(shape: Iterable[int]) -> str:
+    """The shape of a torus or a slice as it is written: ``4x4x2``."""
+    return "x".join(map(str, shape))

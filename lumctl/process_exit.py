@@ -1,8 +1,8 @@
-"""Limit the time that the process takes to exit once a plug-in was loaded.
+"""Limits the time that the process takes to exit after a plug-in was loaded.
 
 A plug-in may leave behind threads that are not daemons, exit handlers, ``multiprocessing`` processes, and objects that
-hang when the interpreter frees them. Each would keep a command running after it has printed its answer. They get one
-second; then the process exits with the command's exit code.
+hang when the interpreter frees them. Each could keep a command running after it has printed its answer. They have one
+second to end; then the process exits with the command's exit code.
 """
 
 import atexit
@@ -17,7 +17,7 @@ from lumctl.descriptors import end_stray_output
 from lumctl.errors import ExitCode
 
 EXITS_WITHIN_S = 1.0
-"""Time limit for what a plug-in left behind."""
+"""Seconds that threads, handlers and objects of a plug-in have to end."""
 
 _end_now = os._exit
 """The original function: :mod:`lumctl.containment` replaces the public one."""
@@ -27,7 +27,7 @@ _code: int = ExitCode.UNEXPECTED
 
 
 class FinishingThread(threading.Thread):
-    """A thread of lumctl that carries out an operator's order: the process waits for it without a limit."""
+    """A thread of lumctl that carries out an operator's command: the process waits for it without a limit."""
 
 
 def register_last_handler() -> None:
@@ -51,15 +51,17 @@ def begin_exit(code: int) -> None:
         _finish()
     except KeyboardInterrupt:
         _code = ExitCode.INTERRUPTED
+    # The interpreter now waits for threads and runs exit handlers of the plug-in; this thread ends that after a second.
     threading.Thread(target=_exit_late, name="lumctl-exit", daemon=True).start()
 
 
 def _finish() -> None:
-    """Wait for lumctl's own threads and flush the streams: what comes after may be cut off."""
+    """Wait for lumctl's own threads and flush the streams, because the rest of the exit may be interrupted."""
+    # First, while Ctrl-C still works: such a thread may take as long as an apply takes.
     for thread in threading.enumerate():
         if isinstance(thread, FinishingThread):
             thread.join()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends by itself; here Ctrl-C would only print a traceback
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process ends by itself; Ctrl-C would only print a traceback here
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):  # nothing reads it any more, or it is closed
             stream.flush()
@@ -71,7 +73,7 @@ def _exit_late() -> None:
 
 
 def _exit_if_limited() -> None:
-    """Exit without the interpreter's own finalization, which frees what a plug-in left behind."""
+    """Exit without the interpreter's own finalization, which frees objects of plug-ins."""
     if _limited == os.getpid():
         end_stray_output()
         _end_now(_code)

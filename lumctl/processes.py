@@ -22,10 +22,10 @@ _STATE, _THREADS, _STARTED = 0, 17, 19
 
 @dataclass(frozen=True, slots=True)
 class ProcessId:
-    """One process, also after its end and from another machine.
+    """The identity of a process; it stays valid after the process ends and on other machines.
 
-    ``boot_id`` names one start of a machine's kernel and one PID namespace in it; empty where the system has none.
-    ``started`` is the start of the process in clock ticks after that start; 0 where it is not known.
+    ``boot_id`` identifies one boot of a machine's kernel and one PID namespace in it; empty if the system has none.
+    ``started`` is the start of the process in clock ticks after that boot; 0 if unknown.
     """
 
     host: str
@@ -35,15 +35,15 @@ class ProcessId:
 
     @property
     def is_here(self) -> bool:
-        """Whether its PID can be looked up by this process: the same kernel, the same PID namespace."""
+        """Whether this process can inspect the PID: it has the same kernel and the same PID namespace."""
         return self.boot_id != "" and self.boot_id == _boot_id()
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessState:
-    """A process that exists. ``command`` and ``user`` are empty where the system hides them.
+    """A process that exists. ``command`` and ``user`` are empty if the system hides them.
 
-    ``stopped``: by a signal (SIGSTOP, Ctrl-Z) or a debugger. ``is_mine``: this user may signal it.
+    ``stopped``: stopped by a signal (SIGSTOP, Ctrl-Z) or a debugger. ``is_mine``: this user may signal it.
     ``started_at`` is in seconds since the epoch.
     """
 
@@ -56,7 +56,7 @@ class ProcessState:
 
     @property
     def described(self) -> str:
-        """For a person: which process, whose, since when, and whether it is stopped."""
+        """The process in words: PID, command, user, host, start time, and whether it is stopped."""
         command = f" ({self.command})" if self.command else ""
         since = ""
         if self.started_at is not None:
@@ -67,17 +67,17 @@ class ProcessState:
 
     @property
     def kill_command(self) -> str:
-        """The command that ends it, for a shell on its machine."""
+        """The shell command that ends the process on its machine."""
         return f"{'' if self.is_mine else 'sudo '}kill -KILL {self.id.pid}"
 
 
 def this_process() -> ProcessId:
-    """The process that calls this."""
+    """The identity of the calling process."""
     return process_with(os.getpid()) or ProcessId(socket.gethostname(), "", os.getpid(), 0)
 
 
 def process_with(pid: int) -> ProcessId | None:
-    """The process that has a PID on this machine now; ``None`` if there is none, or the system does not say."""
+    """The process with a PID on this machine now; ``None`` if none exists, or if the system does not show it."""
     fields = _stat(pid)
     if fields is None or not _boot_id():
         return None
@@ -85,16 +85,16 @@ def process_with(pid: int) -> ProcessId | None:
 
 
 def find(process: ProcessId) -> ProcessState | None:
-    """What a process of this machine does now; ``None`` if it has ended, also if nobody has reaped it yet.
+    """The present state of a process of this machine; ``None`` if it has ended, even if it is not reaped yet.
 
     Raises:
-        ValueError: it is not of this machine, see :attr:`ProcessId.is_here`: nothing is known about it.
+        ValueError: it is a process of another machine, see :attr:`ProcessId.is_here`; its state is unknown.
     """
     if not process.is_here:
-        raise ValueError(f"process {process.pid} of {process.host} cannot be looked up here")
+        raise ValueError(f"process {process.pid} of {process.host} cannot be inspected from here")
     fields = _stat(process.pid)
     if fields is None:
-        # /proc may hide processes of other users (hidepid=2): a signal that is forbidden shows that one exists.
+        # /proc may hide processes of other users (hidepid=2): a forbidden signal shows that the process exists.
         return ProcessState(process) if _is_forbidden(process.pid) else None
     if int(fields[_STARTED]) != process.started or _has_ended(fields):
         return None
@@ -116,16 +116,18 @@ def find(process: ProcessId) -> ProcessState | None:
 
 
 def kill_and_wait(process: ProcessId, within_s: float) -> bool:
-    """End a process of this machine with SIGKILL; gives whether it has ended, all its threads included.
+    """End a process of this machine with SIGKILL; return whether it has ended with all its threads.
 
-    False: this user may not signal it, or it did not end in time (it hangs in the kernel, on a dead file server say).
+    False: this user may not signal it, or it did not end in time (it may hang in the kernel, for example on a dead file
+    server).
 
     Raises:
-        ValueError: it is not of this machine.
+        ValueError: it is a process of another machine.
     """
     if find(process) is None:
         return True
     try:
+        # A pidfd stays with its process: a signal through it cannot hit another process that gets the PID later.
         handle = os.pidfd_open(process.pid)
     except ProcessLookupError:
         return True
@@ -138,7 +140,7 @@ def kill_and_wait(process: ProcessId, within_s: float) -> bool:
 
 
 def _kill_by_handle(process: ProcessId, handle: int, within_s: float) -> bool:
-    if find(process) is None:  # the handle is bound to the process that had the PID when it was opened: look again
+    if find(process) is None:  # the handle may be of a new process with the same PID: check again
         return True
     try:
         signal.pidfd_send_signal(handle, signal.SIGKILL)
@@ -148,6 +150,7 @@ def _kill_by_handle(process: ProcessId, handle: int, within_s: float) -> bool:
         return False
     poll = select.poll()
     poll.register(handle, select.POLLIN)
+    # A pidfd becomes readable when the last thread of the process has ended, not only the first.
     return bool(poll.poll(max(0.0, within_s) * 1000))
 
 
@@ -167,7 +170,7 @@ def _kill_by_pid(process: ProcessId, within_s: float) -> bool:
 
 
 def _stat(pid: int) -> list[str] | None:
-    """The fields of /proc/PID/stat after the command's name, which may hold spaces and parentheses."""
+    """The fields of /proc/PID/stat after the command's name, which may contain spaces and parentheses."""
     try:
         text = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -176,7 +179,10 @@ def _stat(pid: int) -> list[str] | None:
 
 
 def _has_ended(fields: list[str]) -> bool:
-    """A zombie holds neither files nor locks; but its first thread may have ended alone, while others continue."""
+    """Whether a process is a zombie without further threads: its first thread may end alone, while others continue.
+
+    A zombie holds neither files nor locks.
+    """
     return fields[_STATE] in {"Z", "X"} and int(fields[_THREADS]) <= 1
 
 
@@ -191,7 +197,7 @@ def _is_forbidden(pid: int) -> bool:
 
 
 def _printable(command: bytes) -> str:
-    """A command line with nothing in it that would move a terminal's cursor, and of bounded length."""
+    """A command line without characters that could move a terminal's cursor, and of limited length."""
     words = command.decode(errors="replace").rstrip("\0").split("\0")
     line = "".join(sign if sign.isprintable() else "?" for sign in shlex.join(words))
     return line if len(line) <= _MOST_COMMAND else f"{line[: _MOST_COMMAND - 3]}..."
@@ -208,6 +214,7 @@ def _user(uid: int) -> str:
 def _boot_id() -> str:
     try:
         boot = (_PROC / "sys/kernel/random/boot_id").read_text().strip()
+        # A container sees the boot id of its host but has its own PIDs; the inode tells such namespaces apart.
         return f"{boot}:{os.stat('/proc/self/ns/pid').st_ino}"  # noqa: PTH116 - of the link's target
     except OSError:
         return ""

@@ -1,4 +1,4 @@
-"""Programs of the operator's own, such as hooks: run without a shell, ended when they take too long."""
+"""Runs the operator's own programs, such as hooks: without a shell, and with a time limit."""
 
 import os
 import shlex
@@ -14,19 +14,19 @@ from lumctl.errors import LumctlError
 
 MOST_SAID_BYTES = 4096
 GRACE_S = 2.0
-"""Between asking a program to end and ending it."""
+"""Seconds between SIGTERM and SIGKILL."""
 _LAST_WORDS_S = 0.2
 
 
 class NotStartedError(LumctlError):
-    """The program is not there, or may not be run."""
+    """The program does not exist, or may not be run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a program ended. ``code`` is its exit code, or less than none where a signal ended it.
+    """How a program ended. ``code`` is its exit code, negative if a signal ended it.
 
-    ``late``: it was ended by us, with all that it had started. ``said`` is the end of what it printed.
+    ``late``: lumctl ended it at its time limit, with everything that it had started. ``said`` is the end of its output.
     """
 
     code: int
@@ -35,7 +35,7 @@ class Ended:
 
     @property
     def last_line(self) -> str:
-        """The last line that it printed, if any."""
+        """The last line that the program printed, if any."""
         return next((line.strip() for line in reversed(self.said.splitlines()) if line.strip()), "")
 
 
@@ -49,17 +49,18 @@ def run_program(
     most_said: int = MOST_SAID_BYTES,
     begun: Callable[[subprocess.Popen[bytes]], object] = lambda _: None,
 ) -> Ended:
-    """Run a program to its end. ``given`` is what it reads, ``variables`` are added to our own environment.
+    """Run a program to its end. ``given`` is its standard input; ``variables`` are added to our own environment.
 
     ``begun`` receives the process, so that another thread can end it.
 
-    Of what it prints, the last ``most_said`` bytes are kept.
+    The last ``most_said`` bytes of its output are kept.
 
-    What it leaves running in the background is left alone, unless it was late.
+    Processes that it leaves in the background keep running, unless the program was late.
 
     Raises:
-        NotStartedError: it could not be started.
+        NotStartedError: the program could not be started.
     """
+    # Not ``communicate()``: it would wait for processes that the program leaves in the background.
     ours, theirs = os.pipe()
     try:
         # The operator's own program, from a command line or the inventory, as a list of words.
@@ -70,6 +71,7 @@ def run_program(
             stderr=theirs,
             env={**os.environ, **(variables or {})},
             cwd=folder,
+            # Ctrl-C on the terminal then does not reach the program, and end_program() can end its whole group.
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
@@ -79,9 +81,11 @@ def run_program(
             f"{command[0]} cannot be run: {reason}", hint="check its path and that it is executable"
         ) from None
     finally:
+        # Otherwise the reader would never see the end of the output: this process itself would hold it open.
         os.close(theirs)
     heard = _Heard(ours, most_said)
     begun(process)
+    # In a thread: a program that does not read its input must not outlast its time limit.
     threading.Thread(target=_feed, args=(process, given), name="lumctl-program", daemon=True).start()
     late = False
     try:
@@ -89,13 +93,14 @@ def run_program(
     except subprocess.TimeoutExpired:
         late = True
     finally:
+        # Late, or Ctrl-C: in neither case may the program outlive this call.
         if process.returncode is None:
             end_program(process)
     return Ended(process.returncode, late, heard.text())
 
 
 def through(prefix: Sequence[str], command: Sequence[str], *, host: str = "") -> list[str]:
-    """A command behind a prefix such as ``[ssh, "{host}"]``; what ssh hands on is read by a shell there, and quoted."""
+    """A command after a prefix such as ``[ssh, "{host}"]``; after ssh it is quoted, because a remote shell reads it."""
     if not prefix:
         return list(command)
     words = [word.replace("{host}", host) for word in prefix]
@@ -104,12 +109,12 @@ def through(prefix: Sequence[str], command: Sequence[str], *, host: str = "") ->
 
 
 def plain(line: str) -> str:
-    """A line of somebody else's program, without what would move a terminal's cursor."""
+    """A line of a program's output, without characters that could move a terminal's cursor."""
     return "".join(sign for sign in line.strip()[:500] if sign.isprintable())
 
 
 class _Heard:
-    """The end of what is printed. Whatever a program leaves behind may hold its output open: it is not waited for."""
+    """The end of a program's output. Processes that it leaves behind may hold the output open; they are not awaited."""
 
     def __init__(self, pipe: int, most: int) -> None:
         self._pipe, self._most = pipe, most
@@ -135,14 +140,15 @@ def _feed(process: subprocess.Popen[bytes], given: bytes) -> None:
 
 
 def end_program(process: subprocess.Popen[bytes]) -> None:
-    """End a program with its whole group: first asked, then not."""
+    """End a program with its whole process group: with SIGTERM, then with SIGKILL."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError):
+            # The program leads its group (``start_new_session``), so its PID is the group's id.
             os.killpg(process.pid, number)
         with suppress(subprocess.TimeoutExpired):
             process.wait(GRACE_S)
             break
-    # The program has ended; what it started may not have.
+    # The program has ended; processes that it started may not have.
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

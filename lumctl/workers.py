@@ -1,8 +1,8 @@
-"""Threads that nobody has to wait for.
+"""Threads that the program does not wait for when it ends.
 
-An executor of the standard library joins its threads when the program ends, so one host that hangs would hold up
-``lumctl status`` after its answer is printed. These are daemon threads; idle ones are used again or end after a while,
-and there is no upper limit, because a limit is how one host's hang would come to delay another's reading.
+An executor of the standard library joins its threads when the program ends, so one host that hangs would delay the end
+of ``lumctl status`` after its answer is printed. These are daemon threads; idle ones are used again or end after a
+while. Their number is not limited, because with a limit one host that hangs could delay the reading of another.
 """
 
 import threading
@@ -35,7 +35,7 @@ class Workers:
             if self._closed:
                 raise RuntimeError("these workers were dismissed")
             if self._idle:
-                # An idle thread is spoken for from here on, or two tasks would count on the same one.
+                # Reserve the idle thread now, or two tasks would rely on the same thread.
                 self._idle -= 1
             else:
                 self._alive += 1
@@ -44,7 +44,7 @@ class Workers:
         return future
 
     def close(self) -> None:
-        """Dismiss the threads; one that is busy goes when it is done, and nobody waits for it."""
+        """Dismiss the threads without waiting; a busy thread ends when its call is done."""
         with self._lock:
             if not self._closed:
                 self._closed = True
@@ -56,20 +56,21 @@ class Workers:
             future, call = task
             try:
                 future.set_result(call())
-            except BaseException as error:  # noqa: BLE001 - it belongs to whoever reads the future
+            except BaseException as error:  # noqa: BLE001 - the reader of the future gets it
                 future.set_exception(error)
+            # An idle thread must not keep the last call and its result in memory.
             del task, future, call
             with self._lock:
                 self._idle += 1
 
     def _next(self) -> _Task | None:
-        """The next task; none if this thread is to end."""
+        """The next task; ``None`` if this thread must end."""
         while True:
             try:
                 return self._tasks.get(timeout=self._idle_s)
             except Empty:
                 with self._lock:
-                    # Not one that a task has just been put there for; and once dismissed, each has its word to end.
+                    # End only if no task was just queued for this thread. After close, each thread gets a ``None``.
                     if self._idle and not self._closed:
                         self._idle -= 1
                         self._alive -= 1

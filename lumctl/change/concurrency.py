@@ -14,7 +14,7 @@ MOST_AT_A_HOST, MOST_AT_ONCE = 8, 32
 """sshd lets ten commands run over one connection (MaxSessions); the loop that reads a host's probes is one of them."""
 
 _WORKERS = Workers("abreast")
-"""Threads are reused: beside a dozen busy ones, a new thread may take longer to start than a host to answer."""
+"""Threads are reused: next to a dozen busy threads, a new one may take longer to start than a host takes to answer."""
 
 
 class Concurrent(Generic[T]):
@@ -27,7 +27,8 @@ class Concurrent(Generic[T]):
     def run(self, calls: Sequence[Callable[[], T]], *, most: int) -> list[T]:
         """The results in the order of the calls, once all have ended; at most ``most`` run at a time.
 
-        A caller that is interrupted must call :meth:`rest` before it does anything that must not run beside them.
+        An interrupted caller must call :meth:`rest` before it does anything that must not run at the same time as these
+        calls.
 
         Raises:
             Exception: what the first failed call raised.
@@ -43,9 +44,9 @@ class Concurrent(Generic[T]):
         return self.rest()
 
     def rest(self) -> list[T]:
-        """Wait for the calls that have begun and start no other; their results, if any."""
-        # Calls that no thread has taken are cancelled. The others are waited for through their futures, not through a
-        # note of the thread: an interrupt may come between the start of the call and such a note.
+        """Wait for the calls that have begun and cancel the others; return the results, if any."""
+        # Calls that no thread has taken are cancelled. The others are awaited through their futures. A flag set by the
+        # thread would not do: an interrupt may come between the start of the call and the setting of the flag.
         with suppress(IndexError):
             while True:
                 self._waiting.popleft()[1].cancel()
@@ -69,7 +70,7 @@ class Concurrent(Generic[T]):
 def all_of(calls: Sequence[Callable[[], T]], *, most: int) -> list[T]:
     """The results of calls that only read, made at the same time; the first failure is raised once all have ended.
 
-    After an interrupt no further call starts, and the ones under way are waited for.
+    After an interrupt no further call starts, and calls that have begun are awaited.
     """
     if not calls:
         return []

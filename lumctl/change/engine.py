@@ -1,4 +1,4 @@
-"""The engine: lease, intent before act, outcome after, proof of light, and undo in reverse when anything fails.
+"""Apply a plan under a lease: journal each step before and after it, prove the light, undo in reverse on a failure.
 
 Every intent is on disk before its step acts. If the process is killed at any point, the journal therefore names every
 step that may have acted. A revert guard undoes them from the journal; if the guard is gone too, ``swap resume RUN``
@@ -25,7 +25,7 @@ from lumctl.change.interrupts import (
     stopping_undoes,
     undisturbed,
 )
-from lumctl.change.light import Proof
+from lumctl.change.light_proof import Proof
 from lumctl.change.origin import origin
 from lumctl.change.plan import Plan, Step, stages
 from lumctl.change.run import RunInProgress
@@ -59,7 +59,7 @@ class RunResult:
     verified: tuple[Proof, ...]
     seconds: float
     silent: tuple[str, ...] = ()
-    """Circuits to be kept that could not be checked because one of their hosts does not answer."""
+    """Kept circuits that could not be checked because one of their hosts does not answer."""
 
 
 def _silent(_line: str) -> None:
@@ -67,14 +67,14 @@ def _silent(_line: str) -> None:
 
 
 def at_once(_step: Step) -> None:
-    """Let every step begin."""
+    """Allow every step to begin."""
 
 
 def wanted() -> None:
     """Allow every run to begin."""
 
 
-def apply(  # noqa: PLR0913 - each says by what a run is held, stopped or covered
+def apply(  # noqa: PLR0913 - each controls how a run is reported, gated, stopped or guarded
     context: Context,
     plan: Plan,
     *,
@@ -88,13 +88,13 @@ def apply(  # noqa: PLR0913 - each says by what a run is held, stopped or covere
 ) -> RunResult:
     """Apply a plan. ``before_step`` is called before each step; if it raises, the run stops and is undone.
 
-    ``require_wanted`` is called once, after the store lists the run and before its first step; it may raise to refuse
+    ``require_wanted`` is called once, between the record of the run and its first step; it may raise an error to refuse
     the run. A stop command first records the stop and then lists runs, so at least one side always sees the other.
 
-    ``stopped_by`` names who stated that the jobs without a hook whose light moves are stopped.
+    ``stopped_by`` is the operator who stated that all jobs without a hook are stopped if their light paths change.
 
-    Devices without a revert timer are covered by a guard: a process that undoes the run if this one dies, or does
-    nothing for ``revert_after_s`` beyond twice the light deadline.
+    Devices without a revert timer are covered by a guard. The guard is a process that undoes the run if this process
+    dies, or if it does nothing for ``revert_after_s`` plus twice the light deadline.
 
     Raises:
         RefusedError: a precondition does not hold, or no guard can be started; nothing was done.
@@ -103,19 +103,22 @@ def apply(  # noqa: PLR0913 - each says by what a run is held, stopped or covere
     """
     store = context.store(plan.rack)
     who = who or origin()
-    preconditions.require_none_cut(context, plan)  # taking the lease would keep the guard of that run from undoing it
+    preconditions.require_none_cut(context, plan)  # our lease would keep an interrupted run's guard from undoing it
     lease = store.leases.acquire(plan.rack, who, term_s=LEASE_TERM_S, now=context.now())
     try:
         with kept_alive(store, lease, context.now), stopping_undoes():
-            # Checked under the lease, so that it still holds at the first step.
+            # The plan is checked under the lease, so that its preconditions still hold at the first step.
             context.act_under(lease)
             preconditions.require(context, plan)
-            require_approved(context, plan, who)
+            is_approved = require_approved(context, plan, who)
             said = require_stopped(context, plan, stopped_by)
             say, silent_s = unfailing(progress), revert_after_s + 2 * context.inventory.thresholds.light_deadline_s
             with guarded(context, plan, lease, silent_s, arm=arm, progress=say) as scope:
                 hold_back_interrupts()
                 scope.require_watched()
+                if is_approved:
+                    # Before the run: an approval allows one run, also if this process dies in the middle of it.
+                    store.approvals.spend(plan.digest, why="applied", by=who, at=context.now())
                 run = RunInProgress.begun(context, plan, store, lease, who, scope)
                 run.journal.vouched(said)
                 return execute(run, scope, say, before_step, plan.steps, require_wanted)
@@ -132,7 +135,7 @@ def execute(
     steps: Sequence[Step],
     require_wanted: Callable[[], None] = wanted,
 ) -> RunResult:
-    """Do these steps of a run, and end it.
+    """Do these steps of a run, then end the run.
 
     Raises: as :func:`apply`.
     """
@@ -142,7 +145,7 @@ def execute(
     gated = before_step is not at_once
 
     def tell(ended: list[StepResult]) -> None:
-        """Each of these is on disk."""
+        """Report steps whose outcomes are on disk."""
         for did in ended:
             durations.append(StepDuration(did.step.do.value, did.step.title, round(did.seconds, 4)))
             progress(f"{did.step.id}. {did.step.title}: {did.remark or f'{did.seconds:.2f} s'}")
@@ -156,6 +159,7 @@ def execute(
             # An operator who confirms each step is asked about one step at a time.
             for stage in ((step,) for step in steps) if gated else stages(steps):
                 if gated:
+                    # The answer may take minutes; until then no outcome may exist only in this process.
                     run.journal.settle()
                     tell(ended)
                     ended = []
@@ -164,10 +168,10 @@ def execute(
                 run.intend(stage)
                 tell(ended)
                 ended = run.act(stage)
-        except BaseException as error:  # noqa: BLE001 - whatever it is, the run is ended below
+        except BaseException as error:  # noqa: BLE001 - after any failure the run is ended below
             failure = error
         pass_over_interrupts()
-    except KeyboardInterrupt as interrupt:  # it came just before; no second one is raised
+    except KeyboardInterrupt as interrupt:  # it came just before interrupts were ignored; no second one is raised
         failure = interrupt
     with undisturbed():
         if failure is not None:
@@ -179,7 +183,7 @@ def execute(
 
 
 def unfailing(progress: Progress) -> Progress:
-    """Ignore errors of the reader of progress: a closed pipe (``| head``) must neither stop a run nor its undo."""
+    """Ignore errors in reporting progress: a closed pipe (``| head``) must stop neither a run nor its undo."""
 
     def say(line: str) -> None:
         with suppress(Exception):

@@ -1,18 +1,16 @@
-"""Proof, before anything is written, that a plan changes no circuit other than those it names.
+"""Proof, before anything is written, that a plan changes only the circuits that it lists.
 
-Circuit ids stay the same over a swap, so each circuit has its ends before the plan and its ends after it.
+A circuit keeps its id across a swap but its ends may change, so its ends before and after the plan are compared.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from lumctl.change.plan import Do, Plan, Step, from_document, programmed
 from lumctl.context import Context
-from lumctl.devices.types import PucState
 from lumctl.errors import RefusedError, UsageError
-from lumctl.fabric import trace
-from lumctl.fabric.condition import mesh_of
-from lumctl.inventory.wiring import Circuit, circuits_of, in_the_way, is_joined, own_cells
+from lumctl.fabric import FabricStates, LightPath
+from lumctl.inventory.wiring import Circuit, circuits_of, in_the_way, own_cells
 
 _TAKES = frozenset({Do.CHECK, Do.JOB, Do.TRANSMIT, Do.PROGRAM, Do.VERIFY, Do.CONFIRM, Do.ASSIGN, Do.SET})
 
@@ -20,7 +18,7 @@ _TAKES = frozenset({Do.CHECK, Do.JOB, Do.TRANSMIT, Do.PROGRAM, Do.VERIFY, Do.CON
 def is_rollback(context: Context, plan: Plan) -> bool:
     """Whether a plan is a true rollback of a run in its rack's store: each step is the opposite of one of that run.
 
-    The plan's own claim is not enough, because a plan is a file that anybody can write.
+    The plan's own claim is not enough, because anyone can write a plan's file.
 
     Raises:
         StoreError: the store cannot be read.
@@ -49,9 +47,10 @@ def _is_opposite(step: Step, done: Plan) -> bool:
             return all(any(each.get(job) == ranks for each in before) for job, ranks in back.items())
         case Do.TRANSMIT:
             switched = {(other.data["transponder"], not other.data["enabled"]) for other in of_kind}
-            lit = {(str(end["lane"]), True) for circuit in done.add for end in circuit.ends}  # after a cut blink
+            lit = {(str(end["lane"]), True) for circuit in done.add for end in circuit.ends}  # an interrupted blink
             return (step.data["transponder"], step.data["enabled"]) in switched | lit
         case Do.SET:
+            # Values are not compared: the earlier value comes from the run's journal, not from its plan.
             meant = {(other.data["component"], other.data["setting"]) for other in of_kind}
             return (step.data["component"], step.data["setting"]) in meant
     return step.do in _TAKES
@@ -61,7 +60,7 @@ Circuits = Mapping[str, Circuit]
 
 
 def circuits_before_and_after(context: Context, plan: Plan) -> tuple[Circuits, Circuits]:
-    """Circuits by id, under the placement before a plan and under the one after it."""
+    """Circuits by id, for the placement before a plan and for the placement after it."""
     whole = {**context.assignment(sound=False), **plan.start.assignment}
     after = dict(whole)
     for step in plan.steps:
@@ -79,86 +78,94 @@ def placed_by(assignment: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     return {job: tuple(accelerators) for job, accelerators in assignment.items()}
 
 
-States = Mapping[int, str]
-
-
 def require_foreign_circuits_kept(context: Context, plan: Plan) -> None:
-    """Refuse a plan whose cells change a circuit that it does not replace, or that would leave light unproved.
+    """Refuse a plan that changes a circuit that it does not replace, or that leaves a changed circuit without a proof.
+
+    Only circuits on devices that the plan writes are checked.
 
     Raises:
-        RefusedError: such a circuit exists; the message names it.
+        RefusedError: there is such a circuit; the message names it.
     """
     before, after = circuits_before_and_after(context, plan)
+    # A kept circuit that the plan both removes and adds takes another path between the same ends.
     led_elsewhere = {c.id for c in plan.add if c.owner in plan.start.assignment} & {c.id for c in plan.remove}
     # Undoing a run removes the circuits that it programmed.
     taken = {c.id for c in plan.remove} - {c.id for c in plan.add} if is_rollback(context, plan) else set[str]()
     kept = [circuit for name, circuit in before.items() if after.get(name) == circuit and name not in taken]
-    for device, held, written in _pinned_changes(context, plan):
-        watched = {
-            name
-            for step in plan.steps
-            if step.do is Do.VERIFY
-            for key in ("circuits", "kept")
-            for name in step.data[key]
-        }
-        for circuit in kept:
-            if circuit.device != device or not way_of(context, circuit, held):
-                continue
-            stands = {**held, **written}
-            if circuit.id in led_elsewhere:
-                _require_led(context, plan, circuit, stands, watched)
-                continue
-            if way_of(context, circuit, held) != way_of(context, circuit, stands) or _is_taken(
-                context, circuit, stands
-            ):
-                raise RefusedError(
-                    f"{plan.id} would change circuit {circuit.id} of {circuit.owner}, which it does not replace",
-                    hint="leave the cells of that circuit as they are",
-                )
-            # A circuit that was not sound before the run that is undone is put back, and cannot be proved.
-            put_back = plan.undoes is not None and circuit.id in {c.id for c in plan.add}
-            if circuit.id not in watched and not put_back:
-                raise RefusedError(
-                    f"{plan.id} would write {device} without a proof that circuit {circuit.id} still stands",
-                    hint="name it under `kept` of a verify step",
-                )
+    written, held = _pinned_changes(context, plan)
+    stands = held.with_changed(written)
+    watched = {
+        name for step in plan.steps if step.do is Do.VERIFY for key in ("circuits", "kept") for name in step.data[key]
+    }
+    for circuit in kept if written else ():
+        path = held.path_of(circuit)
+        touched = [segment.device for segment in path.segments if segment.device in written] if path else []
+        if path is None or not touched:
+            continue
+        if circuit.id in led_elsewhere:
+            _require_led(plan, circuit, stands, watched)
+            continue
+        if is_changed(circuit, held, stands) or _is_taken(context, path, stands):
+            raise RefusedError(
+                f"{plan.id} would change circuit {circuit.id} of {circuit.owner}, but replaces nothing in that job",
+                hint="leave the cells of that circuit unchanged",
+            )
+        # A circuit that was not sound before the undone run is restored, but cannot be proved.
+        put_back = plan.undoes is not None and circuit.id in {c.id for c in plan.add}
+        if circuit.id not in watched and not put_back:
+            raise RefusedError(
+                f"{plan.id} would write {touched[0]} without a proof that circuit {circuit.id} still works",
+                hint="list the circuit under `kept` of a verify step",
+            )
 
 
-def _require_led(context: Context, plan: Plan, circuit: Circuit, stands: States, watched: Collection[str]) -> None:
-    """A circuit that a plan moves to another path must exist afterwards, and be proved."""
-    if not way_of(context, circuit, stands) or (circuit.id not in watched and plan.undoes is None):
+def _require_led(plan: Plan, circuit: Circuit, stands: FabricStates, watched: Collection[str]) -> None:
+    """Require that a circuit which a plan moves to another path exists afterwards and is proved."""
+    is_made = stands.path_of(circuit) is not None
+    if not is_made or (circuit.id not in watched and plan.undoes is None):
         raise RefusedError(
-            f"{plan.id} would lead circuit {circuit.id} of {circuit.owner} another way, and not "
-            + ("prove that it stands afterwards" if way_of(context, circuit, stands) else "make that way"),
-            hint="name it under `circuits` of a verify step, and write the cells of its new way",
+            f"{plan.id} would reroute circuit {circuit.id} of {circuit.owner}, and does not "
+            + ("prove afterwards that it works" if is_made else "program its new route"),
+            hint="list it under `circuits` of a verify step, and write the cells of its new route",
         )
 
 
-def _pinned_changes(context: Context, plan: Plan) -> Iterator[tuple[str, States, States]]:
-    """For each partly written device: its states before, and the cells that change."""
+def _pinned_changes(context: Context, plan: Plan) -> tuple[dict[str, dict[int, str]], FabricStates]:
+    """The changed cells of each device whose earlier states the plan holds, and the states of the fabric before it.
+
+    Devices of which all cells are written are omitted: their earlier states are unknown, and their circuits are lost
+    anyway.
+    """
     writes: dict[str, dict[int, str]] = {}
     for step in plan.steps:
         if step.do is Do.PROGRAM:
             cells = {int(puc): str(mark) for puc, _, mark in step.data["changes"]}
             writes.setdefault(step.data["device"], {}).update(cells)
-    for device, cells in writes.items():
+    pinned: dict[str, dict[int, str]] = {}
+    for device in writes:
         held = plan.start.cells(device, own_cells(context.inventory, context.inventory.devices[device]))
         if held is not None:
-            yield device, held, cells
+            pinned[device] = held
+    written = {device: cells for device, cells in writes.items() if device in pinned}
+    # Devices that are not written matter only to circuits that come from another device.
+    beside = context.known_fabric(plan.rack) if pinned and context.inventory.fibres else {}
+    others = {device: cells for device, cells in beside.items() if device not in writes}
+    return written, FabricStates(context.inventory, {**others, **pinned})
 
 
-def _is_taken(context: Context, circuit: Circuit, states: States) -> bool:
-    """Whether a switch would have to disconnect a circuit because the plan joins one of its ports elsewhere."""
-    if context.inventory.devices[circuit.device].geometry is not None:
-        return False
-    return in_the_way(states, min(circuit.ports), max(circuit.ports)) is not None
+def _is_taken(context: Context, path: LightPath, stands: FabricStates) -> bool:
+    """Whether a switch would have to disconnect a circuit because the plan connects one of its ports elsewhere."""
+    return any(
+        in_the_way(stands.cells[segment.device], min(segment.ports), max(segment.ports)) is not None
+        for segment in path.segments
+        if context.inventory.devices[segment.device].geometry is None
+    )
 
 
-def way_of(context: Context, circuit: Circuit, states: States) -> tuple[tuple[int, str], ...]:
-    """The cells that a circuit passes, with their states; empty if these states do not make the circuit."""
-    device = context.inventory.devices[circuit.device]
-    if device.geometry is None:
-        ingress, egress = min(circuit.ports), max(circuit.ports)
-        return ((ingress, str(egress)),) if is_joined(states, circuit.ports) else ()
-    found = trace(mesh_of(device), {puc: PucState(mark) for puc, mark in states.items()}, circuit.ports[0])
-    return tuple(found.passes) if found.exit == circuit.ports[1] else ()
+def is_changed(circuit: Circuit, before: FabricStates, after: FabricStates) -> bool:
+    """Whether a change gives a circuit another path or no path, or alters a cell on its path.
+
+    A circuit without a path before the change counts as changed.
+    """
+    was, now = before.path_of(circuit), after.path_of(circuit)
+    return was != now or was is None or now is None or before.cells_of(was) != after.cells_of(now)

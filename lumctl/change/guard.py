@@ -1,4 +1,4 @@
-"""The revert guard as the engine sees it: a revert timer for devices that lack one, in a process of its own.
+"""The revert guard as the engine sees it: a separate process that serves as revert timer for devices without one.
 
 It is armed before a run begins and dismissed when the run ends. If the engine dies, or is silent for too long, the
 guard undoes the run from the journal (:mod:`lumctl.change.guard_action`).
@@ -29,28 +29,28 @@ from lumctl.store import Lease
 LOG_NAME = "revert-guard.log"
 MOST_LOG_BYTES = 65536
 TAKEN_BACK_WITHIN_S = 120.0
-"""How long an engine that lost its lease waits for its guard, to report what the guard did."""
+"""How long an engine that lost its lease waits for its guard's report."""
 
 _BLOCKED = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+# pickle raises TypeError and AttributeError for an object that it cannot write.
 _NOT_STARTED = (OSError, subprocess.SubprocessError, pickle.PicklingError, TypeError, AttributeError)
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a guard needs to open the same rack as its engine, as it was when the run began.
+    """The data that a guard needs to open the engine's rack, as it was when the run began.
 
-    ``stores`` gives, by rack, the store's address and the folder of its files.
+    ``stores`` gives, by rack, the store's address and the folder of its files. The lease follows it in the file.
     """
 
     inventory: Inventory
     target: str
     endpoints: Endpoints
     stores: Mapping[str, tuple[str, Path]]
-    lease: Lease
 
 
 class Guard:
-    """A guard process. It stands by from its start and can be armed once."""
+    """A guard process. It waits from its start and can be armed once."""
 
     def __init__(self, process: subprocess.Popen[bytes], pipe: int, order: IO[bytes]) -> None:
         self._process = process
@@ -64,37 +64,39 @@ class Guard:
 
     @property
     def has_hung_up(self) -> bool:
-        """Whether it no longer listens: it is undoing the run, or was killed. Costs a microsecond."""
+        """Whether the guard ignores the pipe, because it is undoing the run or was killed. Takes a microsecond."""
         if self._pipe is None:
             return False
         poll = select.poll()
+        # With an empty mask poll reports only an error: no process holds the reading end any more.
         poll.register(self._pipe, 0)
         return bool(poll.poll(0))
 
-    def arm(self, context: Context, lease: Lease, silent_s: float) -> None:
-        """Let it watch the run that is about to begin under a lease.
+    def arm(self, lease: Lease, silent_s: float) -> None:
+        """Arm the guard for the run that is about to begin under a lease.
 
         Raises:
-            RefusedError: its order could not be written, so it was dismissed; no device may be touched.
+            RefusedError: its order could not be completed, so it was dismissed; the caller must not write to any
+                device.
         """
         try:
             with self._order:
-                _write_order(self._order, context, lease)
+                _complete(self._order, lease)
             self.allow(silent_s)
         except BaseException as error:
             self.dismiss()
             raise _none_armed(error) from error
 
     def allow(self, seconds: float) -> None:
-        """Report that the engine is alive and may be silent for this long."""
+        """Report that the engine is alive, and how long it may be silent from now on."""
         self._say(f"{seconds:.3f}".encode())
 
     def dismiss(self) -> None:
-        """Report that the run has ended, or will not begin. A guard that has begun to act no longer listens."""
+        """Report that the run has ended, or will not begin. A guard that has begun to act ignores the report."""
         self._order.close()
         self._say(guard_watch.END)
         if self._hang_up():
-            # After a run of a few milliseconds it may still be starting: do not wait, but reap it when it ends.
+            # After a run of a few milliseconds the guard may still be starting: do not wait, but reap it when it ends.
             threading.Thread(target=self._process.wait, name="revert guard", daemon=True).start()
 
     def finish(self) -> None:
@@ -107,12 +109,13 @@ class Guard:
 
     def _say(self, word: bytes) -> None:
         if self._pipe is not None:
-            # It always reads, so the pipe is never full for long. If it was killed, the journal is still what counts.
+            # The guard always reads, so the pipe is never full for long. If it was killed, the journal still names
+            # every step that may have acted.
             with suppress(BlockingIOError, BrokenPipeError):
                 os.write(self._pipe, word + b"\n")
 
     def _hang_up(self) -> bool:
-        """Close the pipe; return false if it was closed before."""
+        """Close the pipe; return false if it was already closed."""
         pipe, self._pipe = self._pipe, None
         if pipe is not None:
             os.close(pipe)
@@ -128,7 +131,7 @@ def arm(
     """Start a guard for the run that is about to begin under a lease; it acts once the engine is silent for this long.
 
     Raises:
-        RefusedError: it cannot be started, so no device may be touched.
+        RefusedError: it cannot be started; the caller must not write to any device.
     """
     return _started(context, lease.rack, start, lease, silent_s)
 
@@ -153,17 +156,20 @@ def _started(
     os.set_blocking(ours, False)
     order = _nameless()
     try:
+        order.write(_order_of(context))
         if lease is not None:
             # Written before it starts: if the engine dies now, the guard releases the lease.
-            _write_order(order, context, lease)
+            _complete(order, lease)
             os.write(ours, f"{silent_s:.3f}\n".encode())
         with _log(context.store(rack).files) as log, _kept_back():
             process = start(
+                # Isolated, without site: it starts faster, and no file of the working folder can replace a module.
                 [sys.executable, "-I", "-S", guard_watch.__file__, str(pipe), str(order.fileno()), rack],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=log,
                 pass_fds=(pipe, order.fileno()),
+                # Ctrl-C and a lost terminal reach the engine's session only.
                 start_new_session=True,
             )
     except BaseException as error:
@@ -171,15 +177,16 @@ def _started(
         order.close()
         raise _none_armed(error) from error
     finally:
+        # Only the guard may hold the reading end: `has_hung_up` sees that the guard has closed it.
         os.close(pipe)
     if lease is not None:
         order.close()
     return Guard(process, ours, order)
 
 
-def _write_order(order: IO[bytes], context: Context, lease: Lease) -> None:
-    """Write the order into the guard's file, and rewind: the guard reads from the position that it inherits."""
-    order.write(_order_of(context, lease))
+def _complete(order: IO[bytes], lease: Lease) -> None:
+    """Append the lease to the guard's file and rewind it: the guard reads from the position that it inherits."""
+    order.write(pickle.dumps(lease))
     order.flush()
     order.seek(0)
 
@@ -188,14 +195,14 @@ def _none_armed(error: BaseException) -> BaseException:
     if not isinstance(error, _NOT_STARTED):
         return error
     return RefusedError(
-        f"no revert guard can be started: {error}",
-        hint="without one nobody would take the run back if this command were killed; nothing was touched",
+        f"cannot start a revert guard: {error}",
+        hint="without a guard the run would not be rolled back if this command were killed; nothing was changed",
     )
 
 
 @contextmanager
 def _kept_back() -> Iterator[None]:
-    """Block signals that would end the guard while it starts; it unblocks them itself when it is ready."""
+    """Block signals that would end the guard while it starts; the guard unblocks them when it is ready."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
     try:
         yield
@@ -203,31 +210,32 @@ def _kept_back() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _order_of(context: Context, lease: Lease) -> bytes:
-    """The order, with the inventory as it is now: the file may be edited while its rack is changed."""
+def _order_of(context: Context) -> bytes:
+    """The order for the guard, with the present text of the inventory: the file may be edited during the run."""
     stores = {rack: context.store(rack) for rack in context.inventory.racks}
     order = Order(
         inventory=context.inventory,
         target=context.target,
         endpoints=context.endpoints,
         stores={rack: (store.place, store.files) for rack, store in stores.items()},
-        lease=lease,
     )
+    # The path comes first: the guard can import lumctl, and so read the order, only once it has set it.
     return pickle.dumps(sys.path) + pickle.dumps(order)
 
 
 def _nameless() -> IO[bytes]:
-    """An unnamed file for the guard to inherit."""
+    """An unnamed file that the guard inherits."""
     if hasattr(os, "memfd_create"):
         return os.fdopen(os.memfd_create("lumctl-order"), "w+b")
     return tempfile.TemporaryFile()
 
 
 def _log(folder: Path) -> IO[bytes]:
-    """The log of guards, beside the store; it is truncated when it has grown too large."""
+    """The log of guards, next to the store; it is truncated when it has grown too large."""
     path = folder / LOG_NAME
     make_private(folder)
     grown = path.exists() and path.stat().st_size > MOST_LOG_BYTES
+    # A link in the log's place, which another user of a shared folder could make, is not followed.
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | (os.O_TRUNC if grown else 0)
     return os.fdopen(os.open(path, flags, 0o600), "wb")
 
@@ -254,11 +262,11 @@ class Standby:
         """Arm the waiting guard, or one that is started now.
 
         Raises:
-            RefusedError: none can be started, so no device may be touched.
+            RefusedError: none can be started; the caller must not write to any device.
         """
         self.ready(lease.rack)
         guard = self._guards.pop(lease.rack, None) or stand_by(context, lease.rack)
-        guard.arm(context, lease, silent_s)
+        guard.arm(lease, silent_s)
         return guard
 
     def __enter__(self) -> Self:

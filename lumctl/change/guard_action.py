@@ -1,8 +1,8 @@
-"""What a revert guard does when its engine is gone or frozen: it undoes the run, as the engine would have.
+"""What a revert guard does when its engine is gone or frozen: it undoes the run as the engine would have done.
 
-It takes the run over under a new lease number, so that an engine which wakes up again can write nothing more. It then
-rebuilds the run from the journal, and undoes and ends it with the engine's own code. A run whose every step was done
-and proved is closed as done. If the run has ended, or somebody has a newer lease (an operator who undid the run by
+It takes over the run with a new lease number, so that an engine that wakes up can no longer write. It then
+rebuilds the run from the journal, and undoes and ends the run with the engine's own code. A run whose every step was
+done and proved is closed as done. If the run has ended, or there is a newer lease (an operator has undone the run by
 hand), the guard does nothing.
 """
 
@@ -31,17 +31,18 @@ if TYPE_CHECKING:
 NAME = "revert guard of"
 ATTEMPTS = 240
 PAUSE_S = 1.0
-"""How often a store that cannot be written is tried: it may be locked, its disk full or its folder missing."""
+"""How often the guard retries a store that is not writable (locked, disk full, no folder), and the pause in between."""
 
 Say = Callable[[str], None]
 
 
 def main(order: IO[bytes], why: str, silent_s: float) -> None:
-    """Act on the order that the engine wrote."""
+    """Execute the order that the engine wrote."""
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda _number, _frame: None)  # half an undo is worse than a late end
     with order:
         what: Order = pickle.load(order)  # noqa: S301 - written by our engine, into a file without a name
+        lease: Lease = pickle.load(order)  # noqa: S301 - likewise
     with Context(
         what.inventory,
         what.target,
@@ -49,7 +50,7 @@ def main(order: IO[bytes], why: str, silent_s: float) -> None:
         store=lambda rack: store_at(what.stores[rack][0], files=what.stores[rack][1], rack=rack, make=False),
     ) as context:
         try:
-            take_over(context, what.lease, _reason(why, silent_s), say=_say)
+            take_over(context, lease, _reason(why, silent_s), say=_say)
         except LumctlError as error:
             _say(error.message)
 
@@ -60,13 +61,13 @@ def take_over(
     """Undo the run that is open under a lease, if there is one, and release its lease.
 
     A frozen engine is killed first: it could write to a device when it wakes up. A running one is not killed, because
-    it may be a daemon or a dashboard; once the lease is seized, nothing that it sends is permitted.
+    it may be a daemon or a dashboard; once the lease is seized, none of its writes is permitted.
     """
     taken = _seized(context, lease, pause)
     store = context.store(lease.rack)
     if taken is None:
         with suppress(StoreError):
-            store.leases.release(lease)  # its engine may have died between the last entry of its run and this
+            store.leases.release(lease)  # its engine may have died after the end of its run and before this release
         return
     stored, ours = taken
     say(f"{stored.id}: {reason}")
@@ -77,7 +78,7 @@ def take_over(
                 for step in run.to_resume:
                     run.perform(step)
                 state = run.close(context.now() - stored.started_at)
-                say(f"{stored.id}: every step was done and proved: it is closed as {state}")
+                say(f"{stored.id}: every step was done and proved, so the run is closed as {state}")
             else:
                 say(rolled_back(run, reason).message)
     finally:
@@ -95,11 +96,12 @@ def _seized(context: Context, lease: Lease, pause: Callable[[float], object]) ->
             return seize()
         except StoreError:
             pause(PAUSE_S)
+    # The last attempt raises, so that the log names the reason.
     return seize()
 
 
 def _end_frozen_engine(lease: Lease) -> None:
-    """End the engine if it is stopped: frozen inside a write to the store, it would block everyone else there."""
+    """End the engine if it is stopped: an engine frozen inside a write to the store would block all other writers."""
     engine = LeaseProcess(lease.process, lease.deadline.at) if lease.process is not None else None
     if engine is not None and (state := engine.state) is not None and state.stopped:
         engine.end()
@@ -110,7 +112,7 @@ def _reason(why: str, silent_s: float) -> str:
         return "its engine died"
     if why == SILENT:
         return f"its engine did nothing for {silent_s:.0f} s"
-    return "the service was stopped, and its engine did not end"
+    return "the service was stopped while its engine was still running"
 
 
 def _say(line: str) -> None:

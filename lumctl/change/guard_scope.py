@@ -17,20 +17,20 @@ from lumctl.jobs.hooks import may_take_s
 from lumctl.store import Lease
 
 BLINK_WAITS = 4
-"""The most often that a blink waits for light, each time up to the light deadline."""
+"""Longest wait of a blink for light; each wait may last up to the light deadline."""
 SETTING_S = 240.0
-"""A machine may take minutes to power off."""
+"""Extra time for a setting: a machine may take minutes to power off."""
 
 TURN_S = 30.0
 """Extra time for each further round of a stage whose steps do not all run at once: hosts may answer slowly."""
 
 PERSON_S = 600.0
-"""How long an operator may think about a question; then the run is undone."""
+"""How long an operator may take to answer a question before the run is undone."""
 
 
 @dataclass(frozen=True, slots=True)
 class GuardScope:
-    """A revert guard and the names of what it covers; without a guard, nothing is covered."""
+    """A revert guard and the names of the devices and components that it covers; without a guard, both are empty."""
 
     guard: Guard | None = None
     silent_s: float = 0.0
@@ -48,15 +48,15 @@ class GuardScope:
             RefusedError: it has ended; nothing was touched.
         """
         if self.is_in_doubt:
-            raise RefusedError("the revert guard ended before the run began; nothing was touched", hint="try again")
+            raise RefusedError("the revert guard ended before the run began; nothing was changed", hint="try again")
 
     def asked(self) -> None:
-        """Allow the time that an operator needs for an answer."""
+        """Extend the allowed silence by the time that an operator needs for an answer."""
         if self.guard is not None:
             self.guard.allow(PERSON_S)
 
     def alive(self, context: Context, steps: Iterable[Step]) -> None:
-        """Allow the time that these steps, which begin now, may take."""
+        """Extend the allowed silence by the time that these steps, which begin now, may take."""
         if self.guard is not None:
             steps = tuple(steps)
             longest_s, turns = max((_may_take_s(context, step) for step in steps), default=0.0), _turns(context, steps)
@@ -67,7 +67,7 @@ class GuardScope:
 def guarded(
     context: Context, plan: Plan, lease: Lease, silent_s: float, *, arm: Arm, progress: Callable[[str], None]
 ) -> Iterator[GuardScope]:
-    """Cover what a plan changes by a revert guard until the block ends, unless all of it reverts by itself.
+    """Cover the changes of a plan by a revert guard until the block ends, unless all of them revert by themselves.
 
     Raises:
         RefusedError: the guard cannot be started.
@@ -85,9 +85,9 @@ def guarded(
 
 
 def unguarded(context: Context, plan: Plan) -> list[str]:
-    """The devices and components that a plan changes, that can be undone, and that would not revert by themselves.
+    """The devices and components that a plan changes, that can be undone, and that do not revert by themselves.
 
-    Devices written whole are left out: they cannot be undone.
+    Devices of which all cells are written are omitted: they cannot be undone.
     """
     touching = [step for step in plan.steps if step.touches and not step.has_no_undo]
     touching.sort(key=lambda step: step.do is not Do.PROGRAM)  # the most important are named first
@@ -104,11 +104,11 @@ def _goes_back(context: Context, name: str) -> bool:
 
 def _described(names: list[str], silent_s: float) -> str:
     others = f" and {len(names) - 1} more have" if len(names) > 1 else " has"
-    return f"{names[0]}{others} no revert timer: lumctl's own is armed ({silent_s:.0f} s)"
+    return f"{names[0]}{others} no revert timer: lumctl's own revert timer is armed ({silent_s:.0f} s)"
 
 
 def _turns(context: Context, steps: Sequence[Step]) -> int:
-    """The most rounds that a stage takes: not all of its steps run at once."""
+    """The maximum number of rounds in a stage whose steps do not all run at once."""
     lanes = [context.inventory.transponders[step.data["transponder"]] for step in steps if step.do is Do.TRANSMIT]
     in_turn = sum(1 for lane in lanes if lane.module is not None)  # a chassis takes one change at a time
     at_hosts, others = len(lanes) - in_turn, len(steps) - len(lanes)
@@ -116,11 +116,11 @@ def _turns(context: Context, steps: Sequence[Step]) -> int:
 
 
 def _may_take_s(context: Context, step: Step) -> float:
-    """Seconds that a step may take beyond what every step may take."""
+    """Seconds that a step may take in addition to the time that every step may take."""
     inventory = context.inventory
     if step.do is Do.PROGRAM:
         device = inventory.devices[step.data["device"]]
-        # Undoing a step may wait twice: for the change still in progress, and for the one that undoes it.
+        # Undoing a step may wait twice: for the change still in progress, and for the change that undoes it.
         return device.settle_ms / 1000 + 2 * goes_on_for_s(context.devices.changing(device.id))
     if step.do is Do.VERIFY:
         blinked = sum(1 for lane in inventory.transponders.values() if lane.verify[0] is Evidence.BLINK)

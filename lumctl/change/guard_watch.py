@@ -1,8 +1,8 @@
-"""The revert guard while it waits: a process, started by this file's path, that imports only Python's library.
+"""The revert guard while it waits: a process that runs this file by its path and imports only Python's library.
 
-The engine writes lines into a pipe: how many seconds it may be silent from now on, and finally ``end``. When that time
-is over, or the pipe closes without ``end``, this process becomes the program that undoes the run
-(:mod:`lumctl.change.guard_action`); only then is lumctl imported, so that a waiting guard costs little memory and
+The engine writes lines into a pipe: the seconds that it may be silent from now on, and finally ``end``. When that time
+has ended, or the pipe closes without ``end``, this process becomes the program that undoes the run
+(:mod:`lumctl.change.guard_action`). Only that program imports lumctl, so a waiting guard needs little memory and
 starts fast. Before the first line there is nothing to undo.
 """
 
@@ -18,7 +18,7 @@ GONE, SILENT, STOPPED = "gone", "silent", "stopped"
 """Why a run is undone: its engine died, was silent for too long, or did not end when the service was stopped."""
 
 STOP_GRACE_S = 10.0
-"""Stopping a service stops engine and guard together; for this long the engine may undo its run itself."""
+"""When a service stops, engine and guard are stopped together; the engine has this long to undo its run itself."""
 
 _ACT = (
     "import pickle, sys; order = open(int(sys.argv[1]), 'rb'); sys.path[:] = pickle.load(order); "
@@ -27,7 +27,7 @@ _ACT = (
 
 
 class Watch:
-    """Waits for a reason to act. ``stop`` becomes readable when this process is asked to end."""
+    """Waits for a reason to undo the run. ``stop`` becomes readable when this process is asked to end."""
 
     def __init__(
         self,
@@ -59,6 +59,7 @@ class Watch:
                 if not heard:
                     return GONE if self._armed else None
                 heard_at = self._clock()
+                # A read may end in the middle of a line; the rest comes with the next one.
                 *lines, self._said = (self._said + heard).split(b"\n")
                 if END in lines:
                     return None
@@ -75,14 +76,17 @@ def main(pipe: int, order: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     stop, stopping = os.pipe()
     os.set_blocking(stopping, False)
+    # A signal writes one byte here, which ends the wait in `select`; the handler itself does nothing.
     signal.set_wakeup_fd(stopping)
     signal.signal(signal.SIGTERM, lambda _number, _frame: None)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGHUP, signal.SIGINT, signal.SIGTERM))
     watch = Watch(pipe, stop)
     why = watch.reason()
     if why is None:
-        os._exit(0)  # at once: the engine waits for it
+        os._exit(0)  # at once: the engine waits for this process
+    # Ignored signals stay ignored across exec. A handler would not: SIGTERM could end the new program while it starts.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    # From here on the engine sees that its guard has hung up, and renews its lease before each send.
     os.close(pipe)
     os.execv(sys.executable, [sys.executable, "-P", "-c", _ACT, str(order), why, str(watch.silent_s)])  # noqa: S606
 

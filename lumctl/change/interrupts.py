@@ -1,4 +1,4 @@
-"""What could end a run early: requests to stop undo it (an undo is not interrupted), and its lease is renewed."""
+"""Keep a run from ending early: a request to stop undoes it, nothing interrupts an undo, and its lease is renewed."""
 
 import signal
 import threading
@@ -16,7 +16,7 @@ _STOPPING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 
 class _Once:
-    """Raises the first request to stop as KeyboardInterrupt; later ones change nothing."""
+    """Raises the first request to stop as KeyboardInterrupt; later requests are ignored."""
 
     heard = held_back = waits = False
 
@@ -29,7 +29,7 @@ class _Once:
 
 
 _handlers: list[_Once] = []
-"""The last one is active; only the main thread has any."""
+"""The last one in this list is active; only the main thread has any."""
 
 
 @contextmanager
@@ -47,16 +47,16 @@ def stopping_undoes() -> Iterator[None]:
 
 
 def hold_back_interrupts() -> None:
-    """Hold requests to stop until :func:`let_interrupts_in`: the run that begins cannot be ended properly yet."""
+    """Hold back requests to stop until :func:`let_interrupts_in`: the run that begins cannot be ended properly yet."""
     if (handler := _at_work()) is not None:
         handler.held_back = True
 
 
 def let_interrupts_in() -> None:
-    """Raise a held request to stop, and those that come from here on.
+    """Raise a request to stop that was held back. After this, a request to stop takes effect at once.
 
     Raises:
-        KeyboardInterrupt: there was one.
+        KeyboardInterrupt: a request was held back.
     """
     if (handler := _at_work()) is not None:
         handler.held_back = False
@@ -121,4 +121,5 @@ def kept_alive(store: Store, lease: Lease, now: Callable[[], float]) -> Iterator
         yield
     finally:
         ended.set()
+        # A renewal that is still under way would extend the lease after its release.
         thread.join()

@@ -1,7 +1,7 @@
-"""The light paths of a rack by its own evidence: the states that devices report, and which transmitters receivers hear.
+"""The light paths of a rack as measured: the states that devices report, and which transmitters receivers hear.
 
-In a mesh every port is always paired with another port. Two kinds of pairs are therefore no light path: a pair that
-an unprogrammed mesh makes (every PUC on its way is bar), and a lane that hears its own accelerator.
+In a mesh every port is always paired with another port. Two kinds of pairs therefore do not count as light paths: a
+pair that an unprogrammed mesh forms (every PUC on its path is bar), and a lane that hears its own accelerator.
 """
 
 import math
@@ -10,9 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
-from lumctl.change.concurrency import all_of
+from lumctl.change.concurrency import MOST_AT_A_HOST, all_of
 from lumctl.change.foreign_circuits import circuits_before_and_after
-from lumctl.change.light import LightProof
+from lumctl.change.light_proof import LightProof
 from lumctl.change.plan import Cut, Do, Plan
 from lumctl.context import Context
 from lumctl.devices import transaction
@@ -20,22 +20,22 @@ from lumctl.devices.errors import DeviceError
 from lumctl.devices.protocols import MeshDriver, SwitchDriver
 from lumctl.devices.types import Capability, PucState
 from lumctl.errors import RefusedError
-from lumctl.fabric import exits, mesh_of, trace
+from lumctl.fabric import FabricStates, exits, mesh_of, trace
 from lumctl.health.observation import current_role
 from lumctl.inventory.model import Device, Role
-from lumctl.inventory.wiring import FREE, Assignment, Circuit, circuits_of, own_cells
+from lumctl.inventory.wiring import FREE, Assignment, Circuit, circuits_of, own_cells, own_ports
 
 Heard = Mapping[str, str]
 """By receiver, the transmitter that it hears."""
 Ports = tuple[int, int]
 """The port where light enters a device, and the port where it leaves."""
 Lanes = tuple[str, str]
-"""The transmitter of a light path, and its receiver."""
+"""The transmitter and the receiver of a light path."""
 Written = Mapping[int, str]
 """States of a device, by cell."""
 
 Ends = tuple[str, frozenset[int]]
-"""A device and the two ports that a light path joins."""
+"""A device and the two ports that a light path connects."""
 
 NOBODY: Mapping[Ends, str] = {}
 DARK_DBM = -40.0
@@ -72,6 +72,7 @@ def live_paths(context: Context, device: Device, heard: Heard) -> list[Cut]:
         return _joins(context, device, driver, pairs)
     mesh = mesh_of(device)
     states = driver.read_states() if transaction.readable(driver) else {}
+    # A pair that only bar states join is what an unprogrammed mesh makes: no light path.
     found = [
         Cut(device.id, tx, rx, None, *names)
         for (tx, rx), names in _once(pairs).items()
@@ -85,16 +86,16 @@ def live_paths(context: Context, device: Device, heard: Heard) -> list[Cut]:
 def cut_by(
     context: Context, paths: Iterable[Cut], written: Mapping[str, Written], owners: Mapping[Ends, str] = NOBODY
 ) -> list[Cut]:
-    """The light paths that no longer exist once each device holds these cells.
+    """The light paths that end when each device is set to these cells.
 
-    ``owners`` are the jobs that own them by the record.
+    ``owners`` are the jobs that own them according to the record.
     """
     lost = [path for path in paths if path.device in written and not _stands(context, path, written[path.device])]
     return [replace(path, owner=owners.get((path.device, frozenset((path.ingress, path.egress))))) for path in lost]
 
 
 def require_agreed(cuts: Iterable[Cut], command: str) -> None:
-    """Refuse to cut a light path that belongs to no job of the inventory, unless an operator named its port.
+    """Refuse to cut a light path that belongs to no job of the inventory, unless an operator listed its port.
 
     Raises:
         RefusedError: there is such a path; the hint is the command that names all of them.
@@ -107,13 +108,13 @@ def require_agreed(cuts: Iterable[Cut], command: str) -> None:
     shown = "; ".join(named[:3]) + (f"; and {len(named) - 3} more" if len(named) > 3 else "")  # noqa: PLR2004
     what = "a light path" if len(open_) == 1 else f"{len(open_)} light paths"
     raise RefusedError(
-        f"this cuts {what} that no job of the inventory owns: {shown}",
-        hint=f"if that is meant: {command} --cut {port_list(every)}",
+        f"this cuts {what} that belong to no job in the inventory: {shown}",
+        hint=f"to do it anyway: {command} --cut {port_list(every)}",
     )
 
 
 def port_list(cuts: Iterable[Cut]) -> str:
-    """The ports to name after ``--cut``; with their device if there are several devices."""
+    """The ports to list after ``--cut``; with their device if there are several devices."""
     meant = [cut for cut in cuts if cut.owner is None]
     several = len({cut.device for cut in meant}) > 1
     return ",".join(f"{cut.device}/port/{cut.ingress}" if several else str(cut.ingress) for cut in meant)
@@ -123,7 +124,8 @@ def require_light_agrees(context: Context, plan: Plan) -> None:
     """If the store has no record of a device, refuse a plan that contradicts the light found there.
 
     Raises:
-        RefusedError: receivers hear other transmitters than the plan assumes, or a light path is cut that nobody named.
+        RefusedError: receivers hear other transmitters than the plan assumes, or the operator did not list a light path
+            that is cut.
         DeviceError: a readable device does not answer.
     """
     written: dict[str, dict[int, str]] = {}
@@ -133,6 +135,7 @@ def require_light_agrees(context: Context, plan: Plan) -> None:
     single = any(step.do is Do.SET and step.data["setting"] != "label" for step in plan.steps)
     if not (written or single or any(step.do is Do.TRANSMIT for step in plan.steps)):
         return
+    # With a record, the preconditions compare the devices with that.
     if not unrecorded(context, plan.rack):
         return
     # A device that is not written loses no light, so it need not answer.
@@ -151,7 +154,7 @@ def strange_light(
     *,
     devices: Collection[str] | None = None,
 ) -> list[Cut]:
-    """Light paths that belong to no job, at devices without a record in the store; by LLDP and read-back.
+    """Light paths that belong to no job, at devices without a record in the store; found by LLDP and read-back.
 
     ``placements`` are the circuits of the jobs by id; by default those of the record and the inventory. Only
     ``devices`` are examined, by default all of the rack.
@@ -161,7 +164,8 @@ def strange_light(
         return []
     circuits = [circuit for placed in placements for circuit in placed.values()]
     circuits = circuits or list(circuits_of(context.inventory, context.assignment(sound=False)))
-    wanted = {(c.device, frozenset(c.ports)) for c in circuits}
+    states = FabricStates(context.inventory, context.known_fabric(rack))
+    wanted = {ends for circuit in circuits for ends in path_ends(circuit, states)}
     heard = hear(context, unknown)
     paths = [path for name in unknown for path in live_paths(context, context.inventory.devices[name], heard)]
     return [
@@ -170,13 +174,13 @@ def strange_light(
 
 
 def contradiction(context: Context, rack: str, paths: Iterable[Cut]) -> RefusedError:
-    """The refusal to change a rack whose store has no record and whose light differs from the inventory."""
+    """The refusal to change a rack whose store has no record and whose light paths differ from the inventory."""
     strange = list(paths)
     first = strange[0]
     more = f", and {len(strange) - 1} more light paths" if len(strange) > 1 else ""
     return RefusedError(
-        f"the store has no record of {first.device}, and its light is not as {context.inventory.path} places the jobs: "
-        f"port {first.ingress} leads to port {first.egress} ({first.light}){more}",
+        f"the store has no record of {first.device}, and its light paths contradict the placement in "
+        f"{context.inventory.path}: port {first.ingress} leads to port {first.egress} ({first.light}){more}",
         hint=f"adopt the placement that the light shows: lumctl store adopt {rack} --target {context.target}",
     )
 
@@ -200,7 +204,7 @@ def with_powers(context: Context, cuts: Iterable[Cut]) -> tuple[Cut, ...]:
 
 
 def _pairs(context: Context, device: Device, heard: Heard) -> dict[Ports, Lanes]:
-    """By pair of ports, the lanes of two accelerators of which one hears the other through a device."""
+    """By pair of ports of a device, the transmitting lane and the lane of another accelerator that hears it."""
     lanes = context.inventory.transponders
     heard_here = [(lanes[sender], lanes[to]) for to, sender in heard.items()]
     return {
@@ -211,7 +215,7 @@ def _pairs(context: Context, device: Device, heard: Heard) -> dict[Ports, Lanes]
 
 
 def _once(pairs: Mapping[Ports, Lanes]) -> dict[Ports, Lanes]:
-    """One entry for a path that carries light in both directions."""
+    """The pairs, with a single entry for a path that carries light in both directions."""
     found: dict[Ports, Lanes] = {}
     for (tx, rx), names in pairs.items():
         if (rx, tx) not in found:
@@ -220,8 +224,8 @@ def _once(pairs: Mapping[Ports, Lanes]) -> dict[Ports, Lanes]:
 
 
 def _joins(context: Context, device: Device, switch: SwitchDriver, pairs: Mapping[Ports, Lanes]) -> list[Cut]:
-    """The joins of ports to which a lane of the inventory is connected."""
-    ours = _own_ports(context, device)
+    """The connections of a switch with a lane of the inventory at either port."""
+    ours = own_ports(context.inventory, device.id)
     joins = {(min(join), max(join)) for join in switch.read_circuits().items() if ours & set(join)}
     heard = {frozenset(ports): names for ports, names in pairs.items()}
     return [
@@ -231,25 +235,29 @@ def _joins(context: Context, device: Device, switch: SwitchDriver, pairs: Mappin
 
 
 def _of_strangers(context: Context, device: Device, driver: MeshDriver, states: Mapping[int, PucState]) -> list[Cut]:
-    """The paths whose light enters a mesh at a port without a lane of the inventory, and leaves it."""
-    ours = _own_ports(context, device)
+    """The lit paths that enter a mesh at a port without a lane of the inventory."""
+    ours = own_ports(context.inventory, device.id)
     leads = {port: to for port, to in exits(mesh_of(device), states).items() if port not in ours}
     powers = driver.read_powers(tuple(leads.values())) if leads else {}
     lit = {(port, to): round(powers[to], 2) for port, to in leads.items() if powers[to] > DARK_DBM}
+    # A path that is lit in both directions is listed once.
     return [
         Cut(device.id, port, to, power_dbm=dbm) for (port, to), dbm in lit.items() if (to, port) not in lit or port < to
     ]
 
 
-def _own_ports(context: Context, device: Device) -> set[int]:
-    lanes = [lane.lane for lane in context.inventory.transponders.values() if lane.lane.device == device.id]
-    return {port for lane in lanes for port in lane.ports}
+def path_ends(circuit: Circuit, states: FabricStates) -> list[Ends]:
+    """The parts of a circuit's path inside devices; without a path, its two ports if they are on one device."""
+    if (path := states.path_of(circuit)) is not None:
+        return [(segment.device, frozenset(segment.ports)) for segment in path.segments]
+    return [] if circuit.spans_devices else [(circuit.a.device, frozenset(circuit.ports))]
 
 
 def _stands(context: Context, path: Cut, cells: Written) -> bool:
     device = context.inventory.devices[path.device]
     if device.geometry is None:
         stays = cells.get(path.ingress, str(path.egress)) == str(path.egress)
+        # The path also ends if another ingress port takes its egress port.
         taken = any(to == str(path.egress) and at != path.ingress for at, to in cells.items() if to != FREE)
         return stays and not taken
     states = {puc: PucState(state) for puc, state in cells.items()}
@@ -258,58 +266,56 @@ def _stands(context: Context, path: Cut, cells: Written) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TransmitterChanges:
-    """Transmitters to switch so that they match the record."""
+    """Transmitters to switch on or off so that they match the record."""
 
     light: tuple[str, ...] = ()
     darken: tuple[str, ...] = ()
 
     def lines(self) -> list[str]:
-        """The changes in words, one line each."""
-        words = [f"light the transmitter of {lane}: a placed rank needs it" for lane in self.light]
-        return words + [f"darken the transmitter of {lane}: its accelerator was replaced" for lane in self.darken]
+        """The changes in words, one per line."""
+        words = [f"turn on the transmitter of {lane}: a placed rank needs it" for lane in self.light]
+        return words + [f"turn off the transmitter of {lane}: its accelerator was replaced" for lane in self.darken]
 
     def without(self, lanes: Collection[str]) -> "TransmitterChanges":
-        """The same without some transponders."""
+        """A copy without some transponders."""
         return TransmitterChanges(
             *(tuple(lane for lane in some if lane not in lanes) for some in (self.light, self.darken))
         )
 
 
 NOTHING_TO_SWITCH = TransmitterChanges()
-MOST_READS = 8
-"""Reads at the same time: a host takes no more commands at once over one connection."""
 
 
 def switching_for(context: Context, rack: str, placed: Assignment) -> TransmitterChanges:
-    """The transmitters to switch in a rack whose jobs run as ``placed``; silent hosts are left out."""
+    """The transmitters to switch in a rack whose jobs run as ``placed``; hosts that do not answer are omitted."""
     devices = {device.id for device in context.inventory.light_devices if device.rack == rack}
-    circuits = [circuit for circuit in circuits_of(context.inventory, placed) if circuit.device in devices]
+    circuits = [c for c in circuits_of(context.inventory, placed) if not devices.isdisjoint(c.devices)]
     heard = hear(context, sorted(devices), circuits)
     dark = dark_transmitters(context, circuits, heard)
     return TransmitterChanges(tuple(dark), tuple(idle_transmitters(context, rack, placed, circuits)))
 
 
 def transmitting(context: Context, lanes: Iterable[str]) -> dict[str, bool]:
-    """Whether transmitters are on, by transponder; unreadable ones are left out."""
+    """Whether transmitters are on, by transponder; unreadable ones are omitted."""
     found: dict[str, bool] = {}
 
     def ask(lane: str) -> None:
         with suppress(DeviceError):
             found[lane] = context.devices.transponder(lane).transmitting()
 
-    all_of([partial(ask, lane) for lane in dict.fromkeys(lanes)], most=MOST_READS)
+    all_of([partial(ask, lane) for lane in dict.fromkeys(lanes)], most=MOST_AT_A_HOST)
     return found
 
 
 def dark_transmitters(context: Context, circuits: Iterable[Circuit], heard: Mapping[str, str]) -> list[str]:
-    """The transmitters of some circuits that are off; one that a receiver hears need not be asked."""
+    """The transmitters of some circuits that are off; a transmitter that is heard is on and need not be read."""
     needed = dict.fromkeys(transmitter for circuit in circuits for _, transmitter in circuit.receivers)
     shines = transmitting(context, needed.keys() - set(heard.values()))
     return [lane for lane in needed if shines.get(lane) is False]
 
 
 def idle_transmitters(context: Context, rack: str, placed: Assignment, circuits: Iterable[Circuit] = ()) -> list[str]:
-    """Transmitters still on although their accelerator was replaced in its job; none that a circuit needs."""
+    """Transmitters that are still on although their accelerator was replaced in its job, and that no circuit needs."""
     needed = {transmitter for circuit in circuits for _, transmitter in circuit.receivers}
     replaced = _replaced(context, rack, placed)
     lanes = [t.id for t in context.inventory.transponders.values() if t.accelerator in replaced and t.id not in needed]

@@ -1,4 +1,4 @@
-"""Who asks: the operating system's user, the machine, and the SSH client, if any."""
+"""The requester: the operating system's user, the machine, and the SSH client, if any."""
 
 import os
 import pwd
@@ -6,10 +6,10 @@ import socket
 
 
 def origin() -> str:
-    """For example ``ops@console from 10.0.0.7``; never a secret.
+    """The requester in words, for example ``ops@console from 10.0.0.7``; they contain no secret.
 
-    The user comes from the process, not from ``$USER``, which anybody can set: a policy with ``by_another`` must
-    not let people approve their own plans.
+    The user is that of the process, not ``$USER``, which anyone can set: a policy with ``by_another`` must not let
+    operators approve their own plans.
     """
     try:
         user = pwd.getpwuid(os.getuid()).pw_name

@@ -1,4 +1,4 @@
-"""A plan is data: what a change replaces, which circuits and cells it changes, and its steps with their undo.
+"""A plan is data: what a change replaces, the circuits and cells that it changes, and its steps with their undo.
 
 A plan is frozen. Its ``digest`` covers everything except itself and the id made from it, so an edited plan is refused.
 ``start`` holds the placement and the device states at planning time, so a plan that no longer fits the rack is refused
@@ -18,6 +18,7 @@ from lumctl.change.plan_parts import (
     PlannedChange,
     PlannedCircuit,
     Replacement,
+    SliceFacts,
     Start,
     Step,
     StepEvidence,
@@ -25,10 +26,12 @@ from lumctl.change.plan_parts import (
     stages,
 )
 from lumctl.errors import UsageError
+from lumctl.fabric import Segment
 
 __all__ = [
     "ADOPT",
     "SCHEMA",
+    "SLICE",
     "Candidate",
     "Cut",
     "Do",
@@ -36,6 +39,7 @@ __all__ = [
     "PlannedChange",
     "PlannedCircuit",
     "Replacement",
+    "SliceFacts",
     "Start",
     "Step",
     "StepEvidence",
@@ -52,6 +56,8 @@ __all__ = [
 SCHEMA = "lumctl/plan/v1"
 ADOPT = "adopt"
 """The kind of plans that record the placement that the light shows."""
+SLICE = "slice"
+"""The kind of plans that place or release slices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +85,9 @@ class Plan:
     cuts: tuple[Cut, ...] = ()
     """Existing light paths that the plan cuts, as far as devices and receivers show them."""
     measured: Mapping[str, int] = field(default_factory=dict)
-    """By step, the number of earlier runs whose median is its expected time; other times come from the inventory."""
+    """By step, the number of earlier runs in the median of its expected time; other times come from the inventory."""
+    slices: SliceFacts | None = None
+    """What a plan of kind ``slice`` says of the slices that it places or releases."""
     digest: str = field(default="")
 
     @property
@@ -89,7 +97,7 @@ class Plan:
 
     @property
     def expected_seconds(self) -> float:
-        """The sum over the stages of their longest expected time; an estimate from the inventory's settling times."""
+        """The sum of the longest expected time of each stage, estimated from earlier runs or the inventory."""
         return round(sum(max(step.expected_seconds for step in stage) for stage in stages(self.steps)), 3)
 
     def sealed(self) -> "Plan":
@@ -98,7 +106,7 @@ class Plan:
 
 
 def only_adopts(plan: Plan) -> bool:
-    """Whether a plan only records where the light shows the jobs; checked by its steps, not by its claim."""
+    """Whether a plan only records the placement that the light shows; decided by its steps, not by its kind."""
     return plan.kind == ADOPT and all(step.do in {Do.VERIFY, Do.ASSIGN} for step in plan.steps)
 
 
@@ -127,6 +135,7 @@ def to_document(plan: Plan) -> dict[str, Any]:
         **({"why": list(plan.why)} if plan.why else {}),
         **({"cuts": [_fields(cut) for cut in plan.cuts]} if plan.cuts else {}),
         **({"measured": dict(plan.measured)} if plan.measured else {}),
+        **(plan.slices.to_document() if plan.slices else {}),
     }
 
 
@@ -137,13 +146,13 @@ def from_document(document: Any) -> Plan:
         UsageError: it is not a plan, or it was changed after it was made.
     """
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-        raise UsageError(f"this is not a plan: it has no `schema: {SCHEMA}`", hint="make one with: lumctl swap plan")
+        raise UsageError(f"this is not a plan: it lacks `schema: {SCHEMA}`", hint="to make a plan: lumctl swap plan")
     digest = plan_digest(document)
     if document.get("digest") != digest or document.get("id") != f"plan-{digest[:8]}":
         raise UsageError(
             "this plan was changed after it was made: its content does not match its digest",
             hint="make a new plan: lumctl swap plan; to repeat a run with changes, edit its runbook: "
-            "lumctl runbook export RUN",
+            "lumctl runbook export RUN --out FILE",
         )
     try:
         return _read(document)
@@ -152,8 +161,21 @@ def from_document(document: Any) -> Plan:
 
 
 def read_circuits(documents: Any) -> tuple[PlannedCircuit, ...]:
-    """Circuits of a plan or a runbook, as values."""
-    return tuple(PlannedCircuit(**{**c, "ends": tuple(c["ends"]), "pucs": tuple(c["pucs"])}) for c in documents)
+    """Read the circuits of a plan or a runbook."""
+    return tuple(
+        PlannedCircuit(
+            **{
+                **circuit,
+                "ends": tuple(circuit["ends"]),
+                "segments": tuple(
+                    Segment(str(part["device"]), (part["ports"][0], part["ports"][1]), tuple(part["pucs"]))
+                    for part in circuit["segments"]
+                ),
+                "fibres": tuple(circuit.get("fibres", ())),
+            }
+        )
+        for circuit in documents
+    )
 
 
 def programmed(steps: Iterable[Step]) -> tuple[PlannedChange, ...]:
@@ -195,13 +217,27 @@ def _read(document: Mapping[str, Any]) -> Plan:
         why=tuple(str(line) for line in document.get("why", ())),
         cuts=tuple(Cut(**cut) for cut in document.get("cuts", ())),
         measured={str(step): int(runs) for step, runs in document.get("measured", {}).items()},
+        slices=SliceFacts.from_document(document),
         digest=document["digest"],
     )
 
 
 def _circuits(circuits: tuple[PlannedCircuit, ...]) -> list[dict[str, Any]]:
     return [
-        _lean(_fields(c) | {"ends": [dict(e) for e in c.ends], "pucs": list(c.pucs)}, margin_db=None) for c in circuits
+        _lean(
+            _fields(circuit)
+            | {
+                "ends": [dict(end) for end in circuit.ends],
+                "segments": [
+                    {"device": part.device, "ports": list(part.ports), "pucs": list(part.pucs)}
+                    for part in circuit.segments
+                ],
+                "fibres": list(circuit.fibres),
+            },
+            fibres=[],
+            margin_db=None,
+        )
+        for circuit in circuits
     ]
 
 
@@ -211,12 +247,12 @@ def _considered(candidate: Candidate) -> dict[str, Any]:
 
 
 def _fields(part: Replacement | Candidate | Cut | PlannedCircuit | Step) -> dict[str, Any]:
-    """By name, not copied: `dataclasses.asdict` would copy everything that they hold."""
+    """The fields of a part by name, without copies: `dataclasses.asdict` would copy everything that they hold."""
     return {name: getattr(part, name) for name in part.__slots__}
 
 
 def _lean(document: dict[str, Any], **empty: Any) -> dict[str, Any]:
-    """Without fields that have their empty value."""
+    """A document without the fields that have their default value."""
     return {key: value for key, value in document.items() if key not in empty or value != empty[key]}
 
 

@@ -7,16 +7,17 @@ from itertools import groupby
 from typing import Any
 
 from lumctl.devices.types import PucState
+from lumctl.fabric import Segment
 
 PUC_MARKS = frozenset(str(state) for state in PucState)
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The rack when the plan was made: the assignment by job, and the states of the devices that it writes.
+    """The rack when the plan was made: the assignment by job, and the states of the devices it writes or passes.
 
     For a mesh these are the PUCs in cross (the rest are bar), for a switch the egress port of each ingress port. A
-    device whose states were not known is left out: the plan then writes all of its cells.
+    device whose states were unknown is omitted: if the plan writes it, it writes all of its cells.
     """
 
     assignment: Mapping[str, tuple[str, ...]]
@@ -24,7 +25,7 @@ class Start:
     joins: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
 
     def cells(self, device: str, own: Iterable[int]) -> dict[int, str] | None:
-        """The states of a device's own cells, by cell number; ``None`` if the plan does not hold them."""
+        """The states of a device's own cells, by cell number; ``None`` if the plan does not contain them."""
         if device in self.joins:
             return dict(self.joins[device])
         if device not in self.crosses:
@@ -34,7 +35,7 @@ class Start:
 
     @classmethod
     def of(cls, assignment: Mapping[str, tuple[str, ...]], cells: Mapping[str, Mapping[int, str]]) -> "Start":
-        """Make it from the states of each device, by cell number."""
+        """Make a start from an assignment and the states of each device, by cell number."""
         meshes = {device for device, held in cells.items() if set(held.values()) <= PUC_MARKS}
         return cls(
             assignment,
@@ -43,7 +44,7 @@ class Start:
         )
 
     def to_document(self) -> dict[str, Any]:
-        """As plans and runbooks write it."""
+        """The start as plans and runbooks write it."""
         document: dict[str, Any] = {
             "assignment": {job: list(ranks) for job, ranks in self.assignment.items()},
             "crosses": {device: list(pucs) for device, pucs in self.crosses.items()},
@@ -54,7 +55,7 @@ class Start:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> "Start":
-        """Read it back."""
+        """Read the start of a plan or a runbook."""
         joins = document.get("joins", {})
         return cls(
             {str(job): tuple(ranks) for job, ranks in document["assignment"].items()},
@@ -65,27 +66,48 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class PlannedCircuit:
-    """A circuit of a plan with its route through the device and its loss budget. Powers in dBm, losses in dB.
+    """A circuit of a plan with its path and its loss budget. Powers in dBm, losses in dB.
 
+    Each end is a lane, a device and its port (``lane``, ``device``, ``port``). ``segments`` is the path from the first
+    end to the second, device by device, empty if unknown; ``fibres[i]`` lies between two segments.
     ``margin_db`` is the expected received power above what its less sensitive receiver needs.
     """
 
     id: str
     owner: str
-    device: str
     direction: str
     ends: tuple[Mapping[str, Any], ...]
-    pucs: tuple[int, ...] = ()
+    segments: tuple[Segment, ...] = ()
+    fibres: tuple[str, ...] = ()
     loss_db: float | None = None
     expected_rx_dbm: float | None = None
     margin_db: float | None = None
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The devices on its path, each once; those of its ends if the path is unknown."""
+        on_path = [segment.device for segment in self.segments] or [str(end["device"]) for end in self.ends]
+        return tuple(dict.fromkeys(on_path))
+
+    @property
+    def pucs(self) -> tuple[tuple[str, int], ...]:
+        """The PUCs that it passes, in order, each with its device."""
+        return tuple((segment.device, puc) for segment in self.segments for puc in segment.pucs)
+
+    @property
+    def device_ports(self) -> frozenset[tuple[str, frozenset[int]]]:
+        """The device and the two ports of each segment; without a path, those of the ends if both are on one device."""
+        if self.segments:
+            return frozenset((segment.device, frozenset(segment.ports)) for segment in self.segments)
+        ends = frozenset(int(end["port"]) for end in self.ends)
+        return frozenset({(self.devices[0], ends)}) if len(self.devices) == 1 else frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedChange:
     """One cell that a plan writes: a PUC (bar or cross), or an ingress port of a switch (its state is an egress port).
 
-    ``before`` is ``None`` if it was not known.
+    ``before`` is ``None`` if it was unknown.
     """
 
     device: str
@@ -95,16 +117,59 @@ class PlannedChange:
 
     @property
     def is_join(self) -> bool:
-        """Whether it is a join of a switch."""
+        """Whether it is a port of a switch, and not a PUC."""
         return self.after not in PUC_MARKS
+
+
+@dataclass(frozen=True, slots=True)
+class SliceFacts:
+    """What a plan says of the slices that it places or releases, as documents.
+
+    ``slices``: by slice its ``job``, ``shape``, whether it is ``contiguous`` and whether its fullest edge is proven to
+    be the ``optimal`` one, ``fibres_used``, ``worst_loss_db``. ``placement``: ``job``, ``rank``, ``accelerator``,
+    ``host``. ``fullest_edge``: ``fibre``, ``capacity``, and the circuits ``before`` and ``after``; empty if the rack
+    has no edges. ``bandwidth``: by slice and dimension the ports of each rank and what they carry, also
+    if ports of other dimensions were redirected to it. ``largest_left``: the shape of the largest slice that is still
+    possible.
+    """
+
+    slices: tuple[Mapping[str, Any], ...] = ()
+    placement: tuple[Mapping[str, Any], ...] = ()
+    fullest_edge: Mapping[str, Any] = field(default_factory=dict)
+    bandwidth: tuple[Mapping[str, Any], ...] = ()
+    largest_left: str | None = None
+
+    def to_document(self) -> dict[str, Any]:
+        """The fields as a plan writes them."""
+        return {
+            "slices": [dict(each) for each in self.slices],
+            "placement": [dict(each) for each in self.placement],
+            "fullest_edge": dict(self.fullest_edge),
+            "bandwidth": [dict(each) for each in self.bandwidth],
+            "largest_left": self.largest_left,
+        }
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> "SliceFacts | None":
+        """Read the fields of a plan back; ``None`` if it places and releases no slice."""
+        if "placement" not in document:
+            return None
+        return cls(
+            slices=tuple(document["slices"]),
+            placement=tuple(document["placement"]),
+            fullest_edge=document["fullest_edge"],
+            bandwidth=tuple(document["bandwidth"]),
+            largest_left=document["largest_left"],
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
     """An existing light path that a plan cuts: two ports of a device, and the light on it.
 
-    ``owner`` is the job whose circuit it is by the record. A path of no job is cut only if an operator named one of its
-    ports (``agreed``). ``power_dbm`` is ``None`` if it cannot be read, or if there is no light (``dark``).
+    ``owner`` is the job that owns the path according to the record. A path that belongs to no job is cut only if an
+    operator listed one of its ports (``agreed``). ``power_dbm`` is ``None`` if it cannot be read, or if there is no
+    light (``dark``).
     """
 
     device: str
@@ -119,15 +184,15 @@ class Cut:
 
     @property
     def needs_word(self) -> bool:
-        """Whether an operator must name it before it is cut."""
+        """Whether an operator must list its port before it is cut."""
         return self.owner is None and not self.agreed
 
     @property
     def light(self) -> str:
-        """The light on it, in words."""
+        """Its light power, in words."""
         heard = f"{self.receiver} hears {self.transmitter}" if self.receiver and self.transmitter else ""
         power = f"{self.power_dbm:.1f} dBm" if self.power_dbm is not None else "no light" if self.dark else ""
-        return ", ".join(filter(None, (heard, power))) or "its light cannot be read"
+        return ", ".join(filter(None, (heard, power))) or "its light power cannot be read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,18 +228,18 @@ def receivers(circuit: PlannedCircuit) -> tuple[tuple[str, str], ...]:
 
 
 StepEvidence = Mapping[str, Any]
-"""What a step found and did, as the journal keeps it: plain JSON values."""
+"""What a step found and did, as recorded in the journal: plain JSON values."""
 
 
 class Do(StrEnum):
     """What a step does."""
 
     CHECK = "check"
-    """Require that accelerators are healthy by a fresh reading; changes nothing."""
+    """Require that accelerators are healthy according to a fresh reading; changes nothing."""
     TRANSMIT = "transmit"
     """Switch a transponder's transmitter on or off."""
     PROGRAM = "program"
-    """Write PUC states or joins of one device."""
+    """Write PUC states of a mesh or connections of a switch."""
     VERIFY = "verify"
     """Require proof that each receiver of the named circuits hears its intended transmitter."""
     CONFIRM = "confirm"
@@ -184,14 +249,14 @@ class Do(StrEnum):
     SET = "set"
     """Set one setting of one component: a port, a transponder, a machine's power."""
     JOB = "job"
-    """Call a job's hook: pause before light moves, or resume afterwards."""
+    """Call a job's hook: pause before light paths change, or resume afterwards."""
     RECORD = "record"
-    """Record an operator's statement: an acknowledgement, maintenance, a policy. Touches no device."""
+    """Record an operator's statement: an acknowledgement, maintenance, a policy. Changes no device."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step. ``data`` is what the engine needs for it; if ``required`` is false, the run continues when it fails.
+    """One step. ``data`` is what the engine needs for it. If ``required`` is false, its failure does not stop the run.
 
     Neighbouring steps with the same ``stage`` above 0 run at the same time.
     """
@@ -209,7 +274,7 @@ class Step:
 
     @property
     def touches(self) -> str | None:
-        """What it changes: a device, a transponder, another component or a job; ``None`` for one that changes none."""
+        """What the step changes: a device, transponder, other component or job; ``None`` if it changes nothing."""
         key = _TOUCHED.get(self.do)
         return None if key is None else str(self.data[key])
 
@@ -220,7 +285,7 @@ class Step:
 
     @property
     def has_no_undo(self) -> bool:
-        """Whether it writes cells whose earlier states are not known: nothing could be put back."""
+        """Whether it writes cells whose earlier states are unknown, so that it cannot be undone."""
         return self.do is Do.PROGRAM and any(before is None for _, before, _ in self.data["changes"])
 
     @property
@@ -230,16 +295,16 @@ class Step:
 
     @property
     def resumes_job(self) -> bool:
-        """Whether it lets a job continue. All light is proved by then, so its failure undoes nothing."""
+        """Whether it lets a job continue. All light is proved by then, so a failure of this step undoes nothing."""
         return self.do is Do.JOB and self.data["act"] == "resume"
 
 
 _TOUCHED = {Do.PROGRAM: "device", Do.TRANSMIT: "transponder", Do.SET: "component", Do.JOB: "job"}
-"""Where each kind of step that changes something names what it changes."""
+"""By kind of step that changes something, the key of its data that names what it changes."""
 
 
 def stages(steps: Iterable[Step]) -> tuple[tuple[Step, ...], ...]:
-    """Groups of steps that run together: those of one stage, and every other step alone."""
+    """Groups of steps that run together: the steps of one stage form a group, and so does every other step alone."""
     numbered = enumerate(steps)
     # A step without a stage forms a group of its own, keyed by its index.
     grouped = groupby(numbered, key=lambda at: (at[1].stage, 0 if at[1].stage else at[0]))

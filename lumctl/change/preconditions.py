@@ -1,54 +1,57 @@
-"""Conditions to check before a plan may touch anything: its target, the inventory, and the start it was made from."""
+"""Preconditions of a plan, checked before anything is changed: its target, the inventory, and its start."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from lumctl.change.advice import REVERSIBLE, past_later_runs, plan_again
 from lumctl.change.disturbance import require_undisturbed
-from lumctl.change.foreign_circuits import require_foreign_circuits_kept
+from lumctl.change.foreign_circuits import placed_by, require_foreign_circuits_kept
 from lumctl.change.interrupts import LEASE_TERM_S
 from lumctl.change.live_paths import contradiction, require_agreed, require_light_agrees, strange_light
 from lumctl.change.plan import ADOPT, Do, Plan, Step, stages
+from lumctl.change.refusal_advice import REVERSIBLE, past_later_runs, plan_again
 from lumctl.change.settings import same, settable
 from lumctl.context import Context
 from lumctl.devices import transaction
 from lumctl.devices.types import Capability
 from lumctl.errors import RefusedError
 from lumctl.inventory.model import Device
-from lumctl.inventory.wiring import moved_words, own_cells
+from lumctl.inventory.wiring import Assignment, jobs_in, moved_words, own_cells
 from lumctl.jobs import require_hooks
 from lumctl.store import ways_to_finish
 
 GONE = frozenset({"refused", "rolled-back", "superseded"})
 """States of runs whose changes are no longer in force, or were overwritten by later runs."""
 REPLAY = "replay"
-"""The kind of plans made from a runbook, which a person may have edited."""
+"""The kind of plans made from a runbook, which an operator may have edited."""
 
 
 def require(context: Context, plan: Plan) -> None:
     """Refuse a plan that was made for another target, another inventory or another state of the rack.
 
     Raises:
-        RefusedError: it was; nothing was touched.
+        RefusedError: the plan does not match; nothing was changed.
     """
     if plan.target != context.target:
         raise RefusedError(
-            f"{plan.id} was made for target {plan.target}, this command is aimed at {context.target}",
+            f"{plan.id} was made for target {plan.target}, but this command uses target {context.target}",
             hint=f"add --target {plan.target}, or make a new plan for {context.target}",
         )
     if plan.inventory_digest != context.inventory.digest:
         raise RefusedError(
-            f"{plan.id} was made from another text of {context.inventory.path}",
+            f"{plan.id} was made from a different version of {context.inventory.path}",
             hint=plan_again(context, plan),
         )
+    # Asked before the lease was taken, and again now: a run may have been interrupted in between.
     require_none_cut(context, plan)
     _require_not_taken_back(context, plan)
     placed = context.assignment(sound=False)
     for job, accelerators in plan.start.assignment.items():
         if placed.get(job, ()) != accelerators:
             raise _moved_on(context, plan, moved_words(job))
+    _require_one_job_each(context, plan, placed)
     require_agreed(plan.cuts, f"lumctl fabric apply --rack {plan.rack} --target {context.target}")
     require_light_agrees(context, plan)
+    _require_passed(context, plan)
     for step in plan.steps:
         if step.do is Do.PROGRAM:
             with _for_operators(context, plan):
@@ -68,7 +71,7 @@ def require(context: Context, plan: Plan) -> None:
 
 @contextmanager
 def _for_operators(context: Context, plan: Plan) -> Iterator[None]:
-    """Reword, for plans that were not made from a runbook, refusals that only the author of a runbook can fix.
+    """Reword refusals that only the author of a runbook can act on, for plans that were not made from a runbook.
 
     Raises:
         RefusedError: the block refused the plan.
@@ -82,18 +85,18 @@ def _for_operators(context: Context, plan: Plan) -> Iterator[None]:
         if plan.undoes is None:
             raise RefusedError(f"{plan.id} cannot be applied: it {why}", hint=plan_again(context, plan)) from error
         raise RefusedError(
-            f"{plan.undoes} cannot be rolled back: that {why}",
+            f"{plan.undoes} cannot be rolled back: the rollback {why}",
             hint=past_later_runs(context, context.store(plan.rack).runs.get(plan.undoes)),
         ) from error
 
 
 def _require_not_taken_back(context: Context, plan: Plan) -> None:
-    """Refuse to roll back a run that is no longer in force, even if a later run has made the very same state."""
+    """Refuse to roll back a run that is no longer in force, even if a later run has set the same state."""
     for run in context.store(plan.rack).runs.all() if plan.undoes else ():
         if run.id == plan.undoes and run.state not in REVERSIBLE:
             by = f" by {run.undone_by}" if run.undone_by else ""
             raise RefusedError(
-                f"{plan.undoes} was rolled back already{by}: it is {run.state}",
+                f"{plan.undoes} was already rolled back{by}: its state is {run.state}",
                 hint=f"see: lumctl swap list --target {context.target}",
             )
 
@@ -101,7 +104,7 @@ def _require_not_taken_back(context: Context, plan: Plan) -> None:
 def require_none_cut(context: Context, plan: Plan) -> None:
     """Refuse a plan on top of an interrupted run, unless it undoes that run or programs its devices again.
 
-    Otherwise nobody could undo what the interrupted run has done so far.
+    Otherwise the changes of the interrupted run could no longer be undone.
 
     Raises:
         RefusedError: the newest run of the rack that changed something was interrupted and is still open.
@@ -111,22 +114,24 @@ def require_none_cut(context: Context, plan: Plan) -> None:
     if not left or _is_anew(context, plan):
         return
     stand = [run for run in store.runs.all() if run.rack == plan.rack and run.state not in GONE]
+    # By lease number, not by time: the clocks of the machines that share a store may differ.
     newest = max(stand, key=lambda run: run.fence, default=None)
     if newest is None or newest.state != "running" or newest.id not in left:
         return
+    # The newest run may itself be an interrupted attempt to undo that run.
     if plan.undoes is not None and plan.undoes in {newest.id, newest.plan.get("undoes")}:
         return
     for device in _written(plan):
         if store.fabric.uncertain_since(device) is not None:
             raise uncertain(context, plan.rack, device)
     raise RefusedError(
-        f"{newest.id} was cut and is still open: bring it to its end before another change",
+        f"{newest.id} was interrupted and is still open: finish it before another change",
         hint=ways_to_finish(newest.id, context.target),
     )
 
 
 def _is_anew(context: Context, plan: Plan) -> bool:
-    """Whether a plan depends on no record of its devices' states."""
+    """Whether a plan needs no record of its devices' states."""
     devices = [context.inventory.devices[name] for name in _written(plan) if name in context.inventory.devices]
     return bool(devices) and all(
         plan.start.cells(device.id, own_cells(context.inventory, device)) is None for device in devices
@@ -138,29 +143,45 @@ def _written(plan: Plan) -> list[str]:
 
 
 def _require_independent(plan: Plan) -> None:
-    """Refuse stages whose steps could affect each other: steps of a stage have one kind and touch different things."""
+    """Refuse stages whose steps could affect each other: steps of a stage have one kind and change different things."""
     for stage in stages(plan.steps):
         if len(stage) == 1:
             continue
         first, *others = stage
         touched = [step.touches for step in stage]
         if first.touches is None or any(step.do is not first.do for step in others):
-            what = f"steps {', '.join(step.id for step in stage)}, of which one may need what another does"
+            what = f"steps {', '.join(step.id for step in stage)}, one of which may depend on the result of another"
         elif len(set(touched)) < len(touched):
-            what = f"{' and '.join(step.id for step in stage)}, two steps that touch the same"
+            what = f"{' and '.join(step.id for step in stage)}, two steps that change the same thing"
         else:
             continue
         raise RefusedError(
-            f"{plan.id} would do side by side {what}",
-            hint="remove `stage` from these steps: then they are done one after the other",
+            f"{plan.id} would run in parallel {what}",
+            hint="remove `stage` from these steps, so that they run one after the other",
         )
+
+
+def _require_one_job_each(context: Context, plan: Plan, placed: Assignment) -> None:
+    """Refuse a plan that would place two jobs on one accelerator: another job may have taken it since."""
+    for step in plan.steps:
+        if step.do is not Do.ASSIGN:
+            continue
+        after = jobs_in({**placed, **placed_by(step.data["assignment"])})
+        named = [job for job in jobs_in(placed_by(step.data["assignment"])) if after[job]]
+        used = {name: job for job, ranks in after.items() if job not in named for name in ranks}
+        for job in named:
+            for name in after[job]:
+                if used.setdefault(name, job) != job:
+                    raise RefusedError(
+                        f"{plan.id} is stale: {name} runs a rank of {used[name]} now", hint=plan_again(context, plan)
+                    )
 
 
 def _require_own(plan: Plan, device: Device) -> None:
     """Refuse to write a device of another rack: lease and record belong to the plan's rack."""
     if device.rack != plan.rack:
         raise RefusedError(
-            f"{plan.id} would write {device.id}, which is in rack {device.rack}, and is for rack {plan.rack}",
+            f"{plan.id} is for rack {plan.rack}, but would write {device.id}, which is in rack {device.rack}",
             hint="write one runbook for each rack",
         )
 
@@ -172,48 +193,60 @@ def _require_kept(context: Context, plan: Plan, step: Step) -> None:
         return
     if not any(each.do is Do.CONFIRM and device in each.data["devices"] for each in later):
         raise RefusedError(
-            f"{plan.id} would write {device}, which reverts by itself, and not confirm it afterwards",
-            hint="add a confirm step that names it, after the last verify step",
+            f"{plan.id} would write {device}, which reverts by itself unless confirmed, and has no later confirm step "
+            "for it",
+            hint="add a confirm step that lists it, after the last verify step",
         )
 
 
 def _require_whole(context: Context, plan: Plan, step: Step) -> None:
-    """Refuse to write some cells of a device if the plan does not hold the states of the others."""
+    """Refuse to write some cells of a device if the plan does not contain the states of the others."""
     device = step.data["device"]
     own = own_cells(context.inventory, context.inventory.devices[device])
     if plan.start.cells(device, own) is None and not {cell for cell, _, _ in step.data["changes"]} >= set(own):
         raise RefusedError(
-            f"{plan.id} would write some cells of {device}, and does not say what the others hold",
-            hint="name what all of them hold under `start`, or write all of them",
+            f"{plan.id} would write some cells of {device}, but does not give the states of the others",
+            hint="list the states of all its cells under `start`, or write all of them",
         )
 
 
 def _require_states(context: Context, plan: Plan, step: Step) -> None:
-    """Require that a device holds what the plan was made from; one that is written whole needs no record."""
+    """Require that a device still has the plan's start states; if all its cells are written, it needs no record."""
     device = step.data["device"]
     own = own_cells(context.inventory, context.inventory.devices[device])
     pinned = plan.start.cells(device, own)
     driver = context.devices.changing(device)
+    # A device that does not answer, or has another size, is found before anything is written.
     driver.identify()
     if pinned is None or not own:
         before = {int(cell): was for cell, was, _ in step.data["changes"] if was is not None}
         if transaction.readable(driver) and transaction.read_cells(driver, before) != before:
-            raise _moved_on(context, plan, f"{device} does not hold what it did")
+            raise _moved_on(context, plan, f"{device} is not in the state that it had")
         return
     if not context.known_cells(device) and _left_so_by(context, plan, device):
         return  # its cells are written again, whatever they hold
     held = held_now(context, context.inventory.devices[device])
     if pinned != held:
-        raise _moved_on(context, plan, f"{device} does not hold what it did")
+        raise _moved_on(context, plan, f"{device} is not in the state that it had")
     if transaction.readable(driver):
-        # Cells that are written again as recorded were seen to differ from the record.
+        # The plan writes a cell again with its recorded state if the cell was seen to differ from the record.
         again = {cell for cell, before, after in step.data["changes"] if before == after}
         kept = {cell: state for cell, state in held.items() if cell not in again}
         require_agreement(plan.rack, driver.kind, device, kept, transaction.read_cells(driver, own))
 
 
+def _require_passed(context: Context, plan: Plan) -> None:
+    """Require unchanged states of devices that the plan's circuits pass but that the plan does not write."""
+    passed = {device for circuit in plan.add for device in circuit.devices} - set(_written(plan))
+    for name in sorted(passed & context.inventory.devices.keys()):
+        device = context.inventory.devices[name]
+        pinned = plan.start.cells(name, own_cells(context.inventory, device))
+        if pinned is not None and pinned != held_now(context, device):
+            raise _moved_on(context, plan, f"{name} is not in the state that it had")
+
+
 def held_now(context: Context, device: Device) -> dict[int, str]:
-    """The states of a device: by the record or, if lumctl has never written it, by reading the device.
+    """The states of a device: from the record or, if lumctl has never written it, read from the device.
 
     For a switch without any lane of the inventory these are all its ingress ports, because it has no record.
 
@@ -235,34 +268,34 @@ def held_now(context: Context, device: Device) -> dict[int, str]:
 
 
 def _left_so_by(context: Context, plan: Plan, device: str) -> bool:
-    """Whether a device is uncertain because of the run that is being undone, or of an earlier attempt to undo it."""
+    """Whether the run that is being undone, or an earlier attempt to undo it, makes the state of a device uncertain."""
     store = context.store(plan.rack)
     cut = store.fabric.uncertain_since(device)
     return cut is not None and plan.undoes is not None and plan.undoes in {cut, store.runs.get(cut).plan.get("undoes")}
 
 
 def _require_setting(context: Context, plan: Plan, step: Step) -> None:
-    """Require that a component still shows its value at planning time, if it can be read."""
+    """Require that a setting still has its value at planning time, if it can be read."""
     setting = settable(context.inventory, context.devices, step.data["component"], step.data["setting"])
     setting.require(step.data["after"])
     before = step.data["before"]
     shows = setting.read()
     if before is not None and not same(shows, before):
-        what = f"{setting.component.id} shows {setting.text(shows)}, not {setting.text(before)}"
+        what = f"{setting.component.id} reports {setting.text(shows)}, not {setting.text(before)}"
         raise _moved_on(context, plan, f"{what} as it did")
 
 
 def _moved_on(context: Context, plan: Plan, what: str) -> RefusedError:
     if plan.undoes is not None:
         return RefusedError(
-            f"{plan.undoes} cannot be rolled back: {what} right after it, for a later run has changed that",
+            f"{plan.undoes} cannot be rolled back: {what} right after it; a later run has changed that",
             hint=past_later_runs(context, context.store(plan.rack).runs.get(plan.undoes)),
         )
     return RefusedError(f"{plan.id} is stale: {what} when it was made", hint=plan_again(context, plan))
 
 
 def uncertain(context: Context, rack: str, device: str) -> RefusedError:
-    """The refusal to plan on a device whose states are not certain, with the command that helps."""
+    """The refusal to plan on a device whose states are uncertain, with the command that helps."""
     apply = f"lumctl fabric apply --rack {rack} --target {context.target}"
     cut = context.store(rack).fabric.uncertain_since(device)
     if cut is None:
@@ -270,14 +303,15 @@ def uncertain(context: Context, rack: str, device: str) -> RefusedError:
         if strange:
             return contradiction(context, rack, strange)
         return RefusedError(
-            f"what {device} holds is not known: it was never programmed from this store",
+            f"the state of {device} is unknown: it was never programmed from this store",
             hint=f"program the rack first: {apply}",
         )
     run = context.store(rack).runs.get(cut)
     if run.kind == ADOPT:
         return RefusedError(
-            f"what {device} holds is not known: {cut} adopted where the jobs run, and {device} cannot be read back",
-            hint=f"program the jobs' circuits where they run now: {apply}",
+            f"the state of {device} is unknown: {cut} adopted the placement of the jobs, and {device} cannot be read "
+            "back",
+            hint=f"program the circuits of the jobs where they run now: {apply}",
         )
     written = (*run.plan["puc_changes"], *run.plan.get("join_changes", ()))
     reversible = run.state in REVERSIBLE and all(change["from"] is not None for change in written)
@@ -286,11 +320,12 @@ def uncertain(context: Context, rack: str, device: str) -> RefusedError:
         back = ways_to_finish(cut, context.target)
     if run.state == "running" and cut not in context.store(rack).runs.unfinished(now=context.now()):
         return RefusedError(
-            f"what {device} holds is not certain: {cut} is at work on it, or was cut within {LEASE_TERM_S:.0f} s",
-            hint=f"wait for it, and look: lumctl swap list --target {context.target}",
+            f"the state of {device} is uncertain: {cut} is changing it, or was interrupted within the last "
+            f"{LEASE_TERM_S:.0f} s",
+            hint=f"wait until it ends, then see: lumctl swap list --target {context.target}",
         )
     return RefusedError(
-        f"what {device} holds is not certain since {cut} was cut",
+        f"the state of {device} is uncertain since {cut} was interrupted",
         hint=back if reversible else f"program it again: {apply}",
     )
 
@@ -304,7 +339,7 @@ def require_agreement(rack: str, kind: str, device: str, held: dict[int, str], r
     wrong = [cell for cell, state in held.items() if read.get(cell) != state]
     if wrong:
         raise RefusedError(
-            f"{device} does not hold what was last written to it: {len(wrong)} cells differ, the first is "
+            f"{device} differs from what was last written to it in {len(wrong)} cells; the first is "
             f"{device}/{'port' if kind == 'switch' else 'puc'}/{wrong[0]}",
-            hint=f"somebody or a fault changed it; write it again: lumctl fabric apply --rewrite --rack {rack}",
+            hint=f"someone changed it or it is faulty; write it again: lumctl fabric apply --rewrite --rack {rack}",
         )

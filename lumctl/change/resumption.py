@@ -1,4 +1,4 @@
-"""Finish a run that was interrupted or left half done: forward to its end, or back to its start."""
+"""Finish a run that was interrupted or left half done: complete it, or undo it."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -28,15 +28,15 @@ from lumctl.inventory.wiring import Assignment, own_cells
 from lumctl.jobs import RUNNING, Hooks, passed_over
 from lumctl.jobs.hooks import PAUSE, hooked
 from lumctl.store import Lease, LeaseHeldError, Record, Store, StoredRun, StoreError
+from lumctl.store.records import OPEN
 
-OPEN = frozenset({"running", "half-done"})
 RESUME, ABORT = "resume", "abort"
 WRITES = frozenset({Do.PROGRAM, Do.TRANSMIT, Do.SET})
 
 
 @dataclass(frozen=True, slots=True)
 class RunOutlook:
-    """What would happen to a run: its remaining ``steps`` (``forward``), or the steps to undo, in order."""
+    """What resuming or aborting a run would do: its remaining ``steps`` if ``forward``, else the steps to undo."""
 
     run: StoredRun
     plan: Plan
@@ -44,20 +44,20 @@ class RunOutlook:
     forward: bool
     steps: tuple[Step, ...]
     why_not: str = ""
-    """Why it cannot continue, if that was asked."""
+    """Why the run cannot continue, if that was requested."""
     left_alone: Superseded = NOTHING
-    """What later runs have overwritten, so that it is not undone."""
+    """The steps that are not undone because later runs have overwritten them."""
     switching: TransmitterChanges = NOTHING_TO_SWITCH
-    """Further transmitters, besides those of the steps, that will not match the record."""
+    """Transmitters other than those of the steps that must be switched to match the record."""
 
 
 def outlook(context: Context, run: StoredRun, act: str, *, leave_later: bool = False) -> RunOutlook:
     """What ``resume`` or ``abort`` would do now; reads hosts and devices, and changes nothing.
 
-    With ``leave_later``, what later runs have overwritten is left alone and the rest is undone.
+    With ``leave_later``, steps that later runs have overwritten are kept and the others are undone.
 
     Raises:
-        RefusedError: the run has ended, is running, or a later run changed what it left.
+        RefusedError: the run has ended, is running, or a later run changed its result.
         DeviceError: a device that must be read before the run can continue does not answer.
     """
     _require_open(context, run, act)
@@ -66,18 +66,22 @@ def outlook(context: Context, run: StoredRun, act: str, *, leave_later: bool = F
     over = superseded(context, run, history)
     if not leave_later:
         require_mine(run, over)
-    if not (leave_later and over.why):
-        require_fit(context, run.id, plan, is_open=True)
     back_again = tuple(step for step in reversed(history.tried) if step not in over.steps)
+    # The way out that the hint of require_fit names: after `fabric apply` the run's light steps are left alone. A
+    # setting or a transmitter that was switched since leaves them to be undone.
+    if not (leave_later and over.why) or any(step.do in {Do.PROGRAM, Do.ASSIGN} for step in back_again):
+        require_fit(context, run.id, plan, is_open=True)
     switching = _switching(context, plan, placed_after(context, back_again, forward=False), back_again)
     back = RunOutlook(run, plan, history, forward=False, steps=back_again, left_alone=over, switching=switching)
     if act == ABORT:
         return back
     if run.inventory_digest != context.inventory.digest:
         raise RefusedError(
-            f"{run.id} was planned with another text of {context.inventory.path}: it cannot continue",
-            hint=f"undo it: lumctl swap abort {run.id} --target {context.target}; "
-            "or restore that text of the inventory",
+            f"{run.id} was planned with a different version of {context.inventory.path}: it cannot continue",
+            hint=(
+                f"undo it: lumctl swap abort {run.id} --target {context.target}; or restore that version of the "
+                "inventory"
+            ),
         )
     steps = left(context, history)
     try:
@@ -121,17 +125,18 @@ def resume(
 ) -> RunResult:
     """Continue a run that was interrupted or left half done, to its end. If it cannot continue, it is undone.
 
-    ``stopped_by`` names who states that the jobs without a hook whose light moves are stopped: the statement made when
-    the run began may no longer be true.
+    ``stopped_by`` is the operator who states that all jobs without a hook are stopped if their light paths change. The
+    statement made when the run began may no longer be true.
 
     Raises:
-        RefusedError, DeviceError: as :func:`outlook`, or the rack's lease is held, or nobody states that a job is
-            stopped; nothing was done.
+        RefusedError, DeviceError: as :func:`outlook`, or the rack's lease is held, or no operator states that such a
+            job is stopped; nothing was done.
         RolledBackError: it could not continue, or failed; everything is undone.
         HalfDoneError: it could not be undone either; or everything is done except that a job was not resumed.
     """
     who, say = who or origin(), unfailing(progress)
     with _leased(context, run, who, RESUME) as (store, lease), stopping_undoes():
+        # Read again under the lease: the run may have ended since the caller read it.
         found = outlook(context, store.runs.get(run.id), RESUME)
         if not found.forward:
             with undisturbed():
@@ -143,7 +148,7 @@ def resume(
             _write_down(context, store, lease, found, who)
             again = RunInProgress.resumed(context, store, lease, store.runs.get(run.id), who, scope=scope)
             again.journal.vouched(said)
-            with undisturbed(), suppress(LumctlError):  # what stays dark is not proved, and the run is undone
+            with undisturbed(), suppress(LumctlError):  # if light stays dark, the proof fails and the run is undone
                 for step in found.history.unclear:
                     if step.do is Do.VERIFY:
                         again.relight(step)
@@ -154,11 +159,11 @@ def resume(
 def abort(context: Context, run: StoredRun, *, who: str | None = None, leave_later: bool = False) -> RunResult:
     """Undo a run that was interrupted or left half done.
 
-    With ``leave_later``, what later runs have overwritten is left alone: the rest is undone, and the run is closed as
-    ``superseded``.
+    With ``leave_later``, steps that later runs have overwritten are kept: the others are undone, and the run is closed
+    as ``superseded``.
 
     Raises:
-        RefusedError: as :func:`outlook`, or somebody holds the rack's lease; nothing was done.
+        RefusedError: as :func:`outlook`, or the rack's lease is held; nothing was done.
         HalfDoneError: something could not be undone; the journal lists what is still in force.
     """
     who, started = who or origin(), perf_counter()
@@ -195,7 +200,7 @@ def _reopened(context: Context, store: Store, lease: Lease, found: RunOutlook, w
 
 
 def _write_down(context: Context, store: Store, lease: Lease, found: RunOutlook, who: str) -> None:
-    """Take the run over in the journal: from here on, the process that left it can write nothing."""
+    """Record the take-over of the run: from here on, the process that left it can no longer write."""
     said: dict[str, Any] = {"by": who, "was": found.run.state, "steps": [step.id for step in found.steps]}
     if found.why_not:
         said["failed"] = found.why_not
@@ -204,8 +209,8 @@ def _write_down(context: Context, store: Store, lease: Lease, found: RunOutlook,
     entry = Record(context.now(), RESUME if found.forward else ABORT, "", said)
     if store.runs.reopen(lease, found.run.id, entry) is None:
         raise RefusedError(
-            f"{found.run.id} has just come to its end",
-            hint=f"see how: lumctl swap show {found.run.id} --target {context.target}",
+            f"{found.run.id} has just ended",
+            hint=f"see its result: lumctl swap show {found.run.id} --target {context.target}",
         )
 
 
@@ -216,11 +221,13 @@ def _require_open(context: Context, run: StoredRun, act: str) -> None:
         what = f"it was rolled back by {run.undone_by}" if run.undone_by else f"it ended {run.state}"
         undo = f"to undo it: lumctl swap rollback {run.id} --target {context.target}"
         raise RefusedError(
-            f"there is nothing of {run.id} to {act}: {what}",
+            f"{run.id} has nothing to {act}: {what}",
             hint=undo
             if run.state == "done"
-            else "to bring the rack to what is recorded: "
-            f"lumctl fabric apply --rack {run.rack} --target {context.target}",
+            else (
+                f"to bring the rack to its recorded state: lumctl fabric apply --rack {run.rack} --target "
+                f"{context.target}"
+            ),
         )
     store = context.store(run.rack)
     if run.id not in store.runs.unfinished(now=context.now()):
@@ -228,17 +235,17 @@ def _require_open(context: Context, run: StoredRun, act: str) -> None:
             store.leases.require_free(run.rack, now=context.now())
         except LeaseHeldError as held:  # by its engine or its revert guard
             raise RefusedError(
-                f"{run.id} is at work: {held.message}",
+                f"{run.id} is running: {held.message}",
                 hint=f"{held.hint}; then: lumctl swap {act} {run.id} --target {context.target}",
             ) from held
-        raise RefusedError(f"{run.id} has come to its end in this moment", hint="see: lumctl swap list")
+        raise RefusedError(f"{run.id} has just ended", hint="see: lumctl swap list")
 
 
 def left(context: Context, history: RunHistory) -> tuple[Step, ...]:
     """The remaining steps, in the order of the plan: finished steps are not repeated.
 
     Exceptions: a device that may have reverted by itself (it was not confirmed, or no longer holds the change) is
-    written again; light is always proved again; and a job that runs again is paused again.
+    written again; light is always proved again; and a job that is running again is paused again.
 
     Raises:
         DeviceError: a readable device does not answer.
@@ -265,15 +272,15 @@ def left(context: Context, history: RunHistory) -> tuple[Step, ...]:
 
 
 def require_mine(run: StoredRun, over: Superseded) -> None:
-    """Require that everything that a run may have changed is as it left it, as far as the record tells.
+    """Require that no later run has changed the result of this run, according to the record.
 
     Raises:
-        RefusedError: a later run has changed it, so this one can be neither finished nor rolled back.
+        RefusedError: a later run has, so this run can be neither finished nor rolled back.
     """
     if over.why:
         raise RefusedError(
-            f"a later run has changed what {run.id} left: {over.why[0]}",
-            hint=f"close this run and leave alone what later runs changed: lumctl swap abort {run.id} --leave-later",
+            f"a later run has changed the result of {run.id}: {over.why[0]}",
+            hint=f"close this run and keep what later runs changed: lumctl swap abort {run.id} --leave-later",
         )
 
 
@@ -281,7 +288,7 @@ def require_way_on(context: Context, history: RunHistory, steps: tuple[Step, ...
     """Require that the remaining steps of a run are still possible: healthy spares, devices, other jobs' circuits.
 
     Raises:
-        RefusedError: something is missing; the message says what.
+        RefusedError: something is missing; the message names it.
         DeviceError: a device does not answer.
     """
     plan = history.plan
@@ -289,7 +296,7 @@ def require_way_on(context: Context, history: RunHistory, steps: tuple[Step, ...
         return
     looked = [step for step in plan.steps if step.do is Do.CHECK and step.id in history.evidence]
     if not looked and history.touched and any(step.do is Do.CHECK for step in plan.steps):
-        raise RefusedError("which circuits were sound before anything moved was not recorded")
+        raise RefusedError("the journal lacks which circuits worked before anything was changed")
     for step in looked if history.touched else ():
         require_healthy(context, step.data["healthy"])
     for device in dict.fromkeys(change.device for change in plan.changes):
@@ -311,13 +318,13 @@ def _require_cells(context: Context, history: RunHistory, device: str) -> None:
     for cell, state in held.items():
         if state != start.get(cell) and cell not in tried:
             raise RefusedError(
-                f"{device} does not hold what it did: cell {cell} was changed, and not by this run",
+                f"{device} is not in the state that it had: cell {cell} was changed, but not by this run",
                 hint=f"write it again: lumctl fabric apply --rewrite --rack {history.plan.rack}",
             )
 
 
 def _is_gone(context: Context, step: Step) -> bool:
-    """Whether a device, by its own reading, does not hold what was written."""
+    """Whether a device reports other states than a step wrote; false if it cannot be read."""
     driver = context.devices.changing(step.data["device"])
     if not transaction.readable(driver):
         return False

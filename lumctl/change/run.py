@@ -1,4 +1,4 @@
-"""One execution of a plan under a lease: each step is journalled before and after, and undone in reverse."""
+"""One execution of a plan under a lease: each step is recorded before and after, and undone in reverse."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -6,12 +6,12 @@ from functools import partial
 from time import perf_counter
 from typing import Any, Self
 
-from lumctl.change.advice import plan_again
 from lumctl.change.concurrency import MOST_AT_A_HOST, MOST_AT_ONCE, Concurrent
 from lumctl.change.foreign_circuits import circuits_before_and_after, placed_by
 from lumctl.change.guard_scope import GuardScope
 from lumctl.change.live_paths import NOTHING_TO_SWITCH, TransmitterChanges, switching_for
 from lumctl.change.plan import Do, Plan, Step, StepEvidence, from_document
+from lumctl.change.refusal_advice import plan_again
 from lumctl.change.run_history import RunHistory, as_first_found
 from lumctl.change.run_journal import NOTHING_SENT, Certainty, RunJournal, StepResult, begin
 from lumctl.change.step_actions import ACTIONS, ProgramStep, RunScope, VerifyStep, facts_of
@@ -25,12 +25,12 @@ from lumctl.store import Lease, LeaseLostError, Store, StoredRun, StoreError
 class RunInProgress:
     """A run in progress: ``intend`` and ``act`` for each stage, then ``end``; or ``undo`` and ``end``.
 
-    The outcomes of a stage go to disk with the intents of the next stage or with the end, unless ``settle`` is called
-    before. That saves one transaction per stage.
+    The outcomes of a stage are written to disk with the intents of the next stage or with the end, unless ``settle`` is
+    called earlier. That saves one transaction per stage.
     """
 
     placed_after: Assignment | None = None
-    """Where the jobs run once an operator has undone this run: transmitters are then switched to match."""
+    """The placement of the jobs once an operator has undone this run: transmitters are then switched to match."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class RunInProgress:
         self.id = run_id
         self.plan = plan
         self.complete = False
-        """Whether every step was done when this process took the run over, except those that resume jobs."""
+        """Whether every step was done when this process took over the run, except those that resume jobs."""
         self.to_resume: tuple[Step, ...] = ()
         """The steps that resume jobs and were not reached."""
         self.journal = RunJournal(context, plan, store, lease, run_id, scope, by=by)
@@ -82,13 +82,14 @@ class RunInProgress:
         *,
         scope: GuardScope | None = None,
     ) -> Self:
-        """Rebuild a run of another process from its journal; ``by`` signs what is added."""
+        """Rebuild a run of another process from its journal; ``by`` signs the entries that are added."""
         run = cls(context, from_document(stored.plan), store, lease, stored.id, scope=scope or GuardScope(), by=by)
         run._recall(RunHistory.of(run.plan, store.journal.of_run(stored.id)))
         return run
 
     def _recall(self, history: RunHistory) -> None:
         self._before = history
+        # Writes that were undone since count too: their light may not have been proved after the undo.
         self._wrote = any(step.do is Do.PROGRAM for step in self.plan.steps if step.id in history.intended)
         self._attempted = list(history.tried)
         self._evidence = dict(history.found)
@@ -105,19 +106,19 @@ class RunInProgress:
 
     @property
     def wrote_whole(self) -> bool:
-        """Whether a device was written whose earlier states were not known, so that it cannot be undone."""
+        """Whether a device with unknown earlier states was written, which cannot be undone."""
         return any(step.has_no_undo for step in self._attempted)
 
     @property
     def not_resumed(self) -> dict[str, str]:
-        """The jobs that should have been resumed and were not, with the reason."""
+        """The jobs that should have been resumed but were not, with the reason."""
         return {str(s.data["job"]): self._failed.get(s.id, "") for s in self.plan.steps if self._is_still(s)}
 
     def _is_still(self, step: Step) -> bool:
         return step.resumes_job and (step.id in self._failed or step.id not in self._evidence)
 
     def again(self) -> str | None:
-        """How to plan the same again; ``None`` for a replay, or if the store does not know the placement."""
+        """How to plan the same change again; ``None`` for a replay, or if the store does not contain the placement."""
         if self.plan.kind in {"replay", "seed"}:
             return None
         with suppress(LumctlError):
@@ -125,7 +126,7 @@ class RunInProgress:
         return None
 
     def leave_alone(self, steps: Sequence[Step]) -> None:
-        """Do not undo these steps, because later runs have overwritten them."""
+        """Exclude these steps from an undo, because later runs have overwritten them."""
         self._attempted = [step for step in self._attempted if step not in steps]
         self._wrote = self._wrote and not any(step.do is Do.PROGRAM for step in steps)
         self.undone_as = "superseded" if steps else self.undone_as
@@ -135,12 +136,12 @@ class RunInProgress:
         self._view.say = say
 
     def unasked(self) -> Self:
-        """Undo without an operator's word: only what this run is shown to have done."""
+        """Undo, without an operator's consent, only the steps that this run is known to have done; return the run."""
         self._view.unasked = True
         return self
 
     def relight(self, step: Step) -> None:
-        """Switch on the transmitters that an interrupted blink of a verify step may have left dark."""
+        """Switch on the transmitters that an interrupted blink of a verify step may have left off."""
         with self.journal.sending():
             ACTIONS[step.do].undo(self._view, step, None)
 
@@ -149,25 +150,23 @@ class RunInProgress:
         return tuple(self._evidence.values())
 
     def perform(self, step: Step) -> str:
-        """Do one step alone, up to its outcome on disk; return why it was skipped, or an empty text."""
+        """Do a single step until its outcome is on disk; return why it was skipped, or an empty text."""
         self.intend([step])
         (did,) = self.act([step])
         self.journal.settle()
         return did.remark
 
     def intend(self, steps: Sequence[Step]) -> None:
-        """Record that steps are about to act, together with the outcomes of those before them.
+        """Record that steps are about to act, together with the outcomes of the steps before them.
 
         Raises:
             StoreError: the record is not on disk; none of these steps may act.
-            LeaseLostError: somebody else may act now.
+            LeaseLostError: another process may act now.
         """
-        found, attempted = (
-            self.journal.job_states_before(steps),
-            list(self._attempted),
-        )  # there is nothing to take back yet
+        # First: if asking the hooks fails, there is nothing to undo yet.
+        found, attempted = self.journal.job_states_before(steps), list(self._attempted)
         self._held = {device: self._context.known_cells(device) for step in steps if (device := step.writes)}
-        # Before the journal: an interrupt may come between the two.
+        # Noted before the journal is written, because an interrupt may come between the two.
         self._attempted += [step for step in steps if step not in attempted]
         for step in steps:
             if "was" not in self._evidence.get(step.id, {}):
@@ -175,24 +174,26 @@ class RunInProgress:
         self._evidence |= {step.id: found[step.id] for step in steps if step.id in found and step not in attempted}
         try:
             self.journal.intend(steps, found)
+        # Not on disk, so none of them acts: an undo must not touch what they would have changed.
         except StoreError:
             self._attempted = attempted
             raise
 
     def act(self, steps: Sequence[Step]) -> list[StepResult]:
-        """Do recorded steps at the same time; return how each went.
+        """Do recorded steps at the same time; return the result of each.
 
         Raises:
-            LumctlError: a required step failed; all have ended, and their outcomes are on disk.
+            LumctlError: a required step failed; all steps have ended, and their outcomes are on disk.
         """
         through_hosts = any(step.do is Do.TRANSMIT for step in steps)
         calls = [partial(self._do, step) for step in steps]
         ended = self._acting.run(calls, most=MOST_AT_A_HOST if through_hosts else MOST_AT_ONCE)
         for did in ended:
             self._learn(did)
+        # All outcomes are noted before the first failure is raised, because the undo needs them.
         for did in ended:
             if did.failure is not None and (did.step.required or not isinstance(did.failure, LumctlError)):
-                with suppress(StoreError):  # then it stays pending
+                with suppress(StoreError):  # then the outcomes stay pending
                     self.journal.settle()
                 raise did.failure
         return ended
@@ -207,25 +208,27 @@ class RunInProgress:
         return StepResult(step, perf_counter() - began, evidence)
 
     def _learn(self, did: StepResult) -> None:
-        """Take in what a step did; it is pending until it is written."""
+        """Note the result of a step; it stays pending until it is on disk."""
         step, device, pending = did.step, did.step.writes, self.journal.pending
+        took = {"seconds": round(did.seconds, 4)}
         if not isinstance(did.failure, NOTHING_SENT):
             pending.steps.append(step)
         if did.evidence is not None:
             self._failed.pop(step.id, None)
             self._evidence[step.id] = evidence = as_first_found(step, did.evidence, self._before)
-            pending.entries.append(self.journal.record("outcome", step, {"done": True, **evidence}))
+            pending.entries.append(self.journal.record("outcome", step, {"done": True, **evidence, **took}))
             pending.states |= self._certain.after(step, self._attempted, self._view.receipts)
             pending.placed |= placed_by(step.data["assignment"]) if step.do is Do.ASSIGN else {}
         elif isinstance(did.failure, NOTHING_SENT):
-            if step not in self._before.tried:  # if it was, it may have acted in that earlier attempt
+            if step not in self._before.tried:  # a step that was tried before may have acted then
                 self._attempted.remove(step)
-            said = {"failed": did.failure.message, "nothing_sent": True}
+            said = {"failed": did.failure.message, "nothing_sent": True, **took}
             pending.entries.append(self.journal.record("outcome", step, said))
+            # The intent made the device's record uncertain; nothing was sent, so the earlier states are certain again.
             if device is not None and self._held.get(device):
                 pending.states[device] = self._held[device]
         elif isinstance(did.failure, LumctlError):
-            pending.entries.append(self.journal.record("outcome", step, {"failed": did.failure.message}))
+            pending.entries.append(self.journal.record("outcome", step, {"failed": did.failure.message, **took}))
         if isinstance(did.failure, LumctlError):
             self._failed[step.id] = did.failure.message
 
@@ -250,18 +253,21 @@ class RunInProgress:
                 self.journal.settle()
         except LeaseLostError as error:
             return [error.message]
+        # After a resume the attempted steps are not in the order of the plan.
         backwards = sorted(self._attempted, key=self.plan.steps.index, reverse=True)
         try:
             for step in backwards:
                 if not step.pauses_job:
                     troubles += self._undone(step)
+            # Before the proof, which fails if a transmitter that a circuit needs is dark.
             if self.placed_after is not None:
                 troubles += self.switch(switching_for(self._view.context, self.plan.rack, self.placed_after))
             if not troubles and (self._wrote or any(step.do is Do.PROGRAM for step in self._attempted)):
                 troubles += VerifyStep.as_before(self._view, self.plan.steps)
             is_dark = bool(troubles)
+            # Jobs continue last, once the light is proved as before.
             for step in (each for each in backwards if each.pauses_job):
-                stays = f"job {step.data['job']} stays paused: its light may be wrong"
+                stays = f"job {step.data['job']} stays paused: its light paths may be wrong"
                 troubles += [stays] if is_dark else self._undone(step)
         except LeaseLostError as error:
             return [*troubles, error.message]
@@ -272,10 +278,10 @@ class RunInProgress:
         return troubles
 
     def switch(self, switching: TransmitterChanges) -> list[str]:
-        """Switch transmitters besides the steps of the run; return which needed ones stay dark, and why.
+        """Switch transmitters other than those of the steps; return which required transmitters stay off, and why.
 
         Raises:
-            LeaseLostError: somebody else may act now.
+            LeaseLostError: another process may act now.
         """
         if switching == NOTHING_TO_SWITCH:
             return []
@@ -287,7 +293,7 @@ class RunInProgress:
                 with self.journal.sending(), self._view.turn(lane):
                     self._view.context.devices.transponder(lane).set_transmit(is_needed)
             except DeviceError as error:
-                troubles += [f"light the transmitter of {lane}: {error.message}"] if is_needed else []
+                troubles += [f"cannot turn on the transmitter of {lane}: {error.message}"] if is_needed else []
         return troubles
 
     def _undone(self, step: Step) -> list[str]:
@@ -295,7 +301,7 @@ class RunInProgress:
         if step.do is Do.PROGRAM:
             step = ProgramStep.with_held(self._view, step, self._evidence.get(step.id))
         if step.has_no_undo:
-            return [f"{step.data['device']} was written whole: its earlier states were not known"]
+            return [f"all cells of {step.data['device']} were written, because their earlier states were unknown"]
         try:
             self._undo(step)
         except LeaseLostError:
@@ -306,7 +312,7 @@ class RunInProgress:
         return []
 
     def _undo(self, step: Step) -> None:
-        """Undo one step; what cannot be recorded stays pending."""
+        """Undo one step; if the outcome cannot be recorded, it stays pending."""
         self.journal.intend_undo(step)
         try:
             with self.journal.sending():

@@ -11,7 +11,7 @@ from lumctl.store import LeaseLostError, StoreError, ways_to_finish
 
 
 def close(run: RunInProgress, scope: GuardScope, seconds: float) -> None:
-    """Close a run whose every step is done. Nothing is undone any more, even if the last entries cannot be written."""
+    """Close a run whose every step is done. From here nothing is undone, even if the last entries cannot be written."""
     try:
         _end_as_done(run, seconds)
     except LumctlError as error:
@@ -22,23 +22,29 @@ def close(run: RunInProgress, scope: GuardScope, seconds: float) -> None:
         if isinstance(error, StoreError):
             run.journal.leave()
         raise HalfDoneError(
-            f"every step of {run.id} is done, but it could not be closed: {error.message}",
+            f"every step of {run.id} is done, but the run could not be closed: {error.message}",
             run=run.id,
             hint=_first(
-                error, f"when the store can be written again: lumctl swap resume {run.id} --target {run.plan.target}"
+                error, f"once the store is writable again: lumctl swap resume {run.id} --target {run.plan.target}"
             ),
         ) from error
     if idle := run.not_resumed:
         reasons = "; ".join(f"job {job} was not resumed: {why}" for job, why in idle.items())
         raise HalfDoneError(
-            f"{run.id}: all light is as planned and stays so, but {reasons}",
+            f"{run.id}: all light paths are as planned and stay so, but {reasons}",
             run=run.id,
-            hint=f"when it can be resumed, or was by hand: lumctl swap resume {run.id} --target {run.plan.target}",
+            hint=(
+                f"once the job can be resumed, or was resumed by hand: lumctl swap resume {run.id} --target "
+                f"{run.plan.target}"
+            ),
         )
 
 
 def _end_as_done(run: RunInProgress, seconds: float) -> None:
-    """Write the end; if that fails, look and write it again: perhaps only the database's answer was lost."""
+    """Write the end; if that fails and the run is still open, write it again.
+
+    The state is read before the second attempt: perhaps the write succeeded and only the database's answer was lost.
+    """
     try:
         run.close(seconds)
     except StoreError as error:
@@ -53,7 +59,7 @@ def _end_as_done(run: RunInProgress, seconds: float) -> None:
 def stopped(
     run: RunInProgress, failure: BaseException, progress: Callable[[str], None], scope: GuardScope
 ) -> LumctlError:
-    """End a failed run; return the error that says how that went."""
+    """End a failed run; return the error that describes the result."""
     if isinstance(failure, LeaseLostError) and (state := _guards_end(run, scope)) is not None:
         return _overtaken(run, state)
     if isinstance(failure, LumctlError) and not run.touched:
@@ -68,7 +74,7 @@ def stopped(
 
 
 def rolled_back(run: RunInProgress, reason: str) -> RunError:
-    """Undo a run and end it; return the error that says how that went."""
+    """Undo a run and end it; return the error that describes the result."""
     troubles = run.undo()
     if not troubles:
         try:
@@ -80,7 +86,9 @@ def rolled_back(run: RunInProgress, reason: str) -> RunError:
     unwritten = _end(run, "half-done", {"failed": reason, "undo_failed": troubles})
     target = run.plan.target
     if run.wrote_whole:
-        hint = f"the cells stay as programmed; repair what is dark, then: lumctl swap resume {run.id} --target {target}"
+        hint = (
+            f"the cells stay as programmed; repair the dark paths, then: lumctl swap resume {run.id} --target {target}"
+        )
     else:
         hint = f"see what is left: lumctl swap show {run.id} --target {target}; then: {ways_to_finish(run.id, target)}"
     return HalfDoneError(
@@ -102,7 +110,7 @@ def _end(run: RunInProgress, state: str, data: Mapping[str, Any]) -> LumctlError
 
 
 def _first(error: LumctlError | None, hint: str) -> str:
-    """Put what makes the store writable again before every other advice."""
+    """The hint, after the advice that makes the store writable again."""
     return f"{error.remedy}; {hint}" if isinstance(error, StoreError) and error.remedy else hint
 
 
@@ -113,7 +121,7 @@ def _after_undo(run: RunInProgress) -> str | None:
 
 
 def _guards_end(run: RunInProgress, scope: GuardScope) -> str | None:
-    """The state in which a guard or an operator who took the run over has left it; ``None`` if nobody has."""
+    """The state of a run that a guard or an operator has taken over; ``None`` if neither has."""
     if not run.journal.overtaken:
         return None
     if scope.guard is not None and run.journal.taken_over_by is None:
@@ -125,17 +133,21 @@ def _guards_end(run: RunInProgress, scope: GuardScope) -> str | None:
 
 
 def _overtaken(run: RunInProgress, state: str) -> RunError:
-    """The error of an engine that was silent for so long that its guard or an operator took the run over."""
+    """The error of an engine that was silent for so long that its guard or an operator took over the run."""
     by_hand = run.journal.taken_over_by
-    whom = "its revert guard took it over" if by_hand is None else f"{by_hand[0]} took it over by swap {by_hand[1]}"
-    said = f"{run.id} was silent for so long that {whom}: it is {state}"
+    whom = (
+        "its revert guard took over the run"
+        if by_hand is None
+        else f"{by_hand[0]} took over the run with swap {by_hand[1]}"
+    )
+    said = f"{run.id} wrote nothing to the journal for so long that {whom}: it is {state}"
     if not run.journal.adrift and state == "rolled-back":
         return RolledBackError(said, run=run.id, hint=run.again())
     hint = f"see what it did: lumctl swap show {run.id} --target {run.plan.target}"
     if run.journal.adrift:
         named = " and ".join(repr(step.title) for step in run.journal.adrift[:2])
         more = f" and {len(run.journal.adrift) - 2} more" if len(run.journal.adrift) > 2 else ""  # noqa: PLR2004
-        said += f"; the silent step {named}{more} may have acted after that"
+        said += f"; the silent step {named}{more} may have changed something after that"
         apply = f"lumctl fabric apply --rack {run.plan.rack} --target {run.plan.target}"
         hint += f"; then program the uncertain devices: {apply}"
     return HalfDoneError(said, run=run.id, hint=hint)

@@ -1,6 +1,6 @@
-"""How far an open run came, by its journal, and what has changed since: later runs, or an edited inventory.
+"""The progress of an open run, from its journal, and what has changed since: later runs, or an edited inventory.
 
-A run is neither continued nor rolled back if that would undo what came later.
+A run is neither continued nor rolled back if that would undo later changes.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,21 +21,21 @@ MOVES_NOTHING = frozenset({Do.CHECK, Do.VERIFY})
 
 @dataclass(frozen=True)
 class RunHistory:
-    """What the journal says of each step of a run. Later entries count more, because a run may have been resumed."""
+    """What the journal says about each step of a run. Later entries override earlier ones: runs can be resumed."""
 
     plan: Plan
     tried: tuple[Step, ...] = ()
-    """The steps that may be in force, in the order of the plan: they acted or may have, and were not undone since."""
+    """The steps that may be in force, in the order of the plan: they may have acted, and were not undone since."""
     evidence: Mapping[str, StepEvidence] = field(default_factory=dict)
-    """The last evidence of each step that ever finished, by step id."""
+    """The newest evidence of each step that ever finished, by step id."""
     ended: frozenset[str] = frozenset()
     """The finished steps that are in force."""
     passed_over: frozenset[str] = frozenset()
     """The steps that failed and are not required."""
     intended: frozenset[str] = frozenset()
-    """The steps that were ever about to act, undone since or not."""
+    """Every step that was ever recorded as about to act, including steps undone since."""
     going_back: bool = False
-    """Whether the run was undoing steps when its journal ends."""
+    """Whether the journal ends while the run was undoing steps."""
 
     @classmethod
     def of(cls, plan: Plan, entries: Iterable[JournalEntry]) -> Self:
@@ -58,8 +58,10 @@ class RunHistory:
                 evidence[step] = data
                 ended.add(step)
             elif entry.kind == "outcome":
+                # A failed step may have acted in part, so it still may be in force.
                 failed.add(step)
                 if data.get("nothing_sent"):
+                    # This attempt sent nothing, but an earlier one may have acted.
                     may_stand[step] = before.get(step, False)
             elif entry.kind == "undo-intent":
                 going_back = True
@@ -96,7 +98,7 @@ class RunHistory:
 
     @property
     def found(self) -> Mapping[str, StepEvidence]:
-        """Evidence for an undo: of the steps in force, and what other steps found before their first attempt."""
+        """Evidence for an undo: that of the steps in force, and what other steps found before their first attempt."""
         lasting = {"was", "sound"}
         return {step: data for step, data in self.evidence.items() if step in self.ended or data.keys() & lasting}
 
@@ -106,7 +108,7 @@ class RunHistory:
         return tuple(step for step in self.tried if step.id not in self.ended)
 
     def looked_at(self, step: Step) -> bool:
-        """Whether the run recorded, before anything moved, if the transmitter that a step switches was on."""
+        """Whether the run recorded the earlier state of a transmitter that a step switches."""
         name = step.data["transponder"]
         return any(name in data.get("transmitting", {}) for data in self.evidence.values())
 
@@ -118,7 +120,7 @@ class RunHistory:
 def as_first_found(step: Step, evidence: StepEvidence, history: RunHistory) -> StepEvidence:
     """The evidence of a repeated step, with what it found at its first attempt.
 
-    What it finds now may be its own work, and an undo must not restore that.
+    A later attempt may find the result of the first one, which an undo must not restore.
     """
     if "was" not in evidence or step not in history.tried:
         return evidence
@@ -135,13 +137,13 @@ def as_first_found(step: Step, evidence: StepEvidence, history: RunHistory) -> S
 
 
 LIGHT = frozenset({Do.CHECK, Do.TRANSMIT, Do.PROGRAM, Do.VERIFY, Do.CONFIRM, Do.ASSIGN})
-"""Steps that only work together: a job runs where its circuits lead, and circuits need their transmitters."""
+"""Groups of steps that depend on each other: jobs need their circuits, and circuits need their transmitters."""
 Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Superseded:
-    """The steps of a run that later runs have overwritten, and why in words; empty if there are none."""
+    """The steps of a run that later runs have overwritten, and the reasons in words; empty if there are none."""
 
     steps: tuple[Step, ...] = ()
     why: tuple[str, ...] = ()
@@ -151,7 +153,7 @@ NOTHING = Superseded()
 
 
 def superseded(context: Context, run: StoredRun, history: RunHistory) -> Superseded:
-    """What of a run is no longer as it left it, as far as the record tells.
+    """The steps of a run whose results later changes have overwritten, according to the record.
 
     Raises:
         StoreError: the store cannot be read.
@@ -172,7 +174,7 @@ def _written_over(store: Store, run: StoredRun, history: RunHistory) -> list[str
 
 
 def _darkened(context: Context, step: Step) -> bool:
-    """Whether a step darkened a transmitter that a job needs now: undoing it is right in any case."""
+    """Whether a step turned off a transmitter that a job needs now: undoing it is always right."""
     if step.do is not Do.TRANSMIT or step.data["enabled"]:
         return False
     standing = circuits_of(context.inventory, context.assignment(sound=False))
@@ -180,7 +182,7 @@ def _darkened(context: Context, step: Step) -> bool:
 
 
 def _moved(context: Context, history: RunHistory) -> list[str]:
-    """The jobs that no longer run where the run left them. A run that only sets something does not depend on that."""
+    """The jobs that have moved since the run ended; empty for a run of settings, which does not place jobs."""
     plan = history.plan
     if all(step.do is Do.SET for step in plan.steps):
         return []
@@ -193,7 +195,7 @@ def _moved(context: Context, history: RunHistory) -> list[str]:
 
 
 def _set_since(store: Store, run: StoredRun, history: RunHistory) -> list[tuple[Step, str]]:
-    """The steps whose setting another run has set later, with that run."""
+    """The steps whose setting another run has changed later, with that run."""
     mine = _last_intents(store.journal.of_run(run.id))
     meant = {key: step for step in history.tried if (key := _key(step)) is not None}
     if not meant:
@@ -212,7 +214,7 @@ def _set_since(store: Store, run: StoredRun, history: RunHistory) -> list[tuple[
 
 
 def _keys_of(store: Store, run: StoredRun, meant: Mapping[Key, Step]) -> dict[Key, int]:
-    """The settings among ``meant`` that a run may have made, each with the number of its intent in the journal."""
+    """The settings among ``meant`` that a run may have changed, each with the number of its intent in the journal."""
     try:
         plan: Plan = from_document(run.plan)
     except UsageError:  # the run of an action has no steps
@@ -226,7 +228,7 @@ def _keys_of(store: Store, run: StoredRun, meant: Mapping[Key, Step]) -> dict[Ke
 
 
 def _key(step: Step) -> Key | None:
-    """The component and the setting that a step sets. Transmitters are switched by swaps and by hand."""
+    """The component and setting that a step changes. Transmitters count, because swaps and operators switch them."""
     if step.do is Do.SET:
         return str(step.data["component"]), str(step.data["setting"])
     return (str(step.data["transponder"]), "transmit") if step.do is Do.TRANSMIT else None
@@ -245,15 +247,15 @@ def require_fit(context: Context, run: str, plan: Plan, *, is_open: bool = False
         RefusedError: a lane has moved or no longer exists.
     """
     apply = f"lumctl fabric apply --rewrite --rack {plan.rack} --target {context.target}"
-    hint = f"program the circuits of the jobs as they are now: {apply}"
+    hint = f"program the current circuits of the jobs: {apply}"
     if is_open:
         hint += f"; then close the run: lumctl swap abort {run} --leave-later --target {context.target}"
     for circuit in (*plan.remove, *plan.add, *plan.keep):
         for end in circuit.ends:
             lane = context.inventory.transponders.get(str(end["lane"]))
-            if lane is None or lane.lane.device != circuit.device or end["port"] not in lane.lane.ports:
+            if lane is None or lane.lane.device != end["device"] or end["port"] not in lane.lane.ports:
                 raise RefusedError(
-                    f"{run} can neither continue nor be undone: {end['lane']} is no longer on {circuit.device} port "
+                    f"{run} can neither continue nor be undone: {end['lane']} is no longer on {end['device']} port "
                     f"{end['port']} in {context.inventory.path}",
                     hint=hint,
                 )

@@ -1,4 +1,4 @@
-"""What a run records under its lease, in as few transactions as its safety allows."""
+"""What a run records under its lease, in as few transactions as safety allows."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -8,9 +8,9 @@ from typing import Any
 
 from lumctl.change.guard_scope import GuardScope
 from lumctl.change.interrupts import LEASE_TERM_S
-from lumctl.change.light import Proof
+from lumctl.change.light_proof import Proof
 from lumctl.change.plan import Do, Plan, Step, StepEvidence, to_document
-from lumctl.change.step_actions import job_states_before
+from lumctl.change.step_actions import job_states_before, revert_timer_s
 from lumctl.context import Context
 from lumctl.devices.errors import (
     DeviceRefusedError,
@@ -25,15 +25,16 @@ from lumctl.errors import LumctlError
 from lumctl.inventory.wiring import own_cells
 from lumctl.jobs import HookRefusedError
 from lumctl.store import Lease, LeaseLostError, Record, Store, StoreError
+from lumctl.store.records import REVERT_TIMER
 
 NOTHING_SENT = (DeviceUnreachableError, DeviceRefusedError, UnsupportedError, HookRefusedError)
-"""Errors after which a device certainly holds its old states, and a job does what it did."""
+"""Errors after which a device certainly has its old states, or a job is certainly unchanged."""
 States = Mapping[str, Mapping[int, str]]
 
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """How one step went: its evidence or its failure; ``seconds`` without the journal."""
+    """The result of one step: its evidence or its failure; ``seconds`` excludes writing the journal."""
 
     step: Step
     seconds: float
@@ -48,7 +49,7 @@ class StepResult:
 
 @dataclass(slots=True)
 class PendingEntries:
-    """Outcomes that are not on disk yet: their entries, the states and placements they make certain, their steps."""
+    """Outcomes that are not on disk yet: entries, steps, and the states and placements that become certain."""
 
     entries: list[Record] = field(default_factory=list)
     states: dict[str, Mapping[int, str]] = field(default_factory=dict)
@@ -57,7 +58,7 @@ class PendingEntries:
 
 
 def proofs_in(found: Iterable[StepEvidence]) -> tuple[Proof, ...]:
-    """The light that was proved."""
+    """The proofs of light."""
     return tuple(Proof(**proof) for evidence in found for proof in evidence.get("proofs", ()))
 
 
@@ -68,7 +69,7 @@ def silent_in(found: Iterable[StepEvidence]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Certainty:
-    """The states of a plan's devices, from the record that it starts from."""
+    """The states of a plan's devices that become certain by its steps, beginning with the plan's start."""
 
     context: Context
     plan: Plan
@@ -84,7 +85,7 @@ class Certainty:
         return {}
 
     def cells(self, step: Step, *, after: bool) -> dict[int, str]:
-        """All states of a device, with the cells of one step as after it or as before it."""
+        """The states of the whole device that a step writes, with its cells as they are ``after`` or before it."""
         device = self.context.inventory.devices[step.data["device"]]
         own = own_cells(self.context.inventory, device)
         written = {int(change[0]): str(change[2 if after else 1]) for change in step.data["changes"]}
@@ -112,14 +113,14 @@ def begin(context: Context, plan: Plan, store: Store, lease: Lease, who: str) ->
 
 
 class RunJournal:
-    """The journal of one run. Outcomes are ``pending`` until they go to disk with the next intents or with the end."""
+    """The journal of one run. Outcomes are ``pending`` until they are written with the next intents or with the end."""
 
     def __init__(
         self, context: Context, plan: Plan, store: Store, lease: Lease, run: str, scope: GuardScope, *, by: str | None
     ) -> None:
         self.pending = PendingEntries()
         self.adrift: tuple[Step, ...] = ()
-        """The steps that were acting when somebody else took the run over: they may have acted since."""
+        """The steps that were in progress when another process took over the run: they may have acted since."""
         self._context, self._plan, self._store, self._lease, self._run, self._scope = (
             context,
             plan,
@@ -137,14 +138,14 @@ class RunJournal:
 
     @property
     def overtaken(self) -> bool:
-        """Whether a revert guard has taken this run over."""
+        """Whether a revert guard or an operator has taken this run over."""
         with suppress(StoreError):
             return self._store.runs.get(self._run).fence != self._lease.fence
         return False
 
     @property
     def taken_over_by(self) -> tuple[str, str] | None:
-        """Who has since resumed or aborted this run by hand, and which of the two; ``None`` if nobody did."""
+        """The operator who has since resumed or aborted this run, and which of the two; ``None`` if no one has."""
         with suppress(StoreError):
             for entry in self._store.journal.of_run(self._run):
                 if entry.kind in BY_HAND and entry.fence > self._lease.fence:
@@ -153,18 +154,19 @@ class RunJournal:
 
     @contextmanager
     def sending(self) -> Iterator[None]:
-        """While inside, this thread may send to devices, each time only if the lease is still valid at that instant.
+        """Within the block, this thread may send to devices, provided that the lease is valid at the time of each send.
 
         An expired lease is renewed before anything is sent, because this process may have been frozen.
 
         Raises:
             StaleFenceError: the lease is lost, or cannot be renewed; nothing was sent.
-            OutcomeUnknownError: the same, after this step had sent something.
+            OutcomeUnknownError: the same, after this step had already sent something.
         """
         has_sent = False
 
         def require() -> None:
             nonlocal has_sent
+            # The renewal fails if a guard or an operator has a newer lease.
             if self._lease.deadline.has_passed or self._scope.is_in_doubt:
                 try:
                     self._store.leases.renew(self._lease, term_s=LEASE_TERM_S, now=self._context.now())
@@ -175,20 +177,21 @@ class RunJournal:
 
         with sending_with(require):
             require_permission()  # also covers what does not use lumctl's transports: hooks, outside drivers
+            # The check above sent nothing; each later one is followed by a send.
             has_sent = False
             yield
 
     def record(self, kind: str, step: Step, data: Mapping[str, Any]) -> Record:
-        """A journal entry with the present time."""
+        """A journal entry with the current time."""
         return Record(self._context.now(), kind, step.id, {**data, **self._signed})
 
     def vouched(self, said: Mapping[str, str]) -> None:
-        """Record an operator's statement, if there is one: it is on disk before anything is done."""
+        """Record an operator's statement, if there is one, on disk before anything is done."""
         if said:
             self.pending.entries.append(Record(self._context.now(), "vouched", "", said))
 
     def note(self, kind: str, data: Mapping[str, Any]) -> None:
-        """Record what is about to be done besides the steps; it stays pending if the store cannot be written."""
+        """Record planned actions other than the steps; the entry stays pending if the store is not writable."""
         self.pending.entries.append(Record(self._context.now(), kind, "", {**data, **self._signed}))
         try:
             self.settle()
@@ -202,19 +205,25 @@ class RunJournal:
         return job_states_before(self._context, steps, lambda step: self._scope.alive(self._context, [step]))
 
     def intend(self, steps: Sequence[Step], found: Mapping[str, Mapping[str, Any]]) -> None:
-        """Record that steps are about to act, with pending entries and what the steps ``found`` before (by step).
+        """Record that steps are about to act, with pending entries and what the steps ``found`` earlier (by step).
 
         Entries of steps that only read stay pending: they need not be on disk before the step acts.
 
         Raises:
             StoreError: the record is not on disk.
-            LeaseLostError: somebody else may act now.
+            LeaseLostError: another process may act now.
         """
         if all(step.do is Do.CHECK for step in steps):
             self._scope.alive(self._context, steps)
             self.pending.entries += (self.record("intent", step, _named(step)) for step in steps)
         else:
-            self._advance("intent", steps, found)
+            self._advance("intent", steps, {step.id: {**found.get(step.id, {}), **self._timer(step)} for step in steps})
+
+    def _timer(self, step: Step) -> dict[str, float]:
+        """The revert timer that a step may arm: the journal states for how long light paths may still change."""
+        with suppress(LumctlError):  # a device that cannot be opened is not written either
+            return {REVERT_TIMER: revert_timer_s(self._context, step.data["device"])} if step.do is Do.PROGRAM else {}
+        return {}
 
     def settle(self) -> None:
         """Write pending entries to disk."""
@@ -224,7 +233,7 @@ class RunJournal:
     def intend_undo(self, step: Step) -> None:
         """Record that a step is about to be undone.
 
-        If the store cannot be written the entry stays pending, and the undo continues: the step's intent is on disk.
+        If the store is not writable the entry stays pending, and the undo continues: the step's intent is on disk.
         """
         try:
             self._advance("undo-intent", [step])
@@ -234,14 +243,14 @@ class RunJournal:
     def conclude_undo(
         self, step: Step, data: Mapping[str, Any], states: States | None = None, placed: Placed | None = None
     ) -> None:
-        """Record how an undo went and which states are certain since; pending if the store cannot be written."""
+        """Record the result of an undo and the states that it made certain; pending if the store is not writable."""
         self.pending.entries.append(self.record("undo-outcome", step, data))
         self.pending.states |= states or {}
         self.pending.placed |= placed or {}
         try:
             self.settle()
         except LeaseLostError:
-            if not self.overtaken:  # a guard undoes it in the same way
+            if not self.overtaken:  # the process that took the run over undoes this step in the same way
                 self._lost_hold_of([step])
             raise
         except StoreError:
@@ -267,11 +276,11 @@ class RunJournal:
         self.pending = PendingEntries()
 
     def leave(self) -> None:
-        """Leave the run half done because its end cannot be written; nothing may act under its lease after this."""
+        """Leave the run half done because its end cannot be written; its lease allows no more writes after this."""
         self._store.runs.leave(self._lease, self._run)
 
     def doubt(self) -> None:
-        """Mark the devices of steps that were acting at a take-over as uncertain, whoever holds the lease now."""
+        """Mark the devices of steps that were in progress at a take-over as uncertain; this needs no lease."""
         for step in self.adrift:
             if device := step.writes:
                 with suppress(StoreError):
@@ -286,6 +295,7 @@ class RunJournal:
             *pending.entries,
             *(self.record(kind, step, {**_named(step), **found.get(step.id, {})}) for step in steps),
         ]
+        # Until a step's outcome is known its device holds either the old or the new states.
         unsure = [device for step in steps if (device := step.writes) is not None]
         unsure += [device for step in steps for device in step.data.get("doubted", ())]
         try:
@@ -295,13 +305,14 @@ class RunJournal:
         except LeaseLostError:
             self._lost_hold_of(pending.steps)
             raise
+        # Only now: after a failed write the entries stay pending and go with the next one.
         self.pending = PendingEntries()
 
     def _lost_hold_of(self, acted: Sequence[Step]) -> None:
-        """Note steps that acted when the lease was lost, or before.
+        """Note the steps that were in progress when the lease was lost, or had acted before.
 
-        A gateway needs no note: it finished what it let through before a newer lease wrote, and lets nothing through
-        since.
+        Behind a gateway no note is needed: the gateway finished all accepted writes before a newer lease wrote, and has
+        accepted none since.
         """
         if self._context.is_gated(self._plan.rack):
             return

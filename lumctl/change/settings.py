@@ -1,7 +1,7 @@
 """Single settings of devices: how each is typed, read and written. ``Do.SET`` steps use them.
 
-PUC states and joins are not single settings: they are programmed (``Do.PROGRAM``) together with all that their light
-depends on.
+PUC states and connections of a switch are not single settings: they are programmed (``Do.PROGRAM``) together with all
+cells on which their light depends.
 """
 
 import math
@@ -25,7 +25,7 @@ from lumctl.inventory.problems import nearest
 Value = bool | int | float | str
 
 LEAST_MHZ, MOST_MHZ = 150_000_000, 400_000_000
-"""Frequencies of light that fibres carry, in MHz: wavelengths from 2 micrometres to 750 nanometres."""
+"""Frequencies of light that fibres can carry, in MHz: wavelengths from 2 micrometres to 750 nanometres."""
 LEAST_DBM, MOST_DBM = -60.0, 30.0
 LONGEST_LABEL = 128
 _SWITCHED = {"on": True, "true": True, "off": False, "false": False}
@@ -48,7 +48,7 @@ def label(text: str) -> str:
 
 
 def frequency_mhz(text: str) -> int:
-    """Parse a whole number of MHz. The error for another unit gives the number."""
+    """Parse a whole number of MHz. The error for another unit gives the value in MHz."""
     unit = _WITH_UNIT.fullmatch(text)
     if unit and unit[2].lower() in _IN_MHZ:
         mhz = round(float(unit[1]) * _IN_MHZ[unit[2].lower()])
@@ -85,7 +85,7 @@ def dbm(text: str) -> float:
 
 
 def one_of(text: str, words: tuple[str, ...]) -> str:
-    """Parse one of some words."""
+    """Parse one of several words."""
     if text.lower() not in words:
         raise UsageError(f"found {text!r}, expected {', '.join(words[:-1])} or {words[-1]}")
     return text.lower()
@@ -103,7 +103,7 @@ def shown(value: Value | None) -> str:
 RESET, FORCE_OFF = "reset", "force-off"
 _POWER_WORDS = ("on", "off", FORCE_OFF, RESET)
 
-# A driver's class was checked to be of the kind that a table is for: hence `Any`.
+# `Any`: each table is used only with drivers whose class was checked to be of its kind.
 Read = Callable[[Any, int], Value | None]
 Write = Callable[[Any, int, Any], None]
 
@@ -112,8 +112,8 @@ Write = Callable[[Any, int, Any], None]
 class Setting:
     """One setting of one kind of component. ``form`` gives how a value is typed.
 
-    ``read`` returns ``None`` if the device does not report the value. ``follows_s``, by value, is how long a device may
-    take to show it after accepting it.
+    ``read`` returns ``None`` if the device does not report the value. ``follows_s`` is, by value, the time that a
+    device may take to show the value after accepting it.
     """
 
     name: str
@@ -129,13 +129,13 @@ class Setting:
         return Capability.RESET if value == RESET and self.name == "power" else self.capability
 
     def shown(self, value: Value | None) -> str:
-        """A value as it is typed."""
+        """A value as typed."""
         if self.name == "enabled" and isinstance(value, bool):
             return "true" if value else "false"
         return shown(value)
 
     def shows(self, value: Value) -> Value:
-        """What the device shows once the value is in force."""
+        """What the device reports once the value is in force."""
         return {FORCE_OFF: "off", RESET: "on"}.get(str(value), value) if self.name == "power" else value
 
     def reversible(self, value: Value) -> bool:
@@ -226,7 +226,7 @@ POWER = (
 
 
 NEAR_DB = 0.05
-"""Powers that differ by less are equal, because devices round."""
+"""Powers that differ by less count as equal, because devices round."""
 POLL_S = 0.5
 
 
@@ -253,11 +253,11 @@ class Settable:
         able += [each.name for each in every if each.capability in driver.capabilities]
         raise UnsupportedError(
             f"{self.component.id}: its driver cannot {self._words(value)} (it does not have {needed})",
-            hint=f"what can be set: {', '.join(able)}" if able else "nothing of it can be set",
+            hint=f"it supports: {', '.join(able)}" if able else "it has no settings",
         )
 
     def read(self) -> Value | None:
-        """The value now; ``None`` if the device does not report it.
+        """The value now; ``None`` if the device does not report a value.
 
         Raises:
             DeviceError: it cannot be read.
@@ -269,8 +269,8 @@ class Settable:
 
         Raises:
             DeviceUnreachableError, DeviceRefusedError: nothing changed.
-            OutcomeUnknownError: the value was sent and the outcome is not known.
-            InconsistentError: the component accepted the value and shows another one.
+            OutcomeUnknownError: the value was sent and the outcome is unknown.
+            InconsistentError: the component accepted the value but shows another one.
         """
         self.setting.write(self._driver(), self.component.number, value)
         return self._followed(value)
@@ -281,12 +281,12 @@ class Settable:
         ends = time.monotonic() + patience_s
         while not same(found := self._read_back(value), wanted):
             if found is None and not patience_s:
-                break  # not readable; its driver has made sure
+                break  # not readable: its driver has made sure that the value is set
             if time.monotonic() >= ends:
                 raise InconsistentError(
-                    f"{self.component.id} took {self.text(value)} and shows {self.setting.shown(found)}"
+                    f"{self.component.id} accepted {self.text(value)}, but reports {self.setting.shown(found)}"
                     + (f" after {patience_s:.0f} s" if patience_s else ""),
-                    hint="its operating system may not let go: power=force-off" if value == "off" else None,
+                    hint="its operating system may block the shutdown: power=force-off" if value == "off" else None,
                 )
             threading.Event().wait(POLL_S)  # no event reports that a machine has powered off
         return wanted
@@ -296,11 +296,12 @@ class Settable:
             return self.read()
         except DeviceError as error:
             raise OutcomeUnknownError(
-                f"{self.component.id} took {self.text(value)} and cannot be read back: {error.message}", hint=error.hint
+                f"{self.component.id} accepted {self.text(value)}, but cannot be read back: {error.message}",
+                hint=error.hint,
             ) from error
 
     def text(self, value: Value | None) -> str:
-        """The setting with a value, as it is typed."""
+        """A setting and its value, as typed."""
         return f"{self.setting.name}={self.setting.shown(value)}"
 
     def _words(self, value: Value | None) -> str:
@@ -337,7 +338,7 @@ def setting_of(inventory: Inventory, component: Component, name: str) -> Setting
     """The setting of that name.
 
     Raises:
-        UsageError: such a component has none of that name.
+        UsageError: such a component has no setting of that name.
     """
     known = settings_of(inventory, component)
     if name in known:
@@ -346,7 +347,7 @@ def setting_of(inventory: Inventory, component: Component, name: str) -> Setting
 
 
 def settings_of(inventory: Inventory, component: Component) -> Mapping[str, Setting]:
-    """The settings that a component of this kind may have; its driver decides which it really has."""
+    """The settings that a component of this kind may have; its driver decides which ones it supports."""
     found: tuple[Setting, ...] = ()
     if component.part is Part.TRANSPONDER:
         found = TRANSPONDER
@@ -362,7 +363,7 @@ def no_setting(inventory: Inventory, component: Component, name: str, forms: Map
     near = nearest(name, forms)
     hint = f"did you mean {near}={forms[near]}?" if near else None
     if forms and hint is None:
-        hint = f"what it has: {', '.join(f'{known}={form}' for known, form in forms.items())}"
+        hint = f"its settings: {', '.join(f'{known}={form}' for known, form in forms.items())}"
     return UsageError(f"{component.id} is {kind_in_words(inventory, component)}: it has no setting {name!r}", hint=hint)
 
 

@@ -1,7 +1,7 @@
 """What each kind of step does to the rack, and how it is undone. One class per kind, each with the same two methods.
 
 ``act`` returns evidence for the journal, or raises a domain error. ``undo`` takes that evidence (``None`` if the step
-was interrupted before it could return any) and restores what was before. Neither writes the run's journal: the run
+was interrupted before it could return any) and restores the earlier state. Neither writes the run's journal: the run
 does.
 """
 
@@ -13,8 +13,8 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, Protocol
 
-from lumctl.change.concurrency import all_of
-from lumctl.change.light import LightProof
+from lumctl.change.concurrency import MOST_AT_A_HOST, all_of
+from lumctl.change.light_proof import LightProof
 from lumctl.change.origin import origin
 from lumctl.change.plan import Do, Plan, Step, StepEvidence
 from lumctl.change.settings import Settable, same, settable
@@ -31,18 +31,14 @@ from lumctl.jobs import QUIET, RUNNING, HookFailedError, Hooks, passed_over
 from lumctl.jobs.hooks import NOBODY, PAUSE, RESUME, Facts
 
 REVERT_AFTER_S = 60.0
-"""Revert timer of a device that has its own, beyond twice the light deadline."""
-
-
-MOST_READS = 8
-"""Reads at the same time: besides the probe loop, a host may run nine commands over one connection (MaxSessions 10)."""
+"""How much longer than twice the light deadline a device's own revert timer runs."""
 
 
 Circuits = Mapping[str, Circuit]
 
 
 class RunScope:
-    """What the steps of one run share: the rack, the circuits before and after, and what earlier steps found."""
+    """Shared by the steps of one run: the rack, the circuits before and after, and what earlier steps found."""
 
     def __init__(
         self, context: Context, before: Circuits, after: Circuits, *, covered: frozenset[str] = frozenset()
@@ -54,20 +50,20 @@ class RunScope:
         """Devices and components that lumctl's own revert guard would restore."""
         self.light = LightProof(context.inventory, context.fleet, context.devices, now=context.now)
         self.sound: dict[str, str] = {}
-        """Receivers proved to hear their intended transmitter before anything moved, with that transmitter."""
+        """Receivers proved to hear their intended transmitter before anything changed, with that transmitter."""
         self.lit: dict[str, bool] = {}
-        """Whether the transmitters that the run switches were on before anything moved."""
+        """Whether the transmitters that the run switches were on before anything changed."""
         self.switched: Sequence[str] = ()
         """The transmitters that the run switches."""
         self.powers: dict[str, float] = {}
-        """Received powers (dBm) before anything moved, of receivers that cannot tell whom they hear."""
+        """Received powers (dBm) before anything changed, for receivers that cannot identify their transmitter."""
         self.receipts: dict[str, Receipt[Any]] = {}
         self.held: dict[str, dict[int, str]] = {}
         """By device, its states before it was written, if the plan did not know them and the device could be read."""
         self.unasked = False
-        """Whether a guard undoes the run, without an operator's word."""
+        """Whether a guard undoes the run, without an operator's consent."""
         self.facts = NOBODY
-        """What hooks of jobs learn about the run."""
+        """What hooks of jobs are told about the run."""
         self.say: Callable[[str], None] = lambda _line: None
         """Reports progress within a step; called from several threads."""
         chassis = {lane.module.device for lane in context.inventory.transponders.values() if lane.module}
@@ -95,15 +91,15 @@ class StepAction(Protocol):
         ...
 
     def undo(self, run: RunScope, step: Step, evidence: StepEvidence | None) -> StepEvidence:
-        """Restore what was before the step."""
+        """Restore the state before the step."""
         ...
 
 
 class CheckStep:
-    """Read the rack before anything moves: healthy spares, which receivers hear whom, which transmitters are on."""
+    """Read the rack before anything changes: healthy spares, what receivers hear, which transmitters are on."""
 
     def act(self, run: RunScope, step: Step) -> StepEvidence:
-        """Read hosts and light, all at once.
+        """Read hosts and light at the same time.
 
         Raises:
             RefusedError: an accelerator that must be healthy is not.
@@ -111,15 +107,15 @@ class CheckStep:
         circuits = [run.before[name] for name in (*step.data["kept"], *step.data["replaced"])]
         carrying = {transmitter for circuit in circuits for _, transmitter in circuit.receivers}
         calls = [
-            partial(self._hear, run, circuits),  # the longest
+            partial(self._hear, run, circuits),  # this call takes longest, so it starts first
             partial(require_healthy, run.context, step.data["healthy"]),
             *(partial(self._look_at, run, name) for name in run.switched if name not in carrying),
         ]
-        all_of(calls, most=MOST_READS)
+        all_of(calls, most=MOST_AT_A_HOST)
         # A transmitter that is heard is on; only the others must be asked.
         run.lit |= dict.fromkeys(carrying & set(run.sound.values()) & set(run.switched), True)
         unheard = [name for name in run.switched if name in carrying and name not in run.lit]
-        all_of([partial(self._look_at, run, name) for name in unheard], most=MOST_READS)
+        all_of([partial(self._look_at, run, name) for name in unheard], most=MOST_AT_A_HOST)
         lit = {receiver: power for receiver, power in run.powers.items() if math.isfinite(power)}
         return {
             "sound": run.sound,
@@ -138,33 +134,33 @@ class CheckStep:
 
     @staticmethod
     def _look_at(run: RunScope, transponder: str) -> None:
-        """Ask a transmitter. An error is ignored here: it is reported when the transmitter is switched."""
+        """Read a transmitter's state. An error is ignored here: it is reported when the transmitter is switched."""
         with suppress(DeviceError):
             run.lit[transponder] = run.context.devices.transponder(transponder).transmitting()
 
 
 def require_healthy(context: Context, accelerators: Sequence[str]) -> None:
-    """Require that accelerators are ok by a fresh reading.
+    """Require that accelerators are ok according to a fresh reading.
 
     Raises:
-        RefusedError: one is not; the message says why.
+        RefusedError: an accelerator is not; the message says why.
     """
     inventory = context.inventory
     if not accelerators:
         return
-    snapshot = context.fleet.collect({inventory.accelerators[a].host for a in accelerators})
+    hosts = {inventory.accelerators[a].host for a in accelerators}
+    snapshot = context.fleet.collect(hosts, context.fleet.accelerator_probes(hosts))
     now = context.now()
     events = context.recollection.events(snapshot, now)
-    report = evaluate(inventory, snapshot, (), losses={}, devices={}, now=now, events=events)
-    for accelerator in accelerators:
-        health = report.accelerators[accelerator]
+    report = evaluate(inventory, snapshot, (), losses={}, devices={}, now=now, events=events, accelerators=accelerators)
+    for accelerator, health in report.accelerators.items():
         if health.state is not State.OK:
-            why = health.findings[0].evidence if health.findings else "there is no reading of it"
+            why = health.findings[0].evidence if health.findings else "it has no reading"
             raise RefusedError(f"{accelerator} is {health.state}, not ok: {why}")
 
 
 class TransmitStep:
-    """Switch one transmitter; its earlier state is kept for the undo."""
+    """Switch one transmitter; its earlier state is stored for the undo."""
 
     def act(self, run: RunScope, step: Step) -> StepEvidence:
         name, meant = step.data["transponder"], step.data["enabled"]
@@ -179,7 +175,7 @@ class TransmitStep:
 
     def undo(self, run: RunScope, step: Step, evidence: StepEvidence | None) -> StepEvidence:
         name = step.data["transponder"]
-        # If its earlier state is not known: an unneeded light does less harm than a dark transmitter.
+        # Without a known earlier state it is switched on: an unneeded light does less harm than a dark transmitter.
         was = bool(evidence["was"]) if evidence else run.lit.get(name, True)
         if evidence is None or was != step.data["enabled"]:
             with run.turn(name):
@@ -187,8 +183,15 @@ class TransmitStep:
         return {"is": was}
 
 
+def revert_timer_s(context: Context, device: str) -> float:
+    """How long a device with a revert timer waits for the confirmation of a change, in seconds."""
+    # The timer starts when the device answers; the device may still work on the change long after that.
+    goes_on_s = goes_on_for_s(context.devices.changing(device))
+    return REVERT_AFTER_S + 2 * context.inventory.thresholds.light_deadline_s + goes_on_s
+
+
 class ProgramStep:
-    """Write PUC states or joins of one device; arm its own revert timer if it has one."""
+    """Write PUC states or connections of one device; arm its own revert timer if it has one."""
 
     def act(self, run: RunScope, step: Step) -> StepEvidence:
         device = step.data["device"]
@@ -198,8 +201,7 @@ class ProgramStep:
             run.held[device] = transaction.held_before(staged)
         timer = None
         if Capability.CONFIRM_TIMER in driver.capabilities:
-            # The timer starts with the answer; the device may work on the change long after that.
-            timer = REVERT_AFTER_S + 2 * run.context.inventory.thresholds.light_deadline_s + goes_on_for_s(driver)
+            timer = revert_timer_s(run.context, device)
         watch = partial(run.watch, device)
         run.receipts[device] = receipt = transaction.write(driver, staged, revert_after_s=timer, watch=watch)
         run.settle(device)
@@ -209,7 +211,7 @@ class ProgramStep:
 
     @staticmethod
     def with_held(run: RunScope, step: Step, evidence: StepEvidence | None) -> Step:
-        """The step with the earlier states that the device itself reported, if the plan did not know them."""
+        """The step with the earlier states that the device itself reported, if the plan did not contain them."""
         held = run.held.get(step.data["device"], {}) | {
             int(cell): str(was) for cell, was in (evidence or {}).get("held", ())
         }
@@ -229,7 +231,7 @@ class ProgramStep:
 
 
 class VerifyStep:
-    """Prove the new circuits, and that every other one on the same devices hears the same transmitter as before."""
+    """Prove the new circuits, and that all others on the same devices still hear the same transmitters as before."""
 
     def act(self, run: RunScope, step: Step) -> StepEvidence:
         kept = [run.after[name] for name in step.data["kept"]]
@@ -248,20 +250,20 @@ class VerifyStep:
 
     @staticmethod
     def prove_still_sound(run: RunScope, kept: Sequence[str], put_back: Sequence[str]) -> None:
-        """Prove again every receiver that worked before the change; those that cannot tell their source, by power."""
+        """Prove every receiver that worked before the change again; by power if it cannot identify its transmitter."""
         meant = [run.before[name] for name in (*kept, *put_back)]
         run.light.require_powers(meant, run.powers)
         run.light.prove([], kept=meant, sound=run.sound, put_back=put_back)
 
     @classmethod
     def as_before(cls, run: RunScope, steps: Sequence[Step]) -> list[str]:
-        """Require that what worked before a run works again after its undo; return what does not, in words."""
+        """Require that circuits that worked before a run work after its undo; return those that do not, in words."""
         try:
             for step in steps:
                 if step.do is Do.CHECK:
                     cls.prove_still_sound(run, step.data["kept"], step.data["replaced"])
         except LumctlError as error:
-            return [f"the cells were restored, but {error.message}"]
+            return [f"the cells were restored, but: {error.message}"]
         return []
 
 
@@ -270,6 +272,7 @@ class ConfirmStep:
 
     def act(self, run: RunScope, step: Step) -> StepEvidence:
         for device in step.data["devices"]:
+            # Without a receipt this process did not write it: a resume writes again each device that could revert.
             if device in run.receipts:
                 run.context.devices.changing(device).confirm(run.receipts[device])
         return {"devices": list(step.data["devices"])}
@@ -289,7 +292,7 @@ class AssignStep:
 
 
 class SetStep:
-    """Set one setting; its earlier value is kept for the undo."""
+    """Change one setting; its earlier value is stored for the undo."""
 
     def act(self, run: RunScope, step: Step) -> StepEvidence:
         setting, after = self._meant(run, step), step.data["after"]
@@ -304,7 +307,7 @@ class SetStep:
         if not setting.setting.reversible(after):
             raise RefusedError(f"{setting.component.id}: {setting.text(after)} cannot be undone")
         if was is None:
-            raise RefusedError(f"the earlier {setting.setting.name} of {setting.component.id} is not known")
+            raise RefusedError(f"the earlier {setting.setting.name} of {setting.component.id} is unknown")
         return {"is": was if evidence and same(evidence["is"], was) else setting.write(was)}
 
     @staticmethod
@@ -314,7 +317,7 @@ class SetStep:
 
 
 class RecordStep:
-    """Record an operator's statement again in the store, in the name of the present user."""
+    """Record an operator's statement again in the store, in the present user's name."""
 
     def act(self, run: RunScope, step: Step) -> StepEvidence:
         return run.context.store(step.data["rack"]).actions.perform(step.data, who=origin(), now=run.context.now())
@@ -326,14 +329,14 @@ class RecordStep:
 
 
 class JobStep:
-    """Call a job's hook. Its earlier state is kept, so that an undo does not start a job that was already quiet."""
+    """Call a job's hook. Its earlier state is stored, so that an undo does not start a job that was already paused."""
 
     def act(self, run: RunScope, step: Step) -> StepEvidence:
         """Pause or resume the job.
 
         Raises:
             HookRefusedError: its hook refused, and the job is unchanged.
-            HookFailedError: the state of the job is not known.
+            HookFailedError: the state of the job is unknown.
         """
         job, pauses = step.data["job"], step.data["act"] == PAUSE
         named = {"job": job, "act": step.data["act"]}
@@ -359,8 +362,9 @@ class JobStep:
             return {"hook": hooks.pause()}
         if evidence is not None and evidence.get("was") in QUIET:
             return {}
+        # The pause has no outcome on record: the job may have been quiet before, and a guard has no operator to ask.
         if evidence is None and run.unasked and hooks.status() != RUNNING:
-            raise HookFailedError(f"whether this run has paused job {job} is not known: it is left as it is")
+            raise HookFailedError(f"whether this run has paused job {job} is unknown: the job is left as it is")
         return {"hook": _resumed(run, job, hooks)}
 
 
@@ -380,8 +384,8 @@ def _resumed(run: RunScope, job: str, hooks: Hooks) -> dict[str, str]:
         at not in {each.id, each.host} for at, each in zip(runs_at, placed, strict=True)
     ):
         raise HookFailedError(
-            f"job {job} runs at {', '.join(runs_at)}, and is placed at {', '.join(each.id for each in placed)}: "
-            "stop it there first"
+            f"job {job} runs on {', '.join(runs_at)}, but is placed on {', '.join(each.id for each in placed)}: stop "
+            "it there first"
         )
     return found
 
@@ -391,7 +395,7 @@ def job_states_before(
 ) -> dict[str, StepEvidence]:
     """The states of jobs that are about to be paused, by step, if their hooks report them.
 
-    Hooks are asked in turn and may answer slowly: ``about_to_ask`` is called before each.
+    Hooks are called in turn and may answer slowly: ``about_to_ask`` is called before each.
     """
     found: dict[str, StepEvidence] = {}
     for step in steps:

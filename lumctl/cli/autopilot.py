@@ -1,7 +1,6 @@
 """``lumctl autopilot``: stop automatic actions, start them again, and show their state."""
 
 import time
-from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,9 +11,9 @@ from lumctl.cli.autopilot_status import RackOption, daemon_pids, racks_named, so
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import OutputColumn, OutputFormat
-from lumctl.cli.verbs import noun_app, verb
-from lumctl.cli.words import kept_text
+from lumctl.cli.verbs import kept_text, noun_app, verb
 from lumctl.errors import ExitCode, LumctlError, UnreachableError
+from lumctl.time_text import moment_text
 
 if TYPE_CHECKING:
     from lumctl.daemon.autopilot.stop_switch import StopResult
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 app = noun_app(NOUNS["autopilot"].help)
 
 CommentOption = Annotated[
-    str, typer.Option("--comment", metavar="TEXT", callback=kept_text, help="Why; shown to everybody.")
+    str, typer.Option("--comment", metavar="TEXT", callback=kept_text, help="Reason; everyone can see it.")
 ]
 WAYS = (OutputColumn("STOPPED BY", "way"), OutputColumn("", "told"))
 POLL_S = 0.1
@@ -35,18 +34,18 @@ def stop(
     rack: RackOption = None,
     comment: CommentOption = "",
     wait: Annotated[
-        float, typer.Option("--wait", metavar="SECONDS", min=0, max=600, help="For a run that is under way.")
+        float, typer.Option("--wait", metavar="SECONDS", min=0, max=600, help="The ID of a running run.")
     ] = 60.0,
 ) -> int:
     """Stop the autopilot in every possible way, and report which of them worked.
 
     A stop file is written to each place where a daemon looks before it acts: this user's runtime and state folders,
     the folder of the rack's store, and /run/lumctl if it exists. Each daemon of this user gets the stop by its socket.
-    The store's journal records it for daemons on other machines. No way waits for another, so the stop works without a
-    database, with a daemon that hangs, and (for all racks of this user) with an inventory that cannot be read.
+    The store's journal records it for daemons on other machines. No way depends on another, so the stop works without a
+    database, with a daemon that hangs, and (for all racks of this user) with an unreadable inventory.
 
-    A swap in progress is finished, or rolled back by its own engine if a proof fails; it is never
-    interrupted. This command waits for it and reports how it ended. Operators may still swap by hand.
+    A swap in progress is never interrupted: it is finished, or rolled back by its own engine if a proof fails. This
+    command waits for it and reports how it ended. Operators can still swap by hand.
 
     If no way works, the daemon of this user is ended (SIGTERM) and no longer watches.
     """
@@ -59,11 +58,14 @@ def stop(
     inventory = _inventory(cx)
     racks = racks_named(inventory, rack) if inventory is not None else list(rack or [stop_switch.ALL])
     files = [files_of(inventory, name, cx.target) for name in racks] if inventory is not None else []
+    # Files first: they need neither a daemon that answers nor a database.
     ways = stop_switch.stop_by_files(stop_switch.places(racks, files, alone=True), said)
+    # Not if racks are named: an order to a daemon concerns all of its racks.
     ways += stop_switch.order_daemons(sockets_of(cx, inventory), "stop", who) if not rack else []
     runs: list[dict[str, Any]] = []
     if inventory is not None:
         for name in racks:
+            # Opened inside the call: a store that does not open is one way that failed, and no end of the command.
             ways.append(
                 stop_switch.stop_in_store(
                     partial(open_store, inventory, name, cx.target), name, who=who, comment=comment, at=at
@@ -72,12 +74,14 @@ def stop(
             if not ways[-1].trouble:
                 runs += _await_runs(cx, inventory, name, wait)
                 _keep_runbook(cx, inventory, name, "stopped", comment)
+    # Asked before any is ended: the hint names them if that fails as well.
     pids = daemon_pids(cx, inventory)
     if all(way.trouble for way in ways):
         ways += [stop_switch.end_daemon(pid) for pid in pids]
     _say_stopped(cx, racks, ways, runs)
     if all(way.trouble for way in ways):
-        raise UnreachableError("the autopilot could not be stopped by any way", hint=_by_force(pids))
+        raise UnreachableError("the autopilot could not be stopped in any way", hint=_by_force(pids))
+    # Only these ways reach a daemon of another user or on another machine.
     shared = {str(path / stop_switch.FILE) for path in files} | {
         str(stop_switch.SYSTEM / stop_switch.FOLDER / name) for name in racks
     }
@@ -85,7 +89,8 @@ def stop(
         way.way.removeprefix("file ") in shared or way.way.startswith("store ") for way in ways if not way.trouble
     ):
         cx.out.narrate(
-            "warning: a daemon of another user or on another machine has not heard of it: say it as that user"
+            "warning: daemons of other users or on other machines were not notified: run this command again as that "
+            "user or there"
         )
     return ExitCode.DONE
 
@@ -97,7 +102,7 @@ def start(
     comment: CommentOption = "",
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Let the autopilot act again, after an operator's yes, also if it stopped itself.
+    """Let the autopilot act again after an operator confirms, even if it stopped itself.
 
     It stops itself in a rack when it does not know how one of its runs ended: look at that run first. A fault that was
     found in the meantime is left to operators once it is older than a policy's oldest_s.
@@ -118,6 +123,7 @@ def start(
             stop_switch.start_in_store(store, who=origin(), comment=comment, at=context.now())
             for path in stop_switch.release_files(stop_switch.places([name], [store.files])):
                 cx.out.narrate(f"removed {path}")
+    # Last: a daemon that heard it earlier would still find the stop files.
     told = stop_switch.order_daemons(sockets_of(cx, cx.inventory), "start", origin())
     for name in racks:
         _keep_runbook(cx, cx.inventory, name, "running", comment)
@@ -136,20 +142,22 @@ autopilot_status.register(app)
 
 def _by_force(pids: list[int]) -> str:
     if not pids:
-        return "no daemon of this user runs here; if another user's does, say it as that user"
-    return f"end its daemon: kill -9 {' '.join(map(str, pids))}; a swap that it has under way is undone by its guard"
+        return "no daemon of this user runs here; if another user runs one, run this command as that user"
+    return f"kill its daemon: kill -9 {' '.join(map(str, pids))}; the revert guard rolls back a swap in progress"
 
 
 def _inventory(cx: Invocation) -> "Inventory | None":
     try:
         return cx.inventory
     except LumctlError as error:
-        cx.out.narrate(f"no inventory can be read, so every rack of this user is stopped: {error.message}")
+        cx.out.narrate(
+            f"no inventory can be read, so the autopilot of every rack of this user is stopped: {error.message}"
+        )
         return None
 
 
 def _await_runs(cx: Invocation, inventory: "Inventory", rack: str, wait_s: float) -> list[dict[str, Any]]:
-    """How the runs that are under way end, as far as they do in time."""
+    """Wait up to ``wait_s`` for the autopilot's unfinished runs of a rack; return each run with its present state."""
     from lumctl.context import Context
     from lumctl.daemon.autopilot.stop_switch import own_runs
 
@@ -157,7 +165,7 @@ def _await_runs(cx: Invocation, inventory: "Inventory", rack: str, wait_s: float
         store, ends = context.store(rack), time.monotonic() + wait_s
         mine = [run.id for run in own_runs(store, now=context.now())]
         if mine:
-            cx.out.narrate(f"{', '.join(mine)} is under way: it is finished, or rolled back, and not cut")
+            cx.out.narrate(f"{', '.join(mine)} is in progress: it will be finished or rolled back, not interrupted")
         while own_runs(store, now=context.now()) and time.monotonic() < ends:
             time.sleep(POLL_S)
         return [{"rack": rack, "run": run, "state": store.runs.get(run).state} for run in mine]
@@ -165,17 +173,20 @@ def _await_runs(cx: Invocation, inventory: "Inventory", rack: str, wait_s: float
 
 def said_in_files(who: str, at: float, comment: str) -> str:
     """The content of a stop file: who wrote it, when, and why."""
-    return f"{who} at {datetime.fromtimestamp(at).astimezone().isoformat(timespec='seconds')} {comment}".strip()
+    return f"{who} at {moment_text(at)} {comment}".strip()
 
 
 def _keep_runbook(cx: Invocation, inventory: "Inventory", rack: str, after: str, comment: str) -> None:
-    """The same as a run with a runbook; that it could not be kept changes nothing."""
+    """Record a stop or start as a run with a runbook; if that fails, only print a warning."""
     if trouble := keep_runbook(inventory, cx.target, rack, after, comment):
         cx.out.narrate(f"warning: no runbook was written: {trouble}")
 
 
 def keep_runbook(inventory: "Inventory", target: str, rack: str, after: str, comment: str) -> str | None:
-    """Keep it as a run with a runbook that the autopilot is ``stopped`` or ``running``; why that failed, if it did."""
+    """Record as a run with a runbook that the autopilot is now ``after``: ``stopped`` or ``running``.
+
+    Return the reason if the runbook could not be written, else ``None``.
+    """
     from lumctl.context import Context
     from lumctl.runbook.actions import record, save_quietly
 

@@ -1,23 +1,20 @@
 """``lumctl check``: one line and an exit code, by the convention of monitoring plug-ins.
 
-0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN; whatever goes wrong, a wrong option included, is UNKNOWN and never CRITICAL.
+The codes: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN. Every error, including a wrong option, is UNKNOWN and never CRITICAL.
 """
 
-import os
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from lumctl.cli.from_capture import captured
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.verbs import PlainCommand, noun_app, verb
 from lumctl.errors import LumctlError, UsageError
+from lumctl.files import write_whole
 from lumctl.health.states import SEVERITY, Finding, State, gravest_first, worst
 from lumctl.printable import printable
 
@@ -26,20 +23,21 @@ if TYPE_CHECKING:
 
     from lumctl.context import Observation
     from lumctl.health.states import CircuitHealth, ComponentHealth
+    from lumctl.inventory.model import Inventory
 
 EXIT_CODES = {State.OK: 0, State.DISABLED: 0, State.DEGRADED: 1, State.FAILED: 2, State.UNKNOWN: 3}
 WORDS = {0: "OK", 1: "WARNING", 2: "CRITICAL", 3: "UNKNOWN"}
 _ILL = frozenset(SEVERITY[SEVERITY.index(State.UNKNOWN) :])
 _SHORT = 60
-"""How many characters a name may have in the short form."""
+"""Longest rack list and fault text in the short form, in characters."""
 NAMED_AT_MOST = 3
-"""A line goes to pagers and chat rooms: it names the gravest, ``status`` names all."""
+"""The line goes to pagers and chat rooms, so it names only this many of the worst faults; ``status`` names all."""
 Rank = tuple[int, int]
-"""State and gravity of a part of the line; the gravest comes first."""
+"""Sort key of a part of the line: severity of its state, then gravity. The worst part comes first."""
 
 
 def line(observation: "Observation", state: State) -> str:
-    """The verdict in one line: incidents and other faults, gravest first, with the findings of the worst state.
+    """The verdict in one line: incidents and other faults, worst first, with the findings of the worst state.
 
     Members of an incident are not repeated; acknowledged findings and maintenance are only counted.
     """
@@ -61,7 +59,7 @@ def line(observation: "Observation", state: State) -> str:
 
 
 def _incidents(observation: "Observation") -> Iterator[tuple[Rank, str]]:
-    """The gravest incidents by name, and how many others there are."""
+    """The worst incidents by name, and the number of others, each with its sort key."""
     from lumctl.cli.views import incident_line
     from lumctl.health.observation import standing_incidents
 
@@ -73,7 +71,7 @@ def _incidents(observation: "Observation") -> Iterator[tuple[Rank, str]]:
 
 
 def _components(observation: "Observation", state: State) -> Iterator[tuple[Rank, str]]:
-    """How many components are in which state outside of incidents; those of the verdict's state by their findings."""
+    """Counts of faulty components outside incidents by state and group; for the verdict's state with findings."""
     from lumctl.health.observation import counted_states, own_trouble, standing_incidents
 
     counted = counted_states(observation)
@@ -89,7 +87,7 @@ def _components(observation: "Observation", state: State) -> Iterator[tuple[Rank
 
 
 def short_line(observation: "Observation", state: State) -> str:
-    """The verdict for the lock screen of a phone: the gravest fault by name and rule, and the number of others."""
+    """The verdict for the lock screen of a phone: the worst fault by name and rule, and the number of others."""
     from lumctl.cli.views import summary
     from lumctl.health.observation import counted_states, own_trouble, standing_incidents
 
@@ -114,7 +112,7 @@ def _rank(state: State, gravity: int) -> Rank:
 
 
 _UNFINISHED = _rank(State.DEGRADED, 0)
-"""A run that waits for an operator is a warning, and follows the faults that are one."""
+"""Sort key of an unfinished run: it is a warning, and comes after the faults that are warnings."""
 
 
 def _shortened(text: str) -> str:
@@ -122,12 +120,12 @@ def _shortened(text: str) -> str:
 
 
 def _telling(health: "ComponentHealth | CircuitHealth") -> Finding | None:
-    """The gravest finding without an acknowledgement."""
+    """The worst finding without an acknowledgement."""
     return next((finding for finding in health.findings if finding.acknowledged is None), None)
 
 
 def _well(counts: Mapping[str, Mapping[str, int]]) -> str:
-    """How much is well: what a rack is for, else what there is (a capture may hold nothing but a table of ports)."""
+    """Counts of ok accelerators and circuits; if there are none (a capture may hold only ports), of links and hosts."""
     those = [name for name in ("accelerators", "circuits") if sum(counts[name].values())] or ["links", "hosts"]
     told = [f"{counts[name][State.OK]} {name if counts[name][State.OK] != 1 else name[:-1]}" for name in those]
     return f"{', '.join(told)} ok"
@@ -141,17 +139,17 @@ def _named(findings: Sequence[Finding]) -> str:
 
 
 def plain(text: str) -> str:
-    """Text for one line: the convention takes ``|`` for the start of the performance data."""
+    """The text on one line, with ``/`` instead of ``|``, which would start the performance data."""
     return printable(" ".join(text.replace("|", "/").split()))
 
 
 class MonitoringPlugin(PlainCommand):
-    """A command whose every error, from parsing its options on, becomes one line and exit code 3."""
+    """A command that reports every error, including wrong options, as one line with exit code 3."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: "click.Context | None" = None, **extra: Any
     ) -> "click.Context":
-        """Parse the command line."""
+        """Parse the command line; an error ends with :func:`unknown`."""
         try:
             return super().make_context(info_name, args, parent, **extra)
         except typer.Exit:
@@ -160,9 +158,10 @@ class MonitoringPlugin(PlainCommand):
             unknown(error)
 
     def invoke(self, ctx: "click.Context") -> Any:
-        """Run the command."""
+        """Run the command; an error ends with :func:`unknown`."""
         try:
             return super().invoke(ctx)
+        # The verdict itself leaves as an Exit.
         except typer.Exit:
             raise
         except Exception as error:  # noqa: BLE001 - the convention knows no other way to fail
@@ -170,7 +169,7 @@ class MonitoringPlugin(PlainCommand):
 
 
 def unknown(error: Exception) -> NoReturn:
-    """Print that nothing could be determined, and why."""
+    """Print that the state could not be determined, and why; exit with 3."""
     if isinstance(error, LumctlError):
         said = error.message
     else:
@@ -190,23 +189,26 @@ def check(
     textfile: Annotated[
         Path | None, typer.Option("--textfile", metavar="PATH", help="Write Prometheus metrics to PATH, atomically.")
     ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Read now, even where the daemon has just looked.")] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Read the rack now, even if the daemon has read it recently.")
+    ] = False,
     short: Annotated[
-        bool, typer.Option("--short", help="Say the gravest thing alone, by name and rule: a line for a phone.")
+        bool,
+        typer.Option("--short", help="Print only the most severe problem, by name and rule: one line for a phone."),
     ] = False,
     from_capture: Annotated[
         Path | None,
-        typer.Option("--from-capture", metavar="DIR", help="Judge the saved outputs of hosts in DIR; contact nobody."),
+        typer.Option("--from-capture", metavar="DIR", help="Judge the saved outputs of hosts in DIR; contact no host."),
     ] = None,
 ) -> None:
     """Judge all components and print one line, for cron and monitoring.
 
     Acknowledged findings and components in maintenance do not count (see ``lumctl health``). Findings with one cause
-    are named as one incident. If ``lumctl watch`` runs, its newest observation is judged, and no host is read again.
+    are reported as one incident. If ``lumctl watch`` runs, its newest observation is judged, and no host is read again.
 
     With ``--from-capture`` earlier outputs of hosts are judged, as of the time of their capture: the manifest's, or the
     newest in the kernel log, or nvidia-smi's own. DIR holds a folder for each host, as ``lumctl fleet capture`` writes
-    them; DIR/HOST may also be made by hand, from nvidia-smi.xml (nvidia-smi -q -x),
+    them; DIR/HOST may also be written by hand, with the files nvidia-smi.xml (nvidia-smi -q -x),
     nvlink.txt (nvidia-smi nvlink -s), kernel.log or dmesg.log (dmesg in any form), net.tsv and infiniband.tsv (path
     and value of files in /sys/class), ethtool-IFACE.txt (ethtool -m), lldp.json (lldpctl -f json), or
     nvidia-smi-session.txt (a transcript of these); dcgm.prom, node.prom, amd.prom and gpud.json are pages of exporters.
@@ -219,7 +221,7 @@ def check(
     Exit code: 0 OK, 1 WARNING (degraded), 2 CRITICAL (failed), 3 UNKNOWN (not read, or any error).
     """
     if short and cx.out.structured:
-        raise UsageError(f"--short is a line for people, -o {cx.out.format} is data: ask for one of them")
+        raise UsageError(f"--short prints a line for people, -o {cx.out.format} prints data: choose one of them")
     observation = observed(cx, fresh=fresh) if from_capture is None else captured(cx, from_capture)
     if textfile is not None:
         from lumctl.daemon.metrics.collectors import metrics_text
@@ -236,22 +238,48 @@ def check(
 
 
 def observed(cx: Invocation, *, fresh: bool) -> "Observation":
-    """The daemon's newest look, or one of our own, which is remembered for the next one."""
+    """The daemon's newest observation; if there is none, a new one, which is stored for the next command."""
     from lumctl.daemon.client import observation_of
 
     seen = None if fresh else observation_of(cx.inventory, cx.target)
     if seen is not None:
-        cx.out.detail(f"as the daemon (lumctl watch) saw it {max(time.time() - seen.at, 0):.1f} s ago")
+        cx.out.detail(f"read by the daemon {max(time.time() - seen.at, 0):.1f} s ago")
         return seen
-    cx.out.detail("read directly" if fresh else "read directly: no daemon (lumctl watch) has just looked")
+    cx.out.detail("read directly" if fresh else "read directly: no daemon has read it recently")
     from lumctl.context import Context
 
     with Context(cx.inventory, cx.target) as context:
         return context.observe(remember=True)
 
 
+def captured(cx: Invocation, folder: Path) -> "Observation":
+    """Judge a capture by the inventory if it was given or contains a host of the capture; else by the files alone.
+
+    Raises:
+        UsageError: the folder or a given inventory cannot be read.
+    """
+    from lumctl.context.capture import observe_capture, remarks
+
+    inventory = _inventory(cx)
+    observation = observe_capture(folder, inventory)
+    for remark in remarks(folder, inventory):
+        cx.out.narrate(remark)
+    return observation
+
+
+def _inventory(cx: Invocation) -> "Inventory | None":
+    """The inventory; ``None`` if ``-i`` was not given and no valid inventory is found."""
+    if cx.inventory_path is not None:
+        return cx.inventory
+    try:
+        return cx.inventory
+    except LumctlError as error:
+        cx.out.detail(f"judged without an inventory: {error.message}")
+        return None
+
+
 def overall(observation: "Observation") -> State:
-    """The worst state that counts of any component; a run that waits for a hand is a warning at least."""
+    """The worst counted state of all components; at least a warning if a run waits for an operator."""
     from lumctl.health.observation import counted_states
 
     left_open = (State.DEGRADED,) if observation.unfinished else ()
@@ -299,21 +327,12 @@ def check_document(observation: "Observation", state: State) -> dict[str, Any]:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Write a file that a reader sees whole or not at all.
+    """Write a file atomically: a reader sees all of it or nothing.
 
     Raises:
-        UsageError: it cannot be written there.
+        UsageError: the file cannot be written.
     """
-    made: str | None = None
     try:
-        descriptor, made = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            # The collector that reads it runs as another user; mkstemp makes a private file.
-            os.fchmod(file.fileno(), 0o644)
-            file.write(text)
-        Path(made).replace(path)
+        write_whole(path, text, mode=0o644)  # the collector that reads it runs as another user
     except OSError as error:
-        if made is not None:
-            with suppress(OSError):
-                Path(made).unlink()
         raise UsageError(f"cannot write {path}: {error.strerror}") from error

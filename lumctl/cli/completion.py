@@ -2,7 +2,7 @@
 
 A shell waits for the answer after every TAB, so this module imports neither Typer nor pydantic nor SQLAlchemy. Commands
 and options come from ``completion.json``, which ``make man`` writes. Ids of the inventory come from a cache, which the
-first TAB after a change of the inventory makes again; ids of runs and plans come from the racks' SQLite files.
+first TAB after a change of the inventory renews; ids of runs and plans come from the racks' SQLite files.
 """
 
 import hashlib
@@ -18,13 +18,15 @@ from typing import Any
 from lumctl.cli.nouns import NOUNS
 
 FILES = ":files"
-"""Printed in place of values: the shell completes names of files."""
+"""Printed instead of values: the shell then completes file names."""
 MOST_RUNS = 200
 _COMMANDS = Path(__file__).with_name("completion.json")
-_FILES = frozenset({"FILE", "DIR", "FOLDER", "PATH", "RUNBOOK", "SOCKET"})
-_COMPONENTS = frozenset({"COMPONENT", "ACC", "HOST", "COMPONENT:RULE", "ACC|HOST"})
+_FILES = frozenset({"FILE", "DIR", "FOLDER", "PATH", "SOCKET"})
+_COMPONENTS = frozenset({"COMPONENT", "ACC", "COMPONENT:RULE", "ACC|HOST"})
 _IDS = {"RACK": "racks", "JOB": "jobs"}
 _WORDS = {"RULE": "rules", "KIND": "faults", "FORMAT": "formats"}
+_CACHED = frozenset({"changed", "components", "racks", "jobs", "stores"})
+"""The keys of a cache file."""
 Value = tuple[str, str]
 """A word and its description."""
 
@@ -32,7 +34,7 @@ Value = tuple[str, str]
 def complete(words: Sequence[str]) -> None:
     """Print one value per line for the last of the words after ``lumctl``, with its description after a tab.
 
-    It never fails and prints no message: that would end up in the prompt.
+    It never fails and never prints a message, because a message would appear in the prompt.
     """
     with suppress(Exception):
         for value, about in values(words):
@@ -40,7 +42,7 @@ def complete(words: Sequence[str]) -> None:
 
 
 def values(words: Sequence[str]) -> list[Value]:
-    """The values that the last word can become, with what they are; see :func:`complete`."""
+    """The values that the last word can become, with their descriptions; see :func:`complete`."""
     *before, typed = words or ("",)
     commands = json.loads(_COMMANDS.read_text(encoding="utf-8"))
     line = _Line(commands, before)
@@ -65,10 +67,10 @@ class _Line:
             "help": "Help for a command.",
             "version": "The version.",
         }
-        """What may follow if a noun or a verb is next."""
+        """Help texts by noun or verb, if one of these comes next; else ``None``."""
         self._option = ""
         self.pending: str | None = None
-        """What the last option takes, if its value is next."""
+        """The metavar of the last option's value, if that value comes next; else ``None``."""
         self._arguments: list[str] = []
         self._noun: dict[str, Any] | None = None
         for word in words:
@@ -76,7 +78,7 @@ class _Line:
 
     @property
     def argument(self) -> str | None:
-        """What the next argument is; the last one may be repeated."""
+        """The metavar of the next argument; the last argument may be repeated."""
         return self._arguments[0] if self._arguments else None
 
     def _take(self, word: str) -> None:
@@ -102,16 +104,21 @@ class _Line:
             self.verbs = {name: verb["help"] for name, verb in chosen["verbs"].items()}
             return
         self.verbs = None
-        self.options = {**chosen.get("options", {}), **self._commands["options"]}
+        self.options = {**self._commands["options"], **chosen.get("options", {})}
         self._arguments = list(chosen.get("arguments", ()))
 
     def values_of(self, metavar: str) -> Iterable[Value]:
         """The values of an option or an argument, by its name in the help, such as ``[COMPONENT]`` or ``rack|sim``."""
+        # ``ACC|HOST[,...]`` is completed like ``ACC|HOST``: see _starting() for lists.
         kind = metavar.strip("[]").removesuffix("...").split("[")[0]
         if kind in _FILES:
             found: Iterable[Value] = [(FILES, "")]
         elif kind in {"RUN", "PLAN"}:
             found = self._stored(kind)
+        elif kind == "RUNBOOK":  # a run's id, or a file
+            found = [*self._stored("RUN"), (FILES, "")]
+        elif kind == "HOST":
+            found = [(name, of) for name, of in self._names()["components"].items() if of == "host"]
         elif kind in _COMPONENTS:
             found = self._names()["components"].items()
         elif kind in _IDS:
@@ -124,13 +131,14 @@ class _Line:
         return found
 
     def _stored(self, kind: str) -> Iterator[Value]:
-        """Ids of runs or plans, newest first, with what they are."""
+        """Ids of runs or plans, newest first, with their titles."""
         target = self._given.get("--target") or os.environ.get("LUMCTL_TARGET") or "rack"
         query = {
             "RUN": "SELECT id, state || ': ' || title FROM runs WHERE rack = ? ORDER BY started_at DESC LIMIT ?",
             "PLAN": "SELECT id, body ->> '$.title' FROM plans WHERE rack = ? ORDER BY created_at DESC LIMIT ?",
         }[kind]
         for rack, file in self._names()["stores"].get(target, {}).items():
+            # Read only: SQLite would otherwise create an empty database where a rack has no store yet.
             with suppress(sqlite3.Error), closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as database:
                 yield from ((row[0], row[1] or "") for row in database.execute(query, (rack, MOST_RUNS)))
 
@@ -139,12 +147,16 @@ class _Line:
 
 
 def _starting(found: Iterable[Value], typed: str) -> list[Value]:
-    """The values that begin as typed. Of a list with commas, the last item is completed."""
+    """The values that begin with the typed text; if none does, file names where files are allowed.
+
+    In a comma-separated list, the last item is completed.
+    """
     listed, comma, last = typed.rpartition(",")
     found = list(found)
-    if found == [(FILES, "")]:
-        return found
-    return [(f"{listed}{comma}{value}", _plain(about)) for value, about in found if value.startswith(last)]
+    matches = [(f"{listed}{comma}{value}", _plain(about)) for value, about in found if value.startswith(last)]
+    files = (FILES, "")
+    # File names only if no value fits: the shell cannot offer both.
+    return [each for each in matches if each[0] != FILES] or ([files] if files in found else matches)
 
 
 def _plain(text: str) -> str:
@@ -152,7 +164,7 @@ def _plain(text: str) -> str:
 
 
 def names(named: str | None) -> dict[str, Any]:
-    """Ids of the inventory and the files of its racks' stores, from the cache if that is newer than the inventory.
+    """Ids of the inventory and the files of its racks' stores; from the cache if the inventory has not changed since.
 
     Raises:
         LumctlError: there is no inventory, or it has errors.
@@ -161,14 +173,15 @@ def names(named: str | None) -> dict[str, Any]:
     place = None if path is None else _cache_of(path)
     if path is not None and place is not None:
         with suppress(OSError, ValueError):
-            kept: dict[str, Any] = json.loads(place.read_text(encoding="utf-8"))
-            if kept["changed"] == _changed(path):
+            kept = json.loads(place.read_text(encoding="utf-8"))
+            # Another version of lumctl may have written other keys, and anything else may stand there.
+            if isinstance(kept, dict) and kept.keys() == _CACHED and kept["changed"] == _changed(path):
                 return kept
     return _read(named)
 
 
 def _usual_inventory(named: str | None) -> Path | None:
-    """The inventory's file where that is plain; :func:`lumctl.inventory.load.find_inventory` has the last word."""
+    """The inventory's file, looked up quickly; :func:`lumctl.inventory.load.find_inventory` decides in other cases."""
     if path := named or os.environ.get("LUMCTL_INVENTORY"):
         return Path(path).expanduser()
     settings = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
@@ -178,6 +191,7 @@ def _usual_inventory(named: str | None) -> Path | None:
 
 def _cache_of(path: Path) -> Path:
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lumctl"
+    # These variables decide where the stores are, and the cache names the stores' files.
     places = [str(path.absolute()), *(os.environ.get(name, "") for name in ("LUMCTL_STATE", "XDG_STATE_HOME", "HOME"))]
     return folder / f"names-{hashlib.sha256(json.dumps(places).encode()).hexdigest()[:16]}.json"
 
@@ -188,14 +202,16 @@ def _changed(path: Path) -> list[int]:
 
 
 def _read(named: str | None) -> dict[str, Any]:
-    """Read the inventory itself, and keep its names for the next TAB."""
+    """Read the inventory itself, and cache its names for the next TAB."""
+    # Imported only here: these are slow, and only the first TAB after a change of the inventory needs them.
     from lumctl.files import make_private, write_whole
     from lumctl.inventory.load import find_inventory, load_inventory
     from lumctl.store import place_of
     from lumctl.store.sqlite import FILE_NAME
 
     path = find_inventory(named)
-    inventory, changed = load_inventory(path), _changed(path)
+    # First its time: if the file is edited while it is read, the next TAB reads it again.
+    changed, inventory = _changed(path), load_inventory(path)
     kinds: tuple[tuple[str, Iterable[str]], ...] = (
         ("host", inventory.hosts),
         ("accelerator", inventory.accelerators),

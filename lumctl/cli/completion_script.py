@@ -1,4 +1,4 @@
-"""``lumctl completion``: the script that makes a shell ask ``lumctl __complete`` for values."""
+"""``lumctl completion``: the script that lets a shell ask ``lumctl __complete`` for values."""
 
 from typing import Annotated
 

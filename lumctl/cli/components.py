@@ -1,6 +1,7 @@
-"""Finding the component that an operator means, or the nearest one."""
+"""Find the component that an operator means, or the nearest one."""
 
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from lumctl.errors import UsageError
@@ -13,17 +14,17 @@ if TYPE_CHECKING:
 
 
 def circuits(context: "Context") -> "tuple[Circuit, ...]":
-    """The circuits that jobs need where they run now; no host or device is asked."""
+    """The circuits that jobs need where they run now, from the store; hosts and devices are not contacted."""
     from lumctl.inventory.wiring import circuits_of
 
     return circuits_of(context.inventory, context.assignment())
 
 
 def rack_of_named(inventory: "Inventory", name: str, among: "tuple[Circuit, ...]") -> str:
-    """The rack of a component, a circuit or a rack.
+    """The rack to which a component or a circuit belongs; for a rack's name, that rack.
 
     Raises:
-        UsageError: there is none of that name.
+        UsageError: nothing has that name, or it names a job.
     """
     from lumctl.health.observation import rack_of
 
@@ -32,10 +33,8 @@ def rack_of_named(inventory: "Inventory", name: str, among: "tuple[Circuit, ...]
         raise UsageError(f"{name} is a job: name one of its components", hint=f"see: lumctl job show {name}")
     if rack is None:
         groups = (inventory.accelerators, inventory.hosts, inventory.transponders, inventory.devices, inventory.racks)
-        names = [*(known for group in groups for known in group), *(c.id for c in among)]
-        # h3-gpu2 is h03-gpu2 before it is h13-gpu2, and a cell of a mesh is looked for at the mesh.
-        alike = (known for known in names if _unpadded(known) == _unpadded(name) or name.startswith(f"{known}/"))
-        near = next(alike, None) or nearest(name, names)
+        names = [*(known for group in groups for known in group), *inventory.fibres, *(c.id for c in among)]
+        near = nearest_name(name, names)
         raise UsageError(
             f"no component {name!r} in {inventory.path}",
             hint=f"did you mean {near}?" if near else "see: lumctl status -o wide",
@@ -43,15 +42,22 @@ def rack_of_named(inventory: "Inventory", name: str, among: "tuple[Circuit, ...]
     return rack
 
 
+def nearest_name(name: str, names: Iterable[str]) -> str | None:
+    """The name that is most likely meant: h03-gpu2 rather than h13-gpu2 for h3-gpu2; for a PUC, its mesh."""
+    names = list(names)
+    alike = (known for known in names if _unpadded(known) == _unpadded(name) or name.startswith(f"{known}/"))
+    return next(alike, None) or nearest(name, names)
+
+
 def _unpadded(name: str) -> str:
     return re.sub(r"(?<!\d)0+(?=\d)", "", name)
 
 
 def one_rack(inventory: "Inventory", named: str | None) -> str:
-    """The rack that was named, or the only one there is.
+    """The rack that was named; without a name, the only rack of the inventory.
 
     Raises:
-        UsageError: there is none of that name, or there are several and none was named.
+        UsageError: no rack has that name, or there are several racks and none was named.
     """
     racks = list(inventory.racks)
     if named is None and len(racks) == 1:

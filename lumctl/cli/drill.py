@@ -1,7 +1,7 @@
-"""A job that really runs on a simulated rack, to have something fail in it and see how it comes back.
+"""Run a real job on a simulated rack, make parts of it fail, and measure its recovery.
 
-The rack, its store and the job's folder are private and gone afterwards. The processes, their sockets and their deaths
-are real; accelerators, hosts and light are the simulator's.
+The rack, its store and the job's folder are private and are removed at the end. The processes, their sockets and their
+deaths are real; accelerators, hosts and light are simulated.
 """
 
 import logging
@@ -33,9 +33,9 @@ from lumctl.training.job_run import open_coordinator, with_this_python
 from lumctl.training.timeline import Timeline, timeline_of
 
 BEHIND = ("nice", "-n", "10")
-"""The ranks of all hosts share this machine's cores with processes that have their own on a rack.
+"""Prefix of the ranks' commands: they yield to other processes of the drill.
 
-Those come first.
+Here all ranks share this machine's cores with processes that would have their own cores on a real rack.
 """
 STARTS_WITHIN_S, RECOVERS_WITHIN_S = 180.0, 120.0
 _log = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class Drill:
-    """A job at work. :meth:`wait` waits for something to become so."""
+    """A running job. :meth:`wait` waits for a condition."""
 
     job: str
     inventory: Inventory
@@ -54,10 +54,12 @@ class Drill:
     _changed: threading.Condition
 
     def wait(self, so: Callable[[], bool], what: str, within_s: float) -> None:
-        """Wait until something is so; asked after each piece of work of the coordinator.
+        """Wait until ``so()`` is true; it is called after each event that the coordinator handles.
+
+        ``what`` names the condition in the error.
 
         Raises:
-            UnreachableError: it did not become so, or the job has ended before.
+            UnreachableError: the condition was not met within ``within_s``, or the job ended first.
         """
         deadline = time.monotonic() + within_s
         with self._changed:
@@ -66,15 +68,15 @@ class Drill:
                 over = self.coordinator.state.phase.over
                 if left <= 0 or over or not self._changed.wait(left):
                     why = f": {self.coordinator.state.why_ended}" if over else f" within {within_s:g} s"
-                    raise UnreachableError(f"{what}: that did not come{why}")
+                    raise UnreachableError(f"{what}: this did not happen{why}")
 
     @property
     def done(self) -> int:
-        """How many steps the rank has done that has done fewest."""
+        """The number of steps that all ranks have done: the minimum over the ranks."""
         return min((worker.done for worker in self.coordinator.state.living_members()), default=0)
 
     def _all_ready(self) -> bool:
-        """The job does steps, and a process waits wherever one should."""
+        """Whether the job does steps and a standby process waits in each place that should have one."""
         state = self.coordinator.state
         if state.phase is not JobPhase.RUNNING or state.recovery is not None or not self.done:
             return False
@@ -83,21 +85,22 @@ class Drill:
         return {*state.effects.ready_on(), *beside} <= waiting
 
     def settle(self, steps: int = 3) -> None:
-        """Wait until all processes are ready that should be, and some steps have followed."""
-        self.wait(self._all_ready, "steps, and a process on every spare", STARTS_WITHIN_S)
+        """Wait until all standby processes are ready and each rank has done ``steps`` further steps."""
+        self.wait(self._all_ready, "training steps, and a process on every spare", STARTS_WITHIN_S)
         target = self.done + steps
         self.wait(lambda: self.done >= target, "more steps", RECOVERS_WITHIN_S)
 
     def strike(self, ranks: Sequence[int], *, lost: bool, how: signal.Signals = signal.SIGKILL) -> Timeline:
-        """Let ranks fail and wait for the next step; return the timeline since the kill.
+        """Make ranks fail and wait for the next step; return the timeline from the kill.
 
-        ``lost``: their accelerators fall off the bus just before it.
+        ``how`` is the signal that kills them. ``lost``: their accelerators fall off the bus just before the kill.
 
         Raises:
-            UnreachableError: one of them has no process, or the next step did not come.
+            UnreachableError: one of the ranks has no process, or the job did not do its next step in time.
         """
         state, before = self.coordinator.state, len(self.coordinator.state.recoveries)
         victims = [state.workers[state.group.members[rank]] for rank in ranks]
+        # First: nothing may be lost if one of them has no process that can be killed.
         pids = [_pid(victim) for victim in victims]
         if lost:
             for victim in victims:
@@ -119,7 +122,7 @@ def drilling(
     standby: bool = True,
     lane_mbps: float | None = None,
 ) -> Iterator[Drill]:
-    """A simulated rack on which a job is started; ``arguments`` follow those of its command.
+    """Start a job on a simulated rack for the block; ``arguments`` are appended to the job's command.
 
     Raises:
         UsageError: the job has no ``run`` settings, or PyTorch is missing.
@@ -139,6 +142,7 @@ def drilling(
 
         context = stack.enter_context(open_context())
         commission(context, failed=lambda device, why: say(f"{device} is not programmed: {why}"))
+        # Before the coordinator is opened, so that it runs after the coordinator has closed.
         stack.callback(_remove, job_folder(own.path, context.target, job))
         coordinator = stack.enter_context(open_coordinator(open_context, job, "the drill", say))
         changed = threading.Condition()
@@ -153,7 +157,7 @@ def drilling(
         try:
             yield Drill(job, own, sim, context, context.store(own.jobs[job].rack), coordinator, changed)
         finally:
-            coordinator.post(job_end.stop, "the drill is over")
+            coordinator.post(job_end.stop, "the drill has ended")
             thread.join(RECOVERS_WITHIN_S)
 
 
@@ -164,33 +168,34 @@ def _pid(victim: JobWorker) -> int:
 
 
 def _remove(folder: Path) -> None:
-    """Remove the folder of a job whose agents have ended; one that has not is still at work in it."""
+    """Remove a job's folder unless one of its agents still runs and uses it."""
     with ExitStack() as locks:
         try:
             for lock in folder.glob(f"*/{LOCK}"):
                 locks.callback(os.close, claimed(Folder(lock.parent)))
         except RefusedError as error:
-            _log.warning("%s is left: %s", folder, error.message)
+            _log.warning("%s remains: %s", folder, error.message)
         else:
             shutil.rmtree(folder, ignore_errors=True)
 
 
 def require_torch() -> None:
-    """Require PyTorch.
+    """Check that PyTorch is installed.
 
     Raises:
-        UsageError: it is not installed.
+        UsageError: PyTorch is not installed.
     """
     from importlib.util import find_spec
 
     if find_spec("torch") is None:
-        raise UsageError("this runs real training, and PyTorch is not installed", hint="pip install 'lumctl[torch]'")
+        raise UsageError("this runs real training, but PyTorch is not installed", hint="pip install 'lumctl[torch]'")
 
 
 def _copied(inventory: Inventory, folder: Path, job: str, arguments: Sequence[str], *, standby: bool) -> Inventory:
-    """The inventory under a path of its own, so that nothing of another run of the same job is met."""
+    """A copy of the inventory at a path of its own, so that other runs of the same job do not interfere."""
     run = inventory.jobs[job].run_settings()
     path = folder / inventory.path.name
+    # The inventory may name files beside it, such as meshes.
     for beside in inventory.path.parent.glob("*.yaml"):
         (folder / beside.name).write_bytes(beside.read_bytes())
     own = load_inventory(path)

@@ -1,4 +1,4 @@
-"""``lumctl fabric trace``: the circuits that states really make."""
+"""``lumctl fabric trace``: the circuits that given PUC states really form."""
 
 import json
 import sys
@@ -40,16 +40,16 @@ def register(app: typer.Typer) -> None:
 
 def command(
     cx: Invocation,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="What route or matchings -o json printed; - is stdin.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Output of route or matchings -o json; - reads stdin.")],
     mesh: MeshOption = None,
     crosstalk: Annotated[
-        bool, typer.Option("--crosstalk", help="Also how light leaks from circuit to circuit. Needs lumctl[optics].")
+        bool, typer.Option("--crosstalk", help="Also show how light leaks between circuits. Needs lumctl[optics].")
     ] = False,
     extinction: Annotated[
         float, typer.Option("--extinction", metavar="DB", min=0.0, max=120.0, help="Of each PUC, for --crosstalk.")
     ] = 30.0,
 ) -> None:
-    """Follow light through the states that a plan sets, and show which of its circuits they really make.
+    """Follow light through the states that a plan sets, and show which of its circuits they really form.
 
     Needs no inventory. The mesh is the one that the plan names, unless --mesh names another. Exit code 4: a circuit is
     missing.
@@ -68,7 +68,7 @@ def command(
     else:
         columns = (*_COLUMNS[:-1], *_OPTICS, _COLUMNS[-1]) if crosstalk else _COLUMNS
         cx.out.table(columns, [_row(circuit) for circuit in circuits])
-        cx.out.narrate(f"{made} of {len(circuits)} circuits are made")
+        cx.out.narrate(f"{made} of {len(circuits)} circuits are connected")
     if made < len(circuits):
         raise typer.Exit(ExitCode.UNHEALTHY)
 
@@ -81,6 +81,7 @@ def read_plan(file: str) -> Any:
     """
     try:
         if file == "-":
+            # One more than is allowed: otherwise a longer input would look complete.
             text = sys.stdin.read(_MOST_BYTES + 1)
         else:
             with Path(file).open(encoding="utf-8") as opened:
@@ -97,10 +98,10 @@ def read_plan(file: str) -> Any:
 
 
 def mesh_of_plan(document: Any, named: str | None) -> "Mesh":
-    """The mesh that a plan is for, unless another is named.
+    """The given mesh, or else the mesh of the plan.
 
     Raises:
-        UsageError: neither names one.
+        UsageError: no mesh is given and the plan names none.
     """
     written = document.get("mesh") if isinstance(document, dict) else None
     if named is None and not isinstance(written, str):
@@ -109,7 +110,7 @@ def mesh_of_plan(document: Any, named: str | None) -> "Mesh":
 
 
 def _traced(mesh: "Mesh", plan: PlannedRoutes) -> list[dict[str, Any]]:
-    """Every circuit of a plan, from both ends."""
+    """Every circuit of a plan, traced from both ends."""
     told = []
     for a, b in plan.circuits:
         there, back = trace(mesh, plan.states, a), trace(mesh, plan.states, b)
@@ -119,9 +120,9 @@ def _traced(mesh: "Mesh", plan: PlannedRoutes) -> list[dict[str, Any]]:
 
 
 def _add_crosstalk(mesh: "Mesh", plan: PlannedRoutes, traced: list[dict[str, Any]], extinction_db: float) -> None:
-    """The worse end of each circuit.
+    """Add to each circuit the crosstalk at its worse end.
 
-    Its signal, the distance to the sum of all crosstalk, and the worst crosstalk.
+    The added values are the signal, its distance to the sum of all crosstalk, and the worst crosstalk.
     """
     from lumctl.fabric import MeshCondition
     from lumctl.fabric.research.crosstalk import crosstalk, worst_by_circuit

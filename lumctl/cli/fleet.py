@@ -1,4 +1,4 @@
-"""``lumctl fleet``: what the hosts print, kept as files."""
+"""``lumctl fleet``: save the output of the hosts' commands as files."""
 
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -32,29 +32,30 @@ _COLUMNS = (
 
 @app.callback()
 def fleet() -> None:
-    """Keep the noun a group: it has one verb now, and a single command would swallow the verb's name."""
+    """Keep the noun a group: Typer would merge a single verb into the noun, and the verb's name would be lost."""
 
 
 @verb(app, "capture")
 def capture(
     cx: Invocation,
-    hosts: Annotated[list[str] | None, typer.Argument(metavar="HOST", help="All hosts, unless named.")] = None,
+    hosts: Annotated[list[str] | None, typer.Argument(metavar="HOST", help="By default all hosts.")] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="DIR", help="The folder to write; a new one in this folder, unless named."),
+        typer.Option("--out", metavar="DIR", help="The folder to write; by default a new one in the current folder."),
     ] = None,
 ) -> None:
-    """Save what the hosts print, for study away from the rack with ``lumctl check --from-capture DIR``.
+    """Save the output of the hosts' probes, to be judged elsewhere with ``lumctl check --from-capture DIR``.
 
-    All hosts are read at the same time, each over one SSH connection, each probe with its own deadline; a probe that
-    hangs or is denied is noted. DIR/HOST holds one file for each probe, and manifest.json: the time of the capture, the
-    host's boot time, and how each probe ended: nvidia-smi.xml (nvidia-smi -q -x), nvlink.txt and nvlink-errors.txt
-    (nvidia-smi nvlink -s and -e), kernel.log (dmesg), net.tsv, infiniband.tsv and counters.tsv (files in /sys/class),
-    lldp.json (lldpctl -f json), ethtool-IFACE.txt (ethtool -m), and data of the host: mounts.txt, df.txt,
-    date.txt, crashes.txt (records of crashed kernels), services.txt (systemctl show of the services of GPUs),
-    fabric-log.txt (the end of the fabric manager's log),
-    capacity.txt (memory and processors) and adapters.tsv (PCI addresses of network cards). Pages of its exporters,
-    where the inventory reads them, are dcgm.prom, node.prom, amd.prom and gpud.json.
+    All hosts are read at the same time, over one SSH connection each; every probe has its own deadline, and a probe
+    that hangs or is denied is recorded. DIR/HOST holds one file for each probe, and manifest.json: the time of the
+    capture, the host's boot time, and how each probe ended: nvidia-smi.xml (nvidia-smi -q -x), nvlink.txt,
+    nvlink-errors.txt and nvlink-traffic.txt (nvidia-smi nvlink -s, -e and -gt d), kernel.log (dmesg), net.tsv,
+    infiniband.tsv and counters.tsv (files in /sys/class), lldp.json (lldpctl -f json), ethtool-IFACE.txt (ethtool -m),
+    and data of the
+    host: mounts.txt, df.txt, date.txt, crashes.txt (records of crashed kernels), services.txt (systemctl show of the
+    services of GPUs), fabric-log.txt (the end of the fabric manager's log),
+    capacity.txt (memory and processors) and adapters.tsv (PCI addresses of network cards). If the inventory configures
+    exporters, their pages are dcgm.prom, node.prom, amd.prom and gpud.json.
 
     DIR must be empty or absent. Only this user can read it: it holds whole kernel logs, serial numbers and UUIDs of
     GPUs. It holds no key and no password.
@@ -68,6 +69,7 @@ def capture(
     folder = out if out is not None else Path(f"lumctl-capture-{started:%Y%m%dT%H%M%SZ}")
     names = _known(cx.inventory, hosts or [])
     with Context(cx.inventory, cx.target) as context:
+        # Before any host is read: a folder that cannot be used must not cost the readings.
         prepare(folder)
         captured = _capture(cx, context, names, folder, started.timestamp())
     _show(cx, folder, captured)
@@ -75,7 +77,7 @@ def capture(
     if lost:
         more = f" (and {len(lost) - 1} more)" if len(lost) > 1 else ""
         raise UnreachableError(
-            f"{lost[0].error or f'{lost[0].host}: no session'}{more}", hint=f"the others are captured in {folder}"
+            f"{lost[0].error or f'{lost[0].host}: no session'}{more}", hint=f"the other hosts are captured in {folder}"
         )
 
 
@@ -98,9 +100,10 @@ def _capture(cx: Invocation, context: "Context", hosts: list[str], folder: Path,
         lumctl=__version__,
         racks=tuple(dict.fromkeys(context.inventory.hosts[host].rack for host in hosts)),
         hosts=tuple(hosts),
+        # Not sound: a capture is often taken because something does not fit any more.
         assignment=context.assignment(sound=False),
     )
-    probes = {host: _probes(context, host) for host in hosts}
+    probes = {host: shell_probes(context, host) for host in hosts}
     accelerator_probes = {host: context.inventory.hosts[host].probe for host in hosts}
     return writer.capture(
         context.fleet,
@@ -113,7 +116,8 @@ def _capture(cx: Invocation, context: "Context", hosts: list[str], folder: Path,
     )
 
 
-def _probes(context: "Context", host: str) -> "tuple[Probe, ...]":
+def shell_probes(context: "Context", host: str) -> "tuple[Probe, ...]":
+    """The probes to run in a host's shell; empty if the host is read by exporters alone."""
     from lumctl.fleet.probes import probes_for
 
     if not context.inventory.hosts[host].readings.uses_shell:

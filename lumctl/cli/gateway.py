@@ -1,4 +1,4 @@
-"""``lumctl gateway``: the process that alone writes to a rack's devices, and refuses writes under a lost lease."""
+"""``lumctl gateway``: the only process that writes to a rack's devices; it refuses writes under a lost lease."""
 
 import os
 import signal
@@ -28,9 +28,9 @@ _COLUMNS = (
     OutputColumn("RACK", "rack"),
     OutputColumn("SOCKET", "socket"),
     OutputColumn("STATE", "state"),
-    OutputColumn("LEASE", "highest", right=True),
-    OutputColumn("WRITES", "writes", right=True),
-    OutputColumn("REFUSED", "refused", right=True),
+    OutputColumn("LEASE", "highest", right=True, gives_way=3),
+    OutputColumn("WRITES", "writes", right=True, gives_way=2),
+    OutputColumn("REFUSED", "refused", right=True, gives_way=1),
     OutputColumn("PROBLEM", "problem"),
 )
 
@@ -38,47 +38,50 @@ _COLUMNS = (
 @verb(app, "run")
 def run(
     cx: Invocation,
-    rack: Annotated[str | None, typer.Argument(metavar="[RACK]", help="May be left out where there is one.")] = None,
+    rack: Annotated[str | None, typer.Argument(metavar="RACK", help="May be omitted if there is only one.")] = None,
     listen: Annotated[
         Path | None,
-        typer.Option("--listen", metavar="SOCKET", help="Where to listen, if not where commands look."),
+        typer.Option("--listen", metavar="SOCKET", help="Where to listen, if not at the default address."),
     ] = None,
     group: Annotated[
-        str | None, typer.Option("--group", metavar="GROUP", help="Users of this group may use it too.")
+        str | None, typer.Option("--group", metavar="GROUP", help="Users of this group may also use it.")
     ] = None,
 ) -> None:
-    """Own the devices of a rack and write to them for the newest lease only, in the foreground.
+    """Serve as the only writer to a rack's devices, for the newest lease only, in the foreground.
 
     If the inventory (``gateway: SOCKET``) or $LUMCTL_GATEWAY names a gateway for a rack, every command reads and writes
     the rack's devices through it only. On ``--target sim`` only $LUMCTL_GATEWAY counts: the inventory names the gateway
     of the real rack. Each write carries the number of its lease. If a newer lease was given since, the write is refused
-    and nothing is sent, so an engine that was stopped for longer than its lease does no harm when it wakes up. A write
-    in progress is finished before the first write of a newer lease begins.
+    and nothing is sent, so an engine that was suspended for longer than its lease does no harm when it wakes up. A
+    write in progress is finished before the first write of a newer lease begins.
 
     The socket is the one that --listen names, or $LUMCTL_GATEWAY, or (on the rack) the inventory, or one in the user's
     runtime folder; the command prints it. Only its own user may connect, and with --group that group. Each write is a
-    line of gateway.log beside the store: time, device, call, lease number, calling process, and how it ended.
+    line of gateway.log next to the store: time, device, call, lease number, calling process, and how it ended.
 
-    SIGTERM and SIGINT end it after the write in progress (exit code 0). A second gateway of the same rack is refused
-    (exit code 5). After an edit of the inventory, start it again.
+    SIGTERM and SIGINT end the gateway after the write in progress (exit code 0). A second gateway of the same rack is
+    refused (exit code 5). After an edit of the inventory, start it again.
     """
     if cx.out.format is not OutputFormat.TABLE:
         raise UsageError("the gateway prints no data", hint=f"lumctl gateway status -o {cx.out.format}")
     from lumctl.context import Context
     from lumctl.daemon.gateway.service import service
     from lumctl.daemon.process import notify_systemd
-    from lumctl.devices.gateway.place import default_socket, gateways_of
+    from lumctl.devices.endpoints import default_socket, gateways_of
 
     name, say = one_rack(cx.inventory, rack), sayer(cx)
     owner = _group(group)
+    # Direct: otherwise the gateway would send its writes to itself.
     with Context(cx.inventory, cx.target, direct=True) as context:
         named = gateways_of(cx.inventory, cx.target, context.endpoints.hosts).get(name)
         place = listen or (named.path if named else default_socket(cx.inventory, name, cx.target))
         warn_of_folder(cx, place)
         with _ending() as ended, service(context, name, place.absolute(), say, group=owner):
             say(f"serving rack {name} on target {cx.target} at {place} (pid {os.getpid()})")
+            # Otherwise commands find it by themselves.
             if named is None or named.path != place:
                 say(naming(cx.target, place))
+            # Only now: units that are ordered after this one may use the socket.
             notify_systemd("READY=1")
             ended.wait()
             notify_systemd("STOPPING=1")
@@ -89,7 +92,7 @@ def run(
 def status(cx: Invocation) -> int:
     """Show the gateway of each rack, whether it answers, and how many writes it sent and refused.
 
-    On ``--target sim`` only $LUMCTL_GATEWAY names one. Exits 3 if a named gateway does not answer.
+    On ``--target sim`` only $LUMCTL_GATEWAY selects one. Exits 3 if a configured gateway does not answer.
     """
     from lumctl.context import Context
 
@@ -111,7 +114,7 @@ def connect(
 ) -> None:
     """Connect standard input and output to a gateway of this machine: commands on other machines run this over SSH.
 
-    The inventory names the host with ``gateway_via: HOST``, beside ``gateway: SOCKET``.
+    The inventory names the host with ``gateway_via: HOST``, next to ``gateway: SOCKET``.
     """
     del cx
     from lumctl.daemon.gateway.service import relay
@@ -128,10 +131,10 @@ def warn_of_folder(cx: Invocation, place: Path) -> None:
 
 
 def naming(target: str, place: Path) -> str:
-    """How commands can use a gateway that is not named yet."""
+    """How commands can be directed to this gateway, as text."""
     if target == "rack":
         return f"commands use it where the inventory says `gateway: {place}`, or with LUMCTL_GATEWAY={place}"
-    return f"commands on target {target} use it with LUMCTL_GATEWAY={place}, and by no other way"
+    return f"commands on target {target} use it only with LUMCTL_GATEWAY={place}"
 
 
 def _group(name: str | None) -> int | None:
@@ -174,7 +177,7 @@ def _asked(rack: str, where: "GatewayEndpoint | None", target: str, dial: Any) -
 
 @contextmanager
 def _ending() -> Iterator[threading.Event]:
-    """While inside, SIGTERM and SIGINT set the event."""
+    """Within the block, SIGTERM and SIGINT set the event instead of ending the process."""
     ended = threading.Event()
     before = {number: signal.signal(number, lambda *_: ended.set()) for number in (signal.SIGTERM, signal.SIGINT)}
     try:

@@ -6,20 +6,22 @@ import typer
 
 from lumctl.cli import health_clear, health_explain, health_rules
 from lumctl.cli.components import circuits, rack_of_named
-from lumctl.cli.health_faults import faults_of, nothing_to_acknowledge, require_rule
+from lumctl.cli.health_rules import require_rule
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import OutputColumn, OutputFormat
-from lumctl.cli.status_tables import MAINTENANCE, clock, window_row
+from lumctl.cli.status_tables import MAINTENANCE, window_row
 from lumctl.cli.times import ending, moment
-from lumctl.cli.verbs import noun_app, verb
-from lumctl.cli.words import kept_text
-from lumctl.errors import UsageError
+from lumctl.cli.verbs import kept_text, noun_app, verb
+from lumctl.errors import RefusedError, UsageError
+from lumctl.health.states import State
 from lumctl.printable import counted
+from lumctl.time_text import age_text, iso_or_none, iso_text, moment_text, moment_with_age
 
 if TYPE_CHECKING:
-    from lumctl.context import Context
+    from lumctl.context import Context, Observation
     from lumctl.health.acknowledgements import Acknowledgement
+    from lumctl.health.states import Finding
     from lumctl.runbook.actions import Said
 
 app = noun_app(NOUNS["health"].help)
@@ -27,8 +29,9 @@ app = noun_app(NOUNS["health"].help)
 ACKNOWLEDGEMENTS = (
     OutputColumn("ACKNOWLEDGED", "component"),
     OutputColumn("COVERS", "covered"),
-    OutputColumn("SINCE", "at"),
-    OutputColumn("UNTIL", "until"),
+    OutputColumn("SINCE", "at", gives_way=2),
+    OutputColumn("AGE", "age", right=True),
+    OutputColumn("UNTIL", "until", gives_way=1),
     OutputColumn("BY", "by"),
     OutputColumn("COMMENT", "comment"),
 )
@@ -38,26 +41,29 @@ UntilOption = Annotated[
     str | None, typer.Option("--until", metavar="WHEN", help="Until when: 18:00 or 2026-11-21T18:00.")
 ]
 CommentOption = Annotated[
-    str | None, typer.Option("--comment", metavar="TEXT", callback=kept_text, help="Why; shown to everybody.")
+    str | None, typer.Option("--comment", metavar="TEXT", callback=kept_text, help="Reason; everyone can see it.")
 ]
 
 
 @verb(app, "ack")
 def ack(
     cx: Invocation,
-    component: Annotated[str, typer.Argument(metavar="COMPONENT", help="Whose findings are known.")],
+    component: Annotated[
+        str, typer.Argument(metavar="COMPONENT", help="The component whose findings are acknowledged.")
+    ],
     rule: Annotated[
-        str | None, typer.Option("--rule", metavar="RULE", help="Only what this rule finds; everything unless said.")
+        str | None, typer.Option("--rule", metavar="RULE", help="Only findings of this rule; by default all.")
     ] = None,
     comment: CommentOption = None,
     for_: ForOption = None,
     until: UntilOption = None,
-    clear: Annotated[bool, typer.Option("--clear", help="Take an acknowledgement back.")] = False,
+    clear: Annotated[bool, typer.Option("--clear", help="Withdraw an acknowledgement.")] = False,
 ) -> None:
     """Acknowledge the findings of a component, after reading it once.
 
     They are still shown, with your name and comment, but ``lumctl check`` no longer counts them. The acknowledgement
-    covers the present findings, not later ones. It ends at its time, when they have cleared, or when they become worse.
+    covers the present findings, not later ones. It ends at its end time, when the findings have cleared, or when they
+    become worse.
     """
     from lumctl.context import Context
 
@@ -73,6 +79,7 @@ def ack(
     with Context(cx.inventory, cx.target) as context:
         at = context.now()
         ends = ending(for_, until, starts=at, now=at)
+        # Before the hosts are read: an unknown name must not cost a reading.
         rack = rack_of_named(cx.inventory, component, circuits(context))
         seen = context.observe()
         standing = faults_of(seen, component)
@@ -93,7 +100,7 @@ def ack(
         cx.out.names([component])
     else:
         known = ", ".join(dict.fromkeys(finding.rule for finding in found))
-        cx.out.text(f"{component}: {known} acknowledged {_until(ends)}")
+        cx.out.text(f"{component}: {known} acknowledged {_until(ends, at)}")
 
 
 @verb(app, "maintain")
@@ -105,10 +112,8 @@ def maintain(
     comment: CommentOption = None,
     for_: ForOption = None,
     until: UntilOption = None,
-    from_: Annotated[
-        str | None, typer.Option("--from", metavar="WHEN", help="When it begins; now unless said.")
-    ] = None,
-    end: Annotated[bool, typer.Option("--end", help="End it now, or call it off.")] = False,
+    from_: Annotated[str | None, typer.Option("--from", metavar="WHEN", help="When it begins; by default now.")] = None,
+    end: Annotated[bool, typer.Option("--end", help="End it now, or cancel it.")] = False,
 ) -> None:
     """Open a maintenance window: faults of the component, and of everything on it, are expected until its end.
 
@@ -126,8 +131,8 @@ def maintain(
         rack = rack_of_named(cx.inventory, component, among)
         if component in {circuit.id for circuit in among}:
             raise UsageError(
-                f"{component} is a circuit: nothing of it can be worked on",
-                hint="name the host, transponder or device that is",
+                f"{component} is a circuit: it cannot be in maintenance",
+                hint="name the host, transponder or device that is in maintenance",
             )
         from lumctl.runbook.actions import end_window, open_window
 
@@ -139,10 +144,12 @@ def maintain(
             starts = now if from_ is None else moment(from_, now)
             ends = ending(for_, until, starts=starts, now=now)
             if ends is None:
-                raise UsageError("a maintenance window has an end", hint="add --for 2h or --until 18:00")
+                raise UsageError("a maintenance window needs an end", hint="add --for 2h or --until 18:00")
             why, begins_in_s = str(comment).strip(), starts - now
             work = open_window(rack, component, why, starts_in_s=begins_in_s, for_s=ends - starts)
             run = _kept(cx, context, "maintain", work, now)
+            # The action gives the id of its run, not of the window: the new window is the one that was not there
+            # before.
             before = {window.id for window in windows}
             windows = [w for w in store.health.windows(now=now) if w.component == component and w.id not in before]
     if cx.out.structured:
@@ -155,11 +162,13 @@ def maintain(
         cx.out.names([window.id for window in windows])
     else:
         for window in windows:
-            begins = "" if window.open_at(now) else f"from {clock(window.starts)} "
-            cx.out.text(f"{component}: maintenance {'ended' if end else f'{begins}until {clock(window.ends)}'}")
+            begins = "" if window.open_at(now) else f"from {moment_with_age(window.starts, now)} "
+            cx.out.text(
+                f"{component}: maintenance {'ended' if end else f'{begins}until {moment_with_age(window.ends, now)}'}"
+            )
 
 
-@verb(app, "list")
+@verb(app, "list", pages=True)
 def list_(cx: Invocation) -> None:
     """Show acknowledgements, and maintenance windows that are open or planned. No host is read."""
     from lumctl.cli.views import window_document
@@ -182,7 +191,13 @@ def list_(cx: Invocation) -> None:
     else:
         if said:
             shown = [
-                {**_acknowledgement(a, rack), "at": clock(a.at), "until": clock(a.until), "covered": a.covers_text}
+                {
+                    **_acknowledgement(a, rack),
+                    "at": moment_text(a.at),
+                    "age": age_text(now - a.at),
+                    "until": None if a.until is None else moment_text(a.until),
+                    "covered": a.covers_text,
+                }
                 for a, rack in given
             ]
             cx.out.table(ACKNOWLEDGEMENTS, shown, title="acknowledged")
@@ -197,6 +212,39 @@ def list_(cx: Invocation) -> None:
 health_clear.register(app)
 health_explain.register(app)
 health_rules.register(app)
+
+
+def faults_of(seen: "Observation", component: str) -> "list[Finding]":
+    """The faults of a component, or of everything in a rack.
+
+    Notes are omitted: ``check`` does not count them, and they need no acknowledgement.
+    """
+    from lumctl.health.observation import rack_of
+
+    findings = [finding for finding in seen.report.findings() if finding.state is not State.OK]
+    if component in seen.inventory.racks:
+        return [f for f in findings if rack_of(seen.inventory, f.component, seen.circuits) == component]
+    return [finding for finding in findings if finding.component == component]
+
+
+def nothing_to_acknowledge(
+    seen: "Observation", component: str, rule: str | None, standing: "list[Finding]"
+) -> RefusedError:
+    """The error for a component without faults to acknowledge; ``standing`` are the faults that other rules find."""
+    if standing:
+        found = ", ".join(dict.fromkeys(finding.rule for finding in standing))
+        return RefusedError(
+            f"{rule} finds no fault in {component}; {found} does",
+            hint=f"to acknowledge all its findings: lumctl health ack {component} --comment WHY",
+        )
+    inventory = seen.inventory
+    states = {group[component].state.value for group in seen.report.groups().values() if component in group}
+    on = inventory.accelerators.get(component) or inventory.transponders.get(component)
+    hint = f"see why: lumctl health explain {component}"
+    if on and faults_of(seen, on.host):
+        hint = f"its host has findings: lumctl health ack {on.host} --comment WHY"
+    is_so = f"is {' and '.join(sorted(states))} and " if states else ""
+    return RefusedError(f"{component} {is_so}has no faults: there is nothing to acknowledge", hint=hint)
 
 
 def _clear(cx: Invocation, component: str, rule: str | None) -> None:
@@ -236,11 +284,11 @@ def _acknowledgement(said: "Acknowledgement", rack: str) -> dict[str, Any]:
         "covers": None if said.covers is None else [entry._asdict() for entry in said.covers],
         "by": said.by,
         "comment": said.comment,
-        "at": said.at,
-        "until": said.until,
+        "at": iso_text(said.at),
+        "until": iso_or_none(said.until),
         "rack": rack,
     }
 
 
-def _until(ends: float | None) -> str:
-    return "until it clears" if ends is None else f"until {clock(ends)}"
+def _until(ends: float | None, now: float) -> str:
+    return "until it clears" if ends is None else f"until {moment_with_age(ends, now)}"

@@ -1,6 +1,6 @@
 """``lumctl health explain``: which rules and readings put a component into its state, since when, and what to do."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -9,10 +9,10 @@ from lumctl.cli.components import circuits, rack_of_named
 from lumctl.cli.health_rules import appears_text, case_document, clears_text, limit_text
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import OutputColumn, OutputFormat
-from lumctl.cli.status_tables import clock
-from lumctl.cli.times import to_the_second
+from lumctl.cli.remedies import remedy_documents, remedy_lines
 from lumctl.cli.verbs import verb
 from lumctl.errors import UsageError
+from lumctl.time_text import age_text, iso_or_none, iso_text, moment_text, moment_with_age
 
 if TYPE_CHECKING:
     from lumctl.context import Observation
@@ -24,49 +24,62 @@ CHECKS = (
     OutputColumn("RULE", "rule"),
     OutputColumn("FINDS", "finds"),
     OutputColumn("READS", "reads"),
-    OutputColumn("AGE s", "age", right=True),
+    OutputColumn("AGE", "age", right=True),
 )
 HISTORY = (
-    OutputColumn("AT", "at"),
+    OutputColumn("AT", "at", gives_way=1),
+    OutputColumn("AGE", "age", right=True),
     OutputColumn("KIND", "kind", wide=True),
     OutputColumn("FROM", "before"),
     OutputColumn("TO", "after"),
-    OutputColumn("RULES", "rules"),
+    OutputColumn("RULES", "rules", gives_way=2),
     OutputColumn("EVIDENCE", "evidence"),
 )
+MARKDOWN = "md"
 MOST_TRANSITIONS = 20
+_UNDER = " " * 16
+"""Indentation that aligns further lines of a finding's text with the first."""
 
 
 def register(app: typer.Typer) -> None:
     """Add ``explain`` to the commands of ``health``."""
-    verb(app, "explain")(explain)
+    verb(app, "explain", formats=(MARKDOWN,), pages=True)(explain)
 
 
 def explain(
     cx: Invocation,
     component: Annotated[
-        str, typer.Argument(metavar="COMPONENT", help="An accelerator, host, transponder, device or circuit.")
+        str, typer.Argument(metavar="COMPONENT", help="An accelerator, host, transponder, device, circuit or fibre.")
     ],
 ) -> None:
-    """Explain a component's state, after reading it once: rules, readings, since when, and what to do."""
-    from lumctl.cli.views import remedy_document
+    """Explain a component's state, after reading it once: rules, readings, since when, and what to do.
+
+    Nothing reads a fibre itself: the circuits that it carries are explained. ``-o md`` prints a ticket: what failed,
+    where, since when, the evidence, the affected jobs, what was done, and the next command.
+    """
     from lumctl.context import Context
     from lumctl.health.explanation import explain as explanations_of
-    from lumctl.swap.suggestions import suggested_command
+    from lumctl.runbook.ticket import ticket_text
 
     with Context(cx.inventory, cx.target) as context:
         rack = rack_of_named(cx.inventory, component, circuits(context))
         if component in cx.inventory.racks:
-            raise UsageError(f"{component} is a rack: its state is that of its components", hint="see: lumctl status")
+            raise UsageError(f"{component} is a rack: its state follows from its components", hint="see: lumctl status")
         seen = context.observe()
-        touching = seen.remedies_of(component)
-        commands = {remedy.key: suggested_command(context, seen, [remedy]) for remedy in touching if remedy.command}
-        remedies = [{**remedy_document(r), "command": commands.get(r.key, "")} for r in touching]
-        explained = explanations_of(
-            seen.report, component, inventory=cx.inventory, snapshot=seen.snapshot, devices=seen.devices
-        )
+        remedies = remedy_documents(cx, context, seen, seen.remedies_of(component))
+        named = _carried(seen, component) if component in cx.inventory.fibres else [component]
+        explained = [
+            explanation
+            for name in named
+            for explanation in explanations_of(
+                seen.report, name, inventory=cx.inventory, snapshot=seen.snapshot, devices=seen.devices
+            )
+        ]
         history = context.store(rack).health.transitions(component, limit=MOST_TRANSITIONS)
-    if cx.out.structured:
+        ticket = ticket_text(seen, component, context.store(rack).runs.all()) if cx.out.own_format == MARKDOWN else ""
+    if ticket:
+        cx.out.text(ticket.rstrip())
+    elif cx.out.structured:
         told = [{**explanation_document(each), "remedies": remedies} for each in explained]
         past = [transition_document(row) for row in history]
         cx.out.document(
@@ -75,11 +88,20 @@ def explain(
     elif cx.out.format is OutputFormat.NAME:
         cx.out.names(list(dict.fromkeys(each.finding.rule for one in explained for each in one.standing)))
     else:
+        if not explained:
+            cx.out.text(f"{component} carries no circuit that a job needs, so no reading shows its state")
         for each in explained:
-            _print(cx, each, seen, commands)
+            _print(cx, each, seen, remedies)
         if history:
             cx.out.text()
-            cx.out.table(HISTORY, [_history_row(row) for row in reversed(history)], title="history, newest first")
+            cx.out.table(
+                HISTORY, [_history_row(row, seen.at) for row in reversed(history)], title="history, newest first"
+            )
+
+
+def _carried(seen: "Observation", fibre: str) -> list[str]:
+    """The circuits whose recorded path passes a fibre."""
+    return [name for name, path in seen.paths.items() if path is not None and fibre in path.fibres]
 
 
 def explanation_document(explained: "Explanation") -> dict[str, Any]:
@@ -91,7 +113,7 @@ def explanation_document(explained: "Explanation") -> dict[str, Any]:
         "kind": explained.kind,
         "state": explained.state.value,
         "because": explained.because,
-        "read_at": explained.read_at,
+        "read_at": iso_or_none(explained.read_at),
         "maintenance": explained.maintenance,
         "findings": [
             {**finding_document(each.finding), "line": case_document(each.line)} for each in explained.standing
@@ -103,7 +125,9 @@ def explanation_document(explained: "Explanation") -> dict[str, Any]:
                 "told": check.told,
                 "found": check.found,
                 "cases": [case_document(line) for line in check.cases],
-                "readings": [{"name": r.name, "value": r.value, "taken_at": r.taken_at} for r in check.readings],
+                "readings": [
+                    {"name": r.name, "value": r.value, "taken_at": iso_or_none(r.taken_at)} for r in check.readings
+                ],
             }
             for check in explained.checks
         ],
@@ -111,9 +135,9 @@ def explanation_document(explained: "Explanation") -> dict[str, Any]:
 
 
 def transition_document(row: "Transition") -> dict[str, Any]:
-    """One change of a state as data."""
+    """One state change as data."""
     return {
-        "at": row.at,
+        "at": iso_text(row.at),
         "component": row.component,
         "kind": row.kind,
         "before": row.before.value if row.before else None,
@@ -123,29 +147,33 @@ def transition_document(row: "Transition") -> dict[str, Any]:
     }
 
 
-def _print(cx: Invocation, explained: "Explanation", seen: "Observation", commands: Mapping[str, str]) -> None:
+def _print(
+    cx: Invocation, explained: "Explanation", seen: "Observation", remedies: Sequence[Mapping[str, Any]]
+) -> None:
     now = seen.at
-    # A component without a reading may still be known: the kernel log names a lost one.
-    age = "no reading" if explained.read_at is None else f"read {max(now - explained.read_at, 0.0):.1f} s ago"
+    # A component without a reading may still have findings: the kernel log names a lost GPU.
+    age = "no reading" if explained.read_at is None else f"read {age_text(now - explained.read_at)} ago"
     cx.out.text(f"{explained.component}  {explained.kind}  {cx.out.state(explained.state)}  target: {cx.target}  {age}")
     ends = [w.ends for w in seen.windows if w.open_at(now) and w.told == explained.maintenance]
-    cx.out.text(f"{explained.because} (until {clock(max(ends))})" if ends else explained.because)
+    cx.out.text(f"{explained.because} (until {moment_with_age(max(ends), now)})" if ends else explained.because)
     from lumctl.cli.views import incident_line
 
     for incident in explained.incidents:
-        cx.out.text(f"part of an incident since {clock(incident.since)}: {incident_line(incident)}")
-    for remedy in seen.remedies_of(explained.component):
-        words = [part for part in (commands.get(remedy.key, ""), remedy.by_hand) if part]
-        if words:
-            cx.out.text(f"to repair {remedy.cause}: {'; '.join(words)}")
+        cx.out.text(f"part of an incident since {moment_with_age(incident.since, now)}: {incident_line(incident)}")
+    if remedies:
+        cx.out.text()
+        cx.out.styled("to do", "bold")
+    for remedy in remedies:
+        for line in remedy_lines(cx.out, remedy, "  "):
+            cx.out.text(line)
     for standing in explained.standing:
         cx.out.text()
-        for line in _finding_lines(cx, standing):
-            cx.out.text(line)
+        for line in _finding_lines(cx, standing, now):
+            cx.out.text(cx.out.wrapped(line, _UNDER))
     rows = [
         {
             "rule": check.rule,
-            # A rule whose probes brought nothing has not found that all is well.
+            # A rule whose probes gave no readings has not found the component ok.
             "finds": "yes" if check.found else "no" if check.told and check.readings else "not read",
             "reads": f"{r.name} {r.value}" if r else None,
             "age": _age(r, now) if r else None,
@@ -155,16 +183,16 @@ def _print(cx: Invocation, explained: "Explanation", seen: "Observation", comman
     ]
     if rows:
         cx.out.text()
-        cx.out.table(CHECKS, rows, title="rules that look at it")
+        cx.out.table(CHECKS, rows, title="rules that check it")
 
 
-def _finding_lines(cx: Invocation, standing: "ExplainedFinding") -> Iterator[str]:
+def _finding_lines(cx: Invocation, standing: "ExplainedFinding", now: float) -> Iterator[str]:
     finding, line = standing.finding, standing.line
-    yield f"{cx.out.state(finding.state)}  {finding.rule} ({line.case}) since {clock(finding.since)}"
+    yield f"{cx.out.state(finding.state)}  {finding.rule} ({line.case}) since {moment_with_age(finding.since, now)}"
     yield f"  evidence      {finding.evidence}"
     if (limit := limit_text(line)) is not None:
         yield f"  limit         {limit}"
-    yield f"  stands        {appears_text(line)}; clears {clears_text(line)}"
+    yield f"  appears       {appears_text(line)}; clears {clears_text(line)}"
     yield f"  what to do    {finding.advice}"
     if finding.acknowledged:
         yield f"  acknowledged  {finding.acknowledged}"
@@ -172,8 +200,13 @@ def _finding_lines(cx: Invocation, standing: "ExplainedFinding") -> Iterator[str
 
 
 def _age(reading: "ReadingText", now: float) -> str | None:
-    return None if reading.taken_at is None else f"{max(now - reading.taken_at, 0.0):.1f}"
+    return None if reading.taken_at is None else age_text(now - reading.taken_at)
 
 
-def _history_row(row: "Transition") -> dict[str, Any]:
-    return {**transition_document(row), "at": to_the_second(row.at), "rules": ", ".join(row.rules)}
+def _history_row(row: "Transition", now: float) -> dict[str, Any]:
+    return {
+        **transition_document(row),
+        "at": moment_text(row.at),
+        "age": age_text(now - row.at),
+        "rules": ", ".join(row.rules),
+    }

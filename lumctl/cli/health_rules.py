@@ -13,13 +13,13 @@ from lumctl.inventory.problems import nearest
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lumctl.health.rulebook import Verdict
+    from lumctl.health.states import Verdict
 
 RULES = (
     OutputColumn("RULE", "rule"),
-    OutputColumn("CASE", "case"),
+    OutputColumn("CASE", "case", gives_way=1),
     OutputColumn("STATE", "state"),
-    OutputColumn("LIMIT", "limit_text", right=True),
+    OutputColumn("LIMIT", "limit_text", right=True, gives_way=2),
     OutputColumn("STANDS", "appears", wide=True),
     OutputColumn("CLEARS", "clears", wide=True),
     OutputColumn("ADVICE", "advice"),
@@ -30,13 +30,13 @@ RULES = (
 
 def register(app: typer.Typer) -> None:
     """Add ``rules`` to the commands of ``health``."""
-    verb(app, "rules")(rules)
+    verb(app, "rules", pages=True)(rules)
 
 
 def rules(
     cx: Invocation,
     rule: Annotated[
-        str | None, typer.Argument(metavar="RULE", help="One rule, or the first word of several, as gpu.")
+        str | None, typer.Argument(metavar="RULE", help="One rule, or the first word of several, such as gpu.")
     ] = None,
 ) -> None:
     """Show the rules: each case with its state, its limit, the advice, and the source of the knowledge.
@@ -65,7 +65,7 @@ def rules(
 
 
 def case_document(line: "Verdict") -> dict[str, Any]:
-    """One case of a rule as data; a limit that it does not have is null."""
+    """One case of a rule as data; ``None`` for limits that the case does not have."""
     return {
         "case": line.case,
         "state": line.state.value,
@@ -83,6 +83,22 @@ def case_document(line: "Verdict") -> dict[str, Any]:
     }
 
 
+def require_rule(rule: str) -> None:
+    """Check that a rule of this name exists.
+
+    Raises:
+        UsageError: no rule has this name.
+    """
+    from lumctl.health.rulebook import all_rules
+
+    rules = all_rules()
+    if rule not in rules:
+        near = nearest(rule, rules)
+        raise UsageError(
+            f"no rule {rule!r}", hint=f"did you mean {near}?" if near else "the rules are: lumctl health rules"
+        )
+
+
 def rule_rows(lines: "Sequence[Verdict]") -> list[dict[str, Any]]:
     """Cases of rules as rows of a table."""
     return [
@@ -98,7 +114,7 @@ def rule_rows(lines: "Sequence[Verdict]") -> list[dict[str, Any]]:
 
 
 def limit_text(line: "Verdict") -> str | None:
-    """A limit with its unit, and the time over which it is counted; ``None`` if a case has none."""
+    """A limit with its unit, and the time over which it is counted; ``None`` if a case has no limit."""
     if line.limit == float("inf"):
         return None
     over = f" in {span(line.window_s)}" if line.window_s and not line.per_s else ""
@@ -106,14 +122,14 @@ def limit_text(line: "Verdict") -> str | None:
 
 
 def appears_text(line: "Verdict") -> str:
-    """How long a case must last before it is found."""
+    """How long a case must last before it counts as a finding."""
     told = [span(line.appears_after_s)] if line.appears_after_s else []
     told += [f"{line.appears_looks} readings"] if line.appears_looks > 1 else []
     return f"after {' and '.join(told)}" if told else "at once"
 
 
 def clears_text(line: "Verdict") -> str:
-    """How long a case must be over before it is no longer found, or what must happen."""
+    """How long the condition of a case must be absent, or what must happen, before its finding clears."""
     if line.ends != "age":
         return "with a GPU reset or a reboot" if line.ends == "reset" else "with a reboot"
     return f"after {span(line.clears_after_s)}" if line.clears_after_s else "at once"

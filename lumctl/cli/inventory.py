@@ -1,21 +1,25 @@
-"""``lumctl inventory``: check the description of the racks, and show it with everything resolved."""
+"""``lumctl inventory``: write and check the description of the racks, and show it with everything resolved."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lumctl.cli import trust
-from lumctl.cli.invocation import Invocation
+from lumctl.cli import inventory_init
+from lumctl.cli.invocation import Invocation, Target
 from lumctl.cli.output import OutputColumn, OutputFormat
 from lumctl.cli.verbs import noun_app, verb
-from lumctl.errors import ExitCode, UsageError
+from lumctl.errors import ExitCode, RefusedError, UnreachableError, UsageError
 from lumctl.inventory.load import find_inventory, load_inventory
 from lumctl.inventory.model import DeviceKind, Inventory
 from lumctl.inventory.problems import InventoryError, Problem, nearest
 from lumctl.inventory.tables import SECTIONS, as_data, rows_of
 from lumctl.printable import counted
 
-app = noun_app("Check and show the inventory; enrol its hosts' keys.")
+if TYPE_CHECKING:
+    from lumctl.devices.endpoints import HostEndpoint
+    from lumctl.fleet.enrol import HostKeyOffer
+
+app = noun_app("Write, check and show the inventory; enrol its hosts' keys.")
 
 _ONE = {"meshes": "mesh", "switches": "switch"}
 _COLUMNS: dict[str, tuple[OutputColumn, ...]] = {
@@ -90,13 +94,15 @@ _COLUMNS: dict[str, tuple[OutputColumn, ...]] = {
 def validate(
     cx: Invocation,
     file: Annotated[
-        str | None, typer.Argument(metavar="[FILE]", help="The inventory; else as -i or the usual places say.")
+        str | None,
+        typer.Argument(metavar="FILE", help="The inventory; by default the one of -i or of the usual places."),
     ] = None,
 ) -> int:
     """Check an inventory and report all errors with their lines. Exits 2 if there is one."""
     path = find_inventory(file or cx.inventory_path)
     try:
         inventory = load_inventory(path)
+        # Not a part of loading: the rules that policies name are known above the inventory's room only.
         if inventory.policies:
             from lumctl.daemon.autopilot.policy import require_sound
 
@@ -123,11 +129,11 @@ def validate(
     return ExitCode.DONE
 
 
-@verb(app, "show")
+@verb(app, "show", pages=True)
 def show(
     cx: Invocation,
     component: Annotated[
-        str | None, typer.Argument(metavar="[COMPONENT]", help="One rack, host, accelerator, device, lane or job.")
+        str | None, typer.Argument(metavar="COMPONENT", help="One rack, host, accelerator, device, lane or job.")
     ] = None,
 ) -> None:
     """Show the inventory with every folded name, default and reference resolved."""
@@ -175,7 +181,7 @@ def _show_component(cx: Invocation, inventory: Inventory, data: dict[str, Any], 
 
 
 def _warnings(inventory: Inventory) -> list[str]:
-    """What is no error, for the file may be checked on another machine than the one that uses it."""
+    """Drivers that are not installed. These are not errors: another machine than this one may use the file."""
     from lumctl.devices.drivers import not_installed
 
     return [f"driver {name!r}: {text}; {advice}" for name, (text, advice) in not_installed(inventory).items()]
@@ -206,4 +212,98 @@ def _counts(inventory: Inventory) -> dict[str, int]:
     }
 
 
-trust.register(app)
+inventory_init.register(app)
+
+
+_KEY_COLUMNS = (
+    OutputColumn("HOST", "host"),
+    OutputColumn("KEY", "result"),
+    OutputColumn("TYPE", "type"),
+    OutputColumn("FINGERPRINT", "fingerprint"),
+    OutputColumn("NAME", "name", wide=True),
+    OutputColumn("PROBLEM", "problem", wide=True),
+)
+_TIMEOUT_S = 5.0
+
+
+@verb(app, "trust")
+def trust(
+    cx: Invocation,
+    hosts: Annotated[list[str] | None, typer.Argument(metavar="HOST", help="By default all hosts.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Fetch the hosts' SSH keys, show their fingerprints, and write the new ones to the known-hosts file."""
+    from lumctl.fleet.enrol import HostKeyState, append_keys, fetch_offers, routes_by_distance
+
+    rows: list[dict[str, Any]] = []
+    unreachable = []
+    try:
+        # Jump hosts first: what lies behind one can only be asked once its key is enrolled.
+        for routes in routes_by_distance(_endpoints(cx, hosts or [])):
+            offers = fetch_offers(routes, timeout_s=_TIMEOUT_S)
+            # Before any of these keys is written: a changed key may mean that another machine answers.
+            _refuse_changed(offers)
+            new = [offer for offer in offers if offer.standing is HostKeyState.NEW]
+            if new:
+                _ask(cx, new, yes=yes)
+                for path in append_keys(new):
+                    cx.out.narrate(f"wrote {path}")
+            rows += [_row(offer) for offer in offers]
+            unreachable += [offer for offer in offers if offer.problem]
+    finally:
+        # Also after an error: keys that were written before it stay written.
+        _show(cx, rows)
+    if unreachable:
+        problems = [offer.problem.message for offer in unreachable if offer.problem]
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        hint = "the other hosts are enrolled; run it again for the rest"
+        if len(unreachable) == len(rows):
+            hint = "no host answered; see their addresses: lumctl inventory show"
+        raise UnreachableError(f"{problems[0]}{more}", hint=hint)
+
+
+def _endpoints(cx: Invocation, names: list[str]) -> "list[HostEndpoint]":
+    from lumctl.devices.endpoints import rack_endpoints, sim_endpoints
+
+    at = sim_endpoints(cx.inventory) if cx.target is Target.SIM else rack_endpoints(cx.inventory)
+    for name in names:
+        if name not in at.hosts:
+            near = nearest(name, at.hosts)
+            raise UsageError(f"no host {name!r} in the inventory", hint=f"did you mean {near}?" if near else None)
+    return [at.hosts[name] for name in names or at.hosts]
+
+
+def _refuse_changed(offers: "list[HostKeyOffer]") -> None:
+    from lumctl.fleet.ssh.host_keys import changed_hint, changed_message
+
+    for offer in offers:
+        if offer.known and offer.key:
+            name = offer.route.key_name
+            raise RefusedError(
+                changed_message(offer.route.label, name, offer.key, offer.known), hint=changed_hint(name, offer.known)
+            )
+
+
+def _ask(cx: Invocation, new: "list[HostKeyOffer]", *, yes: bool) -> None:
+    for offer in new:
+        cx.out.narrate(f"{offer.route.label} ({offer.route.key_name}): {offer.key}")
+    what = "this key" if len(new) == 1 else f"these {len(new)} keys"
+    cx.confirm(f"enrol {what}?", yes=yes)
+
+
+def _row(offer: "HostKeyOffer") -> dict[str, Any]:
+    return {
+        "host": offer.route.label,
+        "result": "enrolled" if offer.standing == "new" else str(offer.standing),
+        "type": offer.key.kind if offer.key else None,
+        "fingerprint": offer.key.fingerprint if offer.key else None,
+        "name": offer.route.key_name,
+        "problem": offer.problem.message if offer.problem else None,
+    }
+
+
+def _show(cx: Invocation, rows: list[dict[str, Any]]) -> None:
+    if cx.out.structured:
+        cx.out.document("trust", {"hosts": rows})
+    elif rows:
+        cx.out.table(_KEY_COLUMNS, rows)

@@ -1,22 +1,30 @@
-"""What a job does now or how it ended: asked of the ``lumctl job run`` that runs it, else what that one has left."""
+"""The status of a job that lumctl runs: where it comes from, and how it is printed.
 
+It comes from the ``lumctl job run`` that runs the job, else from the files that it left when it ended.
+"""
+
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lumctl.cli.invocation import Invocation
+from lumctl.cli.output import OutputColumn
 from lumctl.errors import LumctlError, RefusedError, UsageError
+from lumctl.inventory.folded_names import fold
 from lumctl.inventory.model import Inventory, Job
 from lumctl.inventory.problems import nearest
+from lumctl.printable import counted
+from lumctl.time_text import moment_text
 
 ASK_WITHIN_S = 5.0
 LIST_WITHIN_S = 1.0
-"""The same for a list of jobs, in which one that does not answer must not hold up the others."""
+"""The shorter time limit for a list of jobs, so that a job that does not answer does not delay the others."""
 
 
 def status_of(cx: Invocation, job: str) -> dict[str, Any]:
     """The status that a job's coordinator reports, or reported when it ended.
 
     Raises:
-        RefusedError: it does not run from this machine, and how it ended is not known.
+        RefusedError: no lumctl on this machine runs the job, and its end is unknown.
     """
     found = _asked(cx, job, ASK_WITHIN_S)
     if found is None:
@@ -24,19 +32,19 @@ def status_of(cx: Invocation, job: str) -> dict[str, Any]:
     return found
 
 
-def state_of(cx: Invocation, job: str) -> str | None:
+def state_of(cx: Invocation, job: Job) -> str | None:
     """The word for a job's state, ``None`` if unknown."""
-    if cx.inventory.jobs[job].run is None:
+    if job.run is None:
         return None
     try:
-        found = _asked(cx, job, LIST_WITHIN_S)
+        found = _asked(cx, job.name, LIST_WITHIN_S)
     except LumctlError:
         return None
     return str(found["state"]) if found is not None else None
 
 
 def _asked(cx: Invocation, job: str, within_s: float) -> dict[str, Any] | None:
-    """The status of a job's coordinator, or how the job ended; ``None`` if neither is known."""
+    """The status of a job's coordinator, or the job's end; ``None`` if neither is known."""
     from lumctl.training.job_control import ask
     from lumctl.training.job_folder import COORDINATOR, ended_status, job_folder
 
@@ -45,15 +53,14 @@ def _asked(cx: Invocation, job: str, within_s: float) -> dict[str, Any] | None:
 
 
 def nobody(cx: Invocation, job: str) -> RefusedError:
-    """The error for a job that does not run from this machine, so it cannot be read or stopped."""
-    from lumctl.cli.job_tables import ended_line
+    """The error for a job that no lumctl on this machine runs, so that it cannot be read or stopped."""
     from lumctl.training.job_folder import ended_status, job_folder
 
     last = ended_status(job_folder(cx.inventory.path, str(cx.target), job))
     how = f": it {ended_line(last)}" if last is not None else ""
     return RefusedError(
-        f"nobody runs job {job} from this machine{how}",
-        hint=f"lumctl job run {job} starts it, or takes its processes over where they run on",
+        f"no lumctl on this machine runs job {job}{how}",
+        hint=f"lumctl job run {job} starts it, or takes over its processes where they still run",
     )
 
 
@@ -61,10 +68,108 @@ def find_job(inventory: Inventory, name: str) -> Job:
     """A job of the inventory.
 
     Raises:
-        UsageError: there is none of that name.
+        UsageError: no job has that name.
     """
     if name in inventory.jobs:
         return inventory.jobs[name]
     near = nearest(name, inventory.jobs)
     known = f"did you mean {near}?" if near else f"the jobs are: {', '.join(inventory.jobs) or 'none'}"
     raise UsageError(f"no job {name!r} in {inventory.path}", hint=known)
+
+
+Row = Mapping[str, Any]
+
+RANKS = (
+    OutputColumn("RANK", "rank", right=True),
+    OutputColumn("ACCELERATOR", "accelerator"),
+    OutputColumn("HOST", "host"),
+    OutputColumn("WORKER", "worker", wide=True),
+    OutputColumn("PID", "pid", right=True, wide=True),
+    OutputColumn("DOES", "doing"),
+    OutputColumn("STEPS", "done", right=True),
+)
+READY = (
+    OutputColumn("READY ON", "accelerator"),
+    OutputColumn("HOST", "host"),
+    OutputColumn("WORKER", "worker", wide=True),
+    OutputColumn("PID", "pid", right=True, wide=True),
+)
+RECOVERIES = (
+    OutputColumn("AT", "at", gives_way=3),
+    OutputColumn("CAUSE", "cause"),
+    OutputColumn("FAILED", "failed"),
+    OutputColumn("REPLACED BY", "replaced_by"),
+    OutputColumn("CIRCUITS AFTER", "circuits", right=True, gives_way=2),
+    OutputColumn("STEP AFTER", "step", right=True),
+    OutputColumn("RUN", "run", gives_way=1),
+)
+UNDER_WAY = "under way"
+NONE_DONE = "none"
+IN_PLACE = "restarted in place"
+
+
+def print_job(cx: Invocation, document: Row) -> None:
+    """Print the document of a running job."""
+    cx.out.text(headline(document, str(cx.target)))
+    if document.get("ended_at") is not None:
+        cx.out.text(f"{ended_line(document)}{': ' if document['why'] else ''}{document['why'] or ''}")
+        for path in document["saved"]:
+            cx.out.text(f"checkpoint: {path}")
+    elif document.get("why"):
+        cx.out.text(f"{document['state']}: {document['why']}")
+    tables: list[tuple[str, Sequence[OutputColumn], list[Row]]] = [
+        ("ranks", RANKS, [{**rank, "doing": rank["state"]} for rank in document["ranks"]]),
+        ("ready", READY, list(document["ready"])),
+        ("recoveries", RECOVERIES, recovery_rows(document)),
+    ]
+    for title, columns, rows in tables:
+        if rows:
+            cx.out.text()
+            cx.out.table(columns, rows, title=title)
+
+
+def ended_line(document: Row) -> str:
+    """The end of an ended job: ``stopped after 200 steps at 2027-01-15 09:00:00``."""
+    return f"{document['state']} after {counted(document['done'], 'steps')} at {moment_text(document['ended_at'])}"
+
+
+def headline(document: Row, target: str) -> str:
+    """The job in one line: its state, progress, speed, and number of recoveries."""
+    parts = [document["job"], document["state"], f"target: {target}"]
+    if 0 < len(document["ranks"]) < document["of"]:
+        parts.append(f"{len(document['ranks'])} of {document['of']} ranks")
+    parts.append(counted(document["done"], "steps"))
+    if document.get("loss") is not None:
+        parts.append(f"loss: {document['loss']:.6g}")
+    if document.get("rate_steps_per_s") is not None and document["state"] == "running":
+        parts.append(f"{document['rate_steps_per_s']:.3g} steps/s")
+    parts.append(f"generation: {document['generation']}")
+    recovered = sum(recovery["failure_to_step_s"] is not None for recovery in document["recoveries"])
+    if recovered:
+        parts.append(f"recovered: {counted(recovered, 'times')}")
+    return "  ".join(parts)
+
+
+def recovery_rows(document: Row) -> list[Row]:
+    """One row for each recovery; the last one is marked as in progress if the job is recovering or waiting."""
+    recoveries = document["recoveries"]
+    # Only the last recovery can be under way; an earlier one without a step was overtaken by the next failure.
+    last = len(recoveries) - 1 if document["state"] in {"recovering", "waiting"} else -1
+    return [_recovery_row(recovery, NONE_DONE if at != last else UNDER_WAY) for at, recovery in enumerate(recoveries)]
+
+
+def _recovery_row(recovery: Row, without_step: str) -> dict[str, Any]:
+    from lumctl.training.timeline import in_words
+
+    circuits, step = recovery["failure_to_circuits_s"], recovery["failure_to_step_s"]
+    spares = list(recovery["replaced_by"].values())
+    without = ", ".join(f"continued without rank {rank}" for rank in recovery["without"])
+    in_place = without or ("" if step is None else IN_PLACE)
+    return {
+        **recovery,
+        "at": moment_text(recovery["at"]),
+        "failed": ", ".join(fold(recovery["failed"])),
+        "replaced_by": ", ".join(fold(spares)) or in_place,
+        "circuits": None if circuits is None else in_words(circuits),
+        "step": without_step if step is None else in_words(step),
+    }

@@ -1,6 +1,5 @@
-"""Showing something again and again until interrupted: in place on a terminal, one after the other in a pipe."""
+"""Repeated output until Ctrl-C: in place on a terminal, appended in a pipe."""
 
-import io
 import math
 import sys
 import threading
@@ -10,21 +9,23 @@ from typing import Any
 
 import typer
 
+from lumctl.cli.pager import TerminalText
+
 SHORTEST_S, LONGEST_S = 0.2, 86_400.0
-"""The bounds of an interval: shorter is no pause for a rack, longer is beyond what the system's clocks take."""
+"""The bounds of an interval: a shorter one would strain the rack, a longer one exceeds the limit of system timers."""
 
 
 def a_pause(seconds: float) -> float:
-    """The interval itself; refuses ``nan``, which passes every check of bounds."""
+    """Return the interval, but refuse ``nan``, which passes every check of bounds."""
     if math.isnan(seconds):
-        raise typer.BadParameter(f"{seconds} is no number of seconds")
+        raise typer.BadParameter(f"{seconds} is not a number of seconds")
     return seconds
 
 
 def a_speed(times: float | None) -> float | None:
-    """The speed itself, as :func:`a_pause`."""
+    """Return the speed, but refuse ``nan``, as :func:`a_pause` does."""
     if times is not None and math.isnan(times):
-        raise typer.BadParameter(f"{times} is no number")
+        raise typer.BadParameter(f"{times} is not a number")
     return times
 
 
@@ -52,23 +53,10 @@ def _repeat_in_place(show: Callable[[], None], interval_s: float) -> None:
     encoding = sys.stdout.encoding  # Checked now: Live replaces stdout by an object without this attribute.
     with Live(screen=True, auto_refresh=False) as live:
         while True:
-            printed = _Terminal(encoding)
+            # Rich's Live shows one renderable, so the output is collected as if for a terminal and given to it as a
+            # whole.
+            printed = TerminalText(encoding)
             with redirect_stdout(printed):
                 show()
             live.update(Text.from_ansi(printed.getvalue()), refresh=True)
             pause.wait(interval_s)
-
-
-class _Terminal(io.StringIO):
-    """Collects what is meant for the terminal, so that a whole picture replaces the one before it."""
-
-    def __init__(self, encoding: str) -> None:
-        super().__init__()
-        self._encoding = encoding
-
-    @property
-    def encoding(self) -> str:  # type: ignore[override]
-        return self._encoding
-
-    def isatty(self) -> bool:
-        return True

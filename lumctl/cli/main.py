@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     from typer import _click as click
 
 _BETWEEN_SEARCHES = 100_000
-"""So many more objects made than gone. Python's own 700 are made by a few hosts' answers, and each search of all that
-lives then looks at every connection, every reading: hundreds of thousands of values in hardly a cycle."""
+"""Garbage collection starts when this many more objects were created than freed. Python's default of 700 is reached by
+the answers of a few hosts, and each full collection then visits every connection and every reading: hundreds of
+thousands of objects, hardly any of them in a cycle."""
 
 
 def search_seldom() -> None:
-    """For a program that keeps much: what is in no cycle goes at once, as ever."""
+    """Make garbage collection rare, for a program that keeps many objects; objects outside cycles are freed at once."""
     gc.set_threshold(_BETWEEN_SEARCHES)
 
 
@@ -56,7 +57,7 @@ class LazyNouns(TyperGroup):
     def resolve_command(
         self, ctx: "click.Context", args: list[str]
     ) -> "tuple[str | None, click.Command | None, list[str]]":
-        """Name the nearest noun when the word is unknown, without importing every noun to find it."""
+        """Suggest the nearest noun for an unknown word, without importing every noun to find it."""
         if args[:1] == ["help"]:
             args = [*args[1:], "--help"]
             if len(args) == 1:
@@ -97,7 +98,7 @@ def root(
         str | None, typer.Option("-i", "--inventory", metavar="FILE", help="The inventory to use.")
     ] = None,
     target: Annotated[
-        str | None, typer.Option("--target", metavar="rack|sim", help="What to act on; rack unless said.")
+        str | None, typer.Option("--target", metavar="rack|sim", help="The target to act on; by default the rack.")
     ] = None,
     output: Annotated[
         str | None, typer.Option("-o", "--output", metavar="FORMAT", help="table, wide, json, yaml or name.")
@@ -109,7 +110,7 @@ def root(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Keep the options before the noun; those after it win."""
+    """Store the options before the noun; those after it override them."""
     del version
     ctx.obj = {
         "inventory": inventory,
@@ -122,11 +123,13 @@ def root(
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run one command line and return its exit code; every error a user may meet ends here as one line."""
+    """Run one command line and return its exit code; every error is printed here as one line, with a hint."""
     try:
+        # Not standalone: Typer would print errors and exit by itself, with its own exit codes.
         result: Any = typer.main.get_command(app).main(
             args=list(arguments) if arguments is not None else None, prog_name="lumctl", standalone_mode=False
         )
+        # Here, because a reader that is gone shows only when the buffer is written.
         sys.stdout.flush()
     except LumctlError as error:
         return report(error)
@@ -150,17 +153,19 @@ def report(error: LumctlError) -> int:
 
 
 def _report_broken_pipe(end: BaseException) -> int:
-    """Typer turns every broken pipe into an exit of 1, be it of our output or of a socket: look which it was."""
+    """Find out which pipe broke, our output or a socket: Typer exits with 1 for both."""
     cause = end if isinstance(end, BrokenPipeError) else end.__context__
     if isinstance(cause, BrokenPipeError) and _reader_is_gone():
+        # The interpreter flushes stdout once more at exit, which would fail again and print a traceback.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.DONE
     return _report_unexpected(cause if isinstance(cause, Exception) else RuntimeError(f"exit {end}"))
 
 
 def _reader_is_gone() -> bool:
-    """Whether the reader of stdout is gone (``lumctl status | head``): no error, and nothing more can be printed."""
+    """Whether the reader of stdout is gone (``lumctl status | head``); this is not an error, but printing must end."""
     watch = select.poll()
+    # Without a mask poll reports errors and hang-ups only: a pipe whose reader is gone gives POLLERR.
     watch.register(sys.stdout.fileno(), 0)
     return any(event & (select.POLLERR | select.POLLHUP) for _, event in watch.poll(0))
 
@@ -172,20 +177,20 @@ def _report_unexpected(error: Exception) -> int:
         error.show()
         return ExitCode.DONE if type(error).__name__ == "NoArgsIsHelpError" else ExitCode.USAGE
     if type(error).__name__ == "Abort":
-        print("lumctl: stopped; nothing was done", file=sys.stderr)
+        print("lumctl: interrupted; nothing was done", file=sys.stderr)
         return ExitCode.INTERRUPTED
     if os.environ.get("LUMCTL_TRACEBACK"):
         raise error
     print(printable(f"lumctl: unexpected {type(error).__name__}: {error}", lines=True), file=sys.stderr)
-    print("  hint: this is a bug; run again with LUMCTL_TRACEBACK=1 and report what it prints", file=sys.stderr)
+    print("  hint: this is a bug; run again with LUMCTL_TRACEBACK=1 and report its output", file=sys.stderr)
     return ExitCode.UNEXPECTED
 
 
 def main() -> None:
-    """The console script."""
+    """Run the console script ``lumctl``."""
     register_last_handler()
     search_seldom()
-    with suppress(OSError, AttributeError):  # it was started without one
+    with suppress(OSError, AttributeError):  # lumctl was started without stdout or stderr
         separate_streams()
     code: int = ExitCode.UNEXPECTED
     try:

@@ -1,10 +1,10 @@
-"""The commands that ``lumctl`` knows, with the module that holds each: help is printed without importing them."""
+"""The commands of ``lumctl``, with the module that contains each: help is printed without importing them."""
 
 from typing import NamedTuple
 
 
 class Noun(NamedTuple):
-    """A first word after ``lumctl``: the module of ``lumctl.cli`` that holds its ``app`` and its line of help."""
+    """A first word after ``lumctl``: the module of ``lumctl.cli`` that contains its ``app``, and its line of help."""
 
     module: str
     help: str
@@ -21,6 +21,7 @@ GROUPS: dict[str, dict[str, Noun]] = {
     },
     "Act": {
         "swap": Noun("swap", "Replace a failed accelerator by a spare."),
+        "slice": Noun("slice", "Place a job on free accelerators of a torus, join them by light, and release them."),
         "fabric": Noun("fabric", "Light paths: show, route and measure them, and program them from the inventory."),
         "device": Noun("device", "Meshes, switches, transponders and host power: show readings, change settings."),
         "job": Noun("job", "Jobs, their ranks, and where each runs now."),
@@ -28,21 +29,23 @@ GROUPS: dict[str, dict[str, Noun]] = {
     },
     "Unattended": {
         "watch": Noun("watch", "The daemon: reads every second, keeps history, notifies, acts by policies."),
-        "policy": Noun("policy", "What the daemon may do on its own: check, explain and test policies."),
-        "autopilot": Noun("autopilot", "Stop and start automatic actions, and list what was decided."),
+        "policy": Noun("policy", "What the daemon may do automatically: check, explain and test policies."),
+        "autopilot": Noun("autopilot", "Stop and start automatic actions, and list the decisions."),
     },
     "Set up": {
-        "inventory": Noun("inventory", "Check and show the inventory; trust the keys of its hosts."),
-        "fleet": Noun("fleet", "Save what hosts print as files, to judge it elsewhere."),
+        "inventory": Noun("inventory", "Write, check and show the inventory; trust the keys of its hosts."),
+        "fleet": Noun("fleet", "Save the output of hosts' probes as files, to judge it elsewhere."),
         "store": Noun("store", "Where the journal, leases and health are kept; copy them to another database."),
-        "gateway": Noun("gateway", "The process that alone writes to a rack's devices, under the newest lease only."),
+        "gateway": Noun(
+            "gateway", "The only process that writes to a rack's devices, and only under the newest lease."
+        ),
         "plugin": Noun(
             "plugin", "Installed drivers, probes and kinds of job control; templates and checks for authors."
         ),
-        "completion": Noun("completion_script", "Print the script that completes words in bash, zsh or fish."),
+        "completion": Noun("completion_script", "Print a completion script for bash, zsh or fish."),
     },
     "Simulate": {
-        "demo": Noun("demo", "The main job on the simulator: a GPU dies, a spare takes its place."),
+        "demo": Noun("demo", "A demonstration on the simulator: a GPU dies and a spare replaces it."),
         "sim": Noun("sim", "Simulate the rack of any inventory on loopback, with faults on request."),
     },
 }
@@ -50,7 +53,7 @@ GROUPS: dict[str, dict[str, Noun]] = {
 NOUNS: dict[str, Noun] = {name: noun for group in GROUPS.values() for name, noun in group.items()}
 
 VERB_ORDER = (
-    *("up", "validate", "run", "plan", "apply", "approve", "rollback", "list", "show", "explain", "trust"),
+    *("init", "up", "validate", "run", "plan", "apply", "approve", "rollback", "list", "show", "explain", "trust"),
     *("resume", "abort", "ack", "maintain", "clear", "rules", "start", "stop", "status", "export", "lint", "diff"),
 )
-"""The order of verbs in the help of a noun; others follow as they are declared."""
+"""The order of verbs in the help of a noun; others follow in order of declaration."""

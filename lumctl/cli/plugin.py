@@ -1,4 +1,4 @@
-"""``lumctl plugin``: installed drivers and kinds of job control, from package metadata unless asked to look further."""
+"""``lumctl plugin``: installed drivers and kinds of job control, from package metadata; loaded only on request."""
 
 import shutil
 from pathlib import Path
@@ -19,6 +19,7 @@ from lumctl.offers import JOB_KINDS, PROBES, Offer, offered
 TEMPLATES = ("mesh", "switch", "transponder", "power", "job", "probe")
 
 _PACKAGE = Path(__file__).resolve().parent.parent
+# In a wheel the templates are inside the package, in a checkout beside it.
 _FOLDERS = (_PACKAGE / "templates", _PACKAGE.parent / "plugins" / "template")
 _BUILT = shutil.ignore_patterns("__pycache__", "*.egg-info", ".*", "build", "dist")
 
@@ -48,6 +49,7 @@ def copy_template(kind: str, folder: Path) -> tuple[Path, ...]:
     """
     found = template(kind)
     try:
+        # copytree() would write over files of the same names without a word.
         if folder.is_dir() and any(folder.iterdir()):
             raise RefusedError(f"{folder} is not empty; nothing was written", hint="name a folder that does not exist")
         shutil.copytree(found, folder, ignore=_BUILT, dirs_exist_ok=True)
@@ -61,13 +63,13 @@ app = noun_app(NOUNS["plugin"].help)
 
 OFFERED = (
     OutputColumn("NAME", "name"),
-    OutputColumn("DISTRIBUTION", "distribution"),
-    OutputColumn("VERSION", "version"),
+    OutputColumn("DISTRIBUTION", "distribution", gives_way=3),
+    OutputColumn("VERSION", "version", gives_way=2),
 )
 UNSEEN: dict[str, Any] = dict.fromkeys(("kind", "capabilities", "proven", "state", "problem"))
 LOADED = (
     OutputColumn("KIND", "kind"),
-    OutputColumn("CAPABILITIES", "capabilities"),
+    OutputColumn("CAPABILITIES", "capabilities", gives_way=1),
     OutputColumn("PROVEN", "proven"),
     OutputColumn("STATE", "state"),
     OutputColumn("MODULE", "module", wide=True),
@@ -76,14 +78,15 @@ LOADED = (
 
 @app.callback()
 def plugin() -> None:
-    """Keep ``list`` a word of its own: Typer would make a single command the whole noun."""
+    """Keep ``list`` as a separate verb: Typer would merge a single verb into the noun."""
 
 
-@verb(app, "list")
+@verb(app, "list", pages=True)
 def show_installed(
     cx: Invocation,
     check: Annotated[
-        bool, typer.Option("--check", help="Import each: its kind, capabilities, on what it was proven.")
+        bool,
+        typer.Option("--check", help="Import each one: show its kind, its capabilities and what it was tested on."),
     ] = False,
 ) -> None:
     """List the installed drivers, kinds of job control and probes. Without --check (or -o wide) none is imported."""
@@ -114,7 +117,7 @@ def _offered(info: DriverInfo) -> dict[str, Any]:
 
 
 def _loaded(info: DriverInfo) -> dict[str, Any]:
-    """The description of a driver; a driver that does not load is a warning, because it was not named."""
+    """The description of a driver; a driver that does not load is only a warning, because it was not requested."""
     try:
         driver = load(info.name)
     except UsageError as error:

@@ -1,4 +1,4 @@
-"""``lumctl plugin check``: test a package against the driver contract; print a page that its author can publish."""
+"""``lumctl plugin check``: test a package against the contract of its kind; print a page that can be published."""
 
 import json
 import platform
@@ -28,7 +28,7 @@ _COLUMNS = (OutputColumn("RULE", "rule"), OutputColumn("RESULT", "state"), Outpu
 
 
 def check_probes(cx: Invocation, package: str) -> int | None:
-    """Check the probe of a name, or all of a package that offers no driver; ``None`` if there is none."""
+    """Check the probe of that name, or all probes of a package without drivers; ``None`` if there is no probe."""
     offers = offered(PROBES)
     found = [info for info in offers if info.name == package]
     if not found and not any(package in {info.name, info.distribution} for info in installed()):
@@ -55,11 +55,13 @@ def check_probes(cx: Invocation, package: str) -> int | None:
 
 
 def _run(info: Offer) -> list[dict[str, Any]]:
+    # A process of its own: a parser that hangs or ends the process must not take this command with it.
     command = [sys.executable, "-m", "lumctl.fleet.testing", info.name]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_S, check=False)  # noqa: S603
     except subprocess.TimeoutExpired as error:
         raise UsageError(f"the tests of {info.name} did not finish within {_LIMIT_S:.0f} s") from error
+    # The probe may print lines of its own.
     rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"rule"')]
     if done.returncode != 0 or not rows:
         said = " ".join(done.stderr.split())[-300:]
@@ -93,7 +95,7 @@ def command(
 
     The kit of lumctl.devices.testing runs in its own process (it needs pytest) and injects faults between the driver
     and its device. It uses the twin that the package offers (entry point group lumctl.twins), or else the package's
-    tests that run the kit, or those that --tests names. It writes to the device: never use one that carries light.
+    tests that run the kit, or the tests given with --tests. It writes to the device: never use one that carries light.
 
     Without a twin or tests it tests only what needs no device. Exits 4 if a rule is broken, if a driver does not load,
     or if there was no device. Kinds of job control are tested by their packages' own tests, see lumctl-job-plugin(7).
@@ -142,7 +144,7 @@ def _document(checked: "Checked") -> dict[str, Any]:
 
 
 def _declared(checked: "Checked") -> dict[str, Any]:
-    """What the driver declares; only its package's metadata if it does not load."""
+    """The declarations of the driver; if it does not load, only its package's metadata."""
     from lumctl.devices.drivers import load
 
     info = checked.info
@@ -162,7 +164,7 @@ def _declared(checked: "Checked") -> dict[str, Any]:
 
 
 def _rules(checked: "Checked") -> list[dict[str, Any]]:
-    """One row per rule of the contract with the results of its tests."""
+    """One row for each rule of the contract, with the results of its tests."""
     from lumctl.devices.testing.rules import RULES as WRITTEN
 
     ended: Mapping[str, Counter[str]] = {rule: Counter() for rule in WRITTEN}
@@ -173,7 +175,8 @@ def _rules(checked: "Checked") -> list[dict[str, Any]]:
     rows = []
     for rule, counts in ended.items():
         if not counts:
-            continue  # the rule is for another kind of driver
+            continue  # the rule applies to another kind of driver
+        # One failed test decides; otherwise one that passed.
         result = next((word for word in ("failed", *STATES) if counts[word]), None)
         rows.append(
             {
@@ -201,7 +204,7 @@ def _page(cx: Invocation, checked: "Checked", document: Mapping[str, Any]) -> No
         say(f"  proven   {document['proven']}")
     else:
         say(f"  driver   {package}")
-    say(f"  checked  {about['at']} by lumctl {about['lumctl']}, Python {about['python']}")
+    say(f"  checked  {about['at']} with lumctl {about['lumctl']}, Python {about['python']}")
     say(f"  against  {document['against']}")
     say(f"  verdict  {checked.verdict.upper()}: {_counted(checked)}")
     say()
@@ -224,7 +227,7 @@ def _page(cx: Invocation, checked: "Checked", document: Mapping[str, Any]) -> No
 
 def _counted(checked: "Checked") -> str:
     if not checked.loads:
-        return "the driver does not load, and no test was run"
+        return "the driver does not load, so no test was run"
     counts = Counter(each.outcome for each in checked.outcomes)
     return (
         f"{counts['passed']} tests passed, {counts['failed']} failed, {counts['not-tested']} not tested, "

@@ -1,4 +1,4 @@
-"""``lumctl runbook lint``: everything that is wrong with a runbook file, at once."""
+"""``lumctl runbook lint``: report all errors of a runbook file at once."""
 
 import re
 from pathlib import Path
@@ -15,9 +15,9 @@ from lumctl.runbook.parameters import given_values
 from lumctl.runbook.yaml_text import text_of
 
 _RUN = re.compile(r"(?:[^/]+/)?[a-z]+-\d+")
-"""How the id of a run looks, with its rack or without."""
+"""The form of a run's id, with or without its rack."""
 SetOption = Annotated[
-    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A parameter's value; may be given again.")
+    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A parameter's value; may be repeated.")
 ]
 
 
@@ -37,7 +37,7 @@ def command(
     without being verified or confirmed afterwards, and steps whose preconditions cannot hold.
     """
     if not file.exists():
-        raise UsageError(f"there is no file {file}", hint=_how_to_make(str(file)))
+        raise UsageError(f"file {file} does not exist", hint=_how_to_make(str(file)))
     problems = lint(text_of(file), str(file), cx.inventory, given_values(set_ or []))
     if cx.out.structured:
         rows = [
@@ -55,14 +55,14 @@ def command(
         for problem in problems:
             cx.out.text(str(problem))
         if not problems:
-            cx.out.narrate(f"{file}: nothing is wrong with it")
+            cx.out.narrate(f"{file}: no errors")
     if problems:
         cx.out.narrate(f"{file}: {counted(len(problems), 'problems')}")
         raise typer.Exit(ExitCode.USAGE)
 
 
 def _how_to_make(name: str) -> str:
-    """The command that writes the file that was expected."""
+    """The command that writes a file of the expected kind."""
     if _RUN.fullmatch(name):
-        return f"lint reads a file; of a run it is made with: lumctl runbook export {name} --out FILE"
-    return "lint reads a runbook file; one is made with: lumctl runbook export RUN --out FILE"
+        return f"lint reads a file; to write one from a run: lumctl runbook export {name} --out FILE"
+    return "lint reads a runbook file; to write one: lumctl runbook export RUN --out FILE"

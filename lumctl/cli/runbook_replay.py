@@ -1,5 +1,6 @@
-"""``lumctl runbook replay``: a runbook done again: on a simulator, as a drill, or on a rack."""
+"""``lumctl runbook replay``: do a runbook again, on a private simulator or on a rack."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -8,20 +9,18 @@ import typer
 
 from lumctl.change.engine import Gate, at_once
 from lumctl.change.plan import Plan, Step
-from lumctl.cli.change_options import StoppedOption, YesOption
 from lumctl.cli.changes import agree, head_after, show_plan
 from lumctl.cli.invocation import Invocation, Target
 from lumctl.cli.runbook_export import with_head
 from lumctl.cli.runbook_lint import SetOption
-from lumctl.cli.verbs import verb
+from lumctl.cli.verbs import StoppedOption, YesOption, verb
 from lumctl.context import Context
 from lumctl.errors import ExitCode, RefusedError, UsageError
-from lumctl.inventory.problems import nearest
 from lumctl.printable import counted, printable
 from lumctl.runbook import actions, drill
 from lumctl.runbook.document import Runbook
 from lumctl.runbook.execution import Performance, perform, perform_on_stage
-from lumctl.runbook.files import find_runbook, is_file
+from lumctl.runbook.files import all_runs, find_runbook, is_file
 from lumctl.runbook.intents import IntentRunbook
 from lumctl.runbook.parameters import given_values
 from lumctl.runbook.replay import ReplayResult, plan_again, replay_on_rack, replay_on_simulator
@@ -38,51 +37,67 @@ def register(app: typer.Typer) -> None:
 
 def command(
     cx: Invocation,
-    runbook: Annotated[str, typer.Argument(metavar="RUNBOOK", help="A run's id, or the path of a runbook file.")],
-    on: Annotated[
-        str, typer.Option("--on", metavar="sim|RACK", help="A simulator of its own, or a rack by its name.")
-    ] = "",
+    runbook: Annotated[str, typer.Argument(metavar="RUNBOOK", help="The id of a run, or the path of a runbook file.")],
     as_drill: Annotated[
-        bool, typer.Option("--drill", help="On a simulator that stands where the rack stands now: would it work today?")
+        bool,
+        typer.Option(
+            "--drill", help="Use a simulator in the rack's present state, to see whether it would work today."
+        ),
+    ] = False,
+    running: Annotated[
+        bool, typer.Option("--running", help="With --target sim: use the running simulator and its store.")
     ] = False,
     set_: SetOption = None,
-    step: Annotated[bool, typer.Option("--step", help="Ask before each step.")] = False,
+    step: Annotated[bool, typer.Option("--step", help="Ask for confirmation before each step.")] = False,
     yes: YesOption = False,
     job_is_stopped: StoppedOption = False,
 ) -> None:
     """Do a runbook's steps again and compare each outcome, and the end state, with the recorded ones.
 
-    On ``sim`` a private simulator starts in the state before the run and is deleted afterwards; a run that was
-    interrupted is replayed up to there. On a rack the steps are real: its placement and cells must be those before the
-    run. With ``--drill`` the rack is only read: a simulator takes over its present state, the replaced accelerators
-    fail there, and the steps are done on it.
+    The target must be given, whatever $LUMCTL_TARGET is. With --target sim a private simulator starts in the state
+    before the run and is deleted afterwards; a run that was interrupted is replayed up to there. With --target rack the
+    steps are real: the rack must have the placement and the cells from before the run. With ``--drill`` the rack is
+    only read: a simulator starts in its present state, the replaced accelerators fail there, and the steps are done on
+    it.
 
     A runbook of intents (see ``runbook export --as-template``) records no outcomes: its steps are planned again, on the
-    simulator or, after a yes to each, on the rack.
+    simulator or, after each is confirmed, on the rack.
 
     Exits 5 if the replay differed, 6 if a step failed on the rack and everything was undone, 7 if it was left half
     done. With ``--step``, everything is also undone if no answer is given within ten minutes.
     """
-    if as_drill == bool(on):
+    private = cx.target_option == Target.SIM and not running
+    if not as_drill and cx.target_option is None:
         raise UsageError(
-            "say where: --on sim, --on RACK, or --drill", hint="add --on sim: nothing but a simulator is changed"
+            "the target of a replay must be given: --target sim, --target rack, or --drill",
+            hint=f"to change nothing but a private simulator: lumctl runbook replay {runbook} --target sim",
         )
+    if running and (as_drill or cx.target_option != Target.SIM):
+        raise UsageError("--running goes with --target sim", hint="leave out --running")
     gate = _ask if step else at_once
     if step and not sys.stdin.isatty():
-        raise UsageError("--step asks before each step and there is no terminal to ask on", hint="leave out --step")
+        raise UsageError("--step asks before each step, but stdin is not a terminal", hint="leave out --step")
+    given = given_values(set_ or [])
+    # No context is needed: the simulator brings its own, and the rack may not be reachable from here.
+    if private and not as_drill:
+        found = _of_either_target(cx, runbook, given)
+        _note_other_inventory(cx, found)
+        if isinstance(found, IntentRunbook):
+            result = _intended_on_simulator(cx, found, gate)
+        else:
+            result = replay_on_simulator(found, cx.inventory, progress=cx.out.narrate, before_step=gate)
+        _say(cx, result, None)
+        return
     with Context(cx.inventory, cx.target) as context:
-        found = _found(context, runbook, given_values(set_ or []), on)
-        if isinstance(found, Runbook) and found.inventory_digest != cx.inventory.digest:
-            cx.out.narrate(f"note: {found.id} was recorded with another text of the inventory")
+        found = _found(context, runbook, given)
+        _note_other_inventory(cx, found)
         if as_drill:
             result = drill.drill(found, context, progress=cx.out.narrate, before_step=gate)
         elif isinstance(found, IntentRunbook):
-            result = _intended(cx, context, found, on, gate, yes=yes, stopped=job_is_stopped)
-        elif on == Target.SIM:
-            result = replay_on_simulator(found, cx.inventory, progress=cx.out.narrate, before_step=gate)
+            result = _intended(cx, context, found, gate, yes=yes, stopped=job_is_stopped)
         else:
-            _require_rack(cx, on, found.rack)
-            what, again = f"Replay {found.id} ({found.title}) on {on}", plan_again(context, found)
+            _require_rack(cx, found.rack)
+            what, again = f"Replay {found.id} ({found.title}) on {found.rack}", plan_again(context, found)
             said = agree(cx, context, again, what, yes=yes, stopped=job_is_stopped)
             result = replay_on_rack(found, context, progress=cx.out.narrate, before_step=gate, stopped_by=said)
             _keep(cx, context, result.run, found.rack)
@@ -90,29 +105,50 @@ def command(
     _say(cx, result, head)
 
 
-def _found(context: Context, name: str, given: dict[str, str], on: str) -> AnyRunbook:
-    """The runbook; its parameter ``rack`` is the rack of the replay unless given otherwise."""
-    if (
-        on in context.inventory.racks
-        and "rack" not in given
-        and is_file(name)
-        and "rack" in parameter_names(Path(name))
-    ):
-        return find_runbook(context, name, {**given, "rack": on})
+def _note_other_inventory(cx: Invocation, found: AnyRunbook) -> None:
+    if isinstance(found, Runbook) and found.inventory_digest != cx.inventory.digest:
+        cx.out.narrate(f"note: {found.id} was recorded with a different version of the inventory")
+
+
+def _of_either_target(cx: Invocation, name: str, given: dict[str, str]) -> AnyRunbook:
+    """The runbook to replay on a private simulator: a file, or a run of either target.
+
+    A run is searched first on the target of ``$LUMCTL_TARGET`` (by default the rack), then on the other one.
+    """
+    first = Target.SIM if os.environ.get("LUMCTL_TARGET") == Target.SIM else Target.RACK
+    second = Target.RACK if first is Target.SIM else Target.SIM
+    with Context(cx.inventory, first) as context:
+        if is_file(name) or any(name in {run.id, f"{run.rack}/{run.id}"} for run in all_runs(context)):
+            return _found(context, name, given)
+    with Context(cx.inventory, second) as context:
+        if any(name in {run.id, f"{run.rack}/{run.id}"} for run in all_runs(context)):
+            return _found(context, name, given)
+    with Context(cx.inventory, first) as context:
+        return find_runbook(context, name, given)  # raises the error that nothing has this name
+
+
+def _found(context: Context, name: str, given: dict[str, str]) -> AnyRunbook:
+    """The runbook; if the inventory has only one rack, that is the default of the parameter ``rack``."""
+    racks = list(context.inventory.racks)
+    if len(racks) == 1 and "rack" not in given and is_file(name) and "rack" in parameter_names(Path(name)):
+        return find_runbook(context, name, {**given, "rack": racks[0]})
     return find_runbook(context, name, given)
 
 
+def _intended_on_simulator(cx: Invocation, runbook: IntentRunbook, gate: Gate) -> ReplayResult:
+    """Plan and do each step on a newly started simulator."""
+    with staged(cx.inventory) as stage, stage.play() as simulated:
+        for remark in stage.sim.remarks():
+            cx.out.narrate(remark)
+        commission(simulated, failed=lambda device, why: cx.out.narrate(f"{device} is not programmed: {why}"))
+        return perform_on_stage(runbook, stage, simulated, Performance(cx.out.narrate, gate))
+
+
 def _intended(
-    cx: Invocation, context: Context, runbook: IntentRunbook, on: str, gate: Gate, *, yes: bool, stopped: bool
+    cx: Invocation, context: Context, runbook: IntentRunbook, gate: Gate, *, yes: bool, stopped: bool
 ) -> ReplayResult:
-    """Plan and do each step: on a simulator that has just come up, or on the rack with a yes for each plan."""
-    if on == Target.SIM:
-        with staged(cx.inventory) as stage, stage.play() as simulated:
-            for remark in stage.sim.remarks():
-                cx.out.narrate(remark)
-            commission(simulated, failed=lambda device, why: cx.out.narrate(f"{device} is not programmed: {why}"))
-            return perform_on_stage(runbook, stage, simulated, Performance(cx.out.narrate, gate))
-    _require_rack(cx, on, runbook.rack)
+    """Plan and do each step on the rack; the operator confirms each plan."""
+    _require_rack(cx, runbook.rack)
 
     def agreed(what: Plan | actions.Said) -> str | None:
         if isinstance(what, Plan):
@@ -123,11 +159,11 @@ def _intended(
         return None
 
     how = Performance(cx.out.narrate, gate, agreed, kept=lambda run, rack: _keep(cx, context, run, rack))
-    return perform(runbook, context, on, how)
+    return perform(runbook, context, runbook.rack, how)
 
 
 def _keep(cx: Invocation, context: Context, run: str, rack: str) -> None:
-    """What is done on a rack leaves a runbook of its own."""
+    """Write a runbook for a run that the replay executed on a rack; warn if that fails."""
     trouble = actions.save_quietly(context, run, rack)
     if trouble:
         cx.out.narrate(f"warning: {trouble}")
@@ -143,38 +179,38 @@ def _say(cx: Invocation, result: ReplayResult, head: Head | None) -> None:
         cx.out.text(f"{result.runbook} replayed on {result.on}: identical, {result.seconds:.2f} s")
     else:
         odd = result.first_difference
-        cx.out.text(f"{result.runbook} replayed on {result.on}: differs first at step {odd.step}, {odd.what}")
+        cx.out.text(f"{result.runbook} replayed on {result.on}: first difference at step {odd.step}, {odd.what}")
         cx.out.text(f"  recorded: {odd.recorded}")
         cx.out.text(f"  replayed: {odd.replayed}")
     if result.rehearsal:
-        cx.out.narrate("this was a rehearsal on a simulator of its own: no run was recorded and no rack was changed")
+        cx.out.narrate("this was a rehearsal on a private simulator: no run was recorded and no rack was changed")
     else:
         if result.outcome == "half-done":
             cx.out.narrate(f"{result.run} is left half done: {ways_to_finish(result.run, cx.target)}")
             raise typer.Exit(ExitCode.HALF_DONE)
         if result.outcome == "rolled-back":
             raise typer.Exit(ExitCode.ROLLED_BACK)
+    # ``None`` for intents: they record no outcome to differ from.
     if result.identical is False:
         raise typer.Exit(ExitCode.REFUSED)
 
 
 def _done(result: ReplayResult) -> str:
-    """What came of intents; a rehearsal's runs had ids, but nothing of that name is kept."""
+    """The outcome of intents with the ids of their runs; for a rehearsal their number, as its runs are not stored."""
     count = len(result.runs)
     if result.rehearsal:
         return f"{result.outcome} in {counted(count, 'runs')}"
     return result.outcome + (f" as {', '.join(result.runs)}" if count else "")
 
 
-def _require_rack(cx: Invocation, on: str, recorded: str) -> None:
-    racks = cx.inventory.racks
-    if on not in racks:
-        near = nearest(on, [*racks, Target.SIM.value])
-        raise UsageError(f"no rack {on!r} in the inventory" + (f"; did you mean {near!r}?" if near else ""))
-    if on != recorded:
+def _require_rack(cx: Invocation, rack: str) -> None:
+    if rack not in cx.inventory.racks:
         raise UsageError(
-            f"this runbook is for rack {recorded}; it can be replayed there or on sim",
-            hint="for another rack: lumctl runbook export RUN --as-template",
+            f"this runbook is for rack {rack}, which is not in the inventory",
+            hint=(
+                f"the inventory has {', '.join(cx.inventory.racks)}; for another rack: lumctl runbook export RUN "
+                "--as-template --out FILE"
+            ),
         )
 
 

@@ -1,4 +1,4 @@
-"""``lumctl sim``: a rack of the inventory on loopback. These commands are about the simulator whatever the target."""
+"""``lumctl sim``: simulate a rack of the inventory on loopback; ``--target`` does not affect these commands."""
 
 from collections.abc import Collection
 from contextlib import nullcontext, suppress
@@ -9,7 +9,9 @@ import typer
 
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import OutputColumn, OutputFormat
+from lumctl.cli.progress import progress
 from lumctl.cli.verbs import noun_app, verb
+from lumctl.time_text import iso_text, iso_times
 
 KINDS = (
     "gpu-lost, process-died, ecc, row-remap-failed, throttled (accelerators); overheat (accelerators, meshes, "
@@ -27,11 +29,11 @@ app = noun_app("A rack of any inventory on loopback, with faults on request.")
 @verb(app, "up")
 def up(
     cx: Invocation,
-    detach: Annotated[bool, typer.Option("--detach", help="Leave it running in the background.")] = False,
+    detach: Annotated[bool, typer.Option("--detach", help="Leave the simulator running in the background.")] = False,
     delay_ms: Annotated[
         float, typer.Option("--delay-ms", min=0, metavar="N", help="Time that mesh cells take to settle.")
     ] = 0.0,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the noise on readings.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the noise in readings.")] = 0,
     lane_mbps: Annotated[
         float | None,
         typer.Option(
@@ -39,7 +41,10 @@ def up(
             min=0.1,
             max=1e6,
             metavar="N",
-            help="What a lane carries each way, in Mbit/s, of jobs that run on simulated hosts; no limit if left out.",
+            help=(
+                "Limit of what a lane of a job on simulated hosts carries in each direction, in Mbit/s; by default "
+                "none."
+            ),
         ),
     ] = None,
     dark: Annotated[bool, typer.Option("--dark", help="Leave every mesh in bar: program no circuits.")] = False,
@@ -49,21 +54,23 @@ def up(
     Each mesh or switch speaks its driver's protocol: lumctl serves it, or the twin that the driver's package ships
     (see lumctl-driver(7)). If there is no twin, a generic mesh or switch replaces it, and a message names the device.
 
-    If a twin or its driver fails, it costs its own device: a message names the plug-in, the device and the call, the
-    device is not programmed, and all other circuits are programmed. The simulator runs on, and the exit code is 3.
+    If a twin or its driver fails, only its own device is affected: a message names the plug-in, the device and the
+    call, the device is not programmed, and all other circuits are programmed. The simulator runs on, and the exit code
+    is 3.
     """
     from lumctl.errors import UnreachableError
     from lumctl.sim.launch import launch
 
     inventory = cx.inventory
-    simulator = launch(inventory, delay_ms=delay_ms, seed=seed, lane_mbps=lane_mbps, tied=not detach)
+    with progress("the simulator is starting", quiet=cx.out.quiet):
+        simulator = launch(inventory, delay_ms=delay_ms, seed=seed, lane_mbps=lane_mbps, tied=not detach)
     try:
         for remark in simulator.remarks():
             cx.out.narrate(remark)
         missing = [device.id for device in inventory.light_devices if device.id in simulator.unserved()]
         if not dark:
             missing += _commission(cx, missing)
-        # From here on Ctrl-C is how a simulator in the foreground is meant to end.
+        # From here on, Ctrl-C is the regular way to end a simulator in the foreground.
         with nullcontext() if detach else suppress(KeyboardInterrupt):
             cx.out.narrate(
                 f"the simulator of {inventory.path} runs (pid {simulator.process.pid}); use it: --target sim"
@@ -72,6 +79,7 @@ def up(
                 cx.out.document("sim", _status(cx))
             if not detach:
                 simulator.wait()
+    # Also Ctrl-C while the circuits are programmed: no simulator may be left behind.
     except BaseException:
         simulator.stop()
         raise
@@ -82,8 +90,8 @@ def up(
         cx.out.narrate(f"the simulator of {inventory.path} has ended")
     if missing:
         raise UnreachableError(
-            f"the simulator came up without {', '.join(missing)}",
-            hint=f"test the driver with its twin: lumctl plugin check {inventory.devices[missing[0]].driver}",
+            f"the simulator started without {', '.join(missing)}",
+            hint=f"test the driver on its simulated device: lumctl plugin check {inventory.devices[missing[0]].driver}",
         )
 
 
@@ -95,6 +103,7 @@ def down(cx: Invocation) -> None:
     control = _control(cx)
     pid = runtime.running_pid(control.parent)
     if pid is None:
+        # One that was killed leaves its files behind.
         runtime.clean(control.parent)
         cx.out.narrate(f"no simulator of {cx.inventory.path} is running")
         return
@@ -102,7 +111,7 @@ def down(cx: Invocation) -> None:
     cx.out.narrate(f"the simulator of {cx.inventory.path} has ended (pid {pid})")
 
 
-@verb(app, "status")
+@verb(app, "status", pages=True)
 def status(cx: Invocation) -> None:
     """Show whether the simulator runs, the addresses of its hosts and devices, and the present faults."""
     found = _status(cx)
@@ -126,7 +135,8 @@ def status(cx: Invocation) -> None:
 def fault(
     cx: Invocation,
     component: Annotated[
-        str, typer.Argument(metavar="COMPONENT", help="An id of the inventory, or a part of one: MESH/puc/17.")
+        str,
+        typer.Argument(metavar="COMPONENT", help="An inventory id, or a part of a component: MESH/puc/17."),
     ],
     kind: Annotated[
         str,
@@ -138,23 +148,25 @@ def fault(
     value: Annotated[
         float | None,
         typer.Option(
-            "--value", metavar="V", help="How much, in C, dB or s; for an alarm, 1 (critical) to 4 (warning)."
+            "--value",
+            metavar="V",
+            help="The size of the fault, in C, dB or s; for an alarm, 1 (critical) to 4 (warning).",
         ),
     ] = None,
 ) -> None:
     """Make a component faulty.
 
-    ``down``: the device takes no connection. ``lying``: it confirms every change and makes none. ``refuse``: it refuses
-    every change. ``half``: it makes half of a change and then refuses. ``slow``: it acts at once and answers V seconds
-    late. ``cut``: it acts and breaks off every answer in the middle. ``slow-commit``: it answers when half of a change
-    is made and makes the rest V seconds later; ``sim clear`` completes it at once.
+    ``down``: the device accepts no connection. ``lying``: it confirms every change but makes none. ``refuse``: it
+    refuses every change. ``half``: it makes half of a change and then refuses. ``slow``: it acts at once and answers V
+    seconds late. ``cut``: it acts, but interrupts every answer in the middle. ``slow-commit``: it answers when half of
+    a change is made and makes the rest V seconds later; ``sim clear`` completes it at once.
 
     A mesh or a switch with an alarm reports a failed power supply and keeps carrying light. lumctl sees an alarm or
     overheat only if the device's driver reads it: sim-mesh and sim-switch read both.
 
     The parts of a lane are TRANSPONDER/rx (its receiver), TRANSPONDER/converter (the media converter between NIC and
     fabric, if the lane has one) and TRANSPONDER/fibre. Converter and fibre carry both directions, and the module in the
-    NIC does not see that they are dark. HOST/nic is the card with all interfaces that meet the fabric.
+    NIC does not see that they are dark. HOST/nic is the card with all interfaces to the fabric.
     """
     injected = _ask(cx, "fault", component=component, kind=kind, value=value)["fault"]
     if cx.out.structured:
@@ -166,7 +178,7 @@ def fault(
 def clear(
     cx: Invocation,
     component: Annotated[
-        str | None, typer.Argument(metavar="[COMPONENT]", help="What to heal; everything if left out.")
+        str | None, typer.Argument(metavar="COMPONENT", help="The component to clear; by default all.")
     ] = None,
 ) -> None:
     """Clear the faults of a component, or all faults."""
@@ -174,13 +186,13 @@ def clear(
     if cx.out.structured:
         cx.out.document("sim-clear", {"cleared": cleared})
     for healed in cleared:
-        cx.out.narrate(f"{healed['component']}: {healed['kind']} is gone")
+        cx.out.narrate(f"{healed['component']}: {healed['kind']} is cleared")
     if not cleared:
         cx.out.narrate(f"there is no fault to clear{f' on {component}' if component else ''}")
 
 
 def _commission(cx: Invocation, without: Collection[str]) -> list[str]:
-    """Program the jobs' circuits through the change engine, as on a real rack; return the devices that failed."""
+    """Program the jobs' circuits with the change engine, as on a real rack; return the devices that failed."""
     from lumctl.context import Context
     from lumctl.swap import commission
 
@@ -190,8 +202,11 @@ def _commission(cx: Invocation, without: Collection[str]) -> list[str]:
         failed.append(device)
         cx.out.narrate(f"{device} is not programmed: {why}")
 
-    with Context(cx.inventory, "sim") as context:
-        commission(context, without=without, failed=report)
+    with (
+        progress("the circuits are programmed and proved", quiet=cx.out.quiet) as tell,
+        Context(cx.inventory, "sim") as context,
+    ):
+        commission(context, progress=tell, without=without, failed=report)
     return failed
 
 
@@ -203,15 +218,12 @@ def _control(cx: Invocation) -> Path:
 
 
 def _ask(cx: Invocation, do: str, **arguments: Any) -> dict[str, Any]:
-    from lumctl.errors import UnreachableError
+    from lumctl.devices.endpoints import no_simulator
     from lumctl.sim import client, runtime
 
     control = _control(cx)
     if runtime.running_pid(control.parent) is None:
-        raise UnreachableError(
-            f"no simulator of {cx.inventory.path} is running",
-            hint=f"start it: lumctl sim up --detach -i {cx.inventory.path}",
-        )
+        raise no_simulator(cx.inventory.path)
     return client.ask(control, do, **arguments)
 
 
@@ -228,7 +240,7 @@ def _status(cx: Invocation) -> dict[str, Any]:
         "running": True,
         "pid": runtime["pid"],
         "inventory": runtime["inventory"],
-        "started_at": runtime["started_at"],
+        "started_at": iso_text(runtime["started_at"]),
         "hosts": [{"id": name, "address": f"{at['address']}:{at['port']}"} for name, at in runtime["hosts"].items()],
         "devices": [
             {
@@ -239,13 +251,13 @@ def _status(cx: Invocation) -> dict[str, Any]:
             }
             for device, address in runtime["devices"].items()
         ],
-        "faults": told["faults"],
+        "faults": iso_times(told["faults"], "since"),
         "lanes": told["lanes"],
     }
 
 
 def _rows(found: dict[str, Any]) -> list[dict[str, Any]]:
-    """Hosts and devices with their faults, then every other component that is faulty."""
+    """A row for each host and device with its faults, then one for each other faulty component."""
     faults: dict[str, list[str]] = {}
     for each in found["faults"]:
         faults.setdefault(each["component"], []).append(_words(each))
@@ -254,11 +266,11 @@ def _rows(found: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _lanes_in_words(lanes: dict[str, Any]) -> str:
-    """The traffic of the lanes; nothing if they were never used."""
+    """The traffic of the lanes as text; empty if the lanes were never used."""
     if not (lanes["connections"] or lanes["bytes"]):
         return ""
-    dark = f" ({lanes['dark']} in the dark)" if lanes["dark"] else ""
-    return f"its lanes carry {lanes['connections']} connections{dark}; {lanes['bytes'] / 1e6:.1f} MB went over them"
+    dark = f" ({lanes['dark']} dark)" if lanes["dark"] else ""
+    return f"its lanes carry {lanes['connections']} connections{dark}; they transferred {lanes['bytes'] / 1e6:.1f} MB"
 
 
 def _words(fault: dict[str, Any]) -> str:

@@ -1,12 +1,16 @@
 """What ``lumctl status`` prints: the status document as a headline and tables."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
-from lumctl.cli.output import Output, OutputColumn, OutputFormat
+from lumctl.cli.output import COLOURS, Output, OutputColumn, OutputFormat
+from lumctl.cli.remedies import remedy_lines
+from lumctl.health.remedy import after_a_swap
 from lumctl.health.states import SEVERITY, State
 from lumctl.inventory.folded_names import fold
+from lumctl.printable import counted
+from lumctl.time_text import age_text, moment_text, seconds_of
 
 Row = Mapping[str, Any]
 
@@ -14,7 +18,7 @@ HOSTS = (
     OutputColumn("STATE", "state"),
     OutputColumn("HOSTS", "names"),
     OutputColumn("COUNT", "count", right=True),
-    OutputColumn("AGE s", "age", right=True),
+    OutputColumn("AGE", "age", right=True),
     OutputColumn("FINDING", "finding"),
 )
 DEVICES = (OutputColumn("STATE", "state"), OutputColumn("DEVICE", "id"), OutputColumn("FINDING", "finding"))
@@ -23,28 +27,28 @@ ACCELERATORS = (
     OutputColumn("ACCELERATOR", "id"),
     OutputColumn("HOST", "host", wide=True),
     OutputColumn("MODEL", "model", wide=True),
-    OutputColumn("ROLE", "role"),
+    OutputColumn("ROLE", "role", gives_way=4),
     OutputColumn("JOB/RANK", "place"),
-    OutputColumn("TEMP C", "temperature", right=True),
-    OutputColumn("UTIL %", "utilization", right=True),
-    OutputColumn("MEMORY GiB", "memory", right=True),
+    OutputColumn("TEMP C", "temperature", right=True, gives_way=1),
+    OutputColumn("UTIL %", "utilization", right=True, gives_way=2),
+    OutputColumn("MEMORY GiB", "memory", right=True, gives_way=3),
     OutputColumn("POWER W", "power", wide=True, right=True),
-    OutputColumn("ECC", "ecc", right=True),
+    OutputColumn("ECC", "ecc", right=True, gives_way=6),
     OutputColumn("PCI", "pci", wide=True),
     OutputColumn("SOURCE", "source", wide=True),
-    OutputColumn("AGE s", "age", right=True),
+    OutputColumn("AGE", "age", right=True, gives_way=5),
     OutputColumn("FINDING", "finding"),
 )
 LINKS = (
     OutputColumn("STATE", "state"),
     OutputColumn("LINK", "id"),
-    OutputColumn("HOST", "host"),
-    OutputColumn("INTERFACE", "interface"),
-    OutputColumn("PORT", "port"),
-    OutputColumn("CARRIER", "carrier"),
+    OutputColumn("HOST", "host", gives_way=6),
+    OutputColumn("INTERFACE", "interface", gives_way=4),
+    OutputColumn("PORT", "port", gives_way=3),
+    OutputColumn("CARRIER", "carrier", gives_way=2),
     OutputColumn("RX dBm", "rx", right=True),
-    OutputColumn("TX dBm", "tx", right=True),
-    OutputColumn("AGE s", "age", right=True),
+    OutputColumn("TX dBm", "tx", right=True, gives_way=1),
+    OutputColumn("AGE", "age", right=True, gives_way=5),
     OutputColumn("FINDING", "finding"),
 )
 CIRCUITS = (
@@ -56,8 +60,8 @@ CIRCUITS = (
     OutputColumn("TO", "b"),
     OutputColumn("RX dBm", "rx", right=True),
     OutputColumn("HEARS", "hears"),
-    OutputColumn("LOSS dB", "loss", right=True),
-    OutputColumn("AGE s", "age", wide=True, right=True),
+    OutputColumn("LOSS dB", "loss", right=True, gives_way=1),
+    OutputColumn("AGE", "age", wide=True, right=True),
 )
 FINDINGS = (
     OutputColumn("STATE", "state"),
@@ -71,15 +75,16 @@ INCIDENTS = (
     OutputColumn("STATE", "state"),
     OutputColumn("CAUSE", "cause"),
     OutputColumn("RULE", "rule", wide=True),
-    OutputColumn("SINCE", "since"),
+    OutputColumn("SINCE", "since", gives_way=2),
+    OutputColumn("AGE", "age", right=True),
     OutputColumn("WHAT", "summary"),
-    OutputColumn("TOUCHES", "count", right=True),
+    OutputColumn("TOUCHES", "count", right=True, gives_way=1),
 )
 MAINTENANCE = (
     OutputColumn("MAINTENANCE OF", "component"),
-    OutputColumn("FROM", "starts"),
+    OutputColumn("FROM", "starts", gives_way=1),
     OutputColumn("UNTIL", "ends"),
-    OutputColumn("BY", "by"),
+    OutputColumn("BY", "by", gives_way=2),
     OutputColumn("COMMENT", "comment"),
     OutputColumn("ID", "id", wide=True),
 )
@@ -92,44 +97,84 @@ def unfinished_line(run: str, target: str) -> str:
     return f"run {run} is unfinished: lumctl swap show {run} --target {target}; then {ways_to_finish(run, target)}"
 
 
-def print_status(out: Output, document: Row, *, findings_first: bool = False) -> None:
-    """Print a status document. ``findings_first`` suits a screen that is cut at the bottom."""
-    out.text(headline(document))
-    out.text(summary_line(document["summary"]))
-    for run in document["unfinished_runs"]:
-        out.text(unfinished_line(run, document["target"]))
+MOST_TO_DO = 8
+"""Most faults under "to do" on a terminal; more faults usually have few causes, and the tables list all."""
+
+
+def print_status(out: Output, document: Row, *, everything: bool = False) -> None:
+    """Print a status document: faults first, with the next command to type.
+
+    On a terminal, rows that are ok are counted and not listed, unless ``everything`` is set.
+    """
+    folded = out.on_terminal and not everything
+    out.text(out.wrapped(headline(document), "  "))
+    whole = Counter(host["whole"] for host in document["hosts"])
+    out.text(out.wrapped(summary_line({**document["summary"], "hosts": whole}), "  "))
+    print_to_do(out, document, most=MOST_TO_DO if folded else None)
     tables: list[tuple[str, Sequence[OutputColumn], list[Row]]] = [
-        ("hosts", HOSTS, host_rows(document["hosts"])),
+        ("incidents", INCIDENTS, [_incident_row(incident, document) for incident in document["incidents"]]),
+        ("findings", *_findings(document)),
+        ("maintenance", MAINTENANCE, [window_row(window) for window in document["maintenance"]]),
+        ("hosts", HOSTS, host_rows(document)),
         ("devices", DEVICES, [_with_finding(device) for device in document["devices"]]),
         ("accelerators", ACCELERATORS, accelerator_rows(document)),
         ("circuits", CIRCUITS, [_circuit_row(circuit) for circuit in document["circuits"]]),
     ]
     if out.format is OutputFormat.WIDE:
-        tables.insert(3, ("links", LINKS, [_link_row(link) for link in document["links"]]))
+        # Before the circuits.
+        tables.insert(6, ("links", LINKS, [_link_row(link) for link in document["links"]]))
+    left_out: list[str] = []
+    for title, columns, rows in tables:
+        shown = [row for row in rows if not (folded and _is_quiet(row))]
+        if count := sum(row.get("count") or 1 for row in rows if folded and _is_quiet(row)):
+            left_out.append(counted(count, title))
+        if shown:
+            out.text()
+            out.table(columns, shown, title=title)
+    if left_out:
+        out.text()
+        out.text(out.wrapped(f"ok and not listed: {', '.join(left_out)} (--all lists them)", "  "))
+
+
+def _is_quiet(row: Row) -> bool:
+    """Whether a row can be omitted: it is ok and has no finding."""
+    return row.get("state") == State.OK and not row.get("finding") and not row.get("findings") and "cause" not in row
+
+
+def print_to_do(out: Output, document: Row, *, most: int | None) -> None:
+    """Print each unfinished run and fault with the commands that resolve it; print nothing if there are none."""
+    remedies = document["remedies"]
+    if not (remedies or document["unfinished_runs"]):
+        return
+    out.text()
+    out.styled("to do", "bold")
+    for run in document["unfinished_runs"]:
+        out.text(out.wrapped(f"  {unfinished_line(run, document['target'])}", "    "))
+    for remedy in remedies[:most]:
+        head, *rest = remedy_lines(out, remedy, "  ")
+        out.styled(head, COLOURS[remedy["state"]])
+        for line in rest:
+            out.text(line)
+    if more := len(remedies[most:]) if most is not None else 0:
+        out.text(f"  and {counted(more, 'other faults')} (--all lists them)")
+
+
+def _findings(document: Row) -> tuple[Sequence[OutputColumn], list[Row]]:
     findings = finding_rows(document)
     known = (ACKNOWLEDGED,) if any(row["acknowledged"] for row in findings) else ()
-    told: list[tuple[str, Sequence[OutputColumn], list[Row]]] = [
-        ("maintenance", MAINTENANCE, [window_row(window) for window in document["maintenance"]]),
-        ("incidents", INCIDENTS, [_incident_row(incident) for incident in document["incidents"]]),
-        ("findings", (*FINDINGS, *known), findings),
-    ]
-    tables = [*told, *tables] if findings_first else [*tables, *told]
-    for title, columns, rows in tables:
-        if rows:
-            out.text()
-            out.table(columns, rows, title=title)
+    return (*FINDINGS, *known), findings
 
 
 def headline(document: Row) -> str:
     """Rack, target and time: the headline of every screen."""
-    at = datetime.fromtimestamp(document["at"], tz=UTC).astimezone().isoformat(sep=" ", timespec="seconds")
+    at = moment_text(seconds_of(document["at"]))
     return (
         f"{', '.join(document['racks'])}  target: {document['target']}  {at}  read in {document['collection_s']:.2f} s"
     )
 
 
 def summary_line(summary: Mapping[str, Mapping[str, int]]) -> str:
-    """Counts by group, worst state first."""
+    """The number of components by group and state, worst state first."""
     parts = []
     for name, counts in summary.items():
         told = [f"{counts[state]} {state}" for state in reversed(SEVERITY) if counts[state]]
@@ -138,15 +183,20 @@ def summary_line(summary: Mapping[str, Mapping[str, int]]) -> str:
     return "; ".join(parts)
 
 
-def host_rows(hosts: Sequence[Row]) -> list[Row]:
-    """Hosts alike in state and finding share a row: ``h[01-16]``."""
+def host_rows(document: Row) -> list[Row]:
+    """Rows of hosts; those with equal state and finding share one (``h[01-16]``). The state includes accelerators."""
     alike: dict[tuple[str, str], list[Row]] = {}
-    for host in hosts:
-        alike.setdefault((host["state"], worst_evidence(host)), []).append(host)
+    for host in document["hosts"]:
+        evidence = worst_evidence(host)
+        if host["whole"] != host["state"]:
+            # The host itself answers well: its row must name the accelerator that makes it worse.
+            bad = (a for a in document["accelerators"] if a["host"] == host["id"] and a["state"] == host["whole"])
+            evidence = ", ".join(f"{accelerator['id']} is {host['whole']}" for accelerator in bad)
+        alike.setdefault((host["whole"], evidence), []).append(host)
     return [
         {
             "state": state,
-            "names": ",".join(fold(host["id"] for host in members)),
+            "names": ", ".join(fold(host["id"] for host in members)),
             "count": len(members),
             "age": _age(max((h["age_s"] for h in members if h["age_s"] is not None), default=None)),
             "finding": evidence,
@@ -156,16 +206,17 @@ def host_rows(hosts: Sequence[Row]) -> list[Row]:
 
 
 def accelerator_rows(document: Row) -> list[Row]:
-    """One row for each accelerator."""
+    """One row for each accelerator; the document may lack its host."""
     hosts = {host["id"]: host for host in document["hosts"]}
-    return [_accelerator_row(accelerator, hosts[accelerator["host"]]) for accelerator in document["accelerators"]]
+    return [_accelerator_row(accelerator, hosts.get(accelerator["host"])) for accelerator in document["accelerators"]]
 
 
-def _accelerator_row(accelerator: Row, host: Row) -> Row:
+def _accelerator_row(accelerator: Row, host: Row | None) -> Row:
     readings = accelerator["readings"]
     used, total = readings["memory_used_mib"], readings["memory_total_mib"]
     because = worst_evidence(accelerator)
-    if not because and accelerator["state"] == State.UNKNOWN:
+    # It is unknown because its host was not read: its row says so.
+    if not because and accelerator["state"] == State.UNKNOWN and host is not None:
         because = f"{host['id']}: {worst_evidence(host)}"
     return {
         **accelerator,
@@ -202,6 +253,7 @@ def _circuit_row(circuit: Row) -> Row:
         **circuit,
         "a": a["lane"],
         "b": b["lane"],
+        "device": ", ".join(circuit["devices"]),
         "ports": f"{a['port']}:{b['port']}",
         "rx": " / ".join(_number(end["rx_power_dbm"], 1) or "-" for end in receivers),
         "hears": "as intended" if as_meant else " / ".join(end["hears"] or "not shown" for end in receivers),
@@ -210,25 +262,23 @@ def _circuit_row(circuit: Row) -> Row:
     }
 
 
-def _incident_row(incident: Row) -> Row:
-    return {**incident, "since": clock(incident["since"]), "count": len(incident["members"])}
+def _incident_row(incident: Row, document: Row) -> Row:
+    since = seconds_of(incident["since"])
+    age = age_text(seconds_of(document["at"]) - since)
+    return {**incident, "since": moment_text(since), "age": age, "count": len(incident["members"])}
 
 
 def window_row(window: Row) -> Row:
     """One maintenance window; a future one is marked."""
     soon = "" if window["open"] else " (to come)"
-    return {**window, "starts": f"{clock(window['starts'])}{soon}", "ends": clock(window["ends"])}
-
-
-def clock(at: float | None) -> str | None:
-    """A moment in the reader's own time zone, to the minute."""
-    return None if at is None else datetime.fromtimestamp(at, tz=UTC).astimezone().strftime("%Y-%m-%d %H:%M")
+    starts, ends = moment_text(seconds_of(window["starts"])), moment_text(seconds_of(window["ends"]))
+    return {**window, "starts": f"{starts}{soon}", "ends": ends}
 
 
 def finding_rows(document: Row) -> list[Row]:
-    """Every finding, gravest first."""
+    """Every finding, worst first."""
     everything = [
-        finding
+        {**finding, "advice": after_a_swap(finding["advice"])} if component["state"] == State.DISABLED else finding
         for group in ("hosts", "devices", "accelerators", "links", "circuits")
         for component in document[group]
         for finding in component["findings"]
@@ -237,7 +287,7 @@ def finding_rows(document: Row) -> list[Row]:
 
 
 def worst_evidence(component: Row) -> str:
-    """What the first of a component's findings saw, marked if that is known; else its maintenance, if any."""
+    """The evidence of a component's first finding, marked if acknowledged or in maintenance; else its maintenance."""
     findings = component["findings"]
     if not findings:
         return f"maintenance: {component['maintenance']}" if component["maintenance"] else ""
@@ -254,4 +304,4 @@ def _number(value: float | None, digits: int) -> str | None:
 
 
 def _age(seconds: float | None) -> str | None:
-    return _number(seconds, 1)
+    return None if seconds is None else age_text(seconds)

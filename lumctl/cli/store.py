@@ -1,4 +1,4 @@
-"""``lumctl store``: where a rack's store is, how to move it, and how to bring back a record that was lost."""
+"""``lumctl store``: show where a rack's store is, move it, and restore a lost record."""
 
 import os
 import time
@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lumctl.cli.change_options import DryRunOption, YesOption
 from lumctl.cli.components import one_rack
 from lumctl.cli.invocation import Invocation, Target
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import OutputColumn, OutputFormat
-from lumctl.cli.verbs import noun_app, verb
+from lumctl.cli.verbs import DryRunOption, YesOption, noun_app, verb
 from lumctl.errors import ExitCode, LumctlError, UsageError
 
 if TYPE_CHECKING:
@@ -23,10 +22,10 @@ app = noun_app(NOUNS["store"].help)
 _COLUMNS = (
     OutputColumn("RACK", "rack"),
     OutputColumn("STORE", "store"),
-    OutputColumn("NAMED BY", "named_by"),
+    OutputColumn("NAMED BY", "named_by", gives_way=1),
     OutputColumn("STATE", "state"),
-    OutputColumn("ENTRIES", "entries", right=True),
-    OutputColumn("RUNS", "runs", right=True),
+    OutputColumn("ENTRIES", "entries", right=True, gives_way=3),
+    OutputColumn("RUNS", "runs", right=True, gives_way=2),
     OutputColumn("LEASE", "lease", right=True),
     OutputColumn("PROBLEM", "problem"),
 )
@@ -34,7 +33,7 @@ _COLUMNS = (
 
 @verb(app, "status")
 def status(cx: Invocation) -> int:
-    """Show where the store of each rack is, what named it, whether it answers, and how much it keeps.
+    """Show where the store of each rack is, what configured that place, whether it answers, and how much it contains.
 
     A store that was moved (``store copy --retire``) is shown with its new place. Exits 3 if a store cannot be opened,
     and 5 if one was moved: no rack can be changed through it.
@@ -63,27 +62,30 @@ def copy(
         str,
         typer.Option("--to", metavar="PLACE", help="A folder, or a database such as postgresql://user@host/database."),
     ],
-    rack: Annotated[str | None, typer.Argument(metavar="[RACK]", help="May be left out where there is one.")] = None,
+    rack: Annotated[
+        str | None, typer.Argument(metavar="RACK", help="May be omitted if the inventory has only one rack.")
+    ] = None,
     retire: Annotated[
-        bool, typer.Option("--retire", help="Close the old store for good once the copy is proved.")
+        bool, typer.Option("--retire", help="Retire the old store permanently once the copy is proved.")
     ] = False,
 ) -> None:
-    """Copy all that a rack's store keeps to another database, from SQLite to PostgreSQL or back.
+    """Copy the content of a rack's store to another database, from SQLite to PostgreSQL or back.
 
     The copy is one transaction: all or nothing. Meanwhile no other process can write to the store. Every row is read
     back, and the copied journal must be unbroken and have the same end. Readings over time, which ``lumctl watch``
-    keeps for seven days, are not copied.
+    stores for seven days, are not copied.
 
-    Without ``--retire`` both stores can be used afterwards: a machine whose inventory still names the old one would
-    change the rack at the same time as others. With it, the old store gives no lease any more and reports its new
-    place; its journal records the move, and can still be read and verified. That cannot be undone: to return, copy the
-    new store to an empty place. An earlier copy without ``--retire`` is accepted if the old store was not used since
-    and no process is changing the rack through the new one.
+    Without ``--retire`` both stores can be used afterwards: a machine whose inventory still has the old one could
+    change the rack at the same time as others. With it, the old store grants no more leases and reports its new place;
+    its journal records the move, and can still be read and verified. That cannot be undone: to return, copy the new
+    store to an empty place. An earlier copy without ``--retire`` is accepted if the old store was not used since and no
+    process is changing the rack through the new one.
 
     The copy is refused (exit code 5) while the rack is being changed, while a run is open, if the journal was altered,
-    if the old store was retired before, or if the new place already keeps data of this rack. Other racks may share it.
+    if the old store was retired before, or if the new place already contains data of this rack. Other racks may share
+    it.
 
-    End ``lumctl watch`` and ``lumctl gateway`` of the rack first: they write to the old store until the inventory names
+    End ``lumctl watch`` and ``lumctl gateway`` of the rack first: they write to the old store until the inventory has
     the new one. Files in the store's folder (the gateway's log, exported runbooks) are not copied.
     """
     from lumctl.change.origin import origin
@@ -96,7 +98,7 @@ def copy(
     from lumctl.store.transfer import copy as copied
 
     if cx.target is not Target.RACK:
-        raise UsageError("the store of a simulator is not copied", hint="copy the rack's: --target rack")
+        raise UsageError("the store of a simulator is not copied", hint="to copy the store of the rack: --target rack")
     if is_url(to):
         for found, hint in complaints(to):
             raise UsageError(f"--to: {found}", hint=hint)
@@ -104,6 +106,7 @@ def copy(
     source = place_of(cx.inventory, name, "rack")
     by = None
     if retire:
+        # The gateway may know a newer lease than a store that was restored from a copy.
         seen = HighestLease(files_of(cx.inventory, name, "rack") / HIGHEST_FILE, cx.out.narrate).number
         by = Retirement(origin(), seen)
     done = copied(source, to, name, digest=plan_digest, now=time.time(), retire=by)
@@ -115,12 +118,12 @@ def copy(
         cx.out.names([place])
     elif done.was_there:
         cx.out.text(
-            f"{name}: {place} had a copy already; its journal is unbroken and continues from {done.head.hash[:12]}"
+            f"{name}: {place} already had a copy; its journal is unbroken and continues from {done.head.hash[:12]}"
         )
     else:
         cx.out.text(
             f"{name}: {sum(done.rows.values())} rows copied to {place}; its journal has {done.head.count} entries, is "
-            f"unbroken and ends with {done.head.hash[:12]}, as here"
+            f"unbroken and ends with {done.head.hash[:12]}, like the original"
         )
     cx.out.narrate(_next(cx.inventory, name, place))
     cx.out.narrate(_of_the_old(name, shown(source), place, retired=retire))
@@ -129,10 +132,14 @@ def copy(
 @verb(app, "adopt")
 def adopt(
     cx: Invocation,
-    rack: Annotated[str | None, typer.Argument(metavar="[RACK]", help="May be left out where there is one.")] = None,
+    rack: Annotated[
+        str | None, typer.Argument(metavar="RACK", help="May be omitted if the inventory has only one rack.")
+    ] = None,
     place: Annotated[
         list[str] | None,
-        typer.Option("--place", metavar="JOB=ACC[,...]", help="Where a job runs whose light does not tell."),
+        typer.Option(
+            "--place", metavar="JOB=ACC[,...]", help="The placement of a job that its light paths do not show."
+        ),
     ] = None,
     yes: YesOption = False,
     dry_run: DryRunOption = False,
@@ -141,12 +148,12 @@ def adopt(
 
     Each receiver reports which transmitter it hears (LLDP, with a new mark). From this the command finds the placement
     that explains most of the light and differs least from the record. It shows the differences from the record, or from
-    the inventory if there is no record. After a yes the light is proved once more and the placement is recorded, as a
-    run in the journal (swap list, swap rollback). No device is written and no job is disturbed.
+    the inventory if there is no record. After confirmation the light is proved once more and the placement is recorded,
+    as a run in the journal (swap list, swap rollback). No device is written and no job is disturbed.
 
-    If the light does not determine a placement, the command names what is missing and refuses (exit code 5). Then
-    ``--place`` gives the accelerators of a job in the order of its ranks. A different order of an accelerator's lanes
-    than in the inventory cannot be found.
+    If the light does not determine a placement, the command reports what is missing and refuses (exit code 5). Then
+    ``--place`` gives the accelerators of a job in the order of its ranks. The command cannot detect that an
+    accelerator's lanes have a different order than in the inventory.
 
     The states of a device that cannot be read back stay uncertain: the next ``lumctl fabric apply`` programs the
     circuits of the adopted placement.
@@ -161,7 +168,7 @@ def adopt(
         if not plan.steps:
             if cx.out.structured:
                 cx.out.document("run", {"run": None, "outcome": "nothing to do", "target": str(cx.target)})
-            cx.out.narrate(f"the light of {name} shows the jobs where the record has them: nothing to adopt")
+            cx.out.narrate(f"the light of {name} agrees with the recorded placement of the jobs: nothing to adopt")
             return
         carry_out(cx, context, plan, yes=yes, dry_run=dry_run)
 
@@ -181,17 +188,17 @@ def _next(inventory: "Inventory", rack: str, place: str) -> str:
     if _named_by(inventory, rack, "rack") != "$LUMCTL_STATE":
         return f"next: {keyed}"
     if "://" in place:
-        return f"next: set $LUMCTL_STATE to {place}, for it goes before the inventory"
-    return f"next: unset $LUMCTL_STATE, for it goes before the inventory, and write {keyed}"
+        return f"next: set $LUMCTL_STATE to {place}, because it overrides the inventory"
+    return f"next: unset $LUMCTL_STATE, because it overrides the inventory, and write {keyed}"
 
 
 def _of_the_old(rack: str, old: str, new: str, *, retired: bool) -> str:
     if retired:
-        return f"{old} is retired: it gives no lease of {rack} any more, and says that {new} does"
+        return f"{old} is retired: it grants no more leases of {rack}, and refers to {new}"
     return (
-        f"WARNING: both {old} and {new} can be used now; whoever still uses the old one can change {rack} at the same "
-        "time as others. Let every machine name the new one before anything is changed, or close the old one now: say "
-        "this again with --retire"
+        f"WARNING: both {old} and {new} can be used now; a program that still uses the old one can change {rack} at "
+        "the same time as others. Before any change, configure the new one on every machine, or retire the old one "
+        "now: run this again with --retire"
     )
 
 
@@ -216,7 +223,7 @@ def _row(inventory: "Inventory", rack: str, target: str) -> dict[str, Any]:
     except LumctlError as error:
         return {**said, "state": "failed", **empty, "problem": error.message}
     if moved_to is not None:
-        problem = f"it was moved to {moved_to}: name that one"
+        problem = f"it was moved to {moved_to}: use that one"
         return {**said, "state": "moved", **empty, **about, "moved_to": moved_to, "problem": problem}
     return {**said, "state": "ok", **empty, **about}
 

@@ -1,28 +1,24 @@
-"""``lumctl swap``: put a spare in a failed accelerator's place, and take that back."""
+"""``lumctl swap``: replace a failed accelerator by a spare, and undo that."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from lumctl.change import to_document
+from lumctl.change import Plan, to_document
 from lumctl.cli import swap_approve, swap_finish, swap_show
-from lumctl.cli.change_options import DryRunOption, StoppedOption, YesOption
-from lumctl.cli.changes import carry_out, show_plan
+from lumctl.cli.changes import carry_out, find_plan, roll_back, show_plan
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import dump_json
-from lumctl.cli.plans import find_plan
-from lumctl.cli.unfinished_runs import tell_where_ranks_return
-from lumctl.cli.verbs import noun_app, verb
+from lumctl.cli.verbs import DryRunOption, StoppedOption, YesOption, noun_app, verb
 from lumctl.context import Context
 from lumctl.errors import UsageError
 from lumctl.files import put
 from lumctl.inventory.problems import nearest
-from lumctl.runbook.files import find_run
-from lumctl.swap import plan_reroute, plan_return, plan_rollback, plan_swap
+from lumctl.swap import plan_reroute, plan_return, plan_swap
 from lumctl.swap.request import require_job
-from lumctl.swap.suggestions import nothing_named
+from lumctl.swap.suggestions import causes_text, the_one_to_replace
 
 app = noun_app(NOUNS["swap"].help)
 swap_finish.register(app)
@@ -32,35 +28,51 @@ swap_finish.register(app)
 def plan(
     cx: Invocation,
     job: Annotated[
-        str | None, typer.Argument(metavar="JOB", help="The job; found from the accelerators unless named.")
+        str | None, typer.Argument(metavar="JOB", help="The job; by default that of the failed accelerators.")
     ] = None,
     failed: Annotated[
-        str, typer.Option("--failed", metavar="ACC|HOST[,...]", help="What to replace; a host: all that run ranks.")
+        str,
+        typer.Option(
+            "--failed",
+            metavar="ACC|HOST[,...]",
+            help="The accelerators to replace; a host means all its accelerators that run ranks.",
+        ),
     ] = "",
     host: Annotated[
-        str, typer.Option("--host", metavar="HOST[,HOST...]", help="Replace all that run ranks on these hosts.")
+        str,
+        typer.Option(
+            "--host", metavar="HOST[,HOST...]", help="Replace all accelerators on these hosts that run ranks."
+        ),
     ] = "",
     spare: Annotated[
-        str | None, typer.Option("--spare", metavar="ACC[,ACC...]", help="Take these instead of the best ones.")
+        str | None, typer.Option("--spare", metavar="ACC[,ACC...]", help="Use these spares instead of the best ones.")
     ] = None,
     back: Annotated[
-        bool, typer.Option("--back", help="Return the ranks of JOB to the accelerators that the inventory gives them.")
+        bool,
+        typer.Option(
+            "--back", help="Move the ranks of JOB back to the accelerators that the inventory assigns to them."
+        ),
     ] = False,
     avoid: Annotated[
         str,
-        typer.Option("--avoid", metavar="COMPONENT[,...]", help="Lead circuits round PUCs, ports or transponders."),
+        typer.Option("--avoid", metavar="COMPONENT[,...]", help="Avoid these PUCs, ports, transponders or fibres."),
     ] = "",
     may_move: Annotated[
         int,
-        typer.Option("--may-move", metavar="N", min=0, help="Where there is no other way, move N circuits of others."),
+        typer.Option(
+            "--may-move", metavar="N", min=0, help="If there is no other route, move up to N circuits of other jobs."
+        ),
     ] = 0,
-    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write the plan to a file as well.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Also write the plan to a file.")] = None,
     even_if_healthy: Annotated[
-        bool, typer.Option("--even-if-healthy", help="Replace accelerators that are read as ok.")
+        bool, typer.Option("--even-if-healthy", help="Replace accelerators even if they read as ok.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Do not keep the plan.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Do not store the plan.")] = False,
 ) -> None:
-    """Plan a swap: choose spares, route their light paths, state loss and steps. Touches no device.
+    """Plan a swap: choose spares, route their light paths, state loss and steps. Changes no device.
+
+    Without --failed, --host, --avoid and --back, the rack is read, and the one accelerator that has failed is replaced;
+    if several faults could be meant, their commands are listed.
 
     One plan replaces several failures in one rack, of one job or several. Spares are assigned so that every failure
     gets one if any choice allows it. Spares are ranked by these criteria, the first difference decides: reserved for
@@ -70,13 +82,14 @@ def plan(
     it, by spares that are tied to each other.
 
     With --avoid alone the circuits of JOB are routed around a failing component, and no accelerator is replaced; those
-    of a failing transponder or port take a free lane of the same accelerator. With --back each rank returns to its own
-    accelerator and lanes, if these are ok again: a plan like any other, not a rollback.
+    of a failing transponder or port move to a free lane of the same accelerator. With --back each rank returns to its
+    own accelerator and lanes, if these are ok again: a plan like any other, not a rollback.
 
     If new circuits find no route, present circuits of the same jobs make room, and with --may-move up to N circuits of
-    other jobs. The plan names each of them: it is dark for one settling time, and then proved by light like a new one.
+    other jobs. The plan lists each of them: it is dark for one settling time, and is then proved by light like a new
+    one.
 
-    The plan is kept in the rack's store under its id. -o wide shows every cell and what each step requires.
+    The plan is stored in the rack's store under its id. -o wide shows every cell and what each step requires.
     """
     wanted = _words(failed) + _words(host)
     with Context(cx.inventory, cx.target) as context:
@@ -86,9 +99,10 @@ def plan(
         elif avoid and not wanted:
             made = plan_reroute(context, job, _words(avoid), may_move=may_move)
         elif not wanted:
-            if job is not None:
-                require_job(cx.inventory, job)
-            raise nothing_named(context, context.observe(), job)
+            found = _for_the_one_that_failed(cx, context, job, spare, may_move)
+            if found is None:
+                return
+            made = found
         else:
             named = _words(spare or "")
             made = plan_swap(
@@ -96,6 +110,7 @@ def plan(
             )
         document = to_document(made)
         if not dry_run:
+            # Before the request for approval, so that who approves can read the plan.
             context.store(made.rack).runs.save_plan(document)
             asking = swap_approve.wants_approval(context, made)
         if out is not None:
@@ -104,15 +119,35 @@ def plan(
     if not dry_run:
         if asking:
             approve = f"lumctl swap approve {made.id} --target {made.target}"
-            cx.out.narrate(f"policy {asking} asks for an approval: {approve}")
+            cx.out.narrate(f"policy {asking} requires an approval: {approve}")
         cx.out.narrate(f"apply it: lumctl swap apply {out or made.id} --target {made.target}")
+
+
+def _for_the_one_that_failed(
+    cx: Invocation, context: Context, job: str | None, spare: str | None, may_move: int
+) -> Plan | None:
+    """The plan for the only fault that a spare repairs; if nothing has failed, print that and return ``None``."""
+    if job is not None:
+        require_job(context.inventory, job)
+    seen = context.observe()
+    remedy = the_one_to_replace(context, seen, job)
+    if remedy is None:
+        if cx.out.structured:
+            cx.out.document("plan", {"id": None, "outcome": "nothing to replace", "target": str(cx.target)})
+        whose = f"of {job} " if job else ""
+        cx.out.narrate(f"nothing {whose}has failed: all accelerators in use were read just now and are ok")
+        return None
+    cx.out.narrate(f"planned for the only fault: {causes_text([remedy])}")
+    return plan_swap(context, job, remedy.replace, _words(spare or ""), may_move=may_move, seen=seen)
 
 
 def _returned(job: str | None, wanted: list[str], avoid: str, spare: str | None) -> str:
     if job is None:
-        raise UsageError("--back needs the job whose ranks return", hint="lumctl swap plan JOB --back")
+        raise UsageError("--back needs the job whose ranks move back", hint="lumctl swap plan JOB --back")
     if wanted or avoid or spare:
-        raise UsageError("--back goes with no --failed, --host, --spare or --avoid", hint="make a plan for each")
+        raise UsageError(
+            "--back cannot be combined with --failed, --host, --spare or --avoid", hint="make one plan for each"
+        )
     return job
 
 
@@ -129,22 +164,21 @@ def _require_hosts(context: Context, names: list[str]) -> None:
 @verb(app, "apply")
 def apply(
     cx: Invocation,
-    plan: Annotated[str, typer.Argument(metavar="PLAN", help="A plan's id, or the file it was written to.")],
+    plan: Annotated[str, typer.Argument(metavar="PLAN", help="The id of a plan, or its file.")],
     yes: YesOption = False,
     job_is_stopped: StoppedOption = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Apply a plan: each step is journalled, the light is proved, and everything is undone if a step fails.
+    """Apply a plan: each step is recorded, the light is proved, and everything is undone if a step fails.
 
     On a rack, jobs without a hook must be stopped first, and an operator must confirm that: at the terminal, or with
-    --job-is-stopped; --yes alone does not. The journal keeps who confirmed it.
+    --job-is-stopped; --yes alone does not. The journal records who confirmed it.
 
     If this command is killed, or its terminal closes, its revert guard (another process) undoes the run within seconds.
-    If the command is frozen for longer than a minute and twice the inventory's light_deadline_s, the guard takes the
-    run over in the same way; the command reports that if it wakes up. Only if the guard is gone too (the
-    machine lost its power) does the run stay open: see swap list, and 30 s later finish it with swap resume, or undo it
-    with swap abort. The guard has what this command was started with, less its terminal and any agent that was
-    forwarded to it.
+    If the command is frozen for longer than a minute and twice the inventory's light_deadline_s, the guard takes over
+    the run in the same way; the command reports that if it wakes up. Only if the guard is gone too (the machine lost
+    its power) does the run stay open: see swap list, and 30 s later finish it with swap resume, or undo it with swap
+    abort. The guard has the environment of this command, except its terminal and any agent that was forwarded to it.
     """
     with Context(cx.inventory, cx.target) as context:
         carry_out(cx, context, find_plan(context, plan), yes=yes, dry_run=dry_run, stopped=job_is_stopped)
@@ -156,7 +190,7 @@ swap_approve.register(app)
 @verb(app, "rollback")
 def rollback(
     cx: Invocation,
-    run: Annotated[str, typer.Argument(metavar="RUN", help="The run to take back.")],
+    run: Annotated[str, typer.Argument(metavar="RUN", help="The run to undo.")],
     yes: YesOption = False,
     job_is_stopped: StoppedOption = False,
     dry_run: DryRunOption = False,
@@ -166,9 +200,7 @@ def rollback(
     Jobs without a hook must be stopped as for swap apply, except for a run that was interrupted or left half done.
     """
     with Context(cx.inventory, cx.target) as context:
-        plan = plan_rollback(context, find_run(context, run))
-        tell_where_ranks_return(cx, context, plan)
-        carry_out(cx, context, plan, yes=yes, dry_run=dry_run, stopped=job_is_stopped)
+        roll_back(cx, context, run, yes=yes, dry_run=dry_run, stopped=job_is_stopped)
 
 
 swap_show.register(app)

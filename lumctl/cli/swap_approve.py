@@ -1,4 +1,4 @@
-"""``lumctl swap approve``: an operator's yes or no to a plan that a policy does not apply without it."""
+"""``lumctl swap approve``: an operator approves or rejects a plan that needs approval under a policy."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -6,8 +6,8 @@ import typer
 
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import OutputFormat
-from lumctl.cli.verbs import verb
-from lumctl.cli.words import kept_text
+from lumctl.cli.verbs import kept_text, verb
+from lumctl.time_text import iso_or_none
 
 if TYPE_CHECKING:
     from lumctl.change import Plan
@@ -22,20 +22,20 @@ def register(app: typer.Typer) -> None:
 
 def approve(
     cx: Invocation,
-    plan: Annotated[str, typer.Argument(metavar="PLAN", help="A plan's id, or the file it was written to.")],
+    plan: Annotated[str, typer.Argument(metavar="PLAN", help="The id of a plan, or its file.")],
     reject: Annotated[bool, typer.Option("--reject", help="Say no.")] = False,
     comment: Annotated[
-        str, typer.Option("--comment", metavar="TEXT", callback=kept_text, help="Why; shown to everybody.")
+        str, typer.Option("--comment", metavar="TEXT", callback=kept_text, help="Reason; everyone can see it.")
     ] = "",
 ) -> None:
     """Approve a plan, or reject it, under your own name.
 
     The autopilot applies its plans of a policy with `how: approve` after the approval, if a new reading still shows the
     fault. Plans made by hand need an approval if a policy has `approval: {by_hand: true}`; then apply them with lumctl
-    swap apply. If a policy has `by_another: true`, the person who made or applies a plan cannot approve it. An approval
-    expires after its time, and does not make a stale plan applicable.
+    swap apply. If a policy has `by_another: true`, the user who made or applies a plan cannot approve it. An approval
+    allows one run, expires after its time, and does not make a stale plan applicable.
     """
-    from lumctl.cli.plans import find_plan
+    from lumctl.cli.changes import find_plan
     from lumctl.context import Context
 
     with Context(cx.inventory, cx.target) as context:
@@ -51,7 +51,7 @@ def approve(
         "by": answered.by,
         "comment": answered.comment,
         "made_by": answered.made_by,
-        "expires_at": answered.expires_at,
+        "expires_at": iso_or_none(answered.expires_at),
     }
     if cx.out.structured:
         cx.out.document("approval", document)
@@ -61,17 +61,17 @@ def approve(
         cx.out.text(f"{found.id} ({found.title}): {answered.state} by {answered.by}")
         if not reject and answered.made_by.startswith("autopilot:"):
             cx.out.narrate(
-                f"the autopilot applies it if the fault stands: lumctl autopilot status --target {found.target}"
+                f"the autopilot applies it if the fault persists: lumctl autopilot status --target {found.target}"
             )
         elif not reject:
             cx.out.narrate(f"apply it: lumctl swap apply {plan} --target {found.target}")
 
 
 def answer(context: "Context", plan: "Plan", *, approve: bool, comment: str) -> "Approval":
-    """Approve a plan, or reject it, in the name of the present user.
+    """Approve or reject a plan as the current user.
 
     Raises:
-        RefusedError: no approval is pending, it was answered before, it has expired, or this user may not answer it.
+        RefusedError: no approval is pending, or it was answered, has expired, or may not be answered by this user.
     """
     from lumctl.change.origin import origin
     from lumctl.store import APPROVED, REJECTED
@@ -95,7 +95,11 @@ def wants_approval(context: "Context", plan: "Plan") -> str | None:
 
 
 def _require_asked(context: "Context", plan: "Plan") -> None:
-    """A plan from a file has no request for approval here: its author is unknown."""
+    """Request the approval of a plan that has no request yet, such as a plan from a file; its author is unknown.
+
+    Raises:
+        RefusedError: no policy requires an approval of this plan.
+    """
     from lumctl.change import to_document
     from lumctl.change.approval import ask, asking_policy
     from lumctl.errors import RefusedError
@@ -106,7 +110,8 @@ def _require_asked(context: "Context", plan: "Plan") -> None:
     policy = asking_policy(context, plan)
     if policy is None:
         raise RefusedError(
-            f"no policy asks for an approval of {plan.id}", hint=f"apply it: lumctl swap apply {plan.id}"
+            f"no policy requires an approval of {plan.id}", hint=f"apply it: lumctl swap apply {plan.id}"
         )
+    # A plan from a file: others can read what is to be approved only if the store has it.
     store.runs.save_plan(to_document(plan))
     ask(context, plan, policy, made_by="")

@@ -1,53 +1,43 @@
-"""How a command is declared: ``@verb(app)`` adds the options that every command takes and hands them on as one value.
+"""Declaring commands: ``@verb(app)`` adds the common options and passes their values as one :class:`Invocation`.
 
     app = noun_app("Jobs, their ranks, and where each runs now.")
 
     @verb(app, "show")
     def show(cx: Invocation, job: Annotated[str, typer.Argument(metavar="JOB")]) -> None:
         '''Show one job.'''
-        cx.out.record("job", {...})
+        cx.out.document("job", {...})
 
-A noun that is itself a command (``status``) declares one verb without a name: ``@verb(app)``.
+A noun that is itself a command (``status``) declares one verb without a name: ``@verb(app)``. Options that only some
+commands share are here as well.
 """
 
 import inspect
-import re
-import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import wraps
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup
 
+from lumctl.cli.hints import completed
 from lumctl.cli.invocation import Invocation
-from lumctl.cli.nouns import NOUNS, VERB_ORDER
+from lumctl.cli.nouns import VERB_ORDER
+from lumctl.cli.output import OutputFormat
+from lumctl.cli.pager import paged
 from lumctl.errors import LumctlError
 
-_COMMAND = re.compile(rf"\blumctl (?=(?:{'|'.join(NOUNS)})\b)")
-_OPTIONS = (("inventory", "-i", ("-i ", "--inventory ")), ("target", "--target", ("--target ",)))
 
-
-def completed(hint: str, given: Mapping[str, Any]) -> str:
-    """The hint with ``-i`` and ``--target`` in each command that lacks them, if they were ``given`` as options."""
-    first, *commands = _COMMAND.split(hint)
-    return first + "".join(f"lumctl {_options(text, given)}{text}" for text in commands)
-
-
-def _options(text: str, given: Mapping[str, Any]) -> str:
-    lacking = [
-        f"{option} {shlex.quote(str(given[name]))} "
-        for name, option, spellings in _OPTIONS
-        if given.get(name) and not any(spelling in text for spelling in spellings)
-    ]
-    return "".join(lacking)
+def aimed(cx: Invocation, text: str) -> str:
+    """The text with this command's ``-i`` and ``--target`` added to each command in it that lacks them."""
+    return completed(text, {"inventory": cx.inventory_path, "target": cx.target_option})
 
 
 _COMMON: tuple[tuple[str, Any, Any], ...] = (
     ("inventory", Annotated[str | None, typer.Option("-i", "--inventory", metavar="FILE",
                                                      help="The inventory to use.")], None),
     ("target", Annotated[str | None, typer.Option("--target", metavar="rack|sim",
-                                                  help="What to act on; rack unless said.")], None),
+                                                  help="The target to act on; by default the rack.")], None),
     ("output", Annotated[str | None, typer.Option("-o", "--output", metavar="FORMAT",
                                                   help="table, wide, json, yaml or name.")], None),
     ("ascii_only", Annotated[bool, typer.Option("--ascii", help="No characters beyond ASCII.")], False),
@@ -56,14 +46,32 @@ _COMMON: tuple[tuple[str, Any, Any], ...] = (
 )  # fmt: skip
 
 
+YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation; for unattended use.")]
+StoppedOption = Annotated[bool, typer.Option("--job-is-stopped", help="Confirm that jobs without a hook are stopped.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show exactly what would be done, but do nothing.")]
+"""Options of the commands that change a rack."""
+
+
+def kept_text(text: str | None) -> str | None:
+    """The text of an option in a form that can be stored: bytes that are not UTF-8 become replacement characters."""
+    return None if text is None else text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _with_formats(formats: Sequence[str]) -> Any:
+    """The option ``-o`` for a command with formats of its own."""
+    words = "|".join((*formats, *OutputFormat))
+    *before, last = words.split("|")
+    return Annotated[str | None, typer.Option("-o", "--output", metavar=words, help=f"{', '.join(before)} or {last}.")]
+
+
 class PlainCommand(TyperCommand):
-    """A command whose text marks words of the shell with double backticks: for the manual, not for a terminal."""
+    """A command whose help omits the double backticks that mark shell words in the manual."""
 
     def __init__(self, *words: Any, **settings: Any) -> None:
         super().__init__(*words, **settings)
         for parameter in self.params:
             if isinstance(parameter, TyperArgument):
-                # The name of the argument says it: RUN, not RUN <str>.
+                # The argument's name is enough: RUN, not RUN <str>.
                 parameter.display_type_rich = _no_type  # type: ignore[method-assign, assignment]
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
@@ -73,6 +81,7 @@ class PlainCommand(TyperCommand):
         try:
             super().format_help_text(ctx, formatter)
         finally:
+            # Restored, because the manual is made from the same text and needs the marks.
             self.help = marked
 
 
@@ -81,10 +90,10 @@ def _no_type(**_: Any) -> None:
 
 
 class VerbGroup(TyperGroup):
-    """The verbs of a noun in the order of use, each with its whole first sentence."""
+    """The verbs of a noun in the order of use, each with the first sentence of its help."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """The names of the verbs; those of :data:`lumctl.cli.nouns.VERB_ORDER` first."""
+        """The names of the verbs; first those in :data:`lumctl.cli.nouns.VERB_ORDER`."""
         rank = {name: place for place, name in enumerate(VERB_ORDER)}
         return sorted(super().list_commands(ctx), key=lambda name: rank.get(name, len(rank)))
 
@@ -114,14 +123,24 @@ def noun_app(help_text: str) -> typer.Typer:
     )
 
 
-def verb(app: typer.Typer, name: str | None = None, **settings: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Register a function as a command; its first parameter receives the :class:`Invocation`."""
+def verb(
+    app: typer.Typer, name: str | None = None, *, formats: Sequence[str] = (), pages: bool = False, **settings: Any
+) -> Callable[[Callable[..., Any]], Any]:
+    """Register a function as a command; its first parameter receives the :class:`Invocation`.
+
+    ``formats`` are the command's own values of ``-o``; see :attr:`Output.own_format`. With ``pages``, output for people
+    goes through the pager if it is longer than the screen.
+    """
+    options = tuple(
+        (key, _with_formats(formats) if key == "output" and formats else annotation, default)
+        for key, annotation, default in _COMMON
+    )
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
         common = [
             inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-            for key, annotation, default in _COMMON
+            for key, annotation, default in options
         ]
         context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
 
@@ -131,17 +150,19 @@ def verb(app: typer.Typer, name: str | None = None, **settings: Any) -> Callable
             said = {key: given.pop(key) for key, _, _ in _COMMON}
             before = ctx.obj or {}
             try:
-                return function(Invocation.compose(before, said), **given)
+                cx = Invocation.compose(before, said, formats)
+                with paged() if pages and cx.out.for_people else nullcontext():
+                    return function(cx, **given)
             except LumctlError as error:
                 if error.hint:
                     error.hint = completed(error.hint, {key: said[key] or before.get(key) for key in said})
                 raise
 
+        # Keyword-only: a parameter without a default may then stand after one that has a default.
         keyword_only = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
         signature = inspect.Signature([context, *keyword_only, *common])
         command.__signature__ = signature  # type: ignore[attr-defined]
         command.__annotations__ = {p.name: p.annotation for p in signature.parameters.values()}
-        del command.__wrapped__
         app.command(name, **{"cls": PlainCommand, **settings})(command)
         return function
 

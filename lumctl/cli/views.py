@@ -1,20 +1,22 @@
-"""An observation as data: the JSON documents that scripts rely on, and what tables and the dashboard show of them.
+"""An observation as data: the JSON documents for scripts, which tables and the dashboard also show.
 
-Fields may be added, never renamed. ``age_s`` is ``None`` for what was never read.
+Fields may be added, never renamed. ``age_s`` is ``None`` for a component that was never read.
 """
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from lumctl.context import Observation
 from lumctl.fleet.readings import GpuReading
 from lumctl.health.acknowledgements import MaintenanceWindow
 from lumctl.health.identity import gpu_readings
+from lumctl.health.observation import host_states
 from lumctl.health.remedy import Remedy
 from lumctl.health.states import CircuitHealth, ComponentHealth, Finding, Incident, State
 from lumctl.inventory.model import Accelerator, Transponder
+from lumctl.time_text import iso_text
 
 GPU_READINGS = (
     "temperature_c",
@@ -37,20 +39,25 @@ INTERFACE_READINGS = ("operstate", "speed_mbps", "carrier_changes")
 OPTICS_READINGS = ("rx_power_dbm", "tx_power_dbm", "bias_ma", "temperature_c", "transmitting")
 
 
-def status_document(observation: Observation) -> dict[str, Any]:
-    """The data of ``status``: the document of ``lumctl/status/v1`` without its schema field."""
+def status_document(observation: Observation, remedies: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
+    """The data of ``status``: the document of ``lumctl/status/v1`` without its schema field.
+
+    ``remedies`` are made by :func:`remedy_document`, the worst fault's first.
+    """
     report, inventory = observation.report, observation.inventory
+    whole = host_states(observation)
     gpus = gpu_readings(inventory, observation.snapshot)
     return {
         "target": str(observation.target),
         "racks": list(inventory.racks),
-        "at": observation.at,
+        "at": iso_text(observation.at),
         "collection_s": observation.snapshot.seconds,
         "summary": summary(observation),
         "unfinished_runs": list(observation.unfinished),
+        "remedies": [dict(remedy) for remedy in remedies],
         "incidents": [incident_document(incident) for incident in report.incidents],
         "maintenance": [window_document(window, observation.at) for window in observation.windows],
-        "hosts": [_host(observation, health) for health in report.hosts.values()],
+        "hosts": [_host(observation, health, whole[health.id]) for health in report.hosts.values()],
         "devices": [_common(observation, health) for health in report.devices.values()],
         "accelerators": [
             _accelerator(observation, inventory.accelerators[id_], health, gpus.get(id_))
@@ -62,7 +69,7 @@ def status_document(observation: Observation) -> dict[str, Any]:
 
 
 def summary(observation: Observation) -> dict[str, dict[str, int]]:
-    """How many components of each group are in which state."""
+    """The number of components by group and state."""
     groups = observation.report.groups()
     counted = {name: Counter(health.state for health in group.values()) for name, group in groups.items()}
     return {name: {state.value: counts[state] for state in State} for name, counts in counted.items()}
@@ -76,7 +83,7 @@ def finding_document(finding: Finding) -> dict[str, Any]:
         "state": finding.state.value,
         "evidence": finding.evidence,
         "advice": finding.advice,
-        "since": finding.since,
+        "since": iso_text(finding.since),
         "case": finding.case,
         "gravity": finding.gravity,
         "acknowledged": finding.acknowledged,
@@ -85,7 +92,7 @@ def finding_document(finding: Finding) -> dict[str, Any]:
 
 
 def incident_line(incident: Incident) -> str:
-    """One incident in a line: its cause with its state, what shows it, and how much it touches."""
+    """One incident in one line: its cause, its state and its summary."""
     return f"{incident.cause} {incident.state}: {incident.summary.removeprefix(f'{incident.cause}: ')}"
 
 
@@ -96,34 +103,37 @@ def incident_document(incident: Incident) -> dict[str, Any]:
         "cause": incident.cause,
         "rule": incident.rule,
         "state": incident.state.value,
-        "since": incident.since,
+        "since": iso_text(incident.since),
         "summary": incident.summary,
         "members": list(incident.members),
         "suspects": list(incident.suspects),
     }
 
 
-def remedy_document(remedy: Remedy) -> dict[str, Any]:
-    """What repairs a cause, as data; ``command`` is empty where a person has to mend it."""
+def remedy_document(remedy: Remedy, command: str) -> dict[str, Any]:
+    """The repair of a cause, as data; ``command`` plans the repair, and is empty if an operator must do it."""
     return {
         "cause": remedy.cause,
+        "state": remedy.state.value,
+        "evidence": remedy.evidence.removeprefix(f"{remedy.cause}: "),
         "replace": list(remedy.replace),
         "avoid": list(remedy.avoid),
-        "command": remedy.command,
+        "command": command,
         "by_hand": remedy.by_hand,
+        "hand_first": remedy.hand_first,
         "certain": remedy.certain,
     }
 
 
 def window_document(window: MaintenanceWindow, now: float) -> dict[str, Any]:
-    """One maintenance window as data; ``open``: it has begun."""
+    """One maintenance window as data; ``open``: it is in force at ``now``."""
     return {
         "id": window.id,
         "component": window.component,
         "by": window.by,
         "comment": window.comment,
-        "starts": window.starts,
-        "ends": window.ends,
+        "starts": iso_text(window.starts),
+        "ends": iso_text(window.ends),
         "open": window.open_at(now),
     }
 
@@ -139,12 +149,13 @@ def _common(observation: Observation, health: ComponentHealth | CircuitHealth) -
     }
 
 
-def _host(observation: Observation, health: ComponentHealth) -> dict[str, Any]:
+def _host(observation: Observation, health: ComponentHealth, whole: State) -> dict[str, Any]:
     host = observation.inventory.hosts[health.id]
     seen = observation.snapshot.hosts.get(host.name)
     probes = seen.probes.values() if seen else ()
     return {
         **_common(observation, health),
+        "whole": whole.value,
         "rack": host.rack,
         "address": host.address,
         "reachable": bool(seen and seen.reachable),
@@ -184,17 +195,22 @@ def _link(observation: Observation, transponder: Transponder, health: ComponentH
 
 
 def _circuit(observation: Observation, health: CircuitHealth) -> dict[str, Any]:
+    path = observation.paths.get(health.id)
     return {
         **_common(observation, health),
         "owner": health.owner,
-        "device": health.device,
+        "device": health.devices[0],
+        "devices": list(health.devices),
+        "fibres": list(path.fibres) if path else [],
         "direction": health.direction,
         "loss_db": health.loss_db,
         "ends": [
             {
+                "device": end.device,
                 "port": end.port,
                 "lane": end.transponder,
                 "rx_power_dbm": end.rx_power_dbm,
+                # JSON has no infinity: without this field no light would look like no reading.
                 "dark": end.rx_power_dbm == -math.inf,
                 "hears": end.hears,
                 "expected": end.expected,

@@ -1,4 +1,4 @@
-"""A rack, opened: its inventory aimed at the rack or the simulator, with sessions, drivers and store behind it."""
+"""What a command works on: an inventory, the target (rack or simulator), sessions, drivers and stores."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ __all__ = ["Context", "Observation", "current_role", "place_of"]
 
 
 def __getattr__(name: str) -> Any:
-    """``Context``, on first use: who only reads what another process saw needs neither SSH nor SQL."""
+    """Import ``Context`` on first use: code that only reads another process's observation needs no SSH and no SQL."""
     if name != "Context":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from lumctl.context.context import Context  # noqa: PLC0415 - as the docstring says

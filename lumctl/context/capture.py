@@ -19,11 +19,12 @@ from lumctl.health.observation import Observation, current_role
 from lumctl.health.states import SEVERITY, ComponentHealth, Finding, HealthReport, State, gravest_first, judged
 from lumctl.inventory.folded_names import fold
 from lumctl.inventory.model import Inventory, Role
-from lumctl.inventory.wiring import PREFIX, Assignment, Circuit, circuits_of, initial_assignment, is_order, misfit
+from lumctl.inventory.slice_records import is_job
+from lumctl.inventory.wiring import Assignment, Circuit, circuits_of, initial_assignment, record_misfit
 
 
 def remarks(path: Path, inventory: Inventory | None) -> tuple[str, ...]:
-    """All remarks, one sentence each.
+    """All remarks about a capture, one sentence each.
 
     Raises:
         UsageError: the folder cannot be read, or is empty.
@@ -36,7 +37,7 @@ def remarks(path: Path, inventory: Inventory | None) -> tuple[str, ...]:
     if lacking:
         said.append(f"hosts of this capture that are not in {path}: {', '.join(fold(lacking))}")
     if about is None and any((path / host / ABOUT_HOST).is_file() for host in folder.hosts):
-        said.append(f"{path} has no {ABOUT_CAPTURE}: it is a part of a capture, or one that was not finished")
+        said.append(f"{path} has no {ABOUT_CAPTURE}: it is a part of a capture, or the capture was not finished")
     if inventory is None:
         return tuple(said)
     if about is not None and is_of_another_rack(about, inventory):
@@ -44,12 +45,12 @@ def remarks(path: Path, inventory: Inventory | None) -> tuple[str, ...]:
             f"judged without {inventory.path}: this is a capture of {', '.join(about.racks)}, which is not in it"
         )
     elif strange := [host for host in sorted(here) if host not in inventory.hosts]:
-        said.append(f"judged without {inventory.path}, for they are not in it: {', '.join(fold(strange))}")
+        said.append(f"judged without {inventory.path}, because they are not in it: {', '.join(fold(strange))}")
     return tuple(said)
 
 
 def is_of_another_rack(about: CaptureManifest | None, inventory: Inventory) -> bool:
-    """Whether a capture states its inventory and that is another one, even if names of hosts are equal."""
+    """Whether a capture states its racks and none is in the inventory, even if names of hosts are equal."""
     return about is not None and bool(about.racks) and set(about.racks).isdisjoint(inventory.racks)
 
 
@@ -58,7 +59,7 @@ TARGET = "capture"
 
 @dataclass(frozen=True, slots=True)
 class _Note:
-    """Remarks about the capture itself."""
+    """A remark about the capture itself, made into a finding."""
 
     rule: str
     case: str
@@ -73,29 +74,29 @@ _UNREAD = _Note(
     "capture.file",
     "unread",
     State.UNKNOWN,
-    "copy the file again from where it was made; man lumctl-fleet tells which command prints it",
+    "copy the file again from its origin; man lumctl-fleet names the command that prints it",
 )
 _NOT_ASKED = _Note(
     "capture.file",
     "not-there",
     State.UNKNOWN,
-    "capture nvidia-smi -q -x as well, from which the state of a GPU is read",
+    "also capture nvidia-smi -q -x, which shows the state of a GPU",
 )
-_PARTLY = _Note("capture.file", "partly", State.OK, "ask for all GPUs: nvidia-smi -q -x without -i")
-_NEVER_UP = _Note("capture.port", "never-up", State.DISABLED, "if it should be in use, write it into an inventory")
+_PARTLY = _Note("capture.file", "partly", State.OK, "capture all GPUs: nvidia-smi -q -x without -i")
+_NEVER_UP = _Note("capture.port", "never-up", State.DISABLED, "if it should be in use, add it to an inventory")
 _MODULE_ONLY = _Note(
     "capture.port",
     "module-only",
     State.OK,
-    "capture /sys/class/net as well, to see whether the link is up",
+    "also capture /sys/class/net, to see whether the link is up",
 )
 
 
 def observe_capture(path: Path, inventory: Inventory | None) -> Observation:
-    """Judge a capture. Of an inventory, those hosts that the capture holds are judged by it.
+    """Judge a capture. Its hosts that are in the inventory are judged with the inventory.
 
     Raises:
-        UsageError: the folder cannot be read, or holds nothing.
+        UsageError: the folder cannot be read, or is empty.
     """
     folder = open_capture(path)
     about = read_capture_manifest(folder.about) if folder.about is not None else None
@@ -111,6 +112,7 @@ def _as_found(captured: CapturedHost, *, rack: str, path: Path) -> Observation:
     found = found_inventory(captured, rack=rack, path=path)
     seen = replace(captured.snapshot, infiniband=without_unused_ports(captured.snapshot))
     snapshot = Snapshot(captured.at, 0.0, {captured.id: seen})
+    # The placeholder at the far end of the links answers, so that no link is blamed on it.
     answers = dict.fromkeys(found.inventory.devices, DeviceReading(captured.at))
     report = Memory().judge(found.inventory, snapshot, found.circuits, losses={}, devices=answers, now=captured.at)
     # Links form incidents by the paths of their light, which are not known here.
@@ -125,7 +127,7 @@ def _as_found(captured: CapturedHost, *, rack: str, path: Path) -> Observation:
 
 
 def _without_smi(gpu: ComponentHealth, at: float) -> ComponentHealth:
-    """An accelerator that only other files name: the text explains why nothing is known about it."""
+    """Add a finding to an accelerator that only other files name; it explains why nothing else is known about it."""
     if gpu.state is not State.UNKNOWN or gpu.findings:
         return gpu
     return _with(gpu, _NOT_ASKED.finding(gpu.id, "nvidia-smi -q -x is not in this capture", at))
@@ -147,27 +149,28 @@ def _found_link(link: ComponentHealth, found: Found, seen: HostSnapshot) -> Comp
     """A link without an inventory: unused if it was never up; judged by its module if only that was read."""
     name = found.inventory.transponders[link.id].interface
     if link.id in found.unused:
-        evidence = f"{name} was never up since its driver was loaded, and no inventory names it"
+        evidence = f"{name} has never been up since its driver was loaded, and no inventory contains it"
         return _with(link, _NEVER_UP.finding(link.id, evidence, seen.taken_at))
     optics = seen.optics.get(name)
     alone = name not in seen.interfaces and all(port.device != name for port in seen.infiniband)
     if optics is None or not alone or link.state is not State.UNKNOWN or link.findings:
         return link
     if not optics.optical:
-        evidence = "copper has no optics to judge; whether the link is up is not in this capture"
+        evidence = "copper has no optics to judge; the capture lacks whether the link is up"
     elif optics.rx_power_dbm is not None:
-        evidence = f"light arrives ({optics.rx_power_dbm:.1f} dBm); whether the link is up is not in this capture"
+        evidence = f"light arrives ({optics.rx_power_dbm:.1f} dBm); the capture lacks whether the link is up"
     else:
         return link
     return _with(replace(link, otherwise=State.OK), _MODULE_ONLY.finding(link.id, evidence, seen.taken_at))
 
 
 def _as_written(inventory: Inventory, hosts: list[CapturedHost], about: CaptureManifest | None) -> Observation:
-    """The inventory's components of the captured hosts, those of one time in one go.
+    """Judge the inventory's components of the captured hosts; hosts captured at one time are judged together.
 
-    A circuit is judged where both of its hosts are in the capture, whenever each was read.
+    A circuit is judged if both of its hosts are in the capture, even if they were captured at different times.
     """
     assignment = _assignment(inventory, about)
+    # No reading of a capture is stale, even if its host was captured long before the others.
     lasting = replace(inventory, thresholds=replace(inventory.thresholds, stale_after_s=float("inf")))
     circuits = circuits_of(inventory, assignment)
     disabled = {a for a in inventory.accelerators if current_role(inventory, assignment, a) is Role.DISABLED}
@@ -190,12 +193,12 @@ def _as_written(inventory: Inventory, hosts: list[CapturedHost], about: CaptureM
 
 
 def _assignment(inventory: Inventory, about: CaptureManifest | None) -> Assignment:
-    """Who ran where when it was captured, as far as that fits the inventory."""
+    """The assignment at the time of the capture, as far as it fits the inventory."""
     placed = initial_assignment(inventory)
     for job, accelerators in (about.assignment if about else {}).items():
-        if is_order(job) and misfit(inventory, job.removeprefix(PREFIX), accelerators) is None:
+        if not is_job(job) and record_misfit(inventory, job, accelerators) is None:
             placed[job] = accelerators
-        fits = job in placed and not is_order(job) and len(accelerators) == len(placed[job])
+        fits = job in placed and is_job(job) and len(accelerators) == len(placed[job])
         if fits and all(accelerator in inventory.accelerators for accelerator in accelerators):
             placed[job] = accelerators
     return placed
@@ -206,7 +209,7 @@ def _hosts_of(inventory: Inventory, circuit: Circuit) -> set[str]:
 
 
 def _part(inventory: Inventory, report: HealthReport, hosts: Collection[str]) -> HealthReport:
-    """The verdicts on some hosts and what is in them."""
+    """The verdicts on some hosts and the components in them."""
     accelerators, links = inventory.accelerators, inventory.transponders
     return replace(
         report,
@@ -214,6 +217,7 @@ def _part(inventory: Inventory, report: HealthReport, hosts: Collection[str]) ->
         accelerators={id_: health for id_, health in report.accelerators.items() if accelerators[id_].host in hosts},
         links={id_: health for id_, health in report.links.items() if links[id_].host in hosts},
         devices={},
+        # A circuit may end on hosts of different parts, so it is judged over all of them: see _as_written().
         circuits={},
     )
 
@@ -252,7 +256,7 @@ def _merged(at: float, reports: Iterable[HealthReport]) -> HealthReport:
 
 
 def _both(some: Mapping[str, ComponentHealth], more: Mapping[str, ComponentHealth]) -> dict[str, ComponentHealth]:
-    """All components. Should ids that were made up meet (``a`` + ``b-c``, ``a-b`` + ``c``), the worse is not hidden."""
+    """All components. If two generated ids are equal (``a`` + ``b-c``, ``a-b`` + ``c``), the worse state is kept."""
     whole = dict(some)
     for id_, health in more.items():
         known = whole.get(id_, health)
@@ -261,7 +265,7 @@ def _both(some: Mapping[str, ComponentHealth], more: Mapping[str, ComponentHealt
 
 
 def _together(looks: list[Observation]) -> Observation:
-    """Looks at different hosts as one, at the time of the newest."""
+    """Merge observations of different hosts into one, at the time of the newest."""
     at = max(look.at for look in looks)
     first = looks[0]
     inventory = first.inventory

@@ -6,7 +6,6 @@ files do not state which ports should be in use: a port counts as used if it is 
 loaded.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 from lumctl.devices.types import OpticsReading
 from lumctl.fleet.bundle.reader import CapturedHost
 from lumctl.fleet.parsers.nic_log import is_rdma_device
+from lumctl.fleet.parsers.sysfs import is_virtual
 from lumctl.fleet.readings import GpuReading, HostSnapshot, InfinibandPort, InterfaceReading
 from lumctl.health.identity import pci_slot
 from lumctl.health.rules.link import has_no_carrier, sane_limits
@@ -32,22 +32,19 @@ from lumctl.inventory.model import (
 from lumctl.inventory.wiring import Circuit, CircuitEnd, Direction
 
 NOMINAL_SENSITIVITY_DBM = -14.0
-"""What receivers of common modules bear. It only serves to disbelieve a module's limits, and judges none by itself."""
+"""The sensitivity of receivers of common modules. It only helps to detect absurd limits of a module."""
 ELSEWHERE = "elsewhere"
 """A placeholder for the device at the far end of a capture's links. It takes part in no verdict."""
-_VIRTUAL = re.compile(
-    r"lo|docker\d*|veth\w+|br-\w+|virbr\d+(?:-nic)?|cni\d+|flannel\S*|cali\w+|cilium\S*|lxc\w+|tun\d+|tap\w+|dummy\d*"
-    r"|bond\d+|team\d+|vxlan\S*|kube\S*|ip6tnl\d+|sit\d+|gre\w*|ifb\d+|wg\d+|podman\d+|\S+\.\d+|\S+@\S+"
-)
-"""Interfaces without a port of their own."""
 _CAME_AND_WENT = 2
-"""Carrier changes of a port that was up: a fresh one counts none, or the first announcement of being down."""
+"""The fewest carrier changes of a port that was up. A port that was never up counts none, or one when it is first
+reported down.
+"""
 _TRAFFIC = ("link_downed", "port_rcv_data", "port_xmit_data", "rx_bytes", "tx_bytes")
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One host's components, as an inventory of it alone. ``unused`` are links that were never up."""
+    """One host's components, as an inventory of that host alone. ``unused`` are links that were never up."""
 
     inventory: Inventory
     circuits: tuple[Circuit, ...]
@@ -58,6 +55,7 @@ def found_inventory(captured: CapturedHost, *, rack: str, path: Path) -> Found:
     """Everything that one host's files show."""
     seen, host = captured.snapshot, captured.id
     accelerators = {a.id: a for a in _accelerators(captured, rack)}
+    # The files do not say to which accelerator a link belongs, and the model needs one.
     owner = next(iter(accelerators), host)
     links = {f"{host}-{name}": name for name in _link_names(seen)}
     used = [id_ for id_, name in links.items() if _is_used(seen, name)]
@@ -89,7 +87,7 @@ def found_inventory(captured: CapturedHost, *, rack: str, path: Path) -> Found:
 
 
 def without_unused_ports(seen: HostSnapshot) -> tuple[InfinibandPort, ...]:
-    """The InfiniBand ports to judge: of an adapter with a port in use, the second one may be empty."""
+    """The InfiniBand ports to judge: an unused port is omitted if another port of its adapter is in use."""
     used = {port.device for port in seen.infiniband if _port_is_used(seen, port)}
     return tuple(port for port in seen.infiniband if port.device not in used or _port_is_used(seen, port))
 
@@ -104,6 +102,7 @@ def _accelerators(captured: CapturedHost, rack: str) -> Iterator[Accelerator]:
     if not seen.gpus:
         named += captured.named_gpus
     for pci in dict.fromkeys(named):
+        # Compared by slot: the kernel log and nvidia-smi print the function of an address differently.
         if pci_slot(pci) not in known:
             known.add(pci_slot(pci))
             yield _accelerator(f"{host}-gpu-{pci}", host, rack, len(known), pci=pci)
@@ -113,7 +112,7 @@ def _accelerators(captured: CapturedHost, rack: str) -> Iterator[Accelerator]:
 
 
 def _numbered(gpus: tuple[GpuReading, ...]) -> Iterable[tuple[int, GpuReading]]:
-    """GPUs by minor number; by place where one has none, or two files state the same."""
+    """GPUs with their minor numbers; with their positions if one has no minor number, or two have the same."""
     minors = [gpu.minor for gpu in gpus if gpu.minor is not None]
     told_apart = len(set(minors)) == len(gpus)
     return zip(minors, gpus, strict=True) if told_apart else enumerate(gpus)
@@ -136,11 +135,11 @@ def _accelerator(
 
 
 def _link_names(seen: HostSnapshot) -> tuple[str, ...]:
-    interfaces = [name for name in seen.interfaces if not _VIRTUAL.fullmatch(name)]
+    interfaces = [name for name in seen.interfaces if not is_virtual(name)]
     reported = [
         event.interface
         for event in seen.nic_events
-        if event.interface and not _VIRTUAL.fullmatch(event.interface) and not is_rdma_device(event.interface)
+        if event.interface and not is_virtual(event.interface) and not is_rdma_device(event.interface)
     ]
     return tuple(dict.fromkeys([*interfaces, *seen.optics, *(port.device for port in seen.infiniband), *reported]))
 
@@ -173,12 +172,12 @@ def _counted(seen: HostSnapshot, port: str) -> bool:
 
 
 def _sensitivity(optics: OpticsReading | None) -> float:
-    """A module without its own limits is not judged by lumctl's: its needs are unknown."""
+    """The receiver sensitivity of a module; ``-inf`` (no check) if the module has no limits of its own."""
     limits = sane_limits(optics.thresholds) if optics else None
     return NOMINAL_SENSITIVITY_DBM if limits and any("low" in name for name in limits) else float("-inf")
 
 
 def _use(link: str) -> Circuit:
-    """A link in use, in the only words that health has for it: a circuit ends there."""
-    end = CircuitEnd(link, 0)
-    return Circuit(id=link, owner="", device=ELSEWHERE, a=end, b=end, direction=Direction.DUPLEX)
+    """A circuit that ends at a link: only so does health know that the link is in use."""
+    end = CircuitEnd(link, ELSEWHERE, 0)
+    return Circuit(id=link, owner="", a=end, b=end, direction=Direction.DUPLEX)

@@ -8,45 +8,37 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from lumctl.context.device_answers import READ_EVERY_S, DeviceAnswers, DeviceReader, FirstAnswers
 from lumctl.context.health_memory import LookResult, Recollection
 from lumctl.devices import transaction
-from lumctl.devices.endpoints import Endpoints, rack_endpoints, sim_endpoints
+from lumctl.devices.endpoints import Endpoints, gateways_of, rack_endpoints, sim_endpoints
 from lumctl.devices.errors import DeviceError
-from lumctl.devices.gateway.place import gateways_of
 from lumctl.devices.gateway.racks import GatewayMeans
 from lumctl.devices.registry import DeviceSet
 from lumctl.devices.types import Capability, DeviceReading, PucState
 from lumctl.errors import LumctlError, RefusedError
-from lumctl.fabric import circuit_losses
+from lumctl.fabric import FabricStates, LightPath
 from lumctl.fleet.fleet import Fleet
 from lumctl.health.look import LightEvidence
 from lumctl.health.observation import Observation, current_role
 from lumctl.inventory.model import Inventory, Role
-from lumctl.inventory.wiring import (
-    PREFIX,
-    Circuit,
-    circuits_of,
-    initial_assignment,
-    is_order,
-    misfit,
-    own_cells,
-    placed_words,
-)
+from lumctl.inventory.slice_records import is_job, with_slices
+from lumctl.inventory.wiring import Assignment, Circuit, circuits_of, own_cells, placed_words, record_misfit
 from lumctl.store import Lease, Store, open_store
 
 RECORD = "LUMCTL_RECORD"
 """The variable that names the folder into which all calls of drivers are written."""
+_Traced = tuple[tuple[Circuit, ...], dict[str, LightPath | None], dict[str, float]]
 TICK_PATIENCE_S = 1.0
-"""How long a look that is one of many waits for a host or a device that has always answered so far."""
+"""How long each of many observations waits for a host or a device that has always answered so far, in seconds."""
 
 
 class Context:
-    """One inventory aimed at one target. Use it as a context manager; nothing is contacted before it is needed.
+    """An inventory and a target. Use it as a context manager; nothing is contacted before it is needed.
 
-    ``direct`` is for the gateway itself: devices are driven from here, whatever gateway is named.
+    ``direct`` is for the gateway itself: it drives devices directly, although the inventory names a gateway.
     """
 
     def __init__(
@@ -59,7 +51,8 @@ class Context:
         now: Callable[[], float] = time.time,
         direct: bool = False,
     ) -> None:
-        self.inventory = inventory
+        self._inventory = with_slices(inventory, {})
+        self._slices_were_read = False
         self.target = target
         self.now = now
         self._endpoints = endpoints
@@ -67,6 +60,30 @@ class Context:
         self._stores: dict[str, Store] = {}
         self._direct = direct
         self._fences: dict[str, int] = {}
+        self._last_traced: tuple[Any, _Traced] | None = None
+
+    @property
+    def inventory(self) -> Inventory:
+        """The inventory, with the slices of the stores among its jobs, as they were when they were last read.
+
+        :meth:`assignment` reads them again.
+        """
+        if not self._slices_were_read:
+            self._read_slices({rack: self._stored(rack) for rack, each in self._inventory.racks.items() if each.torus})
+        return self._inventory
+
+    @inventory.setter
+    def inventory(self, inventory: Inventory) -> None:
+        self._inventory, self._slices_were_read = inventory, False
+
+    def _read_slices(self, stored: Mapping[str, Assignment]) -> None:
+        """Take the slices from what the stores of racks with a torus have."""
+        records = {name: record for placed in stored.values() for name, record in placed.items()}
+        self._inventory = with_slices(self._inventory, records)
+        self._slices_were_read = True
+
+    def _stored(self, rack: str) -> Assignment:
+        return self.store(rack).fabric.assignment()
 
     @cached_property
     def endpoints(self) -> Endpoints:
@@ -98,11 +115,11 @@ class Context:
         )
 
     def act_under(self, lease: Lease) -> None:
-        """Write to the rack's devices under this lease from now on: a gateway refuses what comes under an older one."""
+        """Write to the rack's devices under this lease from now on: a gateway refuses writes under an older one."""
         self._fences[lease.rack] = lease.fence
 
     def is_gated(self, rack: str) -> bool:
-        """Whether a rack is written through a gateway; ``False`` if nothing answers, because then it is unknown."""
+        """Whether a rack is written through a gateway; ``False`` if that is unknown because there is no target."""
         with suppress(LumctlError):
             return rack in self.endpoints.gateways
         return False
@@ -122,34 +139,38 @@ class Context:
             RefusedError: a store places a job on accelerators that the inventory no longer has, or with another
                 number of ranks.
         """
-        placed = initial_assignment(self.inventory)
-        for rack in self.inventory.racks:
-            for job, accelerators in self.store(rack).fabric.assignment().items():
-                if job not in self.inventory.jobs and not is_order(job):
+        stored = {rack: self._stored(rack) for rack in self._inventory.racks}
+        self._read_slices({rack: placed for rack, placed in stored.items() if self._inventory.racks[rack].torus})
+        placed = {name: () if job.is_slice else job.ranks for name, job in self._inventory.jobs.items()}
+        for recorded in stored.values():
+            for job, accelerators in recorded.items():
+                # A job that was removed from the inventory leaves its placement in the store; that is no error.
+                if job not in self._inventory.jobs and is_job(job):
                     continue
                 complaint = self._misfit(job, accelerators)
                 if complaint is None:
                     placed[job] = accelerators
                 elif sound:
                     raise RefusedError(
-                        f"where {placed_words(job)} does not fit {self.inventory.path} any more: {complaint}",
-                        hint="mend the inventory, or place jobs as it says: lumctl fabric apply --as-written",
+                        f"the record of where {placed_words(job)} no longer fits {self.inventory.path}: {complaint}",
+                        hint="correct the inventory, or place jobs as it says: lumctl fabric apply --as-written",
                     )
         return placed
 
     def _misfit(self, job: str, accelerators: tuple[str, ...]) -> str | None:
-        if is_order(job):
-            return misfit(self.inventory, job.removeprefix(PREFIX), accelerators)
-        ranks = len(self.inventory.jobs[job].ranks)
+        if not is_job(job):
+            return record_misfit(self._inventory, job, accelerators)
+        ranks = len(self._inventory.jobs[job].ranks)
         if len(accelerators) != ranks:
-            return f"it has {ranks} ranks, the store has placed {len(accelerators)}"
-        gone = [accelerator for accelerator in accelerators if accelerator not in self.inventory.accelerators]
+            return f"it has {ranks} ranks, but the store has placed {len(accelerators)}"
+        gone = [accelerator for accelerator in accelerators if accelerator not in self._inventory.accelerators]
         return f"{gone[0]} is not in it" if gone else None
 
     def known_cells(self, device: str) -> dict[int, str]:
-        """What a device was last proved to hold; empty when that is not certain, or was of another geometry or kind.
+        """The states that a device was last proved to hold.
 
-        By PUC its state, by ingress port of a switch the egress port: see :mod:`lumctl.inventory.wiring`.
+        For a mesh the state of each PUC, for a switch the egress port of each ingress port; see
+        :mod:`lumctl.inventory.wiring`. Empty if they are uncertain, or belong to another geometry or kind of device.
         """
         written = self.inventory.devices[device]
         cells = self.store(written.rack).fabric.device_cells(device)
@@ -158,15 +179,19 @@ class Context:
         of_a_mesh = set(cells.values()) <= set(PucState)
         return cells if of_a_mesh is (written.geometry is not None) else {}
 
+    def known_fabric(self, rack: str) -> dict[str, dict[int, str]]:
+        """The last proved states of each mesh and switch of a rack; see :meth:`known_cells`."""
+        return {d.id: self.known_cells(d.id) for d in self.inventory.light_devices if d.rack == rack}
+
     def known_states(self, device: str) -> dict[int, PucState]:
-        """The states last written to a mesh; empty when they are not certain, or it is no mesh."""
+        """The states last written to a mesh; empty if they are uncertain, or the device is not a mesh."""
         if self.inventory.devices[device].geometry is None:
             return {}
         return {puc: PucState(state) for puc, state in self.known_cells(device).items()}
 
     @cached_property
     def recollection(self) -> Recollection:
-        """What health remembers of earlier looks."""
+        """The memory of health from earlier observations."""
         return Recollection(self.inventory, self.store)
 
     @cached_property
@@ -187,16 +212,17 @@ class Context:
         Without ``tick`` everything is read again. With it, each probe is read at its own cadence, waits are short,
         and the newest reading of everything is judged. With ``remember`` the observation is written to the racks'
         stores for the next process; if that fails, the observation has the reason. Nothing is written before all
-        first answers have arrived: what is unknown until then is only not read yet.
+        first answers have arrived: until then, an unknown state only means that it was not read yet.
         """
         assignment = self.assignment()
-        circuits = circuits_of(self.inventory, assignment)
         cells = {device.id: self.known_cells(device.id) for device in self.inventory.light_devices}
-        losses = self._losses(circuits, cells)
+        circuits, paths, losses = self._traced(assignment, cells)
+        # Devices are asked first and collected last, so that they are read while the hosts are.
         self._device_reader.every_s = READ_EVERY_S if tick else 0.0
         self._device_answers.begin()
         snapshot = self.fleet.tick(patience_s=TICK_PATIENCE_S) if tick else self.fleet.collect()
         devices = self._device_answers.gathered(TICK_PATIENCE_S if tick else None)
+        # After all readings, so that none of them is newer than the observation.
         at = self.now()
         swapped_out = {
             a for a in self.inventory.accelerators if current_role(self.inventory, assignment, a) is Role.DISABLED
@@ -222,17 +248,22 @@ class Context:
             devices,
             not_kept=self.recollection.keep(look, judged.report) if remember else None,
             awaited=awaited,
+            paths=paths,
         )
 
-    def _losses(self, circuits: tuple[Circuit, ...], cells: Mapping[str, Mapping[int, str]]) -> Mapping[str, float]:
-        losses: dict[str, float] = {}
-        for device in self.inventory.light_devices:
-            if states := cells[device.id]:
-                losses |= circuit_losses(device, states, [c for c in circuits if c.device == device.id])
-        return losses
+    def _traced(self, assignment: Assignment, cells: Mapping[str, Mapping[int, str]]) -> _Traced:
+        """The circuits, their paths in these states and their losses; traced again if a state changes."""
+        # Tracing follows every circuit through every PUC, and between two ticks hardly ever anything changes.
+        if self._last_traced is None or self._last_traced[0] != (assignment, cells):
+            circuits = circuits_of(self.inventory, assignment)
+            states = FabricStates(self.inventory, cells)
+            paths = {circuit.id: states.path_of(circuit) for circuit in circuits}
+            losses = {name: states.loss_db(path) for name, path in paths.items() if path is not None}
+            self._last_traced = ((assignment, cells), (circuits, paths, losses))
+        return self._last_traced[1]
 
     def _port_power(self, device: str, port: int) -> float | None:
-        """Power (dBm) that a device measures at a port; ``None`` if it measures none or does not report it."""
+        """Power (dBm) that a device measures at a port; ``None`` if it does not measure or report it."""
         try:
             driver = self.devices.changing(device)
             return driver.read_powers((port,)).get(port) if Capability.READ_POWERS in driver.capabilities else None
@@ -240,7 +271,7 @@ class Context:
             return None
 
     def _read_cells(self, device: str) -> dict[int, str]:
-        """What a mesh holds, from the device itself; empty where it cannot be read back or does not answer."""
+        """The states of a mesh, read from the device; empty if it cannot be read back, or is not a mesh."""
         if self.inventory.devices[device].geometry is None:
             return {}
         try:
@@ -253,7 +284,9 @@ class Context:
 
     def close(self) -> None:
         """Close sessions, sockets and the databases."""
+        # Drivers work through the sessions of the fleet, so they are closed before it.
         for opened in ("_device_answers", "devices", "fleet"):
+            # A cached property is in ``__dict__`` only once it was used: nothing is opened here only to be closed.
             if opened in self.__dict__:
                 self.__dict__[opened].close()
         for store in self._stores.values():

@@ -1,4 +1,4 @@
-"""What devices answer, asked again and again without ever waiting long for one that does not."""
+"""The answers of devices that are read repeatedly, without a long wait for a device that does not answer."""
 
 import math
 import time
@@ -42,9 +42,11 @@ class DeviceAnswers(Generic[Said]):
         self._begun = 0.0
 
     def begin(self) -> None:
-        """Ask every device that owes no answer."""
+        """Ask every device that has no request pending."""
         self._begun = time.monotonic()
+        # First: a device that has answered since then may be asked again.
         self._take()
+        # Only these are waited for: a device that still owes an earlier answer must not delay every observation.
         self._due = [self._begin(device) for device in self._devices if device not in self._asked]
 
     def _begin(self, device: str) -> Future[Said]:
@@ -54,7 +56,7 @@ class DeviceAnswers(Generic[Said]):
     def gathered(self, patience_s: float | None) -> dict[str, Said]:
         """The newest answers: of every device, or (with ``patience_s``) of those that answered in time.
 
-        There is no wait for a device whose earlier answer is overdue. A device that never answered yet is left out.
+        A device whose earlier answer is overdue is not waited for. A device that has never answered is omitted.
         """
         if patience_s is None:
             wait(self._asked.values())
@@ -64,37 +66,37 @@ class DeviceAnswers(Generic[Said]):
         return dict(self._known)
 
     def _take(self) -> None:
-        """Take the answers that have come."""
+        """Store the answers that have arrived."""
         for device, asked in list(self._asked.items()):
             if asked.done():
                 del self._asked[device]
                 self._known[device] = asked.result()
 
     def close(self) -> None:
-        """Ask nothing more; an answer that is still due ends with the driver's own time limit."""
+        """Read nothing more; a pending request ends at the driver's own time limit."""
         self._workers.close()
 
 
 WAIT_S = 60.0
-"""After this time a look counts, even if some hosts have not answered.
+"""After this time, in seconds, an observation counts even if some hosts have not answered.
 
-A host that is lost misses three times within 20 s, and the time limits of probes and drivers are shorter.
+A lost host misses three readings within 20 s, and the time limits of probes and drivers are shorter.
 """
 
 
 class FirstAnswers:
-    """Follows the looks of one process from its first one on."""
+    """Finds the hosts and devices from which a process still waits for a first answer."""
 
     def __init__(self, names: Iterable[str], monotonic: Callable[[], float] = time.monotonic) -> None:
-        """``names`` are the hosts and the devices of which answers are expected."""
+        """``names`` are the hosts and the devices that are expected to answer."""
         self._names = dict.fromkeys(names)
         self._monotonic = monotonic
         self._until = monotonic() + WAIT_S
 
     def outstanding(self, snapshot: Snapshot, devices: Collection[str]) -> tuple[str, ...]:
-        """Those of which nothing final is known: neither an answer, nor that none comes. Each is named until then.
+        """The hosts and devices that have neither answered nor definitely failed to answer.
 
-        ``devices`` are those that answered, or whose time is over.
+        ``devices`` are the devices that answered, or whose time limit has passed.
         """
         if self._names and self._monotonic() >= self._until:
             self._names.clear()
@@ -106,24 +108,32 @@ class FirstAnswers:
 
 
 def _is_final(host: HostSnapshot) -> bool:
-    """Whether each of its probes has ended in some way, or it is known not to answer."""
+    """Whether every probe of a host has ended, or the host is known not to answer."""
     if host.reachable:
         return not host.awaited
+    # As many missed answers as the rules need to call a host unreachable: more waiting changes no verdict.
     return host.host_key_problem or host.attempts >= verdict("host.missed", "missed").limit
 
 
 T = TypeVar("T")
 
 READ_EVERY_S = 5.0
-"""How often looks in a row read more than whether a device answers: its own processor is small, and often shared."""
+"""The interval, in seconds, at which repeated observations read more of a device than whether it answers.
+
+The processor of a device is small, and often shared.
+"""
 BEGIN_WITHIN_S = 5.0
-"""After this time no further reading of a device is begun: a slow one holds up a look by one time limit at most."""
+"""After this time, in seconds, no other reading of a device begins.
+
+So a slow device delays an observation by one time limit at most.
+"""
 
 
 class DeviceReader:
     """Reads devices, each in one thread at a time, and remembers the newest reading of each.
 
-    ``driver_of`` opens a driver by the device's id; ``every_s`` is how old all but the answer itself may be.
+    ``driver_of`` opens a driver by the device's id. ``every_s`` is the maximum age of the readings, in seconds; whether
+    the device answers is always read.
     """
 
     def __init__(
@@ -139,7 +149,7 @@ class DeviceReader:
         self.every_s = 0.0
 
     def __call__(self, device: str) -> DeviceReading:
-        """One device now; that it does not answer is part of the reading."""
+        """Read one device now; if it does not answer, the reading says so."""
         at, deadline = self._now(), time.monotonic() + BEGIN_WITHIN_S
         try:
             driver = self._driver_of(device)
@@ -147,6 +157,8 @@ class DeviceReader:
         except DeviceError as error:
             return DeviceReading(at, problem=error.message, obstacle=obstacle_of(error))
         known = self._newest.get(device)
+        # A negative age means that the clock was set back; without this check such a reading would not be renewed for
+        # long.
         if known is not None and known.read_at is not None and 0 <= at - known.read_at < self.every_s:
             return replace(known, taken_at=at)
         self._newest[device] = reading = read_device(driver, self._ports[device], at, deadline=deadline)
@@ -154,7 +166,7 @@ class DeviceReader:
 
 
 def obstacle_of(error: DeviceError) -> Obstacle | None:
-    """What an error shows to be at fault in place of the device; ``None``: the device itself."""
+    """The component that an error blames instead of the device; ``None`` if it is the device itself."""
     if isinstance(error, GatewayUnreachableError | WrongGatewayError):
         return Obstacle.GATEWAY
     return Obstacle.DRIVER if isinstance(error, DriverFaultError) else None
@@ -165,8 +177,8 @@ def read_device(
 ) -> DeviceReading:
     """All readings that the device's driver declares; ``powers`` at these ports.
 
-    After one reading without answer the others are skipped: a device that hangs costs one time limit, not three.
-    Readings are also skipped after ``deadline``, in seconds of the monotonic clock.
+    After one reading without an answer the others are skipped: a device that hangs delays the observation by one time
+    limit, not three. Readings are also skipped after ``deadline``, in seconds of the monotonic clock.
     """
     unread: dict[str, str] = {}
     silent: list[str] = []
@@ -176,10 +188,10 @@ def read_device(
             if capability not in driver.capabilities:  # a driver may have to ask the device for them
                 return None
             if silent:
-                unread[name] = f"not asked, for its {silent[0]} got no answer"
+                unread[name] = f"not requested, because its {silent[0]} got no answer"
                 return None
             if time.monotonic() > deadline:
-                unread[name] = f"not asked, for the device answers too slowly (limit: {BEGIN_WITHIN_S:g} s)"
+                unread[name] = f"not requested, because the device answers too slowly (limit: {BEGIN_WITHIN_S:g} s)"
                 return None
             return ask()
         except (DeviceUnreachableError, OutcomeUnknownError) as error:
@@ -189,19 +201,19 @@ def read_device(
             unread[name] = error.message
         return None
 
-    # A call is looked up only where its capability is declared.
+    # A method is looked up only if its capability is declared: a driver without it may lack the method.
     alarms = read("alarms", Capability.READ_ALARMS, lambda: driver.read_alarms())  # noqa: PLW0108
     temperature_c = read("temperature", Capability.READ_TEMPERATURE, lambda: driver.read_temperature())  # noqa: PLW0108
     asked = tuple(ports)
     powers = read("powers", Capability.READ_POWERS, lambda: driver.read_powers(asked)) if asked else None
     missing = [port for port in asked if powers is not None and port not in powers]
     if missing:
-        unread["powers"] = f"it does not give the power at port {missing[0]}, which was asked for"
+        unread["powers"] = f"it did not return the requested power at port {missing[0]}"
     return DeviceReading(at, None, at, alarms, temperature_c, powers, unread)
 
 
 def ports_in_use(inventory: Inventory, device: str) -> tuple[int, ...]:
-    """The ports of a device whose power belongs to a lane, in order: a mesh measures only outgoing light."""
+    """The ports of a device at which a lane's power is measured, in order: a mesh measures only outgoing light."""
     lanes = [lane.lane for lane in inventory.transponders.values() if lane.lane.device == device]
     sending = {lane.tx for lane in lanes} if inventory.devices[device].geometry is None else set()
     return tuple(sorted({lane.rx for lane in lanes} | sending))

@@ -1,4 +1,4 @@
-"""The report of one component: its readings beside its record. It is the answer to ``lumctl device show``."""
+"""The report of one component: its readings next to its record. It is the answer to ``lumctl device show``."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -12,9 +12,8 @@ from lumctl.devices import transaction
 from lumctl.devices.protocols import Driver
 from lumctl.devices.types import Alarm, Capability, Neighbour, PortReading, PucState
 from lumctl.errors import LumctlError
-from lumctl.fabric import trace
-from lumctl.fabric.condition import mesh_of
-from lumctl.health.rules.circuit import heard_transponder
+from lumctl.fabric import FabricStates, Segment
+from lumctl.health.identity import heard_transponder
 from lumctl.health.states import Finding, State
 from lumctl.health.verdicts import judge_device
 from lumctl.inventory.components import Component, Part, find_component, lanes_at, parts_of
@@ -37,7 +36,7 @@ OPTICS = (
     ("module_state", "", None),
     ("module_fault", "", None),
 )
-"""Readings of a module as they are shown: the field, its unit, and the name of its thresholds."""
+"""Readings of a module as displayed: the field, its unit, and the name of its thresholds."""
 T = TypeVar("T")
 __all__ = ["Report", "report"]
 
@@ -53,7 +52,7 @@ class ReportReading:
 
     @property
     def dark(self) -> bool:
-        """Whether it is a power of no light at all."""
+        """Whether the value is the power of no light at all."""
         return self.value == -math.inf
 
 
@@ -73,7 +72,7 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class RecordDifference:
-    """Where the record and what was read back disagree."""
+    """A difference between the record and what was read back."""
 
     component: str
     record: str
@@ -89,16 +88,16 @@ class Report:
     readings: list[ReportReading] = field(default_factory=list)
     alarms: list[Alarm] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
-    """What health finds in the readings of a mesh or a switch, at this one look."""
+    """The findings of health in this one reading of a mesh or a switch."""
     ports: list[Port] = field(default_factory=list)
     parts: list[ComponentAnswer] = field(default_factory=list)
     circuits: list[Circuit] = field(default_factory=list)
     record: str | None = None
-    """What the program believes that it holds, in words."""
+    """The states of the component according to the store, in words."""
     certain: bool = False
-    """Whether the record is one to go by."""
+    """Whether the record is certain."""
     read_back: bool | None = None
-    """Whether the device itself was asked that; ``None`` where there is nothing to ask."""
+    """Whether the states were read back from the device itself; ``None`` if that was not tried."""
     differences: list[RecordDifference] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -135,16 +134,17 @@ def report_transponder(context: Context, made: Report) -> None:
 
 
 def _hears(context: Context, made: Report, heard: tuple[Neighbour, ...] | None) -> None:
-    """The transmitter that the receiver hears, the age of that reading, and the intended transmitter."""
+    """Add the transmitter that the receiver hears and the age of that reading; add a note if it is the wrong one."""
     if heard is None:
         return
     meant = {t for c in made.circuits for r, t in c.receivers if r == made.component.id}
     name = None
+    # Freshest first: older ones may be from before the light moved.
     for neighbour in heard[:1]:
         name = heard_transponder(context.inventory, neighbour) or f"{neighbour.system} {neighbour.port}"
         made.readings += [ReportReading("hears", name), ReportReading("heard_before", round(neighbour.age_s), "s")]
     if meant and name not in meant:
-        made.notes.append(f"it hears {name or 'nobody'} and is meant to hear {', '.join(sorted(meant))}")
+        made.notes.append(f"it hears {name or 'no transmitter'}, but should hear {', '.join(sorted(meant))}")
 
 
 def _limits(thresholds: Mapping[str, float], name: str | None) -> dict[str, float]:
@@ -176,23 +176,31 @@ def report_power(context: Context, made: Report) -> None:
 
 
 def report_light(context: Context, made: Report) -> None:
-    """Add what a mesh, a switch or a part of one shows."""
+    """Add the record, readings, ports and circuits of a mesh, a switch or a part of one."""
     component, device = made.component, context.inventory.devices[str(made.component.device)]
     driver = driver_if_well(context, made)
-    circuits = [c for c in circuits_of(context.inventory, context.assignment(sound=False)) if c.device == device.id]
+    circuits = circuits_of(context.inventory, context.assignment(sound=False))
     held = _recorded(context, made, device, driver)
     if driver is not None:
         _device_readings(context, made, driver)
     if component.part is not Part.PUC:
         _ports(context, made, device, driver, held)
+    # What was read replaces the record of this device: the circuits are those that it makes now.
+    states = FabricStates(context.inventory, {**context.known_fabric(device.rack), device.id: held})
+    parts = {circuit: _segments(states, circuit, device.id) for circuit in circuits}
     if component.part is Part.PORT:
-        made.circuits = [c for c in circuits if component.number in c.ports]
-    if component.part is Part.PUC and held:
-        made.circuits = [c for c in circuits if component.number in _passed(device, held, c)]
+        number = component.number
+        made.circuits = [
+            circuit
+            for circuit, found in parts.items()
+            if number in circuit.ports_at(device.id) or any(number in part.ports for part in found)
+        ]
+    if component.part is Part.PUC:
+        made.circuits = [c for c, found in parts.items() if any(component.number in part.pucs for part in found)]
 
 
 def _device_readings(context: Context, made: Report, driver: Any) -> None:
-    """Its alarms and its temperature, and what health finds in them: the state is that of a look of this moment."""
+    """Add the alarms and the temperature of a device, and the findings and the state of this one reading."""
     reading = read_device(driver, (), at := context.now())
     made.notes += [f"{name}: {why}" for name, why in reading.unread.items()]
     if reading.temperature_c is not None and made.component.part is Part.DEVICE:
@@ -205,7 +213,7 @@ def _device_readings(context: Context, made: Report, driver: Any) -> None:
 
 
 def _recorded(context: Context, made: Report, device: Device, driver: Driver | None) -> Mapping[int, str]:
-    """Compare the record with the device if it can be read; return the states by the better source."""
+    """Compare the record with the device if it can be read; return the device's states, else those of the record."""
     store, own = context.store(device.rack), own_cells(context.inventory, device)
     held = context.known_cells(device.id)
     wanted = own if made.component.part is Part.DEVICE else tuple(n for n in own if n == made.component.number)
@@ -214,7 +222,8 @@ def _recorded(context: Context, made: Report, device: Device, driver: Driver | N
         what = _words(device, {n: held[n] for n in wanted}, own)
         made.record, made.certain = (f"{what}, certain since {run}", True) if wanted else (None, False)
     else:
-        made.record = f"not certain since {cut} was cut" if cut else "never programmed from this store"
+        made.record = f"uncertain since {cut} was interrupted" if cut else "never programmed from this store"
+    # Only a switch has a state for each port; the states of a mesh belong to its PUCs.
     if made.component.part is Part.PORT and device.kind is not DeviceKind.SWITCH:
         made.record = None
         return held
@@ -234,12 +243,12 @@ def _recorded(context: Context, made: Report, device: Device, driver: Driver | N
         if held and held[n] != read.get(n)
     ]
     if wanted and not held:
-        made.notes.append(f"the device shows {_words(device, {n: read[n] for n in wanted if n in read}, own)}")
+        made.notes.append(f"the device reports {_words(device, {n: read[n] for n in wanted if n in read}, own)}")
     return read
 
 
 def _ports(context: Context, made: Report, device: Device, driver: Any, held: Mapping[int, str]) -> None:
-    """The ports in use of a mesh; every port of a switch. Of one port that alone."""
+    """Add the ports in use of a mesh, or every port of a switch; in the report of a port, only that port."""
     lanes = lanes_at(context.inventory, device.id)
     able = driver.capabilities if driver is not None else frozenset()
     switch = device.kind is DeviceKind.SWITCH
@@ -249,6 +258,7 @@ def _ports(context: Context, made: Report, device: Device, driver: Any, held: Ma
     joins = {n: int(to) for n, to in held.items() if to != FREE} if switch else {}
     if switch and driver is not None:
         joins = made.read("joins", driver.read_circuits) or joins
+    # A join is recorded at its ingress port only; the report shows it at both ports.
     joins = {to: at for at, to in joins.items()} | joins
     told: Mapping[int, PortReading] = {}
     if Capability.READ_PORTS in able:
@@ -279,12 +289,12 @@ def _side(device: Device, number: int) -> str:
 
 
 def _words(device: Device, cells: Mapping[int, str], own: tuple[int, ...]) -> str:
-    """What cells hold, in words."""
+    """The states of cells, in words."""
     if len(cells) == 1:
         return _word(next(iter(cells.values())))
     if device.kind is DeviceKind.SWITCH:
         joined = sum(state != FREE for state in cells.values())
-        return f"{joined} of our {len(own)} ingress ports are joined"
+        return f"{joined} of our {len(own)} ingress ports are connected"
     crossed = sum(state == PucState.CROSS for state in cells.values())
     return f"{crossed} of {len(own)} PUCs are in cross"
 
@@ -294,13 +304,13 @@ def _word(state: str | None) -> str:
         return "neither bar nor cross"
     if state in {str(each) for each in PucState}:
         return PucState(state).word
-    return "joined to nothing" if state == FREE else f"joined to port {state}"
+    return "connected to nothing" if state == FREE else f"connected to port {state}"
 
 
-def _passed(device: Device, held: Mapping[int, str], circuit: Circuit) -> tuple[int, ...]:
-    """The PUCs that a circuit runs through, where the cells make it."""
-    found = trace(mesh_of(device), {puc: PucState(mark) for puc, mark in held.items()}, circuit.ports[0])
-    return tuple(found.pucs) if found.exit == circuit.ports[1] else ()
+def _segments(states: FabricStates, circuit: Circuit, device: str) -> list[Segment]:
+    """The parts of a circuit's path inside a device, if these states form the circuit."""
+    path = states.path_of(circuit)
+    return [part for part in path.segments if part.device == device] if path else []
 
 
 def whole(component: Component) -> Component:
@@ -311,19 +321,19 @@ def whole(component: Component) -> Component:
 
 
 def driver_if_well(context: Context, made: Report) -> Any:
-    """The driver, if the component answers: one that does not is not asked again and again."""
+    """The driver, if the component answers; otherwise nothing more is read."""
     return open_driver(context, whole(made.component)) if made.answer.state is State.OK else None
 
 
 def report(context: Context, name: str, *, patience_s: float = PATIENCE_S) -> Report:
-    """Read everything of one component. If it does not answer, the report has its record.
+    """Read everything of one component. If it does not answer, the report has only its record.
 
     The roll call determines whether it answers: the parts of a chassis or a controller are read at the same time, and
     ``patience_s`` seconds limit the wait for all of them.
 
     Raises:
         UsageError: there is no such component.
-        UnreachableError: there is no such target: no simulator is running.
+        UnreachableError: the target does not exist: no simulator is running.
     """
     component = find_component(context.inventory, name)
     parts = parts_of(context.inventory, component.id) if component.part is Part.DEVICE else ()

@@ -1,4 +1,4 @@
-"""What health remembers between looks and processes: one memory over the stores of all racks of a context."""
+"""The memory of health between observations and processes: one memory for the stores of all racks of a context."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -8,12 +8,11 @@ from lumctl.devices.types import DeviceReading
 from lumctl.fleet.readings import Snapshot
 from lumctl.health.acknowledgements import Acknowledgement, MaintenanceWindow
 from lumctl.health.evaluation import each
-from lumctl.health.event_record import EventRecord
 from lumctl.health.events import HostEvents
 from lumctl.health.look import NO_EVIDENCE, LightEvidence
 from lumctl.health.memory import Memory, merged
 from lumctl.health.observation import rack_of
-from lumctl.health.states import HealthReport, Judged, State, place_of
+from lumctl.health.states import HealthReport, Judged, State, kind_and_id
 from lumctl.health.transitions import Transition, transitions
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.wiring import Circuit
@@ -24,17 +23,17 @@ if TYPE_CHECKING:
 
 
 class LastRead:
-    """Fills in the last reading's time where a report has none."""
+    """Fills in the time of the last reading if a report lacks it."""
 
     def __init__(self) -> None:
         self._read_at: dict[Place, float] = {}
 
     def recall(self, report: HealthReport) -> HealthReport:
-        """The report with the times at which components were last read. Times of the report itself are remembered."""
+        """The report with the times at which components were last read. Times in the report are remembered."""
         return each(report, self._one)
 
     def _one(self, health: Judged, /) -> Judged:
-        place = place_of(health)
+        place = kind_and_id(health)
         if health.read_at is not None:
             self._read_at[place] = health.read_at
             return health
@@ -43,25 +42,31 @@ class LastRead:
 
 
 def moving(runs: Iterable[StoredRun]) -> frozenset[str]:
-    """The transponders and circuits whose light runs move."""
+    """The components, such as transponders and circuits, whose light paths these runs change."""
     return frozenset(component for run in runs for component in _named(run.plan))
 
 
 CLOCKS_AGREE_S = 10.0
-"""Machines that work on one rack differ by less; a time further ahead is of a clock that was set back since."""
+"""The clocks of machines that work on one rack differ by less than this, in seconds.
+
+A time further ahead comes from a clock that was set back since.
+"""
 
 
 class Moved:
-    """When runs last moved the light of each component, as far as one process has seen them."""
+    """When runs last changed the light path of each component, as far as one process has seen them."""
 
     def __init__(self, keep_s: float) -> None:
-        """``keep_s``: readings are not older than that."""
+        """``keep_s`` is the maximum age of readings, in seconds."""
         self._keep_s = keep_s
         self._ended: dict[str, float] = {}
         self._at: dict[str, float] = {}
 
     def taking(self, runs: Iterable[StoredRun], now: float) -> Mapping[str, float]:
-        """The times by component (seconds since the epoch), with these runs; one that is at work moves it now."""
+        """Add these runs; return the time (seconds since the epoch) of each component's last change.
+
+        A run that has not ended changes its components now.
+        """
         self._ended = {run: at for run, at in self._ended.items() if 0 <= now - at < self._keep_s}
         self._at = {component: at for component, at in self._at.items() if 0 <= now - at < self._keep_s}
         for run in runs:
@@ -69,7 +74,7 @@ class Moved:
             if run.ended_at is not None and run.ended_at > now + CLOCKS_AGREE_S:
                 continue  # It is unknown whether the reading is older.
             if run.ended_at is not None:
-                # By its own clock, which may be ahead of ours: then it ended when it was first seen so.
+                # The end is by the run's own clock. If that is ahead, use the time at which the end was first seen.
                 at = self._ended.setdefault(run.id, min(run.ended_at, now))
             for component in moving([run]):
                 self._at[component] = max(at, self._at.get(component, at))
@@ -77,7 +82,7 @@ class Moved:
 
 
 def _named(plan: Mapping[str, Any]) -> Iterator[str]:
-    """The circuits that a plan adds and removes with their ends, what it switches, and what that disturbs."""
+    """The circuits that a plan adds and removes, their ends, the components it switches, and those it disturbs."""
     circuits = plan.get("circuits", {})
     for circuit in (*circuits.get("add", ()), *circuits.get("remove", ())):
         yield str(circuit["id"])
@@ -92,12 +97,15 @@ def _named(plan: Mapping[str, Any]) -> Iterator[str]:
 
 
 AFTERMATH_S = 600.0
-"""How long what a run did excuses what is read, where looks are not kept: else they would see it as news for ever."""
+"""How long a run excuses readings, in seconds, if observations are not stored.
+
+Without this limit, such observations would treat the same run as new forever.
+"""
 
 
 @dataclass(frozen=True)
 class LookResult:
-    """What one look is judged by; see :func:`lumctl.health.evaluation.evaluate` for the meaning of each."""
+    """The input for the verdicts of one observation; :func:`lumctl.health.evaluation.evaluate` explains each field."""
 
     at: float
     snapshot: Snapshot
@@ -118,7 +126,7 @@ class Verdicts:
 
 
 class Recollection:
-    """Judges looks in the light of earlier ones, which the racks' stores hold when a process begins."""
+    """Judges observations with the memory of earlier ones, which it loads from the racks' stores at first use."""
 
     def __init__(self, inventory: Inventory, store: Callable[[str], Store]) -> None:
         self._inventory = inventory
@@ -128,12 +136,13 @@ class Recollection:
         self._moved = Moved(AFTERMATH_S)
         self._last_look: float | None = None
         self._remembers = False
-        """Whether an observation was kept before this process: then the history has all earlier faults."""
+        """Whether an earlier process stored an observation; then the history has all earlier faults."""
         self._recorded: HealthReport | None = None
-        """The last report whose changes of state are in the stores."""
+        """The last report whose state changes are in the stores."""
 
     def judge(self, look: LookResult, *, to_be_kept: bool) -> Verdicts:
-        """Judge a look and continue remembering in this process; nothing is written."""
+        """Judge an observation and update the memory in this process; nothing is written."""
+        # First: loading also sets the time of the last look, from which moves of light are counted.
         memory = self._memory = self._memory or self._load()
         since = look.at if self._last_look is None else self._last_look
         if not to_be_kept:
@@ -159,16 +168,17 @@ class Recollection:
         )
         self._last_look = look.at
         report = self._last_read.recall(report)
+        # Spent acknowledgements leave the store with keep(), which does not follow every observation.
         return Verdicts(report, tuple(a for a in said if a not in memory.spent), windows)
 
     def events(self, snapshot: Snapshot, now: float) -> dict[str, HostEvents]:
-        """The XIDs and SXids that count at a collection outside of looks; nothing is remembered of it."""
+        """The XIDs and SXids that count in a collection that is not an observation; the memory does not change."""
         memory = self._memory or self._load()
         cleared = self._of_all(lambda store: store.health.cleared_events())
-        return EventRecord(memory.document()["events"]).take(self._inventory, snapshot, cleared, now)
+        return memory.events(self._inventory, snapshot, cleared, now)
 
     def keep(self, look: LookResult, report: HealthReport) -> str | None:
-        """Write what is remembered, and what changed, into the stores; why it could not be written, if so."""
+        """Write the memory and the state changes into the stores; return the reason if that fails."""
         memory = self._memory = self._memory or self._load()
         try:
             changed = self._changes(report)
@@ -182,8 +192,10 @@ class Recollection:
                 if mine:
                     store.health.add_transitions(mine)
         except StoreError as error:
-            # A full disk must not blind the observer of a rack; the next observation tries again.
+            # A full disk must not stop the observation of a rack; the next observation tries again.
             return error.message
+        # Only now that every store has it: after a failure, the next observation offers the same changes again, and a
+        # store that has them adds none.
         self._recorded = report
         return None
 
@@ -208,7 +220,7 @@ class Recollection:
         try:
             return Memory(merged(document for _, document in kept))
         except (TypeError, ValueError, KeyError, AttributeError):
-            return Memory()  # what cannot be read is as good as a first look
+            return Memory()  # without a readable memory, this is like the first observation
 
     def _of_all(self, ask: Callable[[Store], tuple[Any, ...]]) -> tuple[Any, ...]:
         """The content of all racks' stores, without repetition: racks may share a store."""
@@ -220,7 +232,7 @@ def _as_recorded(
 ) -> HealthReport:
     """A report of the same components in the states of the history.
 
-    Components without history have the state ``otherwise``, or are left out if that is ``None``.
+    Components without history have the state ``otherwise``, or are omitted if that is ``None``.
     """
 
     def group(kind: str, components: Mapping[str, Judged]) -> dict[str, Judged]:

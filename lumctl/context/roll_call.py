@@ -19,12 +19,12 @@ from lumctl.inventory.model import DeviceKind, Inventory
 from lumctl.workers import Workers
 
 PATIENCE_S = 4.0
-"""How long everybody together is waited for."""
+"""How long to wait for all components together, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class ComponentAnswer:
-    """One component and its answer. ``says`` is its own description, ``problem`` the reason if there is none."""
+    """One component and its answer. ``says`` is its own description, ``problem`` the reason if it did not answer."""
 
     id: str
     kind: str
@@ -40,7 +40,7 @@ class ComponentAnswer:
 
     @property
     def exit_code(self) -> ExitCode:
-        """What a command that was about this component alone exits with."""
+        """The exit code of a command about this component alone."""
         if self.state is State.OK or self.problem is None:
             return ExitCode.DONE
         return ExitCode.UNREACHABLE if self.unreachable else ExitCode.UNHEALTHY
@@ -49,7 +49,7 @@ class ComponentAnswer:
 def call(
     context: Context, among: Callable[[Component], bool] = lambda _: True, *, patience_s: float = PATIENCE_S
 ) -> list[ComponentAnswer]:
-    """Ask everything that is managed and for which ``among`` holds. Raises as :func:`ask`."""
+    """Read every managed component that ``among`` accepts; errors as :func:`ask`."""
     return ask(context, [each for each in managed(context.inventory) if among(each)], patience_s=patience_s)
 
 
@@ -59,9 +59,9 @@ def ask(context: Context, asked: Sequence[Component], *, patience_s: float = PAT
     The answer of a chassis or a controller is the sum of the answers of its parts.
 
     Raises:
-        UnreachableError: there is no such target at all: no simulator is running.
+        UnreachableError: the target does not exist: no simulator is running.
     """
-    _ = context.devices  # Opened before the threads use it. If there is no target, that is the answer.
+    _ = context.devices  # Opened before the threads use it. If there is no target, this raises.
     alone = [each for each in asked if _answers_itself(context.inventory, each)]
     gathered = _gathered(alone, lambda each: _ask_one(context, each), patience_s)
     late = f"no answer within {patience_s:g} s"
@@ -76,7 +76,7 @@ def open_driver(context: Context, component: Component) -> Driver:
     """The driver of a component that answers for itself; nothing is contacted.
 
     Raises:
-        UsageError: it is not installed, or of another kind.
+        UsageError: the driver is not installed, or is of another kind.
         DeviceUnreachableError: the component does not answer on this target.
     """
     if component.part is Part.TRANSPONDER:
@@ -89,7 +89,7 @@ def open_driver(context: Context, component: Component) -> Driver:
 
 
 def described(context: Context, component: Component) -> ComponentAnswer:
-    """A component before it was asked: what drives it, and where it answers on this target."""
+    """A component before it is read: its kind, its driver, and its address on this target."""
     inventory = context.inventory
     device, endpoint = (
         inventory.devices.get(component.device or ""),
@@ -110,7 +110,7 @@ def described(context: Context, component: Component) -> ComponentAnswer:
 
 
 def _answers_itself(inventory: Inventory, component: Component) -> bool:
-    """A chassis and a power controller are read through their parts; a mesh and a switch identify themselves."""
+    """Whether a component identifies itself; a chassis and a power controller are read through their parts."""
     return component.part is not Part.DEVICE or inventory.devices[component.id].kind.carries_light
 
 
@@ -129,7 +129,7 @@ def _ask_one(context: Context, component: Component) -> ComponentAnswer:
 
 
 def _says(driver: Any) -> str | None:
-    """The least that a device can be asked."""
+    """Read as little as possible from a device; return its description of itself, if it gives one."""
     if driver.kind != "transponder":
         return str(driver.identify())
     if Capability.READ_OPTICS in driver.capabilities:
@@ -143,18 +143,20 @@ def _says(driver: Any) -> str | None:
 
 def _failed(blank: ComponentAnswer, error: LumctlError) -> ComponentAnswer:
     unreachable = isinstance(error, DeviceUnreachableError | UnreachableError)
+    # If the gateway or the driver is at fault, nothing is known about the device itself.
     of_the_device = isinstance(error, DeviceError) and obstacle_of(error) is None
     state = State.FAILED if of_the_device else State.UNKNOWN
     return replace(blank, state=state, problem=error.message, unreachable=unreachable)
 
 
 def _summed(context: Context, component: Component, answers: Mapping[str, ComponentAnswer]) -> ComponentAnswer:
-    """The answer of a chassis or a controller by those of its parts."""
+    """The answer of a chassis or a controller, made from the answers of its parts."""
     blank = described(context, component)
     inventory = context.inventory
     parts = [answers[part.id] for part in parts_of(inventory, component.id) if part.id in answers]
     users = "transponder" if inventory.devices[component.id].kind is DeviceKind.CHASSIS else "host"
     try:
+        # The class only: a chassis or a controller is never opened for itself.
         driver = load(blank.driver)
         blank = replace(blank, capabilities=tuple(sorted(map(str, driver.capabilities))), proven=driver.proven)
     except LumctlError as error:
@@ -175,5 +177,6 @@ def _gathered(
     workers = Workers("device")
     asked: dict[str, Future[ComponentAnswer]] = {each.id: workers.submit(partial(ask_one, each)) for each in components}
     wait(asked.values(), timeout=patience_s)
+    # Not joined: a component that hangs keeps its thread until its driver gives up.
     workers.close()
     return {name: answer.result() for name, answer in asked.items() if answer.done()}

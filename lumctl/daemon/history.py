@@ -1,7 +1,7 @@
-"""The newest observation, and what goes into the stores: transitions, and readings folded into minutes.
+"""The newest observation, and the data that goes into the stores: transitions, and readings folded into minutes.
 
-A store that is full, locked or unreachable must not delay the loop: readings are written in a thread of their own, and
-what a store refuses waits in memory up to a limit.
+A store that is full, locked or unreachable must not delay the loop. So a separate thread writes readings, and data that
+a store refuses waits in memory, up to a limit.
 """
 
 import math
@@ -23,20 +23,20 @@ from lumctl.store import Store, StoreError, open_store
 from lumctl.store.packed_hours import MINUTE_S, Values, both
 
 Folded = dict[int, dict[str, dict[str, Values]]]
-"""By minute (counted since the epoch), then component, then name of the reading."""
+"""Folded values by minute (counted since the epoch), then component, then name of the reading."""
 
 _LOW, _SUM, _COUNT, _HIGH, _DARK = range(5)
 
 
 class MinuteFolds:
-    """Minimum, mean and maximum per minute of one rack's readings. A reading that is seen again counts once."""
+    """Minimum, mean and maximum per minute of one rack's readings. A reading in several observations counts once."""
 
     def __init__(self) -> None:
         self._newest: dict[str, float] = {}
         self._minutes: dict[int, dict[str, dict[str, list[float]]]] = {}
 
     def add(self, component: str, at: float, values: Iterable[tuple[str, float]]) -> None:
-        """Add a component's values that were read ``at`` (seconds since the epoch)."""
+        """Add a component's values, read at the time ``at`` (seconds since the epoch)."""
         if self._newest.get(component) == at:
             return
         self._newest[component] = at
@@ -51,12 +51,12 @@ class MinuteFolds:
                 one[_LOW] = value
             elif value > one[_HIGH]:
                 one[_HIGH] = value
-            if not math.isinf(value):  # no light is minus infinity, which would swallow a mean of dBm
+            if not math.isinf(value):  # the power of no light is minus infinity, which would spoil a mean of dBm
                 one[_SUM] += value
                 one[_COUNT] += 1
 
     def take(self, before: float = math.inf) -> Folded:
-        """Remove and return the minutes that ended by a time."""
+        """Remove and return the minutes that have ended by a time."""
         over = [minute for minute in self._minutes if (minute + 1) * MINUTE_S <= before]
         return {
             minute: {
@@ -78,14 +78,15 @@ def merged_minutes(some: Folded, more: Folded) -> Folded:
 
 
 def _values(one: list[float]) -> Values:
+    # A minute in which only minus infinity was read has no sum, and no other mean.
     mean = one[_SUM] / one[_COUNT] if one[_COUNT] else one[_DARK]
     return Values(float(one[_LOW]), mean, float(one[_HIGH]))
 
 
 MOST_MINUTES = 15
-"""How many minutes wait for a store that refuses them; beyond that the oldest are dropped."""
+"""The number of minutes stored for a store that refuses them; beyond that, the oldest are dropped."""
 ENDS_WITHIN_S = 5.0
-"""How long the end of the daemon waits until the last minutes are written."""
+"""How long an ending daemon waits until the last minutes are written."""
 
 
 class ReadingHistory:
@@ -124,14 +125,14 @@ class ReadingHistory:
         self._minute = minute
 
     def write(self) -> None:
-        """Write what waits. What one store refuses waits longer; the other stores are written anyway."""
+        """Write the waiting minutes. If one store refuses, its minutes wait longer; other stores are written anyway."""
         with self._lock:
             waiting, self._waiting = self._waiting, {}
         failed = False
         for rack, minutes in waiting.items():
             try:
                 self._store(rack).readings.add(minutes)
-            except Exception as error:  # noqa: BLE001 - whatever it is, the daemon continues and the minutes wait
+            except Exception as error:  # noqa: BLE001 - on any error, the daemon continues and the minutes wait
                 failed = True
                 self._errors.record("readings", error)
                 # A store that was opened while the disk was full stays read-only: open it again for the next attempt.
@@ -171,7 +172,7 @@ class ReadingHistory:
 
 MAX_WAITING = 10_000
 PAUSE_S = 5.0
-"""Between two attempts to write into a store that refused: a locked store delays the loop each time."""
+"""The pause between attempts to write into a store that refused: a locked store delays the loop each time."""
 
 Write = Callable[[str, Sequence[Transition]], None]
 
@@ -184,7 +185,7 @@ class TransitionQueue:
     ) -> None:
         self.write = write
         self.dropped = 0
-        """How many of the oldest were dropped because too many waited."""
+        """The number of transitions dropped because too many waited; the oldest are dropped first."""
         self.failures = 0
         self._monotonic = monotonic
         self._waiting: deque[tuple[str, Transition]] = deque(maxlen=most)
@@ -192,16 +193,17 @@ class TransitionQueue:
 
     @property
     def waiting(self) -> int:
-        """How many are not yet written."""
+        """The number of transitions that are not yet written."""
         return len(self._waiting)
 
     def add(self, rack: str, change: Transition) -> None:
         """Queue a transition for the store of its rack."""
+        # The deque drops its oldest itself; here it is only counted.
         self.dropped += len(self._waiting) == self._waiting.maxlen
         self._waiting.append((rack, change))
 
     def flush(self) -> bool:
-        """Write what waits, one store at a time; whether there was anything and all of it was written.
+        """Write queued transitions, one store at a time; return whether there were any and all were written.
 
         Raises:
             Exception: the error of a store; its transitions stay queued, and the next attempt waits :data:`PAUSE_S`.
@@ -213,7 +215,7 @@ class TransitionQueue:
             changes = [change for where, change in self._waiting if where == rack]
             try:
                 self.write(rack, changes)
-            except Exception as error:  # noqa: BLE001 - whatever it was, the others are written and nothing is lost
+            except Exception as error:  # noqa: BLE001 - on any error, the others are written and nothing is lost
                 refused = error
                 self.failures += 1
                 continue
@@ -231,7 +233,7 @@ class RackStores:
         """Open the store of each rack.
 
         Raises:
-            UsageError, RefusedError: one cannot be opened.
+            UsageError, RefusedError: a store cannot be opened.
         """
         self._inventory, self._target = inventory, target
         self._stores: dict[str, Store] = {}
@@ -251,7 +253,7 @@ class RackStores:
         return {key: state for store in self._stores.values() for key, state in store.health.last_states().items()}
 
     def write(self, rack: str, changes: Sequence[Transition]) -> None:
-        """Add to the history of a rack. A rack that the inventory got later is ignored: its context writes its history.
+        """Add to the history of a rack. A rack added to the inventory later is ignored: the context writes its history.
 
         Raises:
             StoreError: the store has no room.
@@ -279,7 +281,7 @@ class RackStores:
 
 
 class LatestObservation:
-    """Holds the newest observation and its age by the monotonic clock. One reference is exchanged: it needs no lock."""
+    """Holds the newest observation and its age by the monotonic clock. Replacing one reference needs no lock."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
@@ -288,7 +290,7 @@ class LatestObservation:
         self._encoding = threading.Lock()
 
     def put(self, look: Observation) -> None:
-        """Take an observation that was made just now."""
+        """Store an observation that was just made."""
         self._held = (look, self._monotonic())
 
     @property
@@ -298,12 +300,12 @@ class LatestObservation:
         return held[0] if held else None
 
     def age_s(self) -> float | None:
-        """How long ago it was made; ``None`` before the first."""
+        """The age of the newest observation in seconds; ``None`` before the first."""
         held = self._held
         return self._monotonic() - held[1] if held else None
 
     def encoded(self, look: Observation) -> bytes:
-        """An observation as bytes, made once however many ask for it."""
+        """An observation as bytes; it is encoded only once for all clients."""
         with self._encoding:
             if self._encoded is None or self._encoded[0] is not look:
                 self._encoded = (look, encode(look))

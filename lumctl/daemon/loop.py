@@ -1,4 +1,4 @@
-"""The daemon's loop: observe the rack at each beat and pass the observation on. An error in one beat never stops it."""
+"""The daemon's loop: observe the rack at each beat of its clock and pass the observation on. Errors never stop it."""
 
 import math
 import time
@@ -27,7 +27,7 @@ _CAUSES_FIRST = ("host", "device", "accelerator", "link", "circuit")
 
 
 def transition_lines(changes: Iterable[Transition]) -> Iterator[str]:
-    """One line for each change, or for all components of a kind that changed in the same way."""
+    """One line for each change; components of one kind that changed in the same way share a line."""
     alike: dict[tuple[str, str], list[str]] = {}
     for change in sorted(changes, key=lambda change: _CAUSES_FIRST.index(change.kind)):
         alike.setdefault((change.kind, _change_text(change)), []).append(change.component)
@@ -44,13 +44,13 @@ def _change_text(change: Transition) -> str:
 
 
 REMEMBER_S = 10.0
-"""The longest time between two writes while findings stay equal: the memory is large, and disks wear out."""
+"""The time between two writes while findings do not change: the memory is large, and disks wear out."""
 REFUSED_PAUSE_S = 5.0
-"""Before a store that refused is tried again."""
+"""The pause before a store that refused is tried again."""
 
 
 class MemorySchedule:
-    """When health's memory is written: at once when findings change, otherwise rarely."""
+    """Decides when health's memory is written: at once when findings change, otherwise rarely."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
@@ -58,28 +58,28 @@ class MemorySchedule:
         self._by = self._not_before = monotonic()
 
     def is_due(self, newest: HealthReport | None) -> bool:
-        """Whether the next observation is to be written; ``newest`` is the last report."""
+        """Whether to write the memory at the next observation; ``newest`` is the last report."""
         now = self._monotonic()
         news = newest is not None and _found_in(newest) != self._found
         return now >= self._not_before and (news or now >= self._by)
 
     def wrote(self, report: HealthReport) -> None:
-        """Note that the observation of this report was written."""
+        """Note that the memory was written with this report."""
         self._found = _found_in(report)
         self._by = self._monotonic() + REMEMBER_S
 
     def refused(self) -> None:
-        """Note that the store refused it."""
+        """Note that the store refused the memory."""
         self._not_before = self._monotonic() + REFUSED_PAUSE_S
 
 
 def _found_in(report: HealthReport) -> frozenset[tuple[str, ...]]:
-    """What identifies each finding, without evidence that changes from one observation to the next."""
+    """The identity of each finding, without evidence, which may change with each observation."""
     return frozenset((f.component, f.rule, f.case, f.about, f.state) for f in report.findings())
 
 
 SET_S = 5.0
-"""A difference in seconds between two beats that only setting the clock explains; drift and NTP stay far below."""
+"""The smallest jump of the wall clock, in seconds, that counts as setting it; drift and NTP stay far below."""
 
 
 class WatchedClock:
@@ -91,14 +91,14 @@ class WatchedClock:
         self._ahead = now() - monotonic()
 
     def set_by(self) -> float | None:
-        """By how many seconds the wall clock was set since the last call; ``None`` if it was not."""
+        """The seconds by which the wall clock was set since the last call; ``None`` if it was not set."""
         ahead = self.now() - self.monotonic()
         by, self._ahead = ahead - self._ahead, ahead
         return by if abs(by) >= SET_S else None
 
 
 class Cadence:
-    """Beats at ``start + n * interval_s`` of the monotonic clock; missed ones are counted and left out."""
+    """The daemon's clock: beats at ``start + n * interval_s`` (monotonic); missed beats are counted and skipped."""
 
     def __init__(self, interval_s: float, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._interval_s = interval_s
@@ -106,7 +106,7 @@ class Cadence:
         self._last = monotonic()
 
     def to_next(self) -> tuple[float, int]:
-        """Continue to the next beat in the future: seconds until then, and how many beats were missed."""
+        """Continue to the next beat; return the seconds until then, and the number of missed beats."""
         behind = self._monotonic() - self._last
         beats = max(math.ceil(behind / self._interval_s), 1)
         self._last += beats * self._interval_s
@@ -114,16 +114,16 @@ class Cadence:
 
 
 PAUSE_S = 5.0
-"""Before a rack that does not answer is opened again."""
+"""The pause before a rack that does not answer is opened again."""
 ALIVE_S = 10.0
-"""How often systemd is notified, however long the interval is."""
+"""How often systemd is notified, for any interval."""
 
 Known = Mapping[tuple[str, str], State]
-"""The states of components by id and kind, as an earlier daemon left them."""
+"""The states of components by id and kind, as an earlier daemon recorded them."""
 
 
 class DaemonOrder(Enum):
-    """What a signal asks of a daemon."""
+    """An order that a signal gives to a daemon."""
 
     STOP = "stop"
     RELOAD = "reload"
@@ -134,7 +134,7 @@ class NotKeptError(LumctlError):
 
 
 class RackReader(Protocol):
-    """What reads the rack: a :class:`lumctl.context.Context`."""
+    """Reads the rack: a :class:`lumctl.context.Context`."""
 
     def observe(self, *, tick: bool = False, remember: bool = False) -> Observation:
         """Read the rack once."""
@@ -145,7 +145,7 @@ class RackReader(Protocol):
 
 @dataclass(frozen=True)
 class Sinks:
-    """Where an observation goes."""
+    """The consumers of an observation."""
 
     newest: LatestObservation
     history: TransitionQueue
@@ -159,7 +159,7 @@ class Sinks:
 
 
 class Daemon:
-    """Observes a rack until it is told to stop. All of it runs in the thread that calls ``run``."""
+    """Observes a rack until it is ordered to stop. Everything runs in the thread that calls ``run``."""
 
     def __init__(
         self,
@@ -175,7 +175,7 @@ class Daemon:
     ) -> None:
         self.inventory = inventory
         self.orders: SimpleQueue[DaemonOrder] = SimpleQueue()
-        """A ``SimpleQueue``, because no other queue may be used in a signal handler."""
+        """Orders from signal handlers, in which only a ``SimpleQueue`` may be used."""
         self._open_rack = open_rack
         self._sinks = sinks
         self._say = say
@@ -190,25 +190,28 @@ class Daemon:
         self._reopen_at = monotonic()
 
     def run(self) -> None:
-        """Observe at each beat until ``DaemonOrder.STOP`` comes."""
+        """Observe at each beat until ``DaemonOrder.STOP`` arrives."""
         notify_systemd("READY=1")
         cadence = Cadence(self._interval_s, self._monotonic)
         try:
             while True:
                 with self._sinks.self_metrics.tick_duration.time():
                     self.beat()
+                # After the beat: systemd then restarts a daemon that hangs in one.
                 notify_systemd("WATCHDOG=1")
                 wait_s, missed = cadence.to_next()
                 self._sinks.self_metrics.missed(missed)
                 if not self._pause(self._monotonic() + wait_s):
                     return
         finally:
+            # Before anything is closed, which may take long: systemd then shows the service as stopping.
+            notify_systemd("STOPPING=1")
             self._close()
             self._keep()
 
     def beat(self) -> None:
         """Observe once and pass the observation on."""
-        # First what a store refused before: it is older than this observation.
+        # First write what a store refused before: it is older than this observation.
         wrote = self._safely("history", self._sinks.history.flush)
         self._mind_the_clock()
         try:
@@ -219,22 +222,23 @@ class Daemon:
                 self._reopen()
         else:
             self._sinks.errors.resolve("look")
-            # Until all have answered or timed out once, an observation is incomplete and shows no change.
+            # Until all parts of the rack have answered or timed out once, an observation is incomplete: show no change.
             if not look.awaited:
                 self._put(look)
-            if wrote and look.not_kept is not None:  # it was opened while the disk was full and stays read-only
+            if wrote and look.not_kept is not None:  # the store was opened while the disk was full and stays read-only
                 self._reopen()
         self._keep()
 
     def _put(self, look: Observation) -> None:
-        """Pass an observation to clients, verdicts and history."""
+        """Pass an observation to clients, to metrics, notifications and autopilot, and to the history."""
+        # First: clients and metrics get it even if something below fails.
         self._sinks.newest.put(look)
         self._safely("verdict", lambda: self._hand_on(look))
         if (readings := self._sinks.readings) is not None:
             self._safely("folding", lambda: readings.see(look))
 
     def _keep(self) -> None:
-        """Write what the next daemon must know."""
+        """Write the data that the next daemon needs."""
         self._safely("history", self._sinks.history.flush)
         self._safely("notes", self._sinks.notes.save)
 
@@ -253,14 +257,14 @@ class Daemon:
         return look
 
     def _mind_the_clock(self) -> None:
-        """After the clock was set, readings look old or in the future: reopen the rack, read everything again."""
+        """Reopen the rack after the clock was set: its readings would seem old, or from the future."""
         set_by = self._clock.set_by()
         if set_by is not None and self._rack is not None:
             self._say(f"clock: set by {set_by:+.0f} s; everything is read again")
             self._close()
 
     def _mind_the_simulator(self, look: Observation) -> None:
-        """A restarted simulator answers at other addresses: reopen it when nothing answers."""
+        """Reopen a simulator when nothing answers: after a restart it answers at other addresses."""
         alive = any(host.reachable for host in look.snapshot.hosts.values())
         if look.target == "sim" and not alive:
             self._reopen()
@@ -273,12 +277,13 @@ class Daemon:
     def _hand_on(self, look: Observation) -> None:
         sinks, report = self._sinks, look.report
         changes = transitions(self._before or _as_known(self._known, report), report)
+        # Before the rest, which may fail: a change must not be counted twice.
         self._before = report
         for line in transition_lines(changes):
             self._say(line)
         for change in changes:
             sinks.self_metrics.changed(change)
-            # A store takes each change once: those that the observation itself has written are ignored.
+            # A store takes each change once: it ignores changes that the observation itself has written.
             sinks.history.add(rack_of(look.inventory, change.component, look.circuits) or "", change)
         if sinks.pilot is not None:
             sinks.pilot.see(look)
@@ -287,7 +292,7 @@ class Daemon:
                 sinks.outbox.put(notification)
 
     def _safely(self, place: str, work: Callable[[], bool | None]) -> bool:
-        """Do something, log its error; whether it was done (work that returns ``False`` had nothing to do)."""
+        """Do work and log its error; return whether it was done. Work returns ``False`` if there was nothing to do."""
         try:
             done = work() is not False
         except Exception as error:  # noqa: BLE001 - no error of one part ends the daemon
@@ -298,7 +303,7 @@ class Daemon:
         return done
 
     def _pause(self, until: float) -> bool:
-        """Wait for the next beat and follow orders meanwhile; ``False`` after the order to stop."""
+        """Wait for the next beat and follow orders in the meantime; return ``False`` after the order to stop."""
         while True:
             left_s = max(until - self._monotonic(), 0.0)
             try:
@@ -306,6 +311,7 @@ class Daemon:
             except Empty:
                 if left_s <= ALIVE_S:
                     return True
+                # An interval may be longer than systemd waits for a sign of life.
                 notify_systemd("WATCHDOG=1")
                 continue
             if order is DaemonOrder.STOP:
@@ -313,19 +319,20 @@ class Daemon:
             self._reload()
 
     def _reload(self) -> None:
-        """Read the inventory again; an invalid one changes nothing."""
+        """Read the inventory again; keep the old one if the new one is invalid."""
         try:
             fresh = self._load(self.inventory.path)
             if fresh.digest == self.inventory.digest:
                 self._say("inventory: read again, unchanged")
                 return
+            # Before the old one is closed: an inventory that cannot be opened changes nothing.
             reader = self._open_rack(fresh)
         except LumctlError as error:
-            self._say(f"inventory: the new one cannot be used, the old one stays in force: {error.message}")
+            self._say(f"inventory: the new version cannot be used, the old one stays in force: {error.message}")
             return
         self._close()
         self._rack, self.inventory = reader, fresh
-        self._say(f"inventory: {fresh.path} read again and in force")
+        self._say(f"inventory: {fresh.path} was read again and is in force")
 
     def _close(self) -> None:
         if self._rack is not None:
@@ -334,7 +341,7 @@ class Daemon:
 
 
 def _as_known(known: Known, report: HealthReport) -> HealthReport:
-    """The same report with the states that an earlier daemon left; components without one are left out."""
+    """The report with the states that an earlier daemon recorded; components without such a state are omitted."""
     groups: dict[str, Any] = {
         group: {
             name: replace(health, state=known[name, kind])

@@ -1,4 +1,4 @@
-"""The daemon with all its parts, started and ended together, and the socket that serves its newest observation."""
+"""The daemon and its parts, started and ended together; and the socket that serves its newest observation."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -18,7 +18,7 @@ from lumctl.daemon.notifications.http_receivers import Alertmanager, Webhook, po
 from lumctl.daemon.notifications.ledger import FILE, NotificationFile, NotificationLedger
 from lumctl.daemon.notifications.message import Notification
 from lumctl.daemon.notifications.receivers import Deliver, Receivers, receiver_lookup, require_reachable, run
-from lumctl.daemon.process import ErrorLog, exclusive_lock, notify_systemd
+from lumctl.daemon.process import ErrorLog, exclusive_lock
 from lumctl.errors import UsageError
 from lumctl.inventory.model import Inventory
 from lumctl.sockets import LineServer, Peer
@@ -42,7 +42,7 @@ class DaemonSettings:
 def service(
     inventory: Inventory, target: str, settings: DaemonSettings, say: Callable[[str], None]
 ) -> Iterator[Daemon]:
-    """A daemon that is ready to run; its metrics and its socket are served from now on.
+    """A daemon that is ready to run. Its metrics and its socket are served within the block.
 
     Raises:
         RefusedError: another daemon watches this inventory or uses one of its stores; the message names it.
@@ -50,7 +50,6 @@ def service(
         InventoryError: a policy names an unknown rule.
     """
     with ExitStack() as stack:
-        stack.callback(notify_systemd, "STOPPING=1")
         stack.enter_context(
             exclusive_lock(daemon_folder(inventory, target) / LOCK, f"{inventory.path} on target {target}")
         )
@@ -58,6 +57,7 @@ def service(
         for rack in inventory.racks:
             _claim_store(stack, stores.files(rack), rack, say)
         errors = ErrorLog(say)
+        # One file for all racks, beside the first one's store.
         notes = NotificationFile(stores.files(next(iter(inventory.racks))) / FILE)
         ledger = NotificationLedger(notes, settle_s=settings.settle_s, remind_after_s=settings.remind_after_s)
         newest = LatestObservation()
@@ -69,6 +69,7 @@ def service(
 
         managers = [Alertmanager(each, lambda: ledger.still_open(target), errors) for each in settings.alertmanagers]
         receivers = _receivers(settings, target, ledger, notes, errors, current, managers=managers)
+        # Closed after the pilot, which still reports how its run ended.
         stack.callback(receivers.close)
         for manager in managers:
             manager.start()
@@ -106,7 +107,7 @@ def _claim_store(stack: ExitStack, files: Path, rack: str, say: Callable[[str], 
     """Lock a store: only one daemon may use it, even with another copy of the inventory or as another user."""
     try:
         stack.enter_context(exclusive_lock(files / LOCK, f"rack {rack}"))
-    except UsageError as error:  # a full or read-only disk is no reason not to watch the rack
+    except UsageError as error:  # even with a full or read-only disk, the rack must be watched
         say(f"store: {error.message}; another daemon could use it too")
 
 
@@ -141,10 +142,10 @@ def _receivers(
 def observation_server(path: Path, newest: LatestObservation, pilot: Pilot | None = None) -> LineServer:
     """Serve the newest observation until the server is closed, and pass orders to the autopilot.
 
-    The answer to a request for the observation is a line with its length, followed by so many bytes.
+    The answer to a request for the observation is a line with its length in bytes, followed by these bytes.
 
     Raises:
-        UsageError: no socket can be made there.
+        UsageError: the socket cannot be made.
     """
 
     def answer(request: Mapping[str, Any], peer: Peer) -> tuple[dict[str, Any], bytes]:
@@ -167,7 +168,7 @@ def observation_server(path: Path, newest: LatestObservation, pilot: Pilot | Non
 
 
 def obey(order: Mapping[str, Any], pilot: Pilot | None) -> dict[str, Any]:
-    """Carry out an order to the autopilot; the answer gives its state after that."""
+    """Execute an order to the autopilot; return its state afterwards."""
     if pilot is not None:
         if order.get("do") == "stop":
             pilot.stop(f"by {order.get('who', 'somebody')}")

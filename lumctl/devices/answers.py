@@ -19,6 +19,7 @@ from lumctl.devices.types import (
     PucChange,
     Receipt,
     Staged,
+    cell_of,
 )
 
 MOST_DBM, LEAST_DBM = 50.0, -100.0
@@ -27,10 +28,10 @@ MOST_C, LEAST_C = 200.0, -80.0
 
 
 def fault_of(kind: str, call: str, answer: Any, arguments: Mapping[str, Any], context: DriverContext) -> str | None:
-    """What is wrong with the answer to a call of a driver of that kind, as text; ``None`` if nothing is."""
+    """The fault in the answer to a call of a driver of that kind, as text; ``None`` if the answer is valid."""
     wrong = _mistyped(answer, _annotation(kind, call))
     if wrong:
-        return f"answered {wrong}"
+        return f"returned {wrong}"
     sound = _SOUND.get(call)
     return sound(answer, arguments, context) if sound else None
 
@@ -41,7 +42,7 @@ def _annotation(kind: str, call: str) -> Any:
 
 
 def _mistyped(value: Any, hint: Any) -> str | None:
-    """What a value is and what it should be, as text; ``None`` if it is of that type."""
+    """The found and the expected type of a value, as text; ``None`` if the type is right."""
     if _check(hint)(value):
         return None
     name = getattr(hint, "__name__", None) if get_origin(hint) is None else None
@@ -53,7 +54,7 @@ _Check = Callable[[Any], bool]
 
 @cache
 def _check(hint: Any) -> _Check:
-    """Whether values are of a type; put together once for each, because every call of every driver is checked."""
+    """Checks whether a value is of a type; built once for each type, because every answer is checked."""
     if hint in _PLAIN:
         return _PLAIN[hint]
     origin, given = get_origin(hint), get_args(hint)
@@ -75,6 +76,7 @@ def _fields_are(value: Any) -> bool:
     of: Any = type(value)
     for name, exactly, check in _field_checks(of):
         found = getattr(value, name)
+        # Nearly every field has exactly its declared class; this spares it the slower check.
         if type(found) not in exactly and not check(found):
             return False
     return True
@@ -87,7 +89,7 @@ def _field_checks(of: Any) -> tuple[tuple[str, frozenset[type], _Check], ...]:
 
 
 def _exactly(hint: Any) -> frozenset[type]:
-    """Types whose values are of a type whatever they hold: most values of a change, and quickly told."""
+    """The classes whose instances fit a type whatever they contain, so that a check of the class is enough."""
     if get_origin(hint) in {Union, types.UnionType}:
         return frozenset().union(*map(_exactly, get_args(hint)))
     if hint is None:
@@ -99,6 +101,7 @@ def _exactly(hint: Any) -> frozenset[type]:
 _PLAIN: Mapping[Any, _Check] = {
     None: lambda value: value is None,
     type(None): lambda value: value is None,
+    # In Python True is an int: it must not pass for port 1.
     int: lambda value: isinstance(value, int) and not isinstance(value, bool),
     float: lambda value: isinstance(value, int | float) and not isinstance(value, bool),
     Change: lambda value: isinstance(value, PucChange | JoinChange) and _fields_are(value),
@@ -123,42 +126,44 @@ def _states(answer: Mapping[int, Any], _: Mapping[str, Any], context: DriverCont
 
 def _circuits(answer: Mapping[int, int], _: Mapping[str, Any], context: DriverContext) -> str | None:
     if len(set(answer.values())) < len(answer):
-        return "answered two circuits that leave at one port"
+        return "returned two circuits that leave at one port"
     return _outside([*answer, *answer.values()], context.port_count, "port")
 
 
 def _ports(answer: Mapping[int, Any], _: Mapping[str, Any], context: DriverContext) -> str | None:
     if any(number != reading.port for number, reading in answer.items()):
-        return "answered the reading of one port for another"
+        return "returned the reading of one port for another"
     return _outside(answer, context.port_count, "port")
 
 
 def _outside(numbers: Iterable[int], count: int, what: str) -> str | None:
+    # A count of 0 means that the inventory states none: then there is no upper limit.
     wrong = [number for number in numbers if number < 0 or (count and number >= count)]
-    return f"answered {what} {wrong[0]}; numbers start at 0, and there are {count}" if wrong else None
+    return f"returned {what} {wrong[0]}; numbers start at 0, and there are {count}" if wrong else None
 
 
 def _powers(answer: Mapping[int, float], arguments: Mapping[str, Any], _: DriverContext) -> str | None:
     extra = set(answer) - set(arguments["ports"])
     if extra:
-        return f"answered for port {min(extra)}, which was not requested"
+        return f"returned port {min(extra)}, which was not requested"
     return _first(_dbm(value) for value in answer.values())
 
 
 def _dbm(value: float | None) -> str | None:
+    # NaN fails both comparisons, so it is reported too.
     if value is None or value == -math.inf or LEAST_DBM <= value <= MOST_DBM:
         return None
-    return f"answered {value:g} dBm, which is not a possible port power"
+    return f"returned {value:g} dBm, which is not a possible port power"
 
 
 def _celsius(value: float | None) -> str | None:
     if value is None or LEAST_C <= value <= MOST_C:
         return None
-    return f"answered {value:g} degrees Celsius"
+    return f"returned {value:g} degrees Celsius"
 
 
 def _not_negative(value: float | None, what: str) -> str | None:
-    return None if value is None or (math.isfinite(value) and value >= 0) else f"answered {value:g} {what}"
+    return None if value is None or (math.isfinite(value) and value >= 0) else f"returned {value:g} {what}"
 
 
 def _optics(answer: OpticsReading, _: Mapping[str, Any], __: DriverContext) -> str | None:
@@ -184,8 +189,9 @@ def _progress(answer: Progress | None, _: Mapping[str, Any], __: DriverContext) 
     if answer is None:
         return None
     counts = [count for count in (answer.done, answer.total) if count is not None]
+    # Sorted means that `done` is not greater than `total`.
     if min(counts, default=0) < 0 or counts != sorted(counts):
-        return f"answered {answer.done} of {answer.total} cells done"
+        return f"returned {answer.done} of {answer.total} cells done"
     return None
 
 
@@ -194,16 +200,18 @@ def _heard(answer: tuple[Neighbour, ...], _: Mapping[str, Any], __: DriverContex
 
 
 def _staged(answer: Staged[Any], arguments: Mapping[str, Any], _: DriverContext) -> str | None:
+    # stage() of a mesh takes `changes`, that of a switch `joins`.
     wanted = arguments.get("changes", arguments.get("joins", {}))
-    told = {_cell(change): change.after for change in answer.changes}
+    told = {cell_of(change): change.after for change in answer.changes}
     if len(told) < len(answer.changes):
         return "staged a cell twice"
     return None if told == dict(wanted) else "staged a different change than requested"
 
 
 def _difference(answer: tuple[Any, ...], arguments: Mapping[str, Any], _: DriverContext) -> str | None:
-    wanted = {_cell(change): change.after for change in arguments["staged"].changes}
-    strange = [change for change in answer if wanted.get(_cell(change), change) != change.after]
+    wanted = {cell_of(change): change.after for change in arguments["staged"].changes}
+    # A cell that was not staged gives the change itself, which equals no value, so it counts as strange.
+    strange = [change for change in answer if wanted.get(cell_of(change), change) != change.after]
     return "compared a different change than requested" if strange else None
 
 
@@ -211,10 +219,6 @@ def _receipt(answer: Receipt[Any], arguments: Mapping[str, Any], _: DriverContex
     if answer.staged.changes != arguments["staged"].changes:
         return "returned a receipt for a different change than was committed"
     return None
-
-
-def _cell(change: PucChange | JoinChange) -> int:
-    return change.ingress if isinstance(change, JoinChange) else change.puc
 
 
 def _first(wrongs: Iterable[str | None]) -> str | None:

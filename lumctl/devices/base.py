@@ -1,4 +1,4 @@
-"""What drivers of one kind have in common: each optional call refuses, until a driver that has it says otherwise."""
+"""Base classes of drivers, one for each kind: an optional call is refused unless the driver implements it."""
 
 from typing import ClassVar, NoReturn
 
@@ -8,18 +8,18 @@ from lumctl.devices.types import Alarm, Capability, Neighbour, OpticsReading, Po
 
 
 class _Base:
-    """A driver that remembers its context and can do nothing yet."""
+    """A driver that stores its context and supports no optional call."""
 
-    api_version: ClassVar[int]  # each driver states it: an inherited one would change with lumctl, not with the driver
+    api_version: ClassVar[int]  # each driver states its own: an inherited one would change with lumctl
     capabilities: ClassVar[frozenset[Capability]] = frozenset()
     proven: ClassVar[str] = "not stated"
 
     def __init__(self, context: DriverContext) -> None:
-        """Remember the context; nothing is contacted before the first call."""
+        """Store the context; nothing is contacted before the first call."""
         self.context = context
 
     def close(self) -> None:
-        """Do nothing: nothing is held."""
+        """Do nothing: there is nothing to release."""
 
     def _lacks(self, what: str) -> NoReturn:
         raise UnsupportedError(f"{self.context.device}: its driver has no {what}")
@@ -45,7 +45,7 @@ class _ChangingBase(_Base):
 
 
 class BaseMesh(_ChangingBase):
-    """A mesh of which nothing can be read."""
+    """A mesh from which nothing can be read."""
 
     kind: ClassVar[str] = "mesh"
 
@@ -55,7 +55,7 @@ class BaseMesh(_ChangingBase):
 
 
 class BaseSwitch(_ChangingBase):
-    """A switch of which nothing but its joins can be read or set."""
+    """A switch on which only connections can be read and set."""
 
     kind: ClassVar[str] = "switch"
 
@@ -75,7 +75,7 @@ class BaseSwitch(_ChangingBase):
 
 
 class BaseTransponder(_Base):
-    """A transponder that can be asked nothing."""
+    """A transponder that supports no call."""
 
     kind: ClassVar[str] = "transponder"
 
@@ -113,7 +113,7 @@ class BaseTransponder(_Base):
 
 
 class BasePower(_Base):
-    """A management controller that can be asked for its machine's power, and told nothing."""
+    """A management controller that reports its machine's power and accepts no command."""
 
     kind: ClassVar[str] = "power"
 

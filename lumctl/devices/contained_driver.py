@@ -1,4 +1,4 @@
-"""A driver whose mistakes cost its own device only: each call is bounded, its answer held against the Protocol."""
+"""A driver whose faults affect its own device only: each call has a time limit, and each answer is checked."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -10,7 +10,7 @@ from lumctl.containment import Culprit, LateError, MisbehavedError, contained, c
 from lumctl.devices.answers import fault_of
 from lumctl.devices.errors import DeviceError, DriverFaultError, OutcomeUnknownError
 from lumctl.devices.protocols import Driver, DriverContext
-from lumctl.devices.recorded_calls import WRITES, bound, signatures
+from lumctl.devices.recorded_calls import WRITES, bound, forwarding
 from lumctl.devices.types import Capability
 from lumctl.errors import LumctlError
 
@@ -20,23 +20,24 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 GRACE_S = 1.0
-"""What a call may take beyond the time that its driver was given, before it is left behind."""
+"""Seconds that a call may take beyond the driver's own time limit before it is abandoned."""
 CLOSES_WITHIN_S = 1.0
 
 
 def open_contained(driver: type[Driver], context: DriverContext, culprit: Culprit) -> Driver:
     """A driver of that class, opened and contained: its calls raise nothing but device errors.
 
-    What is no device error, no answer that its Protocol allows, or too late is a ``DriverFaultError``; where the call
-    may have changed the device, an ``OutcomeUnknownError``. A call may take ``context.timeout_s``, or what the driver's
-    own ``slow_calls`` say of it, and what the device needs to settle.
+    Any other error, an answer that the Protocol does not allow, and a late answer become a ``DriverFaultError``, or an
+    ``OutcomeUnknownError`` if the call may have changed the device. A call may take ``context.timeout_s``, or longer
+    according to the driver's ``slow_calls``, plus the time that the device needs to settle.
 
     Raises:
-        DriverFaultError: it cannot be opened.
+        DriverFaultError: the driver cannot be opened.
     """
 
     def opened() -> tuple[Driver, Mapping[str, Any]]:
         made = driver(context)
+        # Its attributes may be properties that raise or hang, so they are read inside the time limit too.
         slow = dict(getattr(made, "slow_calls", {}))
         return made, {
             "api_version": made.api_version,
@@ -50,8 +51,9 @@ def open_contained(driver: type[Driver], context: DriverContext, culprit: Culpri
     except DeviceError:
         raise
     except LumctlError as error:
+        # With its cause: DeviceSet looks there for a call that may still be running.
         raise DriverFaultError(error.message, hint=error.hint) from error
-    calls = {name: _call(name) for name in signatures(driver.kind)}
+    calls = forwarding(driver.kind, lambda self, name, args, kwargs: self._ask(name, args, kwargs))
     built: Any = type(f"Contained{driver.__name__}", (_Contained,), {**about, **calls})
     ready: Driver = built(made, context, culprit)
     return ready
@@ -63,15 +65,15 @@ def class_of(driver: Driver) -> type[Driver]:
 
 
 class _Closed:
-    """Take the place of a driver that was closed."""
+    """Replaces a driver that was closed."""
 
     capabilities: ClassVar[frozenset[Capability]] = frozenset()
 
     def close(self) -> None:
-        """Do nothing: it is closed already."""
+        """Do nothing: it is already closed."""
 
     def __getattr__(self, name: str) -> Any:
-        raise DriverFaultError(f"{name} was asked of a driver that was closed")
+        raise DriverFaultError(f"{name} was called on a driver that was closed")
 
 
 class _Contained:
@@ -85,24 +87,25 @@ class _Contained:
         self.context = context
         self._culprit = culprit
         self._late: tuple[str, Future[Any], float] | None = None
+        # getattr_static runs no code of the plug-in; getattr would run a property outside the time limit.
         self._is_plain = isinstance(getattr_static(driver, "capabilities", None), frozenset)
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """As the driver declares them; a plain attribute is simply read, anything else may have to ask the device."""
+        """The driver's capabilities. A plain attribute is read directly; a property may have to read the device."""
         if self._is_plain:
             declared: frozenset[Capability] = self._driver.capabilities
             return declared
         able = self._contained("capabilities", lambda: self._driver.capabilities)
         if not isinstance(able, frozenset) or not all(isinstance(each, Capability) for each in able):
-            raise self._fault("capabilities", "answered no frozenset of Capability")
+            raise self._fault("capabilities", "returned something other than a frozenset of Capability")
         return able
 
     def close(self) -> None:
         """Close the driver, if it can be closed."""
         driver = [self._driver]
         if not self._culprit.is_ours:
-            self._driver = _Closed()  # the last to hold it is the call below: what frees it may hang as well
+            self._driver = _Closed()  # only the call below still refers to it, because freeing it may hang too
         with suppress(LumctlError):
             _bounded(self._culprit, "close", lambda: driver.pop().close(), CLOSES_WITHIN_S)
 
@@ -127,13 +130,13 @@ class _Contained:
             raise self._failed(name, error) from error
 
     def _require_back(self) -> None:
-        """Nothing is asked of a driver that has not come back from the call before: two at once may do worse."""
+        """Refuse a call while an earlier one has not returned: two calls at once may do more harm."""
         if self._late is None:
             return
         name, call, since = self._late
         if not call.done():
             for_s = time.monotonic() - since
-            said = f"{name} of {self.context.device} was given up {for_s:.0f} s ago and has not come back"
+            said = f"{name} of {self.context.device} was abandoned {for_s:.0f} s ago and has not returned"
             raise DriverFaultError(f"{self._culprit}: {said}")
         self._late = None
 
@@ -142,17 +145,11 @@ class _Contained:
 
     @staticmethod
     def _failed(name: str, error: LumctlError) -> DeviceError:
+        # A write may have reached the device before the driver failed.
         kind = OutcomeUnknownError if name in WRITES else DriverFaultError
         return kind(error.message, hint=error.hint)
 
 
 def _bounded(culprit: Culprit, name: str, call: Callable[[], T], within_s: float) -> T:
-    """A call within its time: a driver that comes with lumctl keeps it by itself."""
+    """Make a call within its time limit; lumctl's own drivers keep the limit by themselves."""
     return contained_here(culprit, name, call) if culprit.is_ours else contained(culprit, name, call, within_s)
-
-
-def _call(name: str) -> Callable[..., Any]:
-    def call(self: _Contained, *args: Any, **kwargs: Any) -> Any:
-        return self._ask(name, args, kwargs)
-
-    return call

@@ -1,7 +1,7 @@
 """Runs the contract kit on installed drivers, with pytest in its own process, and collects the results.
 
 A driver is tested on the twin that its package offers (entry point group ``lumctl.twins``), or else with its package's
-tests that run the kit. Without either, only what needs no device is tested.
+tests that run the kit. Without either, only rules that need no device are tested.
 """
 
 import json
@@ -28,7 +28,7 @@ LIMIT_S = 900.0
 """Time limit for all tests of one driver, in seconds."""
 _KIT = "lumctl.devices.testing"
 LOADING = "loading"
-"""The rule that a driver breaks whose package does not import."""
+"""The rule that a driver breaks if its package does not import."""
 _COMMAND = ("-m", "pytest", "-q", "--tb=short", "-p", f"{_KIT}.outcomes", "-p", "no:cacheprovider")
 
 
@@ -36,7 +36,7 @@ _COMMAND = ("-m", "pytest", "-q", "--tb=short", "-p", f"{_KIT}.outcomes", "-p", 
 class Outcome:
     """Outcome of one test: ``passed``, ``failed``, ``not-tested`` or ``not-applicable``, and why.
 
-    ``rule`` is the rule of the contract that it tests, ``None`` for a package's own tests; ``also`` are more rules.
+    ``rule`` is the rule of the contract that it tests, ``None`` for a package's own tests; ``also`` are further rules.
     """
 
     test: str
@@ -91,13 +91,13 @@ def drivers_named(package: str) -> list[DriverInfo]:
         raise _only_kinds(package, kinds)
     if folder.is_dir():
         raise UsageError(
-            f"no installed package with a driver has its source in {folder}",
+            f"no installed driver package has its source in {folder}",
             hint=f"install it next to lumctl: {sys.executable} -m pip install --editable {folder}",
         )
     if (known := _distribution(package)) is not None:
         raise UsageError(
-            f"package {known.name} {known.version} is installed and offers no driver",
-            hint="a package offers drivers by the entry point group lumctl.drivers, see lumctl-driver(7)",
+            f"package {known.name} {known.version} is installed but offers no driver",
+            hint="a package offers drivers through the entry point group lumctl.drivers, see lumctl-driver(7)",
         )
     names = sorted({info.name for info in offers} | {info.distribution for info in offers})
     near = nearest(package, names)
@@ -110,26 +110,27 @@ def _named(package: str, offers: Iterable[Offer]) -> list[Offer]:
     folder = Path(package)
     if folder.is_dir():
         return [info for info in offers if _is_in(_sources(info.distribution), folder.resolve())]
+    # A driver's name goes first, because a package may have the same one.
     return [info for info in offers if info.name == package] or [i for i in offers if i.distribution == package]
 
 
 def kinds_beside(drivers: Iterable[DriverInfo]) -> list[Offer]:
-    """The kinds of job control that the packages of these drivers offer too, and that are not checked with them."""
+    """The kinds of job control in the packages of these drivers; they are not checked together with the drivers."""
     packages = {info.distribution for info in drivers}
     return [kind for kind in offered(JOB_KINDS) if kind.distribution in packages]
 
 
 def _only_kinds(package: str, kinds: Sequence[Offer]) -> UsageError:
-    """Why kinds of job control are not tested here, and how they are."""
+    """The error that kinds of job control are not tested here; it says how to test them."""
     first, sources = kinds[0], _sources(kinds[0].distribution)
     names = " and ".join(repr(kind.name) for kind in kinds)
     what = "the kind of job control" if len(kinds) == 1 else "the kinds of job control"
-    said = f"{what} {names} and no driver" if first.name != package else f"{package!r}, a kind of job control"
+    said = f"{what} {names}, but no driver" if first.name != package else f"{package!r}, a kind of job control"
     tests = [] if sources is None else list(_using(sources, "lumctl.jobs.testing"))
     run = (
         f"{sys.executable} -m pytest {shlex.join(map(str, tests))}"
         if tests
-        else "its author runs the suite of lumctl.jobs.testing on it, see lumctl-job-plugin(7)"
+        else "its author tests it with the suite of lumctl.jobs.testing, see lumctl-job-plugin(7)"
     )
     return UsageError(
         f"{first.origin} offers {said}; this command tests drivers only",
@@ -151,8 +152,10 @@ def check(info: DriverInfo, tests: Path | None = None) -> Checked:
     wired = [tests] if tests is not None else [] if twins else list(_wired(info))
     if wired:
         outcomes = _of(info, _run(info, [*map(str, wired)], _root(wired[0])))
+        # The package's tests may be about another of its drivers; then the kit runs without a device.
         if any(each.driver for each in outcomes) or tests is not None:
             return Checked(info, "tests: " + ", ".join(map(str, wired)), with_device=True, outcomes=outcomes)
+    # An empty configuration: no pytest settings of this machine may change the result.
     outcomes = _of(info, _run(info, ["-c", os.devnull, "--pyargs", f"{_KIT}.twin_contract"], None))
     origin = f" of {twins[0].dist.name} {twins[0].dist.version}" if twins and twins[0].dist else ""
     against = f"twin: {twins[0].value}{origin}" if twins else "no device: its package offers no twin and no tests"
@@ -172,12 +175,10 @@ def _problem(info: DriverInfo) -> Outcome | None:
 
 def _of(info: DriverInfo, outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
     """The contract tests of this driver, and those that name no driver."""
-    attribute = info.target.rpartition(":")[2]
-    return tuple(
-        each
-        for each in outcomes
-        if each.rule is not None and (each.driver is None or each.driver.rpartition(":")[2].endswith(attribute))
-    )
+    # By the class itself, because an entry point may name it by an alias or from a module that only imports it.
+    driver = load(info.name)
+    own = f"{driver.__module__}:{driver.__name__}"
+    return tuple(each for each in outcomes if each.rule is not None and each.driver in (None, own))
 
 
 def _run(info: DriverInfo, targets: Sequence[str], folder: Path | None) -> list[Outcome]:
@@ -196,7 +197,9 @@ def _run(info: DriverInfo, targets: Sequence[str], folder: Path | None) -> list[
         found = [json.loads(line) for line in lines]
         begun = [each["test"] for each in found if each["outcome"] == "begun"]
         ended = [Outcome(**each) for each in found if each["outcome"] != "begun"]
+        # A test that began and has no outcome took the whole process with it, for example by os._exit().
         open_tests = set(begun) - {each.test for each in ended}
+        # pytest ends with 0 or 1 if it ran the tests to their end, whatever their outcome.
         if open_tests or (done.returncode not in (0, 1) and not any(each.outcome == "failed" for each in ended)):
             said = " ".join((done.stdout + done.stderr).split())[-300:]
             lost = min(open_tests, default="pytest")
@@ -214,7 +217,7 @@ def _wired(info: DriverInfo) -> Iterator[Path]:
 
 
 def _using(sources: Path, *names: str) -> Iterator[Path]:
-    """The test files in a source folder that subclass a contract and hold all these names."""
+    """The test files in a source folder that subclass a contract and contain all these names."""
     for file in sorted((sources / "tests").rglob("test_*.py")):
         text = file.read_text(errors="replace")
         if "Contract" in text and all(name in text for name in names):
@@ -231,6 +234,7 @@ def _distribution(package: str) -> Distribution | None:
 def _sources(package: str) -> Path | None:
     """The source folder that a distribution was installed from, if it still exists."""
     known = _distribution(package)
+    # pip writes this file for a package that is installed from a folder (PEP 610).
     written = known.read_text("direct_url.json") if known is not None else None
     url = urlsplit(json.loads(written)["url"]) if written else None
     folder = Path(unquote(url.path)) if url is not None and url.scheme == "file" else None

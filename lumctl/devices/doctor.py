@@ -1,4 +1,4 @@
-"""Checks installed drivers: each fulfils what it declares, and the packages that it imports are installed.
+"""Checks installed drivers: each implements what it declares, and the packages that it imports are installed.
 
 Imports are found by parsing a plug-in's sources; nothing is imported for that.
 """
@@ -26,20 +26,20 @@ _CAUGHT = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
 
 
 class Need(IntEnum):
-    """How much a plug-in needs a package; a smaller value is a weaker need."""
+    """How strongly a plug-in needs a package; a smaller value is a weaker need."""
 
     OPTIONAL = 0
-    """The plug-in works without it: it catches the import error and uses something else."""
+    """The plug-in works without it: it catches the import error and uses a replacement."""
     LATER = 1
     """Some of its calls import it when they run."""
     ALWAYS = 2
-    """Importing the plug-in imports it."""
+    """The plug-in imports it when the plug-in itself is imported."""
 
 
 def imported(module: str) -> dict[str, Need]:
     """The top-level names of other packages that a module imports, directly or through modules of its own package.
 
-    Imports for type checkers only are left out.
+    Imports for type checkers only are omitted.
     """
     own = module.partition(".")[0]
     found: dict[str, Need] = {}
@@ -47,12 +47,14 @@ def imported(module: str) -> dict[str, Need]:
     waiting = [(module, Need.ALWAYS)]
     while waiting:
         name, need = waiting.pop()
+        # A module is read again only if it is needed more than before. This also ends circles of imports.
         if seen.get(name, -1) >= need:
             continue
         seen[name] = need
         package, file = _file(name, own)
         if file is None:
             continue
+        # Importing a module also runs the __init__ of each package above it.
         if "." in name:
             waiting.append((name.rpartition(".")[0], need))
         for target, how in _imports(file, package):
@@ -88,7 +90,7 @@ def _imports(file: Path, package: str) -> Iterator[tuple[str, Need]]:
     try:
         tree = ast.parse(file.read_bytes())
     except (OSError, SyntaxError, ValueError):
-        return  # another check reports that it does not import
+        return  # another check reports a module that does not import
     yield from _walk(tree.body, Need.ALWAYS, package)
 
 
@@ -99,6 +101,7 @@ def _walk(body: list[ast.stmt], need: Need, package: str) -> Iterator[tuple[str,
         elif isinstance(node, ast.ImportFrom):
             base = _base(node, package)
             yield base, need
+            # An imported name may be a module. No name begins with \0, so without a package none is taken for one.
             yield from ((f"{base}.{alias.name}", need) for alias in node.names if base.startswith(package or "\0"))
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield from _walk(node.body, min(need, Need.LATER), package)
@@ -128,7 +131,7 @@ def _base(node: ast.ImportFrom, package: str) -> str:
 
 
 def _goes_on(handler: ast.ExceptHandler) -> bool:
-    """Whether a handler catches a failed import and goes another way; if it raises, the package stays required."""
+    """Whether a handler catches a failed import and uses a replacement; if it raises, the package stays required."""
     named = {"ImportError"} if handler.type is None else {
         each.id for each in ast.walk(handler.type) if isinstance(each, ast.Name)
     }  # fmt: skip
@@ -167,7 +170,7 @@ _CALLS: dict[str, dict[Capability, tuple[str, ...]]] = {
     },
     "power": {Capability.SET_POWER: ("set_power",), Capability.RESET: ("reset",)},
 }
-"""The capabilities that a driver of each kind may declare, and the calls that each stands for."""
+"""The capabilities that a driver of each kind may declare, and the calls that each allows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,32 +193,37 @@ class DoctorFinding:
 
 
 def examine(info: DriverInfo) -> list[DoctorFinding]:
-    """Everything that can be said of a driver without a device."""
+    """Everything that can be checked on a driver without a device."""
     try:
         driver = load(info.name)
     except UsageError as error:
         missing = lacking(info)
+        # The missing package is the cause, and its finding has the command that installs it.
         if any(not each.ok for each in missing) and "ModuleNotFoundError" in error.message:
             return missing
         return [DoctorFinding(info.name, ok=False, text=error.message, advice=error.hint or ""), *missing]
-    able = ", ".join(sorted(map(str, driver.capabilities))) or "no capability beyond the least"
+    able = ", ".join(sorted(map(str, driver.capabilities))) or "no capability beyond the required ones"
     found = [DoctorFinding(info.name, ok=True, text=f"of kind {driver.kind}, driver API {API_VERSION}: {able}")]
     found += _declared(info, driver)
     proven = str(getattr(driver, "proven", "") or "not stated")
     if proven == base.BaseMesh.proven:
-        advice = "a driver says on what it was proven, such as `firmware 7.2`: do not trust one that does not"
-        found.append(DoctorFinding(info.name, ok=False, text="it does not say on what it was proven", advice=advice))
+        advice = "a driver states what it was tested on, such as `firmware 7.2`: do not trust one that does not"
+        found.append(DoctorFinding(info.name, ok=False, text="it does not state what it was tested on", advice=advice))
     else:
         found.append(DoctorFinding(info.name, ok=True, text=f"proven on: {proven}"))
     missing = lacking(info)
     libraries = sorted(name for name in imported(_module(info)) if _is_library(name) and _is_there(name))
     if libraries and not missing:
-        found.append(DoctorFinding(info.name, ok=True, text=f"what it imports is installed: {', '.join(libraries)}"))
+        found.append(
+            DoctorFinding(
+                info.name, ok=True, text=f"all libraries that it imports are installed: {', '.join(libraries)}"
+            )
+        )
     return found + missing
 
 
 def _declared(info: DriverInfo, driver: type[Driver]) -> Iterator[DoctorFinding]:
-    """Capabilities declared but not implemented, which fail; calls implemented but not declared, never used."""
+    """Findings on capabilities without an implementation, and on calls that are unused because not declared."""
     calls, author = _CALLS[driver.kind], f"report it to the author of {info.distribution}"
     for capability in sorted(driver.capabilities):
         if capability not in calls:
@@ -223,19 +231,19 @@ def _declared(info: DriverInfo, driver: type[Driver]) -> Iterator[DoctorFinding]
             yield DoctorFinding(info.name, ok=False, text=text, advice=author)
         for call in calls.get(capability, ()):
             if _refuses(driver, call):
-                text = f"it declares {capability} and does not implement {call}()"
+                text = f"it declares {capability} but does not implement {call}()"
                 yield DoctorFinding(info.name, ok=False, text=text, advice=author)
     for capability, names in calls.items():
         optional = [name for name in names if hasattr(_BASES[driver.kind], name)]
         if capability in driver.capabilities or not optional or not issubclass(driver, _BASES[driver.kind]):
-            continue  # who writes the refusals by hand has them all
+            continue  # a driver that does not use the base class implements every call, some as refusals
         if not any(_refuses(driver, name) for name in optional) and _static(driver):
-            text = f"it implements {', '.join(f'{name}()' for name in optional)} and does not declare {capability}"
-            yield DoctorFinding(info.name, ok=False, text=f"{text}, so it is never called", advice=author)
+            text = f"it implements {', '.join(f'{name}()' for name in optional)} but does not declare {capability}"
+            yield DoctorFinding(info.name, ok=False, text=f"{text}; so lumctl never calls it", advice=author)
 
 
 def _static(driver: type[Driver]) -> bool:
-    """Whether a driver has any capability by its class alone; one without may find them out when it is opened."""
+    """Whether the class alone declares a capability; otherwise the driver may find its capabilities when opened."""
     return bool(driver.capabilities)
 
 
@@ -248,13 +256,13 @@ _BASES: dict[str, type[Any]] = {
 
 
 def _refuses(driver: type[Driver], call: str) -> bool:
-    """Whether a call is still the one of the base class, which refuses."""
+    """Whether a call is still the refusing one of the base class."""
     refusing = getattr(_BASES[driver.kind], call, None)
     return refusing is not None and getattr(driver, call, None) is refusing
 
 
 def lacking(info: DriverInfo) -> list[DoctorFinding]:
-    """Findings about libraries that a driver's package imports and that are missing; optional ones are left out."""
+    """Findings on missing libraries that a driver's package imports; optional libraries are omitted."""
     found = []
     for name, need in sorted(imported(_module(info)).items()):
         if need is Need.OPTIONAL or _is_there(name):
@@ -284,7 +292,7 @@ def _is_there(name: str) -> bool:
 
 
 def _advice(info: DriverInfo, module: str) -> str:
-    """The shell command that installs the package of a missing module; if that package is not known, whom to ask.
+    """The shell command that installs the package of a missing module; if the package is unknown, whom to ask.
 
     It uses the plug-in's own requirement for the module: an extra of the package, or the versions required. It never
     guesses a package from the module's name, because anyone can register an unrelated package under that name.

@@ -1,4 +1,4 @@
-"""Drivers that are installed, found by their entry points; listing them imports none, naming one imports it alone."""
+"""Installed drivers, found by their entry points. Listing imports none; loading one imports only that one."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -21,7 +21,7 @@ API = Api("driver API", API_VERSION, "lumctl-driver(7)")
 KINDS = tuple(PROTOCOLS)
 _UPGRADE = "upgrade {package} or lumctl"
 _LATER = {"read_progress": Capability.PROGRESS}
-"""Calls that this API did not have at first: only drivers that declare the capability must have them."""
+"""Calls that were added to this API later: only drivers that declare the capability must have them."""
 _METHODS = {
     kind: {name for name in dir(protocol) if not name.startswith("_") and callable(getattr(protocol, name))}
     for kind, protocol in PROTOCOLS.items()
@@ -30,7 +30,7 @@ _FEW = 3
 
 
 def installed() -> tuple[DriverInfo, ...]:
-    """Every driver that some installed package offers, by name, from package metadata alone."""
+    """Every driver that an installed package offers, sorted by name, from package metadata alone."""
     return offered(GROUP)
 
 
@@ -38,14 +38,14 @@ def load(name: str) -> type[Driver]:
     """Import the driver of that name and check that this program can use it.
 
     Raises:
-        UsageError: there is none of that name, two packages offer it, it does not import, or it is not a driver.
+        UsageError: no driver has that name, two packages offer it, it does not import, or it is not a driver.
     """
     driver: type[Driver] = usable(GROUP, name, "driver", _fitted)
     return driver
 
 
 def culprit(name: str) -> Culprit:
-    """What errors call the driver of that name."""
+    """The name of a driver as error messages show it."""
     return the_offer(GROUP, name, "driver").culprit("driver")
 
 
@@ -62,7 +62,7 @@ def _fitted(found: object) -> type | Misfit:
 def _complaint(found: type) -> str | None:
     kind = getattr(found, "kind", None)
     if kind not in KINDS:
-        return f"is of kind {kind!r}, which is none of: {', '.join(KINDS)}"
+        return f"has kind {kind!r}, which is not one of: {', '.join(KINDS)}"
     capabilities: Any = getattr(found, "capabilities", None)
     if not isinstance(capabilities, frozenset) or not all(isinstance(each, Capability) for each in capabilities):
         return "does not declare its capabilities as a frozenset of Capability"
@@ -85,18 +85,18 @@ def users_of_drivers(inventory: Inventory) -> dict[str, list[str]]:
 
 
 def not_installed(inventory: Inventory) -> dict[str, tuple[str, str]]:
-    """By name each driver that is not installed: who wants it, in words, and what to do."""
+    """Each driver that is not installed, by name: what needs it, in words, and what to do."""
     there = sorted({info.name for info in installed()})
     missing = {}
     for driver, users in users_of_drivers(inventory).items():
         if driver not in there:
             near = nearest(driver, there)
             advice = (f"did you mean {near}? " if near else "") + f"installed: {', '.join(there) or 'none'}"
-            missing[driver] = (f"{inventory.path} names it for {few(users)}, and it is not installed here", advice)
+            missing[driver] = (f"{inventory.path} uses it for {few(users)}, but it is not installed here", advice)
     return missing
 
 
 def few(names: Iterable[str]) -> str:
-    """Names, folded, and no more than a few of them."""
+    """The first few of these names, folded, and the number of the others."""
     folded = fold(names)
     return ", ".join(folded[:_FEW]) + (f" and {len(folded) - _FEW} more" if len(folded) > _FEW else "")

@@ -1,7 +1,7 @@
-"""Where the hosts and devices of an inventory answer: on the rack itself, or on the simulator of that inventory.
+"""Addresses of the hosts, devices and gateways of an inventory: on the rack itself, or on its simulator.
 
-A running simulator leaves a small file (``sim.json``) in its runtime folder; this module reads it and nothing else of
-the simulator. The folder is private to the user and named after the inventory, so two inventories never meet.
+A running simulator leaves a small file (``sim.json``) in its runtime folder; this module reads only that file. The
+folder is private to the user and named after the inventory, so two inventories never share one.
 """
 
 import hashlib
@@ -12,9 +12,10 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from lumctl.devices.logins import Login
-from lumctl.errors import RefusedError, UnreachableError, UsageError
+from lumctl.errors import LumctlError, RefusedError, UnreachableError, UsageError
 from lumctl.files import make_private
 from lumctl.inventory.exporters import EXPORTER_KINDS, Exporter
 from lumctl.inventory.model import Device, Inventory, SshSettings
@@ -24,9 +25,9 @@ RUNTIME_FILE = "sim.json"
 
 @dataclass(frozen=True, slots=True)
 class HostEndpoint:
-    """How one host is reached. ``known_hosts`` is ``None`` where the user's own file is meant.
+    """How one host is reached. ``known_hosts`` is ``None`` for the user's own file.
 
-    ``exporters`` are those that health is read from, beside the shell or instead of it.
+    Health is read from ``exporters``, in addition to the shell or instead of it.
     """
 
     host: str
@@ -38,7 +39,7 @@ class HostEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class DeviceEndpoint:
-    """How one device is reached. ``address`` is ``host:port``; ``via`` is the host that leads there, if one does.
+    """How one device is reached. ``address`` is ``host:port``; ``via`` is the host through which it is reached, if any.
 
     ``ssh`` and ``known_hosts`` are for devices that are themselves reached over SSH.
     """
@@ -62,15 +63,15 @@ class GatewayEndpoint:
 
     @property
     def place(self) -> str:
-        """As messages name it."""
+        """The socket as messages show it."""
         return f"{self.via.host}:{self.path}" if self.via else str(self.path)
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """Where everything answers. ``target`` is ``rack`` or ``sim``; racks in ``gateways`` are driven by those alone.
+    """All addresses. ``target`` is ``rack`` or ``sim``; racks in ``gateways`` are driven through their gateway only.
 
-    ``lanes`` is the socket at which a simulator lets connections between accelerators be led over its light.
+    ``lanes`` is the socket of a simulator that transports connections between accelerators over its simulated light.
     """
 
     target: str
@@ -81,7 +82,7 @@ class Endpoints:
 
 
 def rack_endpoints(inventory: Inventory) -> Endpoints:
-    """The real rack, as the inventory writes it down."""
+    """The addresses of the real rack, as the inventory states them."""
     hosts = {h.name: HostEndpoint(h.name, h.address, h.ssh, exporters=h.exporters) for h in inventory.hosts.values()}
     devices = {d.id: _rack_device(d, hosts[d.via] if d.via else None) for d in inventory.devices.values()}
     return Endpoints("rack", hosts, devices)
@@ -98,31 +99,59 @@ def _rack_device(device: Device, via: HostEndpoint | None) -> DeviceEndpoint:
     )
 
 
+START_SIMULATOR = "lumctl sim up --detach"
+
+
+def no_simulator(inventory: Path, why: str = "") -> UnreachableError:
+    """The error of every command that needs the simulator of an inventory when it does not run.
+
+    ``why`` says what happened to a simulator that ran before, such as ``has ended``.
+    """
+    said = f"the simulator of {inventory} {why}" if why else f"no simulator of {inventory} is running"
+    return UnreachableError(said, hint=f"start it: {START_SIMULATOR}")
+
+
+def simulator_runs(inventory: Inventory) -> bool:
+    """Whether a simulator of exactly this version of the inventory runs; for hints."""
+    try:
+        sim_endpoints(inventory)
+    except LumctlError:
+        return False
+    return True
+
+
 def sim_endpoints(inventory: Inventory, folder: Path | None = None) -> Endpoints:
-    """The running simulator of this inventory.
+    """The addresses on the running simulator of this inventory.
 
     Raises:
-        UnreachableError: none is running.
-        RefusedError: one is running, of an older text of this inventory.
+        UnreachableError: no simulator is running, or what it left about itself cannot be read.
+        RefusedError: the running simulator was started from an older version of this inventory.
     """
     folder = folder or sim_runtime_folder(inventory.path)
-    again = "lumctl sim up --detach"
     try:
-        runtime = json.loads((folder / RUNTIME_FILE).read_text())
+        return _in_runtime(json.loads((folder / RUNTIME_FILE).read_text()), inventory)
     except FileNotFoundError:
-        raise UnreachableError(f"no simulator of {inventory.path} is running", hint=f"start it: {again}") from None
-    except (OSError, ValueError) as error:
+        raise no_simulator(inventory.path) from None
+    # A simulator of another version may have left other keys and values.
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+        why = f"{error} is missing" if isinstance(error, KeyError) else error
         raise UnreachableError(
-            f"what the simulator of {inventory.path} left in {folder} cannot be read: {error}",
-            hint=f"lumctl sim down, then {again}",
+            f"the files of the simulator of {inventory.path} in {folder} cannot be read: {why}",
+            hint=f"lumctl sim down, then {START_SIMULATOR}",
         ) from error
+
+
+def _in_runtime(runtime: Any, inventory: Inventory) -> Endpoints:
+    """The addresses in the content of a runtime file."""
+    # A simulator that was killed leaves its file behind.
     if not _alive(int(runtime["pid"])):
-        raise UnreachableError(f"the simulator of {inventory.path} has ended", hint=f"start it again: {again}")
+        raise no_simulator(inventory.path, "has ended")
     if runtime["digest"] != inventory.digest:
         raise RefusedError(
-            f"the running simulator was started from an older text of {inventory.path}",
-            hint=f"lumctl sim down, then {again}",
+            f"the running simulator was started from an older version of {inventory.path}",
+            hint=f"lumctl sim down, then {START_SIMULATOR}",
         )
+    # Without the user's own SSH configuration: a jump host in it would lead away from loopback.
     ssh = SshSettings(user=runtime["user"], key_file=Path(runtime["key_file"]), config_file=Path(os.devnull))
     known_hosts, stand_ins = Path(runtime["known_hosts"]), runtime.get("stand_ins", {})
     return Endpoints(
@@ -156,28 +185,69 @@ def sim_endpoints(inventory: Inventory, folder: Path | None = None) -> Endpoints
 
 def sim_runtime_folder(inventory_path: Path) -> Path:
     """The runtime folder of an inventory's simulator (it need not exist)."""
+    # Short, because Linux limits the paths of the sockets in this folder to 107 bytes.
     key = hashlib.sha256(str(inventory_path.resolve()).encode()).hexdigest()[:8]
     return private_runtime_folder() / f"sim-{inventory_path.stem}-{key}"
 
 
 def private_runtime_folder() -> Path:
-    """A folder for sockets and keys that only this user can enter, made if it is not there.
+    """A folder for sockets and keys that only this user can enter; created if it does not exist.
 
     Raises:
-        RefusedError: somebody else owns it, or others may enter it.
+        RefusedError: another user owns it, or other users may enter it.
     """
     base = os.environ.get("XDG_RUNTIME_DIR")
+    # With the user's number in the name, because all users share that folder.
     folder = Path(base) / "lumctl" if base else Path(tempfile.gettempdir()) / f"lumctl-{os.getuid()}"
     try:
         make_private(folder)
-        found = folder.lstat()
+        require_private(folder)
     except OSError as error:
         raise UsageError(
-            f"no private folder can be had at {folder}: {error.strerror}", hint="set $XDG_RUNTIME_DIR to one of yours"
+            f"cannot create a private folder at {folder}: {error.strerror}",
+            hint="set $XDG_RUNTIME_DIR to a folder of yours",
         ) from error
+    return folder
+
+
+def require_private(folder: Path) -> None:
+    """Check that a folder is this user's alone.
+
+    Raises:
+        RefusedError: another user owns it, or other users may enter it.
+        OSError: it does not exist.
+    """
+    # In a shared /tmp another user may have made the folder, or a link in its place, before us.
+    found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
         raise RefusedError(f"{folder} is not a private folder of this user", hint=f"remove it or chmod 700 {folder}")
-    return folder
+
+
+GATEWAY_VARIABLE = "LUMCTL_GATEWAY"
+"""The socket of a gateway, or a folder with a socket RACK.sock for each; the simulator accepts no other setting."""
+
+
+def gateways_of(inventory: Inventory, target: str, hosts: Mapping[str, HostEndpoint]) -> dict[str, GatewayEndpoint]:
+    """The racks that are written through a gateway. Gateways in the inventory are for target ``rack`` only."""
+    if named := os.environ.get(GATEWAY_VARIABLE):
+        return {rack: GatewayEndpoint(_socket_of(Path(named).expanduser(), rack)) for rack in inventory.racks}
+    if target != "rack":
+        return {}
+    return {
+        rack.name: GatewayEndpoint(rack.gateway, hosts[rack.gateway_via] if rack.gateway_via else None)
+        for rack in inventory.racks.values()
+        if rack.gateway is not None
+    }
+
+
+def default_socket(inventory: Inventory, rack: str, target: str) -> Path:
+    """The socket where a gateway listens by default: in the private runtime folder of its user."""
+    key = hashlib.sha256(f"{inventory.path.resolve()}\0{target}".encode()).hexdigest()[:12]
+    return private_runtime_folder() / f"gateway-{key}" / f"{rack}.sock"
+
+
+def _socket_of(named: Path, rack: str) -> Path:
+    return named / f"{rack}.sock" if named.is_dir() else named
 
 
 def _alive(pid: int) -> bool:

@@ -1,6 +1,6 @@
-"""What can go wrong at a device: unreachable, refused, outcome unknown, inconsistent, not supported.
+"""Errors of devices: unreachable, refused, outcome unknown, inconsistent, not supported.
 
-A driver raises these and no others. ``OutcomeUnknownError`` is never retried blindly: see
+A driver raises only these errors. ``OutcomeUnknownError`` is never retried blindly: see
 :mod:`lumctl.devices.transaction`.
 """
 
@@ -21,43 +21,43 @@ class DeviceUnreachableError(DeviceError):
 
 
 class DeviceLoginError(DeviceUnreachableError):
-    """The device answers and does not let us in, or there is no secret to show it; nothing was sent."""
+    """The device answers but rejects our login, or we have no secret for it; nothing was sent."""
 
 
 class DriverFaultError(DeviceUnreachableError):
-    """The device cannot be asked because its driver misbehaves or is missing; nothing was changed."""
+    """The device cannot be read because its driver misbehaves or is missing; nothing was changed."""
 
 
 class GatewayUnreachableError(DeviceUnreachableError):
-    """The gateway of the device's rack does not answer, so nobody asked the device; nothing was sent to it."""
+    """The gateway of the device's rack does not answer, so nothing was sent to the device."""
 
 
 class DeviceRefusedError(DeviceError):
-    """The device said no; nothing changed."""
+    """The device refused; nothing changed."""
 
     exit_code = ExitCode.REFUSED
 
 
 class DeviceBusyError(DeviceRefusedError):
-    """Somebody else has locked the device, or it is at work on another change; nothing changed."""
+    """Another client has locked the device, or the device is making another change; nothing changed."""
 
 
 class StaleFenceError(DeviceRefusedError):
-    """The gateway of the device's rack knows a newer lease than the one that the write came under; nothing was sent."""
+    """The gateway of the device's rack has seen a newer lease than the lease of this write; nothing was sent."""
 
 
 class WrongGatewayError(DeviceRefusedError):
-    """What answers as the gateway serves another rack or has another inventory; the device was not asked."""
+    """The gateway that answers serves another rack or has another inventory; nothing was sent to the device."""
 
 
 class OutcomeUnknownError(DeviceError):
-    """Something was sent and no clear answer came: the device may or may not have acted."""
+    """A request was sent but no clear answer came: the device may or may not have acted."""
 
     exit_code = ExitCode.UNREACHABLE
 
 
 class InconsistentError(DeviceError):
-    """The device disagrees with what was written to it."""
+    """The device does not report the state that was written to it."""
 
     exit_code = ExitCode.HALF_DONE
 
@@ -70,17 +70,18 @@ class UnsupportedError(DeviceError):
 
 @contextmanager
 def after_sending() -> Iterator[None]:
-    """Turn device errors inside into OutcomeUnknownError, because part of a change was already sent.
+    """Within the block, turn device errors into OutcomeUnknownError, because part of a change was already sent.
 
     Raises:
         OutcomeUnknownError: reading back, or waiting for the device to finish, failed.
     """
     try:
         yield
+    # These two already say that something was sent.
     except (OutcomeUnknownError, InconsistentError):
         raise
     except DeviceError as error:
         raise OutcomeUnknownError(
-            f"{error.message}; a change was sent before this and may or may not have been made",
-            hint="read the device before anything is sent again",
+            f"{error.message}; a change was sent before this and may or may not have been applied",
+            hint="read the device before you send anything again",
         ) from error

@@ -1,7 +1,7 @@
-"""What a change of joins does to a switch: what drivers of switches check, write and compare alike. No I/O.
+"""Changes of joins (connections between ports) on a switch: checks and comparisons shared by all drivers. No I/O.
 
-Of an any-to-any switch every port may be named as the ingress, and either end of a join may be told as one. So joins
-are looked at as pairs of partners here; where inputs and outputs are apart, that is the same.
+On an any-to-any switch every port may be the ingress, and the device may report either end of a join as the ingress.
+So this module treats joins as pairs of partners. For a switch with separate inputs and outputs the result is the same.
 """
 
 from collections.abc import Iterable, Mapping
@@ -38,7 +38,7 @@ class Ports:
         """Check that all these ports exist.
 
         Raises:
-            DeviceRefusedError: one does not.
+            DeviceRefusedError: a port does not exist.
         """
         strange = sorted(port for port in ports if not 0 <= port < self.port_count)
         if strange:
@@ -46,7 +46,7 @@ class Ports:
             self.refuse(f"has no port {named}: they run from 0 to {self.port_count - 1}")
 
     def refuse(self, why: str) -> NoReturn:
-        """Say no in the name of the device.
+        """Refuse in the name of the device.
 
         Raises:
             DeviceRefusedError: always.
@@ -56,7 +56,7 @@ class Ports:
 
 @dataclass(frozen=True, slots=True)
 class JoinPlan:
-    """A change that was checked: what it is as data, which joins are to be taken away first, and which made then."""
+    """A checked change: the change as data, the joins to remove first, and the joins to make then."""
 
     changes: tuple[JoinChange, ...]
     remove: tuple[tuple[int, int], ...]
@@ -74,18 +74,23 @@ def partners(joins: Joins) -> dict[int, int]:
 
 
 def plan(ports: Ports, held: Joins, wanted: Mapping[int, int | None]) -> JoinPlan:
-    """Check a change (ingress: egress, or ``None``) against what the switch holds, and say what there is to do.
+    """Check a change (ingress: egress, or ``None``) against the joins that the switch holds; return what to do.
 
     Raises:
-        DeviceRefusedError: a port is out of range, or not of the side it is named for, or in use, or named twice.
+        DeviceRefusedError: a port is out of range, on the wrong side, in use, or listed twice.
     """
     _check_sides(ports, wanted)
     after = _partners_after(ports, wanted)
     now = partners(held)
     for ingress, egress in wanted.items():
         owner = None if egress is None else now.get(egress)
+        # On an any-to-any switch a change may name a join by either of its ends.
         if owner is not None and ingress != owner and not {owner, egress} & wanted.keys():
-            ports.refuse(f"cannot join port {ingress} to {egress}: port {owner} is joined to it, which is not named")
+            ports.refuse(
+                f"cannot connect port {ingress} to {egress}: port {owner}, which the change does not list, is "
+                "connected to it"
+            )
+    # A port that keeps its partner is not among them: a join is not interrupted without need.
     moved = {port for port in wanted if port in now and now[port] != after.get(port)}
     return JoinPlan(
         changes=tuple(JoinChange(ingress, now.get(ingress), egress) for ingress, egress in sorted(wanted.items())),
@@ -95,11 +100,11 @@ def plan(ports: Ports, held: Joins, wanted: Mapping[int, int | None]) -> JoinPla
 
 
 def difference(held: Joins, changes: Iterable[JoinChange]) -> tuple[JoinChange, ...]:
-    """What of these changes a switch that holds these joins does not show."""
+    """The changes that a switch with these joins lacks."""
     changes = tuple(changes)
     now = partners(held)
     after = partners({change.ingress: change.after for change in changes if change.after is not None})
-    # A port that is to have no egress of its own may be the egress of another that is named.
+    # A named port that is to have no egress of its own may still be the egress of another named port.
     return tuple(
         JoinChange(change.ingress, now.get(change.ingress), change.after)
         for change in changes
@@ -108,24 +113,25 @@ def difference(held: Joins, changes: Iterable[JoinChange]) -> tuple[JoinChange, 
 
 
 def judge(ports: Ports, changes: Iterable[JoinChange], before: Joins, after: Joins, complaint: str) -> None:
-    """Hold what a switch shows after a write against what was written, and against what it said to it, if anything.
+    """Compare the joins of a switch after a write with those written, and with the error that it reported, if any.
 
     Raises:
-        DeviceRefusedError: it complained, and holds what it held.
-        InconsistentError: it shows something else than was written.
+        DeviceRefusedError: the switch reported an error, and its joins did not change.
+        InconsistentError: the switch reports other joins than were written.
     """
     changes = tuple(changes)
     left = difference(after, changes)
     if not left:
         return
+    # Only these ports count, because other users may change other joins at the same time.
     touched = {port for change in changes for port in (change.ingress, change.after) if port is not None}
     was, now = partners(before), partners(after)
     if complaint and all(was.get(port) == now.get(port) for port in touched):
         ports.refuse(f"refused the change: {complaint}; nothing changed")
-    said = f", which it answered with: {complaint}" if complaint else " without a complaint"
+    said = f", and returned: {complaint}" if complaint else " without a complaint"
     raise InconsistentError(
-        f"{ports.device} shows {len(left)} of {len(changes)} joins otherwise than they were written{said}",
-        hint="read what it holds now before anything else is written to it",
+        f"{ports.device} reports {len(left)} of {len(changes)} connections that differ from what was written{said}",
+        hint="read its state before you write anything else to it",
     )
 
 
@@ -134,26 +140,26 @@ def _check_sides(ports: Ports, wanted: Mapping[int, int | None]) -> None:
     ports.require(egress for egress in wanted.values() if egress is not None)
     for ingress, egress in wanted.items():
         if ingress >= ports.input_count:
-            ports.refuse(f"takes no light in at port {ingress}: its inputs are 0 to {ports.input_count - 1}")
+            ports.refuse(f"no light enters at port {ingress}: the inputs are 0 to {ports.input_count - 1}")
         if egress is not None and (egress < ports.first_egress or egress == ingress):
             last = ports.port_count - 1
-            ports.refuse(f"cannot join port {ingress} to {egress}: its outputs are {ports.first_egress} to {last}")
+            ports.refuse(f"cannot connect port {ingress} to {egress}: the outputs are {ports.first_egress} to {last}")
 
 
 def _partners_after(ports: Ports, wanted: Mapping[int, int | None]) -> dict[int, int]:
-    """The partners that the named ports shall have; each has one at most."""
+    """The partner of each listed port after the change; a port has at most one."""
     after: dict[int, int] = {}
     for ingress, egress in wanted.items():
         if egress is None:
             continue
         for port, other in ((ingress, egress), (egress, ingress)):
             if after.setdefault(port, other) != other:
-                ports.refuse(f"cannot join port {port} twice: to {after[port]} and to {other}")
+                ports.refuse(f"cannot connect port {port} twice: to {after[port]} and to {other}")
     return after
 
 
 def _made(now: Joins, wanted: Mapping[int, int | None]) -> set[tuple[int, int]]:
-    """The joins that are not there yet, each once, from whichever end it was named first."""
+    """The joins that do not exist yet. Each is listed once, with the ingress under which the change lists it first."""
     made: set[tuple[int, int]] = set()
     for ingress, egress in wanted.items():
         if egress is not None and now.get(ingress) != egress and (egress, ingress) not in made:

@@ -1,11 +1,11 @@
 """The permission to send to a device, asked immediately before each send.
 
-A change writes under a lease, and the process may be frozen at any instant: when it wakes up its lease may have ended,
-and somebody else may have changed the rack. So every transport asks here right before its bytes leave, after whatever
-it had to wait for (a connection, a channel, its turn). Outside a change everything may be sent: reading needs no lease.
+A change writes under a lease, and the process may be frozen at any instant. When it continues, its lease may have ended
+and another process may have changed the rack. So every transport calls this right before it sends, after every wait
+(for a connection, a channel or its turn). Outside a change all sends are permitted: reading needs no lease.
 
-A driver that opens connections of its own, past the ways of :mod:`lumctl.devices.ways`, should call
-:func:`require_permission` as well; without that it is asked only when a step begins.
+A driver that opens its own connections instead of using :mod:`lumctl.devices.ways` should also call
+:func:`require_permission`; otherwise permission is asked only when a step begins.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 Permission = Callable[[], None]
-"""Returns if something may be sent now; else raises a ``DeviceError``."""
+"""Returns if data may be sent now, otherwise raises a ``DeviceError``."""
 
 
 def _always() -> None:
@@ -25,7 +25,7 @@ _current: ContextVar[Permission] = ContextVar("permission", default=_always)
 
 @contextmanager
 def sending_with(permission: Permission) -> Iterator[None]:
-    """While inside, what this thread sends to devices needs a permission."""
+    """Within the block, require this permission for everything that this thread sends to devices."""
     token = _current.set(permission)
     try:
         yield
@@ -42,6 +42,6 @@ def require_permission() -> None:
     """Return if this thread may send to a device now.
 
     Raises:
-        DeviceError: its lease has ended; nothing may be sent.
+        DeviceError: the thread's lease has ended; nothing may be sent.
     """
     _current.get()()

@@ -1,4 +1,4 @@
-"""Waiting for a device that completes a change after it answered, or after its answer was lost.
+"""Waits for a device that completes a change after its answer, or after its answer was lost.
 
 A driver with :attr:`Capability.PROGRESS` reports whether its device is still working on a change. Until it reports
 none, values read from the device are provisional and are ignored.
@@ -29,7 +29,7 @@ def goes_on_for_s(driver: MeshDriver | SwitchDriver) -> float:
     """
     if Capability.PROGRESS not in driver.capabilities:
         return 0.0
-    # A driver behind a gateway has neither; only the gateway does.
+    # A driver behind a gateway has neither of these attributes: only the driver in the gateway process has them.
     timeout_s = float(getattr(getattr(driver, "context", None), "timeout_s", _TIMEOUT_S))
     return float(getattr(driver, "slow_calls", {}).get("commit", TIMEOUTS * timeout_s))
 
@@ -66,19 +66,20 @@ def await_idle(
         except DeviceError as error:
             failure = error
         left_s = deadline - clock()
+        # A device that has not reported progress once may be idle: nothing shows that waiting would help.
         if left_s <= 0 or shown is None:
-            said = "does not say whether it is still at work" if progress is None else in_words(progress)
+            said = "does not report whether it is still working on a change" if progress is None else in_words(progress)
             waited = f", {within_s:g} s after the change" if left_s <= 0 else ""
             raise OutcomeUnknownError(
                 f"{_name(driver)} {said}{waited}" + (f": {failure.message}" if failure else ""),
-                hint="wait until the device has finished, then read it: what it shows until then is not final",
+                hint="wait until the device has finished, then read it: until then its readings are not final",
             ) from failure
         wait(min(pause_s, left_s))
         pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
 
 def require_idle(driver: MeshDriver | SwitchDriver) -> None:
-    """Require that no change is in progress, so that what the device shows is final.
+    """Require that no change is in progress, so that the device's readings are final.
 
     Raises:
         DeviceBusyError: it is still working on an earlier change.
@@ -96,7 +97,7 @@ def _name(driver: MeshDriver | SwitchDriver) -> str:
 
 
 def in_words(progress: Progress) -> str:
-    """A progress as a message shows it: ``is still at work: 12 of 40 cells; text``."""
+    """A progress for a message: ``is still at work: 12 of 40 cells; text``."""
     if progress.done is None:
         counted = "" if progress.total is None else f"{progress.total} cells to write"
     else:

@@ -1,4 +1,4 @@
-"""The capabilities of devices as small Protocols. A driver declares its kind and capabilities and implements those.
+"""The kinds of drivers as Protocols. A driver declares its kind and capabilities, and implements their calls.
 
 Every call takes its deadline from the :class:`DriverContext` it was opened with and raises only the errors of
 :mod:`lumctl.devices.errors`.
@@ -29,7 +29,7 @@ from lumctl.devices.ways import Nowhere, Way
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """What a command on a host printed. ``exit_status`` is -1 when the host gave none."""
+    """What a command on a host printed. ``exit_status`` is -1 if the host gave none."""
 
     exit_status: int
     stdout: str
@@ -37,13 +37,13 @@ class CommandResult:
 
 
 class HostShell(Protocol):
-    """Runs a command on a host: the transport that host-side drivers are handed."""
+    """Runs a command on a host: the transport that host-side drivers receive."""
 
     def run(self, command: str, *, timeout_s: float) -> CommandResult:
         """Run ``command``.
 
         Raises:
-            DeviceUnreachableError: there is no session to the host.
+            DeviceUnreachableError: no session to the host can be opened.
             OutcomeUnknownError: the command did not end in time; it may have acted.
         """
         ...
@@ -51,14 +51,14 @@ class HostShell(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DriverContext:
-    """All that a driver is given: whom it drives, the way there, how long it may take, and its clock.
+    """Everything that a driver receives: its device, the connection path to it, the time limit, and the clock.
 
-    ``way`` leads to ``address`` (``host:port``, for messages; a driver that needs a URL makes it from this).
-    ``component`` is which part of the device is meant, in the device's own words: an optical channel of a chassis, a
-    system of a management controller. ``puc_count`` and ``port_count`` are what the inventory states, the first
-    ``input_count`` ports of a switch are those that light enters; ``settle_s`` is how long the device needs before
-    light is where it should be. ``shell`` and ``interface`` are set for devices behind a host; ``known_states`` is the
-    program's record of a mesh that cannot be read back. ``now`` gives epoch seconds.
+    ``way`` connects to ``address`` (``host:port``, for messages; a driver that needs a URL makes it from this).
+    ``component`` names the part of the device in the device's own words: an optical channel of a chassis, a system of
+    a management controller. ``puc_count`` and ``port_count`` are from the inventory; light enters a switch at its first
+    ``input_count`` ports. ``settle_s`` is the time after a change until the device has switched its light.
+    ``shell`` and ``interface`` are set for devices behind a host. ``known_states`` is the program's record of a mesh
+    that cannot be read back. ``now`` returns epoch seconds.
     """
 
     device: str
@@ -79,9 +79,9 @@ class DriverContext:
 
 
 class Driver(Protocol):
-    """What every driver has: a kind, what it can do, on what that was proven, and an end.
+    """What every driver has: a kind, capabilities, a statement of what it was tested on, and :meth:`close`.
 
-    ``proven`` is shown to operators as it stands (``simulator; not run on hardware``, ``firmware 7.2``).
+    ``proven`` is shown to operators unchanged (``simulator; not run on hardware``, ``firmware 7.2``).
     """
 
     api_version: ClassVar[int]
@@ -90,33 +90,33 @@ class Driver(Protocol):
     proven: ClassVar[str]
 
     def __init__(self, context: DriverContext) -> None:
-        """Remember the context; nothing is contacted before the first call."""
+        """Store the context; nothing is contacted before the first call."""
         ...
 
     def close(self) -> None:
-        """Give back sockets; a second call does nothing."""
+        """Close sockets; a second call does nothing."""
         ...
 
 
 class Changing(Driver, Protocol[Change]):
-    """A device whose light paths are changed: ``stage`` and ``compare`` touch nothing, ``commit`` writes.
+    """A device whose light paths can be changed: ``stage`` and ``compare`` change nothing, ``commit`` writes.
 
-    A commit holds the device's own lock for as long as it writes, where there is one.
+    A commit holds the device's own lock, if it has one, while it writes.
     """
 
     def identify(self) -> str:
-        """One line that the device says of itself; proves that it answers, and is of the size that is expected.
+        """One line in which the device describes itself; proves that it answers and has the expected size.
 
         Raises:
-            DeviceUnreachableError: it does not answer.
-            InconsistentError: it is of another size than the inventory states.
+            DeviceUnreachableError: the device does not answer.
+            InconsistentError: the device has another size than the inventory states.
         """
         ...
 
     def compare(self, staged: Staged[Change]) -> tuple[Change, ...]:
-        """The difference that committing would make now, as data; empty if the device is already there.
+        """The difference that a commit would make now, as data; empty if the device already holds the change.
 
-        Where the device can be read, it is read: nothing that was remembered is believed.
+        A device that can be read is read now; a driver does not rely on earlier readings.
         """
         ...
 
@@ -124,12 +124,13 @@ class Changing(Driver, Protocol[Change]):
         """Write a staged change; idempotent. ``revert_after_s`` needs :attr:`Capability.CONFIRM_TIMER`.
 
         Raises:
-            UnsupportedError: a timer was asked for, and the device has none; nothing was sent.
+            UnsupportedError: a timer was requested, but the device has none; nothing was sent.
             DeviceUnreachableError: nothing was sent.
-            DeviceBusyError: somebody else has locked the device; nothing changed.
-            DeviceRefusedError: the device said no; nothing changed.
-            InconsistentError: the device said no when it had taken some of it.
-            OutcomeUnknownError: it was sent and no answer came: read back or re-assert, never retry blindly.
+            DeviceBusyError: another client has locked the device; nothing changed.
+            DeviceRefusedError: the device refused; nothing changed.
+            InconsistentError: the device refused after it had made part of the change.
+            OutcomeUnknownError: the change was sent but no answer came: read back or write all states again, never
+                retry blindly.
         """
         ...
 
@@ -137,12 +138,12 @@ class Changing(Driver, Protocol[Change]):
         """Keep a committed change: disarm the device's revert timer, if one is armed.
 
         Raises:
-            DeviceRefusedError: the timer ran out before: the device has gone back.
+            DeviceRefusedError: the timer has run out: the device has reverted.
         """
         ...
 
     def roll_back(self, receipt: Receipt[Change]) -> None:
-        """Write back what was before the change, which also disarms a timer. Every ``before`` must be known.
+        """Write back the state before the change; this also disarms a timer. All ``before`` values must be known.
 
         Raises: as :meth:`commit`.
         """
@@ -151,7 +152,7 @@ class Changing(Driver, Protocol[Change]):
     def read_powers(self, ports: tuple[int, ...]) -> dict[int, float]:
         """Optical power at each port in dBm, ``-inf`` for no light. Only with :attr:`Capability.READ_POWERS`.
 
-        Of a mesh: the power that leaves the port. Of a switch: what its own monitor sees there.
+        For a mesh, the power that leaves the port; for a switch, the reading of its own monitor there.
         """
         ...
 
@@ -160,7 +161,7 @@ class Changing(Driver, Protocol[Change]):
         ...
 
     def read_alarms(self) -> tuple[Alarm, ...]:
-        """What the device complains of now. Only with :attr:`Capability.READ_ALARMS`."""
+        """The alarms that the device raises now. Only with :attr:`Capability.READ_ALARMS`."""
         ...
 
     def read_progress(self) -> Progress | None:
@@ -178,7 +179,7 @@ class MeshDriver(Changing[PucChange], Protocol):
     """A mesh of PUCs."""
 
     def stage(self, changes: Mapping[int, PucState]) -> Staged[PucChange]:
-        """Check a change (PUC numbers in range) against the known or read states. PUCs not named stay as they are.
+        """Check a change (PUC numbers in range) against the known or read states. Other PUCs stay unchanged.
 
         Raises:
             DeviceRefusedError: a number is out of range.
@@ -186,7 +187,7 @@ class MeshDriver(Changing[PucChange], Protocol):
         ...
 
     def read_states(self) -> dict[int, PucState]:
-        """State of every PUC; one that stands between bar and cross is left out.
+        """State of every PUC; a PUC between bar and cross is omitted.
 
         Only with :attr:`Capability.READ_STATES`; else raises :class:`UnsupportedError`.
         """
@@ -195,16 +196,15 @@ class MeshDriver(Changing[PucChange], Protocol):
 
 @runtime_checkable
 class SwitchDriver(Changing[JoinChange], Protocol):
-    """A switch that joins ingress ports to egress ports. Ports are numbered from 0, whatever the device calls them."""
+    """A switch that joins (connects) ingress ports to egress ports. Ports are numbered from 0."""
 
     def stage(self, joins: Mapping[int, int | None]) -> Staged[JoinChange]:
-        """Check a change (ingress port: egress port, or ``None`` to take the join away) against what the device holds.
+        """Check a change (ingress port: egress port, or ``None`` to remove the join) against the device's joins.
 
-        Nothing is taken from anybody: an egress port that is joined to an ingress port which the change does not name
-        is refused.
+        A change that would take an egress port from an ingress port that it does not list is refused.
 
         Raises:
-            DeviceRefusedError: a port is out of range, or not of the side it is named for, or in use, or named twice.
+            DeviceRefusedError: a port is out of range, on the wrong side, in use, or listed twice.
         """
         ...
 
@@ -217,7 +217,7 @@ class SwitchDriver(Changing[JoinChange], Protocol):
         ...
 
     def set_port(self, port: int, enabled: bool) -> None:
-        """Let light through a port or not; idempotent, read back. Only with :attr:`Capability.SET_PORTS`."""
+        """Enable or disable light through a port; idempotent, read back. Only with :attr:`Capability.SET_PORTS`."""
         ...
 
     def set_label(self, port: int, label: str) -> None:
@@ -227,9 +227,9 @@ class SwitchDriver(Changing[JoinChange], Protocol):
 
 @runtime_checkable
 class TransponderDriver(Driver, Protocol):
-    """One transponder: its optics, its transmitter, and whom its receiver hears.
+    """One transponder: its optics, its transmitter, and the neighbours that its receiver hears.
 
-    What is set is read back before the call returns; a device that took it and does not show it is
+    A setting is read back before the call returns. If the device accepted it but does not show it, the call raises
     :class:`~lumctl.devices.errors.InconsistentError`.
     """
 
@@ -250,18 +250,19 @@ class TransponderDriver(Driver, Protocol):
         ...
 
     def set_output_power(self, dbm: float) -> None:
-        """Set the power to send with; idempotent, read back. Only with :attr:`Capability.SET_OUTPUT_POWER`."""
+        """Set the transmit power; idempotent, read back. Only with :attr:`Capability.SET_OUTPUT_POWER`."""
         ...
 
     def announce(self, mark: str) -> None:
-        """Make the host say who it is on this lane now, with a mark (hexadecimal, whole bytes) that only it says.
+        """Make the host announce itself on all its lanes now, with a unique mark (hexadecimal, whole bytes).
 
-        Whoever has the mark in its neighbour table has heard this transmitter since. With READ_NEIGHBOURS.
+        A host with the mark and a lane's name in its neighbour table has heard that lane since then. A host is asked
+        once, through the driver of one lane: the call must reach its other lanes too. With READ_NEIGHBOURS.
         """
         ...
 
     def neighbours(self) -> tuple[Neighbour, ...]:
-        """Whom the receiver hears, freshest first. Only with :attr:`Capability.READ_NEIGHBOURS`."""
+        """The neighbours that the receiver hears, freshest first. Only with :attr:`Capability.READ_NEIGHBOURS`."""
         ...
 
 
@@ -270,17 +271,17 @@ class PowerDriver(Driver, Protocol):
     """The electrical power of one machine, out of band: its management controller, or a switched outlet."""
 
     def identify(self) -> str:
-        """One line that the controller says of itself and the machine."""
+        """One line in which the controller describes itself and the machine."""
         ...
 
     def read_power(self) -> PowerReading:
-        """Whether the machine is on, and what the controller says of it."""
+        """Whether the machine is on, and what the controller reports about it."""
         ...
 
     def set_power(self, on: bool, *, force: bool = False) -> None:
         """Switch the machine on, or off: by its operating system, or (``force``) at once. Idempotent.
 
-        Returns when the controller has accepted it; whether the machine followed is for :meth:`read_power` to say.
+        Returns when the controller has accepted the command; :meth:`read_power` shows whether the machine followed.
         Only with :attr:`Capability.SET_POWER`.
         """
         ...
@@ -296,4 +297,4 @@ PROTOCOLS: Mapping[str, type] = {
     "transponder": TransponderDriver,
     "power": PowerDriver,
 }
-"""The kinds of drivers and what each must be able to be asked, be it to refuse with ``UnsupportedError``."""
+"""The kinds of drivers, and the calls that each must have, even if only to refuse with ``UnsupportedError``."""

@@ -1,7 +1,7 @@
-"""What passes between the program and a driver, as JSON and back.
+"""Encodes arguments and answers of drivers as JSON, and decodes them.
 
-What JSON has no word for stands as an object of one key: ``{"float": "-inf"}``, ``{"map": [[0, "a"]]}``,
-``{"PucState": "x"}``, ``{"Neighbour": {...}}``. A list is a tuple.
+Values that JSON lacks are objects with one key: ``{"float": "-inf"}``, ``{"map": [[0, "a"]]}``,
+``{"PucState": "x"}``, ``{"Neighbour": {...}}``. A list represents a tuple.
 """
 
 import math
@@ -35,11 +35,12 @@ _DEEPEST = 20
 
 
 def encode(value: object) -> Any:
-    """A value as JSON. What a driver of the contract never gives becomes a note of its type."""
+    """A value as JSON. A value of a type that the contract does not allow becomes a note of its type."""
     if value is None or isinstance(value, bool | int | float | str):
         return _scalar(value)
     if isinstance(value, Mapping):
         pairs = [[encode(key), encode(item)] for key, item in value.items()]
+        # Sorted, because replays compare calls as JSON; right-aligned, so that port 10 follows port 9.
         return {"map": sorted(pairs, key=lambda pair: (str(type(pair[0])), str(pair[0]).rjust(20)))}
     if isinstance(value, list | tuple):
         return [encode(item) for item in value]
@@ -49,6 +50,7 @@ def encode(value: object) -> Any:
 
 
 def _scalar(value: object) -> Any:
+    # Asked first, because a PucState is also a str.
     if isinstance(value, types.PucState):
         return {"PucState": value.value}
     if isinstance(value, float) and not math.isfinite(value):
@@ -57,10 +59,10 @@ def _scalar(value: object) -> Any:
 
 
 def decode(said: Any, depth: int = 0) -> Any:
-    """What was encoded.
+    """The value that was encoded.
 
     Raises:
-        ValueError: it is nothing that was.
+        ValueError: the JSON is not an encoded value.
     """
     if depth > _DEEPEST:
         raise ValueError("it is nested too deeply")
@@ -82,18 +84,18 @@ def decode(said: Any, depth: int = 0) -> Any:
             return _RECORDS[kind](**{name: decode(item, depth + 1) for name, item in content.items()})
         except TypeError as error:
             raise ValueError(f"{kind}: {error}") from None
-    raise ValueError(f"{kind!r} is no word of a recording")
+    raise ValueError(f"{kind!r} is not a word of a recording")
 
 
 def encode_error(error: Exception) -> dict[str, Any]:
-    """An error as JSON; one that no driver may raise keeps only its text."""
+    """An error as JSON; for an error that no driver may raise, only the text is stored."""
     if isinstance(error, LumctlError):
         return {"kind": type(error).__name__, "message": error.message, "hint": error.hint}
     return {"kind": type(error).__name__, "message": str(error), "hint": None}
 
 
 def decode_error(said: Mapping[str, Any]) -> DeviceError:
-    """The error that was recorded; one that no driver may raise comes back as the root of those that it may."""
+    """The recorded error; an error that no driver may raise becomes a ``DeviceError``."""
     kind, message, hint = str(said["kind"]), str(said["message"]), said.get("hint")
     if kind not in _ERRORS:
         return DeviceError(f"the recorded driver failed with {kind}: {message}")
@@ -102,7 +104,7 @@ def decode_error(said: Mapping[str, Any]) -> DeviceError:
 
 def _mapping(pairs: list[Any], depth: int) -> dict[Any, Any]:
     if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):  # noqa: PLR2004 - a key and its item
-        raise ValueError("a map is a list of pairs")
+        raise ValueError("a map must be a list of pairs")
     try:
         return {decode(key, depth + 1): decode(item, depth + 1) for key, item in pairs}
     except TypeError as error:

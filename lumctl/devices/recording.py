@@ -1,7 +1,7 @@
-"""Writes down what a driver is asked and what it answers, for :mod:`lumctl.devices.replay` to answer from.
+"""Records the calls and answers of a driver; :mod:`lumctl.devices.replay` answers from a recording.
 
-A recording is a file of JSON lines: what the driver is, then each call with its arguments, its answer or error, and
-when it began. The secret of the device's login, wherever a device might repeat it, is left out.
+A recording is a file of JSON lines: a description of the driver, then each call with its arguments, its answer or
+error, and its start time. The secret of the device's login is removed, even if a device repeats it.
 """
 
 import json
@@ -16,7 +16,7 @@ from typing import Any, ClassVar, TypeVar, cast
 from lumctl.devices.errors import DeviceLoginError
 from lumctl.devices.logins import Login
 from lumctl.devices.protocols import Driver
-from lumctl.devices.recorded_calls import MOST_BYTES, SCHEMA, bound, signatures
+from lumctl.devices.recorded_calls import MOST_BYTES, SCHEMA, bound, forwarding
 from lumctl.devices.recorded_values import encode, encode_error
 from lumctl.devices.types import Capability
 from lumctl.errors import RefusedError
@@ -35,13 +35,13 @@ def record(
     now: Callable[[], float] = time.time,
     clock: Callable[[], float] = time.monotonic,
 ) -> D:
-    """The same driver, each call of which is written to ``path`` (private, made if it is not there) once it has ended.
+    """The same driver, with each call written to ``path`` when it ends; a new file is readable by its owner only.
 
-    A driver that is opened again continues in the same file. A recording that reaches ``most_bytes``, or cannot be
-    written any more, ends with a note of it where that fits; the driver continues as if nothing were.
+    A driver that is opened again continues in the same file. A recording that reaches ``most_bytes``, or can no longer
+    be written, ends, if possible with a note of the reason; the driver continues to work.
 
     Raises:
-        RefusedError: ``path`` cannot be written, or others may read it.
+        RefusedError: ``path`` cannot be written, or other users may read it.
     """
     about = {
         "api_version": driver.api_version,
@@ -49,7 +49,7 @@ def record(
         "capabilities": driver.capabilities,
         "proven": driver.proven,
     }
-    calls = {name: _call(name) for name in signatures(driver.kind)}
+    calls = forwarding(driver.kind, lambda self, name, args, kwargs: self._recorded(name, args, kwargs))
     tape = Tape(path, _secret(login), min(most_bytes, MOST_BYTES))
     tape.write(
         {
@@ -65,7 +65,7 @@ def record(
 
 
 class _Recorder:
-    """A driver around a driver. The calls of its kind are put in by :func:`record`."""
+    """A driver that wraps another. :func:`record` adds the calls of its kind."""
 
     kind: ClassVar[str]
     capabilities: ClassVar[frozenset[Capability]]
@@ -97,33 +97,30 @@ class _Recorder:
         return {"took": round(self._clock() - began, 6)}
 
 
-def _call(name: str) -> Callable[..., Any]:
-    def call(self: _Recorder, *args: Any, **kwargs: Any) -> Any:
-        return self._recorded(name, args, kwargs)
-
-    return call
-
-
 class Tape:
-    """The file of a recording. Lines are whole, or the last of it."""
+    """The file of a recording. Only its last line may be incomplete."""
 
     def __init__(self, path: Path, secret: str, most_bytes: int) -> None:
         self._secret = secret
         self._most_bytes = most_bytes
         self._lock = threading.Lock()
         try:
+            # No link is followed: in a folder of several users it could lead to another file of ours.
             self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise RefusedError(f"no recording can be written to {path}: {error.strerror}") from error
+            raise RefusedError(f"cannot write a recording to {path}: {error.strerror}") from error
         found = os.fstat(self._file)
         if not stat.S_ISREG(found.st_mode) or found.st_mode & 0o077:
             os.close(self._file)
-            raise RefusedError(f"{path} is no file that only you can read", hint="name one that is not there yet")
+            raise RefusedError(
+                f"{path} is not a file that only you can read", hint="use a path that does not exist yet"
+            )
         self._size = found.st_size
         self._open = True
 
     def write(self, line: Mapping[str, Any]) -> None:
-        """Add a line, if the recording still continues."""
+        """Add a line, unless the recording has ended."""
+        # The secret is removed before encoding, because JSON may escape its characters.
         text = json.dumps(_without(self._secret, line), separators=(",", ":")).encode() + b"\n"
         with self._lock:
             if not self._open:
@@ -147,7 +144,7 @@ class Tape:
             written = 0
         self._size += written
         if written < len(text):
-            # The disk is full, say. What follows would be a recording with a hole in it.
+            # For example, the disk is full. Further lines would make a recording with a gap.
             self._end()
 
     def _end(self) -> None:
@@ -161,6 +158,7 @@ def _secret(login: Login | None) -> str:
         return ""
     try:
         return login.secret()
+    # A secret that we cannot read cannot occur in a call either.
     except DeviceLoginError:
         return ""
 

@@ -1,20 +1,19 @@
-"""The drivers of one inventory's devices, each opened when it is first asked for."""
+"""The drivers of one inventory's devices, each opened on first use."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from lumctl.containment import Culprit, LateError
-from lumctl.devices.composite import Composed
 from lumctl.devices.contained_driver import open_contained
 from lumctl.devices.drivers import DriverInfo, culprit, installed, load
 from lumctl.devices.endpoints import DeviceEndpoint, Endpoints
 from lumctl.devices.errors import DeviceUnreachableError, DriverFaultError, UnsupportedError
 from lumctl.devices.gateway.racks import GatedRacks, GatewayMeans
-from lumctl.devices.gateway.subject import GatewaySubject
+from lumctl.devices.gateway.wire import GatewaySubject
 from lumctl.devices.protocols import (
     Driver,
     DriverContext,
@@ -26,7 +25,7 @@ from lumctl.devices.protocols import (
 )
 from lumctl.devices.recorded_calls import recording_name
 from lumctl.devices.recording import record
-from lumctl.devices.types import Capability, PucState
+from lumctl.devices.types import Capability, Neighbour, OpticsReading, PucState
 from lumctl.devices.ways import Way
 from lumctl.errors import UsageError
 from lumctl.inventory.model import Device, DeviceKind, Inventory, PartOf, Transponder
@@ -45,13 +44,13 @@ class _Opened:
 
 
 class DeviceSet:
-    """Drivers by device id, aimed at one target. Safe to use from several threads.
+    """Drivers by device id, for one target. Safe to use from several threads.
 
-    ``shell_of`` gives commands on a host by its name, ``way_of`` the way to a device; ``known_states`` what a device
-    was last proved to hold, empty where that is not certain. With ``record_in``, what every driver is asked and answers
-    is written into that folder (see :mod:`lumctl.devices.recording`).
+    ``shell_of`` returns the shell of a host by its name, ``way_of`` the connection path to a device, ``known_states``
+    the last proved states (empty if they are uncertain). With ``record_in``, the calls and answers of every driver
+    are recorded in that folder (see :mod:`lumctl.devices.recording`).
 
-    A rack that has a gateway is driven through that alone, as ``gateways`` says.
+    A rack with a gateway is driven through its gateway only; ``gateways`` opens the drivers for that.
     """
 
     def __init__(
@@ -82,8 +81,8 @@ class DeviceSet:
     def mesh(self, device_id: str) -> MeshDriver:
         """The driver of a mesh.
 
-        A device that cannot be read back is opened again when the record of it has changed since (another process
-        programmed it), so ask for the driver where it is used and do not keep it.
+        The driver of a device that cannot be read back is opened again when the record of the device has changed
+        (another process programmed it). So call this at each use and do not store the driver.
 
         Raises:
             UsageError: no such device.
@@ -94,13 +93,15 @@ class DeviceSet:
         if device.geometry is None:
             raise UnsupportedError(f"{device.id} is a {device.kind}: it has no PUCs to read or write")
         if (held := self._gated.driver("mesh", device_id)) is not None:
-            return held  # type: ignore[return-value]  # it stands for a driver of that kind
+            return held  # type: ignore[return-value]  # it has the calls of a driver of that kind
         key = ("mesh", device_id)
+        # Without waiting for a turn, because most calls end here: only devices without read-back need the record.
         opened = self._opened.get(key)
         if opened is not None and Capability.READ_STATES in opened.driver.capabilities:
             return opened.driver  # type: ignore[return-value]  # as below; it needs no record
         record = dict(self._known_states(device_id))
         with self._turn(key):
+            # Again, inside the turn: another thread may have opened or replaced it meanwhile.
             opened = self._opened.get(key)
             if opened is not None and _outdated(opened, record):
                 self._opened.pop(key).driver.close()
@@ -116,18 +117,18 @@ class DeviceSet:
         Raises:
             UsageError: no such device.
             DriverFaultError: its driver is not installed, is broken, or is not a switch driver.
-            UnsupportedError: the device is no switch.
+            UnsupportedError: the device is not a switch.
         """
         device = _named(self._inventory.devices, device_id, "device")
         if device.kind is not DeviceKind.SWITCH:
-            raise UnsupportedError(f"{device.id} is a {device.kind}: it has no ports to join")
+            raise UnsupportedError(f"{device.id} is a {device.kind}: it has no ports to connect")
         held = self._gated.driver("switch", device_id)
         return held or self._kept(  # type: ignore[return-value]  # its class was checked to be of kind switch
             ("switch", device_id), lambda: self._open(self._driver_of(device), "switch", self._context(device))
         )
 
     def changing(self, device_id: str) -> MeshDriver | SwitchDriver:
-        """The driver of a mesh or a switch: both are staged, committed and undone alike."""
+        """The driver of a mesh or a switch; both have the same calls to stage, commit and undo a change."""
         device = _named(self._inventory.devices, device_id, "device")
         return self.switch(device_id) if device.kind is DeviceKind.SWITCH else self.mesh(device_id)
 
@@ -146,7 +147,7 @@ class DeviceSet:
         )
 
     def transponder(self, transponder_id: str) -> TransponderDriver:
-        """The driver of a transponder; where it is managed by a chassis, that one's and the host's as one.
+        """The driver of a transponder; if a chassis manages it, the drivers of the chassis and the host combined.
 
         Raises:
             UsageError: no such transponder.
@@ -169,6 +170,7 @@ class DeviceSet:
             turn = self._turns.setdefault(key, threading.Lock())
         with turn:
             late = self._late.get(key)
+            # It is still being made in a thread that cannot be ended; a second one might disturb it.
             if late is not None and not late.late.done():
                 raise DriverFaultError(late.message)
             try:
@@ -188,14 +190,19 @@ class DeviceSet:
         at_host = self._open(transponder.driver, "transponder", self._host_context(transponder))
         if transponder.module is None:
             return at_host
-        chassis = _named(self._inventory.devices, transponder.module.device, "device")
-        context = self._context(chassis, device=transponder.id, component=transponder.module.component)
-        managed = self._open(chassis.driver, "transponder", context)
-        # Both were checked to be of kind transponder; what the two can do together is known only here.
+        try:
+            chassis = _named(self._inventory.devices, transponder.module.device, "device")
+            context = self._context(chassis, device=transponder.id, component=transponder.module.component)
+            managed = self._open(chassis.driver, "transponder", context)
+        except BaseException:
+            # Nobody else knows of it, and each later attempt opens another one.
+            at_host.close()
+            raise
+        # Both were checked to be of kind transponder; the type checker does not know what they can do together.
         return Composed(managed, at_host)  # type: ignore[arg-type,return-value]
 
     def culprit(self, device_id: str) -> Culprit:
-        """What errors call the driver of a device: its name, and its package with the version.
+        """The driver of a device as error messages show it: its name, and its package with the version.
 
         Raises:
             UsageError: no such device, or its driver is not installed.
@@ -203,8 +210,9 @@ class DeviceSet:
         return culprit(self._driver_of(_named(self._inventory.devices, device_id, "device")))
 
     def close(self) -> None:
-        """Close every driver that was opened, all at once; one asked for later is opened again."""
+        """Close all opened drivers at the same time; a later call opens a driver again."""
         workers, closing = Workers("close"), []
+        # One at a time, because other threads may open drivers meanwhile.
         while self._opened:
             closing.append(workers.submit(self._opened.popitem()[1].driver.close))
         workers.close()
@@ -251,7 +259,7 @@ class DeviceSet:
         return (endpoint.stand_in if endpoint else "") or device.driver
 
     def _answers_at(self, places: Mapping[str, T], name: str) -> T:
-        """Where something answers on this target; never the rack's address in place of one the simulator lacks."""
+        """The endpoint of a host or device on this target; never the rack's address if the simulator has none."""
         if name not in places:
             raise DeviceUnreachableError(f"{name} does not answer on target {self._endpoints.target}")
         return places[name]
@@ -263,12 +271,13 @@ class DeviceSet:
             raise DriverFaultError(f"{context.device}: {error.message}", hint=error.hint) from error
         if driver.kind != kind:
             raise DriverFaultError(
-                f"{context.device} is a {kind}, and its driver {name!r} drives a {driver.kind}",
-                hint="the drivers that are installed: lumctl plugin list -o wide",
+                f"{context.device} is a {kind}, but its driver {name!r} is for a {driver.kind}",
+                hint="to list the installed drivers: lumctl plugin list -o wide",
             )
         return self._recorded(open_contained(driver, context, named), context)
 
     def _recorded_of(self, opened: Driver, subject: GatewaySubject) -> Driver:
+        # Without a login, because only the gateway's process shows the device a secret.
         return self._recorded(opened, DriverContext(device=subject.id, component=subject.component))
 
     def _recorded(self, opened: Driver, context: DriverContext) -> Driver:
@@ -279,10 +288,10 @@ class DeviceSet:
 
 
 def _outdated(held: _Opened, record: dict[int, PucState]) -> bool:
-    """Whether a driver that goes by the record was opened with another one.
+    """Whether a driver that relies on the record was opened with another record.
 
-    An empty record means that a run is writing the device now, or left it uncertain: what the driver itself has
-    written since it was opened is then the better knowledge, and an undo needs it.
+    An empty record means that a run is writing the device now, or left it uncertain. The driver is then not outdated:
+    it knows what it has written since it was opened, and an undo needs that.
     """
     return bool(record) and held.record != record
 
@@ -292,3 +301,59 @@ def _named(known: Mapping[str, T], name: str, what: str) -> T:
         return known[name]
     near = nearest(name, known)
     raise UsageError(f"the inventory has no {what} {name!r}", hint=f"did you mean {near}?" if near else None)
+
+
+class Composed:
+    """Two drivers of one transponder: the chassis is asked about light, the host about neighbours and announcements.
+
+    If one of them does not declare a capability, the other is used.
+    """
+
+    api_version: ClassVar[int] = 1
+    kind: ClassVar[str] = "transponder"
+
+    def __init__(self, chassis: TransponderDriver, host: TransponderDriver) -> None:
+        self._chassis = chassis
+        self._host = host
+        self.capabilities = chassis.capabilities | host.capabilities
+        self.proven = f"{chassis.proven}; its host: {host.proven}"
+
+    def read_optics(self) -> OpticsReading:
+        """The module's readings."""
+        return self._of(Capability.READ_OPTICS).read_optics()
+
+    def set_transmit(self, enabled: bool) -> None:
+        """Switch the transmitter."""
+        self._of(Capability.SET_TRANSMIT).set_transmit(enabled)
+
+    def transmitting(self) -> bool:
+        """Whether the transmitter is on."""
+        return self._of(Capability.SET_TRANSMIT).transmitting()
+
+    def set_channel(self, frequency_mhz: int) -> None:
+        """Tune the transmitter."""
+        self._of(Capability.SET_CHANNEL).set_channel(frequency_mhz)
+
+    def set_output_power(self, dbm: float) -> None:
+        """Set the transmit power."""
+        self._of(Capability.SET_OUTPUT_POWER).set_output_power(dbm)
+
+    def announce(self, mark: str) -> None:
+        """Make the host announce itself."""
+        self._hearing.announce(mark)
+
+    def neighbours(self) -> tuple[Neighbour, ...]:
+        """The neighbours that the receiver hears."""
+        return self._hearing.neighbours()
+
+    def close(self) -> None:
+        """Close both."""
+        self._chassis.close()
+        self._host.close()
+
+    @property
+    def _hearing(self) -> TransponderDriver:
+        return self._host if Capability.READ_NEIGHBOURS in self._host.capabilities else self._chassis
+
+    def _of(self, capability: Capability) -> TransponderDriver:
+        return self._chassis if capability in self._chassis.capabilities else self._host

@@ -1,32 +1,41 @@
 """Drivers that answer from a recording: ``replay-mesh``, ``replay-switch``, ``replay-transponder``, ``replay-power``.
 
-Their recording is the file of ``replay:PATH`` in the context's address, or, with ``$LUMCTL_RECORDINGS``, the device's
-own in that folder. Calls that change the device must come as they were recorded, one after the other. Between two of
-them, reads may come in any number: each gets the next answer that was recorded there, and the newest again where there
-is no next one. What was not recorded is refused with the first difference.
+The recording is the file in the context's address (``replay:PATH``) or, with ``$LUMCTL_RECORDINGS``, the device's file
+in that folder. Calls that change the device must come in the recorded order. Between two of them there may be any
+number of reads: each gets the next answer recorded there, or the last one again if there is no next one. A call that
+was not recorded is refused; the error names the first difference.
 """
 
 import json
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
 from lumctl.devices.errors import DeviceError, DeviceRefusedError, DeviceUnreachableError, UnsupportedError
 from lumctl.devices.protocols import DriverContext
-from lumctl.devices.recorded_calls import MOST_BYTES, SCHEMA, WRITES, bound, need, recording_path, signatures
+from lumctl.devices.recorded_calls import (
+    MOST_BYTES,
+    SCHEMA,
+    WRITES,
+    bound,
+    forwarding,
+    need,
+    recording_path,
+    signatures,
+)
 from lumctl.devices.recorded_values import decode, decode_error, encode
 from lumctl.devices.types import Capability
 
 _DESCRIBED = 160
-"""How many characters of a call an error quotes."""
+"""Maximum length of a call that an error quotes, in characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayEntry:
-    """One call. ``key`` is the same for the same call; ``line`` is where it stands in its file."""
+    """One call. ``key`` is equal for equal calls; ``line`` is its line in the file."""
 
     call: str
     arguments: Mapping[str, Any]
@@ -41,25 +50,25 @@ class ReplayEntry:
         return cls(call, arguments, f"{call} {json.dumps(arguments, sort_keys=True)}", **more)
 
     def same_call(self, other: "ReplayEntry") -> bool:
-        """Whether both ask for the same; 60 and 60.0 are."""
+        """Whether both are the same call with equal arguments; 60 equals 60.0."""
         return self.call == other.call and self.arguments == other.arguments
 
     def result(self) -> Any:
-        """Give the answer, or raise the error."""
+        """Return the recorded answer, or raise the recorded error."""
         if self.error is not None:
             raise decode_error(self.error)
         return decode(self.answer)
 
     @property
     def described(self) -> str:
-        """The call for a message: bounded, and on one line."""
+        """The call as text for a message: shortened, and on one line."""
         text = f"{self.call}({', '.join(f'{name}={json.dumps(said)}' for name, said in self.arguments.items())})"
         return text if len(text) <= _DESCRIBED else f"{text[: _DESCRIBED - 1]}…"
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedRun:
-    """What was recorded of one device. ``cut`` says why it ends before the run did, if it does."""
+    """The recording of one device. ``cut`` is the reason if it ends before the run did; otherwise empty."""
 
     path: Path = Path()
     capabilities: frozenset[Capability] = frozenset()
@@ -69,40 +78,42 @@ class RecordedRun:
 
 
 def read_run(path: Path, kind: str, *, most_bytes: int = MOST_BYTES) -> RecordedRun:
-    """Read the recording of a driver of one kind. Calls that its capabilities rule out are left out.
+    """Read the recording of a driver of one kind. Calls that need an undeclared capability are omitted.
 
     Raises:
-        DeviceUnreachableError: it is not there, is no recording, is of another kind, or is too large.
+        DeviceUnreachableError: the file does not exist, is not a recording, is of another kind, or is too large.
     """
     try:
         with path.open("rb") as file:
             return _read(path, file, kind, most_bytes)
     except OSError as error:
-        raise DeviceUnreachableError(f"no recording can be read at {path}: {error.strerror or error}") from error
+        raise DeviceUnreachableError(f"cannot read a recording at {path}: {error.strerror or error}") from error
 
 
 def _read(path: Path, file: BinaryIO, kind: str, most_bytes: int) -> RecordedRun:
-    # A recorder stops at its limit with a short note, which may stand beyond it.
+    # A recorder stops at its limit with a short note, which may be beyond it.
     lines = file.read(most_bytes + 1024).split(b"\n")
     if file.read(1):
-        raise DeviceUnreachableError(f"{path} is larger than the {most_bytes} bytes of a recording")
-    cut = "its last line is not whole" if lines.pop() else ""
+        raise DeviceUnreachableError(f"{path} exceeds the {most_bytes} bytes of a recording")
+    # Each line ends with a line break, so the last piece is empty unless the recording was cut off.
+    cut = "its last line is incomplete" if lines.pop() else ""
     capabilities: frozenset[Capability] = frozenset()
     proven, entries = "", []
     for number, said in _parsed(path, lines):
         try:
             if "cut" in said:
                 cut = str(said["cut"])[:_DESCRIBED]
+            # On any line, because a driver that is opened again describes itself again in the same file.
             elif "schema" in said:
                 capabilities, proven = _begun(said, kind)
             elif number == 1:
-                raise ValueError("it does not begin as one does")  # noqa: TRY301 - one place says where
+                raise ValueError("its first line is not the header of a recording")  # noqa: TRY301 - one place says where
             elif need(str(said["call"]), said["arguments"]) in {None, *capabilities}:
                 entries.append(_entry(said, kind, number))
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
-            raise DeviceUnreachableError(f"{path}:{number} is no line of a recording: {error}") from None
+            raise DeviceUnreachableError(f"{path}:{number} is not a line of a recording: {error}") from None
     if not lines:
-        raise DeviceUnreachableError(f"{path} holds no recording")
+        raise DeviceUnreachableError(f"{path} contains no recording")
     return RecordedRun(path, capabilities, proven, tuple(entries), cut)
 
 
@@ -113,20 +124,20 @@ def _parsed(path: Path, lines: list[bytes]) -> Iterator[tuple[int, dict[str, Any
         except (ValueError, RecursionError):
             said = None
         if not isinstance(said, dict):
-            raise DeviceUnreachableError(f"{path}:{number} is no line of a recording")
+            raise DeviceUnreachableError(f"{path}:{number} is not a line of a recording")
         yield number, said
 
 
 def _begun(said: Mapping[str, Any], kind: str) -> tuple[frozenset[Capability], str]:
     if said["schema"] != SCHEMA:
-        raise ValueError(f"its schema is {said['schema']!r}, this program reads {SCHEMA!r}")
+        raise ValueError(f"its schema is {said['schema']!r}, but this program reads {SCHEMA!r}")
     if said["kind"] != kind:
-        raise ValueError(f"it is of a {said['kind']}, and a {kind} is asked for")
+        raise ValueError(f"it recorded a {said['kind']}, but a {kind} is needed")
     return frozenset(Capability(each) for each in said["capabilities"]), str(said["proven"])
 
 
 def _entry(said: Mapping[str, Any], kind: str, line: int) -> ReplayEntry:
-    """A call that can be played: what does not decode is found now, and not in the middle of a run."""
+    """A call from its line; decoding is tried now, so that an error is not found in the middle of a run."""
     call, arguments = str(said["call"]), dict(said["arguments"])
     if call not in signatures(kind):
         raise ValueError(f"a {kind} has no call {call!r}")
@@ -150,11 +161,12 @@ class _Replay:
     proven: str = "replay of a recording"
 
     def __init_subclass__(cls) -> None:
-        for name in signatures(cls.kind):
-            setattr(cls, name, _call(name))
+        calls = forwarding(cls.kind, lambda self, name, args, kwargs: self._play(name, args, kwargs))
+        for name, call in calls.items():
+            setattr(cls, name, call)
 
     def __init__(self, context: DriverContext) -> None:
-        """Read the recording; there is no device to be contacted."""
+        """Read the recording; no device is contacted."""
         self.context = context
         self._lock = threading.Lock()
         self._at = 0
@@ -168,22 +180,23 @@ class _Replay:
         self.proven = f"replay of: {self._run.proven}" if self._run.proven else type(self).proven
 
     def close(self) -> None:
-        """Do nothing: nothing is held."""
+        """Do nothing: there is nothing to release."""
 
     def _play(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         arguments = bound(self.kind, name, args, kwargs)
         if self._unread is not None:
+            # A new error each time: one that is raised again would gather the tracebacks of all calls.
             raise type(self._unread)(self._unread.message, hint=self._unread.hint)
         needed = need(name, arguments)
         if needed is not None and needed not in self.capabilities:
-            raise UnsupportedError(f"{self.context.device}: its recording is of a driver without {needed}")
+            raise UnsupportedError(f"{self.context.device}: the driver in its recording lacks {needed}")
         asked = ReplayEntry.asked(name, {key: encode(value) for key, value in arguments.items()})
         with self._lock:
             found = self._written(asked) if name in WRITES else self._read(asked)
         return found.result()
 
     def _written(self, asked: ReplayEntry) -> ReplayEntry:
-        """The next change that was recorded, if it is this one; it makes every earlier reading an old one."""
+        """The next recorded change, which must be this call; earlier readings are not used after it."""
         at = self._next_write()
         if at == len(self._run.entries) or not self._run.entries[at].same_call(asked):
             raise self._differs(asked, at)
@@ -192,6 +205,7 @@ class _Replay:
         return self._run.entries[at]
 
     def _read(self, asked: ReplayEntry) -> ReplayEntry:
+        # Not beyond the next change: the answers after it are about another state.
         for at in range(self._at, self._next_write()):
             entry = self._run.entries[at]
             if entry.same_call(asked):
@@ -208,23 +222,16 @@ class _Replay:
         return next((at for at in range(self._at, len(entries)) if entries[at].call in WRITES), len(entries))
 
     def _differs(self, asked: ReplayEntry, at: int) -> DeviceRefusedError:
-        """The error of a call that is not the recorded one at this place."""
+        """The error for a call that differs from the call recorded at this place."""
         if at < len(self._run.entries):
             entry = self._run.entries[at]
             instead = f"line {entry.line} has {entry.described}"
         else:
-            instead = f"there the recording ends{f' ({self._run.cut})' if self._run.cut else ''}"
+            instead = f"the recording ends there{f' ({self._run.cut})' if self._run.cut else ''}"
         return DeviceRefusedError(
-            f"{self.context.device}: asked for {asked.described}, and {instead}",
-            hint=f"a replay answers only what was asked when {self._run.path} was recorded",
+            f"{self.context.device}: replay was called with {asked.described}, but {instead}",
+            hint=f"a replay answers only the calls that were made when {self._run.path} was recorded",
         )
-
-
-def _call(name: str) -> Callable[..., Any]:
-    def call(self: _Replay, *args: Any, **kwargs: Any) -> Any:
-        return self._play(name, args, kwargs)
-
-    return call
 
 
 class ReplayMesh(_Replay):
@@ -257,7 +264,7 @@ def _place(kind: str, context: DriverContext) -> Path:
     folder = os.environ.get(FOLDER)
     if not folder:
         raise DeviceUnreachableError(
-            f"{context.device}: it is not said where its recording lies",
+            f"{context.device}: the path of its recording is not set",
             hint=f"name the folder of recordings: ${FOLDER}",
         )
     return recording_path(kind, Path(folder), context)

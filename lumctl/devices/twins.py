@@ -1,8 +1,8 @@
-"""Device twins that plug-ins ship, so that racks with their devices can be rehearsed on the simulator.
+"""Twins (simulated devices) in plug-ins, so that the simulator can rehearse runs with the plug-in's devices.
 
 A package offers a twin under the entry point group :data:`GROUP`, by the name of the driver. The twin speaks the
-device's protocol on loopback and reads and changes one device of the simulated world, which moves the simulated light.
-Only rehearsals use twins; the program itself accesses a simulated world through drivers only.
+device's protocol on loopback. It reads and changes one device of the simulated world, and thereby switches simulated
+light. Only rehearsals use twins; the program itself accesses a simulated world through drivers only.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,11 +28,11 @@ class SimulatedMesh(Protocol):
         ...
 
     def write(self, changes: Mapping[int, PucState]) -> None:
-        """Set PUCs, all or none; light has moved when this returns.
+        """Set PUCs, all or none; light has switched when this returns.
 
         Raises:
             DeviceRefusedError: a PUC does not exist, or a fault makes the device refuse: answer with your protocol's
-                error. The fault may have let part of the change happen.
+                error. With the fault, part of the change may have been made.
         """
         ...
 
@@ -41,7 +41,7 @@ class SimulatedMesh(Protocol):
         ...
 
     def read_progress(self) -> Progress | None:
-        """What a fault (``slow-commit``) has the device still do of a change; ``None``: nothing."""
+        """The part of a change that a fault (``slow-commit``) has left for the device to make; ``None``: nothing."""
         ...
 
     def read_temperature(self) -> float:
@@ -49,12 +49,12 @@ class SimulatedMesh(Protocol):
         ...
 
     def read_alarms(self) -> tuple[Alarm, ...]:
-        """The alarms that a fault (``alarm``) makes it raise."""
+        """The alarms that a fault (``alarm``) makes the device raise."""
         ...
 
 
 class SimulatedSwitch(Protocol):
-    """One switch of a simulated world. Ports are numbered from 0, whatever the device calls them.
+    """One switch of a simulated world. Ports are numbered from 0.
 
     Safe to use from several threads. Every call raises DeviceUnreachableError while a fault keeps the device down.
     """
@@ -68,11 +68,11 @@ class SimulatedSwitch(Protocol):
         ...
 
     def write(self, joins: Mapping[int, int | None]) -> None:
-        """Join ingress ports to egress ports (``None``: to nothing), all or none; light has moved when this returns.
+        """Join ingress ports to egress ports (``None``: to nothing), all or none; light has switched on return.
 
         Raises:
             DeviceRefusedError: a port is wrong or in use, or a fault makes the device refuse: answer with your
-                protocol's error. The fault may have let part of the change happen.
+                protocol's error. With the fault, part of the change may have been made.
         """
         ...
 
@@ -97,7 +97,7 @@ class SimulatedSwitch(Protocol):
         ...
 
     def read_progress(self) -> Progress | None:
-        """What a fault (``slow-commit``) has the device still do of a change; ``None``: nothing."""
+        """The part of a change that a fault (``slow-commit``) has left for the device to make; ``None``: nothing."""
         ...
 
     def read_alarms(self) -> tuple[Alarm, ...]:
@@ -110,15 +110,15 @@ SimulatedDevice = SimulatedMesh | SimulatedSwitch
 Twin = Callable[[SimulatedDevice, str], AbstractContextManager[int | str]]
 """``twin(device, listen)`` returns a context manager. Entering it starts serving the device's protocol at the address
 ``listen`` (``127.0.0.1``) only, on a free TCP port (bind to port 0), and returns that port. A twin that speaks HTTP
-without TLS returns ``http://127.0.0.1:PORT`` instead: the driver's address then has that scheme. One thread of the
-twin's own enters and leaves it."""
+without TLS returns ``http://127.0.0.1:PORT`` instead: the driver's address then has that scheme. The context manager is
+entered and left in one thread, which serves this twin only."""
 
 
 def scheme_and_port(given: object, listen: str) -> tuple[str, int]:
-    """The scheme (``http://``, or nothing) and the TCP port that a twin gave as a port or an address.
+    """The scheme (``http://``, or empty) and the TCP port from the port or address that a twin returned.
 
     Raises:
-        ValueError: it is neither.
+        ValueError: the value is neither a port nor an address.
     """
     scheme, port = "", given
     if isinstance(given, str):

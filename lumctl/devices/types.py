@@ -1,4 +1,4 @@
-"""What passes between the program and a device: states, readings with units, the difference of a change."""
+"""Values that the program and drivers exchange: states, readings with units, the differences in a change."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,19 +14,19 @@ class PucState(StrEnum):
 
     @property
     def word(self) -> str:
-        """The state as a person writes it: ``bar`` or ``cross``."""
+        """The state as a word: ``bar`` or ``cross``."""
         return "bar" if self is PucState.BAR else "cross"
 
 
 class Capability(StrEnum):
-    """What a driver can do beyond the least that its kind asks for."""
+    """What a driver can do beyond the calls that its kind requires."""
 
     READ_STATES = "read-states"
-    """A mesh's cells are read back from the device itself. (A switch without read-back is not supported at all.)"""
+    """A mesh's cells are read back from the device itself. (A switch without read-back is not supported.)"""
     ATOMIC = "atomic"
-    """A change is taken as a whole or not at all."""
+    """The device makes a change as a whole or not at all."""
     CONFIRM_TIMER = "confirm-timer"
-    """The device itself goes back unless a change is confirmed in time."""
+    """The device reverts a change by itself unless it is confirmed in time."""
     READ_POWERS = "read-powers"
     READ_TEMPERATURE = "read-temperature"
     READ_ALARMS = "read-alarms"
@@ -46,7 +46,7 @@ class Capability(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PucChange:
-    """One cell of one device, from a state to another. ``before`` is ``None`` where it was not known."""
+    """A change of one PUC from a state to another. ``before`` is ``None`` if it was unknown."""
 
     puc: int
     before: PucState | None
@@ -55,7 +55,7 @@ class PucChange:
 
 @dataclass(frozen=True, slots=True)
 class JoinChange:
-    """One ingress port of a switch, from the egress port that it is joined to, to another; ``None`` is to nothing."""
+    """A change of one ingress port of a switch from one egress port to another; ``None``: no egress port."""
 
     ingress: int
     before: int | None
@@ -65,9 +65,14 @@ class JoinChange:
 Change = TypeVar("Change", PucChange, JoinChange)
 
 
+def cell_of(change: PucChange | JoinChange) -> int:
+    """The number of the cell that a change is about: a PUC of a mesh, or an ingress port of a switch."""
+    return change.ingress if isinstance(change, JoinChange) else change.puc
+
+
 @dataclass(frozen=True, slots=True)
 class Staged(Generic[Change]):
-    """A change that a driver has checked and not yet written. ``token`` is the driver's own."""
+    """A change that a driver has checked but not yet written. Only the driver uses ``token``."""
 
     changes: tuple[Change, ...]
     token: str
@@ -75,10 +80,11 @@ class Staged(Generic[Change]):
 
 @dataclass(frozen=True, slots=True)
 class Receipt(Generic[Change]):
-    """A change that a device has taken. ``revert_armed``: the device itself goes back unless confirmed in time.
+    """A change that a device has accepted. ``revert_armed``: the device reverts it unless it is confirmed in time.
 
-    ``complete``: the device's answer said that it has finished the change. A driver with :attr:`Capability.PROGRESS`
-    that sets it saves the question; without it, lumctl asks before it reads the device.
+    ``complete``: the device's answer reported that it has finished the change. A driver with
+    :attr:`Capability.PROGRESS` that sets it saves one poll; otherwise lumctl asks for the progress before it reads the
+    device.
     """
 
     staged: Staged[Change]
@@ -89,7 +95,7 @@ class Receipt(Generic[Change]):
 
 @dataclass(frozen=True, slots=True)
 class PortReading:
-    """One port of a switch. ``enabled`` is ``None`` where the device does not say; ``failed`` is its own verdict."""
+    """One port of a switch. ``enabled`` is ``None`` if the device does not report it; ``failed`` is its own verdict."""
 
     port: int
     enabled: bool | None = None
@@ -113,7 +119,7 @@ class Alarm:
 
 
 class Obstacle(StrEnum):
-    """What kept a device from being asked."""
+    """The reason why a device could not be read."""
 
     DRIVER = "driver"
     GATEWAY = "gateway"
@@ -121,7 +127,7 @@ class Obstacle(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DeviceReading:
-    """One reading of a mesh or a switch. ``problem`` is why it did not answer; ``None``: it answered at ``taken_at``.
+    """One reading of a mesh or a switch. ``problem`` says why it did not answer; ``None``: it did, at ``taken_at``.
 
     ``obstacle``: its driver or its rack's gateway failed, and the device was perhaps not asked at all.
 
@@ -151,9 +157,9 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class PowerReading:
-    """A machine's electrical power by its management controller. ``on`` is ``None`` while it is neither on nor off.
+    """A machine's electrical power, from its management controller. ``on`` is ``None`` while it is neither on nor off.
 
-    ``health`` is the controller's own word (``OK``, ``Warning``, ``Critical``); ``watts`` what the machine draws.
+    ``health`` is the controller's own word (``OK``, ``Warning``, ``Critical``); ``watts`` is the power that it draws.
     """
 
     taken_at: float
@@ -165,15 +171,15 @@ class PowerReading:
 
 @dataclass(frozen=True, slots=True)
 class OpticsReading:
-    """One transponder's module as read. Powers in dBm, ``None`` where the module states none; ``-inf`` is no light.
+    """One reading of a transponder's module. Powers in dBm, ``None`` if the module states none; ``-inf`` is no light.
 
     ``thresholds`` are the module's own, named ``rx_power_low_alarm``, ``rx_power_low_warning``,
     ``rx_power_high_warning``, ``rx_power_high_alarm`` (and ``tx_power_``, ``bias_``, ``temperature_`` alike), in the
-    unit of their reading. ``optical`` is false for copper, which has no optics and is no fault.
+    unit of their reading. ``optical`` is false for copper, which has no optics; that is not a fault.
     ``pre_fec_ber`` is the worst lane's bit error rate before correction, ``post_fec_ber`` after it;
-    ``fec_uncorrectable`` counts the blocks that correction gave up. ``module_state`` (``ModuleReady``) and
-    ``module_fault`` are a CMIS module's own words. ``frequency_mhz`` and ``target_power_dbm`` are what a tunable
-    transmitter was told.
+    ``fec_uncorrectable`` counts the blocks that could not be corrected. ``module_state`` (``ModuleReady``) and
+    ``module_fault`` are a CMIS module's own words. ``frequency_mhz`` and ``target_power_dbm`` are the settings of a
+    tunable transmitter.
     """
 
     taken_at: float
@@ -200,10 +206,10 @@ class OpticsReading:
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """Whom a receiver hears, from LLDP: the transmitting host and interface.
+    """A neighbour that a receiver hears, from LLDP: the transmitting host and interface.
 
-    ``age_s`` counts from the last frame that said something new: the same frame again does not make it younger.
-    ``mark`` is what the transmitter was last told to say (see ``TransponderDriver.announce``), in hexadecimal.
+    ``age_s`` counts from the last frame with new content: a repeated frame does not reset it. ``mark`` is the last mark
+    that the transmitter was made to send (see ``TransponderDriver.announce``), in hexadecimal.
     """
 
     system: str

@@ -1,12 +1,13 @@
-"""The ways to a device: plain TCP, or what an SSH session to it or to a host near it offers.
+"""The connection paths to a device: plain TCP, or a channel of an SSH session to the device or to a host near it.
 
-A driver never opens a socket by itself: it asks its context's way, so that a device without authentication can be
-reached through a host (``via:`` in the inventory), and that host keys are checked in one place.
+A driver never opens a socket by itself: it uses its context's way. So a device without authentication can be reached
+through a host (``via:`` in the inventory), and host keys are checked in one place.
 """
 
 import socket
 from typing import Protocol
 
+from lumctl import tcp
 from lumctl.devices.errors import DeviceUnreachableError, UnsupportedError
 from lumctl.devices.permission import require_permission
 
@@ -15,7 +16,7 @@ class Stream(Protocol):
     """A connected byte stream: a socket, or a channel of an SSH session."""
 
     def settimeout(self, seconds: float | None, /) -> None:
-        """Bound each of the calls below."""
+        """Limit the time of each of the following calls."""
         ...
 
     def recv(self, count: int, /) -> bytes:
@@ -32,10 +33,10 @@ class Stream(Protocol):
 
 
 class CommandStream(Stream, Protocol):
-    """What a command on a host reads and writes."""
+    """The standard input and output of a command on a host."""
 
     def complaint(self) -> str:
-        """The last line that it has written beside its output; asked once that has ended. Raises ``OSError``."""
+        """The last line of the command's standard error; call this after its output has ended. Raises ``OSError``."""
         ...
 
 
@@ -43,44 +44,42 @@ class Way(Protocol):
     """How one device is reached."""
 
     def tcp(self, default_port: int, timeout_s: float) -> Stream:
-        """Connect to the device's address; ``default_port`` where the inventory writes none.
+        """Connect to the device's address; ``default_port`` applies if the inventory states no port.
 
         Raises:
-            OSError: nobody answers there.
-            DeviceUnreachableError: the host that leads there cannot be reached.
+            OSError: nothing answers there.
+            DeviceUnreachableError: the intermediate host cannot be reached.
         """
         ...
 
     def subsystem(self, name: str, default_port: int, timeout_s: float) -> Stream:
-        """Open an SSH session to the device, its key checked, and a subsystem of it, such as ``netconf``.
+        """Open an SSH session to the device, check its host key, and open a subsystem such as ``netconf``.
 
         Raises:
-            DeviceUnreachableError: nobody answers, the key is unknown or changed, or no such subsystem.
-            DeviceLoginError: the device lets us in with none of our keys, and with no secret of its login.
+            DeviceUnreachableError: nothing answers, the host key is unknown or changed, or no such subsystem.
+            DeviceLoginError: the device accepts neither our keys nor the secret of its login.
         """
         ...
 
 
 class Direct:
-    """TCP straight to an address; there is no SSH this way."""
+    """Direct TCP to an address; SSH is not supported."""
 
     def __init__(self, address: str) -> None:
         self._address = address
 
     def tcp(self, default_port: int, timeout_s: float) -> Stream:
         """Connect."""
-        connected = socket.create_connection(host_and_port(self._address, default_port), timeout=timeout_s)
-        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return _Permitted(connected)
+        return _Permitted(tcp.connect(*host_and_port(self._address, default_port), timeout_s))
 
     def subsystem(self, name: str, default_port: int, timeout_s: float) -> Stream:
-        """Not this way."""
+        """Not supported."""
         del default_port, timeout_s
-        raise UnsupportedError(f"{self._address}: there is no SSH session to open {name} in")
+        raise UnsupportedError(f"{self._address}: there is no SSH session in which to open {name}")
 
 
 class _Permitted:
-    """A socket as a stream, which sends while that is permitted."""
+    """A socket as a stream that sends only while that is permitted."""
 
     def __init__(self, connected: socket.socket) -> None:
         self._socket = connected
@@ -94,23 +93,24 @@ class _Permitted:
 
 
 class Nowhere:
-    """The way of a device that has no address of its own."""
+    """The connection path of a device that has no address of its own."""
 
     def tcp(self, default_port: int, timeout_s: float) -> Stream:
-        """Not this way."""
+        """Not supported."""
         del default_port, timeout_s
         raise DeviceUnreachableError("the device has no address of its own")
 
     def subsystem(self, name: str, default_port: int, timeout_s: float) -> Stream:
-        """Not this way."""
+        """Not supported."""
         del name, default_port, timeout_s
         raise DeviceUnreachableError("the device has no address of its own")
 
 
 def host_and_port(address: str, default_port: int) -> tuple[str, int]:
-    """Split ``host``, ``host:port``, ``[v6]:port``, also after ``http://``; without a port, the default one."""
+    """Split ``host``, ``host:port``, ``v6``, ``[v6]:port``, also after ``http://``; without a port, the default one."""
     address = address.rpartition("://")[2]
     host, colon, port = address.rpartition(":")
-    if not colon or not port.isdecimal():
+    # In `[::1]` the last part ends with a bracket, so it is not taken for a port; in `::1` it belongs to the address.
+    if not colon or not port.isdecimal() or (":" in host and not host.endswith("]")):
         return address.strip("[]"), default_port
     return host.strip("[]"), int(port)

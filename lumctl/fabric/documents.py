@@ -1,4 +1,4 @@
-"""Routes and matchings as documents: what the commands print, read back to be traced."""
+"""Routes and matchings as documents: writes the documents that commands print, and reads them back for tracing."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,16 +6,14 @@ from typing import Any
 
 from lumctl.devices.types import PucState
 from lumctl.errors import UsageError
-from lumctl.fabric.condition import MeshCondition
+from lumctl.fabric.condition import STATE_OF_WORD, MeshCondition
 from lumctl.fabric.geometry import Mesh, PortPair
 from lumctl.fabric.routing import Route
-
-_STATES = {state.word: state for state in PucState}
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedRoutes:
-    """One configuration as a document states it: the circuits that it promises, and the states of PUCs for them."""
+    """One configuration that a document states: its circuits, and the states of PUCs for them."""
 
     name: str
     circuits: tuple[PortPair, ...]
@@ -23,7 +21,7 @@ class PlannedRoutes:
 
 
 def circuit_document(found: Route, condition: MeshCondition) -> dict[str, Any]:
-    """One circuit: its ports, the PUCs it passes in order, the state of each, and what light loses on the way (dB)."""
+    """One circuit: its ports, the PUCs that it passes in order, the state of each, and the loss (dB)."""
     return {
         "ports": list(found.ports),
         "pucs": list(found.pucs),
@@ -33,18 +31,19 @@ def circuit_document(found: Route, condition: MeshCondition) -> dict[str, Any]:
 
 
 def states_document(states: Mapping[int, PucState]) -> dict[str, str]:
-    """States by the number of the PUC."""
+    """The states by PUC number."""
     return {str(puc): states[puc].word for puc in sorted(states)}
 
 
 def read_planned(document: object, mesh: Mesh) -> tuple[PlannedRoutes, ...]:
-    """What a document of ``fabric route`` or ``fabric matchings`` plans for this mesh.
+    """Read the configurations of a document of ``fabric route`` or ``fabric matchings`` for this mesh.
 
     Raises:
-        UsageError: it is no such document, names what the mesh lacks, or contradicts itself; says where.
+        UsageError: it is not such a document, names ports or PUCs that the mesh lacks, or contradicts itself; the error
+            gives the place.
     """
     if not isinstance(document, Mapping):
-        raise UsageError("this is no document of routes", hint=_HINT)
+        raise UsageError("this document contains no routes", hint=_HINT)
     standing = _states(document.get("states", {}), "states", mesh)
     matchings = document.get("matchings")
     if matchings is None:
@@ -56,7 +55,7 @@ def read_planned(document: object, mesh: Mesh) -> tuple[PlannedRoutes, ...]:
     )
 
 
-_HINT = "expected what lumctl fabric route or matchings -o json printed"
+_HINT = "expected the output of lumctl fabric route or matchings -o json"
 
 
 def _planned(document: object, place: str, name: str, standing: Mapping[int, PucState], mesh: Mesh) -> PlannedRoutes:
@@ -73,7 +72,9 @@ def _planned(document: object, place: str, name: str, standing: Mapping[int, Puc
         circuits.append(_ports(circuit.get("ports"), where, mesh))
         for puc, state in _passes(circuit, where, mesh):
             if wanted.setdefault(puc, state) is not state:
-                raise UsageError(f"{where}: PUC {puc} is wanted in both states", hint="the circuits cannot all be")
+                raise UsageError(
+                    f"{where}: PUC {puc} is required in both states", hint="the circuits cannot all exist at once"
+                )
     return PlannedRoutes(name, tuple(circuits), states | wanted)
 
 
@@ -96,6 +97,7 @@ def _passes(circuit: Mapping[str, object], where: str, mesh: Mesh) -> list[tuple
 def _states(found: object, where: str, mesh: Mesh) -> dict[int, PucState]:
     if not isinstance(found, Mapping):
         raise UsageError(f"{where}: expected states by PUC", hint=_HINT)
+    # JSON has only texts as keys.
     return {
         _puc(int(puc) if str(puc).isdigit() else puc, where, mesh): _state(word, where) for puc, word in found.items()
     }
@@ -108,7 +110,7 @@ def _puc(found: object, where: str, mesh: Mesh) -> int:
 
 
 def _state(found: object, where: str) -> PucState:
-    state = _STATES.get(str(found))
+    state = STATE_OF_WORD.get(str(found))
     if state is None:
         raise UsageError(f"{where}: found state {found!r}", hint="expected bar or cross")
     return state

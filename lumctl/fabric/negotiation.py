@@ -1,12 +1,11 @@
-"""Ways for many circuits at once, by negotiated congestion.
+"""Paths for many circuits at once, by negotiated congestion.
 
-Every circuit first takes the cheapest way for itself. Where several want the same waveguide, those circuits look
-again, round by round: getting in the way of another circuit has a price, and what is fought over becomes dearer for
-good, until nobody is in anybody's way. What stands already (live circuits, stuck PUCs) is not up for negotiation: it
-cannot be had at any price.
+Every circuit first takes its own cheapest path. Circuits that compete for a waveguide are routed again, round by round:
+blocking another circuit has a price, and a contested waveguide becomes more expensive for all later rounds, until no
+circuit blocks another. Live circuits and stuck PUCs are not negotiable: their price is infinite.
 
-The lower the price of getting in the way, the shorter the ways that are found, and the more rounds it takes: it is low
-at first, and higher where the rounds run out.
+The lower the price of blocking, the shorter the paths and the more rounds are needed. So the price is low at first, and
+higher if the rounds run out.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from lumctl.fabric.geometry import Mesh, PortPair
-from lumctl.fabric.search import Prices, Unroutable, Way, cheapest_way, named
+from lumctl.fabric.search import Prices, Unroutable, Way, cheapest_way, endless, named
 
 AnyWay = TypeVar("AnyWay")
 AnyWay_contra = TypeVar("AnyWay_contra", contravariant=True)
@@ -22,14 +21,14 @@ AnyWay_contra = TypeVar("AnyWay_contra", contravariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Pressure:
-    """How hard is bargained: the price of being in the way of one circuit at one place, and what each round adds to it.
+    """The price of blocking one circuit at one place, and the ``surcharge`` that each round adds to contested places.
 
-    ``rounds`` is how many there are, ``stall`` how many without fewer losers end it. From round to round what is added
-    grows by the factor ``growth``.
+    ``rounds`` is the maximum number of rounds; ``stall`` consecutive rounds without fewer losers end the negotiation.
+    The surcharge grows by the factor ``growth`` each round.
     """
 
     price: float
-    grudge: float
+    surcharge: float
     rounds: int
     stall: int
     growth: float = 1.0
@@ -38,15 +37,15 @@ class Pressure:
 GENTLE = (Pressure(0.25, 0.12, 200, 100),)
 HARDER = (Pressure(1.0, 1.0, 80, 80), Pressure(2.0, 0.5, 80, 80), Pressure(0.5, 0.3, 100, 100))
 BRISK = (Pressure(0.3, 0.15, 150, 80),)
-"""For those who have other demands to try: most that can be routed are within so many rounds."""
+"""For callers that can try other demands instead: most routable demands need no more rounds than this."""
 
 
 class Occupancy:
-    """Who uses what, and the prices that others see: everything that is in the way of a circuit costs ``price``.
+    """The waveguides that are in use, and the prices that follow: a used waveguide costs ``price`` more.
 
-    A way in bar and one in cross through the same PUC always meet at one of its four terminals, so whoever is in
-    somebody's way uses a waveguide that he uses. ``sharing`` is the price of passing a PUC that another circuit passes
-    in the same state, on its other side.
+    A path in bar and one in cross through the same PUC always meet at one of its four terminals, so two paths that
+    exclude each other always share a waveguide. ``sharing`` is the price of passing a PUC in the same state as another
+    circuit, which passes it on the other side.
     """
 
     def __init__(self, mesh: Mesh, prices: Prices, price: float, sharing: float = 0.0) -> None:
@@ -57,9 +56,10 @@ class Occupancy:
         self._users = [0] * len(prices.wire)
 
     def enter(self, way: Way, count: int = 1) -> None:
-        """Write a way in, or with -1 out again."""
+        """Add a path, or remove it with -1."""
         wire_price, users, peers = self.prices.wire, self._users, self._peers
         price = count * self._price
+        # The first terminal is a port: no waveguide lies before it.
         for terminal, _ in way[1:]:
             peer = peers[terminal]
             users[terminal] += count
@@ -70,19 +70,19 @@ class Occupancy:
             for terminal, turn in way:
                 self.prices.turn[(terminal >> 2) * 2 + turn] += count * self._sharing
 
-    def is_fought_over(self, way: Way) -> bool:
-        """Whether a way that is written in wants what another wants too; one alone can be in its own way."""
+    def is_contested(self, way: Way) -> bool:
+        """Whether an added path shares a waveguide with another path, or uses one twice itself."""
         users = self._users
         return any(users[terminal] > 1 for terminal, _ in way[1:])
 
-    def bear_grudges(self, ways: Sequence[Way], grudge: float) -> None:
-        """Make dearer for good whatever these ways are fought over for."""
-        fought = {terminal for way in ways for terminal, _ in way[1:] if self._users[terminal] > 1}
-        for terminal in fought | {self._peers[terminal] for terminal in fought}:
-            self.prices.wire[terminal] += grudge
+    def raise_prices(self, ways: Sequence[Way], surcharge: float) -> None:
+        """Make the contested waveguides of these paths more expensive for all later rounds."""
+        contested = {terminal for way in ways for terminal, _ in way[1:] if self._users[terminal] > 1}
+        for terminal in contested | {self._peers[terminal] for terminal in contested}:
+            self.prices.wire[terminal] += surcharge
 
     def blockers(self, way: Way, ways: Sequence[Way]) -> list[int]:
-        """Which of the ways stand in the way of one that is not written in."""
+        """The indices in ``ways`` of those that block a path; the path itself is not added."""
         wires = {wire for terminal, _ in way[1:] for wire in (terminal, self._peers[terminal])}
         return [at for at, other in enumerate(ways) if any(terminal in wires for terminal, _ in other[1:])]
 
@@ -94,40 +94,43 @@ def negotiate(
     *,
     sharing: float = 0.0,
     pressures: Sequence[Pressure] = (*GENTLE, *HARDER),
+    left: Callable[[], float] = endless,
 ) -> list[Way]:
-    """One way for each demand, none in the way of another.
+    """One path for each demand; no path blocks another.
 
     Raises:
-        Unroutable: a demand has no way even alone (proven), or the rounds ran out (not proven).
+        Unroutable: a demand has no path even alone (proven), or the rounds or the seconds ``left`` ran out (not
+            proven).
     """
     alone = _alone(mesh, demands, prices)
     losers: list[int] = []
     for pressure in pressures:
         ways = list(alone)
         occupancy = Occupancy(mesh, prices, pressure.price, sharing)
-        losers = bargain(occupancy, ways, _rerouting(mesh, demands, occupancy.prices), pressure)
+        losers = bargain(occupancy, ways, _rerouting(mesh, demands, occupancy.prices), pressure, left)
         if not losers:
             return ways
-    left, rounds = tuple(demands[at] for at in losers), sum(each.rounds for each in pressures)
+    lost, rounds = tuple(demands[at] for at in losers), sum(each.rounds for each in pressures)
+    after = "time ran out" if left() <= 0 else f"gave up after {rounds} rounds"
     raise Unroutable(
-        left,
-        f"no way found for {named(left)}: gave up after {rounds} rounds, which does not prove that there is none",
+        lost,
+        f"no route found for {named(lost)}: {after}, which does not prove that none exists",
         proven=False,
-        hint="try other ports or another spare, or program the whole mesh afresh",
+        hint="try other ports or another spare, or reprogram the whole mesh",
     )
 
 
 class Occupied(Protocol[AnyWay_contra]):
-    """What a negotiation asks of a record of who uses what: a mesh's, or a whole network's."""
+    """The record of used places that a negotiation needs, for a mesh or a whole network."""
 
     def enter(self, way: AnyWay_contra, count: int = 1) -> None:
-        """Write a way in, or with -1 out again."""
+        """Add a path, or remove it with -1."""
 
-    def is_fought_over(self, way: AnyWay_contra) -> bool:
-        """Whether a way that is written in wants what another wants too."""
+    def is_contested(self, way: AnyWay_contra) -> bool:
+        """Whether an added path shares a place with another."""
 
-    def bear_grudges(self, ways: Sequence[AnyWay_contra], grudge: float) -> None:
-        """Make whatever these ways are fought over for dearer for good."""
+    def raise_prices(self, ways: Sequence[AnyWay_contra], surcharge: float) -> None:
+        """Make contested places of these paths more expensive for all later rounds."""
 
 
 def bargain(
@@ -135,29 +138,33 @@ def bargain(
     ways: list[AnyWay],
     reroute: Callable[[int], AnyWay | None],
     pressure: Pressure,
+    left: Callable[[], float] = endless,
 ) -> list[int]:
-    """Change ``ways`` until no two want the same; return those that still do when the rounds are over.
+    """Change ``ways`` until no two share a place; return the indices of those that still do when rounds or time end.
 
-    ``reroute`` finds the cheapest way of one demand at the prices of ``occupied`` as it is then.
+    ``reroute`` finds the cheapest path of one demand at the present prices of ``occupied``.
     """
     for way in ways:
         occupied.enter(way)
-    fewest, fewest_at, grudge = len(ways) + 1, 0, pressure.grudge
+    fewest, fewest_at, surcharge = len(ways) + 1, 0, pressure.surcharge
     for round_ in range(pressure.rounds):
-        losers = [at for at, way in enumerate(ways) if occupied.is_fought_over(way)]
+        losers = [at for at, way in enumerate(ways) if occupied.is_contested(way)]
         if not losers:
             return []
         if len(losers) < fewest:
             fewest, fewest_at = len(losers), round_
         elif round_ - fewest_at > pressure.stall:
             return losers
-        occupied.bear_grudges([ways[at] for at in losers], grudge)
-        grudge *= pressure.growth
+        if left() <= 0:
+            return losers
+        occupied.raise_prices([ways[at] for at in losers], surcharge)
+        surcharge *= pressure.growth
+        # One after the other, so that each finds the present ways of the others.
         for at in losers:
             occupied.enter(ways[at], -1)
             ways[at] = reroute(at) or ways[at]
             occupied.enter(ways[at])
-    return [at for at, way in enumerate(ways) if occupied.is_fought_over(way)]
+    return [at for at, way in enumerate(ways) if occupied.is_contested(way)]
 
 
 def _rerouting(mesh: Mesh, demands: Sequence[PortPair], prices: Prices) -> Callable[[int], Way | None]:
@@ -165,7 +172,7 @@ def _rerouting(mesh: Mesh, demands: Sequence[PortPair], prices: Prices) -> Calla
 
 
 def _alone(mesh: Mesh, demands: Sequence[PortPair], prices: Prices) -> list[Way]:
-    """The way each demand would take if there were no others."""
+    """The path that each demand takes if it is alone."""
     ways: list[Way] = []
     lost: list[PortPair] = []
     for demand in demands:
@@ -177,8 +184,8 @@ def _alone(mesh: Mesh, demands: Sequence[PortPair], prices: Prices) -> list[Way]
     if lost:
         raise Unroutable(
             tuple(lost),
-            f"there is no way for {named(lost)}, even alone, around the live circuits and stuck PUCs",
+            f"no route exists for {named(lost)}, even alone, around the live circuits and stuck PUCs",
             proven=True,
-            hint="try other ports or another spare, or program the whole mesh afresh",
+            hint="try other ports or another spare, or reprogram the whole mesh",
         )
     return ways

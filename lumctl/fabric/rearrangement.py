@@ -1,11 +1,11 @@
-"""Routes for new circuits that move as few live ones as possible, and the order of the moves.
+"""Finds routes for new circuits that move as few live circuits as possible, and the order of the moves.
 
-Where the new circuits find no way beside the live ones, live ones that the caller allows to be moved make room. Each
-step switches one circuit, and changes only PUCs that carry no other live circuit at that time: no circuit goes dark but
-the one that is being switched, for as long as the PUCs take to settle.
+If the new circuits find no path next to the live ones, live circuits that the caller allows to move make room. Each
+step switches one circuit and changes only PUCs that carry no other live circuit at that time. So only the circuit that
+is being switched goes dark, until the PUCs have settled.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from types import MappingProxyType
@@ -16,27 +16,43 @@ from lumctl.fabric.geometry import Mesh, PortPair, trace
 from lumctl.fabric.negotiation import negotiate
 from lumctl.fabric.refinement import shorten
 from lumctl.fabric.routing import Route, route
-from lumctl.fabric.search import Prices, Undecided, Unroutable, Way, cheapest_way, exhaust, named
-from lumctl.fabric.switching_order import Deadlock, Passes, SwitchingStep, Task, in_the_way, ordered, passes_of
+from lumctl.fabric.search import (
+    Passes,
+    Prices,
+    Undecided,
+    Unroutable,
+    Way,
+    cheapest_way,
+    endless,
+    exhaust,
+    named,
+    passes_of,
+)
+from lumctl.fabric.switching_order import Deadlock, SwitchingStep, Task, in_the_way, ordered
 
 __all__ = ["Effort", "Move", "Rearrangement", "SwitchingStep", "rearrange"]
 
 _NO_STUCK: Mapping[int, PucState] = MappingProxyType({})
+_NO_LOSS: Mapping[int, float] = MappingProxyType({})
 _TOLLS = (0.75, 3.0, 12.0)
-"""What a PUC in the way of a circuit that can be moved may cost: the dearer, the fewer circuits are hit."""
+"""Prices, tried in turn, of a PUC that a movable circuit uses. With a higher price, fewer circuits must move."""
 
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How long is searched: sets of circuits tried, and settings of PUCs looked at for each in search of a proof."""
+    """Limits of the search: the number of sets of circuits that are tried, and of search nodes for each set's proof.
+
+    The search also ends when no seconds are ``left``.
+    """
 
     sets: int = 24
     nodes: int = 200
+    left: Callable[[], float] = endless
 
 
 @dataclass(frozen=True, slots=True)
 class MovesFound:
-    """The steps, the live circuits among them, and whether every smaller set of those was proven to be too small."""
+    """The steps, the live circuits that they move, and whether every smaller set of these is proven to be too small."""
 
     steps: tuple[SwitchingStep, ...]
     moved: frozenset[PortPair]
@@ -48,7 +64,7 @@ _EFFORT = Effort()
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A live circuit that makes room: the way it took, and the one it takes in the end."""
+    """A live circuit that makes room: its old path, and its new path."""
 
     ports: PortPair
     before: Passes
@@ -57,9 +73,9 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Rearrangement:
-    """Routes for the new circuits, the live circuits that are moved, and the steps in the order they must be made.
+    """Routes for the new circuits, the live circuits that are moved, and the steps in their order.
 
-    ``fewest``: it is proven that no smaller number of moves makes room; else it is the smallest that was found.
+    ``fewest``: it is proven that no smaller number of moves makes room; otherwise it is the smallest number found.
     """
 
     routes: tuple[Route, ...]
@@ -69,11 +85,11 @@ class Rearrangement:
 
     @property
     def changes(self) -> dict[int, PucState]:
-        """The PUCs that are written, with the state that each is left in; parking may write one that ends as it was."""
+        """The PUCs that are written, with their final states. Parking may write a PUC that ends in its old state."""
         return dict(sorted((puc, state) for step in self.steps for puc, state in step.changes))
 
 
-def rearrange(  # noqa: PLR0913 - what stands, what is wanted, and what may not be used
+def rearrange(  # noqa: PLR0913 - the present state, the demands, and what must not be used
     mesh: Mesh,
     demands: Sequence[PortPair],
     *,
@@ -83,32 +99,42 @@ def rearrange(  # noqa: PLR0913 - what stands, what is wanted, and what may not 
     stuck: Mapping[int, PucState] = _NO_STUCK,
     damaged: Collection[int] = (),
     blocked_ports: Collection[int] = (),
+    excess: Mapping[int, float] = _NO_LOSS,
     effort: Effort = _EFFORT,
 ) -> Rearrangement:
-    """Route the demands beside the ``live`` circuits, moving as few of those as possible, and only ``movable`` ones.
+    """Route the demands next to the ``live`` circuits, moving as few of those as possible, and only ``movable`` ones.
 
-    ``movable`` are circuits of ``live``, as they are written there; others are passed over. The result has been traced
-    after each step: every circuit is where it should be, and none that the step did not switch was touched.
+    ``movable`` are circuits of ``live``, with their ports in the same order; others are ignored. ``excess`` is the
+    extra cost of passing a PUC, as for :func:`route`. The result has been traced after each step: every circuit takes
+    its planned path, and no step affects a circuit that it does not switch.
 
     Raises:
-        UsageError: a port is not on the mesh, or is wanted twice.
-        InconsistentFabricError: a live circuit is not what the states make.
-        Unroutable: there is no way, or none was found, or none that can be reached without darkening a live circuit;
-            ``proven`` tells whether there is none.
+        UsageError: a port is not on the mesh, or is used twice. InconsistentFabricError: the states do not form a live
+            circuit.
+        Unroutable: there is no path, or none was found, or none that can be reached without darkening a live circuit;
+            ``proven`` is true if it is proven that there is none.
     """
     may_move = tuple(pair for pair in live if pair in movable and set(pair).isdisjoint(blocked_ports))
     try:
         routes = route(
-            mesh, demands, states=states, live=live, stuck=stuck, damaged=damaged, blocked_ports=blocked_ports
+            mesh,
+            demands,
+            states=states,
+            live=live,
+            stuck=stuck,
+            damaged=damaged,
+            blocked_ports=blocked_ports,
+            excess=excess,
+            left=effort.left,
         )
         refused = None
     except Unroutable as error:
         if not may_move or any(not set(pair).isdisjoint(blocked_ports) for pair in demands):
             raise
         routes, refused = (), error
-    standing = {**states, **stuck}
-    carried = {pair: trace(mesh, standing, pair[0]).passes for pair in live}
-    task = Task(mesh, standing, tuple(demands), carried, may_move, stuck, frozenset(damaged))
+    present = {**states, **stuck}
+    carried = {pair: trace(mesh, present, pair[0]).passes for pair in live}
+    task = Task(mesh, present, tuple(demands), carried, may_move, stuck, frozenset(damaged), excess)
     if refused is None:
         steps = ordered(task, {planned.ports: planned.passes for planned in routes})
         found = MovesFound(steps, frozenset(), fewest=True)
@@ -129,8 +155,8 @@ def _told(task: Task, found: MovesFound) -> Rearrangement:
 
 
 def _prove(task: Task, steps: Sequence[SwitchingStep]) -> None:
-    """Trace every circuit after every step, and see that a step touched nobody but the circuit that it switches."""
-    states, now = dict(task.standing), dict(task.live)
+    """Trace every circuit after every step, and check that each step affected only the circuit that it switches."""
+    states, now = dict(task.present), dict(task.live)
     for step in steps:
         written = dict(step.changes)
         touched = [pair for pair, way in now.items() if pair != step.circuit and any(p in written for p, _ in way)]
@@ -140,16 +166,16 @@ def _prove(task: Task, steps: Sequence[SwitchingStep]) -> None:
         astray = [pair for pair, way in now.items() if (found[pair].exit, found[pair].passes) != (pair[1], way)]
         if touched or astray or not written.keys().isdisjoint(task.stuck):
             raise LumctlError(
-                f"the step for {named([step.circuit])} does not leave every circuit where it should be",
-                hint="a defect: please report it",
+                f"the step for {named([step.circuit])} does not leave every circuit in place",
+                hint="this is a bug: please report it",
             )
 
 
 def fewest_moves(task: Task, effort: Effort, *, some_must_move: bool) -> MovesFound:
-    """Room for the demands by moving few circuits. ``some_must_move``: it is proven that without moves there is none.
+    """Make room for the demands by few moves. ``some_must_move``: it is proven that there is no room without moves.
 
     Raises:
-        Unroutable: there is no way however many of the movable circuits are moved (proven), or none was found.
+        Unroutable: there is no path even if all movable circuits are moved (proven), or none was found.
     """
     return _Search(task, effort, some_must_move=some_must_move).run()
 
@@ -159,12 +185,13 @@ class _Search:
         self._task = task
         self._effort = effort
         self._proven = some_must_move
-        """Every set that was looked at and refused was proven to be too small."""
+        """Whether every set that was tried and rejected is proven to be too small."""
         self._sets_left = effort.sets
         self._deadlock: tuple[PortPair, ...] = ()
 
     def run(self) -> MovesFound:
         self._require_room()
+        # The router gave up without a proof: the exhaustive search may still find ways without any move.
         if not self._proven:
             self._proven = True
             found = self._with(())
@@ -172,8 +199,10 @@ class _Search:
                 return replace(found, fewest=True)
         guess: MovesFound | None = None
         for size in range(1, len(self._task.movable) + 1):
+            # No set of this size or larger beats the guess.
             if guess and len(guess.moved) <= size:
                 return replace(guess, fewest=self._proven)
+            # Only the smaller sizes had to be refuted; of this size, one set that works is enough.
             proven = self._proven
             found = self._of_size(size)
             if found:
@@ -185,14 +214,14 @@ class _Search:
         raise self._refusal()
 
     def _require_room(self) -> None:
-        """Each demand must have a way at least where all that can be moved were gone: else moving is of no use."""
+        """Check that each demand has a path without the movable circuits; otherwise moving cannot help."""
         prices = self._task.prices(self._task.others(self._task.movable))
         lost = tuple(pair for pair in self._task.demands if cheapest_way(self._task.mesh, pair, prices) is None)
         if lost:
             raise _none_at_all(lost)
 
     def _guided(self) -> MovesFound | None:
-        """Let the demands bargain with toll roads: whoever's road is taken joins them, until all have ways."""
+        """Route with a toll on the PUCs of movable circuits; blocking circuits must move too, until all have paths."""
         best: MovesFound | None = None
         for toll in _TOLLS:
             found = self._at_toll(toll)
@@ -202,6 +231,7 @@ class _Search:
 
     def _at_toll(self, toll: float) -> MovesFound | None:
         task, moved = self._task, list[PortPair]()
+        # This ends: `moved` grows in each turn.
         while True:
             staying = [pair for pair in task.movable if pair not in moved]
             prices = task.prices(task.others(task.movable), [(task.live[pair], toll) for pair in staying])
@@ -215,9 +245,9 @@ class _Search:
             moved += hit
 
     def _of_size(self, size: int) -> MovesFound | None:
-        """Try the sets of so many circuits, those first that stand in the most of the demands' cheapest ways."""
+        """Try the sets of ``size`` circuits; first those of circuits that block most of the demands' cheapest paths."""
         for moved in combinations(self._likely_first(), size):
-            if self._sets_left == 0:
+            if self._sets_left == 0 or self._effort.left() <= 0:
                 self._proven = False
                 return None
             self._sets_left -= 1
@@ -236,20 +266,27 @@ class _Search:
         return sorted(hits, key=lambda pair: -hits[pair])
 
     def _with(self, moved: Sequence[PortPair]) -> MovesFound | None:
-        """Ways for the demands and for these circuits, all others left where they are."""
+        """Paths for the demands and for these circuits; all other circuits keep their paths."""
         wanted = [*self._task.demands, *moved]
         prices = self._task.prices(self._task.others(moved))
         ways = self._ways(wanted, prices)
-        return self._in_order(moved, shorten(self._task.mesh, wanted, ways, prices)) if ways else None
+        return (
+            self._in_order(moved, shorten(self._task.mesh, wanted, ways, prices, left=self._effort.left))
+            if ways
+            else None
+        )
 
     def _ways(self, wanted: Sequence[PortPair], prices: Prices) -> Sequence[Way] | None:
-        """Trying everything is quicker than it sounds, and mostly quicker than a bargain that comes to nothing."""
+        """Ways by exhaustive search, or by negotiation if that is undecided.
+
+        Exhaustive search comes first: it is mostly quicker than a negotiation that fails, and its refusal is a proof.
+        """
         try:
-            return exhaust(self._task.mesh, wanted, prices, nodes=self._effort.nodes)
+            return exhaust(self._task.mesh, wanted, prices, nodes=self._effort.nodes, left=self._effort.left)
         except Undecided:
             pass
         try:
-            return negotiate(self._task.mesh, wanted, prices)
+            return negotiate(self._task.mesh, wanted, prices, left=self._effort.left)
         except Unroutable:
             self._proven = False
             return None
@@ -266,25 +303,25 @@ class _Search:
 
     def _refusal(self) -> Unroutable:
         task = self._task
-        hint = "try other ports or another spare, or program the whole mesh afresh"
+        hint = "try other ports or another spare, or reprogram the whole mesh"
         if self._deadlock:
             return Unroutable(
                 task.demands,
-                f"there are ways for {named(task.demands)}, but none was found to get there without darkening a live "
-                f"circuit: {named(self._deadlock)} wait for each other",
+                f"routes for {named(task.demands)} exist, but no order of steps was found that keeps every live "
+                f"circuit lit: {named(self._deadlock)} block each other",
                 proven=False,
                 hint=hint,
             )
         wanted, prices = [*task.demands, *task.movable], task.prices(task.others(task.movable))
         try:
-            if exhaust(task.mesh, wanted, prices, nodes=2 * self._effort.nodes) is None:
+            if exhaust(task.mesh, wanted, prices, nodes=2 * self._effort.nodes, left=self._effort.left) is None:
                 return _none_at_all(task.demands)
         except Undecided:
             pass
         return Unroutable(
             task.demands,
-            f"no way found for {named(task.demands)} by moving live circuits: gave up, which does not prove that "
-            "there is none",
+            f"no route found for {named(task.demands)} by moving live circuits: the search gave up, which does not "
+            "prove that none exists",
             proven=False,
             hint=hint,
         )
@@ -293,7 +330,7 @@ class _Search:
 def _none_at_all(lost: tuple[PortPair, ...]) -> Unroutable:
     return Unroutable(
         lost,
-        f"there is no way for {named(lost)}, whichever circuits that may be moved are moved",
+        f"no route exists for {named(lost)}, whichever of the movable circuits are moved",
         proven=True,
-        hint="try other ports or another spare, or program the whole mesh afresh",
+        hint="try other ports or another spare, or reprogram the whole mesh",
     )

@@ -1,8 +1,8 @@
 """Makes meshes: by name, from an inventory, from data.
 
-Regular meshes are cut from a lattice: from cells to PUCs, to waveguides round the corners, and to ports on the rim.
-A vertex lies on a grid of whole numbers, and edges can leave it in a few directions, which are listed clockwise. Where
-two edges leave a vertex next to each other, a waveguide runs round the corner between them. All other corners are open.
+Regular meshes are cut from a lattice: cells give the PUCs, then the waveguides round the corners and the ports on the
+rim. A vertex lies on a grid of integers, and edges can leave it in a few directions, which are listed clockwise. If two
+edges leave a vertex next to each other, a waveguide runs round the corner between them. All other corners are open.
 """
 
 import re
@@ -14,12 +14,13 @@ from math import sqrt
 from lumctl.errors import UsageError
 from lumctl.fabric.geometry import Mesh, Point, joined
 from lumctl.inventory.geometry import MOST_COLUMNS, MOST_SIDE, Geometry, MeshData, Shape, flaws
+from lumctl.inventory.problems import nearest
 
 Vertex = tuple[int, int]
-"""A point of the grid: to the right, and downwards."""
+"""A point of the grid: its position to the right, and downwards."""
 
 Edge = tuple[Vertex, Vertex]
-"""An edge from its end 0 to its end 1: from the upper one to the lower one, a level edge from left to right."""
+"""An edge from its end 0 to its end 1: from the upper to the lower end; a level edge from left to right."""
 
 
 _Star = dict[int, int]
@@ -28,10 +29,10 @@ _Star = dict[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Lattice:
-    """A regular pattern. ``directions`` are the ways an edge can leave a vertex, clockwise from straight up.
+    """A regular pattern. ``directions`` are the directions of edges from a vertex, clockwise from straight up.
 
-    Two edges have a corner between them if they are ``turn`` directions apart. ``across`` and ``down`` are what one
-    step of the grid is on paper.
+    Two edges have a corner between them if they are ``turn`` directions apart. ``across`` and ``down`` are the size of
+    one step of the grid on paper.
     """
 
     directions: tuple[Vertex, ...]
@@ -40,19 +41,19 @@ class Lattice:
     down: float
 
     def paper(self, vertex: Vertex) -> Point:
-        """Where a vertex lies on paper."""
+        """The position of a vertex on paper."""
         return vertex[0] * self.across, vertex[1] * self.down
 
 
-# Corners up. The edges at a vertex are 120 degrees apart, and the six directions are also where the vertices of a cell
-# lie, seen from its middle.
+# Corners up. The edges at a vertex are 120 degrees apart. The six directions are also those from the middle of a cell
+# to its vertices.
 HONEYCOMB = Lattice(((0, -2), (1, -1), (1, 1), (0, 2), (-1, 1), (-1, -1)), turn=2, across=sqrt(3) / 2, down=0.5)
 SQUARES = Lattice(((0, -1), (1, 0), (0, 1), (-1, 0)), turn=1, across=1.0, down=1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class LatticeCut:
-    """A mesh cut from a lattice: the vertices of each PUC, what is joined, the ports, where the vertices lie."""
+    """A mesh cut from a lattice: the vertices of each PUC, the joined terminals, the ports, the vertices' positions."""
 
     ends: tuple[tuple[int, int], ...]
     junctions: tuple[tuple[int, int], ...]
@@ -61,10 +62,10 @@ class LatticeCut:
 
 
 def cut_lattice(lattice: Lattice, edges: Iterable[Edge], corner: Vertex) -> LatticeCut:
-    """The mesh that has these edges; edges may come twice.
+    """Cut the mesh with these edges; edges may be listed twice.
 
-    ``corner`` is an open corner at the upper left: the first port is where light goes in there to run along the outside
-    of the edge that leaves it clockwise.
+    ``corner`` is an open corner at the upper left. It has the first port, whose light runs along the outside of the
+    edge that leaves the corner clockwise.
     """
     numbered = sorted(set(edges), key=_middle)
     stars = _stars(lattice, numbered)
@@ -102,13 +103,13 @@ def _reading_order(point: Vertex) -> tuple[int, int]:
 
 
 def _middle(edge: Edge) -> tuple[int, int]:
-    """Where an edge stands in reading order."""
+    """The middle of an edge, as a sort key for the reading order."""
     (x0, y0), (x1, y1) = edge
     return _reading_order((x0 + x1, y0 + y1))
 
 
 def _stars(lattice: Lattice, edges: Iterable[Edge]) -> dict[Vertex, _Star]:
-    """The edges at every vertex. Seen from end 0 the clockwise side is side 0, seen from end 1 it is side 1."""
+    """The edges at every vertex. The clockwise side is side 0 as seen from end 0, and side 1 as seen from end 1."""
     half_turn = len(lattice.directions) // 2
     stars: dict[Vertex, _Star] = {}
     for puc, (upper, lower) in enumerate(edges):
@@ -119,7 +120,7 @@ def _stars(lattice: Lattice, edges: Iterable[Edge]) -> dict[Vertex, _Star]:
 
 
 def _corners(lattice: Lattice, stars: Mapping[Vertex, _Star]) -> tuple[dict[int, int], dict[int, int]]:
-    """What is joined (each pair once), and the two free terminals of every open corner, clockwise."""
+    """The joined terminals (each pair once), and the two free terminals of every open corner, clockwise."""
     joined: dict[int, int] = {}
     beside: dict[int, int] = {}
     around = len(lattice.directions)
@@ -131,12 +132,12 @@ def _corners(lattice: Lattice, stars: Mapping[Vertex, _Star]) -> tuple[dict[int,
 
 
 def _first(star: _Star) -> int:
-    """The terminal outside of the first edge after an upper left corner: the one that leads to the right."""
+    """The outer terminal of the first edge after an upper left corner: the edge that leads to the right."""
     return star[min(star)] ^ 1
 
 
 def _round_the_rim(joined: Mapping[int, int], beside: Mapping[int, int], first: int) -> Iterator[int]:
-    """The free terminals clockwise: along the outside to the next open corner, and across it."""
+    """The free terminals, clockwise: along the outside to the next open corner, and across it."""
     peers = dict(joined) | {b: a for a, b in joined.items()}
     terminal = first
     for _ in beside:
@@ -150,7 +151,7 @@ def _round_the_rim(joined: Mapping[int, int], beside: Mapping[int, int], first: 
 
 _SHAPE = re.compile(r"(?:(?P<kind>hexagon|square):)?(?P<first>[0-9]{1,4})(?:x(?P<second>[0-9]{1,4}))?")
 _SAME_PLACE = 6
-"""To how many decimals of an edge's length two ends lie at one place."""
+"""Ends that agree to this many decimals of an edge's length are at the same place."""
 
 
 @lru_cache(maxsize=64)
@@ -177,7 +178,7 @@ def hexagon(side: int) -> Mesh:
         UsageError: there is no such mesh.
     """
     if side < 1:
-        raise UsageError(f"a hexagon with a side of {side} cells cannot be", hint="the side starts at 1")
+        raise UsageError(f"a hexagon with a side of {side} cells is not possible", hint="the side is at least 1")
     return _honeycomb(f"hexagon:{side}", _hexagon_of_cells(side))
 
 
@@ -185,9 +186,9 @@ def hexagon(side: int) -> Mesh:
 def square(columns: int, rows: int) -> Mesh:
     """The mesh whose PUCs are the edges of a grid of ``columns`` x ``rows`` squares.
 
-    It has 2NM + N + M PUCs and 4N + 4M ports, two at each vertex of the rim. Each port can be joined with half of the
-    ports only: a cross leads light to a neighbouring square and turns its sense round, so on the light squares of a
-    chessboard it always runs one way round, and on the dark ones the other.
+    It has 2NM + N + M PUCs and 4N + 4M ports, two at each vertex of the rim. Each port can be connected to only half of
+    the ports. A cross leads light to a neighbouring square and reverses its sense of rotation: light runs in one sense
+    on the light squares of a chessboard, and in the other on the dark ones.
 
     Raises:
         UsageError: there is no such mesh.
@@ -199,11 +200,11 @@ def square(columns: int, rows: int) -> Mesh:
 
 def _require(columns: int, rows: int, cells: str) -> None:
     if columns < 1 or rows < 1:
-        raise UsageError(f"a mesh of {columns} x {rows} {cells} cannot be", hint="both numbers start at 1")
+        raise UsageError(f"a mesh of {columns} x {rows} {cells} is not possible", hint="both numbers are at least 1")
 
 
 def _hexagon_of_cells(side: int) -> Iterator[Vertex]:
-    """The middles of the cells; the top left one's is the origin. The rows grow to the middle one and shrink again."""
+    """The middles of the cells; the top left cell is at the origin. Rows grow to the middle row and shrink again."""
     for row in range(2 * side - 1):
         beyond = max(0, row - side + 1)
         for column in range(side + row - 2 * beyond):
@@ -223,11 +224,12 @@ def shape(text: str) -> Mesh:
     """The mesh that ``text`` names: ``9x9`` (a parallelogram), ``hexagon:3`` or ``square:4x4``.
 
     Raises:
-        UsageError: it names none, or one that is too large.
+        UsageError: the text is not a mesh, or the mesh is too large.
     """
     match = _SHAPE.fullmatch(text)
     if match is None or (match["kind"] == "hexagon") != (match["second"] is None):
-        raise UsageError(f"{text!r} is no shape of a mesh", hint="such as 9x9, hexagon:3 or square:4x4")
+        near = _nearest_shape(text)
+        raise UsageError(f"{text!r} is not a mesh shape", hint=f"{near}examples: 9x9, hexagon:3, square:4x4")
     first, second = int(match["first"]), int(match["second"] or 0)
     if match["kind"] == "hexagon":
         _require_at_most(text, first, MOST_SIDE)
@@ -236,9 +238,23 @@ def shape(text: str) -> Mesh:
     return square(first, second) if match["kind"] == "square" else mesh(first, second)
 
 
+def _nearest_shape(text: str) -> str:
+    """The valid shape that was probably meant, as the beginning of a hint; empty if no shape is similar."""
+    numbers = re.findall(r"[1-9][0-9]*", text)[:2]
+    word = re.match(r"[a-z]*", text.lower())
+    kind = nearest(word[0] if word else "", ("hexagon", "square"))
+    if not numbers:
+        return ""
+    if kind == "hexagon":
+        return f"did you mean 'hexagon:{numbers[0]}'? "
+    if kind is None and len(numbers) == 1:
+        return ""
+    return f"did you mean '{'square:' if kind else ''}{numbers[0]}x{numbers[-1]}'? "
+
+
 def _require_at_most(text: str, number: int, most: int) -> None:
     if number > most:
-        raise UsageError(f"the mesh {text} is too large", hint=f"its numbers may be {most} at most")
+        raise UsageError(f"the mesh {text} is too large", hint=f"its numbers may be at most {most}")
 
 
 def mesh_with(geometry: Geometry) -> Mesh:
@@ -255,7 +271,7 @@ def from_data(data: MeshData) -> Mesh:
     """The mesh that is given as data.
 
     Raises:
-        UsageError: the data are not those of a mesh; the first thing that is wrong is named.
+        UsageError: the data do not describe a mesh; the error names the first fault.
     """
     wrong = next(flaws(data), None)
     if wrong is not None:
@@ -268,12 +284,12 @@ def from_data(data: MeshData) -> Mesh:
 
 
 def _places(data: MeshData) -> tuple[tuple[tuple[int, int], ...], tuple[Point, ...]]:
-    """The vertices of each PUC and where they lie: what lies at one place is one vertex."""
+    """The vertices of each PUC and their positions; ends at the same place are one vertex."""
     number: dict[Point, int] = {}
 
     def vertex(point: Point) -> int:
         x, y = point
-        # Adding 0.0 makes -0.0 the 0.0 that it equals.
+        # Adding 0.0 turns -0.0 into 0.0.
         return number.setdefault((round(x, _SAME_PLACE) + 0.0, round(y, _SAME_PLACE) + 0.0), len(number))
 
     ends = tuple((vertex(here), vertex(there)) for here, there in data.positions)
@@ -281,11 +297,12 @@ def _places(data: MeshData) -> tuple[tuple[tuple[int, int], ...], tuple[Point, .
 
 
 def _ends(data: MeshData) -> tuple[tuple[int, int], ...]:
-    """The vertices of each PUC where no places are given: ends that a waveguide joins are at one vertex."""
+    """The vertices of each PUC if no positions are given: ends that a waveguide joins are at one vertex."""
     meets = list(range(2 * data.puc_count))
 
     def first(end: int) -> int:
         while meets[end] != end:
+            # Halves the path, so that later look-ups are short.
             meets[end] = meets[meets[end]]
             end = meets[end]
         return end

@@ -1,41 +1,45 @@
-"""The order in which circuits are switched over, so that none goes dark but the one being switched.
+"""The order in which circuits are switched over, so that only the circuit being switched goes dark.
 
-A circuit can be switched to its new way once nobody else stands in it. Where each of some circuits waits for another of
-them, one is given another way that is in nobody's way, or is parked: it takes such a way for the time being.
+A circuit can be switched to its new path once no other circuit blocks that way. If circuits wait for each other in a
+cycle, one of them gets another final path that blocks no circuit, or is parked on such a way for some time.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 
 from lumctl.devices.types import PucState
 from lumctl.fabric.geometry import Mesh, Pass, PortPair
-from lumctl.fabric.search import Prices, Way, cheapest_way
+from lumctl.fabric.search import Passes, Prices, cheapest_way, other_turn, passes_of
 
-Passes = tuple[Pass, ...]
 _CHANGE = 1 / 32
-"""What it costs, beside the 1 of every pass, to change a PUC's state."""
+"""The price of changing a PUC's state, on top of 1 for each pass. Small, so that length decides first."""
 _IN_THE_WAY = 64.0
-"""The price of parking where another circuit wants to go: dearer than any detour."""
+"""The price of parking on the new path of another circuit: higher than any detour."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """New circuits that are wanted beside live ones. ``standing`` is every PUC that is not in bar, stuck ones too."""
+    """New circuits that are routed next to live ones.
+
+    ``present`` has the state of every PUC that is not in bar, including stuck ones. ``excess`` is the extra cost of
+    passing a PUC, as for :func:`lumctl.fabric.routing.route`.
+    """
 
     mesh: Mesh
-    standing: Mapping[int, PucState]
+    present: Mapping[int, PucState]
     demands: tuple[PortPair, ...]
     live: Mapping[PortPair, Passes]
     movable: tuple[PortPair, ...]
     stuck: Mapping[int, PucState]
     damaged: frozenset[int]
+    excess: Mapping[int, float] = field(default_factory=dict)
 
     def prices(self, held: Iterable[Passes], tolls: Iterable[tuple[Passes, float]] = ()) -> Prices:
-        """Prices at which nothing in the way of ``held`` can be had, and a toll is due in the way of others."""
+        """Prices for paths that never block ``held``; ``tolls`` are paths, each with the price of blocking it."""
         turn = [1.0] * (2 * self.mesh.puc_count)
         for puc in range(self.mesh.puc_count):
-            turn[other_turn(puc, self.standing.get(puc, PucState.BAR))] += _CHANGE
+            turn[other_turn(puc, self.present.get(puc, PucState.BAR))] += _CHANGE
         for passes, toll in tolls:
             for puc, state in passes:
                 turn[other_turn(puc, state)] += toll
@@ -44,33 +48,26 @@ class Task:
                 turn[other_turn(puc, state)] = inf
         for puc in self.damaged:
             turn[2 * puc] = turn[2 * puc + 1] = inf
-        return Prices(turn, [0.0] * len(self.mesh.peers))
+        prices = Prices(turn, [0.0] * len(self.mesh.peers))
+        for puc, more in self.excess.items():
+            prices.pass_costs(puc, more)
+        return prices
 
     def others(self, moved: Iterable[PortPair]) -> list[Passes]:
-        """The ways of the live circuits that are not moved."""
+        """The paths of all live circuits except ``moved``."""
         gone = set(moved)
         return [passes for pair, passes in self.live.items() if pair not in gone]
 
 
-def other_turn(puc: int, state: PucState) -> int:
-    """Where :class:`Prices` keeps the price of passing a PUC in the state that it is not in."""
-    return 2 * puc + (1 if state is PucState.BAR else 0)
-
-
-def passes_of(way: Way) -> Passes:
-    """A way as PUCs and the state each must stand in."""
-    return tuple((terminal >> 2, PucState.CROSS if turn else PucState.BAR) for terminal, turn in way)
-
-
 def in_the_way(one: Passes, other: Passes) -> bool:
-    """Whether two circuits cannot stand at once: some PUC is wanted in both states."""
+    """Whether two circuits exclude each other: both need the same PUC, in different states."""
     wanted = dict(one)
     return any(wanted.get(puc, state) is not state for puc, state in other)
 
 
 @dataclass(frozen=True, slots=True)
 class SwitchingStep:
-    """One circuit switched to a way: the PUCs that change, and to what. ``parked``: it will be switched once more."""
+    """One circuit switched to a path: the PUCs that change, with their new states. If ``parked``, it moves again."""
 
     circuit: PortPair
     passes: Passes
@@ -78,8 +75,8 @@ class SwitchingStep:
     parked: bool = False
 
 
-class Deadlock(Exception):  # noqa: N818 - it is no error of anybody's
-    """Circuits that wait for each other, and no way out of it was found."""
+class Deadlock(Exception):  # noqa: N818 - an outcome, which the caller handles
+    """Circuits wait for each other, and no order was found that resolves this."""
 
     def __init__(self, circuits: tuple[PortPair, ...]) -> None:
         super().__init__(circuits)
@@ -87,25 +84,26 @@ class Deadlock(Exception):  # noqa: N818 - it is no error of anybody's
 
 
 def ordered(task: Task, targets: Mapping[PortPair, Passes]) -> tuple[SwitchingStep, ...]:
-    """The steps from what stands to ``targets``, the new ways of circuits that are moved and of new ones.
+    """The steps from the present states to ``targets``, the new paths of moved circuits and of new ones.
 
-    A target may be replaced by another way; the last step of each circuit says where it ends.
+    A target may be replaced by another path; the last step of each circuit has its final path.
 
     Raises:
-        Deadlock: circuits wait for each other; what was tried does not prove that there is no order.
+        Deadlock: circuits wait for each other, and no order was found; this does not prove that there is none.
     """
     moved = {pair: passes for pair, passes in targets.items() if task.live.get(pair) != passes}
-    return _Yard(task, moved).run()
+    return _Switching(task, moved).run()
 
 
-class _Yard:
-    """What stands at the moment, where it has to go, and the steps made so far."""
+class _Switching:
+    """The present path of each circuit, its target path, and the steps so far."""
 
     def __init__(self, task: Task, targets: Mapping[PortPair, Passes]) -> None:
         self._task = task
         self._targets = dict(targets)
         self._now = dict(task.live)
-        self._states = dict(task.standing)
+        self._states = dict(task.present)
+        # Moved circuits first: they make room for the new ones.
         self._pending = [*(p for p in targets if p in task.live), *(p for p in targets if p not in task.live)]
         self._may_park = {pair for pair in targets if pair in task.live}
         self._steps: list[SwitchingStep] = []
@@ -121,7 +119,7 @@ class _Yard:
         return tuple(self._steps)
 
     def _waits_for(self, pair: PortPair) -> list[PortPair]:
-        """The circuits that stand in a circuit's new way now."""
+        """The circuits that now block a circuit's new path."""
         way = self._targets[pair]
         return [
             other
@@ -130,7 +128,7 @@ class _Yard:
         ]
 
     def _circle(self) -> tuple[PortPair, ...]:
-        """Circuits of which each waits for the next, and the last for the first."""
+        """A cycle of circuits: each waits for the next, and the last waits for the first."""
         path = [self._pending[0]]
         while True:
             following = self._waits_for(path[-1])[0]
@@ -139,7 +137,7 @@ class _Yard:
             path.append(following)
 
     def _diverted(self) -> bool:
-        """Give one of a circle another way for good, one that is in nobody's way, now or later."""
+        """Give one circuit of a cycle another final path that blocks no circuit, now or later."""
         for pair in self._circle():
             later = [way for other, way in self._targets.items() if other != pair]
             way = self._way(pair, self._task.prices([*self._others(pair), *later]))
@@ -149,7 +147,10 @@ class _Yard:
         return False
 
     def _parked(self) -> bool:
-        """Let one of a circle wait elsewhere: where it is in nobody's way now, and frees one that waits for it."""
+        """Park one circuit of a cycle on a path that blocks no circuit now and frees the circuit that waits for it.
+
+        Each circuit is parked at most once, so this ends.
+        """
         circle = self._circle()
         for at, pair in enumerate(circle):
             if pair not in self._may_park:
@@ -172,6 +173,7 @@ class _Yard:
         if way is None:
             return None
         passes = passes_of(way)
+        # The search does not see that a way needs one PUC in both states.
         return None if in_the_way(passes, passes) else passes
 
     def _switch(self, pair: PortPair, way: Passes, *, parked: bool = False) -> None:
@@ -182,5 +184,5 @@ class _Yard:
 
 
 def changed(states: Mapping[int, PucState], way: Passes) -> tuple[Pass, ...]:
-    """The PUCs that are not as a way needs them, in their order, with the state they must go to."""
+    """The PUCs that must change for a way, by number, with their new states."""
     return tuple(sorted({(p, s) for p, s in way if states.get(p, PucState.BAR) is not s}))

@@ -1,1 +1,1 @@
-"""Readings over SSH: sessions, probes, parsers. Nothing decides here."""
+"""Readings over SSH: sessions, probes, parsers. No decisions are made here."""

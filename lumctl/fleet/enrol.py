@@ -1,4 +1,4 @@
-"""Enrolling host keys: the hosts' present keys compared with the known ones, and the lines that add them."""
+"""Enrol host keys: compare the hosts' present keys with the known ones, and add the new keys."""
 
 import base64
 import os
@@ -31,7 +31,7 @@ class HostKeyState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HostKeyOffer:
-    """What one host showed. ``known`` is the line that disagrees; ``problem`` is why nothing was shown."""
+    """The key that one host presented. ``known`` is the known key that differs; ``problem`` is why there is none."""
 
     route: SshRoute
     standing: HostKeyState
@@ -41,7 +41,7 @@ class HostKeyOffer:
 
 
 def routes_by_distance(endpoints: Iterable[HostEndpoint]) -> list[list[SshRoute]]:
-    """The routes of hosts and of the jump hosts before them, nearest first: a jump host must be known to be passed."""
+    """The routes of hosts and their jump hosts, nearest first, because a jump host's key must be known to pass it."""
     finder = Routes()
     by_distance: dict[int, dict[tuple[str, tuple[Path, ...]], SshRoute]] = {}
     for endpoint in endpoints:
@@ -52,13 +52,14 @@ def routes_by_distance(endpoints: Iterable[HostEndpoint]) -> list[list[SshRoute]
 
 
 def fetch_offers(routes: Iterable[SshRoute], *, timeout_s: float) -> list[HostKeyOffer]:
-    """Ask all these hosts for their keys at once."""
+    """Read the keys of all these hosts at the same time."""
     connector, workers = Connector(timeout_s=timeout_s), Workers("enrol")
     try:
         asked: list[tuple[SshRoute, Future[HostKey]]] = [
             (route, workers.submit(lambda route=route: connector.shown_key(route)))  # type: ignore[misc]
             for route in routes
         ]
+        # Each jump host and the host itself have `timeout_s`, and one more is a reserve for threads that start late.
         return [_offer(route, shown, connector, timeout_s * (len(route.jumps) + 2)) for route, shown in asked]
     finally:
         connector.close()
@@ -78,6 +79,7 @@ def _offer(route: SshRoute, shown: "Future[HostKey]", connector: Connector, limi
 
 def _judged(route: SshRoute, key: HostKey, hosts: KnownHosts) -> HostKeyOffer:
     known = hosts.keys_of(route.key_name)
+    # First: another line may list the same key as trusted, and ssh refuses it nevertheless.
     revoked = next((entry for entry in known if entry.revoked and entry.key == key), None)
     if revoked:
         return HostKeyOffer(route, HostKeyState.CHANGED, key, revoked)
@@ -92,7 +94,7 @@ def _judged(route: SshRoute, key: HostKey, hosts: KnownHosts) -> HostKeyOffer:
 
 
 def append_keys(offers: Iterable[HostKeyOffer]) -> list[Path]:
-    """Write new keys to the first known-hosts file of each route, made private to the user; returns the files.
+    """Append new keys to the first known-hosts file of each route, and make it private to the user. Return the files.
 
     Raises:
         UsageError: a file cannot be written.
@@ -115,7 +117,7 @@ def _append(path: Path, lines: list[str]) -> None:
     handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
     with os.fdopen(handle, "a+b") as file:
         os.fchmod(file.fileno(), 0o600)
-        # A file that was edited by hand may lack its last newline, and two hosts would share a line.
+        # A file that was edited by hand may lack its last newline; without one, two hosts would share a line.
         size = file.seek(0, os.SEEK_END)
         cut = size > 0 and os.pread(file.fileno(), 1, size - 1) != b"\n"
         file.write(("\n" if cut else "").encode() + "".join(lines).encode())

@@ -1,4 +1,4 @@
-"""Reads the hosts of a rack over SSH, all at once, and runs commands on them for the drivers behind them."""
+"""Read the hosts of a rack over SSH in parallel, and run commands on them for drivers of devices behind them."""
 
 import time
 from collections.abc import Callable, Collection, Iterable
@@ -15,11 +15,10 @@ from lumctl.devices.permission import permission
 from lumctl.devices.protocols import CommandResult, HostShell
 from lumctl.devices.ways import CommandStream, Stream, Way
 from lumctl.errors import UsageError
-from lumctl.fleet.gate import Gate
 from lumctl.fleet.probes import Probe, probes_for
-from lumctl.fleet.reader import HostReader, SharedByHosts
+from lumctl.fleet.reader import GRACE_S, HostReader, SharedByHosts
 from lumctl.fleet.readings import Snapshot
-from lumctl.fleet.rounds import Round
+from lumctl.fleet.rounds import Gate, Round
 from lumctl.fleet.ssh.connect import Connector
 from lumctl.fleet.ssh.routes import Routes
 from lumctl.fleet.ssh.session import SshSession, StillRunningError
@@ -35,17 +34,15 @@ if TYPE_CHECKING:
     import paramiko
 
     from lumctl.fleet.exporters import CombinedReader, ExporterReader
-    from lumctl.fleet.exporters.client import PageClient
+    from lumctl.fleet.exporters.reader import PageClient
 
     _Reader = HostReader | ExporterReader | CombinedReader
 
 T = TypeVar("T")
-_GRACE_S = 0.5
-"""Extra time for a thread beyond a time limit, so that the limit's own error arrives first."""
 
 
 class Fleet:
-    """The hosts of an inventory where they answer. Connections are made on first use and kept; close it at the end."""
+    """The hosts of an inventory. Connections are made on first use and kept until :meth:`close`."""
 
     def __init__(
         self,
@@ -76,31 +73,32 @@ class Fleet:
     def _reader_of(
         self, inventory: Inventory, endpoint: HostEndpoint, probes: tuple[Probe, ...], means: SharedByHosts
     ) -> "_Reader":
-        # An endpoint outside the inventory, such as of a host that only carries devices, has its shell alone.
+        # A host that is not in the inventory, such as one that only leads to devices, is read over SSH alone.
         host = inventory.hosts.get(endpoint.host)
         shell = HostReader(endpoint.host, lambda: self._session(endpoint), probes, means)
         if host is None or not host.readings.uses_exporters:
             return shell
-        # Most fleets need no HTTP.
+        # Imported here because most fleets need no HTTP.
         from lumctl.fleet.exporters import CombinedReader, exporter_reader  # noqa: PLC0415
 
         pages = exporter_reader(inventory, endpoint, means, [probe.name for probe in probes])
         return CombinedReader(shell, pages) if host.readings.uses_shell else pages
 
     def collect(self, hosts: Collection[str] | None = None, probes: Collection[str] | None = None) -> Snapshot:
-        """Read hosts (all unless named) with all probes or the named ones (``optics`` means each ``optics:...``).
+        """Read hosts (by default all) with probes (by default all; ``optics`` means each ``optics:...``).
 
-        Everything is read again: no reading in the snapshot is older than this call. Returns when each host has
-        answered or its time is over; failures are in the snapshot.
+        Everything is read again: no reading in the snapshot is older than this call. It returns when each host has
+        answered or has run out of time; failures are in the snapshot.
 
         Raises:
-            UsageError: a name is not known.
+            UsageError: a name is unknown.
         """
         started, taken_at = time.monotonic(), self._now()
         readers = [self._reader(host) for host in (self._readers if hosts is None else hosts)]
         round_ = Round()
         for reader in readers:
             reader.read_now(round_, probes)
+        # No limit of its own: each reader gives up its probes at their own deadlines, so this ends.
         round_.wait(inf, lambda now: _expire(readers, now))
         found = {reader.host: reader.snapshot(probes, taken_at) for reader in readers}
         return Snapshot(taken_at, time.monotonic() - started, found)
@@ -108,33 +106,34 @@ class Fleet:
     def tick(self, patience_s: float = 1.0) -> Snapshot:
         """Read what is due by each probe's cadence, and return the newest readings of everything.
 
-        It waits for the probes of every tick, at most ``patience_s``; it does not wait again for a late or lost host
-        until that has answered. A reading's own ``taken_at`` shows its age.
+        It waits at most ``patience_s`` for the probes that run at every tick. It does not wait again for a late or lost
+        host until that host has answered. A reading's own ``taken_at`` shows its age.
         """
         started, taken_at = time.monotonic(), self._now()
         round_ = Round()
         for reader in self._readers.values():
             reader.read_due(round_)
         round_.wait(started + patience_s, lambda now: _expire(self._readers.values(), now))
+        # A round that ends early has not called `_expire`, and a late host must be given up all the same.
         ended = time.monotonic()
         _expire(self._readers.values(), ended)
         found = {host: reader.snapshot(None, None) for host, reader in self._readers.items()}
         return Snapshot(taken_at, ended - started, found)
 
     def shell(self, host: str) -> HostShell:
-        """Commands on one host, over the same connection as its probes; may be used from any thread.
+        """A shell on one host, over the same connection as its probes. Any thread may use it.
 
         Raises:
-            UsageError: the host is not known.
+            UsageError: the host is unknown.
         """
         self._reader(host)
         return _Shell(self, self._endpoints.hosts[host])
 
     def pages(self, host: str) -> "tuple[tuple[Probe, PageClient], ...]":
-        """The exporters that a host is read by, as probes, each with what fetches its page.
+        """The exporters of a host, as probes, each with the client that fetches its page.
 
         Raises:
-            UsageError: the host is not known.
+            UsageError: the host is unknown.
         """
         reader = self._reader(host)
         if isinstance(reader, HostReader):
@@ -142,23 +141,35 @@ class Fleet:
         by_kind = {probe.name: probe for probe in reader.probes}
         return tuple((by_kind[client.exporter.kind], client) for client in reader.clients)
 
-    def address(self, host: str) -> str:
-        """Where others find a host: its address, or the name or number that ssh's configuration has for that.
+    def accelerator_probes(self, hosts: Iterable[str]) -> frozenset[str] | None:
+        """The names of the probes that read the accelerators of some hosts; ``None``: all, because one has exporters.
 
         Raises:
-            UsageError: the configuration cannot be read.
+            UsageError: a host is unknown.
+        """
+        readers = [self._reader(host) for host in hosts]
+        shells = [reader for reader in readers if isinstance(reader, HostReader)]
+        if len(shells) < len(readers):
+            return None
+        return frozenset(probe.name for reader in shells for probe in reader.probes if probe.is_of_accelerators)
+
+    def address(self, host: str) -> str:
+        """The address of a host for other programs: the inventory's, or what the ssh configuration translates it to.
+
+        Raises:
+            UsageError: the ssh configuration cannot be read.
         """
         return self._routes.of(self._endpoints.hosts[host]).address
 
     def way(self, endpoint: DeviceEndpoint) -> Way:
-        """The way to a device, over the same SSH as to the hosts."""
+        """The connection to a device, over the same SSH connections as to the hosts."""
         return SshWay(endpoint, self._connector, self._routes, self._transport)
 
     def dial(self, gateway: GatewayEndpoint, within_s: float) -> Stream:
-        """Connect to a gateway of this machine, or have ``lumctl gateway connect`` do it on the host where it runs.
+        """Connect to a gateway on this machine, or through ``lumctl gateway connect`` on the host where it runs.
 
         Raises:
-            OSError: none answers there.
+            OSError: no gateway answers there.
             DeviceUnreachableError: there is no session to the host.
         """
         if gateway.via is None:
@@ -168,10 +179,10 @@ class Fleet:
         return self._within(within_s, begun, session, _no_session)
 
     def stream(self, host: str, command: str, *, within_s: float) -> CommandStream:
-        """Begin a command on a host; what it reads and writes is the stream, as long as both live.
+        """Start a command on a host; the stream is its standard input and output, until either ends.
 
         Raises:
-            OSError: it does not begin.
+            OSError: the command does not start.
             DeviceUnreachableError: there is no session to the host.
         """
         endpoint = self._endpoints.hosts[host]
@@ -204,9 +215,9 @@ class Fleet:
     def run(self, endpoint: HostEndpoint, command: str, timeout_s: float) -> CommandResult:
         """Run a command on a host; see :class:`HostShell`."""
         session = self._session(endpoint)
-        if not session.alive:  # one that is lost without a sign is found so by the call itself
+        if not session.alive:  # a connection that was lost unnoticed is found by the call itself
             self._within(self._connect_timeout_s, self._workers.submit(session.connect), session, _no_session)
-        permitted = permission()  # of this thread; another one sends
+        permitted = permission()  # this thread's permission, because another thread sends
         call = self._workers.submit(lambda: session.execute(command, timeout_s, permitted))
         try:
             return self._within(timeout_s, call, session, lambda host: _unknown(host, command, timeout_s))
@@ -216,9 +227,9 @@ class Fleet:
 
     @staticmethod
     def _within(limit_s: float, call: "Future[T]", session: SshSession, late: Callable[[str], Exception]) -> T:
-        """The result of a call. Some waits of the SSH library have no limit: the connection is dropped under them."""
+        """The result of a call. If it is late, the connection is dropped, because the SSH library may wait for ever."""
         try:
-            return call.result(limit_s + _GRACE_S)
+            return call.result(limit_s + GRACE_S)
         except TimeoutError:
             session.drop()
             raise late(session.route.label) from None
@@ -257,7 +268,7 @@ def _no_session(host: str) -> DeviceUnreachableError:
 
 def _unknown(host: str, command: str, timeout_s: float) -> OutcomeUnknownError:
     return OutcomeUnknownError(
-        f"{host}: {command!r} did not end within {timeout_s:g} s; it may have acted", hint="read the device back"
+        f"{host}: {command!r} did not end within {timeout_s:g} s; it may have taken effect", hint="read the device back"
     )
 
 

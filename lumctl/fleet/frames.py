@@ -1,4 +1,4 @@
-"""What a host's loop prints, cut into answers as it arrives."""
+"""Split the output of a host's loop into answers as it arrives."""
 
 import re
 from collections.abc import Iterator
@@ -11,35 +11,35 @@ from lumctl.fleet.loop import GREETING
 MAX_ANSWER_BYTES = 32 * 1024 * 1024
 _MAX_LINE_BYTES = 64 * 1024
 _MAX_PREAMBLE_BYTES = 1024 * 1024
-"""A login script that prints without end never lets the loop begin."""
+"""A limit, because a login script that prints without end never lets the loop begin."""
 _KEPT_PREAMBLE_BYTES = 1024
 _NEWLINE = ord("\n")
 
 
 class NonsenseError(Exception):
-    """The input is not of the loop's protocol; the text shows what came instead."""
+    """The input does not follow the loop's protocol; the message shows the received text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Greeting:
-    """The loop is ready. ``boot_id`` is a new one after each start of the host; ``uptime_s`` counts from there."""
+    """The loop is ready. ``boot_id`` changes with each start of the host; ``uptime_s`` counts from that start."""
 
     boot_id: str | None
     uptime_s: float | None
 
 
 class FrameMark(StrEnum):
-    """How an answer relates to the one before it."""
+    """How an answer relates to the previous one."""
 
     WHOLE = "="
     MORE = "+"
     SAME = "~"
     LOST = "!"
-    """There is none: what ran first in a lane (``probe`` is the lane's index) ended the lane's shell."""
+    """There is no answer: the request that ran in a lane (``probe`` is the lane's index) ended the lane's shell."""
 
 
 class Frame(NamedTuple):
-    """One answer: which probe and request it is of, the exit status, and what was printed."""
+    """One answer: its probe, its request, the exit status, and what was printed."""
 
     mark: FrameMark
     probe: int
@@ -51,11 +51,12 @@ class Frame(NamedTuple):
 class Frames:
     """Takes bytes as they arrive and returns complete frames.
 
-    Before the greeting any text may come: login scripts.
+    Any text before the greeting is skipped: login scripts may print.
     """
 
     def __init__(self) -> None:
         self._buffer = bytearray()
+        # Until more bytes than this are there, no answer can be complete, so the buffer is not searched.
         self._wanted = 0
         self._greeted = False
         self._skipped = 0
@@ -63,14 +64,14 @@ class Frames:
 
     @property
     def preamble(self) -> bytes:
-        """The beginning of the text that came instead of a greeting; empty after a greeting."""
+        """The beginning of the text that came instead of a greeting; empty once a greeting has come."""
         return b"" if self._greeted else bytes(self._preamble + self._buffer[:_KEPT_PREAMBLE_BYTES])
 
     def feed(self, data: bytes) -> Iterator[Greeting | Frame]:
-        """Take more bytes.
+        """Process more bytes.
 
         Raises:
-            NonsenseError: what arrived cannot be an answer.
+            NonsenseError: the bytes cannot be an answer.
         """
         self._buffer += data
         while len(self._buffer) > self._wanted:
@@ -98,9 +99,10 @@ class Frames:
                 self._wanted = whole - 1
                 return
             self._wanted = 0
+            # A view saves a copy. It is gone before the buffer is cut: Python refuses that while a view exists.
             body = bytes(memoryview(self._buffer)[end + 1 : whole - 1])
             if self._buffer[whole - 1] != _NEWLINE:
-                raise NonsenseError(f"an answer longer than it says: {line[:80]!r}")
+                raise NonsenseError(f"an answer that exceeds its stated length: {line[:80]!r}")
             del self._buffer[:whole]
             yield Frame(mark, probe, request, status, body)
 
@@ -109,7 +111,7 @@ class Frames:
         if len(self._preamble) < _KEPT_PREAMBLE_BYTES:
             self._preamble += line[:_KEPT_PREAMBLE_BYTES] + b"\n"
         if self._skipped > _MAX_PREAMBLE_BYTES:
-            raise NonsenseError("much, and no greeting")
+            raise NonsenseError("much output, but no greeting")
 
 
 def _greeting(line: bytes) -> Greeting:
@@ -121,8 +123,9 @@ def _greeting(line: bytes) -> Greeting:
 
 def _header(line: bytes) -> tuple[FrameMark, int, int, int, int | None]:
     header = _HEADER.fullmatch(line)
+    # Only the marks ~ and ! have no length, because no output follows them.
     if header is None or (header[5] is None) != (header[1] in b"~!"):
-        raise NonsenseError(f"not an answer: {line[:80]!r}")
+        raise NonsenseError(f"expected an answer, found: {line[:80]!r}")
     length = None if header[5] is None else int(header[5])
     if length is not None and length > MAX_ANSWER_BYTES:
         raise NonsenseError(f"an answer of more than {MAX_ANSWER_BYTES // 2**20} MiB")

@@ -1,4 +1,4 @@
-"""Readings of the machine under the GPUs: kernel log, mounts, disks, clock, services, memory, network cards.
+"""Readings of the host itself, not its GPUs: kernel log, mounts, disks, clock, services, memory, network cards.
 
 Times are seconds since the epoch; ``None`` means that the host did not report the value.
 """
@@ -7,14 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+DISK_KINDS = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "jfs", "nilfs2", "reiserfs"})
+"""Kinds of file systems on disks. Images (squashfs, iso9660) are always full; overlays lie on another file system."""
+
 
 class HostEventKind(StrEnum):
-    """What the kernel log reports of the machine under the GPUs."""
+    """The kind of an event that the kernel log reports about the host itself, not its GPUs."""
 
     MEMORY = "memory"
-    """An error of the main memory that could not be corrected."""
+    """An uncorrectable error of the main memory."""
     MACHINE_CHECK = "machine-check"
-    """An error of a processor, or one that the firmware reports, that was not corrected."""
+    """An uncorrected error of a processor, or one that the firmware reports."""
     FILESYSTEM = "filesystem"
     """A file system that no longer accepts writes: read-only after an error, or shut down."""
     HUNG_TASK = "hung-task"
@@ -25,7 +28,7 @@ class HostEventKind(StrEnum):
     JOB_KILLED = "job-killed"
     """A process of a job was killed because the job's own memory limit was reached."""
     MEMORY_LIMIT = "memory-limit"
-    """The same of a process that is not known to belong to a job."""
+    """As ``JOB_KILLED``, for a process that is unknown to belong to a job."""
     NVME_RESET = "nvme-reset"
     NVME_LOST = "nvme-lost"
     DISK = "disk"
@@ -43,7 +46,10 @@ class HostEventKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HostEvent:
-    """One such line. ``device`` is what it names: a PCI address, a disk, a file system's device, a process id."""
+    """One line of the kernel log about the host. ``device`` is what the line names.
+
+    It is a PCI address, a disk, a file system's device, or a process id.
+    """
 
     at: float | None
     kind: HostEventKind
@@ -53,13 +59,13 @@ class HostEvent:
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """The identity of this event on its host and boot, however often the log is read."""
+        """The event's identity within its host and boot; it is the same each time the log is read."""
         return (self.stamp, self.kind.value, self.device or "", self.text)
 
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """One mounted file system. ``stopped``: the kernel no longer accepts writes for it, because of an error."""
+    """One mounted file system. ``stopped`` means that the kernel accepts no more writes to it, because of an error."""
 
     path: str
     source: str
@@ -69,7 +75,7 @@ class Mount:
 
 @dataclass(frozen=True, slots=True)
 class Mounts:
-    """All that is mounted, by path; of several at one path the last, which hides the others."""
+    """All mounted file systems, by path. Of several at one path, the last one counts, because it hides the others."""
 
     taken_at: float
     by_path: Mapping[str, Mount]
@@ -77,7 +83,7 @@ class Mounts:
 
 @dataclass(frozen=True, slots=True)
 class DiskUse:
-    """How full a local file system is: shares of 1 of its space and its inodes, ``None`` where it counts none."""
+    """How full a local file system is: used space and inodes as fractions of 1, ``None`` if it does not count them."""
 
     path: str
     used: float | None
@@ -87,7 +93,7 @@ class DiskUse:
 
 @dataclass(frozen=True, slots=True)
 class Disks:
-    """The local file systems on disks. ``unreadable`` are those that answer with an error, by path."""
+    """The local file systems on disks. ``unreadable`` are the ones that answer with an error, by path."""
 
     taken_at: float
     uses: tuple[DiskUse, ...] = ()
@@ -96,7 +102,7 @@ class Disks:
 
 @dataclass(frozen=True, slots=True)
 class ClockReading:
-    """By how many seconds a host's clock is ahead of ours, at least and at most: the answer took some time."""
+    """How many seconds a host's clock is ahead of ours: a range, because the answer took some time."""
 
     taken_at: float
     least_ahead_s: float
@@ -121,7 +127,7 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """The units that GPUs need, by name without ``.service``; one that the host does not have is left out."""
+    """The units that GPUs need, by name without ``.service``; units that the host does not have are omitted."""
 
     taken_at: float
     by_name: Mapping[str, Service] = field(default_factory=dict)

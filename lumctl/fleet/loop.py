@@ -1,32 +1,33 @@
-"""The program that answers for a host: a POSIX shell loop, sent over one SSH channel and gone with it.
+"""The program that answers requests on a host: a POSIX shell loop, sent over one SSH channel and ending with it.
 
-Nothing is installed. ``exec sh`` reads the program from its standard input, prints one line of greeting, and then
-answers requests until its input ends; then it kills all that it started. It speaks on the channel's error stream. The
-lines, both ways (protocol 2):
+Nothing is installed. ``exec sh`` reads the program from its standard input. The program prints one line of greeting and
+then answers requests until its input ends. Then it kills all processes that it started. It answers on the channel's
+error stream. The lines of the protocol (version 2), in both directions:
 
-* ``lumctl-loop 2 BOOT_ID UPTIME_S``: the greeting. What a login script prints before it is skipped.
+* ``lumctl-loop 2 BOOT_ID UPTIME_S``: the greeting. Output of a login script before the greeting is skipped.
 * ``N ID ID>TOKEN ...``: a request. ``N`` counts requests, ``ID`` is a probe's place in the table.
 * ``= ID N STATUS LENGTH``, then ``LENGTH`` bytes and a newline: an answer.
-* ``+ ID N STATUS LENGTH``, then ``LENGTH`` bytes and a newline: what was added to the answer before.
-* ``~ ID N STATUS``: the answer before, unchanged.
-* ``! LANE 0 STATUS``: what ran in a lane took the lane's shell along; the lane continues with what waits behind it.
+* ``+ ID N STATUS LENGTH``, then ``LENGTH`` bytes and a newline: what was appended to the previous answer.
+* ``~ ID N STATUS``: the previous answer, unchanged.
+* ``! LANE 0 STATUS``: a request ended its lane's shell. It has no answer; the lane continues with its next request.
 
-What was asked for as ``ID>TOKEN`` goes straight from the tool to the channel's output, followed by a newline, ``TOKEN
-ID N STATUS`` and a newline: the shell neither keeps nor compares it, nor needs a copy of itself to run it, which is
-most of what an answer costs a host beside the tool itself. (Some shells add a word, such as "Killed", to what a tool
-said that a signal ended.) That is for what says something new each time, and for one lane at a time, so that two tools
-do not mix. A tool that hangs on the way leaves the others' answers alone. What is in no lane, or is more than a tool's
-output, is answered as ever. The output is kept free for this because sshd hands it on in larger pieces than the error
-stream.
+A probe requested as ``ID>TOKEN`` is answered directly: its tool prints straight to the channel's output, followed by a
+newline, ``TOKEN ID N STATUS`` and a newline. The shell then neither keeps nor compares the output and does not fork to
+run the tool; apart from the tool itself, this is most of what an answer costs a host. (If a signal ends the tool, some
+shells add a word such as "Killed" to its output.) Direct answers are for probes whose output is new each time, and for
+one lane at a time, so that the output of two tools does not mix. A tool that hangs while it prints does not hold up the
+answers of other lanes. A probe in no lane, or one that is not the plain output of a tool, is answered on the error
+stream as usual. The output stream is reserved for direct answers because sshd forwards it in larger pieces than the
+error stream.
 
-Each lane is a process of its own that waits on a FIFO, so a tool that hangs holds up the probes of its lane only. The
-FIFOs lose their names before the first request. A second copy of a tool is never started, for its lane is busy. The
-right to print is a single byte in a FIFO: who has read it prints an answer and puts it back.
+Each lane is a process of its own that waits on a FIFO, so a tool that hangs holds up only the probes of its lane. The
+FIFOs are unlinked before the first request. A second copy of a tool is never started, because its lane is busy. The
+right to print is a single byte in a FIFO: the process that has read the byte prints an answer and puts the byte back.
 
-Of what grows, complaints always pass the match, and the status is the tool's, or that of a match that failed.
+For ``grow``, the tool's error output is never filtered. The status is the tool's, or the filter's if the filter failed.
 
 ``LC_ALL=C`` makes the shell count bytes. ``files`` uses built-ins only. Every lane closes the other lanes' FIFOs, so
-that it ends with the loop even if that is killed. All of it is one process group, that of the channel's shell.
+that it ends with the loop even if the loop is killed. All processes are in the process group of the channel's shell.
 """
 
 import re
@@ -36,13 +37,17 @@ from typing import Protocol
 COMMAND = "exec sh"
 GREETING = b"lumctl-loop 2 "
 _FIRST_LANE, _LANES_AT_MOST = 3, 5
-"""A shell's portable file descriptors are 3 to 9; 8 holds the right to print, 9 opens a lane, and then is its way to
-the channel's output."""
+"""Lanes use the file descriptors from 3 to 7; portable shells have 3 to 9. Descriptor 8 holds the right to print.
+Descriptor 9 is used to open a lane, and in the lane leads to the channel's output."""
 
 MOST_BYTES = 8 * 1024 * 1024
 _MEMORY_KIB = 192 * 1024
-"""What a shell may keep of one output, and the address space in which it does. The tools themselves are not bound."""
+"""Limit of a lane's address space, which must hold an output of :data:`MOST_BYTES`. Tools run without this limit."""
 
+# Sessions without a login shell often lack sbin in their path, where ethtool and lldpctl are. `<>` opens a FIFO without
+# waiting for its other end. `kill -9 0` ends the process group: the loop, its lanes and their tools. `( serve )` is a
+# shell of its own, so an output beyond the memory limit ends it and not its lane. After the greeting the shells' own
+# complaints go to /dev/null, because answers are on the error stream.
 _PROGRAM = """\
 LC_ALL=C; export LC_ALL; umask 077; unset ENV CDPATH out old more ids token @KEPT@
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin; export PATH
@@ -148,11 +153,11 @@ _PLACE = re.compile("@([A-Z]+)@")
 
 
 class PeriodicProbe(Protocol):
-    """What the program needs to know of a probe."""
+    """What the program needs to know about a probe."""
 
     @property
     def lane(self) -> str:
-        """The lane that it runs in; none for the loop itself."""
+        """The lane in which the probe runs; empty if the loop itself answers it."""
 
     @property
     def command(self) -> str:
@@ -160,10 +165,10 @@ class PeriodicProbe(Protocol):
 
 
 def program(probes: Sequence[PeriodicProbe]) -> bytes:
-    """The program for a host with these probes; a probe's number is its place among them.
+    """The program for a host with these probes. A probe's number is its index among them.
 
     Raises:
-        ValueError: they have more lanes than a shell has file descriptors.
+        ValueError: the probes have more lanes than a shell has file descriptors.
     """
     lanes = lanes_of(probes)
     if len(lanes) > _LANES_AT_MOST:
@@ -185,6 +190,7 @@ def program(probes: Sequence[PeriodicProbe]) -> bytes:
         "MOST": str(MOST_BYTES),
         "MEMORY": str(_MEMORY_KIB),
     }
+    # With a function, because a replacement text would have its backslashes expanded.
     text = _PLACE.sub(lambda place: parts[place[1]], _PROGRAM)
     return text.encode()
 
@@ -195,5 +201,5 @@ def lanes_of(probes: Iterable[PeriodicProbe]) -> tuple[str, ...]:
 
 
 def _start(fd: int, closed: str) -> str:
-    """A lane opens its FIFO before the loop continues, for then the FIFO loses its name."""
+    """The lines that start a lane. It opens its FIFO before the loop continues, because the loop then unlinks it."""
     return f'exec 9<"$d.{fd}"\n( exec {closed} 0<&9 9>&2 2>/dev/null; lane {fd - _FIRST_LANE} ) <&9 &'

@@ -1,6 +1,6 @@
-"""From a host's own data to readings of its mounts, disks, clock, crashes, services, memory and cards.
+"""Read a host's mounts, disks, clock, crashes, services, memory, network cards, interfaces, ports and counters.
 
-All of it is read rarely. A host whose tools lack one of these has no fault because of that.
+A host whose tools lack an option or whose files are missing is not at fault: the probe is then absent.
 """
 
 from collections.abc import Sized
@@ -26,9 +26,9 @@ from lumctl.fleet.probe_output import OK, Gathered, ProbeAnswer, Verdict, all_re
 from lumctl.fleet.readings import ProbeStatus
 
 _NO_OPTION = ("unrecognized option", "invalid option", "illegal option", "unknown option", "unrecognized: ", "usage:")
-"""How smaller versions of a tool refuse what they are asked."""
+"""How a reduced version of a tool refuses an option that it does not have."""
 _NO_SYSTEMD = ("system has not been booted with systemd", "failed to connect to bus", "failed to get d-bus")
-"""The message of systemctl in a container, or if another program starts the services."""
+"""The messages of systemctl in a container, or if a program other than systemd starts the services."""
 
 
 class MountTable:
@@ -37,7 +37,7 @@ class MountTable:
     def take(self, answer: ProbeAnswer, taken_at: float, gathered: Gathered) -> Verdict:
         """See the protocol."""
         mounts = parse_mounts(answer.text)
-        # Every host has something at its root: without it the answer is of something else, or was cut at its begin.
+        # Every host has a mount at "/". An answer without it was cut at its beginning, or is not a table of mounts.
         if answer.status != 0 or "/" not in mounts:
             return failure(answer, otherwise="there is nothing mounted at /")
         gathered.mounts = Mounts(taken_at, mounts)
@@ -53,10 +53,10 @@ class DiskTable:
     """``df`` of the local file systems."""
 
     def take(self, answer: ProbeAnswer, taken_at: float, gathered: Gathered) -> Verdict:
-        """The exit status is ignored: it is 1 if one of many may not be read."""
+        """Read the table. The exit status is ignored, because it is 1 if one of many file systems may not be read."""
         disks = parse_disks(answer.text, taken_at)
         if disks is None:
-            return _failure(answer, otherwise="df prints no table of disks")
+            return _failure(answer, otherwise="df printed no table of disks")
         gathered.disks = disks
         return _whole("disks", answer)
 
@@ -67,28 +67,28 @@ class DiskTable:
 
 
 class Clock:
-    """``date``: it was printed after the question went out, and before the answer came."""
+    """``date``: the time was printed after the request went out and before the answer came."""
 
     def take(self, answer: ProbeAnswer, taken_at: float, gathered: Gathered) -> Verdict:
-        """In a capture the time of the answer is unknown."""
+        """Read the time. In a capture it gives no reading, because the arrival time of the answer is unknown."""
         time = parse_clock(answer.text)
         if time is None:
-            return _failure(answer, otherwise="date prints no time")
+            return _failure(answer, otherwise="date printed no time")
         told, coarse_s = time
         if gathered.heard_at is not None:
             gathered.clock = ClockReading(taken_at, told - gathered.heard_at, told + coarse_s - taken_at)
         return OK
 
     def again(self, _taken_at: float, gathered: Gathered) -> None:
-        """The same time again is no reading: a host's clock does not stop."""
+        """Drop the reading: the same time twice cannot be right, because a host's clock does not stop."""
         gathered.clock = None
 
 
 class Crashes:
-    """The records of crashed kernels, as far as we may see them."""
+    """The records of crashed kernels, as far as our user may read them."""
 
     def take(self, answer: ProbeAnswer, _taken_at: float, gathered: Gathered) -> Verdict:
-        """One of the folders is not there as a rule, and a host need not let everybody look into the other."""
+        """Read the records. Usually one of the two folders is missing, and the other may be closed to our user."""
         gathered.crashes = parse_crashes(answer.text)
         if gathered.crashes or is_harmless(answer.text):
             return _whole("crashes", answer)
@@ -97,14 +97,14 @@ class Crashes:
             return ProbeStatus.ABSENT, said
         if said.startswith("find: ") and "no such file or directory" in said.lower():
             return _whole("crashes", answer)
-        return _failure(answer, otherwise=f"find prints no time: {said}")
+        return _failure(answer, otherwise=f"find printed no time: {said}")
 
     def again(self, _taken_at: float, _gathered: Gathered) -> None:
-        """Records bear their own times."""
+        """Do nothing: records have their own times."""
 
 
 class FabricLog:
-    """The end of the fabric manager's log. Hosts without NVSwitches have none, and it may be kept from our user."""
+    """The end of the fabric manager's log. Hosts without NVSwitches have none, and our user may lack access to it."""
 
     def take(self, answer: ProbeAnswer, _taken_at: float, gathered: Gathered) -> Verdict:
         """See the protocol."""
@@ -118,41 +118,41 @@ class FabricLog:
         if is_harmless(answer.text):
             gathered.fabric_errors = ()
             return ProbeStatus.ABSENT, "none on this host"
-        return _failure(answer, otherwise="find does not say when the log was written")
+        return _failure(answer, otherwise="find did not print when the log was written")
 
     def again(self, _taken_at: float, _gathered: Gathered) -> None:
-        """Errors bear their own times."""
+        """Do nothing: errors have their own times."""
 
 
 class NetworkCards:
-    """Where the host's network interfaces and RDMA devices sit on its PCI bus."""
+    """The PCI addresses of the host's network interfaces and RDMA devices."""
 
     def take(self, answer: ProbeAnswer, _taken_at: float, gathered: Gathered) -> Verdict:
-        """Virtual interfaces sit nowhere."""
+        """Read the addresses. Virtual interfaces have none."""
         adapters = parse_adapters(answer.text)
         if adapters is not None:
             gathered.adapters = adapters
             return _whole("adapters", answer)
         if is_harmless(answer.text):
             return ProbeStatus.ABSENT, "none on this host"
-        return _failure(answer, otherwise="grep prints no PCI address")
+        return _failure(answer, otherwise="grep printed no PCI address")
 
     def again(self, _taken_at: float, _gathered: Gathered) -> None:
-        """An adapter does not move while the host runs."""
+        """Do nothing: the address of an adapter does not change while the host runs."""
 
 
 class ServiceTable:
     """``systemctl show`` of the services that GPUs need."""
 
     def take(self, answer: ProbeAnswer, taken_at: float, gathered: Gathered) -> Verdict:
-        """A host without systemd, or whose systemd we may not ask, has no such services to judge."""
+        """Read the services. If the host has no systemd or systemctl cannot reach it, there is nothing to judge."""
         services = parse_services(answer.text)
         if services is not None:
             gathered.services = Services(taken_at, services)
             return _whole("services", answer)
         if any(words in answer.text.lower() for words in _NO_SYSTEMD):
             return ProbeStatus.ABSENT, said_in(answer.text)
-        return _failure(answer, otherwise="systemctl describes no unit")
+        return _failure(answer, otherwise="systemctl described no unit")
 
     def again(self, taken_at: float, gathered: Gathered) -> None:
         """See the protocol."""
@@ -164,14 +164,14 @@ class CapacityTable:
     """How much memory and how many processors the kernel uses."""
 
     def take(self, answer: ProbeAnswer, taken_at: float, gathered: Gathered) -> Verdict:
-        """Either may be missing on its own."""
+        """Read the capacity. The memory or the processors alone may be missing."""
         capacity = parse_capacity(answer.text, taken_at)
         if capacity is not None:
             gathered.capacity = capacity
             return _whole("capacity", answer)
         if is_harmless(answer.text):
-            return ProbeStatus.ABSENT, "the kernel shows neither"
-        return _failure(answer, otherwise="grep prints neither memory nor processors")
+            return ProbeStatus.ABSENT, "the kernel reports neither"
+        return _failure(answer, otherwise="grep printed neither memory nor processors")
 
     def again(self, taken_at: float, gathered: Gathered) -> None:
         """See the protocol."""
@@ -180,9 +180,9 @@ class CapacityTable:
 
 
 def _whole(kind: str, answer: ProbeAnswer) -> Verdict:
-    """How an answer is of which something was read: well, if it holds nothing that cannot be read."""
+    """The verdict on an answer that gave a reading: ok, unless it has an unreadable line."""
     unread = unread_line(kind, answer.text)
-    return OK if unread is None else (ProbeStatus.FAILED, first_line(f"a line that cannot be read: {unread}"))
+    return OK if unread is None else (ProbeStatus.FAILED, first_line(f"unreadable line: {unread}"))
 
 
 def _failure(answer: ProbeAnswer, *, otherwise: str) -> Verdict:
@@ -195,7 +195,7 @@ class Net:
     """``/sys/class/net``: state, carrier changes and speed of the interfaces that the inventory names."""
 
     def take(self, answer: ProbeAnswer, taken_at: float, gathered: Gathered) -> Verdict:
-        """What can be read is taken, even beside a line that cannot."""
+        """Read all interfaces that can be read, even if a line cannot."""
         found = parse_interfaces(answer.text, taken_at)
         gathered.interfaces = found or gathered.interfaces
         return _sysfs_verdict(answer, found)
@@ -209,7 +209,7 @@ class Infiniband:
     """``/sys/class/infiniband``: the state of every port."""
 
     def take(self, answer: ProbeAnswer, taken_at: float, gathered: Gathered) -> Verdict:
-        """As of :class:`Net`."""
+        """As in :class:`Net`."""
         found = parse_infiniband(answer.text, taken_at)
         gathered.infiniband = found or gathered.infiniband
         return _sysfs_verdict(answer, found)
@@ -223,7 +223,7 @@ class Counters:
     """What interfaces and InfiniBand ports have counted."""
 
     def take(self, answer: ProbeAnswer, taken_at: float, gathered: Gathered) -> Verdict:
-        """As of :class:`Net`."""
+        """As in :class:`Net`."""
         found = parse_counters(answer.text, taken_at)
         gathered.counters = found or gathered.counters
         return _sysfs_verdict(answer, found)
@@ -234,11 +234,11 @@ class Counters:
 
 
 def _sysfs_verdict(answer: ProbeAnswer, found: Sized) -> Verdict:
-    """The exit status is ignored: that of grep is 2 if one of many files has no value."""
+    """The exit status is ignored: grep returns 2 if one of many files has no value."""
     said = said_in(answer.text)
     if is_denial(said):
         return ProbeStatus.DENIED, said
     unread = unread_sysfs_line(answer.text)
     if unread is not None:
-        return ProbeStatus.FAILED, first_line(f"a line that cannot be read: {unread}")
+        return ProbeStatus.FAILED, first_line(f"unreadable line: {unread}")
     return OK if found else (ProbeStatus.ABSENT, said or "none on this host")

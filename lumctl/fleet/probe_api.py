@@ -1,8 +1,7 @@
-"""What a probe plug-in is made of: commands, a parser, kernel lines, rules as data, and fixtures. See lumctl-probe(7).
+"""The parts of a probe plug-in: commands, a parser, kernel lines, rules as data, and fixtures. See lumctl-probe(7).
 
 A probe reads the accelerators of a host with one vendor's tool. It is a class behind an entry point of the group
-``lumctl.probes``. It does no I/O: lumctl runs the commands, over the connection that it has, and passes on what they
-print.
+``lumctl.probes``. It does no I/O: lumctl runs the commands over its own connection and passes the output to the probe.
 """
 
 from collections.abc import Mapping
@@ -27,9 +26,9 @@ __all__ = [
 class ProbeCommand:
     """A command that only reads, such as ``amd-smi metric --json``; no shell, pipe or redirection.
 
-    ``file`` is the name of its output in a capture. ``every_s`` and ``deadline_s`` are seconds. Without the answer of
-    a ``needed`` command nothing is known; of another command the last good answer is used. ``sudo``: it needs root if
-    the inventory says so.
+    ``file`` is the name of its output in a capture. ``every_s`` and ``deadline_s`` are seconds. If a ``needed`` command
+    has no answer, nothing is read; for any other command the last good answer is used. ``sudo`` means that the command
+    runs with sudo if the inventory says so.
     """
 
     name: str
@@ -43,7 +42,7 @@ class ProbeCommand:
 
 @dataclass(frozen=True, slots=True)
 class CommandOutput:
-    """What a command printed, its error output included, and its exit status."""
+    """The exit status of a command, and its output including error output."""
 
     status: int
     text: str
@@ -51,7 +50,7 @@ class CommandOutput:
 
 @dataclass(frozen=True, slots=True)
 class KernelLine:
-    """A kind of kernel line. ``pattern`` is an expression that ``grep -E`` and Python read alike; no single quotes.
+    """A kind of kernel line. ``pattern`` must mean the same to ``grep -E`` and Python, and hold no single quotes.
 
     The first pattern that matches a line decides. The accelerator is the one at the line's first PCI address.
     """
@@ -62,7 +61,7 @@ class KernelLine:
 
 @dataclass(frozen=True, slots=True)
 class ProbeReport:
-    """The parsed outputs. ``problem`` describes what was cut or not understood; an absence then proves nothing.
+    """The parsed outputs. ``problem`` states what was cut or not understood: a missing accelerator then proves nothing.
 
     ``lost`` are PCI addresses that the tool itself names as lost.
     """
@@ -81,9 +80,9 @@ class AcceleratorProbe:
     """Base class of probes. A probe states its own ``api_version``, which is 1, and its name.
 
     The last of ``commands`` is the main one: each of its answers is read together with the newest of the others.
-    ``values`` are the values of :attr:`GpuReading.vendor_values` with their units; only these may occur there, and
-    rules may look at them. ``minor_pattern`` finds, in its first group, the minor number in a kernel line that names
-    the accelerator by it instead of by its address. ``rules`` and ``fixtures`` are beside the module.
+    ``values`` declares the names that may occur in :attr:`GpuReading.vendor_values`, with their units; rules may use
+    them. ``minor_pattern`` is for kernel lines that name the accelerator by its minor number instead of its address:
+    its first group is that number. ``rules`` and ``fixtures`` are a file and a folder next to the module.
     """
 
     api_version: ClassVar[int]
@@ -98,9 +97,9 @@ class AcceleratorProbe:
 
     @staticmethod
     def read(outputs: Mapping[str, CommandOutput], taken_at: float) -> ProbeReport:
-        """Read what the commands printed, by their names.
+        """Parse the outputs of the commands, given by the commands' names.
 
-        All needed commands are there. A state that must be known and is missing or damaged goes into
-        :attr:`GpuReading.unread`, so that it does not pass for health. ``taken_at`` is for the readings.
+        The outputs of all needed commands are present. If a state that must be known is missing or damaged, put it into
+        :attr:`GpuReading.unread`, so that it does not count as healthy. ``taken_at`` is the time of the readings.
         """
         raise NotImplementedError

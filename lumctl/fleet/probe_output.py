@@ -1,4 +1,4 @@
-"""Between a host's loop and the readings: answers come in, and their content is kept from tick to tick."""
+"""Answers of probes, and the readings gathered from them, which are kept from tick to tick."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -20,6 +20,7 @@ from lumctl.fleet.host_readings import (
 )
 from lumctl.fleet.parsers.fields import is_missing_tool, said_in
 from lumctl.fleet.parsers.kernel_log import KernelEvents
+from lumctl.fleet.parsers.nvlink import NvlinkTraffic
 from lumctl.fleet.parsers.smi_cache import SmiCache
 from lumctl.fleet.readings import (
     AcceleratorEvent,
@@ -36,15 +37,15 @@ from lumctl.fleet.readings import (
 )
 
 Verdict = tuple[ProbeStatus, str]
-"""How a probe ended, and its message if it did not end well."""
+"""How a probe ended, and the reason if it failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeAnswer:
-    """What one run of a probe printed.
+    """The output of one run of a probe.
 
-    ``text`` is its output with its error output, as the shell merged them; where ``appended``, it is only what came
-    after all that was answered before.
+    ``text`` is its output and error output, merged by the shell. If ``appended`` is true, it is only the part that
+    follows the earlier answers.
     """
 
     status: int
@@ -54,12 +55,12 @@ class ProbeAnswer:
 
 @dataclass
 class Gathered:
-    """The newest readings of one host. Every value is replaced and never changed, so a snapshot may hold it.
+    """The newest readings of one host. Values are replaced and never changed in place, so a snapshot may hold them.
 
-    ``booted_at`` (seconds since the epoch) dates kernel lines that count from the host's start. ``kernel`` and
-    ``smi`` are the parsers' memory from one answer to the next. ``heard_at`` is when the present answer arrived,
-    ``None`` if it did not just arrive, as in a capture. ``answered`` has, for each exporter, the probes of the shell
-    that its last page replaces.
+    ``booted_at`` (seconds since the epoch) dates kernel lines whose time counts from the host's start. ``kernel`` and
+    ``smi`` are the parsers' memory from one answer to the next. ``heard_at`` is when the present answer arrived;
+    ``None`` in a capture, where that is unknown. ``nvlink_traffic`` is what NVLinks counted at the last answer.
+    ``answered`` has, for each exporter, the probes of the shell that its last page replaces.
     """
 
     booted_at: float | None = None
@@ -87,6 +88,7 @@ class Gathered:
     neighbours: Mapping[str, tuple[Neighbour, ...]] = field(default_factory=dict)
     kernel: KernelEvents = field(default_factory=KernelEvents)
     smi: SmiCache = field(default_factory=SmiCache)
+    nvlink_traffic: NvlinkTraffic = field(default_factory=NvlinkTraffic)
     reports: Mapping[str, tuple[ComponentReport, ...]] = field(default_factory=dict)
     answered: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
@@ -100,10 +102,10 @@ class Taker(Protocol):
     """Reads the answers of one probe."""
 
     def take(self, answer: ProbeAnswer, taken_at: float, gathered: Gathered) -> Verdict:
-        """Read an answer; where it did not end well, older readings stay and grow old."""
+        """Read an answer; if the probe failed, older readings stay and age."""
 
     def again(self, taken_at: float, gathered: Gathered) -> None:
-        """The same answer came again, byte for byte: its content holds for a later time."""
+        """Note that the same answer came again, byte for byte, so its readings also hold at this later time."""
 
 
 def failure(answer: ProbeAnswer, *, otherwise: str = "") -> Verdict:
@@ -113,26 +115,26 @@ def failure(answer: ProbeAnswer, *, otherwise: str = "") -> Verdict:
         return ProbeStatus.DENIED, said
     if is_missing_tool(answer.status, said):
         return ProbeStatus.ABSENT, said or "command not found"
-    # With exit status 0 the text is not a complaint but an answer that is not understood.
+    # With exit status 0 the text is not an error message but an answer that is not understood.
     return ProbeStatus.FAILED, first_line((said if answer.status else "") or otherwise or f"status {answer.status}")
 
 
 def read_at(readings: Iterable[R], taken_at: float) -> tuple[R, ...]:
-    """The same readings, true of a later time."""
+    """The same readings, with a later time."""
     return tuple(replace(reading, taken_at=taken_at) for reading in readings)
 
 
 def all_read_at(readings: Mapping[str, R], taken_at: float) -> dict[str, R]:
-    """The same readings by name, true of a later time."""
+    """The same readings by name, with a later time."""
     return {name: replace(reading, taken_at=taken_at) for name, reading in readings.items()}
 
 
 def visible(gathered: Gathered, outcomes: Mapping[str, ProbeOutcome], since: float | None) -> dict[str, Any]:
     """The reading fields of a snapshot.
 
-    A request for present readings returns no older ones: they may be from before a change that is to be verified.
-    Neighbours have ages and no time, so they are returned only if the table itself was read well. Events of the
-    kernel log have their own times and stay.
+    With ``since`` (epoch seconds), readings from before that time are omitted: they may precede a change that must be
+    verified. Neighbours have ages but no time, so they are returned only if their table was read successfully. Events
+    of the kernel log have their own times and are always returned.
     """
     shown: dict[str, Any] = {
         "gpus": gathered.gpus,

@@ -1,4 +1,4 @@
-"""Probe plug-ins that are installed, found by their entry points; listing them imports none, naming one imports it."""
+"""Installed probe plug-ins, found by their entry points. Listing them imports none; loading one imports only it."""
 
 import re
 import shlex
@@ -12,10 +12,9 @@ from typing import Any
 from lumctl.api_versions import Api, Misfit
 from lumctl.errors import UsageError
 from lumctl.fleet.probe_api import AcceleratorProbe, KernelLine, ProbeCommand
+from lumctl.fleet.readings import GpuReading
 from lumctl.inventory.model import NVIDIA_SMI
 from lumctl.offers import PROBES, Offer, offered, the_offer, usable
-
-__all__ = ["API", "GROUP", "NVIDIA_SMI", "file_of", "installed", "label_of", "load", "offer", "probe_command"]
 
 GROUP = PROBES
 WHAT = "probe"
@@ -24,9 +23,10 @@ _UPGRADE = "upgrade {package} or lumctl"
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _VALUE = re.compile(r"[a-z][a-z0-9_]*")
 _FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+# The command becomes a line of the program of the host's shell, where each of these has a meaning.
 _SHELL = re.compile(r"[|&;<>()$`\\\"'*?\[\]#~\n]")
 _ONLY_PYTHON = re.compile(r"['\n]|\(\?|\\[A-Za-z0-9]")
-"""What an expression for ``grep -E`` within single quotes must not hold."""
+"""Syntax that an expression for ``grep -E`` within single quotes must not contain."""
 _MOST_COMMANDS, _MOST_LINES = 8, 64
 _SHELLS = frozenset({"sudo", "sh", "bash", "env"})
 _MOST_S = 86_400.0
@@ -37,7 +37,7 @@ _under_test: dict[str, type[AcceleratorProbe]] = {}
 
 @contextmanager
 def under_test(probe: type[AcceleratorProbe]) -> Iterator[None]:
-    """While inside, this class is the probe of its name, whatever is installed: for the kit of probe authors."""
+    """Within the block, use this class as the probe of its name, whatever is installed: for the probe test kit."""
     _under_test[probe.name] = probe
     try:
         yield
@@ -57,7 +57,7 @@ def offer(name: str) -> Offer:
     """The package that offers the probe of that name.
 
     Raises:
-        UsageError: there is none of that name, or two packages offer it.
+        UsageError: no package offers a probe of that name, or two packages do.
     """
     if (probe := _under_test.get(name)) is not None:
         return Offer(name, f"{probe.__module__}:{probe.__qualname__}", "package", "under test")
@@ -68,7 +68,7 @@ def load(name: str) -> type[AcceleratorProbe]:
     """Import the probe of that name and check that this program can use it.
 
     Raises:
-        UsageError: there is none of that name, two packages offer it, it does not import, or it is not a probe.
+        UsageError: no package or more than one offers that name, the import fails, or the class is not a valid probe.
     """
     return _under_test.get(name) or _loaded(name)
 
@@ -89,7 +89,7 @@ def _loaded(name: str) -> type[AcceleratorProbe]:
 
 
 def complaint(probe: type, name: str) -> str | None:
-    """What is wrong with the declarations of a probe that is offered by this name; ``None`` if nothing is."""
+    """The fault in the declarations of a probe that is offered under this name; ``None`` if they are correct."""
     return next(_complaints(probe, name), None)
 
 
@@ -107,6 +107,10 @@ def _complaints(probe: Any, name: str) -> Iterator[str]:
         for key, unit in declared.values.items()
     ):
         yield "does not declare its values as a mapping from names such as bad_pages to units"
+        return
+    # Rules and screens use one name for both, so they could take different ones of the two.
+    if clash := [value for value in declared.values if value in GpuReading.__slots__]:
+        yield f"declares the value {clash[0]!r}, which is the name of a field of every reading"
     for kind, of, most in (("commands", ProbeCommand, _MOST_COMMANDS), ("kernel_lines", KernelLine, _MOST_LINES)):
         found = getattr(declared, kind)
         if not isinstance(found, tuple) or len(found) > most or not all(isinstance(each, of) for each in found):
@@ -126,7 +130,7 @@ def _of_commands(commands: tuple[ProbeCommand, ...]) -> Iterator[str]:
         if not (0 <= command.every_s <= _MOST_S and 0 < command.deadline_s <= _MOST_S):
             yield f"has command {command.name!r} with every_s or deadline_s out of range"
     if not commands or not commands[-1].needed:
-        yield "has no last command that it needs, which is the main one"
+        yield "has no last command that is both required and the main one"
     if len({command.name for command in commands}) < len(commands) or len({c.file for c in commands}) < len(commands):
         yield "uses the name or the file of a command twice"
 
@@ -143,20 +147,21 @@ def _of_lines(lines: tuple[KernelLine, ...], minor_pattern: str) -> Iterator[str
     except re.error as error:
         yield f"has a pattern that does not compile: {error}"
         return
+    # It would select every line of every host's kernel log.
     if any(pattern.search("") for pattern in compiled):
-        yield "has a pattern of kernel lines that matches everything"
+        yield "has a pattern of kernel lines that matches every line"
     if minor_pattern and not minor.groups:
         yield "has a minor_pattern without a group"
 
 
 def file_of(probe: type[AcceleratorProbe], named: str) -> Path:
-    """Where a file or folder of a probe's package is, beside the module of its class."""
+    """The path of a file or folder of a probe, which is next to the module of its class."""
     module = sys.modules[probe.__module__]
     return Path(module.__file__ or "").parent / named
 
 
 def label_of(probe: type[AcceleratorProbe], command: ProbeCommand) -> str:
-    """What a command is called among all probes of a host: the main one ``gpu``, another ``gpu:static``."""
+    """A command's name among all probes of a host: ``gpu`` for the main command, otherwise such as ``gpu:static``."""
     return "gpu" if command is probe.commands[-1] else f"gpu:{command.name}"
 
 
@@ -174,5 +179,5 @@ def _files() -> Mapping[str, tuple[str, str]]:
 
 
 def probe_command(file: str) -> tuple[str, str] | None:
-    """The command and the plug-in whose output a file of a capture holds, by its name; ``None`` if it is of none."""
+    """The command and the plug-in whose output a capture file contains, by the file's name; ``None`` if none fits."""
     return _files().get(file)

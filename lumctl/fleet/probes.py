@@ -1,13 +1,13 @@
-"""The probes: the commands of a host, their cadence, their time limit, and the reader of the answer.
+"""The probes: the commands of a host, their cadence, their time limit, and the parser of the answer.
 
-These commands are all that lumctl runs on a host for its health; none of them writes. A command is one line of the
+lumctl runs only these commands on a host to read its health, and none of them writes. A command is one line in the
 table of the host's loop: ``files GLOB...`` (read without a process), ``run TOOL ARG...``, or ``grow PATTERN TOOL
-ARG...`` (the matching lines of a tool's output, of which only new ones are sent).
+ARG...`` (the matching lines of a tool's output; only new lines are sent).
 """
 
 import shlex
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lumctl.errors import UsageError
 from lumctl.fleet import machine_takers, takers
@@ -17,8 +17,7 @@ from lumctl.fleet.probe_output import Gathered, ProbeAnswer, Taker, Verdict
 from lumctl.inventory.model import NVIDIA_SMI
 from lumctl.inventory.probe_times import PROBE_TIMES, ProbeTimes
 
-__all__ = ["Gathered", "Probe", "ProbeAnswer", "Verdict", "probes_for"]
-
+_PLUGIN_LANE = "accelerators"
 _INTERFACE_FILES = ("operstate", "carrier_changes", "speed")
 _ANY_PORT = "/sys/class/infiniband/*/ports/*"
 _BOARDS = "/sys/class/infiniband/*/board_id"
@@ -26,13 +25,14 @@ _DF = (
     "df --local --block-size=1K --output=source,fstype,itotal,iused,used,avail,target"
     " -x tmpfs -x devtmpfs -x squashfs -x overlay"
 )
-"""What a file server serves is left out, for one that is gone would hold up the answer for ever."""
+"""Network file systems are omitted, because a lost file server would block the answer forever."""
 _CRASH_RECORDS = "find /sys/fs/pstore /var/lib/systemd/pstore -name 'dmesg[-.]*' -printf '%T@\\n'"
 _UNITS = ("nvidia-fabricmanager", "nvidia-imex", "nvidia-persistenced")
 _SERVICES = "systemctl show --property=Id,LoadState,ActiveState,SubState,UnitFileState,NRestarts " + " ".join(
     f"{unit}.service" for unit in _UNITS
 )
 _CAPACITY = "grep -sHE '^MemTotal:|^[0-9]' /proc/meminfo /sys/devices/system/cpu/online"
+# The time of the last write in two forms: their difference is the host's time zone, in which the log is written.
 _FABRIC_LOG = (
     "find /var/log -maxdepth 1 -name fabricmanager.log -printf '%T@ %TY-%Tm-%TdT%TH:%TM\\n' -exec tail -n 200 {} ';'"
 )
@@ -43,10 +43,10 @@ _PORT_FILES = tuple(f"{_ANY_PORT}/{name}" for name in ("state", "phys_state", "r
 class Probe:
     """One probe of a host.
 
-    Probes of one ``lane`` run one after the other, lanes in parallel; the loop itself answers a probe of lane ``""``,
-    without a process. ``take`` reads an answer into the gathered readings; if a probe did not end well, older
-    readings stay and age. ``again`` is called instead if the answer equals the last one, byte for byte. ``file`` is
-    the name of its output in a capture, if a plug-in names it.
+    Probes of one ``lane`` run one after the other; lanes run in parallel. The loop itself answers a probe of lane
+    ``""``, without a process. ``take`` reads an answer into the gathered readings; if a probe failed, older readings
+    stay and age. ``again`` is called instead if the answer equals the last one, byte for byte. ``file`` is the name of
+    the probe's output in a capture, if a plug-in names it.
     """
 
     name: str
@@ -60,8 +60,13 @@ class Probe:
 
     @property
     def may_be_direct(self) -> bool:
-        """Whether its tool may print straight to us; what the shell reads or compares itself it has to keep."""
+        """Whether its tool may print straight to us. It may not if the shell must read or compare the output itself."""
         return self.lane != "" and self.command.startswith("run ")
+
+    @property
+    def is_of_accelerators(self) -> bool:
+        """Whether the probe reads accelerators. The kernel log counts, because it reports their errors."""
+        return self.kind in {"gpu", "nvlink", "kernel"} or self.lane == _PLUGIN_LANE
 
     @property
     def kind(self) -> str:
@@ -76,23 +81,26 @@ def probes_for(
     times: Mapping[str, ProbeTimes] = PROBE_TIMES,
     accelerators: str = NVIDIA_SMI,
 ) -> tuple[Probe, ...]:
-    """All probes of a host with these optical interfaces. The slowest is first, so that it starts first.
+    """All probes of a host with these optical interfaces. The slowest probe is first, so that it starts first.
 
     ``times`` are by the part of a probe's name before the colon. ``accelerators`` is the probe that reads the
-    accelerators; where a plug-in does, nothing of NVIDIA's is asked.
+    accelerators. If it is a plug-in, NVIDIA's tools are not run.
     """
     interfaces = tuple(dict.fromkeys(interfaces))
+    # -n: sudo fails where it would ask for a password, because no one can answer.
     prefix = "sudo -n " if sudo else ""
 
     def probe(name: str, lane: str, command: str, taker: Taker) -> Probe:
         when = times[name.partition(":")[0]]
         return Probe(name, lane, command, when.deadline_s, when.every_s, taker.take, taker.again)
 
+    # Together, the rows below use five lanes, and the loop has no file descriptor for a sixth.
     if accelerators == NVIDIA_SMI:
         of_accelerators: tuple[Probe, ...] = (
             probe("gpu", "nvidia", f"run {prefix}nvidia-smi -q -x", takers.GpuTaker()),
             probe("nvlink", "nvidia", f"run {prefix}nvidia-smi nvlink -s", takers.Nvlink()),
             probe("nvlink:errors", "nvidia", f"run {prefix}nvidia-smi nvlink -e", takers.NvlinkErrorTaker()),
+            probe("nvlink:traffic", "nvidia", f"run {prefix}nvidia-smi nvlink -gt d", takers.NvlinkTrafficTaker()),
             probe("kernel", "kernel", f"grow '{KERNEL_PATTERN}' {prefix}dmesg", takers.Kernel()),
         )
     else:
@@ -101,6 +109,7 @@ def probes_for(
         *of_accelerators,
         probe("net", "", _files_of(interfaces), machine_takers.Net()),
         probe("infiniband", "", " ".join(["files", *_PORT_FILES, _BOARDS]), machine_takers.Infiniband()),
+        # Not `files`, which reads only the first line of a file.
         probe("mounts", "counters", "run cat /proc/self/mounts", machine_takers.MountTable()),
         probe("disks", "counters", f"run {_DF}", machine_takers.DiskTable()),
         probe("clock", "counters", "run date +%s.%N", machine_takers.Clock()),
@@ -118,37 +127,61 @@ def probes_for(
     )
 
 
+_SURVEY = frozenset({"gpu", "net", "adapters", "infiniband", "lldp"})
+
+
+def survey_probes(*, sudo: bool) -> tuple[Probe, ...]:
+    """The probes that list what a host has before an inventory names it: its GPUs, all interfaces, LLDP neighbours."""
+    every_interface = {
+        "net": " ".join(["files", *(f"/sys/class/net/*/{file}" for file in _INTERFACE_FILES)]),
+        "adapters": "run grep -sH ^PCI_SLOT_NAME= /sys/class/net/*/device/uevent /sys/class/infiniband/*/device/uevent",
+    }
+    return tuple(
+        replace(probe, command=every_interface.get(probe.name, probe.command))
+        for probe in probes_for((), sudo=sudo)
+        if probe.name in _SURVEY
+    )
+
+
 def _of_plugin(name: str, prefix: str, times: Mapping[str, ProbeTimes]) -> tuple[Probe, ...]:
-    """The commands and the kernel log of a host whose accelerators a plug-in reads; its main command is ``gpu``."""
-    # Most racks use no plug-in.
-    from lumctl.fleet import contained_probe, probe_takers  # noqa: PLC0415
+    """The probes of a host whose accelerators a plug-in reads: its commands (``gpu`` is the main one), kernel log."""
+    # Imported here because most racks use no plug-in.
+    from lumctl.fleet.contained_probe import (  # noqa: PLC0415
+        MainCommand,
+        Outputs,
+        PluginKernel,
+        SideCommand,
+        Unusable,
+        contained_probe,
+    )
     from lumctl.fleet.probe_plugins import label_of  # noqa: PLC0415
 
     kernel_times, gpu_times = times["kernel"], times["gpu"]
     try:
-        plugin = contained_probe.contained_probe(name)
+        plugin = contained_probe(name)
     except UsageError as error:
-        unusable, kernel = probe_takers.Unusable(error.message), takers.Kernel()
+        unusable, kernel = Unusable(error.message), takers.Kernel()
         return (
+            # Any cheap command: its answer is not looked at.
             Probe("gpu", "", "files /proc/version", gpu_times.deadline_s, gpu_times.every_s,
                   unusable.take, unusable.again),
             Probe("kernel", "kernel", f"grow '{KERNEL_PATTERN}' {prefix}dmesg", kernel_times.deadline_s,
                   kernel_times.every_s, kernel.take, kernel.again),
         )  # fmt: skip
-    outputs, found = probe_takers.Outputs(), list[Probe]()
+    outputs, found = Outputs(), list[Probe]()
     for command in plugin.probe.commands:
         main = command is plugin.probe.commands[-1]
-        taker: Taker = probe_takers.MainCommand(plugin, outputs) if main else probe_takers.SideCommand(command, outputs)
+        taker: Taker = MainCommand(plugin, outputs) if main else SideCommand(command, outputs)
         # The inventory's settings of the probe `gpu` override the plug-in's for the commands that it needs.
         own = ProbeTimes(command.every_s, command.deadline_s)
         when = gpu_times if command.needed and gpu_times != PROBE_TIMES["gpu"] else own
         line = f"run {prefix if command.sudo else ''}{command.run}"
         label = label_of(plugin.probe, command)
         found.append(
-            Probe(label, "accelerators", line, when.deadline_s, when.every_s, taker.take, taker.again, command.file)
+            Probe(label, _PLUGIN_LANE, line, when.deadline_s, when.every_s, taker.take, taker.again, command.file)
         )
     pattern = "|".join(filter(None, (KERNEL_PATTERN, plugin.kernel_pattern)))
-    log = probe_takers.PluginKernel(plugin)
+    log = PluginKernel(plugin)
     found.append(
         Probe("kernel", "kernel", f"grow '{pattern}' {prefix}dmesg", kernel_times.deadline_s, kernel_times.every_s,
               log.take, log.again)
@@ -157,9 +190,10 @@ def _of_plugin(name: str, prefix: str, times: Mapping[str, ProbeTimes]) -> tuple
 
 
 def _files_of(interfaces: tuple[str, ...]) -> str:
-    """The interfaces of the inventory by name, for a host of containers may have hundreds of others.
+    """The command that reads the inventory's interfaces only, because a host of containers may have hundreds of others.
 
-    The loopback interface, which every host has, proves that one which is not listed is not there.
+    It includes the loopback interface, which every host has: this proves that an interface missing from the answer does
+    not exist.
     """
     paths = [_interface_path(name, file) for name in interfaces for file in _INTERFACE_FILES]
     return " ".join(["files", _interface_path("lo", "operstate"), *paths])

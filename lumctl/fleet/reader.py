@@ -1,4 +1,4 @@
-"""One host: its loop, which probes are requested when, and the newest of all its readings."""
+"""One host: its loop, when each probe is requested, and the newest of all its readings."""
 
 import threading
 import time
@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING
 from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError
 from lumctl.errors import LumctlError
 from lumctl.fleet.frames import Frame, FrameMark, Greeting
-from lumctl.fleet.gate import Gate
-from lumctl.fleet.habits import Habits
-from lumctl.fleet.host_requests import HostRequests, Outcomes, Running
+from lumctl.fleet.host_requests import Habits, HostRequests, Outcomes, Running
 from lumctl.fleet.loop import lanes_of, program
 from lumctl.fleet.probe_output import Gathered, ProbeAnswer, Verdict, visible
 from lumctl.fleet.probes import Probe
 from lumctl.fleet.readings import HostSnapshot, ProbeStatus
-from lumctl.fleet.rounds import Backoff, Owed, Round
+from lumctl.fleet.rounds import Backoff, Gate, Owed, Round
 from lumctl.fleet.ssh.host_keys import HostKeyError
 from lumctl.fleet.ssh.session import FrozenError, SshSession
 from lumctl.workers import Workers
@@ -25,9 +23,9 @@ from lumctl.workers import Workers
 if TYPE_CHECKING:
     from lumctl.fleet.conversation import Conversation
 
-_MIXED = "what ran before it was lost, and may have printed into it"
-_GRACE_S = 0.5
-"""Extra time for a thread beyond a time limit, so that the limit's own error arrives first."""
+_MIXED = "the command before it was lost, and its output may be mixed in"
+GRACE_S = 0.5
+"""Extra time for a thread beyond a time limit, so that the error of the limit itself arrives first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +39,7 @@ class SharedByHosts:
 
 
 class HostReader:
-    """A host and its loop. Answers come in by the connection's own thread; any thread may ask."""
+    """A host and its loop. The connection's own thread receives the answers; any thread may request readings."""
 
     def __init__(
         self, host: str, session: Callable[[], SshSession], probes: tuple[Probe, ...], means: SharedByHosts
@@ -66,6 +64,7 @@ class HostReader:
         self._conversation: Conversation | None = None
         self._greeted = False
         self._starting_since: float | None = None
+        # The number of the present loop. What an earlier loop still reports carries its own number and is ignored.
         self._life = 0
         self._connected = False
         self._error: LumctlError | None = None
@@ -75,7 +74,7 @@ class HostReader:
     # --- asking ---
 
     def read_now(self, round_: Round, wanted: Collection[str] | None) -> None:
-        """Ask for probes, all or those named (``optics`` means all of that kind); the round waits for new answers."""
+        """Request probes (``None``: all; ``optics`` means all of that kind). The round waits for new answers."""
         numbers = self._outcomes.numbers(wanted)
         with self._lock:
             self._backoff.asked_for()
@@ -85,9 +84,9 @@ class HostReader:
         self._go(start)
 
     def read_due(self, round_: Round) -> None:
-        """Request what is due. The round waits for the probes of every tick, and for those that were never answered.
+        """Request the probes that are due. The round waits for the probes of every tick, and for first answers.
 
-        A host that cannot be reached is tried again when its time has come, without a wait.
+        An unreachable host is tried again when its back-off has passed. The round does not wait for it.
         """
         now = time.monotonic()
         with self._lock:
@@ -95,6 +94,7 @@ class HostReader:
             awaited = [n for n in due if self.probes[n].every_s == 0 or not self._outcomes.known(n)]
             if self._greeted:
                 self._ask(due, Owed(round_, awaited))
+            # It was never started: the first round waits for it. After a failure no round waits until it answers again.
             elif self._starting_since is None and not self._backoff.failures:
                 self._ask(due, Owed(round_, due))
             start = self._must_start(deliberate=False)
@@ -120,18 +120,18 @@ class HostReader:
     def _owe(self, number: int, owed: Owed) -> None:
         hanging = self._lanes.blocked_by(number)
         if hanging is not None:
-            # If it is not under way itself, it would only queue up behind what hangs.
+            # Unless it is the hanging probe itself, it would only queue behind that probe.
             self._outcomes.overdue(number, hanging, time.monotonic(), again=self._lanes.busy(number))
             owed.forgive(number)
         else:
-            # What is under way was begun before now; the request after it counts.
+            # A request that is under way began before now; the one after it counts.
             owed.require(number, self._requests + 1)
             self._again.add(number)
 
     def _flush(self) -> None:
-        """Send for what is wanted and not under way. Requests reach the host in the order of their numbers.
+        """Send a request for the wanted probes that are not in progress. Requests reach the host in numerical order.
 
-        Nothing else may be held here: while new keys are agreed on, sending waits for the connection's own thread.
+        No other lock may be held while sending: during a key exchange, sending waits for the connection's own thread.
         """
         with self._sending:
             with self._lock:
@@ -154,11 +154,12 @@ class HostReader:
     # --- connecting ---
 
     def _must_start(self, *, deliberate: bool) -> int | None:
-        """The number of the loop that is about to start. Output of earlier loops is ignored."""
+        """The number of the loop to start now; ``None`` if no loop must start. Output of earlier loops is ignored."""
         if self._conversation is not None or self._starting_since is not None:
             return None
         if not deliberate and time.monotonic() < self._backoff.until:
             return None
+        # Its time begins when the gate lets it pass; until then it waits for others.
         self._starting_since = inf
         self._connected = False
         self._error = None if deliberate else self._error
@@ -166,7 +167,7 @@ class HostReader:
         return self._life
 
     def _begin_phase(self, life: int, connected_in_s: float | None = None, *, connected: bool) -> None:
-        """The time to connect, and then the time of the shell to answer, begin when their turn has come."""
+        """Start the time limit of a phase: first of connecting, then of the shell's answer."""
         with self._lock:
             if life == self._life:
                 self._starting_since = time.monotonic()
@@ -192,10 +193,10 @@ class HostReader:
             frozen = True
         except LumctlError as problem:
             error = problem
-        except Exception as problem:  # noqa: BLE001 - one host's surprise must not take the others' readings along
+        except Exception as problem:  # noqa: BLE001 - an error with one host must not end the reading of the others
             error = LumctlError(f"{self.host}: unexpected {type(problem).__name__}: {problem}")
         with self._lock:
-            # It may have ended, or been given up, before this thread came back; another may have begun since.
+            # This loop may have ended or been given up before this thread came back; another may have started since.
             current = life == self._life
             if current and conversation is not None:
                 self._conversation = conversation
@@ -205,10 +206,11 @@ class HostReader:
         if current:
             self._flush_soon()
         elif conversation is not None:
-            conversation.end("it was given up")
+            conversation.end("it was abandoned")
 
     def _failed(self, error: LumctlError | None, *, frozen: bool) -> None:
-        """There is no loop: end the waits for it; the next attempts come at growing intervals."""
+        """Note that there is no loop, and end the waits for it. The next attempts come at growing intervals."""
+        # What the loop that was given up still says must not count.
         self._life += 1
         self._starting_since = None
         self._conversation = None
@@ -218,7 +220,7 @@ class HostReader:
         if isinstance(error, DeviceRefusedError):
             self._outcomes.note(self._all_owed(), ProbeStatus.FAILED, error.message)
         elif frozen:
-            self._outcomes.note(self._all_owed(), ProbeStatus.TIMED_OUT, "the host's time ran out before it")
+            self._outcomes.note(self._all_owed(), ProbeStatus.TIMED_OUT, "the host's time limit ended before it ran")
         self._give_up()
 
     def _give_up(self) -> None:
@@ -254,16 +256,17 @@ class HostReader:
         at = self._means.now()
         booted_at = None if greeting.uptime_s is None else at - greeting.uptime_s
         if greeting.boot_id != self._boot_id or self._gathered.booted_at is None:
-            # The same start of the host keeps its time, or each kernel line would be dated again at each greeting.
+            # The boot time is kept until the host restarts. Otherwise each greeting would date all kernel lines again.
             self._gathered.booted_at = booted_at
         self._boot_id = greeting.boot_id
+        # The new loop has no earlier answers to compare with.
         self._verdicts.clear()
         self._habits.forget()
         self._greeted = True
         self._settle()
 
     def _settle(self) -> None:
-        """The host is there when both are, the conversation and its greeting, in whichever order they came."""
+        """Count the host as reached once the conversation and its greeting have arrived, in either order."""
         if self._greeted and self._conversation is not None:
             self._starting_since = None
             self._error = None
@@ -271,6 +274,7 @@ class HostReader:
 
     def _take(self, frame: Frame) -> None:
         now, at = time.monotonic(), self._means.now()
+        # A host may print anything, so also a number that no probe has.
         if frame.probe >= len(self.probes):
             return
         running = self._lanes.answered(frame.probe, frame.request, now, at)
@@ -278,6 +282,7 @@ class HostReader:
             self._lanes.came_early(frame)
             return
         probe = self.probes[frame.probe]
+        # Before the answer is read: if it reports a lost tool, direct answers are barred, and this one too.
         self._habits.heard(frame, direct=running.direct)
         self._gathered.heard_at = at
         try:
@@ -295,7 +300,7 @@ class HostReader:
             self._take(next_one)
 
     def _lose(self, frame: Frame) -> None:
-        """What a tool printed was too much for its lane: it has no answer, and what waits behind it has its turn."""
+        """Note that too much output of a tool ended its lane's shell. The lane's next request has its turn."""
         running = self._lanes.first_in(self._lane_names[frame.probe]) if frame.probe < len(self._lane_names) else None
         if running is not None:
             self._verdicts.pop(running.probe, None)
@@ -306,7 +311,7 @@ class HostReader:
             lost = frame.mark is FrameMark.LOST
             return ProbeStatus.FAILED, f"its shell was killed (status {frame.status})" if lost else _MIXED
         if frame.mark is FrameMark.LOST:
-            return ProbeStatus.FAILED, f"it printed more than the host's shell can hold (status {frame.status})"
+            return ProbeStatus.FAILED, f"it printed more than the host's shell can store (status {frame.status})"
         if frame.mark is FrameMark.SAME and frame.probe in self._verdicts:
             probe.again(running.began_at, self._gathered)
             return self._verdicts[frame.probe]
@@ -314,7 +319,7 @@ class HostReader:
         return probe.take(answer, running.began_at, self._gathered)
 
     def _over(self, life: int, reason: str) -> None:
-        """The loop is gone: its requests are forgotten."""
+        """Note that the loop has ended, and forget its requests."""
         with self._lock:
             if life != self._life:
                 return
@@ -323,10 +328,10 @@ class HostReader:
     # --- deadlines ---
 
     def expire(self, now: float) -> float:
-        """Let go what has run out of time; when the next deadline is."""
+        """Abandon requests that have run out of time; return when the next deadline is."""
         drop = False
         with self._lock:
-            limit = self._means.connect_timeout_s + _GRACE_S
+            limit = self._means.connect_timeout_s + GRACE_S
             began = self._starting_since
             if began is not None and now >= began + limit:
                 drop = self._late_start()
@@ -335,12 +340,12 @@ class HostReader:
                 self._hang(lane, hanging)
             nearest = min(self._lanes.next_deadline(), inf if began is None else began + limit)
         if drop:
-            # Some thread waits in a place that has no time limit; without a connection it comes free.
+            # A thread waits in a call without a time limit. Dropping the connection ends that wait.
             self._session().drop()
         return nearest
 
     def _late_start(self) -> bool:
-        """No answer came within the time to connect: give the host up, or wait longer for its greeting."""
+        """Handle a late start: abandon the host, or keep waiting for its greeting. Return whether it was abandoned."""
         if self._conversation is None:
             connected = self._connected
             error = None if connected else DeviceUnreachableError(f"{self.host}: no SSH session in time")
@@ -364,10 +369,11 @@ class HostReader:
     # --- telling ---
 
     def snapshot(self, wanted: Collection[str] | None, since: float | None) -> HostSnapshot:
-        """What is known now; with ``since`` (epoch seconds) only what was read from then on, of the probes wanted."""
+        """The readings, and the outcomes of the wanted probes; with ``since`` (epoch seconds) no older readings."""
         with self._lock:
             error = self._error
             reachable = error is None and (self._connected or self._greeted)
+            # The host answers but runs no commands: its network works.
             if isinstance(error, DeviceRefusedError):
                 reachable = True
             outcomes = self._outcomes.named(wanted)
@@ -381,6 +387,7 @@ class HostReader:
                 probes=outcomes if reachable else {},
                 boot_id=self._boot_id,
                 booted_at=self._gathered.booted_at,
+                # A deliberate collection shows no count, so that health takes its one miss as the loss of the host.
                 attempts=self._backoff.shown if since is None else 0,
                 awaited=not self._outcomes.complete,
                 **visible(self._gathered, outcomes, since),

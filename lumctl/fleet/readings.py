@@ -6,6 +6,7 @@ Times are seconds since the epoch, temperatures degrees Celsius, memory MiB, pow
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from lumctl.devices.types import Neighbour, OpticsReading
 from lumctl.fleet.host_readings import (
@@ -26,7 +27,7 @@ class ProbeStatus(StrEnum):
 
     OK = "ok"
     ABSENT = "absent"
-    """The host does not have the tool or the file: not a fault of what it would read."""
+    """The host does not have the tool or the file. This is not a fault of the component that the probe would read."""
     DENIED = "denied"
     FAILED = "failed"
     TIMED_OUT = "timed-out"
@@ -45,31 +46,40 @@ class ProbeOutcome:
     detail: str = ""
 
 
+class GpuProcess(NamedTuple):
+    """A process on a GPU: its id on the host, its program, and the GPU memory that it uses."""
+
+    pid: int
+    name: str
+    memory_mib: float | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class GpuReading:
-    """One GPU as nvidia-smi prints it, or as another source reports it in the same terms.
+    """One GPU as nvidia-smi reports it, or as another source reports it in the same terms.
 
-    ``source`` names the program that reported it, such as ``nvidia-smi``, ``amd-smi`` or ``dcgm-exporter``. ``pci``
-    is the UUID if a source prints no address. ``unlisted_by`` names a source that lists other GPUs of the host and
-    not this one. ``minor`` is stable when a sibling falls off the bus; ``pci`` is lower case ``dddd:bb:dd.f`` with a
-    four-digit domain. ``throttle_reasons`` holds the active ones by their short names (``hw_slowdown``,
-    ``hw_thermal_slowdown``, ``hw_power_brake_slowdown``, ``sw_thermal_slowdown``, ...). ``reset_required`` and
-    ``drain_and_reset_recommended`` are the forms of ``recovery_action`` in drivers before 570. ``unread`` are the
-    leaves that health uses and that hold an error in place of a value; ``says_reset`` is one that instead reports
-    that the GPU requires a reset. ``raw`` keeps every leaf of the XML by its path, so that unknown fields survive.
+    ``source`` names the program that reported it, such as ``nvidia-smi``, ``amd-smi`` or ``dcgm-exporter``. ``pci`` is
+    lower case ``dddd:bb:dd.f`` with a four-digit domain, or the UUID if a source prints no address. ``minor`` does not
+    change when another GPU falls off the bus. ``unlisted_by`` names a source that lists other GPUs of the host and not
+    this one. ``throttle_reasons`` holds the active reasons by their short names (``hw_slowdown``,
+    ``hw_thermal_slowdown``, ``hw_power_brake_slowdown``, ``sw_thermal_slowdown``, ...). ``throttled_us`` has, by the
+    same names, for how many microseconds each reason reduced the clocks since the driver was loaded. It lacks
+    ``hw_slowdown``, whose parts are counted.
 
-    ``pcie_replays`` and ``pcie_replay_rollovers`` count since the GPU was reset; ``pcie_tx_kb_s`` and
-    ``pcie_rx_kb_s`` are the traffic of the last moments. ``throttled_us`` has, by the short names of
-    ``throttle_reasons``, for how many microseconds each reduced the clocks since the driver was loaded (without
-    ``hw_slowdown``: its parts are counted).
+    ``reset_required`` and ``drain_and_reset_recommended`` replace ``recovery_action`` in drivers before 570. ``unread``
+    are the leaves that health uses and that contain an error instead of a value. ``says_reset`` is the path of a leaf
+    that reports, instead of a value, that the GPU requires a reset. ``raw`` keeps every leaf of the XML by its path, so
+    that unknown fields survive.
+
+    ``pcie_replays`` and ``pcie_replay_rollovers`` count since the GPU was reset. ``pcie_tx_kb_s`` and ``pcie_rx_kb_s``
+    are the latest traffic. ``nvlink_tx_kb_s`` and ``nvlink_rx_kb_s`` are the traffic of all NVLinks together. If a
+    source prints counters instead of rates, they are means over the ``nvlink_rates_over_s`` seconds before
+    ``nvlink_rates_at``.
 
     Errors are counted over the life of a card (``aggregate``) and since its driver was loaded (``volatile``).
-    ``inforom_corrupted`` is a warning that nvidia-smi prints beside the XML.
-
-    ``fabric`` is its registration in the NVLink fabric, if reported: ``state`` and ``status``, and the parts of its
-    ``health``, by their paths under ``<fabric>``.
-
-    ``vendor_values`` are known only to one vendor's tool, by the names that its probe declares.
+    ``inforom_corrupted``: nvidia-smi printed this warning in addition to the XML. ``fabric`` is the GPU's registration
+    in the NVLink fabric, if reported: ``state``, ``status``, and the parts of its ``health``, by their paths under
+    ``<fabric>``. ``vendor_values`` are values that only one vendor's tool reports, by the names that its probe has.
     """
 
     taken_at: float
@@ -114,17 +124,23 @@ class GpuReading:
     pcie_replay_rollovers: int | None = None
     pcie_tx_kb_s: float | None = None
     pcie_rx_kb_s: float | None = None
+    nvlink_tx_kb_s: float | None = None
+    nvlink_rx_kb_s: float | None = None
+    nvlink_rates_at: float | None = None
+    nvlink_rates_over_s: float | None = None
     memory_utilization_percent: float | None = None
     power_limit_w: float | None = None
     sm_clock_mhz: float | None = None
     sm_clock_max_mhz: float | None = None
+    memory_clock_mhz: float | None = None
+    memory_clock_max_mhz: float | None = None
     application_clock_mhz: float | None = None
     ecc_enabled: bool | None = None
     persistence_enabled: bool | None = None
     throttled_us: Mapping[str, int] = field(default_factory=dict)
     throttle_reasons: frozenset[str] = frozenset()
     fabric: Mapping[str, str] = field(default_factory=dict)
-    processes: tuple[tuple[int, str], ...] = ()
+    processes: tuple[GpuProcess, ...] = ()
     unread: Mapping[str, str] = field(default_factory=dict)
     says_reset: str | None = None
     raw: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -139,20 +155,20 @@ class GpuReading:
 
 
 ALL_NVLINKS = -1
-"""In place of a link's number, if nvidia-smi reports for all links of a GPU at once that none is active."""
+"""Used instead of a link's number if nvidia-smi reports, for all links of a GPU at once, that none is active."""
 
 NVLINK_TOTAL = -2
-"""In place of a link's number, where a source counts the errors of all links of a GPU together."""
+"""Used instead of a link's number if a source counts the errors of all links of a GPU together."""
 
 
 @dataclass(frozen=True, slots=True)
 class NvlinkReading:
-    """One NVLink of one GPU, which is known by its place in nvidia-smi's list and by its UUID where that is printed.
+    """One NVLink of one GPU. ``index`` is the GPU's place in nvidia-smi's list, ``uuid`` its UUID if printed.
 
-    ``link`` is its number, or :data:`ALL_NVLINKS`, or :data:`NVLINK_TOTAL`, of which ``active`` is not known.
-    ``speed_gb_s`` is ``None`` for a link that is not active. The counters are read apart from the state, at
-    ``errors_at``, and count since the driver was loaded: ``errors`` holds all of them under the names that nvidia-smi
-    prints, in lower case; NVLink 5 has no replays, and states its ``effective_ber`` in their place.
+    ``link`` is the link's number, :data:`ALL_NVLINKS`, or :data:`NVLINK_TOTAL` (``active`` is then unknown).
+    ``speed_gb_s`` is ``None`` for a link that is not active. The counters are read separately from the state, at
+    ``errors_at``, and count since the driver was loaded. ``errors`` holds all of them under the names that nvidia-smi
+    prints, in lower case. NVLink 5 does not count replays; it states ``effective_ber`` instead.
     """
 
     taken_at: float
@@ -181,13 +197,13 @@ class XidEvent:
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """What tells this event from every other of the same host and boot, however often the log is read."""
+        """The event's identity within its host and boot; it is the same each time the log is read."""
         return (self.stamp, self.pci, str(self.xid), self.text)
 
 
 @dataclass(frozen=True, slots=True)
 class SxidEvent:
-    """One SXid line: an NVSwitch's error report. ``fatal`` and ``link`` are ``None`` where the line does not say."""
+    """One SXid line: an NVSwitch's error report. ``fatal`` and ``link`` are ``None`` if the line does not have them."""
 
     at: float | None
     pci: str
@@ -199,7 +215,7 @@ class SxidEvent:
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """As of :class:`XidEvent`."""
+        """As in :class:`XidEvent`."""
         return (self.stamp, self.pci, str(self.sxid), self.text)
 
 
@@ -219,7 +235,7 @@ class AcceleratorEvent:
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """As of :class:`XidEvent`."""
+        """As in :class:`XidEvent`."""
         return (self.stamp, self.pci or "", "" if self.minor is None else str(self.minor), self.kind, self.text)
 
 
@@ -233,13 +249,13 @@ class NicEventKind(StrEnum):
     TX_TIMEOUT = "tx-timeout"
     TEMPERATURE = "temperature"
     CABLE = "cable"
-    """A module or cable was unplugged, or is one that the port does not take."""
+    """A module or cable was unplugged, or the port does not support it."""
     CABLE_ERROR = "cable-error"
     """A module or cable that is plugged in does not work."""
     PLUGGED = "plugged"
-    """A module or cable was plugged in: whatever was said of the one before is over."""
+    """A module or cable was plugged in, so earlier reports about the previous one no longer hold."""
     COMMAND = "command"
-    """The card did not answer a command of its driver, whose resources are lost until the driver is loaded again."""
+    """The card did not answer a driver command. The command's resources are lost until the driver is loaded again."""
     QUEUE = "queue"
     """A queue of the card stopped with an error."""
     PCIE = "pcie"
@@ -259,13 +275,13 @@ class NicEvent:
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """As of :class:`XidEvent`."""
+        """As in :class:`XidEvent`."""
         return (self.stamp, self.interface or "", self.pci or "", self.kind.value, self.text)
 
 
 @dataclass(frozen=True, slots=True)
 class InterfaceReading:
-    """One network interface from /sys/class/net. ``speed_mbps`` is ``None`` where the kernel prints -1 or nothing."""
+    """One network interface from /sys/class/net. ``speed_mbps`` is ``None`` if the kernel prints -1 or nothing."""
 
     name: str
     taken_at: float
@@ -292,10 +308,10 @@ class InfinibandPort:
 
 @dataclass(frozen=True, slots=True)
 class PortCounters:
-    """What one port has counted since its driver was loaded, by the names of the kernel's files.
+    """The counters of one port since its driver was loaded, by the names of the kernel's files.
 
     ``name`` is a network interface (``eth2``) or an InfiniBand device and port (``mlx5_0/1``). A counter may saturate,
-    wrap, or begin again with its driver.
+    wrap, or start again when its driver is loaded.
     """
 
     name: str
@@ -305,14 +321,14 @@ class PortCounters:
 
 @dataclass(frozen=True, slots=True)
 class HostSnapshot:
-    """All that one collection learnt of one host. ``error`` is set where no session could be had.
+    """All readings of one collection from one host. ``error`` is the reason if no session could be opened.
 
-    ``host_key_problem`` tells an unknown or changed host key from a silent network. ``lost_gpus`` are PCI addresses
-    that nvidia-smi itself names as lost. Each reading has its own ``taken_at``: probes run at their own cadence.
-    ``counters`` are by the name of their port. ``reports`` are verdicts of other programs. ``boot_id`` changes when the
-    host restarts; ``attempts`` counts the failed connects since the last one that held. ``crashes`` are the times of
-    the records that crashed kernels left. ``awaited``: a probe has not ended yet, well or not, since this process began
-    to read the host.
+    ``host_key_problem`` distinguishes an unknown or changed host key from a network without an answer. ``lost_gpus``
+    are PCI addresses that nvidia-smi itself names as lost. Each reading has its own ``taken_at``, because probes run at
+    their own cadence. ``counters`` are by the name of their port. ``reports`` are verdicts of other programs.
+    ``boot_id`` changes when the host restarts. ``attempts`` counts the failed connects since the last successful one.
+    ``crashes`` are the times of the records that crashed kernels left. ``awaited`` means that at least one probe has
+    not ended once since this process began to read the host.
     """
 
     host: str
@@ -352,7 +368,7 @@ class HostSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One collection of a whole inventory, by host name."""
+    """One collection from all hosts of an inventory, by host name."""
 
     taken_at: float
     seconds: float

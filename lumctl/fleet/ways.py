@@ -1,4 +1,4 @@
-"""The ways to devices over the fleet's SSH: straight, through a host near them, and as sessions of their own."""
+"""Connections to devices: direct, through a host near the device, or in an SSH session with the device."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -12,17 +12,17 @@ from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.devices.formats.complaint import first_line
 from lumctl.devices.permission import require_permission
 from lumctl.devices.ways import CommandStream, Direct, Stream, host_and_port
+from lumctl.fleet.conversation import CHANNEL_ERRORS
 from lumctl.fleet.ssh.connect import Connector
-from lumctl.fleet.ssh.connection import SshConnection
+from lumctl.fleet.ssh.connection import SshConnection, time_left_s
 from lumctl.fleet.ssh.routes import Routes
 from lumctl.inventory.model import SshSettings
 
-_BROKEN = (paramiko.SSHException, EOFError, OSError)
 _MOST_COMPLAINT = 4096
 
 
 class SshWay:
-    """The way to one device. ``transport_of`` gives a live SSH transport to the host that leads there."""
+    """The connection path to one device; ``transport_of`` returns a live SSH transport to the host before it."""
 
     def __init__(
         self,
@@ -37,11 +37,11 @@ class SshWay:
         self._transport_of = transport_of
 
     def tcp(self, default_port: int, timeout_s: float) -> Stream:
-        """Connect straight, or have the host near the device connect.
+        """Connect directly, or through the host near the device.
 
         Raises:
-            OSError: nobody answers there.
-            DeviceUnreachableError: the host that leads there cannot be reached, or connects nowhere for us.
+            OSError: the device does not answer.
+            DeviceUnreachableError: the host near the device cannot be reached, or forwards no connections.
         """
         endpoint = self._endpoint
         if endpoint.via is None:
@@ -49,11 +49,11 @@ class SshWay:
         return _Channel(self._forwarded(endpoint.via, default_port, timeout_s))
 
     def subsystem(self, name: str, default_port: int, timeout_s: float) -> Stream:
-        """Log in to the device and open one of its subsystems; closing the stream hangs up.
+        """Log in to the device and open one of its subsystems. Closing the stream closes the connection.
 
         Raises:
-            DeviceUnreachableError: nobody answers, the key is unknown or changed, or there is no such subsystem.
-            DeviceLoginError: the device lets us in with none of our keys, and not with its secret.
+            DeviceUnreachableError: no answer, an unknown or changed host key, or no such subsystem.
+            DeviceLoginError: the device accepts none of our keys, and not its secret.
         """
         endpoint = self._endpoint
         deadline = time.monotonic() + timeout_s
@@ -74,12 +74,13 @@ class SshWay:
         )
         where = f"{endpoint.device} at {endpoint.address}"
         try:
-            left_s = max(0.05, deadline - time.monotonic())
+            left_s = time_left_s(deadline)
             with _hanging_up(connection, left_s):
                 channel = connection.transport.open_session(timeout=left_s)
                 channel.invoke_subsystem(name)
-        except _BROKEN as error:
+        except CHANNEL_ERRORS as error:
             connection.close()
+            # paramiko raises for a connection that `_hanging_up` closed as for one that was lost, so the clock decides.
             late = time.monotonic() >= deadline
             raise DeviceUnreachableError(
                 f"{where}: no answer within {timeout_s:g} s about its subsystem {name}"
@@ -95,18 +96,21 @@ class SshWay:
         """A connection to the device that the host near it makes for us."""
         deadline = time.monotonic() + timeout_s
         transport = self._transport_of(via)
-        left_s = max(0.05, deadline - time.monotonic())
+        left_s = time_left_s(deadline)
         where = host_and_port(self._endpoint.address, default_port)
         try:
             return transport.open_channel("direct-tcpip", where, ("127.0.0.1", 0), timeout=left_s)
         except paramiko.ChannelException as error:
             said = first_line(error.text).lower()
             raise ConnectionRefusedError(f"host {via.host} cannot connect to it: {said}") from None
-        except _BROKEN as error:
+        except CHANNEL_ERRORS as error:
+            # paramiko's time-out is an SSHException like any other.
             if time.monotonic() >= deadline:
-                raise TimeoutError(f"host {via.host} does not get through to it in time") from None
+                raise TimeoutError(f"host {via.host} cannot reach it in time") from None
             said = first_line(str(error)).rstrip(".").lower()
-            raise DeviceUnreachableError(f"{self._endpoint.device}: no way through host {via.host}: {said}") from None
+            raise DeviceUnreachableError(
+                f"{self._endpoint.device}: cannot be reached through host {via.host}: {said}"
+            ) from None
 
     def _forwarded_or_unreachable(self, via: HostEndpoint, default_port: int, timeout_s: float) -> paramiko.Channel:
         try:
@@ -116,21 +120,21 @@ class SshWay:
 
 
 def commanded(transport: paramiko.Transport, command: str) -> CommandStream:
-    """What a command on a host reads and writes, as a stream.
+    """Start a command on a host, and return its standard input and output as a stream.
 
     Raises:
-        ConnectionError: the host does not begin with it.
+        ConnectionError: the host does not start the command.
     """
     try:
         channel = transport.open_session()
         channel.exec_command(command)
-    except _BROKEN as error:
-        raise ConnectionError(f"{command!r} does not begin: {first_line(str(error))}") from None
+    except CHANNEL_ERRORS as error:
+        raise ConnectionError(f"{command!r} does not start: {first_line(str(error))}") from None
     return _Channel(channel)
 
 
 class _Channel:
-    """A channel as a stream: its errors are those of sockets. With it ends the connection that it alone uses."""
+    """A channel as a stream that raises a socket's errors. Closing it closes a connection that it alone uses."""
 
     def __init__(self, channel: paramiko.Channel, connection: SshConnection | None = None) -> None:
         self._channel = channel
@@ -158,7 +162,7 @@ class _Channel:
 
 @contextmanager
 def _hanging_up(connection: SshConnection, after_s: float) -> Iterator[None]:
-    """Hang up when the time is over: paramiko waits for the answer to some requests without end."""
+    """Close the connection after ``after_s``, because paramiko waits for some answers without a limit."""
     watch = Timer(after_s, connection.close)
     watch.daemon = True
     watch.start()

@@ -8,7 +8,7 @@ from lumctl.health.states import SEVERITY, Finding, State
 
 
 class CoveredFinding(NamedTuple):
-    """A finding that an acknowledgement covers, up to a state; ``about`` distinguishes findings of one rule."""
+    """A finding that an acknowledgement covers, up to ``state``; ``about`` distinguishes findings of one rule."""
 
     component: str
     rule: str
@@ -16,7 +16,8 @@ class CoveredFinding(NamedTuple):
     state: str
 
     def covers(self, finding: Finding) -> bool:
-        """Whether a finding is this one, and not worse."""
+        """Whether a finding is this one, in the same or a less severe state."""
+        # The case is not compared: a fault may go on under another case of its rule, if its state is no worse.
         same = (finding.component, finding.rule, finding.about) == self[:3]
         return same and SEVERITY.index(finding.state) <= SEVERITY.index(State(self.state))
 
@@ -28,10 +29,11 @@ class CoveredFinding(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Acknowledgement:
-    """A person knows of a finding. ``rule`` is ``None`` for all findings that the component had then.
+    """An operator acknowledges findings of a component. ``rule`` is ``None`` for all findings that it had at that time.
 
-    It ends at ``until`` (seconds since the epoch; ``None``: open), or when the findings have cleared. ``covers`` are
-    the findings that it was given for, ``None`` where that is not known; it covers no others, and no worse state.
+    An acknowledgement ends at ``until`` (seconds since the epoch; ``None``: open), or when the findings have cleared.
+    ``covers`` lists the findings that the operator acknowledged; ``None`` if they are unknown. The acknowledgement
+    covers no other finding and no worse state.
     """
 
     component: str
@@ -44,14 +46,14 @@ class Acknowledgement:
 
     @property
     def told(self) -> str:
-        """The user and the comment, as a finding carries them."""
+        """The user and the comment, as shown with a finding."""
         return f"by {self.by}: {self.comment}" if self.comment else f"by {self.by}"
 
     @property
     def covers_text(self) -> str:
-        """The findings that it covers, each with the component where that is another one than its own."""
+        """The findings that it covers; a finding of another component is shown with that component's name."""
         if self.covers is None:
-            return f"{self.rule or 'all'}, as the next look finds it"
+            return f"{self.rule or 'all'}, with the evidence of the next observation"
         own = self.component
         return ", ".join(e.words if e.component == own else f"{e.component}: {e.words}" for e in self.covers)
 
@@ -61,13 +63,13 @@ class Acknowledgement:
 
 
 def acknowledgement_from(document: Mapping[str, Any]) -> Acknowledgement:
-    """An acknowledgement whose fields went through JSON."""
+    """Read an acknowledgement from JSON values."""
     covers = document.get("covers")
     return Acknowledgement(**{**document, "covers": covered_from(covers)})
 
 
 def covered_from(written: Any) -> tuple[CoveredFinding, ...] | None:
-    """What an acknowledgement covers, out of JSON values."""
+    """Read from JSON values what an acknowledgement covers."""
     return None if written is None else tuple(CoveredFinding(*map(str, entry)) for entry in written)
 
 
@@ -98,8 +100,9 @@ class EventClear:
 class MaintenanceWindow:
     """Work on a component from ``starts`` to ``ends`` (seconds since the epoch).
 
-    A window on an accelerator covers its links, on a host everything on it, on a rack everything in it; circuits are
-    covered with either of their ends, and so are the links at their other ends.
+    A window on an accelerator covers its links. A window on a host covers everything on the host, and a window on a
+    rack everything in the rack. If one end of a circuit is covered, the circuit and the link at its other end are
+    covered too.
     """
 
     id: str
@@ -110,10 +113,10 @@ class MaintenanceWindow:
     ends: float
 
     def open_at(self, now: float) -> bool:
-        """Whether the work continues at a time."""
+        """Whether the window is open at a time."""
         return self.starts <= now < self.ends
 
     @property
     def told(self) -> str:
-        """Who works on what and why, as a component in maintenance carries it."""
+        """Who works on what and why, as shown with a component in maintenance."""
         return f"{self.component} by {self.by}: {self.comment}" if self.comment else f"{self.component} by {self.by}"

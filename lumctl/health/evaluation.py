@@ -1,7 +1,7 @@
-"""From one collection to the verdict on every component. Pure: no clock, no I/O, no memory of earlier observations.
+"""Judge every component by one collection. Pure: no clock, no I/O, no memory of earlier observations.
 
 Correlation comes first: components behind an unreadable host are ``unknown`` without findings of their own, so a lost
-host is one finding and not eight.
+host is one finding, not one for each component.
 """
 
 from collections.abc import Collection, Mapping
@@ -12,6 +12,7 @@ from lumctl.devices.types import DeviceReading
 from lumctl.fleet.readings import Snapshot
 from lumctl.health.event_record import EventRecord
 from lumctl.health.events import HostEvents
+from lumctl.health.expectations import Expectations
 from lumctl.health.look import Look, Past
 from lumctl.health.rulebook import verdict
 from lumctl.health.states import HealthReport, Judged, judged
@@ -20,7 +21,7 @@ from lumctl.inventory.model import Inventory, Role
 from lumctl.inventory.wiring import Circuit
 
 
-def evaluate(
+def evaluate(  # noqa: PLR0913 - everything that a verdict depends on
     inventory: Inventory,
     snapshot: Snapshot,
     circuits: tuple[Circuit, ...],
@@ -30,36 +31,43 @@ def evaluate(
     now: float,
     disabled: Collection[str] = (),
     events: Mapping[str, HostEvents] | None = None,
+    accelerators: Collection[str] | None = None,
 ) -> HealthReport:
-    """Judge every component of an inventory by one collection.
+    """Judge every component of an inventory by one collection; if ``accelerators`` is given, only these.
 
-    ``losses`` are expected losses (dB) by circuit id. ``devices`` are readings of meshes and switches; a missing one
-    was never read. ``disabled`` are accelerators out of service besides those that the inventory disables: an
-    accelerator that a swap removed from its job is no longer a fault of the rack, but keeps its findings.
+    ``losses`` are expected losses (dB) by circuit id. ``devices`` are readings of meshes and switches; a missing device
+    was never read. ``disabled`` are accelerators out of service besides those that the inventory disables. An
+    accelerator that a swap removed from its job is out of service: it no longer counts as a fault of the rack, but
+    keeps its findings.
 
     ``events`` are the XIDs and SXids that count, by host; by default those of the log.
 
-    Faults that must last before they count are not found here; see :class:`lumctl.health.memory.Memory`.
+    Faults that count only if they persist are not found here; see :class:`lumctl.health.memory.Memory`.
     """
+    # An empty record: with no memory, the events of the log count by the same rules as with one.
     known = EventRecord().take(inventory, snapshot, (), now) if events is None else events
     past = Past(events=known)
     look = Look(inventory, snapshot, circuits, out_of_service(inventory, disabled), now, past)
+    if accelerators is not None:
+        expected = Expectations(look)
+        found = {name: judge_accelerator(look, inventory.accelerators[name], expected) for name in accelerators}
+        return each(HealthReport(now, {}, found, {}, {}, {}), _found_at_once)
     return each(look_over(look, losses, devices), _found_at_once)
 
 
 def out_of_service(inventory: Inventory, disabled: Collection[str]) -> frozenset[str]:
-    """The accelerators out of service: these, and those that the inventory disables."""
+    """The accelerators out of service: those in ``disabled``, and those that the inventory disables."""
     return frozenset({*disabled, *(a.id for a in inventory.accelerators.values() if a.role is Role.DISABLED)})
 
 
 def look_over(look: Look, losses: Mapping[str, float], devices: Mapping[str, DeviceReading]) -> HealthReport:
-    """All that the rules find at one look, be it that it must last before it counts."""
-    inventory = look.inventory
+    """Everything that the rules find in one observation, including findings that count only if they persist."""
+    inventory, expected = look.inventory, Expectations(look)
     return HealthReport(
         at=look.now,
-        hosts={name: judge_host(look, name) for name in inventory.hosts},
-        accelerators={a.id: judge_accelerator(look, a) for a in inventory.accelerators.values()},
-        links={t.id: judge_link(look, t) for t in inventory.transponders.values()},
+        hosts={name: judge_host(look, name, expected) for name in inventory.hosts},
+        accelerators={a.id: judge_accelerator(look, a, expected) for a in inventory.accelerators.values()},
+        links={t.id: judge_link(look, t, expected) for t in inventory.transponders.values()},
         devices={
             device.id: judge_device(
                 device.id, devices.get(device.id), look.now, stale_after_s=look.limits.stale_after_s
@@ -71,7 +79,7 @@ def look_over(look: Look, losses: Mapping[str, float], devices: Mapping[str, Dev
 
 
 class Change(Protocol):
-    """What is done to every component, of whatever kind."""
+    """A function that changes the health of a component of any kind."""
 
     def __call__(self, health: Judged, /) -> Judged:
         """The changed component."""
@@ -79,7 +87,7 @@ class Change(Protocol):
 
 
 def each(report: HealthReport, change: Change) -> HealthReport:
-    """A report with every component changed."""
+    """A report in which every component is changed."""
     return replace(
         report,
         hosts={name: change(health) for name, health in report.hosts.items()},

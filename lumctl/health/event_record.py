@@ -1,14 +1,18 @@
 """Error events of kernel logs (XIDs, SXids, and those of probe plug-ins), kept until something ends them.
 
-A kernel log is a ring: newer lines push out the line of a fault long before the fault is repaired. So events are kept
-with the boot of their host. The rules' data state what ends each: a reboot, a GPU reset, or age. An operator can end
-them as well. An ended event does not return, although its line may still be in the log.
+A kernel log is a ring buffer: newer lines overwrite the line of a fault long before the fault is repaired. So events
+are kept for each boot of a host. The rules' data state what ends an event: a reboot, a GPU reset, or age. An operator
+can end events as well. An ended event does not return, although its line may still be in the log.
 
-A GPU reset counts only with evidence. Three things are evidence: XID 154 in which a reset is no longer required; a
-recovery action of nvidia-smi that required a reset after the event and now requires nothing; a PCIe replay counter
-(nvidia-smi: since reset) that decreased. These are no evidence: counters that restart when the driver is loaded or
-initialises an idle GPU (throttling, volatile ECC), or that an operator can clear (volatile ECC, NVLink errors). An
-event of a probe plug-in is ended by the kernel line that the plug-in's rules name, and by a reboot.
+A GPU reset counts only with evidence. Three things are evidence:
+
+- an XID 154 that says that a reset is no longer required;
+- a recovery action in nvidia-smi that required a reset after the event and now requires nothing;
+- a PCIe replay counter that decreased (nvidia-smi counts these since the last reset).
+
+Counters that restart when the driver is loaded or initialises an idle GPU (throttling, volatile ECC) are no evidence,
+nor are counters that an operator can clear (volatile ECC, NVLink errors). An event of a probe plug-in is ended by the
+kernel line that the plug-in's rules name, and by a reboot.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -26,27 +30,28 @@ from lumctl.fleet.readings import (
     XidEvent,
 )
 from lumctl.health.acknowledgements import EventClear
-from lumctl.health.events import Event, HostEvents, Identity
+from lumctl.health.events import Event, HostEvents, Identity, VendorKinds, vendor_kinds
+from lumctl.health.history import UNSTEADY
 from lumctl.health.identity import BOOT_SLACK_S, addresses, match_gpus, pci_slot, recent
-from lumctl.health.rulebook import Verdict, verdict
+from lumctl.health.rulebook import verdict
 from lumctl.health.rules.host import sxid_case
 from lumctl.health.rules.xid import action_of, asks_for_reset, tells_of_reset
-from lumctl.health.states import State
-from lumctl.health.vendor_kinds import VendorKinds, vendor_kinds
+from lumctl.health.states import State, Verdict
 from lumctl.inventory.model import NVIDIA_SMI, Inventory
 
 _MOST_EVENTS, _MOST_ALIKE, _MOST_CHARACTERS = 256, 4, 400
-"""Kept of one host, of one number at one address (the first and the newest), and of one line."""
+"""Limits: events of one host; events of one number at one address (the first and the newest); characters of a line."""
 _SAME_MOMENT_S = 1.0
-"""Probes that begin together are this close; a GPU reset takes longer."""
+"""Probes of one collection begin within this time of each other; a GPU reset takes longer."""
 _SWITCH, _ACTION, _XID, _RESET, _VENDOR = "sxid", "action", "xid", "reset", "vendor"
-"""What a mark ends at an address: SXids, XID 154, other XIDs, or of all these what a GPU reset ends; a plug-in's."""
+"""What a mark ends at an address: SXids; XID 154; other XIDs; all events that a GPU reset ends; a plug-in's events."""
 _KINDS_OF_RULES = {
     "gpu.xid": (_XID, _ACTION),
     "gpu.recovery-action": (_ACTION,),
     "host.xid-unmatched": (_XID, _ACTION),
     "host.nvswitch": (_SWITCH,),
     "host.gpu-event": (_VENDOR,),
+    UNSTEADY: (),  # counted from observation to observation, not in the kernel log
 }
 
 
@@ -78,7 +83,7 @@ def _kind(event: Event) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """An event, and when the kernel log was read that first showed it."""
+    """An event, and when the kernel log that first showed it was read."""
 
     event: Event
     seen_at: float
@@ -92,9 +97,9 @@ class _Kept:
 class _HostRecord:
     """The events of one boot of one host.
 
-    ``booted_at`` keeps its first computed value, so that all lines of a boot are dated alike. ``marks`` are the last
-    ended event of each kind at a PCI slot. ``asked`` is when a GPU last required a reset, ``replays`` the last
-    reading of its PCIe replay counter (UUID, value, time), by PCI slot.
+    ``booted_at`` keeps its first computed value, so that a line gets the same time at every observation. ``marks`` has
+    the time of the last ended event of each kind at a PCI slot. ``asked`` has by PCI slot when a GPU last required a
+    reset, and ``replays`` the last reading of its PCIe replay counter (UUID, value, time).
     """
 
     boot_id: str | None
@@ -106,7 +111,7 @@ class _HostRecord:
     vendor: VendorKinds = field(default_factory=VendorKinds)
 
     def is_of_boot(self, seen: HostSnapshot) -> bool:
-        """Whether a host is still in the boot of this record: by its boot id, otherwise by its boot time, if known."""
+        """Whether a host is still in the boot of this record: by boot id, otherwise by boot time; yes if unknown."""
         if seen.boot_id is not None and self.boot_id is not None:
             return seen.boot_id == self.boot_id
         if seen.booted_at is None or self.booted_at is None:
@@ -114,7 +119,7 @@ class _HostRecord:
         return abs(seen.booted_at - self.booted_at) < BOOT_SLACK_S
 
     def take(self, seen: HostSnapshot, inventory: Inventory, now: float, clears: Collection[EventClear]) -> HostEvents:
-        """Take what a look read of the host, and return the events that count."""
+        """Record what an observation read from the host, and return the events that count."""
         if not seen.xids and not seen.sxids and not seen.accelerator_events and not self.kept:
             return _NONE
         probe = inventory.hosts[seen.host].probe
@@ -131,7 +136,8 @@ class _HostRecord:
         self._ended_by_lines(in_log.values(), read_at)
         self._clears(seen, inventory, clears)
         oldest = now - inventory.thresholds.xid_max_age_s
-        # An exporter shows its last XID without a time, also when it is over: the time of its first look is kept.
+        # An exporter shows its last XID without a time, even when the XID is over. So the event is kept with the time
+        # when it was first seen.
         self.kept = {
             i: kept
             for i, kept in self.kept.items()
@@ -145,23 +151,26 @@ class _HostRecord:
             for i, event in in_log.items()
             if not self._is_over(event, self._time_of(event, i), oldest, now, in_log=True)
         }
+        # What has left the log comes first, because it is older than what is in it.
         counting = {**dict(sorted(absent.items(), key=lambda item: item[1].at or 0.0)), **present}
         return HostEvents(
             tuple(event for event in counting.values() if isinstance(event, XidEvent)),
             tuple(event for event in counting.values() if isinstance(event, SxidEvent)),
             frozenset(event.identity for i, event in counting.items() if i in before),
+            # Only a log that was read whole shows that a line has left it.
             frozenset(event.identity for event in absent.values()) if complete else frozenset(),
             tuple(event for event in counting.values() if isinstance(event, AcceleratorEvent)),
         )
 
     def _time_of(self, event: Event, identity: Identity) -> float:
-        """When an event of the log happened; one without a time when it was first seen, or now."""
+        """When an event of the log happened; without a time, when it was first seen; infinite if it is new."""
         if event.at is not None:
             return event.at
+        # An exporter shows its last XID until the next one. If an operator has cleared it, it stays cleared meanwhile.
         return self.kept[identity].at if identity in self.kept else inf
 
     def _is_fault(self, event: Event) -> bool:
-        """Whether an event is kept: what only makes a note is not."""
+        """Whether an event is recorded: events that only give a note are not."""
         if isinstance(event, AcceleratorEvent):
             return event.kind in self.vendor.lasting
         return _line(event).state is not State.OK
@@ -170,7 +179,10 @@ class _HostRecord:
         return self.vendor.slot(event) if isinstance(event, AcceleratorEvent) else pci_slot(event.pci)
 
     def _in_log(self, seen: HostSnapshot) -> Iterator[Event]:
-        """What the log shows of this boot, in its order. Lines that count from the boot are dated alike each time."""
+        """The events of this boot, in the order of the log.
+
+        Lines dated in seconds since the boot are shifted to the recorded boot time: they get the same time each time.
+        """
         shift = 0.0 if self.booted_at is None or seen.booted_at is None else self.booted_at - seen.booted_at
         events: tuple[Event, ...] = (
             *recent(seen.xids, now=0.0, max_age_s=inf, booted_at=seen.booted_at),
@@ -178,6 +190,7 @@ class _HostRecord:
             *recent(seen.accelerator_events, now=0.0, max_age_s=inf, booted_at=seen.booted_at),
         )
         for event in events:
+            # A stamp that is a date has other characters, and does not move with the boot time.
             counts_from_boot = event.stamp.replace(".", "", 1).isdecimal()
             yield replace(event, at=event.at + shift) if event.at is not None and counts_from_boot and shift else event
 
@@ -187,7 +200,7 @@ class _HostRecord:
             return True
         if isinstance(event, AcceleratorEvent):
             if event.kind in self.vendor.lasting:
-                # The rules themselves see a line that ends it, as long as both are in the log.
+                # While both lines are in the log, the rules themselves see the line that ends the event.
                 return not in_log and at <= self.marks.get((f"{_RESET}:{event.kind}", slot), -inf)
             return event.kind not in self.vendor.ends and at < oldest
         line = _line(event)
@@ -198,12 +211,13 @@ class _HostRecord:
     # --- what ends events ---
 
     def _resets(self, in_log: Iterable[Event], gpus: Iterable[GpuReading]) -> None:
-        """Mark what confirmed GPU resets have ended."""
+        """Mark the events that confirmed GPU resets have ended."""
         for event in in_log:
             if isinstance(event, XidEvent) and event.at is not None and tells_of_reset(event):
                 self._mark(_RESET, pci_slot(event.pci), event.at)
         xids = [kept.event for kept in self.kept.values() if isinstance(kept.event, XidEvent)]
         waiting = {pci_slot(event.pci) for event in xids if _line(event).ends == "reset"}
+        # Only where an event waits for a reset, so these are bounded as the events are.
         self.asked = {slot: at for slot, at in self.asked.items() if slot in waiting}
         self.replays = {slot: reading for slot, reading in self.replays.items() if slot in waiting}
         for gpu in gpus:
@@ -212,7 +226,7 @@ class _HostRecord:
                 self._replayed(slot, gpu)
 
     def _ended_by_lines(self, in_log: Iterable[Event], read_at: float) -> None:
-        """Mark what lines of the log end by the rules of the probe plug-in."""
+        """Mark the events that are ended by log lines, according to the rules of the probe plug-in."""
         for event in in_log:
             if isinstance(event, AcceleratorEvent):
                 for kind in self.vendor.ends.get(event.kind, ()):
@@ -227,11 +241,11 @@ class _HostRecord:
             self._end_by_reset(slot, before)
             del self.asked[slot]
         elif asks is None and gpu.recovery_action is not None:
-            # It now requires something other than a reset; when that is over, nothing shows a reset.
+            # The GPU now requires something other than a reset; when that is over, it does not prove a reset.
             self.asked.pop(slot, None)
 
     def _replayed(self, slot: str, gpu: GpuReading) -> None:
-        # Without persistence mode the driver initialises an idle GPU again and again.
+        # Without persistence mode the driver initialises an idle GPU repeatedly, which restarts its counters.
         if gpu.uuid is None or gpu.pcie_replays is None or not gpu.persistence_enabled:
             self.replays.pop(slot, None)
             return
@@ -241,13 +255,16 @@ class _HostRecord:
         self.replays[slot] = (gpu.uuid, gpu.pcie_replays, gpu.taken_at)
 
     def _end_by_reset(self, slot: str, after: float) -> None:
-        """A GPU was reset some time after ``after``: that ends only what was known by then."""
+        """Mark the events that a GPU reset at some time after ``after`` has ended: only those seen until ``after``."""
         for kept in self.kept.values():
             if self._slot(kept.event) == slot and kept.seen_at <= after + _SAME_MOMENT_S:
                 self._mark(_RESET, slot, kept.at)
 
     def _clears(self, seen: HostSnapshot, inventory: Inventory, clears: Collection[EventClear]) -> None:
-        """Mark what operators have ended. Times of two clocks are not compared: a look before it saw the event."""
+        """Mark the events that operators have ended: those that an observation had seen before the operator acted.
+
+        The time in the log is not used, because it comes from the clock of the host.
+        """
         if not clears or not self.kept:
             return
         accelerators = inventory.accelerators_of(seen.host)
@@ -260,9 +277,10 @@ class _HostRecord:
         owners = {slot: accelerator for accelerator, slot in slots.items()}
         for kept in self.kept.values():
             kind, slot = _kind(kept.event), self._slot(kept.event)
+            # An event at an address of no accelerator is the host's, as in rule host.xid-unmatched.
             owner = seen.host if kind == _SWITCH else owners.get(slot, seen.host)
             if isinstance(kept.event, AcceleratorEvent) and not slot and len(accelerators) == 1:
-                owner = accelerators[0].id  # as its rules see a line that names no accelerator
+                owner = accelerators[0].id  # the rules assign a line that names no accelerator in the same way
             for clear in mine:
                 covers = clear.rule is None or kind.partition(":")[0] in _kinds_of(clear.rule)
                 if clear.component == owner and covers and kept.seen_at <= clear.at:
@@ -272,9 +290,10 @@ class _HostRecord:
         self.marks[kind, slot] = max(at, self.marks.get((kind, slot), at))
 
     def _bound(self) -> None:
-        """Keep the first and the newest of each number at each address, and not more than is useful."""
+        """Keep the first and the newest events of each number at each address, up to the limits."""
         alike: dict[tuple[str, ...], list[Identity]] = {}
         for identity, kept in sorted(self.kept.items(), key=lambda item: item[1].at):
+            # The slice is address and number; of a plug-in's event address and minor number, with its kind in `_kind`.
             alike.setdefault((_kind(kept.event), *identity[1:3]), []).append(identity)
         chosen = {i for same in alike.values() for i in (same[0], *same[1:][1 - _MOST_ALIKE :])}
         newest = sorted(chosen, key=lambda i: self.kept[i].at)[-_MOST_EVENTS:]
@@ -295,7 +314,7 @@ class _HostRecord:
 
 
 class EventRecord:
-    """The events of all hosts whose boot is known, and of those that exporters read."""
+    """The events of all hosts whose boot is known, and of hosts that are read by exporters."""
 
     def __init__(self, document: Mapping[str, Any] | None = None) -> None:
         self._hosts = {str(host): _record_from(written) for host, written in (document or {}).items()}
@@ -303,7 +322,8 @@ class EventRecord:
     def take(
         self, inventory: Inventory, snapshot: Snapshot, clears: Collection[EventClear], now: float
     ) -> dict[str, HostEvents]:
-        """Take what a look read, and return the events that count, by host; hosts without any error are left out."""
+        """Record what an observation read; return the events that count, by host. Hosts without errors are omitted."""
+        # A name that left the inventory may return for another machine.
         self._hosts = {host: record for host, record in self._hosts.items() if host in inventory.hosts}
         found: dict[str, HostEvents] = {}
         for host in inventory.hosts:
@@ -323,7 +343,7 @@ class EventRecord:
         return found
 
     def document(self) -> dict[str, Any]:
-        """As JSON values, bounded for each host."""
+        """As JSON values, limited for each host."""
         return {host: record.document() for host, record in self._hosts.items()}
 
 
@@ -352,6 +372,7 @@ def _written(kept: _Kept) -> list[Any]:
 def _kept_from(written: list[Any]) -> _Kept:
     seen_at, at, address, text, stamp, number, *more = written
     at, text, stamp = None if at is None else float(at), str(text), str(stamp)
+    # A plug-in's kind of event is a text; XIDs and SXids are numbers.
     if isinstance(number, str):
         minor = None if more[0] is None else int(more[0])
         vendors = AcceleratorEvent(at, None if address is None else str(address), minor, number, text, stamp)
@@ -365,10 +386,10 @@ def _kept_from(written: list[Any]) -> _Kept:
 
 
 def _record_from(written: Mapping[str, Any]) -> _HostRecord:
-    """Read what :meth:`_HostRecord.document` wrote.
+    """Read a value that :meth:`_HostRecord.document` wrote.
 
     Raises:
-        TypeError, ValueError, KeyError, AttributeError: it did not write this.
+        TypeError, ValueError, KeyError, AttributeError: the value was not written by it.
     """
     kept = [_kept_from(entry) for entry in written["events"][:_MOST_EVENTS]]
     booted_at = written["booted_at"]

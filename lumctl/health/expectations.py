@@ -1,4 +1,4 @@
-"""What a port, a GPU or a host should be: what the inventory states, else what most of their kind in the rack are."""
+"""Expected values of a port, a GPU or a host: from the inventory, else from most others of its kind in the rack."""
 
 import re
 from collections import Counter
@@ -6,58 +6,51 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from lumctl.fleet.host_readings import Capacity
+from lumctl.health.look import HostLook, Look
 from lumctl.health.rulebook import verdict
+from lumctl.health.rules.cases import Expected, PortRate, Usual
+from lumctl.health.rules.settings import usual_settings
+from lumctl.inventory.model import Accelerator, Transponder
 
 if TYPE_CHECKING:
-    from lumctl.fleet.host_readings import Capacity
-    from lumctl.health.look import HostLook, Look
-    from lumctl.inventory.model import Accelerator, Transponder
+    from lumctl.fleet.readings import GpuReading
 
 _RATE = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,2})?) Gb/sec(?: \(([0-9]{1,2})X)?")
 _MB_PER_GB = 1000
 
 
-class Expected(NamedTuple):
-    """An expected value and its source."""
-
-    value: float
-    source: str
-
-
-class PortRate(NamedTuple):
-    """The rate of a port: Gb/s, and electrical lanes if known."""
-
-    gb_s: float
-    lanes: int | None = None
-
-
 @dataclass(frozen=True)
 class Expectations:
-    """What is expected in one look at a rack. Each majority is found on first use."""
+    """The expected values in one observation of a rack. Each majority is computed on first use."""
 
-    look: "Look"
+    look: Look
 
-    def nvlinks(self, accelerator: "Accelerator") -> Expected | None:
+    def nvlinks(self, accelerator: Accelerator) -> Expected | None:
         """How many NVLinks of an accelerator should be active."""
         if accelerator.nvlinks is not None:
             return Expected(accelerator.nvlinks, "the inventory")
         return self._nvlinks.get((accelerator.rack, accelerator.model))
 
-    def pcie_width(self, accelerator: "Accelerator") -> Expected | None:
-        """How many PCIe lanes its link should have."""
+    def pcie_width(self, accelerator: Accelerator) -> Expected | None:
+        """How many lanes the PCIe link of an accelerator should have."""
         return self._pcie_widths.get((accelerator.rack, accelerator.model))
 
-    def rate(self, transponder: "Transponder") -> Expected | None:
-        """Gigabits a second of a port."""
+    def settings(self, accelerator: Accelerator, product: str | None) -> Mapping[str, Usual]:
+        """The values that most GPUs of a product in the accelerator's rack have, by setting."""
+        return self._usual_settings.get((accelerator.rack, product or ""), {})
+
+    def rate(self, transponder: Transponder) -> Expected | None:
+        """The expected rate of a port in Gb/s."""
         if transponder.rate_gb_s is not None:
             return Expected(transponder.rate_gb_s, "the inventory")
         return self._rates.get(self._kinds.get(transponder.id))
 
     @cached_property
     def rates(self) -> Mapping[str, tuple[PortRate, ...]]:
-        """What the ports of each transponder run at; it has none where its host is not read."""
+        """The rates of the ports of each transponder; transponders whose host is not read are omitted."""
         return {
             lane.id: found
             for host, lanes in self.look.lanes.items()
@@ -74,7 +67,7 @@ class Expectations:
         return self._rdma_ports.get(self._host_kind(host))
 
     def memory_gib(self, host: str) -> Expected | None:
-        """How much main memory a host should have, in GiB: the kernels of like hosts keep a little for themselves."""
+        """How much main memory a host should have, in GiB: a median, because kernels reserve different amounts."""
         return self._memory_gib.get(self._host_kind(host))
 
     def processors(self, host: str) -> Expected | None:
@@ -82,7 +75,7 @@ class Expectations:
         return self._processors.get(self._host_kind(host))
 
     @cached_property
-    def _capacities(self) -> Mapping[str, "Capacity"]:
+    def _capacities(self) -> Mapping[str, Capacity]:
         return {
             host: capacity
             for host in self.look.inventory.hosts
@@ -120,6 +113,7 @@ class Expectations:
             if (here := self.look.readable(a.host)) is not None
             and (links := here.nvlinks.get(a.id))
             and any(link.active is not None for link in links)
+            # A partitioned GPU (MIG) uses no NVLink, which says nothing about the others.
             and not ((gpu := here.gpus.get(a.id)) is not None and gpu.mig_enabled)
         )
 
@@ -132,6 +126,16 @@ class Expectations:
             and (gpu := here.gpus.get(a.id)) is not None
             and gpu.pcie_width
         )
+
+    @cached_property
+    def _usual_settings(self) -> Mapping[tuple[str, str], Mapping[str, Usual]]:
+        alike: dict[tuple[str, str], list[GpuReading]] = {}
+        for host in self.look.collected.values():
+            for accelerator in host.accelerators:
+                reading = host.gpus.get(accelerator.id)
+                if reading is not None and reading.product and not self.look.stale(reading.taken_at):
+                    alike.setdefault((accelerator.rack, reading.product), []).append(reading)
+        return {kind: usual_settings(readings) for kind, readings in alike.items()}
 
     @cached_property
     def _rates(self) -> Mapping[Hashable, Expected]:
@@ -156,10 +160,11 @@ class Expectations:
             if (here := self.look.readable(host)) is not None and here.probe_ended_well("infiniband")
         )
 
-    def _kind(self, transponder: "Transponder", here: "HostLook") -> Hashable:
-        """What ports that should be equally fast have in common: the device they are joined to, or their hardware.
+    def _kind(self, transponder: Transponder, here: HostLook) -> Hashable:
+        """The kind of a port: ports of one kind should be equally fast.
 
-        A link that only a capture shows may serve anything: then the model of its card or module must be known.
+        It is the fabric device at the other end, with the model of the card. A link that no driver serves may lead
+        anywhere: its kind is the model of its card or module, and it has none if that is unknown.
         """
         board = next((port.board for port in here.seen.infiniband if port.device == transponder.interface), None)
         rack = self.look.inventory.hosts[transponder.host].rack
@@ -174,8 +179,8 @@ class Expectations:
         return (self.look.inventory.hosts[host].rack, models) if models else None
 
 
-def _rates_of(here: "HostLook", interface: str) -> tuple[PortRate, ...]:
-    """What the ports of an interface or an InfiniBand device run at, where they are up."""
+def _rates_of(here: HostLook, interface: str) -> tuple[PortRate, ...]:
+    """The rates of those ports of an interface or an InfiniBand device that are up."""
     found = here.seen.interfaces.get(interface)
     if found is not None and found.operstate == "up" and found.speed_mbps:
         return (PortRate(found.speed_mbps / _MB_PER_GB),)
@@ -185,7 +190,7 @@ def _rates_of(here: "HostLook", interface: str) -> tuple[PortRate, ...]:
 
 
 def _majorities(values: Iterable[tuple[Hashable, float]]) -> dict[Hashable, Expected]:
-    """What most of each kind have; nothing of a kind of which too few are known, or that differ too much."""
+    """The value that most of each kind have; a kind is omitted if too few are known or they differ too much."""
     limits = verdict("incident.majority", "alike").limits
     by_kind: dict[Hashable, Counter[float]] = {}
     for kind, value in values:

@@ -1,4 +1,4 @@
-"""Why a component is in its state, as data: which rules looked at it, at which readings, and what they found."""
+"""Why a component is in its state, as data: the rules that judged it, the readings that they used, their findings."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,8 +7,8 @@ from lumctl.devices.types import DeviceReading
 from lumctl.errors import UsageError
 from lumctl.fleet.readings import Snapshot
 from lumctl.health.readings_text import ENDED_WELL, ReadingText, readings_of
-from lumctl.health.rulebook import Verdict, all_lines, lines_of, looks_at, rulebook, verdict
-from lumctl.health.states import CircuitHealth, ComponentHealth, Finding, HealthReport, Incident, State, place_of
+from lumctl.health.rulebook import all_lines, lines_of, looks_at, rulebook, verdict
+from lumctl.health.states import CircuitHealth, Finding, Health, HealthReport, Incident, State, Verdict, kind_and_id
 from lumctl.inventory.model import NVIDIA_SMI, Inventory
 from lumctl.inventory.problems import nearest
 
@@ -17,7 +17,7 @@ _FAMILIES = {"accelerator": "gpu.", "link": "link.", "circuit": "circuit.", "hos
 
 @dataclass(frozen=True, slots=True)
 class ExplainedFinding:
-    """A finding with the line of the rules that it comes from (limit, window, origin, edition)."""
+    """A finding with its rule's case in the rulebook (limit, window, origin, edition)."""
 
     finding: Finding
     line: Verdict
@@ -25,9 +25,10 @@ class ExplainedFinding:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One rule for components of this kind: its cases, the readings that it uses of this one, and its findings.
+    """One rule for components of this kind: its cases, the readings of this component that it uses, and the result.
 
-    ``told`` is false if its probes brought nothing at this observation, so that it could not judge.
+    ``told`` is false if the rule could not judge because its probes returned nothing in this observation. ``found`` is
+    whether it has findings.
     """
 
     rule: str
@@ -60,7 +61,7 @@ def explain(
     snapshot: Snapshot,
     devices: Mapping[str, DeviceReading],
 ) -> tuple[Explanation, ...]:
-    """Explain everything of that name: a host and its only accelerator may share one.
+    """Explain every component with a name: a host and its only accelerator may share one.
 
     Raises:
         UsageError: the report has no such component.
@@ -68,18 +69,18 @@ def explain(
     named = [group[component] for group in report.groups().values() if component in group]
     if not named:
         near = nearest(component, (name for group in report.groups().values() for name in group))
-        raise UsageError(f"nothing is called {component!r}", hint=f"did you mean {near}?" if near else None)
+        raise UsageError(f"no component is called {component!r}", hint=f"did you mean {near}?" if near else None)
     return tuple(_explained(report, health, inventory, snapshot, devices) for health in named)
 
 
 def _explained(
     report: HealthReport,
-    health: ComponentHealth | CircuitHealth,
+    health: Health,
     inventory: Inventory,
     snapshot: Snapshot,
     devices: Mapping[str, DeviceReading],
 ) -> Explanation:
-    kind, name = place_of(health)
+    kind, name = kind_and_id(health)
     readings = readings_of(health, inventory, snapshot, devices, now=report.at)
     found = {finding.rule for finding in health.findings}
     plugin = f"gpu.{_probe_of(health, inventory)}."
@@ -96,6 +97,7 @@ def _explained(
         if rule.startswith(_FAMILIES[kind])
     )
     named = {finding.incident for finding in health.findings} - {None}
+    # By membership too: a component without findings may be unknown because of an incident.
     incidents = tuple(i for i in report.incidents if i.id in named or name in i.members)
     hosts = _hosts_of(health, inventory)
     return Explanation(
@@ -113,11 +115,11 @@ def _explained(
 
 def _because(
     report: HealthReport,
-    health: ComponentHealth | CircuitHealth,
+    health: Health,
     inventory: Inventory,
     incidents: tuple[Incident, ...],
 ) -> str:
-    """Where a state comes from; empty for one that is well."""
+    """The reason for a state; empty if the component is ok."""
     if health.maintenance is not None:
         return f"in maintenance: {health.maintenance}"
     if health.disabled:
@@ -130,8 +132,8 @@ def _because(
     hosts = [report.hosts[host] for host in _hosts_of(health, inventory)]
     ill = [f"{host.id} ({host.state.value})" for host in hosts if host.state is not State.OK]
     if ill:
-        return f"its host is not well: {', '.join(ill)}"
-    return f"part of {incidents[0].id}" if incidents else "nothing was read of it"
+        return f"its host is not healthy: {', '.join(ill)}"
+    return f"part of {incidents[0].id}" if incidents else "it has no readings"
 
 
 def _well(kind: str, checks: tuple[Check, ...], failed: frozenset[str]) -> str:
@@ -140,8 +142,8 @@ def _well(kind: str, checks: tuple[Check, ...], failed: frozenset[str]) -> str:
         return f"no fault was found, but its driver lacks the readings of these rules: {', '.join(unread)}"
     blind = [check.rule for check in checks if not check.told and looks_at(check.rule).probes & failed]
     if not blind:
-        return "every rule looked at it and found no fault"
-    return f"no fault was found, but its host did not tell what these look at: {', '.join(blind)}"
+        return "every rule checked it and found no fault"
+    return f"no fault was found, but its host did not report what these rules check: {', '.join(blind)}"
 
 
 def _failed_probes(hosts: list[str], snapshot: Snapshot) -> frozenset[str]:
@@ -155,15 +157,15 @@ def _failed_probes(hosts: list[str], snapshot: Snapshot) -> frozenset[str]:
     )
 
 
-def _probe_of(health: ComponentHealth | CircuitHealth, inventory: Inventory) -> str:
+def _probe_of(health: Health, inventory: Inventory) -> str:
     """The probe that reads an accelerator."""
-    kind, name = place_of(health)
+    kind, name = kind_and_id(health)
     return inventory.hosts[inventory.accelerators[name].host].probe if kind == "accelerator" else NVIDIA_SMI
 
 
-def _hosts_of(health: ComponentHealth | CircuitHealth, inventory: Inventory) -> list[str]:
-    """The hosts behind which a component is read."""
-    kind, name = place_of(health)
+def _hosts_of(health: Health, inventory: Inventory) -> list[str]:
+    """The hosts through which a component is read."""
+    kind, name = kind_and_id(health)
     if isinstance(health, CircuitHealth):
         hosts = [inventory.transponders[end.transponder].host for end in health.ends]
     elif kind == "accelerator":

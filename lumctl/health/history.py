@@ -1,8 +1,9 @@
-"""From look to look: what of the readings goes into the trends of their components."""
+"""Record the readings of each observation in the trends of their components."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
+from lumctl.health.acknowledgements import EventClear
 from lumctl.health.look import HostLook, Look, Place
 from lumctl.health.rulebook import verdict
 from lumctl.health.rules.link import NO_CARRIER
@@ -13,12 +14,15 @@ from lumctl.health.trend import Trend, trend_from, windows_of
 from lumctl.inventory.model import Accelerator, Transponder
 
 ACCELERATOR, LINK, HOST = "accelerator", "link", "host"
+UNSTEADY = "gpu.unsteady"
+"""The rule that counts how often an accelerator was lost or failed; an operator can end the counted events."""
+_LOSSES, _RECOVERIES = "losses", "recoveries"
 _MINUTE_S = 60.0
 _WORKS = frozenset({State.OK, State.DEGRADED})
 
 
 class TrendHistory:
-    """The trends of all components, and which boot of each host was seen last."""
+    """The trends of all components, and the last boot id of each host."""
 
     def __init__(self, document: Mapping[str, Any] | None = None) -> None:
         document = document or {}
@@ -27,8 +31,15 @@ class TrendHistory:
             (str(kind), str(component)): trend_from(written) for kind, component, written in document.get("trends", ())
         }
 
+    def clear(self, cleared: Iterable[EventClear]) -> None:
+        """Forget the losses and recoveries of accelerators that an operator ended."""
+        for clear in cleared:
+            trend = self.trends.get((ACCELERATOR, clear.component))
+            if trend is not None and clear.rule in {None, UNSTEADY}:
+                trend.end((_LOSSES, _RECOVERIES), clear.at)
+
     def take(self, look: Look, quiet: Collection[Place]) -> None:
-        """Take the readings of a look. ``quiet`` are the components of which nothing counts now."""
+        """Record the readings of an observation. ``quiet`` are the components for which nothing counts now."""
         self._keep_to(look)
         for place in quiet:
             if place[0] in {ACCELERATOR, LINK, HOST}:
@@ -53,7 +64,7 @@ class TrendHistory:
                 self._take_link(look, here, lane)
 
     def note_states(self, report: HealthReport) -> list[str]:
-        """Note which accelerators a look finds lost or failed; returns those that are back since the look before."""
+        """Note which accelerators are lost or failed; return those that are back since the last observation."""
         back: list[str] = []
         for name, health in report.accelerators.items():
             lost = bool(health.findings) and any(finding.rule == "gpu.lost" for finding in health.findings)
@@ -62,21 +73,23 @@ class TrendHistory:
             if trend is None or not (lost or failed or trend.lost or trend.failed):
                 continue
             if health.state is State.DISABLED:
+                # Out of service or in maintenance: it is being worked on, so its return is no recovery.
                 trend.lost = trend.failed = False
                 continue
             at = report.at if health.read_at is None else health.read_at
+            # With a current reading: while its host is not read, nothing shows that it is back.
             is_listed = trend.lost and not lost and health.otherwise is State.OK
             works = trend.failed and health.state in _WORKS
             if is_listed or works:
-                # A loss is the reason why it failed: it counts once.
-                trend.happened("losses" if is_listed else "recoveries", "", at)
+                # A lost accelerator is failed too: this counts once, as a loss.
+                trend.happened(_LOSSES if is_listed else _RECOVERIES, "", at)
                 back.append(name)
             trend.lost = (trend.lost or lost) and not is_listed
             trend.failed = (trend.failed or failed) and not works
         return back
 
     def _begin_again(self, look: Look, here: HostLook) -> None:
-        """After a boot all counters of a host count again."""
+        """Restart all counters of a host after a boot."""
         for accelerator in here.accelerators:
             self._trend((ACCELERATOR, accelerator.id)).begin_again()
         for lane in look.lanes[here.seen.host]:
@@ -96,7 +109,7 @@ class TrendHistory:
         return trend
 
     def _keep_to(self, look: Look) -> None:
-        """Forget what the inventory no longer has: a name may come back as another piece of hardware."""
+        """Forget components that left the inventory: their names may return for other hardware."""
         inventory = look.inventory
         known = {ACCELERATOR: inventory.accelerators, LINK: inventory.transponders, HOST: inventory.hosts}
         for place in [p for p in self.trends if p[1] not in known.get(p[0], ())]:
@@ -122,10 +135,10 @@ class TrendHistory:
             trend.read("pcie_replays", "", reading.pcie_replays, at)
             trend.read("retired_double_bit", "", reading.retired_double_bit, at)
             if trend.read("ecc_uncorrectable", "", reading.ecc_volatile_uncorrectable, at):
-                # One fault may count many times: only the fact that there was another one matters.
+                # One fault may raise the counter by many errors: only the fact that it grew is counted.
                 trend.happened("ecc_events", "", at)
             if is_throttled(reading) and trend.is_new("throttled_minute", int(at // _MINUTE_S), at):
-                # A minute counts once, however often and by how many processes it was looked at.
+                # A minute counts once, even if it is read several times.
                 trend.happened("throttled", "", at)
         for link in here.nvlinks.get(accelerator.id, ()):
             part = part_of(link)
@@ -154,6 +167,7 @@ class TrendHistory:
         if lane.id not in look.in_use or up is None or look.stale(at) or look.outdated(at, place):
             trend.down_since = None if lane.id not in look.in_use else trend.down_since
         elif up and trend.down_since is not None:
+            # A shorter loss is no flap. Changes of the carrier are counted apart.
             if at - trend.down_since >= verdict("link.unsteady", "flapping").limits["down_s"]:
                 trend.happened("flaps", lane.interface, at)
             trend.down_since = None
@@ -162,7 +176,10 @@ class TrendHistory:
 
 
 def _port_counters(here: HostLook, lane: Transponder) -> Iterator[tuple[str, str, int, float]]:
-    """Port, name, value and time of what an interface, or the ports of an InfiniBand device of that name, counted."""
+    """The counters of an interface, or of the ports of an InfiniBand device of that name.
+
+    Yields the name of the port, the name of the counter, its value, and the time of the reading.
+    """
     for port in here.ports_of(lane.interface):
         for counter, value in port.values.items():
             if windows_of(counter):
@@ -170,7 +187,7 @@ def _port_counters(here: HostLook, lane: Transponder) -> Iterator[tuple[str, str
 
 
 def _up(here: HostLook, lane: Transponder) -> tuple[bool | None, float]:
-    """Whether a link carries traffic and when that was read; ``None`` if unknown."""
+    """Whether a link is up and when that was read; ``None`` if unknown."""
     interface = here.seen.interfaces.get(lane.interface)
     if interface is not None and interface.operstate is not None:
         return interface.operstate not in NO_CARRIER, interface.taken_at

@@ -1,7 +1,7 @@
-"""Findings with one cause are one incident: the rack before its hosts, a host before its GPUs, a mesh before its light.
+"""Group findings with one cause into an incident. Racks are tried first, then hosts, then lost light.
 
-Findings stay where they are and get the id of their incident; states do not change. Ids are made of the cause, so the
-same incident has the same id at each look.
+Findings stay with their components and get the id of their incident; states do not change. The id is made from the
+cause, so the same incident has the same id at each observation.
 """
 
 import re
@@ -13,32 +13,32 @@ from lumctl.health.evaluation import each
 from lumctl.health.look import Look, Place
 from lumctl.health.rulebook import verdict
 from lumctl.health.states import (
-    CircuitHealth,
-    ComponentHealth,
     Finding,
+    Health,
     HealthReport,
     Incident,
     Judged,
     State,
     gravest_first,
     is_fault,
-    place_of,
+    kind_and_id,
     weight,
 )
 from lumctl.printable import counted
 
+# GPUs and links grow old behind a driver or host that hangs: then these findings are no faults of their own.
 _OLD = frozenset({"gpu.stale", "link.stale"})
 _PORT = re.compile(r"port/(\d{1,6})\b")
-"""Prefix of an alarm source that names a port of the device; see :class:`lumctl.devices.types.Alarm`."""
+"""Prefix of an alarm's source if it names a port of the device; see :class:`lumctl.devices.types.Alarm`."""
 _LEAST_MEMBERS = 2
-"""One component with its findings is no incident: there is nothing to correlate."""
+"""An incident needs this many components: with one there is nothing to correlate."""
 
 
 @dataclass
 class _Group:
     """An incident under construction: its findings, and the components that are unknown because of it.
 
-    Of findings with equal weight, that of ``rule`` represents the cause.
+    Among findings with equal weight, the one of ``rule`` represents the cause.
     """
 
     cause: Place
@@ -48,7 +48,7 @@ class _Group:
 
 
 def with_incidents(report: HealthReport, look: Look) -> HealthReport:
-    """A report with its incidents, and findings that name theirs."""
+    """Add the incidents to a report, and to each finding the id of its incident."""
     return _Correlation(report, look).report()
 
 
@@ -59,11 +59,11 @@ class _Correlation:
         self._groups: dict[Place, _Group] = {}
         self._suspects: dict[Place, tuple[str, ...]] = {}
         self._host_rules: dict[str, list[str]] = {}
-        """By host: the rules that concern the whole host, gravest first."""
+        """By host: the rules that concern the whole host, worst first."""
         self._owner: dict[Place, Place] = {}
         """By component: the cause of the incident that has taken its findings."""
-        self._health: dict[Place, ComponentHealth | CircuitHealth] = {
-            place_of(health): health for group in report.groups().values() for health in group.values()
+        self._health: dict[Place, Health] = {
+            kind_and_id(health): health for group in report.groups().values() for health in group.values()
         }
 
     def report(self) -> HealthReport:
@@ -76,7 +76,7 @@ class _Correlation:
         incidents = {cause: self._incident(group) for cause, group in self._groups.items() if self._is_one(group)}
 
         def change(health: Judged, /) -> Judged:
-            incident = incidents.get(self._owner.get(place_of(health), ("", "")))
+            incident = incidents.get(self._owner.get(kind_and_id(health), ("", "")))
             if incident is None or not health.findings:
                 return health
             return replace(health, findings=tuple(replace(f, incident=incident.id) for f in health.findings))
@@ -91,15 +91,17 @@ class _Correlation:
         line = verdict("incident.rack", "most-hosts")
         for rack in self._look.inventory.racks:
             hosts = [host.name for host in self._look.inventory.hosts.values() if host.rack == rack]
+            # A host under work says nothing about its rack.
             serving = [host for host in hosts if not self._disabled(("host", host))]
             alike: dict[str, list[str]] = {}
             for host in serving:
                 for rule in self._host_rules[host]:
                     alike.setdefault(rule, []).append(host)
+            # The rule of most hosts first: a host that joins an incident does not leave it for another.
             for rule, touched in sorted(alike.items(), key=lambda item: -len(item[1])):
                 if len(touched) >= line.limits["least"] and len(touched) > line.limit * len(serving):
                     for host in touched:
-                        # A host with a graver fault of its own keeps that: the others do not share it.
+                        # A host with a graver fault that the others do not share is left out.
                         if self._host_rules[host][0] == rule:
                             self._take_host(("rack", rack), host)
 
@@ -110,13 +112,13 @@ class _Correlation:
                 self._take_host(place, host)
 
     def _rules_of_host(self, host: str) -> list[str]:
-        """The rules that concern a whole host, gravest first: its own, and those that all its accelerators share."""
+        """The rules with findings on a whole host, worst first: its own, and those of most of its accelerators."""
         own = [] if self._disabled(("host", host)) else filter(self._weighs, self._health["host", host].findings)
         found = gravest_first([*own, *self._shared_by_gpus(host)])
         return list(dict.fromkeys(finding.rule for finding in found))
 
     def _shared_by_gpus(self, host: str) -> list[Finding]:
-        """For each rule that finds something at all accelerators of a host: the gravest of these findings."""
+        """The worst finding of each rule that has findings on enough accelerators of a host (``incident.host``)."""
         line = verdict("incident.host", "all-alike")
         gpus = [self._health["accelerator", a.id] for a in self._look.accelerators[host]]
         serving = [gpu for gpu in gpus if gpu.state is not State.DISABLED]
@@ -133,9 +135,9 @@ class _Correlation:
         ]
 
     def _take_host(self, cause: Place, host: str) -> None:
-        """Assign a host and its components to a cause: those that share its rules, and those unknown because of it.
+        """Assign a host, the accelerators that share its rules, and components unknown because of it to one cause.
 
-        An accelerator with a graver finding of another rule is left out: it has a fault of its own.
+        An accelerator with a more severe finding of another rule is omitted: it has its own fault.
         """
         rules = self._host_rules[host]
         rule = rules[0]
@@ -152,6 +154,7 @@ class _Correlation:
     # --- light ---
 
     def _light(self) -> None:
+        # After racks and hosts: a circuit that is lost with its host must not be traced through the mesh.
         causes = Causes(self._look, self._report, self._owner)
         lost = [circuit for circuit in self._look.circuits if self._touched(("circuit", circuit.id))]
         found = causes.of(lost)
@@ -170,7 +173,7 @@ class _Correlation:
         self._ports_of_devices()
 
     def _lanes_of_lost_gpus(self) -> None:
-        """The links of a lost GPU without a circuit are part of its incident too."""
+        """Add the faulty links of lost GPUs to the incidents of the GPUs, including links without a circuit."""
         for lane in self._look.inventory.transponders.values():
             link = self._health["link", lane.id]
             gpu = self._report.accelerators.get(lane.accelerator)
@@ -181,7 +184,7 @@ class _Correlation:
                 self._join(cause, self._speaker(place), ("link", lane.id))
 
     def _ports_of_devices(self) -> None:
-        """A device whose alarms name only ports where light is lost is part of that incident."""
+        """Add a device to an incident if its alarms name only ports where the incident's light is lost."""
         for device in self._look.inventory.light_devices:
             place = ("device", device.id)
             causes = {self._owner_at(device.id, port) for port in _alarmed_ports(self._health[place])}
@@ -190,8 +193,10 @@ class _Correlation:
                 self._join(cause, "device.alarm", place)
 
     def _owner_at(self, device: str, port: int) -> Place | None:
-        """The incident's cause to which the light at a port belongs, if any."""
-        at = (self._owner.get(("circuit", c.id)) for c in self._look.circuits if c.device == device and port in c.ports)
+        """The cause of the incident that contains the circuit at a port, if any."""
+        ends = (circuit.id for circuit in self._look.circuits if port in circuit.ports_at(device))
+        # Only circuits that an incident has already taken, so this comes last in `_light`.
+        at = (self._owner.get(("circuit", name)) for name in ends)
         return next((cause for cause in at if cause is not None), None)
 
     def _touched(self, place: Place) -> bool:
@@ -201,9 +206,9 @@ class _Correlation:
         return bool(health.findings) or self._silently_unknown(health)
 
     def _speaker(self, *places: Place) -> str:
-        """The rule that represents some components: that of their gravest finding, of equal ones the first.
+        """The rule that represents some components: the rule of their worst finding; among equals, of the first.
 
-        Another finding of the cause (a flap of yesterday) must not represent its present fault.
+        A less severe finding (such as yesterday's flap) must not represent the present fault.
         """
         found = [health.findings[0] for place in places if (health := self._health.get(place)) and health.findings]
         return max(found, key=weight).rule if found else ""
@@ -220,7 +225,7 @@ class _Correlation:
         group.findings += self._health[place].findings
 
     def _is_one(self, group: _Group) -> bool:
-        # A cause without a state of its own, such as a PUC, is named beside its evidence.
+        # One member suffices if the cause is not itself a member, such as a PUC, which has no state of its own.
         several = len(group.members) >= _LEAST_MEMBERS or group.cause not in group.members
         return several and any(map(self._weighs, group.findings))
 
@@ -242,21 +247,21 @@ class _Correlation:
     def _disabled(self, place: Place) -> bool:
         return self._health[place].state is State.DISABLED
 
-    def _grave(self, health: ComponentHealth | CircuitHealth) -> bool:
+    def _grave(self, health: Health) -> bool:
         return health.state is not State.DISABLED and any(map(self._weighs, health.findings))
 
     @staticmethod
     def _weighs(finding: Finding) -> bool:
-        """Whether a finding is a fault, or the first miss of one: notes and old readings have no cause to look for."""
+        """Whether a finding needs a cause: a fault, or a host that missed its answer; not a note or an old reading."""
         return finding.rule == "host.missed" or is_fault(finding.state)
 
     @staticmethod
-    def _silently_unknown(health: ComponentHealth | CircuitHealth) -> bool:
-        """Whether a component is unknown only because of the age of its readings."""
+    def _silently_unknown(health: Health) -> bool:
+        """Whether a component is unknown and has no findings except about the age of its readings."""
         return health.state is State.UNKNOWN and all(finding.rule in _OLD for finding in health.findings)
 
 
-def _alarmed_ports(health: ComponentHealth | CircuitHealth) -> frozenset[int]:
+def _alarmed_ports(health: Health) -> frozenset[int]:
     """The ports that a device's alarms name; none if it has any other finding."""
     grave = [finding for finding in health.findings if is_fault(finding.state)]
     ports = [_PORT.match(finding.about) if finding.rule == "device.alarm" else None for finding in grave]
@@ -264,7 +269,7 @@ def _alarmed_ports(health: ComponentHealth | CircuitHealth) -> frozenset[int]:
 
 
 def _members(members: Iterable[Place]) -> str:
-    """``1 host, 4 accelerators``."""
+    """The number of members of each kind, in words: ``1 host, 4 accelerators``."""
     kinds: dict[str, int] = {}
     for kind, _ in members:
         kinds[kind] = kinds.get(kind, 0) + 1

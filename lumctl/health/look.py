@@ -1,4 +1,4 @@
-"""One observation of a rack: a collection beside the inventory, limited to readings that are still current."""
+"""One observation of a rack: a collection with its inventory, and which of its readings are still current."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -20,13 +20,9 @@ from lumctl.fleet.readings import (
     XidEvent,
 )
 from lumctl.health.events import HostEvents
-from lumctl.health.expectations import Expectations
-from lumctl.health.identity import addresses, match_gpus, match_nvlinks, pci_slot, recent
+from lumctl.health.identity import TransmitterNames, addresses, match_gpus, match_nvlinks, pci_slot, recent
 from lumctl.health.probe_rules import rules_of
 from lumctl.health.rulebook import verdict
-from lumctl.health.rules.cases import Usual
-from lumctl.health.rules.circuit import TransmitterNames
-from lumctl.health.rules.settings import usual_settings
 from lumctl.health.states import State
 from lumctl.health.trend import Trend
 from lumctl.inventory.model import Accelerator, Inventory, Thresholds, Transponder
@@ -34,7 +30,7 @@ from lumctl.inventory.wiring import Circuit
 
 R = TypeVar("R", Mounts, Disks, ClockReading, Services, Capacity)
 Place = tuple[str, str]
-"""A component as trends are kept for it: its kind and its id, for a host and its only accelerator may share a name."""
+"""A component: its kind and its id. The id alone is not unique: a host and its only accelerator may share a name."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +38,7 @@ class Past:
     """The memory of earlier observations.
 
     ``lost`` are the hosts that were already found unreachable; ``quiet_until`` is when work on a host last ended.
-    ``events`` are the XIDs and SXids that count, by host; for other hosts only the log counts.
+    ``events`` are the XIDs and SXids that count, by host; for a missing host, those in its log count.
     """
 
     trends: Mapping[Place, Trend] = field(default_factory=dict)
@@ -55,9 +51,9 @@ class Past:
 class HostLook:
     """One collected host, with its readings assigned to its accelerators.
 
-    ``slots`` are the known PCI slots of its accelerators; ``xids`` are those that count, by ``events`` if they are
-    remembered; ``vendor_events`` are the recent kernel events of a probe plug-in. Readings from before
-    ``stale_before`` are not current.
+    ``slots`` are the known PCI slots of its accelerators. ``xids`` are the XIDs that count: those of ``events`` if
+    events are remembered, otherwise the recent ones of the log. ``vendor_events`` are the kernel events of a probe
+    plug-in, chosen in the same way. Readings from before ``stale_before`` are not current.
     """
 
     seen: HostSnapshot
@@ -71,22 +67,23 @@ class HostLook:
     vendor_events: tuple[AcceleratorEvent, ...] = ()
 
     def probe_ended_well(self, probe: str) -> bool:
-        """Whether a probe brought its whole answer of late, so that an absence from it means something."""
+        """Whether a probe recently returned a complete answer: only then is a missing part of it a fault."""
         outcome = self.seen.probes.get(probe)
         return outcome is not None and outcome.status is ProbeStatus.OK and outcome.taken_at >= self.stale_before
 
     @cached_property
     def ports(self) -> dict[str, list[PortCounters]]:
-        """What was counted, by interface or by InfiniBand device, which may have several ports."""
+        """The port counters, by interface or InfiniBand device; an InfiniBand device may have several ports."""
         found: dict[str, list[PortCounters]] = {}
         for name, port in self.seen.counters.items():
             found.setdefault(name.partition("/")[0], []).append(port)
         return found
 
     def ports_of(self, interface: str) -> list[PortCounters]:
-        """The counts of an interface or RDMA device, and of the RDMA device at the same PCI address.
+        """The counters of an interface or RDMA device, and of the RDMA device at the same PCI address.
 
-        RoCE counts under the name of the device. If two interfaces share a card, their counts cannot be separated.
+        RoCE traffic is counted under the name of the RDMA device. If two interfaces share a PCI address, their counts
+        cannot be separated, so those of the RDMA device are omitted.
         """
         adapters = self.seen.adapters
         if not adapters.rdma_devices:
@@ -97,11 +94,11 @@ class HostLook:
         return [port for name in dict.fromkeys((interface, *devices)) for port in self.ports.get(name, ())]
 
     def nic_events_of(self, interface: str) -> tuple[NicEvent, ...]:
-        """The network drivers' log lines of an interface or RDMA device, by its name or its card's PCI address."""
+        """The network drivers' log lines about an interface or RDMA device, by its name or its card's PCI address."""
         return tuple(event for event in self.seen.nic_events if self._is_of(event, interface))
 
     def foreign_nic_events(self, lanes: Collection[Transponder]) -> tuple[NicEvent, ...]:
-        """Those that belong to none of these lanes, and to no network interface outside the inventory."""
+        """The network drivers' log lines about none of these lanes, nor about an interface outside the inventory."""
         return tuple(
             event
             for event in self.seen.nic_events
@@ -120,9 +117,9 @@ class HostLook:
         return here is not None and here == there
 
     def vendor_events_of(self, accelerator: Accelerator) -> tuple[AcceleratorEvent, ...]:
-        """The kernel events about one accelerator: by its PCI address, or by its minor number where a line names that.
+        """The kernel events about one accelerator, by the PCI address or the minor number that a line names.
 
-        A line that names neither belongs to the only accelerator of its host.
+        A line that names neither is assigned only if the host has a single accelerator.
         """
         if not self.vendor_events:
             return ()
@@ -149,20 +146,20 @@ class HostLook:
 
 
 PortPower = Callable[[str, int], float | None]
-"""Power (dBm) that a device measures at one of its ports, by its id and the port; ``None`` where it measures none."""
+"""Power (dBm) that a device measures at a port, by device id and port; ``None`` where it does not measure."""
 
 
 def no_port_power(_device: str, _port: int) -> None:
-    """The power at a port where devices are not asked."""
+    """The power at a port if devices are not read: never known."""
     return
 
 
 ReadCells = Callable[[str], Mapping[int, str]]
-"""What a mesh holds, read from the device."""
+"""The states of a mesh by PUC, read from the device."""
 
 
 def no_cells(_device: str) -> Mapping[int, str]:
-    """What a mesh holds where it is not asked."""
+    """The states of a mesh that is not read: none."""
     return {}
 
 
@@ -185,10 +182,10 @@ NO_EVIDENCE = LightEvidence()
 
 @dataclass(frozen=True)
 class Look:
-    """A collection beside the inventory. ``disabled`` are the accelerators out of service.
+    """A collection with its inventory. ``disabled`` are the accelerators out of service.
 
     ``past`` is empty if nothing is remembered; rules about time then find nothing. ``moved`` has the time when a run
-    last moved the light of a link or circuit: earlier readings do not count for the present light.
+    last changed the light path of a link or circuit: readings from before that time do not count.
     """
 
     inventory: Inventory
@@ -220,13 +217,14 @@ class Look:
 
     @cached_property
     def collected(self) -> dict[str, HostLook]:
-        """Every host in the collection, whatever the age of its readings."""
+        """Every host in the collection, regardless of the age of its readings."""
         found: dict[str, HostLook] = {}
         for host in self.inventory.hosts:
             seen = self.snapshot.hosts.get(host)
             if seen is not None:
                 events = self.past.events.get(host)
                 if events is not None:
+                    # Before `addresses`, which may take the address of a lost GPU from a remembered XID.
                     seen = replace(seen, xids=events.xids, sxids=events.sxids)
                 accelerators = self.accelerators[host]
                 gpus = match_gpus(accelerators, seen.gpus)
@@ -244,7 +242,7 @@ class Look:
         return found
 
     def stray_events(self, host: str) -> tuple[AcceleratorEvent, ...]:
-        """Kernel events that a rule of the host's probe plug-in looks at and that belong to no accelerator."""
+        """Kernel events that a rule of the host's probe plug-in uses and that belong to no accelerator."""
         here = self.collected[host]
         if not here.vendor_events:
             return ()
@@ -259,17 +257,6 @@ class Look:
         )
 
     @cached_property
-    def usual_settings(self) -> dict[tuple[str, str], Mapping[str, Usual]]:
-        """What most GPUs of one kind have in a rack, by the rack and the product."""
-        alike: dict[tuple[str, str], list[GpuReading]] = {}
-        for host in self.collected.values():
-            for accelerator in host.accelerators:
-                reading = host.gpus.get(accelerator.id)
-                if reading is not None and reading.product and not self.stale(reading.taken_at):
-                    alike.setdefault((accelerator.rack, reading.product), []).append(reading)
-        return {kind: usual_settings(readings) for kind, readings in alike.items()}
-
-    @cached_property
     def accelerators(self) -> dict[str, tuple[Accelerator, ...]]:
         """The accelerators of each host, in the order of the inventory."""
         by_host: dict[str, list[Accelerator]] = {name: [] for name in self.inventory.hosts}
@@ -279,15 +266,15 @@ class Look:
 
     @cached_property
     def announced_lanes(self) -> TransmitterNames:
-        """The transmitter that a neighbour's announcement means."""
+        """The transmitters by the names that neighbours announce."""
         return TransmitterNames(self.inventory)
 
     def trend(self, kind: str, component: str) -> Trend | None:
-        """What happened to a component over time, if anything is remembered."""
+        """The trend of a component, if one is recorded."""
         return self.past.trends.get((kind, component))
 
     def readable(self, host: str) -> HostLook | None:
-        """What was read of a host, if it was reached and that is not too long ago."""
+        """The readings of a host, if it was reached and they are not too old."""
         look = self.collected.get(host)
         return look if look and look.seen.reachable and not self.stale(look.seen.taken_at) else None
 
@@ -300,11 +287,11 @@ class Look:
         return self.age(taken_at) > self.limits.stale_after_s
 
     def outdated(self, taken_at: float, *places: Place) -> bool:
-        """Whether the light of one of these was moved after a reading."""
+        """Whether a run changed the light path of one of these components after the time of a reading."""
         return any(taken_at < self.moved[place] for place in places if place in self.moved)
 
     def reports_of(self, here: HostLook, accelerator: Accelerator | None) -> tuple[ComponentReport, ...]:
-        """Recent verdicts of other programs that name an accelerator; ``None``: those that name none of its host."""
+        """Recent verdicts of other programs about an accelerator; with ``None``, those about none of the host's."""
         if not here.seen.reports:
             return ()
         reports = [report for report in here.seen.reports if not self.stale(report.taken_at)]
@@ -321,7 +308,7 @@ class Look:
         return frozenset(name.lower() for name in known if name)
 
     def stale_nvlink(self, link: NvlinkReading) -> bool:
-        """The same of an NVLink, which is read more rarely than all else."""
+        """Whether the reading of an NVLink is too old; NVLinks are read less often, so their limit is longer."""
         return link.taken_at < self._oldest_nvlink
 
     @cached_property
@@ -329,23 +316,19 @@ class Look:
         return self.now - self.limits.stale_after_s - self.inventory.probes["nvlink"].every_s
 
     def fresh(self, kind: str, reading: R | None) -> R | None:
-        """A reading of a probe that runs rarely, unless it is too old even for that."""
+        """A reading, unless it is older than the age limit plus the interval at which its probe runs."""
         oldest = self.limits.stale_after_s + self.inventory.probes[kind].every_s
         return reading if reading is not None and self.age(reading.taken_at) <= oldest else None
 
     @cached_property
-    def expectations(self) -> Expectations:
-        """What ports, GPUs and hosts should be."""
-        return Expectations(self)
-
-    @cached_property
     def ahead_s(self) -> dict[str, float]:
-        """By how much the clocks of each rack are ahead of ours: the median, where there are enough to compare."""
+        """How far the clocks of each rack are ahead of this machine's, as a median; racks with too few are omitted."""
         found: dict[str, list[float]] = {}
         for name, host in self.inventory.hosts.items():
             here = self.readable(name)
             clock = self.fresh("clock", here.seen.clock) if here is not None else None
             if clock is not None:
+                # The middle of the range: a clock is known only within the time that its answer took.
                 found.setdefault(host.rack, []).append((clock.least_ahead_s + clock.most_ahead_s) / 2)
         least = verdict("host.clock", "apart").limits["least"]
         return {rack: median(ahead) for rack, ahead in found.items() if len(ahead) >= least}

@@ -1,17 +1,20 @@
-"""What is known of a rack at one moment: readings, verdicts, who runs where, and what the fabric should carry."""
+"""The known state of a rack at one time: readings, verdicts, job assignments, and the circuits of the fabric."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from lumctl.devices.types import DeviceReading
+from lumctl.fabric.paths import LightPath
 from lumctl.fleet.readings import Snapshot
 from lumctl.health.acknowledgements import Acknowledgement, MaintenanceWindow
 from lumctl.health.remedy import Remedy, remedies
 from lumctl.health.states import (
+    HARMLESS,
     CircuitHealth,
     ComponentHealth,
     Finding,
+    Health,
     HealthReport,
     Incident,
     State,
@@ -19,12 +22,13 @@ from lumctl.health.states import (
     worst,
 )
 from lumctl.inventory.model import Inventory, Role
-from lumctl.inventory.wiring import Assignment, Circuit, initial_assignment, is_order
+from lumctl.inventory.slice_records import is_job
+from lumctl.inventory.wiring import Assignment, Circuit, initial_assignment
 
 
 @dataclass(frozen=True)
 class Observation:
-    """One look at everything. ``losses`` are the expected losses (dB) of circuits whose route is known."""
+    """Everything found at one time. ``losses`` are the expected losses (dB) of circuits whose route is known."""
 
     at: float
     target: str
@@ -35,31 +39,50 @@ class Observation:
     snapshot: Snapshot
     report: HealthReport
     unfinished: tuple[str, ...] = ()
-    """Runs that were cut or left half done and still wait for a hand."""
+    """Runs that were interrupted or left incomplete and still need an operator."""
     acknowledgements: tuple[Acknowledgement, ...] = ()
     """The acknowledgements in the stores at that time."""
     windows: tuple[MaintenanceWindow, ...] = ()
-    """Maintenance that continues or is still to come."""
+    """Maintenance windows that are open or still to come."""
     devices: Mapping[str, DeviceReading] = field(default_factory=dict)
     """The readings of each mesh and switch."""
     not_kept: str | None = None
-    """Why this observation could not be remembered, if it should have been: for example, the disk is full."""
+    """Why this observation could not be stored, if it should have been: for example, the disk is full."""
     awaited: tuple[str, ...] = ()
-    """Hosts and devices whose first answers have not come yet; such a look is not remembered."""
+    """Hosts and devices that have not answered for the first time yet; such an observation is not remembered."""
+    paths: Mapping[str, LightPath | None] = field(default_factory=dict)
+    """The path of each circuit by the recorded states of the devices; ``None`` if they form no path."""
+
+    def devices_of(self, circuit: Circuit) -> tuple[str, ...]:
+        """The devices that a circuit passes; only the devices at its ends if its path is unknown."""
+        path = self.paths.get(circuit.id)
+        return path.devices if path else circuit.devices
+
+    def passing(self, circuit: Circuit, device: str) -> tuple[int, int | None] | None:
+        """The two ports of a circuit at a device, ``None`` if the circuit does not pass it.
+
+        The second port is ``None`` if the circuit continues to another device and its path is unknown.
+        """
+        if not circuit.spans_devices:
+            return circuit.ports if circuit.a.device == device else None
+        path = self.paths.get(circuit.id)
+        here = next((part.ports for part in path.segments if part.device == device), None) if path else None
+        ends = circuit.ports_at(device)
+        return here or ((ends[0], None) if ends else None)
 
     @cached_property
     def remedies(self) -> tuple[Remedy, ...]:
-        """What repairs each fault of this look, the worst first."""
+        """The remedy of each cause of faults in this observation, the worst first."""
         return remedies(self.report, self.inventory, self.assignment)
 
     def remedies_of(self, component: str) -> tuple[Remedy, ...]:
-        """The remedies of the causes that affect a component, or that use it as a replacement."""
+        """The remedies that name a component: as affected, as one to replace, or as one to avoid."""
         return tuple(r for r in self.remedies if component in (*r.components, *r.replace, *r.avoid))
 
     def in_trouble(self, accelerator: str) -> bool:
-        """Whether an accelerator may be replaced: it is not ok, nothing is known of a lane, or a remedy names it.
+        """Whether an accelerator may be replaced: it is not ok, a lane has no reading, or a remedy replaces it.
 
-        That a lane of it receives no light is no trouble of its own: the cause may be at the other end.
+        A lane without received light is no reason to replace the accelerator: the cause may be at the other end.
         """
         if any(accelerator in remedy.replace for remedy in self.remedies):
             return True
@@ -67,7 +90,7 @@ class Observation:
         return State.UNKNOWN in lanes or self.report.accelerators[accelerator].state is not State.OK
 
     def cause_elsewhere(self, accelerator: str) -> Remedy | None:
-        """The remedy of a cause that touches an accelerator which is well itself, or a lane of it."""
+        """The remedy of a cause elsewhere that affects an accelerator or one of its lanes, if it gives advice."""
         names = {accelerator, *(lane.id for lane in self.inventory.transponders_of(accelerator))}
         touching = (remedy for remedy in self.remedies if names & set(remedy.components))
         return next((remedy for remedy in touching if remedy.words), None)
@@ -77,18 +100,18 @@ class Observation:
         return place_of(self.assignment, accelerator)
 
     def places(self) -> dict[str, tuple[str, int]]:
-        """The job and rank of every accelerator in use: for callers that need all of them."""
+        """The job and rank of every accelerator in use."""
         return places(self.assignment)
 
     def role_of(self, accelerator: str) -> Role:
-        """What an accelerator is for now."""
+        """The present role of an accelerator."""
         return current_role(self.inventory, self.assignment, accelerator)
 
 
 def place_of(assignment: Assignment, accelerator: str) -> tuple[str, int] | None:
     """The job and rank that an assignment puts on an accelerator."""
     for job, accelerators in assignment.items():
-        if accelerator in accelerators and not is_order(job):
+        if accelerator in accelerators and is_job(job):
             return job, accelerators.index(accelerator)
     return None
 
@@ -97,7 +120,7 @@ def places(assignment: Assignment) -> dict[str, tuple[str, int]]:
     """The results of :func:`place_of` for all accelerators at once."""
     found: dict[str, tuple[str, int]] = {}
     for job, accelerators in assignment.items():
-        if not is_order(job):
+        if is_job(job):
             for rank, accelerator in enumerate(accelerators):
                 found.setdefault(accelerator, (job, rank))
     return found
@@ -112,25 +135,57 @@ def current_role(inventory: Inventory, assignment: Assignment, accelerator: str)
     return inventory.accelerators[accelerator].role
 
 
+def rolled_up(states: Iterable[State]) -> State:
+    """The worst state of some components; those out of service count only if there are no others.
+
+    A component's state in a report comes from its own findings, on which remedies and alerts are based. A host, rack or
+    job is shown with the worst state among its own and its members': with a failed member it is not ok.
+    """
+    given = tuple(states)
+    return worst(tuple(state for state in given if state is not State.DISABLED) or given)
+
+
+def host_states(observation: Observation) -> dict[str, State]:
+    """The state of each host: the worst of its own and of its accelerators in service."""
+    inventory, report = observation.inventory, observation.report
+    found = {name: [_state(report.hosts.get(name))] for name in inventory.hosts}
+    for accelerator in inventory.accelerators.values():
+        state = _state(report.accelerators.get(accelerator.id))
+        if state is not State.DISABLED:
+            found[accelerator.host].append(state)
+    return {name: rolled_up(states) for name, states in found.items()}
+
+
+def job_members(observation: Observation, job: str) -> list[Health]:
+    """The components of a job: the accelerators of its ranks in order, then its circuits."""
+    report = observation.report
+    ranks = observation.assignment.get(job, ())
+    accelerators = [report.accelerators[rank] for rank in ranks if rank in report.accelerators]
+    return [*accelerators, *report.circuits_by_owner.get(job, ())]
+
+
+def _state(health: ComponentHealth | None) -> State:
+    return health.state if health is not None else State.UNKNOWN
+
+
 Counted = dict[str, dict[str, State]]
-"""The state that counts, by group and component, in the order of the report."""
-_OF_NO_WEIGHT = frozenset({State.OK, State.DISABLED})
+"""The state of each component without acknowledged findings, by group, in the order of the report."""
 
 
 def counted_states(observation: Observation) -> Counted:
     """The state of each component without acknowledged findings.
 
-    A component whose findings are all acknowledged counts as ok, as does one that is unread because of a host whose
-    fault is acknowledged.
+    A component whose findings are all acknowledged counts as ok. So does a component that is unread because of its
+    host, if the host's fault is acknowledged.
     """
     hosts = {name: _counted(health) for name, health in observation.report.hosts.items()}
     quiet = {
         name
         for name, health in observation.report.hosts.items()
-        if health.state not in _OF_NO_WEIGHT and hosts[name] is State.OK
+        if health.state not in HARMLESS and hosts[name] is State.OK
     }
 
-    def of(health: ComponentHealth | CircuitHealth) -> State:
+    def of(health: Health) -> State:
         if health.state is State.UNKNOWN and not weighty(health) and quiet:
             silent = set(_silent_hosts(observation, health))
             return State.OK if silent and silent <= quiet else State.UNKNOWN
@@ -142,28 +197,26 @@ def counted_states(observation: Observation) -> Counted:
     }
 
 
-def weighty(health: ComponentHealth | CircuitHealth) -> tuple[Finding, ...]:
-    """The findings that make a component other than ok; notes do not."""
-    return tuple(finding for finding in health.findings if finding.state not in _OF_NO_WEIGHT)
+def weighty(health: Health) -> tuple[Finding, ...]:
+    """The findings that affect the state of a component: all except notes."""
+    return tuple(finding for finding in health.findings if finding.state not in HARMLESS)
 
 
 def acknowledged_count(observation: Observation) -> int:
     """How many findings of components in service are acknowledged."""
     return sum(
         finding.acknowledged is not None
-        for group in observation.report.groups().values()
-        for health in group.values()
+        for health in observation.report.with_findings
         if health.state is not State.DISABLED
         for finding in weighty(health)
     )
 
 
 def standing_incidents(observation: Observation) -> tuple[Incident, ...]:
-    """The incidents that count, gravest first: those of which something is not acknowledged and not in maintenance."""
+    """The incidents with a finding that is neither acknowledged nor of a component in maintenance, worst first."""
     open_ids = {
         finding.incident
-        for group in observation.report.groups().values()
-        for health in group.values()
+        for health in observation.report.with_findings
         if health.state is not State.DISABLED
         for finding in weighty(health)
         if finding.acknowledged is None
@@ -171,8 +224,8 @@ def standing_incidents(observation: Observation) -> tuple[Incident, ...]:
     return gravest_first(incident for incident in observation.report.incidents if incident.id in open_ids)
 
 
-def own_trouble(health: ComponentHealth | CircuitHealth, incidents: Collection[Incident]) -> bool:
-    """Whether a component has a fault that none of these incidents contains."""
+def own_trouble(health: Health, incidents: Collection[Incident]) -> bool:
+    """Whether a component has a fault that belongs to none of these incidents."""
     told = {incident.id for incident in incidents}
     found = [finding for finding in weighty(health) if finding.acknowledged is None]
     if not found:
@@ -180,17 +233,18 @@ def own_trouble(health: ComponentHealth | CircuitHealth, incidents: Collection[I
     return any(finding.incident not in told for finding in found)
 
 
-def _counted(health: ComponentHealth | CircuitHealth) -> State:
+def _counted(health: Health) -> State:
     found = weighty(health)
-    if health.state in _OF_NO_WEIGHT or all(finding.acknowledged is None for finding in found):
+    if health.state in HARMLESS or all(finding.acknowledged is None for finding in found):
         return health.state
     return worst((State.OK, *(finding.state for finding in found if finding.acknowledged is None)))
 
 
-def _silent_hosts(observation: Observation, health: ComponentHealth | CircuitHealth) -> Iterator[str]:
-    """The hosts that are not well, of those by which a component is read."""
+def _silent_hosts(observation: Observation, health: Health) -> Iterator[str]:
+    """The hosts through which a component is read and that are not ok."""
     inventory = observation.inventory
     if isinstance(health, CircuitHealth):
+        # An end that expects no transmitter only sends, and is not read for the circuit.
         ends = [end.transponder for end in health.ends if end.expected is not None]
         read_by = [inventory.transponders[end].host for end in ends if end in inventory.transponders]
     elif health.id in inventory.accelerators:
@@ -201,7 +255,7 @@ def _silent_hosts(observation: Observation, health: ComponentHealth | CircuitHea
         return
     for host in read_by:
         known = observation.report.hosts.get(host)
-        if known is not None and known.state not in _OF_NO_WEIGHT:
+        if known is not None and known.state not in HARMLESS:
             yield host
 
 
@@ -214,4 +268,6 @@ def rack_of(inventory: Inventory, component: str, circuits: tuple[Circuit, ...] 
             return group[component].rack
     if component in inventory.transponders:
         return inventory.hosts[inventory.transponders[component].host].rack
-    return next((inventory.devices[c.device].rack for c in circuits if c.id == component), None)
+    if component in inventory.fibres:
+        return inventory.devices[inventory.fibres[component].devices[0]].rack
+    return next((inventory.devices[c.a.device].rack for c in circuits if c.id == component), None)

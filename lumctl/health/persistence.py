@@ -1,6 +1,6 @@
-"""Which findings are active: those that must last before they count, those that stay for a while, and since when.
+"""Which findings are active, and since when. Some count only after they last; some stay for a while after they end.
 
-An observation without information changes nothing: a finding whose probe brought no answer is neither confirmed nor
+An observation without information changes nothing: a finding whose probe returned no answer is neither confirmed nor
 refuted.
 """
 
@@ -10,20 +10,10 @@ from typing import Any
 
 from lumctl.health.look import Place
 from lumctl.health.rulebook import has_case, looks_at, verdict
-from lumctl.health.states import (
-    SEVERITY,
-    CircuitHealth,
-    ComponentHealth,
-    Finding,
-    Judged,
-    State,
-    gravest_first,
-    judged,
-    place_of,
-)
+from lumctl.health.states import SEVERITY, Finding, Health, Judged, State, gravest_first, judged, kind_and_id
 
 _MOST_MARKS, _MOST_CHARACTERS = 64, 400
-"""What is remembered of one component, and of one finding's evidence: a host that talks nonsense fills no memory."""
+"""Limits: findings per component, and characters of evidence. So a host with invalid output cannot fill the memory."""
 
 Key = tuple[str, str, str]
 """Rule, case and subject: the identity of a finding of one component."""
@@ -31,10 +21,11 @@ Key = tuple[str, str, str]
 
 @dataclass
 class FindingMark:
-    """One remembered finding: ``first`` and ``last`` are times of observations, ``read_at`` that of its reading.
+    """One remembered finding. ``first`` and ``last`` are the times of the first and last observation that showed it.
 
-    ``since`` is the beginning that the finding states, ``clear_since`` the first of the observations in a row that
-    refute it.
+    ``read_at`` is the time of its last reading. ``since`` is the start that the finding states. ``clear_since`` is the
+    time from which every observation has refuted the finding. ``looks`` counts the new readings that showed it.
+    ``stands``: the finding is active.
     """
 
     first: float
@@ -62,6 +53,7 @@ class StandingFindings:
         self._looked_at: float | None = None if looked_at is None else float(looked_at)
         self._marks: dict[Place, dict[Key, FindingMark]] = {}
         for kind, component, rule, case, about, *mark in document.get("marks", ()):
+            # Another edition of the rules, or a plug-in that was removed, may have known more cases.
             if has_case(rule, case):
                 marks = self._marks.setdefault((str(kind), str(component)), {})
                 marks[rule, case, str(about)] = _mark_from(mark)
@@ -75,35 +67,41 @@ class StandingFindings:
         )
 
     def begin(self, places: Collection[Place], now: float, *, forgets_after_s: float) -> None:
-        """Begin a look at these components: what is gone, or was not looked at for too long, is forgotten."""
+        """Begin an observation of these components: forget all others, and everything if the last one is too old."""
+        # Also if the clock was set back: no duration could be trusted.
         if self._looked_at is not None and not 0 <= now - self._looked_at <= forgets_after_s:
             self._marks.clear()
         for place in [place for place in self._marks if place not in places]:
             del self._marks[place]
 
+    def clear(self, place: Place, rule: str, until: float) -> None:
+        """Forget a rule's findings about a component up to a time at once, without waiting until it is stable."""
+        marks = self._marks.get(place, {})
+        for key in [key for key, mark in marks.items() if key[0] == rule and mark.last <= until]:
+            del marks[key]
+
     def end(self, now: float) -> None:
-        """End a look."""
+        """End an observation."""
         self._looked_at = now
 
     def settle(self, health: Judged, now: float, *, at_work: bool, moving: bool) -> Judged:
         """A component with its active findings.
 
-        During maintenance no finding stays; while a run moves its light, new findings are expected.
+        During maintenance a finding ends as soon as it is refuted. While a run changes the component's light path, new
+        findings are expected and count as ``unknown``.
         """
-        known = self._marks.get(place_of(health))
+        known = self._marks.get(kind_and_id(health))
         if not health.findings and not known:
             return health
         return judged(health, self._findings(health, now, at_work=at_work, moving=moving))
 
-    def _findings(
-        self, health: ComponentHealth | CircuitHealth, now: float, *, at_work: bool, moving: bool
-    ) -> tuple[Finding, ...]:
-        marks = self._marks.setdefault(place_of(health), {})
+    def _findings(self, health: Health, now: float, *, at_work: bool, moving: bool) -> tuple[Finding, ...]:
+        marks = self._marks.setdefault(kind_and_id(health), {})
         seen = {key_of(finding) for finding in health.findings}
         found = [self._confirmed(marks, finding, health.read_at, now, moving=moving) for finding in health.findings]
         found += [self._unseen(marks, key, health, now, at_work=at_work) for key in list(marks) if key not in seen]
         if not marks:
-            del self._marks[place_of(health)]
+            del self._marks[kind_and_id(health)]
         return gravest_first(finding for finding in found if finding is not None)
 
     @staticmethod
@@ -114,9 +112,11 @@ class StandingFindings:
         key = key_of(finding)
         mark = marks.get(key)
         if mark is None:
+            # Only a new finding: what was there before the run is not explained by it.
             if moving:
                 return _expected(finding)
             if len(marks) >= _MOST_MARKS:
+                # There is no room to remember it, so only a finding that needs no time can count.
                 return finding if verdict(finding.rule, finding.case).at_once else None
             mark = marks[key] = FindingMark(now, now, finding.since, finding.state, "")
         return replace(finding, since=mark.since) if _seen_again(mark, finding, read_at, now) else None
@@ -125,13 +125,14 @@ class StandingFindings:
         self,
         marks: dict[Key, FindingMark],
         key: Key,
-        health: ComponentHealth | CircuitHealth,
+        health: Health,
         now: float,
         *,
         at_work: bool,
     ) -> Finding | None:
         """A finding that this observation does not repeat, if it is still active."""
         mark = marks[key]
+        # A rule without probes needs `seen` alone: the empty set is within any other.
         told = bool(health.seen) and looks_at(key[0]).probes <= health.seen
         if told and self._is_over(key, mark, now, at_work=at_work):
             del marks[key]
@@ -143,12 +144,12 @@ class StandingFindings:
         return _remembered(health.id, key, mark, now) if shown else None
 
     def _is_over(self, key: Key, mark: FindingMark, now: float, *, at_work: bool) -> bool:
-        """Whether a finding that a look has refuted is gone for good."""
+        """Whether a finding that this observation does not show has ended."""
         if not mark.stands or at_work:
             return True
         sticks_s = verdict(key[0], key[1]).clears_after_s
         if self._looked_at is not None and now - self._looked_at > sticks_s:
-            # There was no observation for longer than the finding would stay: earlier readings no longer matter.
+            # The last observation is further back than the time that the finding would stay, so it does not stay.
             return True
         mark.clear_since = now if mark.clear_since is None else min(mark.clear_since, now)
         return now - mark.clear_since >= sticks_s
@@ -188,10 +189,10 @@ def _remembered(component: str, key: Key, mark: FindingMark, now: float) -> Find
 
 
 def _expected(finding: Finding) -> Finding:
-    """What comes while light is moved is no fault yet, and no proof of health."""
+    """A finding while a run moves the light: not a fault yet and no proof of health, so its state is ``unknown``."""
     if SEVERITY.index(finding.state) <= SEVERITY.index(State.UNKNOWN):
         return finding
-    return replace(finding, state=State.UNKNOWN, evidence=f"{finding.evidence}; a run is moving its light")
+    return replace(finding, state=State.UNKNOWN, evidence=f"{finding.evidence}; a run is changing its light path")
 
 
 def _mark_from(written: list[Any]) -> FindingMark:

@@ -1,7 +1,7 @@
-"""The rules that probe plug-ins bring as data: read from their YAML files and checked, once each.
+"""The rules of probe plug-ins, which are data: each YAML file is read and checked once.
 
-A rule looks at one value of an accelerator's reading, or at one kind of the plug-in's kernel events. Its cases have
-the fields of lumctl's own rules and, in ``when``, what they look at.
+A rule uses one value of an accelerator's reading, or one kind of the plug-in's kernel events. Its cases have the fields
+of lumctl's own rules; in addition, ``when`` names what they use.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,8 +16,7 @@ from lumctl.errors import UsageError
 from lumctl.fleet.probe_api import AcceleratorProbe
 from lumctl.fleet.probe_plugins import file_of, installed, load
 from lumctl.fleet.readings import GpuReading
-from lumctl.health.rulebook import LooksAt, Verdict
-from lumctl.health.states import State
+from lumctl.health.states import LooksAt, State, Verdict
 from lumctl.inventory.problems import nearest
 
 SCHEMA = "lumctl/probe-rules/v1"
@@ -28,7 +27,7 @@ _CASE = ("when", "state", "strict", *_TEXTS, *_NUMBERS)
 _WHEN = ("reading", "is", "event", "ended-by")
 _SIMPLE = (float | None, int | None, bool | None, str | None)
 _STANDARD = frozenset(name for name, hint in get_type_hints(GpuReading).items() if hint in _SIMPLE)
-"""The standard readings that a rule may look at."""
+"""The standard readings that a rule may use."""
 
 
 class ProbeRulesError(UsageError):
@@ -42,9 +41,9 @@ class ProbeRulesError(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class ProbeRule:
-    """One case of a rule. It is found if ``reading`` is one of ``among`` or reaches the limit of ``line``.
+    """One case of a rule. It applies if ``reading`` is one of ``among`` or reaches the limit of ``line``.
 
-    With ``event``, it is found if there are as many such events as the limit; one of ``ended_by`` ends all earlier
+    With ``event``, it applies if the number of such events reaches the limit; an event ``ended_by`` ends all earlier
     ones.
     """
 
@@ -57,7 +56,7 @@ class ProbeRule:
 
 @dataclass(frozen=True, slots=True)
 class ProbeRules:
-    """The rules of one plug-in, or in ``problem`` why they cannot be used."""
+    """The rules of one plug-in; if they cannot be used, ``problem`` says why."""
 
     rules: tuple[ProbeRule, ...] = ()
     problem: str = ""
@@ -71,6 +70,7 @@ def rules_of(probe: str) -> ProbeRules:
         return ProbeRules(problem=error.message)
 
 
+# By class and not by name: the test kit replaces an installed class by another one.
 @cache
 def _rules(probe: type[AcceleratorProbe]) -> ProbeRules:
     try:
@@ -83,7 +83,7 @@ def read_rules(probe: type[AcceleratorProbe]) -> tuple[ProbeRule, ...]:
     """Read and check the rules of a plug-in.
 
     Raises:
-        ProbeRulesError: the file cannot be read, or something in it is wrong.
+        ProbeRulesError: the file cannot be read, or its content is invalid.
     """
     path = file_of(probe, probe.rules)
     try:
@@ -109,7 +109,7 @@ def verdicts_of(rule: str) -> Mapping[str, Verdict]:
 
 
 def looks_at_of(rule: str) -> LooksAt:
-    """What a rule of a plug-in looks at."""
+    """The probes and readings that a rule of a plug-in uses."""
     found = _of_rule(rule)
     probes = frozenset("kernel" if each.event else "gpu" for each in found)
     return LooksAt(probes, tuple(dict.fromkeys(each.reading or "accelerator_events" for each in found)))
@@ -121,6 +121,7 @@ def all_lines() -> tuple[Verdict, ...]:
 
 
 def _of_rule(rule: str) -> list[ProbeRule]:
+    # The name may come from a store or a user, so only the probes that are installed are loaded.
     family, _, rest = rule.partition(".")
     probe, named, _ = rest.partition(".")
     if family != "gpu" or not named or probe not in {offer.name for offer in installed()}:
@@ -129,7 +130,7 @@ def _of_rule(rule: str) -> list[ProbeRule]:
 
 
 class _Reader:
-    """Reads a document from its nodes, which know their lines; ``problems`` collects what is wrong."""
+    """Reads a document from its nodes, which know their lines; ``problems`` collects the errors."""
 
     def __init__(self, probe: type[AcceleratorProbe], path: str) -> None:
         self.problems: list[str] = []
@@ -186,6 +187,7 @@ class _Reader:
             self._check_event(when)
         if len(self.problems) > before:
             return None
+        # A case about an event may state none: then one event is enough.
         said.setdefault("limit", 1.0)
         line = Verdict(rule, case, State(word), said.pop("advice"), said.pop("origin"), edition=edition, **said)
         among = self._value(when.get("is")) if "is" in when else ()
@@ -203,9 +205,9 @@ class _Reader:
         if name not in known:
             self._note(when["reading"], _unknown("reading", name, known))
         if ("is" in when) is has_limit:
-            self._note(when["reading"], "expected either is or a limit for a reading")
+            self._note(when["reading"], "expected either `is` or `limit` for a reading")
         if "ended-by" in when:
-            self._note(when["ended-by"], "found ended-by, which only an event has")
+            self._note(when["ended-by"], "found ended-by, which is only allowed for an event")
 
     def _check_event(self, when: Mapping[str, yaml.Node]) -> None:
         kinds = sorted({line.kind for line in self._probe.kernel_lines})
@@ -213,7 +215,7 @@ class _Reader:
             if key in when and self._value(when[key]) not in kinds:
                 self._note(when[key], _unknown("event", self._value(when[key]), kinds))
         if "is" in when:
-            self._note(when["is"], "found is, which only a reading has")
+            self._note(when["is"], "found is, which is only allowed for a reading")
 
     def _number(self, name: str, node: yaml.Node) -> float | int:
         value = self._value(node)
@@ -233,6 +235,7 @@ class _Reader:
             name = str(key.value)
             if known is not None and name not in known:
                 self._note(key, _unknown("field", name, known))
+            # YAML's own loader silently keeps the last of two equal keys.
             elif name in found:
                 self._note(key, f"found {name!r} twice")
             else:
@@ -241,6 +244,7 @@ class _Reader:
 
     @staticmethod
     def _value(node: yaml.Node | None) -> Any:
+        # Values are made from their nodes one at a time, because only a node knows its line.
         return None if node is None else yaml.SafeLoader("").construct_document(node)
 
     def _note(self, node: yaml.Node, problem: str) -> None:

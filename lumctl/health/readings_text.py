@@ -1,4 +1,4 @@
-"""The readings that rules use, in words, under their names in the rules' data."""
+"""The readings that rules use, as text, by their names in the rules' data."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -19,18 +19,18 @@ from lumctl.fleet.readings import (
 )
 from lumctl.health.identity import addresses, match_gpus, match_nvlinks, xids_of
 from lumctl.health.rules.device import is_plausible_c
-from lumctl.health.states import CircuitHealth, ComponentHealth, place_of
+from lumctl.health.states import CircuitHealth, Health, kind_and_id
 from lumctl.inventory.model import Inventory
 
-_NOT_TOLD = "not told"
+_NOT_TOLD = "not reported"
 _NO_READINGS = frozenset({"raw", "vendor_values"})
 ENDED_WELL = frozenset({ProbeStatus.OK, ProbeStatus.ABSENT})
-"""What a host does not have is no probe that failed."""
+"""The outcomes of probes that did not fail; a probe for something that the host does not have is ``ABSENT``."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadingText:
-    """One reading that a rule looks at, in words; ``taken_at`` is ``None`` where it was never read."""
+    """One reading that a rule uses, as text; ``taken_at`` is ``None`` if it was never read."""
 
     name: str
     value: str
@@ -38,15 +38,15 @@ class ReadingText:
 
 
 def readings_of(
-    health: ComponentHealth | CircuitHealth,
+    health: Health,
     inventory: Inventory,
     snapshot: Snapshot,
     devices: Mapping[str, DeviceReading],
     *,
     now: float,
 ) -> Mapping[str, ReadingText]:
-    """What was read of a component, by name; empty for one whose host is not read."""
-    kind, name = place_of(health)
+    """The readings of a component by name; empty if its host is not read."""
+    kind, name = kind_and_id(health)
     if isinstance(health, CircuitHealth):
         values = _of_circuit(health, inventory)
     elif kind == "accelerator":
@@ -202,7 +202,7 @@ def _disks(disks: Disks | None) -> str:
 def _of_device(reading: DeviceReading | None) -> dict[str, str]:
     """The readings of a mesh or a switch that its driver supports."""
     if reading is None:
-        return {"answer": "it was never asked"}
+        return {"answer": "it has never been read"}
     if reading.problem is not None:
         return {"answer": reading.problem}
     told = {"answer": "it answers", "unread": ", ".join(reading.unread) or "none"}
@@ -215,16 +215,16 @@ def _of_device(reading: DeviceReading | None) -> dict[str, str]:
 
 
 def _outcomes(seen: HostSnapshot) -> str:
-    """How the probes ended: those that did not end well by name, for a host may have dozens."""
+    """How the probes ended. Only those that failed are named, because a host may have dozens."""
     asked = {name: each for name, each in seen.probes.items() if each.status is not ProbeStatus.NOT_ASKED}
     bad = [f"{name} {outcome.status.value}" for name, outcome in asked.items() if outcome.status not in ENDED_WELL]
     fine = len(asked) - len(bad)
     unasked = [f"{len(seen.probes) - len(asked)} not asked"] if len(asked) < len(seen.probes) else []
-    return ", ".join([*bad, f"{fine} {'others ' if bad else ''}ended well", *unasked])
+    return ", ".join([*bad, f"{fine} {'others ' if bad else ''}succeeded", *unasked])
 
 
 def _events(events: Iterable[XidEvent | SxidEvent | NicEvent | HostEvent | AcceleratorEvent]) -> str:
-    """How many lines of the kernel log, and the last one."""
+    """The number of these kernel log lines, and the last one."""
     listed = list(events)
     if not listed:
         return "none"
@@ -243,12 +243,19 @@ def _number(event: XidEvent | SxidEvent | NicEvent | HostEvent | AcceleratorEven
 
 
 def _said(value: object) -> str:
-    if value is None:
-        return _NOT_TOLD
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return "no light" if isinf(value) else f"{value:g}"
-    if isinstance(value, frozenset):
-        return ", ".join(sorted(value)) or "none"
-    return str(value)
+    match value:
+        case None:
+            return _NOT_TOLD
+        case bool():
+            return "yes" if value else "no"
+        case float():
+            return "no light" if isinf(value) else f"{value:g}"
+        case frozenset():
+            words = sorted(map(str, value))
+        case Mapping():
+            words = [f"{key} {_said(item)}" for key, item in value.items()]
+        case tuple() | list():
+            words = [_said(item) for item in value]
+        case _:
+            return str(value)
+    return ", ".join(words) or "none"

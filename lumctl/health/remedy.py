@@ -1,7 +1,7 @@
-"""What repairs each fault that health found: the one judgement that every advice and every swap goes by.
+"""The remedy of each fault that health found. All advice and all swaps are based on it.
 
-A remedy belongs to a cause: that of an incident, or a component with a fault of its own. It names the accelerators that
-spares should replace, or the PUCs that light should be routed around, or what a person has to mend by hand, and why.
+A remedy belongs to a cause: that of an incident, or a component with a fault of its own. It gives the accelerators that
+spares should replace, the PUCs that light should avoid, or the manual repair, and the reason.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 
 from lumctl.health.states import (
     SEVERITY,
-    CircuitHealth,
-    ComponentHealth,
+    SPARE_FIRST,
     Finding,
+    Health,
     HealthReport,
     Incident,
     State,
     is_fault,
-    place_of,
+    kind_and_id,
 )
 from lumctl.inventory.model import Inventory, Role
 from lumctl.inventory.wiring import Assignment, circuits_of, jobs_in
@@ -25,20 +25,21 @@ from lumctl.printable import counted
 _SHOWN = 3
 _DEAD_LANE = frozenset({"link.tx-power", "link.down", "link.missing"})
 _LIGHT_ARRIVES_WEAK = frozenset({"link.rx-power", "circuit.dim", "circuit.rx-margin"})
+_COOLED_FIRST = frozenset({"gpu.temperature"})
+"""Findings on an accelerator that still works. Cool it before you swap in a spare, which may become as hot."""
 _DEVICE_GOES_ON = frozenset({"device.alarm", "device.temperature"})
-"""Findings on a device that answers: it can be changed, and no swap is needed."""
-Health = ComponentHealth | CircuitHealth
+"""Findings on a device that still answers, so that its circuits can still be changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """The repair of a cause. ``components`` are the cause and all that it affects; ``state`` is their worst.
+    """The repair of a cause. ``components`` are the cause and all affected ones; ``state`` is their worst.
 
-    ``evidence`` shows the cause. ``replace`` are accelerators that run ranks, for spares to replace together, and
-    ``avoid`` are PUCs: either repairs the job. Both are empty if nothing in the rack repairs it, or if no rank
-    depends on it. ``by_hand`` is the manual repair, with the reason. It is not ``certain`` if no reading shows which
-    of several components is at fault; ``suspects`` are then the PUCs among them that cannot be avoided with the
-    present spares.
+    ``evidence`` shows the cause. ``replace`` are accelerators with ranks that spares should replace together.
+    ``avoid`` are PUCs or fibres that light should be routed around. Both are empty if nothing in the rack repairs the
+    job, or if no rank depends on the cause. ``by_hand`` is the manual repair, with the reason; ``hand_first``: try it
+    before a spare, because it may be enough. ``certain`` is false if no reading shows which of several components is at
+    fault. ``suspects`` are PUCs that may be at fault, listed if there are too few spares for the repair.
     """
 
     cause: str
@@ -51,34 +52,37 @@ class Remedy:
     by_hand: str = ""
     certain: bool = True
     suspects: tuple[str, ...] = ()
+    hand_first: bool = False
 
     @property
     def key(self) -> str:
-        """Kind and id of the cause: the id of its incident, where it has one."""
+        """Kind and id of the cause; this is also the id of its incident, if it has one."""
         return f"{self.kind}:{self.cause}"
 
     @property
     def command(self) -> str:
-        """The command that plans the repair; empty where none does."""
+        """The command that plans the repair; empty if no command does."""
         return swap_command(self.replace, self.avoid)
 
     @property
     def words(self) -> str:
         """What to do, in one line."""
+        if self.hand_first and self.command:
+            return f"{self.by_hand}; if that does not help: {self.command}"
         return "; ".join(part for part in (self.command, self.by_hand) if part)
 
 
 def swap_command(replaced: Iterable[str], avoid: Iterable[str]) -> str:
-    """The command that plans to replace accelerators and to lead light round PUCs; empty without either."""
+    """The command that plans to replace accelerators and to route light around PUCs; empty without either."""
     options = [("--failed", tuple(replaced)), ("--avoid", tuple(avoid))]
     words = [f"{name} {','.join(values)}" for name, values in options if values]
     return f"lumctl swap plan {' '.join(words)}" if words else ""
 
 
 def remedies(report: HealthReport, inventory: Inventory, assignment: Assignment) -> tuple[Remedy, ...]:
-    """What repairs each cause of the faults in a report, the worst first.
+    """The remedy of each cause of the faults in a report, the worst first.
 
-    What is out of service or in maintenance needs no remedy.
+    Components out of service or in maintenance need no remedy.
     """
     found = list(_Remedies(report, inventory, assignment).all())
     return tuple(sorted(found, key=lambda remedy: -SEVERITY.index(remedy.state)))
@@ -90,7 +94,7 @@ class _Remedies:
         self._inventory = inventory
         jobs = jobs_in(assignment)
         self._ranked = frozenset(accelerator for ranks in jobs.values() for accelerator in ranks)
-        self._circuits = circuits_of(inventory, assignment)
+        self._assignment = assignment
         self._spares = {
             a.id: a.rack
             for a in inventory.accelerators.values()
@@ -101,23 +105,20 @@ class _Remedies:
         for incident in self._report.incidents:
             if any(self._needs_one(health) for health in self._members(incident)):
                 yield self._of_incident(incident)
-        for group in self._report.groups().values():
-            for health in group.values():
-                own = [finding for finding in health.findings if is_fault(finding.state) and finding.incident is None]
-                if own and self._needs_one(health):
-                    kind, name = place_of(health)
-                    yield self._of(kind, name, health.state, (name,), own[0])
+        for health in self._report.with_findings:
+            own = [finding for finding in health.findings if is_fault(finding.state) and finding.incident is None]
+            if own and self._needs_one(health):
+                kind, name = kind_and_id(health)
+                yield self._of(kind, name, health.state, (name,), own[0])
 
     @staticmethod
     def _needs_one(health: Health) -> bool:
         return is_fault(health.state)
 
     def _members(self, incident: Incident) -> list[Health]:
-        groups = self._report.groups().values()
         return [
             health
-            for group in groups
-            for health in group.values()
+            for health in self._report.with_findings
             if any(finding.incident == incident.id for finding in health.findings)
         ]
 
@@ -129,7 +130,7 @@ class _Remedies:
         own = [f for f in findings if f.component == incident.cause] if kind == "circuit" else []
         speaking = next(iter(own), None) or next((f for f in findings if f.rule == incident.rule), findings[0])
         remedy = self._of(kind, incident.cause, incident.state, members, speaking, incident.suspects)
-        # Several transmitters of one circuit may be dead at once: it takes all of them to repair it.
+        # Several transmitters of one circuit may be dead at once: all of them must be replaced to repair it.
         dead = [f.component for f in findings if f.rule in _DEAD_LANE and f.component != incident.cause]
         more = [a for lane in dead if (a := self._at(lane)) is not None and a not in remedy.replace]
         return replace(remedy, replace=(*remedy.replace, *dict.fromkeys(more))) if kind == "link" else remedy
@@ -150,20 +151,12 @@ class _Remedies:
             case "puc":
                 pucs = suspects or (cause,)
                 return replace(remedy, avoid=pucs, by_hand=_then_written(pucs))
+            case "fibre":
+                return replace(remedy, avoid=(cause,), by_hand=self._fibre_words(cause))
             case "circuit":
                 return self._of_circuit(remedy, finding, suspects)
             case "link":
-                circuit = next((c for c in self._circuits if cause in {c.a.transponder, c.b.transponder}), None)
-                if circuit is not None and finding.rule in _LIGHT_ARRIVES_WEAK and finding.case != "dark":
-                    return self._of_circuit(remedy, finding, (circuit.a.transponder, circuit.b.transponder))
-                accelerator = self._at(cause)
-                failed = (accelerator,) if accelerator is not None else ()
-                advice = finding.advice
-                if finding.rule == "link.rx-power":
-                    advice = (
-                        "replace its module: light arrives, as the other direction proves, and its receiver is dark"
-                    )
-                return self._by_spares(remedy, failed, f"then repair {cause}: {advice}")
+                return self._of_link(remedy, finding)
             case "host":
                 return self._of_host(remedy, finding)
             case _:
@@ -171,10 +164,34 @@ class _Remedies:
                 if finding.rule.startswith(("circuit.", "link.")):
                     where = f"the light of all its lanes is lost at {cause}{_or_at(suspects)}"
                     return self._by_spares(replace(remedy, certain=not suspects), failed, where, suspects)
-                return self._by_spares(remedy, failed, f"then repair {cause}: {finding.advice}")
+                if finding.rule in _COOLED_FIRST:
+                    return self._by_spares(replace(remedy, hand_first=True), failed, finding.advice)
+                return self._by_spares(remedy, failed, f"then repair {cause}: {after_a_swap(finding.advice)}")
+
+    def _of_link(self, remedy: Remedy, finding: Finding) -> Remedy:
+        cause, advice = remedy.cause, finding.advice
+        circuit = next(
+            (c for c in circuits_of(self._inventory, self._assignment) if cause in {c.a.transponder, c.b.transponder}),
+            None,
+        )
+        # Weak light may be weakened at either end or between them, so the whole circuit is suspected.
+        if circuit is not None and finding.rule in _LIGHT_ARRIVES_WEAK and finding.case != "dark":
+            return self._of_circuit(remedy, finding, (circuit.a.transponder, circuit.b.transponder))
+        accelerator = self._at(cause)
+        failed = (accelerator,) if accelerator is not None else ()
+        if finding.rule == "link.rx-power":
+            advice = "replace its module: light arrives, as the other direction proves, but its receiver reads dark"
+        return self._by_spares(remedy, failed, f"then repair {cause}: {after_a_swap(advice)}")
+
+    def _fibre_words(self, name: str) -> str:
+        """The manual repair of a fibre that loses light."""
+        fibre = self._inventory.fibres[name]
+        alone = len(fibre.pairs) == 1
+        ends = [f"{place.device}/port/{place.port}" for place in fibre.pairs[0]] if alone else fibre.devices
+        return f"the light is lost between {' and '.join(ends)}: clean or replace the fibre and its connectors"
 
     def _of_host(self, remedy: Remedy, finding: Finding) -> Remedy:
-        """A lost host is replaced with all its ranks, an ailing one only where its accelerators have faults."""
+        """Replace all accelerators of a failed host that run ranks; for another host only those that have faults."""
         lost = self._report.hosts[remedy.cause].state is State.FAILED
         failed = tuple(
             a.id
@@ -183,30 +200,36 @@ class _Remedies:
         )
         if not failed:
             return replace(remedy, by_hand=f"{finding.advice}: no rank of {remedy.cause} needs a spare")
-        return self._by_spares(remedy, failed, f"then repair {remedy.cause}: {finding.advice}")
+        if finding.rule in _COOLED_FIRST:
+            return self._by_spares(replace(remedy, hand_first=True), failed, finding.advice)
+        return self._by_spares(remedy, failed, f"then repair {remedy.cause}: {after_a_swap(finding.advice)}")
 
     def _of_circuit(self, remedy: Remedy, finding: Finding, suspects: tuple[str, ...]) -> Remedy:
-        """No reading shows at which end the light is lost: only replacing both ends certainly repairs it."""
+        """The remedy of a circuit. No reading shows which end loses the light, so both ends are replaced."""
         suspects = suspects or tuple(end.transponder for end in self._report.circuits[remedy.cause].ends)
         ends = tuple(name for name in suspects if name in self._inventory.transponders)
-        pucs = tuple(name for name in suspects if name not in ends)
+        pucs = tuple(name for name in suspects if name in self._inventory.fibres or "/puc/" in name)
+        if not ends:
+            why = f"the light is lost at {' or '.join(suspects)}; no reading shows at which"
+            return replace(remedy, certain=False, avoid=pucs, by_hand=why)
         lanes = [self._inventory.transponders[name] for name in ends]
         failed = tuple(dict.fromkeys(a for name in ends if (a := self._at(name)) is not None))
         ports = " and ".join(f"{lane.lane.device}/port/{lane.lane.rx}" for lane in lanes)
         lost = "weakened" if finding.rule in _LIGHT_ARRIVES_WEAK and finding.case != "dark" else "lost"
         where = f"the light is {lost} at a fibre, a media converter, a receiver or a port of {' or '.join(ends)}"
-        why = f"{where}{_or_at(pucs)}, and no reading tells at which: measure it at {ports}"
+        why = f"{where}{_or_at(pucs)}, and no reading shows at which: measure it at {ports}"
         return self._by_spares(replace(remedy, certain=False), failed, why, pucs)
 
     def _by_spares(self, remedy: Remedy, failed: tuple[str, ...], by_hand: str, pucs: tuple[str, ...] = ()) -> Remedy:
-        """Spares replace what failed, if there are enough, and light is routed around PUCs that may be stuck."""
+        """Replace failed accelerators by spares, if there are enough, and route light around PUCs that may be stuck."""
         by_hand = by_hand.removeprefix("then ") if not failed else by_hand
         racks = {self._inventory.accelerators[a].rack for a in failed}
         free = sum(rack in racks for rack in self._spares.values())
         if free >= len(failed):
             return replace(remedy, replace=failed, avoid=pucs, by_hand=by_hand)
-        few = f"{counted(free, 'spares')} {'is' if free == 1 else 'are'} free, and {len(failed)} would be needed"
-        by_hand = f"{by_hand.removeprefix('then ')}; {few} to repair the job without that"
+        # To replace some of them mends no job, so with too few spares none is replaced.
+        few = f"{counted(free, 'spares')} {'is' if free == 1 else 'are'} free, but {len(failed)} are needed"
+        by_hand = f"{by_hand.removeprefix('then ')}; {few} to repair the job otherwise"
         return replace(remedy, by_hand=by_hand, suspects=pucs)
 
     def _at(self, lane: str) -> str | None:
@@ -220,10 +243,15 @@ class _Remedies:
         return self._report.accelerators[accelerator].state is State.OK and State.FAILED not in links
 
 
+def after_a_swap(advice: str) -> str:
+    """The part of an advice that remains after a spare is swapped in."""
+    return advice.removeprefix(SPARE_FIRST)
+
+
 def _mended_by_hand(kind: str, cause: str, finding: Finding) -> str:
     """What to do about a rack or a device, which a spare cannot replace."""
     if kind == "rack":
-        return f"check what its hosts share (power, network, cooling): no spare is outside {cause}"
+        return f"check what its hosts share (power, network, cooling): every spare is inside {cause}"
     if finding.rule in _DEVICE_GOES_ON:
         return finding.advice
     return f"{finding.advice}; until then {cause} cannot be changed, so no swap can help"
@@ -236,8 +264,8 @@ def _or_at(pucs: Collection[str]) -> str:
 
 
 def _then_written(pucs: Collection[str]) -> str:
-    """What to write into the inventory, so that no later plan uses a PUC that does not obey."""
+    """Advice to mark a PUC as damaged in the inventory, so that no later plan uses it."""
     numbers = ", ".join(puc.rpartition("/")[2] for puc in pucs)
     device = next(iter(pucs)).partition("/")[0]
     one = "it does" if len(pucs) == 1 else "one of them does"
-    return f"{one} not stand as written; then add `damaged: [{numbers}]` to {device} in the inventory"
+    return f"{one} not take the written state; then add `damaged: [{numbers}]` to {device} in the inventory"

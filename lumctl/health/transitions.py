@@ -1,17 +1,17 @@
-"""What changed between two reports: the history of a rack, one line for each change of a component's state."""
+"""The differences between two reports: the history of a rack, one line for each state change of a component."""
 
 from dataclasses import dataclass
 
-from lumctl.health.states import CircuitHealth, ComponentHealth, HealthReport, State
+from lumctl.health.states import Health, HealthReport, State
 
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """A component changed its state. ``before`` is ``None`` if it was not known before.
+    """A component changed its state. ``before`` is ``None`` if it was unknown.
 
-    ``kind`` is ``accelerator``, ``circuit``, ``link``, ``host`` or ``device``; ``rules`` are those of its present
-    state, and ``evidence`` is that of the first of them. Without rules, ``evidence`` names the work on the component,
-    or the cause and rule of its incident; it is empty if the component is ok.
+    ``kind`` is ``accelerator``, ``circuit``, ``link``, ``host`` or ``device``. ``rules`` are the rules whose findings
+    give the present state, and ``evidence`` is that of the first finding. Without rules, ``evidence`` describes the
+    work on the component, or the cause and rule of its incident; it is empty if the component is ok.
     """
 
     at: float
@@ -24,7 +24,7 @@ class Transition:
 
 
 def transitions(before: HealthReport | None, after: HealthReport) -> tuple[Transition, ...]:
-    """All changes of state, in the order of the report. Without a report before, what is well is no change."""
+    """All changes of state, in the order of the report. A new component that is ok is not a change."""
     known = {} if before is None else before.groups()
     changed: list[Transition] = []
     for group, components in after.groups().items():
@@ -36,19 +36,17 @@ def transitions(before: HealthReport | None, after: HealthReport) -> tuple[Trans
     return tuple(changed)
 
 
-def _transition(
-    after: HealthReport, kind: str, was: State | None, health: ComponentHealth | CircuitHealth
-) -> Transition:
+def _transition(after: HealthReport, kind: str, was: State | None, health: Health) -> Transition:
     telling = [finding for finding in health.findings if finding.state is health.state]
-    # Out of service, or unknown because of another component: any finding is the best evidence.
+    # Out of service, or unknown because of another component: no finding has this state, so all of them are evidence.
     telling = telling or ([] if health.state is State.OK else list(health.findings))
     rules = tuple(dict.fromkeys(finding.rule for finding in telling))
     evidence = telling[0].evidence if telling else _elsewhere(after, health)
     return Transition(after.at, health.id, kind, was, health.state, rules, evidence)
 
 
-def _elsewhere(report: HealthReport, health: ComponentHealth | CircuitHealth) -> str:
-    """Why a component of which nothing is found is not well: work on it, or an incident that it is a part of."""
+def _elsewhere(report: HealthReport, health: Health) -> str:
+    """Why a component without findings is not ok: work on it, or an incident that it belongs to."""
     if health.maintenance is not None:
         return f"in maintenance: {health.maintenance}"
     part_of = (i for i in report.incidents if health.state is State.UNKNOWN and health.id in i.members)

@@ -1,6 +1,6 @@
-"""What happened to one component over time: counters, events and since when it is down. Never more than rules ask."""
+"""The history of one component: counters, events, start of a downtime. Only data that rules need is stored."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from math import inf, isfinite
@@ -9,13 +9,13 @@ from typing import Any
 from lumctl.health.rulebook import Counter, rulebook
 
 _LAP_SHARE = 1024
-"""A counter that went past its greatest value has come at most this part of its range further."""
+"""The smaller value of a counter is a wrap only if the counter grew by less than its range divided by this."""
 _STEPS = 60
-"""The number of steps of a window: events in the step that leaves the window are not distinguished."""
+"""The number of steps of a window. All events of a step have one time, so they leave the window together."""
 
 
 def growth(before: int, after: int, counter: Counter) -> int | None:
-    """How much a counter grew; ``None`` if it restarted (reset, reloaded driver), which shows nothing.
+    """How much a counter grew; ``None`` if it restarted (reset, reloaded driver), so that the growth is unknown.
 
     A smaller value is a wrap only if the counter can wrap, and both values are close to the wrap.
     """
@@ -26,25 +26,29 @@ def growth(before: int, after: int, counter: Counter) -> int | None:
 
 
 class Tally:
-    """How often something happened in the last ``window_s`` seconds. Bounded: times are kept in steps."""
+    """How often an event occurred in the last ``window_s`` seconds. Bounded: times are stored in steps."""
 
     def __init__(self, window_s: float, steps: Iterable[Sequence[float]] = ()) -> None:
         self.window_s = window_s
         self._steps = [(float(at), int(events)) for at, events in steps][-_STEPS - 1 :]
 
     def add(self, at: float, events: int) -> None:
-        """Note events at a time, which is not before those noted already."""
+        """Record events at a time, which must not be earlier than the last recorded one."""
         if self._steps and at - self._steps[-1][0] < self.window_s / _STEPS:
             self._steps[-1] = (self._steps[-1][0], self._steps[-1][1] + events)
         else:
             self._steps = [*self._steps[-_STEPS:], (at, events)]
+
+    def end(self, until: float) -> None:
+        """Drop the events up to a time."""
+        self._steps = [step for step in self._steps if step[0] > until]
 
     def total(self, now: float) -> int:
         """The events of the window that ends now. Events in the future (a clock set back) do not count."""
         return sum(events for at, events in self._steps if now - self.window_s < at <= now)
 
     def empty(self, now: float) -> bool:
-        """Whether none of it can count any longer."""
+        """Whether no recorded event can still count."""
         return not self._steps or self._steps[-1][0] <= now - self.window_s
 
     def document(self) -> list[Any]:
@@ -53,13 +57,13 @@ class Tally:
 
 
 _MOST_PARTS = 512
-"""Counters of one component that are kept: far more than any has, so that a host that makes up names stays small."""
+"""Limit on counters of one component: far more than any has, so that a host with invalid names uses little memory."""
 _ENDLESS = Counter()
 
 
 @cache
 def windows_of(counter: str) -> Mapping[float, bool]:
-    """The times (s) over which rules count a counter, with whether that is a rate; empty where no rule asks."""
+    """The time spans (s) over which rules count a counter, and whether the result is a rate; empty if no rule does."""
     return rulebook().windows().get(counter, {})
 
 
@@ -68,9 +72,9 @@ class Trend:
     """One component. ``counters`` hold value and time of the last reading by ``(counter, part)``.
 
     ``part`` distinguishes counters of one kind: a port, an NVLink. ``worked`` are parts that were once seen to work.
-    ``down_since`` is when it was first seen down. An accelerator is ``lost`` or ``failed`` from that observation
-    until it is back, or its host is rebooted. ``quiet_until`` is the end of the last time in which nothing was
-    counted because of work on it.
+    ``down_since`` is when it was first seen down. An accelerator is ``lost`` or ``failed`` from the observation that
+    finds it so until it is back or its host is rebooted. ``quiet_until`` is the end of the last period in which
+    nothing was counted because it was expected (work on the component, or a run that moved its light).
     """
 
     counters: dict[tuple[str, str], tuple[int, float]] = field(default_factory=dict)
@@ -82,18 +86,19 @@ class Trend:
     quiet_until: float = -inf
 
     def read(self, counter: str, part: str, value: int | None, at: float) -> int:
-        """Take a reading of a counter, and return how much it grew.
+        """Record a reading of a counter, and return how much it grew.
 
-        The first one, and the first after a restart, only serves as the base for later ones.
+        The first reading, and the first after a restart, returns 0: it is only the base for later ones.
         """
         key = (counter, part)
         before = self.counters.get(key)
         if value is None or value < 0 or (before is None and len(self.counters) >= _MOST_PARTS):
             return 0
+        # The same reading, seen at another observation.
         if before is not None and before[1] == at:
             return 0
         self.counters[key] = (value, at)
-        # After a clock that was set back, or a long gap, the time between is unknown.
+        # If the clock was set back, or after a long gap, it is unknown when the counter grew.
         if before is None or value == before[0] or not 0 < at - before[1] <= rulebook().forgets_after_s:
             return 0
         grown = growth(before[0], value, rulebook().counters.get(counter, _ENDLESS)) or 0
@@ -102,21 +107,22 @@ class Trend:
         return grown
 
     def is_new(self, name: str, value: int, at: float) -> bool:
-        """Whether a value is another than the last time; it is remembered."""
+        """Whether a value differs from the last one; the value is remembered."""
         before = self.counters.get((name, ""))
         self.counters[name, ""] = (value, at)
         return before is None or before[0] != value
 
     def happened(self, counter: str, part: str, at: float, events: int = 1, *, over_s: float = 0.0) -> None:
-        """Note events that came in the last ``over_s`` seconds; a rate gets its share of what came over longer."""
+        """Record events of the last ``over_s`` seconds; if that exceeds a rate's window, count only a share."""
         for window_s, is_rate in windows_of(counter).items():
             share = window_s / over_s if is_rate and over_s > window_s else 1.0
+            # Rounded down: a rate must not come out higher than it was.
             counted = int(events * share)
             if counted:
                 self.tallies.setdefault((counter, part, window_s), Tally(window_s)).add(at, counted)
 
     def events(self, counter: str, window_s: float, now: float) -> dict[str, int]:
-        """Events of the window by part; parts without any are left out."""
+        """Events of the window by part; parts without any event are omitted."""
         counted = {
             part: tally.total(now)
             for (name, part, window), tally in self.tallies.items()
@@ -125,7 +131,7 @@ class Trend:
         return {part: events for part, events in counted.items() if events}
 
     def saturated(self) -> Iterator[tuple[str, str]]:
-        """Counters that have reached their maximum and cannot grow any more, with their parts."""
+        """The counters that have reached their maximum and cannot grow any more, each with its part."""
         kinds = rulebook().counters
         for (counter, part), (value, _) in self.counters.items():
             kind = kinds.get(counter, _ENDLESS)
@@ -136,25 +142,31 @@ class Trend:
         """Whether a counter was read at all."""
         return any(name == counter for name, _ in self.counters)
 
+    def end(self, counters: Collection[str], until: float) -> None:
+        """Drop the counts of these counters up to a time."""
+        for (counter, _, _), tally in self.tallies.items():
+            if counter in counters:
+                tally.end(until)
+
     def begin_again(self) -> None:
-        """Whatever is read next is only compared with: the host was booted."""
+        """Forget counter values, and that it is down, lost or failed: its host was booted, so its counters restart."""
         self.counters.clear()
         self.down_since = None
         self.lost = self.failed = False
 
     def rest(self, now: float) -> None:
-        """Nothing of what happens now counts: it is expected."""
+        """Forget all counts: present events are expected and do not count."""
         self.begin_again()
         self.tallies.clear()
         self.worked.clear()
         self.quiet_until = now
 
     def forget(self, now: float) -> None:
-        """Drop what no rule can count any longer."""
+        """Drop events that no rule can count any longer."""
         self.tallies = {key: tally for key, tally in self.tallies.items() if not tally.empty(now)}
 
     def document(self) -> dict[str, Any]:
-        """As JSON values; empty where there is nothing to remember."""
+        """As JSON values; empty if there is nothing to remember."""
         written: dict[str, Any] = {}
         if self.counters:
             written["counters"] = [[*key, *reading] for key, reading in self.counters.items()]
@@ -174,10 +186,10 @@ class Trend:
 
 
 def trend_from(document: Mapping[str, Any]) -> Trend:
-    """Read what :meth:`Trend.document` wrote.
+    """Read the output of :meth:`Trend.document`.
 
     Raises:
-        TypeError, ValueError, KeyError: it did not write this.
+        TypeError, ValueError, KeyError: the value was not written by it.
     """
     down_since = document.get("down_since")
     return Trend(
@@ -188,7 +200,7 @@ def trend_from(document: Mapping[str, Any]) -> Trend:
         tallies={
             (str(counter), str(part), float(window_s)): Tally(float(window_s), steps)
             for counter, part, window_s, steps in document.get("events", ())[:_MOST_PARTS]
-            # Rules of another edition may count over other times.
+            # Rules of another edition may count over other time spans.
             if float(window_s) in windows_of(str(counter))
         },
         worked={str(part) for part in document.get("worked", ())[:_MOST_PARTS]},

@@ -1,9 +1,11 @@
 """The verdict on each accelerator, host, link, circuit and device, by the rules of its kind."""
 
+from dataclasses import replace
 from math import inf
 
 from lumctl.devices.types import DeviceReading
 from lumctl.fleet.readings import ProbeStatus
+from lumctl.health.expectations import Expectations
 from lumctl.health.identity import can_be_told_apart, pci_slot, xids_of
 from lumctl.health.look import HostLook, Look
 from lumctl.health.rules import device, gpu, host, link
@@ -13,6 +15,7 @@ from lumctl.health.rules.circuit import ReceiverCase
 from lumctl.health.rules.device import DeviceCase, is_plausible_c
 from lumctl.health.rules.expectation import GPU_RULES, HOST_RULES, LINK_RULES
 from lumctl.health.states import (
+    SPARE_FIRST,
     CircuitEndHealth,
     CircuitHealth,
     ComponentHealth,
@@ -22,14 +25,14 @@ from lumctl.health.states import (
     judge,
     state_of,
 )
-from lumctl.inventory.model import Accelerator, Evidence, Transponder
+from lumctl.inventory.model import Accelerator, Evidence, Role, Transponder
 from lumctl.inventory.wiring import Circuit, CircuitEnd
 
 _ALL_GPU_RULES = (*gpu.RULES, *GPU_RULES)
 
 
-def judge_accelerator(look: Look, accelerator: Accelerator) -> ComponentHealth:
-    """Judge one accelerator; one out of service stays ``disabled``, and its findings stay to be seen."""
+def judge_accelerator(look: Look, accelerator: Accelerator, expected: Expectations) -> ComponentHealth:
+    """Judge one accelerator; one out of service stays ``disabled``, and its findings stay visible."""
     disabled = accelerator.id in look.disabled
     collected = look.collected.get(accelerator.host)
     reading = collected.gpus.get(accelerator.id) if collected else None
@@ -52,9 +55,9 @@ def judge_accelerator(look: Look, accelerator: Accelerator) -> ComponentHealth:
         nvlinks=tuple(n for n in here.nvlinks.get(accelerator.id, ()) if not look.stale_nvlink(n)),
         trend=look.trend("accelerator", accelerator.id),
         beside=max(len(here.seen.gpus) - 1, 0),
-        usual=look.usual_settings.get((accelerator.rack, reading.product or ""), {}) if reading else {},
-        expected_nvlinks=look.expectations.nvlinks(accelerator),
-        expected_pcie_width=look.expectations.pcie_width(accelerator),
+        usual=expected.settings(accelerator, reading.product) if reading else {},
+        expected_nvlinks=expected.nvlinks(accelerator),
+        expected_pcie_width=expected.pcie_width(accelerator),
         events=here.events,
         source=here.seen.gpus[0].source if here.seen.gpus else probe,
         reports=look.reports_of(here, accelerator),
@@ -63,6 +66,8 @@ def judge_accelerator(look: Look, accelerator: Accelerator) -> ComponentHealth:
         now=look.now,
     )
     findings = judge(_ALL_GPU_RULES, case)
+    if disabled or _is_idle_spare(look, accelerator):
+        findings = tuple(replace(each, advice=each.advice.removeprefix(SPARE_FIRST)) for each in findings)
     otherwise = State.OK if case.reading is not None else State.UNKNOWN
     state = State.DISABLED if disabled else state_of(findings, otherwise=otherwise)
     return ComponentHealth(
@@ -77,8 +82,16 @@ def judge_accelerator(look: Look, accelerator: Accelerator) -> ComponentHealth:
     )
 
 
+def _is_idle_spare(look: Look, accelerator: Accelerator) -> bool:
+    """Whether an accelerator is a spare without circuits of a job, so that no other spare needs to replace it."""
+    if accelerator.role is not Role.SPARE:
+        return False
+    lanes = [lane.id for lane in look.lanes[accelerator.host] if lane.accelerator == accelerator.id]
+    return bool(lanes) and look.in_use.isdisjoint(lanes)
+
+
 def _seen(case: GpuCase, here: HostLook, findings: tuple[Finding, ...]) -> frozenset[str]:
-    """The probes that reported this accelerator; one that prints errors in place of values reports nothing."""
+    """The probes that reported this accelerator; a probe that prints errors instead of values is omitted."""
     told = {"host"}
     if case.absence in {Absence.NAMED_LOST, Absence.NOT_LISTED}:
         told.add("gpu")
@@ -92,13 +105,14 @@ def _seen(case: GpuCase, here: HostLook, findings: tuple[Finding, ...]) -> froze
 
 
 def _absence(accelerator: Accelerator, here: HostLook) -> Absence | None:
-    """How an accelerator is missing from its probe's answer; ``None`` if it is there or there was no answer."""
+    """How an accelerator is missing from its probe's answer; ``None`` if it is listed or there was no answer."""
     slot = here.slots.get(accelerator.id)
     if slot is not None and slot in map(pci_slot, here.seen.lost_gpus):
         return Absence.NAMED_LOST
     if accelerator.id in here.gpus or not here.probe_ended_well("gpu"):
         return None
     if here.seen.lost_gpus and not here.seen.gpus:
+        # nvidia-smi stops at a lost GPU, so the others are missing from its list and may be well.
         return Absence.LIST_ABORTED
     return Absence.NOT_LISTED if can_be_told_apart(accelerator, here.seen.gpus) else Absence.NOT_TOLD_APART
 
@@ -106,7 +120,7 @@ def _absence(accelerator: Accelerator, here: HostLook) -> Absence | None:
 _ALL_HOST_RULES = (*host.RULES, *HOST_RULES)
 
 
-def judge_host(look: Look, name: str) -> ComponentHealth:
+def judge_host(look: Look, name: str, expected: Expectations) -> ComponentHealth:
     """Judge one host of the inventory."""
     here = look.collected.get(name)
     readable = look.readable(name) is not None
@@ -126,12 +140,12 @@ def judge_host(look: Look, name: str) -> ComponentHealth:
         clock=look.fresh("clock", here.seen.clock) if here and readable else None,
         rack_ahead_s=look.ahead_s.get(look.inventory.hosts[name].rack),
         rdma_ports=len(here.seen.infiniband) if here and readable and here.probe_ended_well("infiniband") else None,
-        expected_rdma_ports=look.expectations.rdma_ports(name),
+        expected_rdma_ports=expected.rdma_ports(name),
         services=look.fresh("services", here.seen.services) if here and readable else None,
         capacity=look.fresh("capacity", here.seen.capacity) if here and readable else None,
-        expected_memory_gib=look.expectations.memory_gib(name),
+        expected_memory_gib=expected.memory_gib(name),
         trend=look.trend("host", name),
-        expected_processors=look.expectations.processors(name),
+        expected_processors=expected.processors(name),
         nic_events=here.foreign_nic_events(look.lanes[name]) if here and readable else (),
         events=here.events if here else None,
         by_exporters=not look.inventory.hosts[name].readings.uses_shell,
@@ -154,7 +168,10 @@ def judge_host(look: Look, name: str) -> ComponentHealth:
 
 
 def _host_probes(case: HostCase) -> frozenset[str]:
-    """``host`` where it answers or its silence is a verdict, ``session`` where it answers, and its probes."""
+    """The probes that reported a host: ``host`` if its state is certain, ``session`` if it answers, and its probes.
+
+    The state of a host that missed its answer is uncertain until the limit of ``host.missed``.
+    """
     if case.seen is None or case.stale is not None:
         return frozenset()
     if not case.seen.reachable:
@@ -167,7 +184,8 @@ def _host_probes(case: HostCase) -> frozenset[str]:
 def _needed_probes(look: Look, host: str) -> frozenset[str]:
     """The probes without which a component that the inventory places on a host cannot be judged.
 
-    Exporters never report the kernel log, neighbours and modules; links report that themselves (link.not-read).
+    Exporters never report the kernel log, neighbours or modules, so these are not needed of a host that is read only by
+    exporters. Its links report the unread modules themselves (link.not-read).
     """
     written = look.inventory.hosts[host]
     needed = {"gpu", "kernel"} if look.accelerators[host] else set()
@@ -185,8 +203,8 @@ def _needed_probes(look: Look, host: str) -> frozenset[str]:
 _ALL_LINK_RULES = (*link.RULES, *LINK_RULES)
 
 
-def judge_link(look: Look, transponder: Transponder) -> ComponentHealth:
-    """Judge one transponder; those of an accelerator out of service are ``disabled``, for a swap darkens them."""
+def judge_link(look: Look, transponder: Transponder, expected: Expectations) -> ComponentHealth:
+    """Judge one transponder. It is ``disabled`` if its accelerator is out of service: a swap switches its light off."""
     disabled = transponder.accelerator in look.disabled
     here = look.readable(transponder.host)
     if here is None:
@@ -196,10 +214,11 @@ def judge_link(look: Look, transponder: Transponder) -> ComponentHealth:
     interface = here.seen.interfaces.get(transponder.interface)
     optics = here.seen.optics.get(transponder.interface)
     ports = tuple(port for port in here.seen.infiniband if port.device == transponder.interface)
+    # The oldest counts: the link is known no better than its oldest reading.
     read_at = min((r.taken_at for r in (interface, optics, *ports) if r is not None), default=None)
     stale = read_at is not None and look.stale(read_at)
     place = ("link", transponder.id)
-    # Readings from before a run moved its light do not count for the present circuit.
+    # Readings from before a run moved this light do not count for the present circuit.
     if interface is not None and look.outdated(interface.taken_at, place):
         interface = None
     if optics is not None and look.outdated(optics.taken_at, place):
@@ -223,8 +242,8 @@ def judge_link(look: Look, transponder: Transponder) -> ComponentHealth:
         now=look.now,
         nic_events=here.nic_events_of(transponder.interface),
         trend=look.trend("link", transponder.id),
-        rates=() if stale else look.expectations.rates.get(transponder.id, ()),
-        expected_rate=look.expectations.rate(transponder),
+        rates=() if stale else expected.rates.get(transponder.id, ()),
+        expected_rate=expected.rate(transponder),
         expected_lanes=transponder.rate_lanes,
         expected_part=transponder.module_part,
         unread=optics is None and _is_not_asked(here, transponder.interface),
@@ -255,9 +274,10 @@ def _link_probes(look: Look, case: LinkCase, here: HostLook) -> frozenset[str]:
     if case.interface is not None or case.listed:
         told.add("net")
     if case.optics is not None or (here.probe_ended_well(f"optics:{case.name}") and not case.stale):
-        # A probe that succeeded without a reading has found that there is no module.
+        # A probe that succeeded without a reading found no module.
         told.add("optics")
     if case.infiniband:
+        # Without an interface, the state of the port takes the place of the interface's.
         told |= {"infiniband"} if case.interface is not None else {"infiniband", "net"}
     if any(not look.stale(port.taken_at) for port in here.ports_of(case.name)):
         told.add("counters")
@@ -269,7 +289,7 @@ def _link_probes(look: Look, case: LinkCase, here: HostLook) -> frozenset[str]:
 def judge_device(
     name: str, reading: DeviceReading | None, now: float, *, stale_after_s: float = inf
 ) -> ComponentHealth:
-    """Judge one device by its reading; ``None``: it was never asked. An answer may be ``stale_after_s`` old."""
+    """Judge one device by its reading (``None``: never read), which may be at most ``stale_after_s`` old."""
     age_s = now - reading.taken_at if reading is not None else 0.0
     stale = f"last answered {age_s:.0f} s ago (limit: {stale_after_s:g} s)" if age_s > stale_after_s else None
     case = DeviceCase(name, reading, stale, now)
@@ -287,7 +307,7 @@ def judge_device(
 
 
 def _device_answers(case: DeviceCase) -> frozenset[str]:
-    """``driver`` if it was asked, ``answer`` if it answers, and the readings that can be judged."""
+    """The readings of a device to judge: ``driver`` if it was contacted, ``answer`` if it answers, and further ones."""
     if case.reading is None or case.stale is not None:
         return frozenset()
     if (reading := case.answered) is None:
@@ -301,7 +321,7 @@ def _device_answers(case: DeviceCase) -> frozenset[str]:
 
 
 def judge_circuit(look: Look, circuit: Circuit, loss_db: float | None) -> CircuitHealth:
-    """Judge one circuit; ``loss_db`` is its expected loss where that is known."""
+    """Judge one circuit; ``loss_db`` is its expected loss, if known."""
     cases = {r: _receiver_case(look, circuit.id, r, expected, loss_db) for r, expected in circuit.receivers}
     read = [case for case in cases.values() if case is not None]
     findings = gravest_first(finding for case in read for finding in judge(CIRCUIT_RULES, case))
@@ -311,7 +331,6 @@ def judge_circuit(look: Look, circuit: Circuit, loss_db: float | None) -> Circui
     return CircuitHealth(
         id=circuit.id,
         owner=circuit.owner,
-        device=circuit.device,
         direction=circuit.direction.value,
         state=state_of(findings, otherwise=otherwise),
         ends=tuple(
@@ -321,6 +340,7 @@ def judge_circuit(look: Look, circuit: Circuit, loss_db: float | None) -> Circui
         findings=findings,
         read_at=min((case.read_at for case in read), default=None),
         otherwise=otherwise,
+        # Only what was read at every receiver can refute a finding of the circuit.
         seen=frozenset.intersection(*map(_receiver_probes, read)) if all_read else frozenset(),
     )
 
@@ -333,7 +353,7 @@ def _receiver_probes(case: ReceiverCase) -> frozenset[str]:
 
 def _end(end: CircuitEnd, case: ReceiverCase | None, expected: str | None) -> CircuitEndHealth:
     power = case.optics.rx_power_dbm if case and case.optics else None
-    return CircuitEndHealth(end.transponder, end.port, power, case.heard_now if case else None, expected)
+    return CircuitEndHealth(end.transponder, end.device, end.port, power, case.heard_now if case else None, expected)
 
 
 def _receiver_case(

@@ -1,4 +1,4 @@
 """The description of the racks: model, YAML with positions, validation, name folding.
 
-Names are imported from the modules: loading a file needs pydantic, and importing only the model should not.
+Import names from the modules, not from here: loading a file needs pydantic, but importing the model alone should not.
 """

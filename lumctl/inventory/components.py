@@ -10,7 +10,7 @@ from lumctl.inventory.problems import nearest
 
 
 class Part(StrEnum):
-    """The kind of component that a name means; the values are the words of messages."""
+    """The kind of component that a name refers to. Messages use the values as words."""
 
     DEVICE = "device"
     PORT = "port"
@@ -22,7 +22,7 @@ class Part(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """One component. ``device`` is the device that it is or is a part of, ``number`` that of a port or a PUC."""
+    """One component. ``device`` is the device itself or the one it belongs to; ``number`` is that of a port or PUC."""
 
     id: str
     part: Part
@@ -35,12 +35,13 @@ class Component:
 def find_component(inventory: Inventory, name: str) -> Component:
     """The component of that name: DEVICE, DEVICE/port/N, MESH/puc/N, a transponder, HOST/power (or HOST alone).
 
-    A transponder and a host's power may also be named as their chassis or controller has them: DEVICE/COMPONENT.
+    A transponder and a host's power may also have the name that their chassis or controller uses: DEVICE/COMPONENT.
 
     Raises:
-        UsageError: there is none; the hint names the nearest one.
+        UsageError: there is no such component; the hint names the nearest one.
     """
     head, slash, rest = name.partition("/")
+    # Devices first: a transponder and a host's power may also be named DEVICE/COMPONENT.
     if head in inventory.devices:
         device = inventory.devices[head]
         return _part_of_device(inventory, device, rest) if slash else Component(head, Part.DEVICE, device.rack, head)
@@ -48,14 +49,16 @@ def find_component(inventory: Inventory, name: str) -> Component:
         return _transponder(inventory, inventory.transponders[name])
     if head in inventory.hosts and rest in {"", "power"}:
         return _power(inventory, head)
+    if name in inventory.fibres:
+        raise UsageError(f"{name} is a fibre, not a device", hint="see what it carries: lumctl fabric show -o wide")
     if name in inventory.accelerators:
         lanes = ", ".join(lane.id for lane in inventory.transponders_of(name))
         raise UsageError(f"{name} is an accelerator, not a device", hint=f"its lanes: {lanes}" if lanes else None)
-    raise UsageError(f"no device or part of one is called {name!r} in {inventory.path}", hint=_near(inventory, name))
+    raise UsageError(f"{inventory.path} has no device or part of a device called {name!r}", hint=_near(inventory, name))
 
 
 def managed(inventory: Inventory) -> Iterator[Component]:
-    """Everything with a driver of its own out of band: devices, transponders of a chassis, machines' power."""
+    """All components that a driver manages out of band: devices, transponders of a chassis, hosts' power."""
     for device in inventory.devices.values():
         yield Component(device.id, Part.DEVICE, device.rack, device.id)
     for lane in inventory.transponders.values():
@@ -72,7 +75,7 @@ def parts_of(inventory: Inventory, device: str) -> tuple[Component, ...]:
 
 
 def lanes_at(inventory: Inventory, device: str) -> dict[int, tuple[tuple[Transponder, str], ...]]:
-    """The lanes at each port of a device in use, with their direction: ``tx``, ``rx``, or both."""
+    """The lanes at each port of a device that is in use, with their direction: ``tx``, ``rx``, or both."""
     found: dict[int, tuple[tuple[Transponder, str], ...]] = {}
     for lane in inventory.transponders.values():
         for port in lane.lane.ports if lane.lane.device == device else ():
@@ -95,7 +98,7 @@ def _power(inventory: Inventory, name: str) -> Component:
     host = inventory.hosts[name]
     if host.power is None:
         raise UsageError(
-            f"{name} is a host, and {inventory.path} names no controller of its power",
+            f"{name} is a host, but {inventory.path} gives no controller of its power",
             hint="add `power: DEVICE/SYSTEM` to the host: lumctl-inventory(5)",
         )
     return Component(f"{name}/power", Part.POWER, host.rack, host.power.device, host=name)
@@ -112,9 +115,9 @@ def _part_of_device(inventory: Inventory, device: Device, rest: str) -> Componen
         if word == part:
             if number.isascii() and number.isdecimal() and int(number) < count:
                 return Component(f"{device.id}/{part}/{int(number)}", part, device.rack, device.id, int(number))
-            raise UsageError(f"{device.id} has no {part} {number!r}", hint=f"they are 0 to {count - 1}")
+            raise UsageError(f"{device.id} has no {part} {number!r}", hint=f"valid numbers: 0 to {count - 1}")
     forms = " or ".join(f"{device.id}/{part}/N" for part in counts)
-    raise UsageError(f"{device.id} is a {device.kind}: it has no {rest!r}", hint=f"name it as {forms}")
+    raise UsageError(f"{device.id} is a {device.kind}: it has no {rest!r}", hint=f"write it as {forms}")
 
 
 def _named_by_device(inventory: Inventory, device: Device, rest: str) -> Component:

@@ -20,7 +20,7 @@ _SIZES = ("columns", "rows", "side")
 
 
 def resolve_geometry(entry: GeometryEntry, scope: Scope) -> Geometry | None:
-    """The shape; ``None`` where it is not known, which is noted."""
+    """The geometry of a mesh; ``None`` if it cannot be determined, which is reported."""
     if entry.mesh is not None:
         return _from_file(entry, entry.mesh, scope)
     if entry.cut("shape", "mesh") or not _sized(entry, scope):
@@ -33,7 +33,7 @@ def resolve_geometry(entry: GeometryEntry, scope: Scope) -> Geometry | None:
 
 
 def _sized(entry: GeometryEntry, scope: Scope) -> bool:
-    """Whether exactly the sizes are written that the shape needs."""
+    """Whether the entry has exactly the sizes that its shape needs."""
     needed = _NEEDS[entry.shape]
     complete = True
     for key in _SIZES:
@@ -51,12 +51,12 @@ def _sized(entry: GeometryEntry, scope: Scope) -> bool:
 def _from_file(entry: GeometryEntry, name: str, scope: Scope) -> Geometry | None:
     others = [key for key in ("shape", *_SIZES) if key in entry.model_fields_set]
     if others:
-        scope.problems.add(entry.mark(others[0]), f"found {others[0]!r} beside 'mesh', expected one of them")
+        scope.problems.add(entry.mark(others[0]), f"found {others[0]!r} as well as 'mesh', expected one of them")
         return None
     mark = entry.mark("mesh")
     path = scope.path(name, mark)
     if path not in scope.meshes:
-        # Nothing to wait at: what is no file may never end, or never begin.
+        # Only a regular file is read: reading a FIFO or a device could wait or go on for ever.
         content = read_bytes(path) if path.is_file() or not path.exists() else "is not a file"
         if isinstance(content, str):
             scope.problems.add(mark, f"mesh {name} {content}")
@@ -75,7 +75,7 @@ _OWN_KEYS: dict[DeviceKind, str | None] = {
     DeviceKind.CHASSIS: None,
     DeviceKind.POWER: None,
 }
-"""The key with the size of a device of this kind; the other key is not allowed."""
+"""The key that states the size of a device of each kind; the other key is not allowed."""
 
 
 def resolve_devices(document: Document, scope: Scope) -> None:
@@ -83,6 +83,7 @@ def resolve_devices(document: Document, scope: Scope) -> None:
     for entry in document.devices:
         names = scope.expand(entry.id, entry.mark("id"))
         geometry, port_count = _size(entry, scope)
+        # Otherwise each lane and fibre at it would be reported as well.
         if names is None or port_count is None:
             scope.doubts.names.add(entry.id)
             continue
@@ -120,7 +121,7 @@ def resolve_devices(document: Document, scope: Scope) -> None:
 
 
 def _size(entry: DeviceEntry, scope: Scope) -> tuple[Geometry | None, int | None]:
-    """Geometry and port count; a count of ``None`` means that they are not known."""
+    """Geometry and port count; a count of ``None`` means that the size is unknown."""
     needed = _OWN_KEYS[entry.kind]
     for key in ("geometry", "port_count"):
         if key != needed and getattr(entry, key) is not None:
@@ -137,7 +138,7 @@ def _size(entry: DeviceEntry, scope: Scope) -> tuple[Geometry | None, int | None
 
 
 def _input_count(entry: DeviceEntry, port_count: int, scope: Scope) -> int:
-    """How many of a switch's ports light enters."""
+    """The number of a switch's ports at which light enters."""
     if entry.kind is not DeviceKind.SWITCH:
         if entry.input_count is not None:
             scope.problems.add(entry.mark("input_count"), f"a {entry.kind} has no 'input_count'")
@@ -160,7 +161,7 @@ def _login(entry: DeviceEntry, scope: Scope) -> DeviceLogin:
 
 
 def _check_numbers(entry: DeviceEntry, geometry: Geometry | None, port_count: int, scope: Scope) -> None:
-    """PUCs and ports that the entry itself names lie within its size."""
+    """Check that the PUCs and ports that the entry names are within the device's size."""
     for key, fate in (("stuck", "be stuck"), ("damaged", "be damaged"), ("puc_loss_db", "lose light")):
         if getattr(entry, key) and geometry is None:
             scope.problems.add(entry.mark(key), f"a {entry.kind} has no PUCs that could {fate}")
@@ -190,7 +191,7 @@ def _address(written: str, name: str, mark: Mark, scope: Scope) -> str:
     address = scope.fill(written, mark, "id", name)
     if address is None:
         return written
-    # Without http:// a driver that uses HTTP uses TLS; both forms name the same device.
+    # A driver that uses HTTP uses TLS unless the address has http://. Both forms name the same device.
     place = address.removeprefix("http://")
     match = _ADDRESS.fullmatch(place)
     if not match or not 0 < int(match[2]) <= _MAX_TCP_PORT:

@@ -1,22 +1,20 @@
-"""The inventory as it is written: one class for each mapping of the file. The JSON Schema is made from these.
+"""The inventory as written in the file: one class for each mapping.
 
 A value here is as the author wrote it: names are folded, defaults not filled in, references not checked.
 :mod:`lumctl.inventory.model` has the result, :mod:`lumctl.inventory.load` makes it.
 """
 
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, StringConstraints, Tag
 
-from lumctl.inventory.entry import Entry, Text
+from lumctl.inventory.entry import VARIABLE, Entry, Number, OneOrMany, Text
 from lumctl.inventory.exporters import ReadingSource
 from lumctl.inventory.geometry import MOST_COLUMNS, MOST_SIDE
-from lumctl.inventory.job_entries import HookEntry, JobRunEntry
+from lumctl.inventory.job_entries import JobControlEntry, JobEntry
 from lumctl.inventory.model import DeviceKind, Evidence, Role, Thresholds
 from lumctl.inventory.policy_entries import PolicyEntry, ReceiverEntry
 from lumctl.inventory.probe_times import PROBE_TIMES
-
-VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
 
 
 def _form(value: Any) -> str:
@@ -31,7 +29,8 @@ PortOrUrl = Annotated[
 class ExportersEntry(Entry):
     """Where the exporters of hosts answer: for each kind a port of the host's address, or a URL.
 
-    In a URL {address} and {name} stand for the host's. Without any kind, dcgm and node are read at their usual ports.
+    In a URL, {address} and {name} are replaced by the host's. Without any kind, dcgm and node are read at their usual
+    ports.
     """
 
     dcgm: PortOrUrl | None = Field(None, description="dcgm-exporter, usually port 9400.")
@@ -40,19 +39,17 @@ class ExportersEntry(Entry):
     gpud: PortOrUrl | None = Field(None, description="gpud (its /v1/states), usually port 15132 with TLS.")
     user: Text | None = Field(None, description="User for HTTP Basic; without one, the secret is a bearer token.")
     secret_file: Text | None = Field(
-        None, description="File that holds the secret, readable by its owner only; relative to this file, ~ allowed."
+        None, description="File that contains the secret, readable by its owner only; relative to this file, ~ allowed."
     )
     secret_variable: Annotated[str, StringConstraints(pattern=VARIABLE)] | None = Field(
-        None, description="Environment variable that holds the secret; it overrides the file."
+        None, description="Environment variable that contains the secret; it overrides the file."
     )
     ca_file: Text | None = Field(
-        None, description="Certificates of the authorities that sign the exporters' own; relative to this file."
+        None,
+        description="Certificates of the authorities that sign the exporters' certificates; relative to this file.",
     )
 
 
-T = TypeVar("T")
-
-Number = Annotated[int, Field(ge=0, le=1_000_000)]
 Decibel = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 Power = Annotated[float, Field(ge=-100, le=100, allow_inf_nan=False)]
 PCI_ADDRESS = r"^([0-9a-fA-F]{4}){1,2}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]$"
@@ -62,10 +59,10 @@ PATTERNS = {
     VARIABLE: "the name of an environment variable",
     DATE: "a date such as 2026-03-31",
 }
-"""The meaning of each pattern, in the words of an error."""
+"""The words for each pattern in an error message."""
 PciAddress = Annotated[str, StringConstraints(pattern=PCI_ADDRESS)]
 DateText = Annotated[str, StringConstraints(pattern=DATE)]
-# Everything is checked in strict mode, except that a member of an enumeration is written as text.
+# Everything is checked in strict mode, except members of an enumeration: the file has them as text.
 RoleWord = Annotated[Role, Field(strict=False)]
 EvidenceWord = Annotated[Evidence, Field(strict=False)]
 KindWord = Annotated[DeviceKind, Field(strict=False)]
@@ -73,22 +70,32 @@ ReadingsWord = Annotated[ReadingSource, Field(strict=False)]
 _READINGS = "shell: commands over SSH; prometheus: exporters over HTTP, without SSH; both (default: shell)."
 
 
-def _shape(value: Any) -> str:
-    return "many" if isinstance(value, list) else "one"
+Extents = Annotated[list[Annotated[int, Field(ge=1, le=1_000)]], Field(min_length=1, max_length=3)]
+Names = Annotated[list[Text], Field(min_length=1)]
 
 
-# Distinguished by shape, not by trial, so an item of a wrong type is reported at the item and once.
-OneOrMany = Annotated[
-    Annotated[T, Tag("one")] | Annotated[list[T], Field(min_length=1), Tag("many")], Discriminator(_shape)
-]
+class RackTorusEntry(Entry):
+    """Accelerators on a torus: which server is where, and the fibres between neighbours."""
+
+    shape: Extents = Field(description="Accelerators along each dimension.", examples=[[4, 4, 4]])
+    server: Extents = Field(description="Accelerators of one server along each dimension.", examples=[[2, 2, 1]])
+    hosts: OneOrMany[Text] = Field(
+        description="The servers in row-major order: the last dimension changes fastest; folded.", examples=["h[01-16]"]
+    )
+    edges: Names = Field(description="Fibres between servers side by side, each one edge; folded.")
+    wraps: list[Text] = Field(
+        [], description="Fibres that join the last server of a row with the first, each one edge; folded."
+    )
+    slices: JobControlEntry | None = Field(None, description="How the jobs that lumctl places here are run.")
 
 
 class RackEntry(Entry):
     """One rack: a domain of light. One store and one lease belong to it."""
 
-    location: Text | None = Field(None, description="Where it stands, for people.")
+    location: Text | None = Field(None, description="Location of the rack, for people.")
     store: Text | None = Field(
-        None, description="Folder (relative to this file, ~ allowed) or database URL of journal, leases and health."
+        None,
+        description="Folder (relative to this file, ~ allowed) or database URL of the journal, leases and health.",
     )
     gateway: Text | None = Field(
         None,
@@ -96,10 +103,11 @@ class RackEntry(Entry):
         "relative to this file, ~ allowed.",
     )
     gateway_via: Text | None = Field(None, description="Host on which the gateway runs, if not on this machine.")
+    torus: RackTorusEntry | None = Field(None, description="For racks on which lumctl places jobs: lumctl slice.")
 
 
 class SshEntry(Entry):
-    """How hosts are reached over SSH. What is left out is as the SSH client configuration says."""
+    """How hosts are reached over SSH. Missing settings come from the SSH client configuration."""
 
     user: Text | None = None
     port: Annotated[int, Field(ge=1, le=65535)] | None = None
@@ -110,18 +118,18 @@ class SshEntry(Entry):
 
 
 class TransponderDefaults(Entry):
-    """What transponders are unless they say otherwise. Powers are planning values, dBm."""
+    """Default values of transponders. Powers are planning values, dBm."""
 
     driver: Text | None = Field(None, description="Name of the driver plug-in (default: hostport).")
     verify: list[EvidenceWord] | None = Field(
-        None, description="What can prove whom a receiver hears, best first (default: lldp)."
+        None, description="Methods that can prove which transmitter a receiver hears, best first (default: lldp)."
     )
     tx_power_dbm: Power | None = Field(None, description="Launch power (default: 2).")
-    rx_sensitivity_dbm: Power | None = Field(None, description="Least power that a receiver needs (default: -15.8).")
+    rx_sensitivity_dbm: Power | None = Field(None, description="Minimum power that a receiver needs (default: -15.8).")
 
 
 class Defaults(Entry):
-    """Settings for all hosts and all transponders; an entry's own go before."""
+    """Settings for all hosts and all transponders; an entry's own settings override them."""
 
     ssh: SshEntry | None = None
     transponder: TransponderDefaults | None = None
@@ -132,7 +140,7 @@ class Defaults(Entry):
 class AcceleratorEntry(Entry):
     """Accelerators of one kind in each host of the entry around it."""
 
-    id: Text = Field(description="Folded; {host} stands for the host's name.", examples=["{host}-gpu[0-3]"])
+    id: Text = Field(description="Folded; {host} is replaced by the host's name.", examples=["{host}-gpu[0-3]"])
     model: Text
     memory_gib: Annotated[float, Field(gt=0, le=1_000_000, allow_inf_nan=False)]
     role: RoleWord = Role.ACTIVE
@@ -142,16 +150,16 @@ class AcceleratorEntry(Entry):
     pci: OneOrMany[PciAddress] | None = Field(None, description="PCI address of each accelerator.")
     uuid: OneOrMany[Text] | None = Field(None, description="UUID of each accelerator.")
     burned_in: OneOrMany[DateText] | None = Field(
-        None, description="Day (UTC) on which its burn-in ended or will end; what befell it before does not count."
+        None, description="Day (UTC) on which its burn-in ended or will end; earlier faults do not count."
     )
     nvlinks: Number | None = Field(
-        None, description="NVLinks that must be active (default: as many as most of its model in the rack have)."
+        None, description="NVLinks that must be active (default: as on most accelerators of its model in the rack)."
     )
-    reserved: bool = Field(default=False, description="Spares only: taken only where --spare names it.")
-    reserved_for: Text | None = Field(None, description="Spares only: the job for which it is kept.")
+    reserved: bool = Field(default=False, description="Spares only: used only if --spare names it.")
+    reserved_for: Text | None = Field(None, description="Spares only: the job that may use it.")
     tied: OneOrMany[Text] | None = Field(
         None,
-        description="Name of a group in one host that is replaced together; {host} stands for the host's name.",
+        description="Name of a group in one host that is replaced together; {host} is replaced by the host's name.",
         examples=["{host}-board0"],
     )
 
@@ -160,9 +168,9 @@ class HostEntry(Entry):
     """Servers of one kind."""
 
     name: Text = Field(description="Folded.", examples=["h[01-16]"])
-    rack: OneOrMany[Text] | None = Field(None, description="May be left out where there is one rack.")
+    rack: OneOrMany[Text] | None = Field(None, description="May be omitted if there is only one rack.")
     address: OneOrMany[Text] = Field(
-        "{name}", description="Host name or IP address for SSH; folded; {name} stands for the host's name."
+        "{name}", description="Host name or IP address for SSH; folded; {name} is replaced by the host's name."
     )
     ssh: SshEntry | None = None
     power: OneOrMany[Text] | None = Field(
@@ -174,7 +182,7 @@ class HostEntry(Entry):
     readings: ReadingsWord | None = Field(None, description=_READINGS)
     exporters: ExportersEntry | None = None
     rdma_ports: Number | None = Field(
-        None, description="InfiniBand and RoCE ports that it must have (default: as most hosts of the rack)."
+        None, description="InfiniBand and RoCE ports that it must have (default: as on most hosts of the rack)."
     )
     probe: Text | None = Field(
         None,
@@ -188,31 +196,34 @@ Columns = Annotated[int, Field(ge=1, le=MOST_COLUMNS)]
 
 
 class GeometryEntry(Entry):
-    """The shape of a mesh, or the file that says what it is made of."""
+    """The shape of a mesh, or the file that describes it."""
 
     shape: Literal["parallelogram", "hexagon", "square"] = Field(
-        "parallelogram", description="What the cells form: two shapes of hexagonal cells, and a grid of squares."
+        "parallelogram", description="Shape of the mesh: two shapes of hexagonal cells, or a grid of squares."
     )
-    columns: Columns | None = Field(None, description="Of a parallelogram or a grid of squares, and needed there.")
-    rows: Columns | None = Field(None, description="Of a parallelogram or a grid of squares, and needed there.")
+    columns: Columns | None = Field(
+        None, description="Only for a parallelogram or a grid of squares, and required there."
+    )
+    rows: Columns | None = Field(None, description="Only for a parallelogram or a grid of squares, and required there.")
     side: Annotated[int, Field(ge=1, le=MOST_SIDE)] | None = Field(
-        None, description="Of a hexagon, and needed there: how many cells lie along each of its sides."
+        None, description="Only for a hexagon, and required there: the number of cells along each side."
     )
     mesh: Text | None = Field(
-        None, description="Instead of all these: the file of a mesh as data; relative to this file, ~ allowed."
+        None, description="Instead of all these keys: a file that describes the mesh; relative to this file, ~ allowed."
     )
 
 
 class LoginEntry(Entry):
-    """How a device lets us in. No secret is ever written here."""
+    """How a device accepts our login."""
 
     user: Text | None = None
     key_file: Text | None = Field(None, description="Private SSH key; relative to this file, ~ allowed.")
     secret_file: Text | None = Field(
-        None, description="File that holds the password, readable by its owner only; relative to this file, ~ allowed."
+        None,
+        description="File that contains the password, readable by its owner only; relative to this file, ~ allowed.",
     )
     secret_variable: Annotated[str, StringConstraints(pattern=VARIABLE)] | None = Field(
-        None, description="Environment variable that holds the password; it goes before the file."
+        None, description="Environment variable that contains the password; it overrides the file."
     )
 
 
@@ -220,36 +231,40 @@ class DeviceEntry(Entry):
     """Devices of one kind: meshes, switches, chassis with transponders, management controllers."""
 
     id: Text = Field(description="Folded.", examples=["rail[0-3]"])
-    rack: OneOrMany[Text] | None = Field(None, description="May be left out where there is one rack.")
+    rack: OneOrMany[Text] | None = Field(None, description="May be omitted if there is only one rack.")
     kind: KindWord
     driver: Text = Field(description="Name of the driver plug-in.", examples=["smartlight"])
     address: OneOrMany[Text] = Field(
-        description="HOST:PORT, or http://HOST:PORT without TLS; folded; {id}: the device's id."
+        description="HOST:PORT, or http://HOST:PORT without TLS; folded; {id} is replaced by the device's id."
     )
-    geometry: GeometryEntry | None = Field(None, description="Meshes only, and needed there.")
+    geometry: GeometryEntry | None = Field(None, description="Only for meshes, and required there.")
     port_count: Annotated[int, Field(ge=2, le=100_000)] | None = Field(
-        None, description="Switches only, and needed there: ports are numbered from 0."
+        None, description="Only for switches, and required there: ports are numbered from 0."
     )
     input_count: Annotated[int, Field(ge=1, le=100_000)] | None = Field(
         None,
-        description="Switches only: light enters at the first so many ports and leaves at the others (default: half); "
-        "as many as there are ports: any may be joined to any.",
+        description=(
+            "Only for switches: number of input ports, which come first; light leaves at the others (default: half). "
+            "If it equals the number of ports, any port can be connected to any other."
+        ),
     )
-    via: Text | None = Field(None, description="Host over whose SSH the device is reached, where it has no login.")
-    login: LoginEntry | None = Field(None, description="Who we are to the device, where it asks.")
+    via: Text | None = Field(
+        None, description="Host whose SSH connection leads to the device, if the device has no login."
+    )
+    login: LoginEntry | None = Field(None, description="Our login on the device, if it requires one.")
     loss_per_puc_db: Decibel = Field(0.25, description="Planning value: loss of one PUC on a path.")
     loss_per_port_db: Decibel = Field(1.0, description="Planning value: loss of coupling in or out at one port.")
     settle_ms: Annotated[float, Field(ge=0, le=600_000, allow_inf_nan=False)] = Field(
-        5.0, description="How long after a change light is where it should be."
+        5.0, description="Time after a change until light has arrived."
     )
     timeout_s: Annotated[float, Field(gt=0, le=600, allow_inf_nan=False)] = Field(
         5.0, description="Time limit in seconds for one call of its driver; a late call is abandoned."
     )
-    stuck: dict[int, Literal["bar", "cross"]] = Field({}, description="PUCs that do not move, and how they stand.")
-    damaged: list[Number] = Field([], description="PUCs through which nothing may be routed.")
+    stuck: dict[int, Literal["bar", "cross"]] = Field({}, description="Stuck PUCs, and their states.")
+    damaged: list[Number] = Field([], description="PUCs that no route may use.")
     blocked_ports: list[Number] = Field([], description="Ports that must not be used.")
-    puc_loss_db: dict[int, Decibel] = Field({}, description="What single PUCs lose beyond loss_per_puc_db.")
-    port_loss_db: dict[int, Decibel] = Field({}, description="What single ports lose beyond loss_per_port_db.")
+    puc_loss_db: dict[int, Decibel] = Field({}, description="Additional loss of single PUCs beyond loss_per_puc_db.")
+    port_loss_db: dict[int, Decibel] = Field({}, description="Additional loss of single ports beyond loss_per_port_db.")
 
 
 class FibreEndEntry(Entry):
@@ -272,7 +287,7 @@ class FibreEntry(Entry):
     ] = Field(min_length=2, max_length=2, description="DEVICE/port/N, folded for a bundle, or a device and its ports.")
     loss_db: Decibel = Field(0.0, description="Planning value: loss from port to port, without the ports.")
     capacity: Annotated[int, Field(ge=1, le=100_000)] | None = Field(
-        None, description="How many circuits it may carry at once (default: as many as it has fibres)."
+        None, description="How many circuits it may carry at once (default: its number of fibres)."
     )
 
 
@@ -282,16 +297,19 @@ class TransponderEntry(Entry):
     id: Text = Field(description="Folded.", examples=["h[01-16]-gpu0-a"])
     accelerator: OneOrMany[Text] = Field(description="Folded, one for each id.")
     interface: OneOrMany[Text] = Field(description="Network interface of the host, such as eth2.")
-    device: OneOrMany[Text] = Field(description="Mesh or switch that the fibre runs to.")
+    device: OneOrMany[Text] = Field(description="Mesh or switch at the other end of the fibre.")
     port: OneOrMany[Number] | None = Field(None, description="Duplex lane: its device port; else use tx and rx.")
     tx: OneOrMany[Number] | None = Field(None, description="Device port into which the lane sends light.")
     rx: OneOrMany[Number] | None = Field(None, description="Device port from which the lane receives light.")
     driver: Text | None = None
-    verify: list[EvidenceWord] | None = Field(None, description="What can prove whom the receiver hears, best first.")
+    verify: list[EvidenceWord] | None = Field(
+        None, description="Methods that can prove which transmitter the receiver hears, best first."
+    )
     tx_power_dbm: Power | None = None
     rx_sensitivity_dbm: Power | None = None
     rate_gb_s: Annotated[float, Field(gt=0, le=100_000, allow_inf_nan=False)] | None = Field(
-        None, description="Gigabits a second that its port must have (default: as most ports of its kind in the rack)."
+        None,
+        description="Rate of its port in Gbit/s (default: the rate of most ports of its kind in the rack).",
     )
     rate_lanes: Annotated[int, Field(ge=1, le=64)] | None = Field(
         None, description="Electrical lanes that an InfiniBand port must have, such as 4 of 4X."
@@ -300,49 +318,6 @@ class TransponderEntry(Entry):
     module: OneOrMany[Text] | None = Field(
         None, description="CHASSIS/COMPONENT: where the transponder is managed, if not by its host; folded."
     )
-
-
-RankList = Annotated[
-    Annotated[Text, Tag("one")] | Annotated[list[Number], Field(min_length=1), Tag("many")], Discriminator(_shape)
-]
-"""Rank numbers: a list, or a text such as ``0-7,12``."""
-
-
-class RingEntry(Entry):
-    """Each rank is linked to the next, the last to the first."""
-
-    kind: Literal["ring"]
-    ranks: RankList | None = Field(None, description="Default: all ranks of the job, in order.")
-
-
-class PairsEntry(Entry):
-    """The listed pairs of ranks are linked."""
-
-    kind: Literal["pairs"]
-    pairs: list[Annotated[list[Number], Field(min_length=2, max_length=2)]] = Field(min_length=1)
-
-
-class TorusEntry(Entry):
-    """Ranks in row-major order on a torus."""
-
-    kind: Literal["torus"]
-    ranks: RankList | None = Field(None, description="Default: all ranks of the job, in order.")
-    shape: list[Annotated[int, Field(ge=1, le=100_000)]] = Field(
-        min_length=1, max_length=8, description="Extent of each dimension; their product is the number of ranks."
-    )
-
-
-class JobEntry(Entry):
-    """A training job and the links that it needs."""
-
-    name: Text
-    ranks: OneOrMany[Text] = Field(description="Accelerators in rank order; folded.")
-    links: list[Annotated[RingEntry | PairsEntry | TorusEntry, Field(discriminator="kind")]] = Field([])
-    hook: HookEntry | None = Field(None, description="How it is paused before light moves, and resumed afterwards.")
-    needs_no_pause: bool = Field(
-        default=False, description="Its light may move while it runs: without a hook, nobody need stop it before that."
-    )
-    run: JobRunEntry | None = Field(None, description="How `lumctl job run` runs it, and recovers it.")
 
 
 _LIMITS = Thresholds()
@@ -361,7 +336,7 @@ class ThresholdsEntry(Entry):
 
 
 class ProbeEntry(Entry):
-    """How often a probe is asked, and how long it may take."""
+    """How often a probe runs, and how long it may take."""
 
     every_s: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] | None = Field(
         None, description="Seconds between two runs; 0: at every tick."
@@ -377,7 +352,7 @@ def _times(kind: str) -> str:
 
 
 class ProbesEntry(Entry):
-    """When the probes of all hosts run; what is left out is as by default."""
+    """When the probes of all hosts run; missing settings have default values."""
 
     gpu: ProbeEntry | None = Field(None, description=_times("gpu"))
     nvlink: ProbeEntry | None = Field(None, description=_times("nvlink"))
@@ -414,7 +389,10 @@ class Document(Entry):
     jobs: list[JobEntry] = Field([])
     thresholds: ThresholdsEntry | None = None
     probes: ProbesEntry | None = None
-    receivers: list[ReceiverEntry] = Field([], description="To whom policies escalate, by name.")
+    receivers: list[ReceiverEntry] = Field([], description="Receivers of the escalations of policies, by name.")
     policies: list[PolicyEntry] = Field(
-        [], description="What lumctl watch may do unasked; without one, nothing. The first that matches decides."
+        [],
+        description=(
+            "What lumctl watch may do automatically; without a policy, nothing. The first policy that matches decides."
+        ),
     )

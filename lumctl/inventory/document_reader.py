@@ -1,8 +1,8 @@
-"""From marked values to the document: every error of shape is reported, and what is well formed is handed on.
+"""Turn marked values into the document: every error of form is reported, and the valid parts are kept.
 
-Checks of meaning (references, ports, jobs) still run on the rest of a file that has errors of shape, so that all errors
-come out at once. For that a value that does not fit is cut out: an optional key alone, else its whole entry. Names that
-were cut out are kept aside as *unsure*: who refers to them is not reported as well.
+Checks of meaning (references, ports, jobs) still run on the valid parts of a file with errors of form, so that all
+errors are reported at once. For this, an invalid value is removed: an optional key alone, otherwise its whole entry.
+Names that were removed are remembered as *unsure*, so that references to them are not reported as errors too.
 """
 
 import re
@@ -38,7 +38,7 @@ _EXPECTED = {
 }
 _ANY = "*"
 _SECTION_ITEM = 2
-"""How many steps lead to an item of a section of the file, such as the first host."""
+"""The number of steps from the file to an item of a section, such as the first host."""
 
 _DEFINING = {"racks", "hosts", "devices", "transponders", "jobs", "receivers"}
 """The sections that define names."""
@@ -48,31 +48,36 @@ _Step = tuple[MarkedDict | MarkedList, Any]
 
 
 class Unsure:
-    """Names that were meant to be defined by something that had to be cut out, as glob patterns."""
+    """Names that a removed part would have defined, as glob patterns."""
 
     def __init__(self) -> None:
         self._patterns: set[str] = set()
 
     def add(self, written: Any) -> None:
-        """Note a name as written (folded, with placeholders); anything but a text matches all names."""
+        """Note a name as written (folded, with placeholders). A value that is not a text matches all names."""
         text = written if isinstance(written, str) else _ANY
         self._patterns.add(re.sub(r"\{[^}]*\}?|\[[^\]]*\]?", _ANY, text))
+
+    @property
+    def some(self) -> bool:
+        """Whether any name is in doubt."""
+        return bool(self._patterns)
 
     def __contains__(self, name: str) -> bool:
         return any(fnmatchcase(name, pattern) for pattern in self._patterns)
 
 
 class Doubts(NamedTuple):
-    """What cannot be judged, because its definition was cut out: names, and the lanes of accelerators."""
+    """The names, and the accelerators' lanes, that cannot be judged because their definition was removed."""
 
     names: Unsure
     lanes: Unsure
 
 
 def read_document(data: MarkedDict, problems: Problems, doubts: Doubts) -> Document | None:
-    """The document, without the parts that do not fit; ``None`` if too little is left.
+    """The document without its invalid parts; ``None`` if too little is left.
 
-    ``data`` is used up: what does not fit is removed from it.
+    ``data`` is changed: invalid parts are removed from it.
     """
     first = True
     while True:
@@ -81,16 +86,17 @@ def read_document(data: MarkedDict, problems: Problems, doubts: Doubts) -> Docum
         except ValidationError as error:
             spots = [(detail, _spot(data, detail)) for detail in error.errors(include_url=False)]
         if first:
-            # Unknown keys first: a misspelt key is not reported as a missing one too.
+            # Unknown keys come first, so that a misspelt key is not reported as a missing key too.
             for detail, spot in sorted(spots, key=lambda pair: pair[0]["type"] != "extra_forbidden"):
                 _report(detail, spot, problems)
+        # Errors of later rounds only follow from what was cut out, so they are not reported.
         first = False
         if not _cut_out(data, spots, doubts):
             return None
 
 
 def read_whole(model: type[EntryType], data: MarkedDict, problems: Problems) -> EntryType | None:
-    """An entry that is a file of its own: whole, or ``None`` and everything that does not fit is noted."""
+    """An entry that is a whole file; ``None`` if any part is invalid. All invalid parts are reported."""
     try:
         return model.model_validate(data)
     except ValidationError as error:
@@ -100,7 +106,7 @@ def read_whole(model: type[EntryType], data: MarkedDict, problems: Problems) -> 
 
 
 def read_under(model: type[EntryType], container: MarkedDict, key: str, problems: Problems) -> EntryType | None:
-    """The entry under a key as another model reads it, or ``None`` and everything that does not fit is noted."""
+    """The entry under a key, read by another model; ``None`` if any part is invalid. All invalid parts are reported."""
     try:
         return model.model_validate(container[key])
     except ValidationError as error:
@@ -130,7 +136,7 @@ class _Spot(NamedTuple):
 
 
 def _spot(data: MarkedDict, detail: ErrorDetails, *first: str) -> _Spot:
-    """Follow an error's location. Steps that the model puts in (the tag of a union) are not in the data."""
+    """Follow an error's location. Steps that the model adds (the tag of a union) are not in the data."""
     value: Any = data
     around: list[_Step] = []
     for step in (*first, *detail["loc"]):
@@ -187,16 +193,17 @@ def _report_word(spot: _Spot, words: list[str], problems: Problems) -> None:
 
 
 def _cut_out(data: MarkedDict, spots: list[tuple[ErrorDetails, _Spot]], doubts: Doubts) -> bool:
-    """Remove what does not fit; whether there was anything to remove."""
+    """Remove the invalid parts; return whether any part was removed."""
     doomed: dict[tuple[int, Any], _Step] = {}
     for detail, spot in spots:
         around = _cut_at(spot)
         if around:
             container, key = around[-1]
+            # By identity: containers cannot be keys.
             doomed[id(container), key] = (container, key)
         elif detail["type"] == "missing":
             return False
-    # From the end of each list: a removal must not shift what is still to be removed.
+    # Lists are processed from their end, so that a removal does not shift items that are still to be removed.
     for container, key in sorted(doomed.values(), key=lambda step: -step[1] if isinstance(step[1], int) else 0):
         _remove(container, key, doubts, whole_section=container is data and key in _DEFINING)
     return bool(doomed)
@@ -205,7 +212,7 @@ def _cut_out(data: MarkedDict, spots: list[tuple[ErrorDetails, _Spot]], doubts: 
 def _cut_at(spot: _Spot) -> tuple[_Step, ...]:
     """The path to the part that must be removed: the value itself, or the list around it.
 
-    A value in a list is removed with its whole list, because a shorter one would no longer match the names beside it.
+    A value in a list is removed with its whole list, because a shorter one would no longer match the names next to it.
     Entries are removed alone.
     """
     around = spot.around

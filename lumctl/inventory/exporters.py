@@ -43,14 +43,14 @@ EXPORTER_KINDS: Mapping[str, ExporterKind] = MappingProxyType(
         "gpud": ExporterKind("gpud", 15132, path="/v1/states", scheme="https"),
     }
 )
-"""By their keys in the inventory."""
+"""The kinds of exporters, by their keys in the inventory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exporter:
     """One exporter of one host. ``origin`` is its scheme, host and port; ``ca_file`` replaces the machine's CAs.
 
-    With a ``user`` the secret is its password, without one it is a bearer token.
+    If there is a ``user``, the secret is that user's password; otherwise it is a bearer token.
     """
 
     kind: str
@@ -63,10 +63,10 @@ class Exporter:
 
     @property
     def url(self) -> str:
-        """As messages name it."""
+        """The URL as messages show it."""
         return f"{self.origin}{self.path}"
 
     @property
     def program(self) -> str:
-        """The name of the program, for people."""
+        """The name of the program in messages."""
         return EXPORTER_KINDS[self.kind].program

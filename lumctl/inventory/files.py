@@ -1,4 +1,4 @@
-"""Reading a file of an inventory: its bytes, within bounds, and the text that they are."""
+"""Read a file of an inventory: its bytes, up to a limit, and their text."""
 
 import os
 import pwd
@@ -11,9 +11,10 @@ MOST_BYTES = 4 * 1024 * 1024
 
 
 def read_bytes(path: Path) -> bytes | str:
-    """What is in the file, or what is wrong with it, as a message continues after its name."""
+    """The content of the file, or the error as a text that continues a message after the file's name."""
     try:
         with path.open("rb") as file:
+            # One byte more shows that the file is too large, even if it grows meanwhile.
             content = file.read(MOST_BYTES + 1)
     except (OSError, ValueError) as error:
         return f"cannot be read: {getattr(error, 'strerror', None) or error}"
@@ -38,7 +39,7 @@ def folder_writable_by_others(folder: Path) -> str | None:
 
 
 def _opens(path: Path) -> str | None:
-    """Why another user can write a file or replace files in a folder; in a sticky folder no other user can."""
+    """Why another user can write a file or replace files in a folder. In a sticky folder other users cannot."""
     status = path.stat()
     if status.st_uid not in {0, os.geteuid()}:
         return f"{path} is owned by {_user(status.st_uid)}"
@@ -55,8 +56,9 @@ def _user(number: int) -> str:
 
 
 def decoded(content: bytes, problems: Problems) -> str | None:
-    """The text; ``None`` where it is not UTF-8, which is noted."""
+    """The content as text; ``None`` if it is not UTF-8, which is reported."""
     try:
+        # Some editors begin a file with a byte order mark.
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         before = content[: error.start].decode("utf-8-sig", errors="replace")

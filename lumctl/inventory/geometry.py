@@ -1,6 +1,6 @@
 """The shapes of meshes, as far as an inventory needs them: their names and their sizes.
 
-:mod:`lumctl.fabric.geometry` has the positions of their parts.
+:mod:`lumctl.fabric.geometry` has the positions of a mesh's parts.
 """
 
 from collections import Counter
@@ -11,7 +11,7 @@ from math import isfinite
 from typing import NamedTuple
 
 Point = tuple[float, float]
-"""A place on paper: to the right, and downwards."""
+"""A position in a drawing: to the right, and downwards."""
 
 MOST_PUCS = 50_000
 
@@ -20,9 +20,9 @@ MOST_PUCS = 50_000
 class MeshData:
     """A mesh as data; :func:`flaws` finds its errors.
 
-    ``junctions`` are pairs of terminals. ``ports`` are all free terminals in the order of the port numbers; empty
-    means the order of the terminals. ``positions`` are those of the two ends of each PUC, with an edge length of
-    about 1; empty if the mesh cannot be drawn.
+    ``junctions`` are pairs of terminals. ``ports`` are all free terminals in the order of the port numbers; if empty,
+    ports are in the order of the terminals. ``positions`` has the positions of the two ends of each PUC, with an edge
+    length of about 1; it is empty if the mesh cannot be drawn.
     """
 
     name: str
@@ -32,7 +32,7 @@ class MeshData:
     positions: tuple[tuple[Point, Point], ...] = ()
 
     def __hash__(self) -> int:
-        # Shapes are looked up for every trace: going through thousands of junctions each time would take longer.
+        # Every trace looks up the shape. Hashing thousands of junctions each time would be slow.
         return hash((self.name, self.puc_count, len(self.junctions)))
 
     @property
@@ -42,7 +42,7 @@ class MeshData:
 
 
 class Flaw(NamedTuple):
-    """One error: its field of the data, and its item (``None``: the whole field)."""
+    """One error: the field of the data, and the item in it (``None``: the whole field)."""
 
     field: str
     item: int | None
@@ -56,13 +56,13 @@ def spoken(terminal: int) -> str:
 
 
 def flaws(data: MeshData) -> Iterator[Flaw]:
-    """Everything that is wrong with the data, in one line each."""
+    """All errors in the data, each in one line."""
     if not 1 <= data.puc_count <= MOST_PUCS:
         yield Flaw("puc_count", None, f"found {data.puc_count} PUCs, expected 1 to {MOST_PUCS}")
         return
     junctions = tuple(_junction_flaws(data))
     yield from junctions
-    if not junctions:  # else it is not certain which terminals are free
+    if not junctions:  # with wrong junctions it is not certain which terminals are free
         yield from _port_flaws(data)
     yield from _position_flaws(data)
 
@@ -77,17 +77,17 @@ def _junction_flaws(data: MeshData) -> Iterator[Flaw]:
             yield Flaw("junctions", at, message)
             continue
         if a >> 2 == b >> 2:
-            yield Flaw("junctions", at, f"PUC {a >> 2} is joined with itself")
+            yield Flaw("junctions", at, f"PUC {a >> 2} is connected to itself")
             continue
         for terminal in (a, b):
             if first_joined.setdefault(terminal, at) != at:
-                message = f"{spoken(terminal)} is joined twice, first in junction {first_joined[terminal]} (from 0)"
+                message = f"{spoken(terminal)} is connected twice, first in junction {first_joined[terminal]} (from 0)"
                 yield Flaw("junctions", at, message)
 
 
 def _port_flaws(data: MeshData) -> Iterator[Flaw]:
-    if data.port_count < 2:  # noqa: PLR2004 - light goes in at one and out at another
-        yield Flaw("junctions", None, "every waveguide end is joined: no port is left, expected two at least")
+    if data.port_count < 2:  # noqa: PLR2004 - light enters at one port and leaves at another
+        yield Flaw("junctions", None, "every waveguide end is connected: no port is left, expected at least two")
         return
     if not data.ports:
         return
@@ -97,7 +97,7 @@ def _port_flaws(data: MeshData) -> Iterator[Flaw]:
     for at, terminal in enumerate(data.ports):
         seen[terminal] += 1
         if terminal not in free:
-            why = "is joined, so it is no port" if terminal in joined else "is not on the mesh"
+            why = "is connected, so it is not a port" if terminal in joined else "is not on the mesh"
             yield Flaw("ports", at, f"{spoken(terminal)} {why}")
         elif seen[terminal] > 1:
             yield Flaw("ports", at, f"{spoken(terminal)} is listed twice")
@@ -105,7 +105,7 @@ def _port_flaws(data: MeshData) -> Iterator[Flaw]:
     if missing:
         are = "is" if len(missing) == 1 else f"and {len(missing) - 1} more are"
         verb = "is" if len(missing) == 1 else "are"
-        message = f"{spoken(missing[0])} {are} joined with nothing and {verb} not here"
+        message = f"{spoken(missing[0])} {are} connected to nothing and {verb} not here"
         yield Flaw("ports", None, message)
 
 
@@ -117,11 +117,11 @@ def _position_flaws(data: MeshData) -> Iterator[Flaw]:
         if not all(isfinite(number) for number in (*here, *there)):
             yield Flaw("positions", at, "found a number that is not finite")
         elif here == there:
-            yield Flaw("positions", at, f"both ends of PUC {at} lie at one place")
+            yield Flaw("positions", at, f"both ends of PUC {at} have the same position")
 
 
 MOST_COLUMNS = 64
-"""The largest mesh has so many columns and rows."""
+"""The most columns, and the most rows, of a mesh."""
 
 MOST_SIDE = 32
 """The longest side of a region in the shape of a hexagon, in cells."""
@@ -140,8 +140,8 @@ class Shape(StrEnum):
 class Geometry:
     """The shape of a mesh: ``columns`` x ``rows`` cells, hexagons or (in a square mesh) squares.
 
-    A hexagonal region has as many columns and rows as there are cells across its middle. A mesh given as data is here
-    as such, without columns and rows.
+    A hexagonal region has as many columns and rows as there are cells across its middle. A mesh given as data has no
+    columns and rows.
     """
 
     columns: int
@@ -161,12 +161,12 @@ class Geometry:
 
     @property
     def side(self) -> int:
-        """How many cells lie along a side of a region in the shape of a hexagon."""
+        """The number of cells along a side of a region in the shape of a hexagon."""
         return (self.columns + 1) // 2
 
     @property
     def name(self) -> str:
-        """The shape in the form of a command.
+        """The shape as a command takes it.
 
         ``9x9``, ``hexagon:3``, ``square:4x4``; the name of a mesh given as data.
         """
@@ -182,7 +182,7 @@ class Geometry:
 
     @property
     def described(self) -> str:
-        """The shape for people."""
+        """The shape in words, for messages."""
         match self.shape:
             case Shape.PARALLELOGRAM:
                 return f"{self.columns} x {self.rows} cells"
@@ -197,7 +197,7 @@ class Geometry:
     def puc_count(self) -> int:
         """Number of PUCs: one for each edge of the cells."""
         match self.shape:
-            case Shape.PARALLELOGRAM:  # three edges for each hexagon, and those that close the rim
+            case Shape.PARALLELOGRAM:  # three edges for each hexagon, and the edges that close the rim
                 return 3 * self.columns * self.rows + 2 * self.columns + 2 * self.rows - 1
             case Shape.HEXAGON:
                 return 9 * self.side**2 - 3 * self.side
@@ -222,5 +222,5 @@ class Geometry:
     @property
     def _data(self) -> MeshData:
         if self.data is None:
-            raise ValueError("a mesh that is given has data")
+            raise ValueError("a mesh with the shape 'given' needs data")
         return self.data

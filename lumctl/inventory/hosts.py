@@ -1,12 +1,13 @@
 """Racks, hosts with their accelerators and probes, from the document to the model."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import date
 from typing import Any
 
 from lumctl.inventory.document import AcceleratorEntry, Document, ExportersEntry, HostEntry, SshEntry
+from lumctl.inventory.entry import Entry
 from lumctl.inventory.exporters import EXPORTER_KINDS, Exporter, ReadingSource
 from lumctl.inventory.model import NVIDIA_SMI, Accelerator, Host, Rack, Role, SshSettings, Thresholds
 from lumctl.inventory.probe_times import PROBE_TIMES, READ_RARELY, ProbeTimes
@@ -17,7 +18,7 @@ from lumctl.offers import PROBES, offered
 
 
 def tied_of(group: AcceleratorEntry, templates: list[str], host: str, scope: Scope) -> list[str] | None:
-    """The name of the tie of each accelerator of an entry in one host; ``None`` where they are not tied."""
+    """The tie's name for each accelerator of an entry in one host; ``None`` if they are not tied."""
     if group.tied is None:
         return None
     mark = group.mark("tied")
@@ -32,7 +33,7 @@ def note_tie(tied: str, accelerator: str, host: str, mark: Mark, scope: Scope) -
 
 
 def check_ties(scope: Scope) -> None:
-    """What is tied is in one host, and more than one."""
+    """Check that tied accelerators are in one host, and that there are at least two."""
     for tied, members in scope.ties.items():
         accelerator, host, mark = members[0]
         other = next(((where, at) for _, where, at in members if where != host), None)
@@ -40,7 +41,7 @@ def check_ties(scope: Scope) -> None:
             scope.problems.add(
                 other[1],
                 f"tie {tied!r} has accelerators of {host} and of {other[0]}, expected those of one host",
-                'let its name tell the host: "{host}-board"',
+                'include the host in its name: "{host}-board"',
             )
         elif len(members) == 1:
             scope.once("lone tie", mark, f"tie {tied!r} has {accelerator} alone, expected two or more")
@@ -63,7 +64,7 @@ def resolve_racks(document: Document, scope: Scope) -> None:
 
 
 def resolve_gateways(document: Document, scope: Scope) -> None:
-    """Add to ``scope.racks`` where their gateways are, once the hosts are known."""
+    """Add the places of gateways to ``scope.racks``, once the hosts are known."""
     for name, entry in document.racks.items():
         if entry is None:
             continue
@@ -74,7 +75,7 @@ def resolve_gateways(document: Document, scope: Scope) -> None:
             continue
         scope.refer("host", entry.gateway_via, scope.hosts, entry.mark("gateway_via"))
         if entry.gateway is None and not entry.cut("gateway"):
-            scope.problems.add(entry.mark("gateway_via"), "found gateway_via without the key gateway beside it")
+            scope.problems.add(entry.mark("gateway_via"), "found gateway_via without the key gateway")
 
 
 def resolve_hosts(document: Document, scope: Scope) -> None:
@@ -111,7 +112,10 @@ def resolve_hosts(document: Document, scope: Scope) -> None:
 
 
 def _check_address(address: str, mark: Mark, scope: Scope) -> None:
-    """A port belongs to the settings of SSH. Several colons are an IPv6 address."""
+    """Check that an address has no port, which belongs to the SSH settings. Several colons are an IPv6 address."""
+    if any(character.isspace() or not character.isprintable() for character in address):
+        scope.once("address", mark, f"found {address!r}, expected a host name or an IP address")
+        return
     found = _WITH_PORT.fullmatch(address)
     if found is not None:
         scope.once(
@@ -123,7 +127,7 @@ def _check_address(address: str, mark: Mark, scope: Scope) -> None:
 
 
 def _mounts(entry: HostEntry, scope: Scope) -> tuple[str, ...]:
-    """Paths as the kernel writes them: absolute, without a slash at the end."""
+    """The mounts' paths as the kernel writes them: absolute, without a slash at the end."""
     for at, path in enumerate(entry.mounts):
         if not path.startswith("/"):
             mark = entry.mark("mounts", at, len(entry.mounts))
@@ -132,7 +136,7 @@ def _mounts(entry: HostEntry, scope: Scope) -> tuple[str, ...]:
 
 
 def _probe(entry: HostEntry, scope: Scope) -> str:
-    """The probe that reads the accelerators, by name; that it is installed is seen without importing it."""
+    """The name of the probe that reads the accelerators. The check that it is installed does not import it."""
     if entry.probe is None or entry.probe == NVIDIA_SMI:
         return NVIDIA_SMI
     names = [NVIDIA_SMI, *(offer.name for offer in offered(PROBES))]
@@ -142,16 +146,20 @@ def _probe(entry: HostEntry, scope: Scope) -> str:
 
 
 def _ssh(document: Document, entry: HostEntry, scope: Scope) -> SshSettings:
-    """A host's own settings before the defaults of the file."""
+    """A host's SSH settings. Its own settings override the defaults of the file."""
     common = document.defaults.ssh if document.defaults else None
-    layers = [layer for layer in (entry.ssh, common) if layer]
+    return SshSettings(**_overlaid([layer for layer in (entry.ssh, common) if layer], SshEntry.model_fields, scope))
+
+
+def _overlaid(layers: Iterable[Entry], keys: Iterable[str], scope: Scope) -> dict[str, Any]:
+    """The value of each key in the first layer that has one; files as paths."""
     said: dict[str, Any] = {}
     for layer in layers:
-        for key in SshEntry.model_fields:
+        for key in keys:
             value = getattr(layer, key)
             if value is not None and key not in said:
                 said[key] = scope.path(value, layer.mark(key)) if key.endswith("_file") else value
-    return SshSettings(**said)
+    return said
 
 
 def _resolve_accelerators(entry: HostEntry, rack_of: dict[str, str], scope: Scope) -> None:
@@ -170,7 +178,7 @@ def _resolve_accelerators(entry: HostEntry, rack_of: dict[str, str], scope: Scop
 def _accelerators(
     group: AcceleratorEntry, templates: list[str], host: str, rack: str, position: int, scope: Scope
 ) -> Iterator[Accelerator]:
-    """The accelerators of one entry in one host. ``position`` counts those of the entries before it."""
+    """The accelerators of one entry in one host. ``position`` is the number of accelerators in earlier entries."""
     indices = scope.numbers(group, "index", templates) if group.index is not None else None
     pcis = scope.texts(group, "pci", templates) if group.pci is not None else None
     uuids = scope.texts(group, "uuid", templates) if group.uuid is not None else None
@@ -214,26 +222,26 @@ def _accelerators(
 
 
 def _dates(group: AcceleratorEntry, templates: list[str], scope: Scope) -> list[date] | None:
-    """The day for each accelerator: one for each or one for all."""
+    """The burn-in date of each accelerator; the entry has one for each or one for all."""
     written = scope.texts(group, "burned_in", templates) if group.burned_in is not None else None
     try:
         return [date.fromisoformat(text) for text in written] if written else None
     except ValueError as error:
-        scope.once("date", group.mark("burned_in"), f"found no day of the calendar ({error}), expected YYYY-MM-DD")
+        scope.once("date", group.mark("burned_in"), f"not a valid date ({error}), expected YYYY-MM-DD")
         return None
 
 
 def _check_reserved(group: AcceleratorEntry, scope: Scope) -> None:
-    """Only spares are reserved, and in one way."""
+    """Check that only spares are reserved, and with only one of the two keys."""
     for key in ("reserved", "reserved_for"):
         if getattr(group, key) and group.role is not Role.SPARE:
-            scope.once(key, group.mark(key), f"found {key!r} of an accelerator that is {group.role}, expected a spare")
+            scope.once(key, group.mark(key), f"found {key!r} for an accelerator that is {group.role}, expected a spare")
     if group.reserved and group.reserved_for:
         scope.once("reserved both", group.mark("reserved"), "found both 'reserved' and 'reserved_for', expected one")
 
 
 def check_reservations(document: Document, scope: Scope) -> None:
-    """The jobs for which spares are kept must be there; jobs are read after accelerators."""
+    """Check that the jobs for which spares are reserved exist. Jobs are read after accelerators, so this comes last."""
     for host in document.hosts:
         for group in host.accelerators:
             if group.reserved_for is not None:
@@ -241,13 +249,13 @@ def check_reservations(document: Document, scope: Scope) -> None:
 
 
 def _short_pci(written: str) -> str:
-    """Lower case, with a domain of four digits: nvidia-smi prints eight, the kernel four."""
+    """A PCI address in lower case with a domain of four digits, as the kernel prints it; nvidia-smi prints eight."""
     domain, rest = written.lower().split(":", 1)
     return f"{domain[-4:]}:{rest}"
 
 
 def resolve_probes(document: Document, thresholds: Thresholds, problems: Problems) -> dict[str, ProbeTimes]:
-    """When each kind of probe runs. Readings that grow stale from one run to the next would be worth nothing."""
+    """When each kind of probe runs. Times that would let readings become stale between two runs are reported."""
     found = dict(PROBE_TIMES)
     for kind, usual in PROBE_TIMES.items():
         entry = getattr(document.probes, kind, None)
@@ -255,18 +263,19 @@ def resolve_probes(document: Document, thresholds: Thresholds, problems: Problem
             continue
         written = entry.model_dump(exclude_none=True)
         times = found[kind] = replace(usual, **written)
+        # An answer may take its whole time limit, so a reading can be as old as both together.
         if kind not in READ_RARELY and times.every_s + times.deadline_s > thresholds.stale_after_s:
             problems.add(
                 entry.mark("every_s" if "every_s" in written else "deadline_s"),
                 f"probes.{kind}: every_s {times.every_s:g} and deadline_s {times.deadline_s:g} are together more than "
                 f"thresholds.stale_after_s {thresholds.stale_after_s:g}",
-                "a reading is not believed that is older than that; make stale_after_s larger",
+                "lumctl ignores readings older than that; make stale_after_s larger",
             )
     return found
 
 
 _USUAL = ("dcgm", "node")
-"""What is read where the inventory names no exporter."""
+"""The exporters that are read if the inventory names none."""
 
 
 _LOGIN = ("user", "secret_file", "secret_variable", "ca_file")
@@ -284,11 +293,11 @@ _MOST_PORT = 65535
 
 
 def resolve_readings(document: "Document", entry: "HostEntry", scope: "Scope") -> ReadingSource:
-    """Where the readings of the hosts of an entry come from: its own word, else the default of the file."""
+    """The source of readings for the hosts of an entry: from the entry itself, otherwise the default of the file."""
     common = document.defaults.readings if document.defaults else None
     readings = ReadingSource(entry.readings or common or ReadingSource.SHELL)
     if entry.exporters is not None and not readings.uses_exporters and not entry.cut("readings"):
-        found = "found 'exporters' of a host whose readings come from its shell"
+        found = "found 'exporters' for a host whose readings come from its shell"
         scope.once("exporters", entry.mark("exporters"), found, "add readings: prometheus or readings: both")
     for group in entry.accelerators if readings is ReadingSource.PROMETHEUS else ():
         if group.pci is None and group.uuid is None and not group.cut("pci", "uuid"):
@@ -300,15 +309,10 @@ def resolve_readings(document: "Document", entry: "HostEntry", scope: "Scope") -
 def resolve_exporters(
     document: "Document", entry: "HostEntry", name: str, address: str, scope: "Scope"
 ) -> tuple[Exporter, ...]:
-    """The exporters of one host. Kinds that it names replace those of the defaults; other keys go before them."""
+    """The exporters of one host. Kinds that its entry names replace the default kinds; other keys override defaults."""
     common = document.defaults.exporters if document.defaults else None
     layers = [layer for layer in (entry.exporters, common) if layer is not None]
-    login: dict[str, Any] = {}
-    for layer in layers:
-        for key in _LOGIN:
-            value = getattr(layer, key)
-            if value is not None and key not in login:
-                login[key] = scope.path(value, layer.mark(key)) if key.endswith("_file") else value
+    login = _overlaid(layers, _LOGIN, scope)
     naming = next((layer for layer in layers if any(getattr(layer, kind) is not None for kind in EXPORTER_KINDS)), None)
     if naming is None:
         return tuple(_exporter(kind, _origin(kind, address), "", login) for kind in _USUAL)
@@ -332,14 +336,14 @@ def _origin(kind: str, address: str, port: int | None = None) -> str:
 
 
 def _in_url(address: str) -> str:
-    """An IPv6 address is written in brackets."""
+    """An address for use in a URL: an IPv6 address gets brackets."""
     return f"[{address}]" if ":" in address else address
 
 
 def _place(
     entry: "ExportersEntry", kind: str, written: str, name: str, address: str, scope: "Scope"
 ) -> tuple[str, str] | None:
-    """Origin and path of a URL in which ``{name}`` and ``{address}`` are replaced by the host's."""
+    """Origin and path of a URL, with ``{name}`` and ``{address}`` replaced by the host's name and address."""
     mark = entry.mark(kind)
     for other in _PLACEHOLDER.findall(written):
         if other not in {"name", "address"}:
@@ -347,9 +351,9 @@ def _place(
             return None
     parts = _URL.fullmatch(written.replace("{name}", name).replace("{address}", _in_url(address)))
     if parts is None or not 0 < int(parts["port"] or 1) <= _MOST_PORT:
-        # A password in a URL would be printed here; it is left out.
+        # A password in the URL must not be printed, so it is left out.
         shown = re.sub(r"//[^/]*@", "//...@", written)
-        hint = "a user and the place of the secret stand beside it: user, secret_file, secret_variable"
+        hint = "the user and the place of the secret have their own keys: user, secret_file, secret_variable"
         expected = f"expected a port or a URL such as http://{{address}}:{EXPORTER_KINDS[kind].port}/metrics"
         scope.once("exporter", mark, f"found {shown!r}, {expected}", hint if "@" in written else None)
         return None

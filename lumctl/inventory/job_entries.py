@@ -1,35 +1,43 @@
-"""The settings of ``lumctl job run`` and of hooks, as they are written."""
+"""A job as the inventory file has it: its ranks and links, its hook, and the settings of ``lumctl job run``."""
 
-from collections.abc import Collection, Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Discriminator, Field, Tag
 
-from lumctl.inventory.entry import Entry, Text
+from lumctl.inventory.entry import (
+    VARIABLE,
+    Entry,
+    JobKindEntry,
+    Number,
+    OneOrMany,
+    Text,
+    Time,
+    one_or_many,
+)
 from lumctl.inventory.job_run import JobRun, WithoutSpare
-from lumctl.inventory.problems import Mark
-
-MOST_TIME_S = 3600.0
 
 Command = Annotated[list[Text], Field(min_length=1, max_length=256)]
 """A program and its arguments; no shell reads them."""
 
 COMMAND = "command"
-"""The kind of control of a hook that names no other: programs of the operator's own."""
-Time = Annotated[float, Field(gt=0, le=MOST_TIME_S, allow_inf_nan=False)]
+"""The kind of control of a hook that names no kind: the operator's own programs."""
 
 
 class JobHookEntry(Entry):
-    """How a job is paused before light moves, and resumed afterwards."""
+    """How a job is paused before its light paths change, and resumed afterwards."""
 
     kind: Literal["command"] = "command"
     pause: Command = Field(
-        description="Program and arguments. Exit code 0: the job is paused; any other: it is not, and no light moves."
+        description=(
+            "Program and arguments. Exit code 0: the job is paused; any other: it is not, and no light path is changed."
+        )
     )
     resume: Command = Field(
-        description="Program and arguments. Exit code 0: the job runs where LUMCTL_RANKS says; any other: it does not. "
-        "It is also called for a job that is already running. A line LUMCTL_RUNS_AT=NAME,NAME,... that it prints gives "
-        "the accelerator or host of each rank."
+        description=(
+            "Program and arguments. Exit code 0: the job runs where LUMCTL_RANKS says; any other: it does not. It is "
+            "also called for a job that is already running. If it prints a line LUMCTL_RUNS_AT=NAME,NAME,..., that "
+            "line gives the accelerator or host of each rank."
+        )
     )
     status: Command | None = Field(
         None,
@@ -39,24 +47,13 @@ class JobHookEntry(Entry):
     timeout_s: Time = Field(
         30.0, description="Seconds within which each must end; then it is ended with all that it started."
     )
-    on_sim: bool = Field(default=False, description="Run them on target sim too: for a job that runs on the simulator.")
-
-
-class JobKindEntry(Entry):
-    """What every kind of control has, beside the programs of the operator's own."""
-
-    kind: Text = Field(description="How the job is controlled: the name of an installed kind.")
-    timeout_s: Time = Field(30.0, description="Seconds within which it must be paused, or continue.")
-    on_sim: bool = Field(default=False, description="Act on target sim too: for a job that runs on the simulator.")
-
-    def complaints(self, hosts: Collection[str]) -> Iterator[tuple[Mark, str]]:
-        """What is wrong in view of the rest of the inventory: ``hosts`` are the names of the job's rack's hosts."""
-        del hosts
-        yield from ()
+    on_sim: bool = Field(
+        default=False, description="Also run them on target sim: for a job that runs on the simulator."
+    )
 
 
 class OtherHookEntry(JobKindEntry):
-    """A hook of a kind that a plug-in knows; what else stands in it is read by that one."""
+    """A hook of a kind that a plug-in knows; its other fields are read by the plug-in."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -72,32 +69,37 @@ HookEntry = Annotated[
 
 
 _DEFAULT = JobRun(())
-_VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
 
 
 class JobRunEntry(Entry):
     """How ``lumctl job run`` runs a job."""
 
     command: Command = Field(description="Program and arguments of one process; it uses lumctl.training.torch.")
-    folder: Text | None = Field(None, description="Where it runs, on each host; the home folder unless given.")
-    environment: dict[Annotated[str, Field(pattern=_VARIABLE)], str] = Field(
-        {}, description="Variables that it is given. No secrets: they are shown."
+    folder: Text | None = Field(None, description="Working folder on each host; by default the home folder.")
+    environment: dict[Annotated[str, Field(pattern=VARIABLE)], str] = Field(
+        {}, description="Environment variables of the process. No secrets: they are displayed."
     )
     agent: Command = Field(
-        list(_DEFAULT.agent), description="Program and arguments that start our agent on a host; lumctl is there."
+        list(_DEFAULT.agent),
+        description="Program and arguments that start lumctl's agent on a host, where lumctl is installed.",
     )
     heartbeat_s: Annotated[float, Field(ge=0.2, le=600, allow_inf_nan=False)] = Field(
         _DEFAULT.heartbeat_s,
-        description="A process stopped for this long, for example by SIGSTOP, hangs.",
+        description="A process that is stopped for this long, for example by SIGSTOP, counts as hanging.",
     )
     stall_s: Annotated[float, Field(ge=1, le=86_400, allow_inf_nan=False)] = Field(
         _DEFAULT.stall_s,
-        description="A job that does no step for so many seconds hangs, and so does a process that keeps it from one.",
+        description=(
+            "A job without a new step for this many seconds counts as hanging, and so does a process that blocks a "
+            "step."
+        ),
     )
     start_s: Annotated[float, Field(ge=1, le=86_400, allow_inf_nan=False)] = Field(
         _DEFAULT.start_s,
-        description="Time that a process has to load its libraries and its model; a job that is waiting for it to "
-        "begin then stops.",
+        description=(
+            "Time limit for a process to load its libraries and its model; when it expires, a job that waits for the "
+            "process stops."
+        ),
     )
     silence_s: Annotated[float, Field(ge=1, le=86_400, allow_inf_nan=False)] = Field(
         _DEFAULT.silence_s,
@@ -119,5 +121,56 @@ class JobRunEntry(Entry):
         description="When no spare is left: wait for one, continue with fewer ranks, or stop.",
     )
     restarts: Annotated[int, Field(ge=1, le=1000)] = Field(
-        _DEFAULT.restarts, description="Recoveries in a row without a new step after which the job is stopped."
+        _DEFAULT.restarts, description="The job is stopped after this many consecutive recoveries without a new step."
     )
+
+
+class JobControlEntry(Entry):
+    """How a job is paused, resumed and run."""
+
+    hook: HookEntry | None = Field(
+        None, description="How it is paused before its light paths change, and resumed afterwards."
+    )
+    needs_no_pause: bool = Field(
+        default=False,
+        description="Its light paths may change while it runs: without a hook, it need not be stopped first.",
+    )
+    run: JobRunEntry | None = Field(None, description="How `lumctl job run` runs it, and recovers it.")
+
+
+RankList = Annotated[
+    Annotated[Text, Tag("one")] | Annotated[list[Number], Field(min_length=1), Tag("many")], Discriminator(one_or_many)
+]
+"""Rank numbers: a list, or a text such as ``0-7,12``."""
+
+
+class RingEntry(Entry):
+    """Each rank is linked to the next, the last to the first."""
+
+    kind: Literal["ring"]
+    ranks: RankList | None = Field(None, description="Default: all ranks of the job, in order.")
+
+
+class PairsEntry(Entry):
+    """The listed pairs of ranks are linked."""
+
+    kind: Literal["pairs"]
+    pairs: list[Annotated[list[Number], Field(min_length=2, max_length=2)]] = Field(min_length=1)
+
+
+class TorusEntry(Entry):
+    """Ranks in row-major order on a torus."""
+
+    kind: Literal["torus"]
+    ranks: RankList | None = Field(None, description="Default: all ranks of the job, in order.")
+    shape: list[Annotated[int, Field(ge=1, le=100_000)]] = Field(
+        min_length=1, max_length=8, description="Extent of each dimension; their product is the number of ranks."
+    )
+
+
+class JobEntry(JobControlEntry):
+    """A training job and the links that it needs."""
+
+    name: Text
+    ranks: OneOrMany[Text] = Field(description="Accelerators in rank order; folded.")
+    links: list[Annotated[RingEntry | PairsEntry | TorusEntry, Field(discriminator="kind")]] = Field([])

@@ -1,26 +1,26 @@
-"""What the kinds of job control need in an inventory: each is read by the plug-in that offers it."""
+"""The settings of the kinds of job control in an inventory. The plug-in that offers a kind reads its settings."""
 
 from typing import Any
 
 from lumctl.api_versions import Api, Misfit
 from lumctl.errors import UsageError
 from lumctl.inventory.document_reader import read_under
-from lumctl.inventory.entry import Entry
-from lumctl.inventory.job_entries import COMMAND, JobKindEntry
+from lumctl.inventory.entry import Entry, JobKindEntry
+from lumctl.inventory.job_entries import COMMAND
 from lumctl.inventory.scope import Scope
 from lumctl.offers import JOB_KINDS, Offer, offered, usable
 
 GROUP = JOB_KINDS
 WHAT = "kind of job control"
 API = Api("job control API", 1, "lumctl-job-plugin(7)")
-"""Here, as an inventory asks each kind for its entry; adapters of older versions belong here."""
+"""Defined here because an inventory needs each kind's entry. Adapters for older versions also belong here."""
 UPGRADE = "upgrade {package} or lumctl"
 UNNAMED = frozenset({COMMAND, "workers"})
-"""Those that have no settings of their own: a hook without a kind, and a job with a ``run:``."""
+"""Kinds that a hook does not name: that of a hook without a kind, and that of a job with ``run:``."""
 
 
 def kinds() -> tuple[Offer, ...]:
-    """Every kind that some installed package offers, from package metadata alone."""
+    """Every kind that an installed package offers, from package metadata alone."""
     return offered(GROUP)
 
 
@@ -28,7 +28,7 @@ def entry_of(kind: str) -> type[JobKindEntry] | None:
     """The settings of a kind other than ``command``; ``None`` if a hook cannot name it.
 
     Raises:
-        UsageError: it is not installed, does not import, was written for another API version, or does not state one.
+        UsageError: the kind is not installed, does not import, is for another API version, or has no valid entry.
     """
     entry: type[JobKindEntry] | None = usable(GROUP, kind, WHAT, _with_entry).entry
     return entry
@@ -40,18 +40,18 @@ def fitted(found: object) -> type[Any] | Misfit:
 
 
 def _with_entry(found: object) -> type[Any] | Misfit:
-    """The class of a kind whose entry can be read: that of another API version may mean something else."""
+    """The class of a kind if its entry can be read. In another API version the entry may mean something else."""
     kind = fitted(found)
     if isinstance(kind, Misfit):
         return kind
     entry = getattr(kind, "entry", "")
     if entry is None or (isinstance(entry, type) and issubclass(entry, JobKindEntry)):
         return kind
-    return Misfit("does not say what it needs", "upgrade {package}")
+    return Misfit("does not state what it needs", "upgrade {package}")
 
 
 def read_settings(job: Entry, hook: JobKindEntry, scope: Scope) -> JobKindEntry | None:
-    """What is written for a kind, as its plug-in reads it; ``None`` if it is wrong, which is noted."""
+    """The settings of a kind, read by its plug-in; ``None`` if they are wrong, which is reported."""
     if hook.kind not in {offer.name for offer in kinds()}:
         names = [COMMAND, *(offer.name for offer in kinds() if offer.name not in UNNAMED)]
         scope.problems.unknown(hook.mark("kind"), WHAT, hook.kind, names, listed=True)
@@ -62,7 +62,7 @@ def read_settings(job: Entry, hook: JobKindEntry, scope: Scope) -> JobKindEntry 
         scope.problems.add(hook.mark("kind"), error.message, error.hint)
         return None
     if entry is None:
-        scope.problems.add(hook.mark("kind"), f"no hook is of kind {hook.kind!r}: a job has that without one")
+        scope.problems.add(hook.mark("kind"), f"no hook has kind {hook.kind!r}: for a job without a hook, omit `hook`")
         return None
     settings = read_under(entry, job.written, "hook", scope.problems)
     if settings is None:

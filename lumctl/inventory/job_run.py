@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 WORKERS = "workers"
-"""The kind of control over a job that ``lumctl job run`` runs."""
+"""The kind of control for a job that ``lumctl job run`` runs."""
 PAUSED_WITHIN_S = 60.0
-"""Seconds within which the processes of such a job pause, or form their group again."""
+"""The time in seconds within which the processes of such a job pause, or form their group again."""
 
 
 class WithoutSpare(StrEnum):
-    """What happens to a job that lost a rank when no spare is left."""
+    """What happens to a job that has lost a rank if no spare is left."""
 
     WAIT = "wait"
     SHRINK = "shrink"
@@ -22,11 +22,11 @@ class WithoutSpare(StrEnum):
 class JobRun:
     """The processes of a job: one for each rank, and standby processes.
 
-    ``agent`` is the program, with its arguments, that starts lumctl's agent on a host; programs and ``folder`` are as
-    on the hosts. A process that the kernel has stopped for ``heartbeat_s`` hangs; so does a job of which no rank has
-    done a step for ``stall_s``, and a process that is not ready ``start_s`` after its start. With ``standby`` a ready
-    process waits on the accelerator of each rank as well. The job is stopped after ``restarts`` recoveries without a
-    step in between.
+    ``agent`` is the program, with its arguments, that starts lumctl's agent on a host. Paths of programs and ``folder``
+    are paths on the hosts. A process counts as hung if the kernel has stopped it for ``heartbeat_s``, or if it is not
+    ready ``start_s`` after its start. A job counts as hung if no rank has completed a step for ``stall_s``. With
+    ``standby``, a second process waits ready on the accelerator of each rank. The job is stopped after ``restarts``
+    recoveries without a step in between.
     """
 
     command: tuple[str, ...]

@@ -5,10 +5,18 @@ from dataclasses import replace
 from math import prod
 
 from lumctl.errors import UsageError
-from lumctl.inventory.document import Document, JobEntry, PairsEntry, RingEntry, TorusEntry
+from lumctl.inventory.document import Document
 from lumctl.inventory.entry import Entry
 from lumctl.inventory.folded_names import FoldError, expand_numbers, fold
-from lumctl.inventory.job_entries import JobRunEntry, OtherHookEntry
+from lumctl.inventory.job_entries import (
+    JobControlEntry,
+    JobEntry,
+    JobRunEntry,
+    OtherHookEntry,
+    PairsEntry,
+    RingEntry,
+    TorusEntry,
+)
 from lumctl.inventory.job_kinds import read_settings
 from lumctl.inventory.job_run import PAUSED_WITHIN_S, WORKERS, JobRun
 from lumctl.inventory.model import Inventory, Job, JobHook, PairLinks, RingLinks, Role, TorusLinks
@@ -22,40 +30,48 @@ Links = RingLinks | PairLinks | TorusLinks
 
 
 def resolve_jobs(document: Document, scope: Scope) -> dict[str, JobEntry]:
-    """Fill ``scope.jobs``; returns the entries of those jobs whose lanes can be judged."""
+    """Fill ``scope.jobs``; return the entries of the jobs whose lanes can be judged."""
     sound: dict[str, JobEntry] = {}
     for entry in document.jobs:
         ranks, usable = _ranks(entry, scope)
         links = [_links(item, len(ranks), scope) for item in entry.links] if ranks else []
         if not scope.define("job", entry.name, entry.mark("name")):
             continue
+        # An accelerator whose rack is not known has an empty one, and that is reported already.
         racks = {scope.accelerators[rank].rack for rank in ranks if rank in scope.accelerators} - {""}
         if len(racks) > 1:
             scope.problems.add(
                 entry.mark("ranks"), f"found ranks in racks {', '.join(sorted(racks))}, expected one rack"
             )
+        hook, run = resolve_control(entry, scope)
         job = Job(
             entry.name,
             min(racks, default=""),
             tuple(ranks),
             tuple(item for item in links if item),
-            _hook(entry, scope),
+            hook,
             entry.needs_no_pause,
-            None if entry.run is None else _run(entry.run),
+            run,
         )
         scope.jobs[job.name] = job
+        # Where a lane was cut out as invalid, the job would only repeat that error.
         in_doubt = any(rank not in scope.accelerators or rank in scope.doubts.lanes for rank in ranks)
         if usable and not in_doubt and all(links) and not entry.cut("links"):
             sound[job.name] = entry
     return sound
 
 
-def _hook(entry: JobEntry, scope: Scope) -> JobHook | None:
+def resolve_control(entry: JobControlEntry, scope: Scope) -> tuple[JobHook | None, JobRun | None]:
+    """How a job is paused and resumed, and how it is run."""
+    return _hook(entry, scope), None if entry.run is None else _run(entry.run)
+
+
+def _hook(entry: JobControlEntry, scope: Scope) -> JobHook | None:
     hook = entry.hook
     if entry.run is not None:
         if hook is not None:
             scope.problems.add(
-                entry.mark("hook"), "found both hook and run, expected one: what runs a job pauses it too"
+                entry.mark("hook"), "found both hook and run, expected one: the program that runs a job also pauses it"
             )
         return JobHook(timeout_s=PAUSED_WITHIN_S, on_sim=True, kind=WORKERS)
     if hook is None:
@@ -90,7 +106,7 @@ def _run(run: JobRunEntry) -> JobRun:
 
 
 def _command(entry: Entry, key: str, written: list[str], scope: Scope) -> tuple[str, ...]:
-    """A program with its arguments; one with a slash is a file, relative to the inventory's folder."""
+    """A program with its arguments. A program with a slash is a file, relative to the inventory's folder."""
     program, *arguments = written
     if "/" in program:
         program = str(scope.path(program, entry.mark(key, 0, len(written))))
@@ -98,7 +114,7 @@ def _command(entry: Entry, key: str, written: list[str], scope: Scope) -> tuple[
 
 
 def _ranks(entry: JobEntry, scope: Scope) -> tuple[list[str], bool]:
-    """The accelerators in rank order, and whether the job could run on them."""
+    """The accelerators in rank order, and whether the job can run on them."""
     written = [entry.ranks] if isinstance(entry.ranks, str) else entry.ranks
     ranks: list[str] = []
     usable = True
@@ -177,7 +193,7 @@ def _in_range(rank: int, count: int, mark: Mark, scope: Scope) -> bool:
 
 
 def check_lanes(inventory: Inventory, entries: dict[str, JobEntry], problems: Problems) -> None:
-    """Each link of each job finds its lanes, on one device and of one kind, and no port serves two links."""
+    """Check that each link of each job has its lanes, of one kind and connected by fibres, and shares no port."""
     for name, entry in entries.items():
         job = inventory.jobs[name]
         try:
@@ -189,20 +205,20 @@ def check_lanes(inventory: Inventory, entries: dict[str, JobEntry], problems: Pr
         links: set[str] = set()
         for circuit in circuits:
             if circuit.id in links:
-                problems.add(entry.mark("links"), f"link {circuit.id} is there twice, expected each link once")
+                problems.add(entry.mark("links"), f"link {circuit.id} occurs twice, expected each link once")
                 continue
             links.add(circuit.id)
-            for port in circuit.ports:
-                other = users.setdefault((circuit.device, port), circuit.id)
+            for end in (circuit.a, circuit.b):
+                other = users.setdefault((end.device, end.port), circuit.id)
                 if other != circuit.id:
-                    what = f"links {other} and {circuit.id} both need port {port} of {circuit.device}"
+                    what = f"links {other} and {circuit.id} both need port {end.port} of {end.device}"
                     problems.add(entry.mark("links"), f"{what}, expected a lane for each")
         if job.run is not None:
             _require_joined(inventory, job, entry, problems)
 
 
 def _require_joined(inventory: Inventory, job: Job, entry: JobEntry, problems: Problems) -> None:
-    """Links and shared hosts lead from each linked rank to each: lumctl makes one process group of all."""
+    """Check that links and shared hosts connect all linked ranks: lumctl makes one process group of them all."""
     group_of = list(range(len(job.ranks)))
 
     def join(a: int, b: int) -> None:
@@ -221,14 +237,16 @@ def _require_joined(inventory: Inventory, job: Job, entry: JobEntry, problems: P
         first, second = (", ".join(fold([str(rank) for rank in group])) for group in apart[:2])
         problems.add(
             entry.mark("links"),
-            f"no path of links joins ranks {first} and ranks {second} of job {job.name}, expected one between all",
+            f"no path of links connects ranks {first} and ranks {second} of job {job.name}, expected a path between "
+            "all ranks",
             "add a link between them, such as {kind: pairs, pairs: [["
             f"{apart[0][0]}, {apart[1][0]}]]}}, or make two jobs of them",
         )
 
 
 def _first_bad(inventory: Inventory, job: Job, entry: JobEntry) -> Mark:
-    """The place of the first group of links that is not possible."""
+    """The place of the first group of links that is impossible."""
+    # Pairs take the lanes that earlier groups left, so the groups are tried together, one more each time.
     for at in range(len(job.links)):
         try:
             job_circuits(inventory, replace(job, links=job.links[: at + 1]), job.ranks)

@@ -1,4 +1,4 @@
-"""Finding an inventory, reading it, and reporting everything that is wrong with it at once."""
+"""Find an inventory, read it, and report all its errors at once."""
 
 import hashlib
 import os
@@ -6,9 +6,9 @@ import shlex
 from pathlib import Path
 
 from lumctl.errors import UsageError
+from lumctl.inventory.cables import resolve_fibres, resolve_power, resolve_transponders
 from lumctl.inventory.devices import resolve_devices
 from lumctl.inventory.document_reader import Doubts, Unsure, read_document
-from lumctl.inventory.fibres import resolve_fibres
 from lumctl.inventory.files import decoded, read_bytes, writable_by_others
 from lumctl.inventory.hosts import (
     check_reservations,
@@ -19,21 +19,33 @@ from lumctl.inventory.hosts import (
     resolve_racks,
 )
 from lumctl.inventory.jobs import check_lanes, resolve_jobs
-from lumctl.inventory.lanes import resolve_power, resolve_transponders
 from lumctl.inventory.model import Inventory, Thresholds
 from lumctl.inventory.policy_resolution import resolve_policies, resolve_receivers
 from lumctl.inventory.positions import MarkedDict, found, read_yaml
 from lumctl.inventory.problems import Mark, Problems, nearest
 from lumctl.inventory.scope import Scope
+from lumctl.inventory.torus_resolution import resolve_tori
 
-EXAMPLES = ("prototype", "rack64", "switched", "ring4", "ring8", "mi300")
+EXAMPLES = (
+    "prototype",
+    "rack64",
+    "switched",
+    "ring4",
+    "ring8",
+    "mi300",
+    "two-meshes",
+    "switch-and-mesh",
+    "four-meshes",
+    "torus64",
+)
 
 _PACKAGE = Path(__file__).resolve().parent.parent
+# An installed package has the examples inside; in a checkout they are beside it.
 _FOLDERS = (_PACKAGE / "examples", _PACKAGE.parent / "inventories")
 
 
 def example(name: str) -> Path:
-    """The file of an example inventory: ``prototype``, ``rack64``, ``switched``, ``ring4``, ``ring8`` or ``mi300``.
+    """The file of an example inventory: one of :data:`EXAMPLES`.
 
     Raises:
         UsageError: there is no such example, or this installation lacks it.
@@ -41,7 +53,7 @@ def example(name: str) -> Path:
     if name not in EXAMPLES:
         near = nearest(name, EXAMPLES)
         raise UsageError(
-            f"there is no example inventory {name!r}",
+            f"{name!r} is not an example inventory",
             hint=f"did you mean {near}?" if near else f"one of: {', '.join(EXAMPLES)}",
         )
     for folder in _FOLDERS:
@@ -64,7 +76,7 @@ def find_inventory(path: str | None) -> Path:
     """The inventory to use: ``path``, ``$LUMCTL_INVENTORY``, ``./lumctl.yaml``, or the one in the user's settings.
 
     Raises:
-        UsageError: none was named and there is none in the usual places, or another user may have written it.
+        UsageError: no file was named and the usual places have none, or another user may have written the file.
     """
     named = path or os.environ.get("LUMCTL_INVENTORY")
     if named:
@@ -74,17 +86,17 @@ def find_inventory(path: str | None) -> Path:
     for candidate in usual:
         if candidate.is_file():
             if reason := writable_by_others(candidate):
-                # Its hooks and drivers would run as this user, so a file that was not named must belong to this user.
+                # The file's hooks and drivers run as this user, so a file that was not named must belong to this user.
                 raise UsageError(
-                    f"{candidate.absolute()} is not used, because it was not named and {reason}",
-                    hint=f"look into it; to use it nevertheless: lumctl -i {shlex.quote(str(candidate.absolute()))}",
+                    f"{candidate.absolute()} is not used, because it was not requested and {reason}",
+                    hint=f"inspect it; to use it nevertheless: lumctl -i {shlex.quote(str(candidate.absolute()))}",
                 )
             return candidate
     shipped = " or ".join(str(example) for example in example_paths())
     raise UsageError(
-        f"no inventory found: neither -i/--inventory nor $LUMCTL_INVENTORY names one, and there is no ./{usual[0]} and "
-        f"no {usual[1]}",
-        hint=f"name one, such as the example {shipped}" if shipped else "name one with -i FILE",
+        f"no inventory found: neither -i/--inventory nor $LUMCTL_INVENTORY is set, and neither ./{usual[0]} nor "
+        f"{usual[1]} exists",
+        hint="write one: lumctl inventory init" + (f"; or use one, such as the example {shipped}" if shipped else ""),
     )
 
 
@@ -92,13 +104,23 @@ def load_inventory(path: Path) -> Inventory:
     """The inventory at ``path``, resolved and checked.
 
     Raises:
-        InventoryError: it cannot be read or has errors; all of them are in it.
+        InventoryError: the file cannot be read or has errors; the exception lists all of them.
     """
-    problems = Problems(path)
     content = read_bytes(path)
     if isinstance(content, str):
+        problems = Problems(path)
         problems.add(None, content)
         raise problems.error()
+    return inventory_from(content, path)
+
+
+def inventory_from(content: bytes, path: Path) -> Inventory:
+    """The inventory in ``content``, read as if it were the file at ``path``, resolved and checked.
+
+    Raises:
+        InventoryError: the content has errors; the exception lists all of them.
+    """
+    problems = Problems(path)
     text = decoded(content, problems)
     if text is None:
         raise problems.error()
@@ -119,6 +141,7 @@ def _resolve(data: MarkedDict, path: Path, content: bytes, problems: Problems) -
     if document is None:
         raise problems.error()
     scope = Scope(path.parent.absolute(), problems, doubts)
+    # In this order: each step refers to names that the steps before it define.
     resolve_racks(document, scope)
     resolve_hosts(document, scope)
     check_ties(scope)
@@ -127,6 +150,7 @@ def _resolve(data: MarkedDict, path: Path, content: bytes, problems: Problems) -
     resolve_power(document, scope)
     resolve_transponders(document, scope)
     fibres = resolve_fibres(document, scope)
+    resolve_tori(document, scope, fibres)
     sound_jobs = resolve_jobs(document, scope)
     check_reservations(document, scope)
     receivers = resolve_receivers(document.receivers, scope)
@@ -151,7 +175,7 @@ def _resolve(data: MarkedDict, path: Path, content: bytes, problems: Problems) -
 
 
 def _digest(content: bytes, scope: Scope) -> str:
-    """The SHA-256 of the file; with mesh files, of the file and of the SHA-256 of each of them."""
+    """The SHA-256 of the file. If there are mesh files, it covers the file and the SHA-256 of each mesh file."""
     digest = hashlib.sha256(content)
     for mesh in scope.contents:
         digest.update(hashlib.sha256(mesh).digest())

@@ -1,4 +1,4 @@
-"""A mesh in a file beside the inventory: its format and its meaning."""
+"""A mesh in a file next to the inventory: its format and its meaning."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,7 +19,7 @@ WaveguideEnd = Annotated[list[Annotated[int, Field(ge=0, le=MOST_PUCS)]], Field(
 Coordinate = Annotated[float, Field(ge=-1_000_000, le=1_000_000, allow_inf_nan=False)]
 
 _KEYS: Mapping[str, str] = {"puc_count": "pucs"}
-"""Fields of the data that are written under another key."""
+"""Fields of the data that have another key in the file."""
 
 
 class MeshFile(Entry):
@@ -27,18 +27,19 @@ class MeshFile(Entry):
 
     mesh: Literal[1] = Field(description="Version of this format.")
     name: Text | None = Field(None, description="Default: the name of the file.")
-    pucs: Annotated[int, Field(ge=1, le=MOST_PUCS)] = Field(description="How many; they are numbered from 0.")
+    pucs: Annotated[int, Field(ge=1, le=MOST_PUCS)] = Field(description="Number of PUCs; they are numbered from 0.")
     junctions: list[Annotated[list[WaveguideEnd], Field(min_length=2, max_length=2)]] = Field(
-        description="Pairs of waveguide ends that are joined, each written [PUC, END, SIDE]."
+        description="Pairs of waveguide ends that are connected, each written [PUC, END, SIDE]."
     )
     ports: list[WaveguideEnd] = Field([], description="All other waveguide ends, in the order of the port numbers.")
     positions: list[Annotated[list[Coordinate], Field(min_length=4, max_length=4)]] = Field(
-        [], description="For each PUC where its ends lie: [x0, y0, x1, y1], to the right and downwards."
+        [], description="The positions of each PUC's ends: [x0, y0, x1, y1], to the right and downwards."
     )
 
 
 def read_mesh(content: bytes, path: Path, problems: Problems) -> MeshData | None:
-    """The mesh of a file; ``None`` if anything is wrong with it, all of which is noted."""
+    """The mesh of a file; ``None`` if the file has errors. All errors are reported."""
+    # Of its own: the marks are places in the mesh's file, not in the inventory.
     own = Problems(path)
     mesh = _read(content, path, own)
     problems.adopt(own)
@@ -49,7 +50,7 @@ def load_mesh(path: Path) -> MeshData:
     """The mesh of a file.
 
     Raises:
-        InventoryError: the file cannot be read or has errors; all of them, with their places.
+        InventoryError: the file cannot be read or has errors; the exception lists all of them with their places.
     """
     problems = Problems(path)
     content = read_bytes(path)
@@ -88,7 +89,7 @@ def _read(content: bytes, path: Path, problems: Problems) -> MeshData | None:
 
 
 def _ends_are_well_numbered(entry: MeshFile, problems: Problems) -> bool:
-    """Whether every end and every side is 0 or 1: else a terminal's number would be that of another."""
+    """Whether every end and every side is 0 or 1. Otherwise a terminal would get the number of another one."""
     written = [(entry.mark("junctions", at, len(entry.junctions)), pair) for at, pair in enumerate(entry.junctions)]
     written += [(entry.mark("ports", at, len(entry.ports)), [end]) for at, end in enumerate(entry.ports)]
     for mark, ends in written:

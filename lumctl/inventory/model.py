@@ -1,6 +1,6 @@
 """The rack as recorded, resolved: every folded name expanded, every reference checked.
 
-These are plain frozen values; how they are written in YAML is ``document.py``, how they are read is ``load.py``.
+These are plain frozen values. ``document.py`` has their form in YAML; ``load.py`` reads them.
 Units are part of the names: ``_db`` (a ratio), ``_dbm`` (a power), ``_gib``, ``_c`` (degrees Celsius), ``_s``.
 """
 
@@ -17,13 +17,14 @@ from lumctl.inventory.geometry import Geometry
 from lumctl.inventory.job_run import JobRun
 from lumctl.inventory.policies import NotificationReceiver, Policy
 from lumctl.inventory.probe_times import PROBE_TIMES, ProbeTimes
+from lumctl.inventory.torus import RackTorus
 
 if TYPE_CHECKING:
-    from lumctl.inventory.job_entries import JobKindEntry
+    from lumctl.inventory.entry import JobKindEntry
 
 
 class Role(StrEnum):
-    """What an accelerator is for."""
+    """The role of an accelerator."""
 
     ACTIVE = "active"
     SPARE = "spare"
@@ -31,7 +32,7 @@ class Role(StrEnum):
 
 
 class Evidence(StrEnum):
-    """What can show that a receiver hears the intended transmitter.
+    """A method that can prove that a receiver hears the intended transmitter.
 
     ``lldp``: the receiver's host names the transmitter's host and interface in its LLDP neighbour table.
     ``blink``: the transmitter is switched off and on and the far receiver's power follows.
@@ -47,13 +48,13 @@ class DeviceKind(StrEnum):
     MESH = "mesh"
     SWITCH = "switch"
     CHASSIS = "chassis"
-    """Holds transponders and is managed for all of them."""
+    """Holds transponders, and manages all of them."""
     POWER = "power"
     """Management controllers of hosts, out of band."""
 
     @property
     def carries_light(self) -> bool:
-        """Whether circuits run through it."""
+        """Whether circuits run through devices of this kind."""
         return self in {DeviceKind.MESH, DeviceKind.SWITCH}
 
 
@@ -71,7 +72,7 @@ class SshSettings:
 
 @dataclass(frozen=True, slots=True)
 class PartOf:
-    """A part of a device that is managed for several: ``component`` in the device's own words, empty for its only."""
+    """A part of a device. ``component`` is the device's own name for the part; empty if it has only one part."""
 
     device: str
     component: str = ""
@@ -79,7 +80,7 @@ class PartOf:
 
 @dataclass(frozen=True, slots=True)
 class DeviceLogin:
-    """Credentials for a device: secrets are in a file or a variable; ``None`` means SSH's own settings."""
+    """Credentials for a device. The secret is in a file or a variable; ``None`` means that SSH's own settings apply."""
 
     user: str | None = None
     key_file: Path | None = None
@@ -89,9 +90,10 @@ class DeviceLogin:
 
 @dataclass(frozen=True, slots=True)
 class Rack:
-    """One rack; ``store`` is a folder or a database URL, ``None`` means the user's own state folder.
+    """One rack. ``store`` is a folder or a database URL; ``None`` means the user's own state folder.
 
-    ``gateway`` is the socket of the process that owns its devices, on the host ``gateway_via`` if not on this machine.
+    ``gateway`` is the socket of the process that owns the rack's devices. That process runs on the host
+    ``gateway_via``, or on this machine if that is ``None``. Only a rack with a ``torus`` can have slices.
     """
 
     name: str
@@ -99,6 +101,7 @@ class Rack:
     store: str | None = None
     gateway: Path | None = None
     gateway_via: str | None = None
+    torus: RackTorus | None = None
 
 
 NVIDIA_SMI = "nvidia-smi"
@@ -110,7 +113,7 @@ class Host:
     """One server of a rack. ``mounts`` are the paths that must be mounted and writable.
 
     ``rdma_ports`` is how many InfiniBand and RoCE ports it must have. ``probe`` reads its accelerators. ``readings``
-    is the source of its readings; ``exporters`` are those to read, none if only its shell is read.
+    is the source of its readings. ``exporters`` are the exporters to read; empty if the host is read over SSH alone.
     """
 
     name: str
@@ -129,9 +132,10 @@ class Host:
 class Accelerator:
     """One GPU or other accelerator. ``index`` is its minor number on the host (stable when a sibling is lost).
 
-    ``burned_in`` is the day (UTC) on which its burn-in ended or will end. A ``reserved`` spare is taken only where it
-    is named, one ``reserved_for`` a job by that job only. Those of a host that are ``tied`` by one name share a board
-    or work as one: where one of them fails, all are replaced. ``nvlinks`` is how many of them must be active.
+    ``burned_in`` is the day (UTC) on which its burn-in ended or will end. A ``reserved`` spare is used only if it
+    is named explicitly; one that is ``reserved_for`` a job also by that job. Accelerators of a host with the same
+    ``tied`` share a board or work as a unit: if one of them fails, all are replaced. ``nvlinks`` is how many NVLinks
+    must be active.
     """
 
     id: str
@@ -152,7 +156,7 @@ class Accelerator:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """Where a transponder meets the fabric: one duplex port (``tx == rx``) or a transmit and a receive port.
+    """Where a transponder connects to the fabric: one duplex port (``tx == rx``), or a transmit and a receive port.
 
     ``tx`` is the device port into which the transponder sends light, ``rx`` the one it receives light from.
     """
@@ -176,11 +180,11 @@ class Lane:
 class Transponder:
     """Turns one electrical lane of an accelerator's host into light.
 
-    ``interface`` is the host's network interface of the lane; ``verify`` are the methods that can prove which
+    ``interface`` is the host's network interface of the lane. ``verify`` are the methods that can prove which
     transmitter its receiver hears, best first. Powers are the planning values of the loss budget. If ``module`` names
-    a part of a chassis, the chassis reads its optics and switches it, and the host's driver does the rest.
-    ``rate_gb_s``, ``rate_lanes`` and ``module_part`` are the expected values of its port and its module, ``None`` if
-    not stated.
+    a part of a chassis, the chassis reads the optics and switches the transponder; the host's driver does the rest.
+    ``rate_gb_s``, ``rate_lanes`` and ``module_part`` are the expected values of its port and module; ``None`` if not
+    stated.
     """
 
     id: str
@@ -202,8 +206,9 @@ class Transponder:
 class Device:
     """A device with its own address; ``via`` is the host through which it is reached.
 
-    A mesh has a ``geometry``. A switch has ports only: light enters at the first ``input_count`` of them and leaves
-    at the others; if that is all of them, any may be joined to any. A chassis and a power controller have neither.
+    A mesh has a ``geometry``. A switch has ports only: light enters at the first ``input_count`` ports and leaves at
+    the others. If ``input_count`` includes all ports, any port may be connected to any other. A chassis and a power
+    controller have neither geometry nor ports.
     ``stuck`` PUCs keep their state; nothing may be routed through ``damaged`` ones. ``puc_loss_db`` and
     ``port_loss_db`` are losses of single PUCs and ports beyond ``loss_per_puc_db`` and ``loss_per_port_db``.
     ``timeout_s`` limits one call of its driver.
@@ -243,10 +248,10 @@ class DevicePort:
 
 @dataclass(frozen=True, slots=True)
 class Fibre:
-    """One fibre or a bundle of them between two devices: ``ports[i]`` are the ports that fibre ``i`` joins.
+    """One fibre or a bundle of fibres between two devices: ``ports[i]`` are the ports that fibre ``i`` joins.
 
-    ``loss_db`` is what light loses from port to port: the length and the connectors, not the ports. ``capacity`` is how
-    many circuits may run through all of them at once.
+    ``loss_db`` is the loss of light from port to port: of the fibre and its connectors, without the ports. ``capacity``
+    is how many circuits may run through the whole bundle at once.
     """
 
     name: str
@@ -286,10 +291,10 @@ class TorusLinks:
 
 @dataclass(frozen=True, slots=True)
 class JobHook:
-    """How a job is paused and resumed: by programs of the operator, each with its arguments.
+    """How a job is paused and resumed: by the operator's programs, each with its arguments.
 
-    Or by another ``kind`` of control, with its ``settings`` as they are written. ``on_sim``: it is also used for a
-    simulator.
+    With another ``kind`` of control, that kind controls it, with its ``settings`` from the inventory. ``on_sim`` means
+    that the hook is also used on the simulator.
     """
 
     pause: tuple[str, ...] = ()
@@ -302,7 +307,7 @@ class JobHook:
 
     @property
     def for_control(self) -> "JobHook | JobKindEntry":
-        """What its kind of control is made from: the settings of another kind, or else these programs."""
+        """The settings from which the kind of control is made: those of another kind, otherwise these programs."""
         return self if self.settings is None else self.settings
 
 
@@ -310,7 +315,8 @@ class JobHook:
 class Job:
     """A training job: ``ranks[i]`` is the accelerator on which rank ``i`` was first placed.
 
-    ``needs_no_pause``: its light may move while it runs, so it need not be stopped even without a hook.
+    If it ``is_slice``, lumctl has placed it and the inventory does not name it. ``needs_no_pause`` means that its light
+    paths may change while it runs, so it need not be stopped even without a hook.
     """
 
     name: str
@@ -320,12 +326,13 @@ class Job:
     hook: JobHook | None = None
     needs_no_pause: bool = False
     run: JobRun | None = None
+    is_slice: bool = False
 
     def run_settings(self) -> JobRun:
         """The settings of ``lumctl job run``.
 
         Raises:
-            RefusedError: the inventory has none.
+            RefusedError: the inventory has no such settings.
         """
         if self.run is None:
             raise RefusedError(f"job {self.name} has no `run:` in the inventory", hint="add one: lumctl-inventory(5)")
@@ -336,7 +343,7 @@ class Job:
 class Thresholds:
     """Limits that an operator may set, used if the hardware states none.
 
-    ``light_deadline_s`` is the longest time from a change until the light has arrived and is recognised: links
+    ``light_deadline_s`` is the longest time from a change until the light must have arrived and been recognised. Links
     re-lock within a second or two.
     """
 
@@ -352,8 +359,8 @@ class Thresholds:
 class Inventory:
     """A whole inventory file. All mappings keep the order of the file.
 
-    ``digest`` is the SHA-256 of its text and of its mesh files. ``probes`` are by kind, each with the times of
-    :data:`PROBE_TIMES` unless the file has others.
+    ``digest`` is the SHA-256 of its text and of its mesh files. ``probes`` has the times of each kind of probe: those
+    of :data:`PROBE_TIMES` unless the file states others.
     """
 
     path: Path
@@ -369,25 +376,45 @@ class Inventory:
     fibres: Mapping[str, Fibre] = field(default_factory=dict)
     policies: tuple[Policy, ...] = ()
     receivers: Mapping[str, NotificationReceiver] = field(default_factory=dict)
+    fibre_at: Mapping[DevicePort, tuple[Fibre, DevicePort]] = field(init=False, repr=False, compare=False)
+    """For every port with a fibre: the fibre, and the port at its other end."""
     _lanes: Mapping[str, tuple[Transponder, ...]] = field(init=False, repr=False, compare=False)
+    _network_of: Mapping[str, str] = field(init=False, repr=False, compare=False)
+    """For each device with fibres: one device that represents all devices that fibres join with it."""
 
     def __post_init__(self) -> None:
+        # Once for all: every trace of light looks these up.
         lanes: dict[str, list[Transponder]] = {}
         for transponder in self.transponders.values():
             lanes.setdefault(transponder.accelerator, []).append(transponder)
         object.__setattr__(self, "_lanes", {accelerator: tuple(found) for accelerator, found in lanes.items()})
+        across = {here: (f, there) for f in self.fibres.values() for p in f.pairs for here, there in (p, p[::-1])}
+        object.__setattr__(self, "fibre_at", across)
+        network_of: dict[str, str] = {}
+        for fibre in self.fibres.values():
+            a, b = (network_of.setdefault(device, device) for device in fibre.devices)
+            network_of = {device: a if of == b else of for device, of in network_of.items()}
+        object.__setattr__(self, "_network_of", network_of)
 
     @property
     def light_devices(self) -> tuple[Device, ...]:
         """The devices that circuits run through, in the order of the file."""
         return tuple(device for device in self.devices.values() if device.kind.carries_light)
 
+    def joined_by_fibres(self, a: str, b: str) -> bool:
+        """Whether fibres connect two devices, directly or through other devices. A device is connected to itself."""
+        return self.network_of(a) == self.network_of(b)
+
+    def network_of(self, device: str) -> str:
+        """One device that represents all devices that fibres join with this one; itself if there are none."""
+        return self._network_of.get(device, device)
+
     def transponders_of(self, accelerator: str) -> tuple[Transponder, ...]:
         """The lanes of one accelerator, in the order of the file: lane 0, lane 1, ..."""
         return self._lanes.get(accelerator, ())
 
     def tied_to(self, accelerator: str) -> tuple[Accelerator, ...]:
-        """The others that are tied to an accelerator, in the order of the file."""
+        """The other accelerators that are tied to an accelerator, in the order of the file."""
         one = self.accelerators[accelerator]
         if one.tied is None:
             return ()

@@ -1,10 +1,12 @@
 """The automatic actions that the inventory allows: for which findings, how far, how often, and when.
 
-:mod:`lumctl.daemon.autopilot` decides by them; without a policy nothing is ever done.
+:mod:`lumctl.daemon.autopilot` decides by them. Without a policy it never does anything.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from lumctl.inventory.problems import Mark
@@ -20,12 +22,12 @@ class How(StrEnum):
     PLAN = "plan"
     """Make a plan, keep it, and notify."""
     APPROVE = "approve"
-    """Make a plan and apply it once a person has approved it."""
+    """Make a plan, and apply it after an operator approves."""
     APPLY = "apply"
 
 
 class PolicySubject(StrEnum):
-    """What a finding can be about."""
+    """The kinds of components that a finding can be about."""
 
     ACCELERATOR = "accelerator"
     HOST = "host"
@@ -36,14 +38,15 @@ class PolicySubject(StrEnum):
 
 
 SWAPPABLE = frozenset({PolicySubject.ACCELERATOR, PolicySubject.HOST, PolicySubject.LINK})
-"""What a swap can take the work off; of the others a policy can only notify."""
+"""Subjects that a swap can replace. For other subjects a policy can only notify."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """The findings that a policy covers. Each field but ``kinds`` and ``states`` has glob patterns; empty matches all.
+    """The findings that a policy covers.
 
-    A rule is written ``RULE`` or ``RULE/CASE``.
+    All fields except ``kinds`` and ``states`` hold glob patterns; an empty field matches everything. A rule
+    is written ``RULE`` or ``RULE/CASE``.
     """
 
     rules: tuple[str, ...]
@@ -53,10 +56,18 @@ class Selector:
     jobs: tuple[str, ...] = ()
     racks: tuple[str, ...] = ()
 
+    def covers(self, rack: str, jobs: Sequence[str], components: Sequence[str]) -> bool:
+        """Whether its patterns match the rack, one of the jobs and one of the components."""
+        meant = ((self.racks, [rack]), (self.jobs, jobs), (self.components, components))
+        return all(
+            not patterns or any(fnmatchcase(name, pattern) for pattern in patterns for name in names)
+            for patterns, names in meant
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How many swaps may be tried: of one accelerator in a week, in one rack in an hour and in a day."""
+    """How many swaps may be attempted: per accelerator and week, per rack and hour, and per rack and day."""
 
     accelerator_week: int = 1
     rack_hour: int = 1
@@ -65,10 +76,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Breaker:
-    """When too much fails at once for it to be single faults.
+    """Stops automatic actions if too much fails at once for the faults to be independent.
 
-    It opens when more than ``share`` of a rack's accelerators or of its hosts, and ``least`` of them at least, have
-    begun to be at fault within ``window_s``; it closes once nothing more has failed for ``quiet_s``.
+    It opens if, within ``window_s``, more than ``share`` of a rack's accelerators or hosts, and at least ``least`` of
+    them, have become faulty. It closes when nothing more has failed for ``quiet_s``.
     """
 
     share: float = 0.1
@@ -79,7 +90,7 @@ class Breaker:
 
 @dataclass(frozen=True, slots=True)
 class Hours:
-    """A time of day (minutes since midnight) on some days (0 is Monday); past midnight if it ends before it begins."""
+    """Hours of the day (minutes since midnight) on some days (0 is Monday); past midnight if ``ends`` < ``begins``."""
 
     days: frozenset[int]
     begins: int
@@ -88,10 +99,10 @@ class Hours:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalTerms:
-    """Who must approve and how long an approval is valid.
+    """Who must approve a plan, and how long an approval is valid.
 
-    ``by_another``: the person who made or applies the plan may not approve it. ``by_hand``: swaps that operators plan
-    for the policy's components need an approval as well.
+    ``by_another``: the operator who made or applies the plan may not approve it. ``by_hand``: swaps that operators plan
+    for the policy's components also need an approval.
     """
 
     by_another: bool = False
@@ -103,7 +114,7 @@ class ApprovalTerms:
 class NotificationReceiver:
     """A receiver of escalations: a webhook, whose URL and token are in files, or a program with its arguments.
 
-    ``timeout_s`` limits one attempt, ``give_up_after_s`` all attempts of a message.
+    ``timeout_s`` limits one attempt; ``give_up_after_s`` limits all attempts to deliver a message.
     """
 
     name: str
@@ -116,7 +127,7 @@ class NotificationReceiver:
 
 @dataclass(frozen=True, slots=True)
 class Escalation:
-    """An additional receiver, and how long after a missing approval it is notified; of a failure at once.
+    """An additional receiver. It is notified if an approval is missing for ``after_s``, and of failures at once.
 
     ``hook`` names one of the inventory's receivers.
     """

@@ -1,4 +1,4 @@
-"""Policies as they are written, and from there to the model."""
+"""Policies as the inventory file has them."""
 
 from typing import Annotated, Literal
 
@@ -27,26 +27,26 @@ Patterns = Annotated[list[Text], Field(min_length=1)]
 
 
 class LimitsEntry(Entry):
-    """How many swaps may be tried; what is left out is as by default."""
+    """How many swaps may be tried; missing settings have default values."""
 
-    accelerator_week: Count = Field(_LIMITS.accelerator_week, description="Of one accelerator in seven days.")
-    rack_hour: Count = Field(_LIMITS.rack_hour, description="In one rack in an hour.")
-    rack_day: Count = Field(_LIMITS.rack_day, description="In one rack in a day.")
+    accelerator_week: Count = Field(_LIMITS.accelerator_week, description="Limit for one accelerator in seven days.")
+    rack_hour: Count = Field(_LIMITS.rack_hour, description="Limit for one rack in an hour.")
+    rack_day: Count = Field(_LIMITS.rack_day, description="Limit for one rack in a day.")
 
 
 class BreakerEntry(Entry):
-    """When too much of a rack fails at once for anything to be done unasked."""
+    """When so much of a rack fails at once that no automatic action is taken."""
 
     share: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = Field(
         _BREAKER.share, description="It opens when more than this share of the accelerators or of the hosts fail ..."
     )
     window_s: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = Field(
-        _BREAKER.window_s, description="... within so many seconds ..."
+        _BREAKER.window_s, description="... within this many seconds ..."
     )
     least: Annotated[int, Field(ge=1, le=1000)] = Field(
-        _BREAKER.least, description="... and so many of them at least, where the rack is small."
+        _BREAKER.least, description="... and at least this many of them, for small racks."
     )
-    quiet_s: Seconds = Field(_BREAKER.quiet_s, description="It closes when nothing more has failed for so long.")
+    quiet_s: Seconds = Field(_BREAKER.quiet_s, description="It closes when nothing more has failed for this long.")
 
 
 class HoursEntry(Entry):
@@ -56,55 +56,60 @@ class HoursEntry(Entry):
         None, description="The days on which it begins (default: all)."
     )
     begins: Text = Field("00:00", description="HH:MM in the policy's time zone.")
-    ends: Text = Field("24:00", description="HH:MM; before the beginning: on the next day.")
+    ends: Text = Field("24:00", description="HH:MM; if earlier than the beginning: on the next day.")
 
 
 class ApprovalEntry(Entry):
-    """What an approval needs."""
+    """The requirements of an approval."""
 
     by_another: bool = Field(
-        _APPROVAL.by_another, description="Whoever made the plan or applies it may not approve it."
+        _APPROVAL.by_another,
+        description="The approval must come from someone who neither made the plan nor applies it.",
     )
     expires_s: Annotated[float, Field(gt=0, le=WEEK_S, allow_inf_nan=False)] = Field(
-        _APPROVAL.expires_s, description="How long a plan waits for its approval, and how long an approval holds."
+        _APPROVAL.expires_s, description="How long a plan waits for its approval, and how long an approval is valid."
     )
     by_hand: bool = Field(
-        _APPROVAL.by_hand, description="Swaps that people plan of what this policy is about need an approval too."
+        _APPROVAL.by_hand, description="Swaps planned by operators for the faults of this policy also need an approval."
     )
 
 
 class EscalationEntry(Entry):
-    """Whom to tell once more."""
+    """Whom to notify again."""
 
-    after_s: Seconds = Field(_ESCALATION.after_s, description="How long after nobody has approved a plan.")
-    hook: Text | None = Field(None, description="The name of one of `receivers`, who is told as well.")
+    after_s: Seconds = Field(
+        _ESCALATION.after_s, description="Time without an approval after which the plan is escalated."
+    )
+    hook: Text | None = Field(None, description="The name of one of `receivers`, which is also notified.")
 
 
 class PolicyEntry(Entry):
-    """What may be done unasked about findings of one kind."""
+    """What may be done automatically about findings of one kind."""
 
     name: Text
-    how: HowWord = Field(description="How far it may go.")
+    how: HowWord = Field(description="How far the autopilot may go.")
     rules: Patterns = Field(
-        description="Rules, or RULE/CASE, as `lumctl health rules` has them; * stands for anything.",
+        description="Rules, or RULE/CASE, as `lumctl health rules` lists them; * matches anything.",
         examples=[["gpu.lost", "gpu.xid/restart-machine"]],
     )
     kinds: Annotated[list[SubjectWord], Field(min_length=1)] = Field(
-        [PolicySubject.ACCELERATOR], description="What the finding is about."
+        [PolicySubject.ACCELERATOR], description="The kind of component that the finding is about."
     )
     states: Annotated[list[Literal["degraded", "failed"]], Field(min_length=1)] = Field(["failed"])
     components: Patterns | None = Field(None, description="Patterns of names (default: all).")
-    jobs: Patterns | None = Field(None, description="Only what works in these jobs (default: in any).")
+    jobs: Patterns | None = Field(
+        None, description="Only accelerators, hosts and devices that these jobs use (default: of any job)."
+    )
     racks: Patterns | None = Field(None, description="Only in these racks (default: in all).")
-    quiet: Patterns | None = Field(None, description="Patterns of names that are left alone, come what may.")
-    stands_s: Seconds = Field(30.0, description="How long a finding must have stood.")
-    oldest_s: Seconds = Field(900.0, description="A finding that is older than this is left to people.")
-    cool_down_s: Seconds = Field(600.0, description="How long after any change of the rack nothing is done.")
+    quiet: Patterns | None = Field(None, description="Patterns of names that are always left alone.")
+    stands_s: Seconds = Field(30.0, description="How long a finding must have lasted.")
+    oldest_s: Seconds = Field(900.0, description="A finding older than this is left to operators.")
+    cool_down_s: Seconds = Field(600.0, description="How long after any change of the rack the autopilot does nothing.")
     limits: LimitsEntry | None = None
     breaker: BreakerEntry | None = None
-    timezone: Text = Field("UTC", description="Of the hours, such as Europe/Berlin.")
+    timezone: Text = Field("UTC", description="Time zone of the hours, such as Europe/Berlin.")
     hours: Annotated[list[HoursEntry], Field(min_length=1)] | None = Field(
-        None, description="When it may act (default: at any time)."
+        None, description="When the policy may act (default: at any time)."
     )
     approval: ApprovalEntry | None = None
     escalate: EscalationEntry | None = None
@@ -115,17 +120,17 @@ _RECEIVER = NotificationReceiver("")
 
 
 class ReceiverEntry(Entry):
-    """Somebody to whom a policy escalates: a webhook or a program."""
+    """A receiver to which a policy escalates: a webhook or a program."""
 
     name: Text
-    webhook_file: Text | None = Field(None, description="A file that holds the URL to post to.")
-    token_file: Text | None = Field(None, description="A file that holds its bearer token.")
+    webhook_file: Text | None = Field(None, description="A file that contains the URL to post to.")
+    token_file: Text | None = Field(None, description="A file that contains its bearer token.")
     command: Command | None = Field(
-        None, description="Program and arguments, instead of a webhook: it gets the document on its standard input."
+        None, description="Program and arguments, instead of a webhook: it reads the document from its standard input."
     )
     timeout_s: Annotated[float, Field(gt=0, le=MOST_TIME_S, allow_inf_nan=False)] = Field(
-        _RECEIVER.timeout_s, description="Seconds within which it must have taken a message."
+        _RECEIVER.timeout_s, description="Time limit in seconds for accepting a message."
     )
     give_up_after_s: Annotated[float, Field(ge=0, le=7 * 86_400, allow_inf_nan=False)] = Field(
-        _RECEIVER.give_up_after_s, description="For how long a message that it does not take is tried again."
+        _RECEIVER.give_up_after_s, description="How long delivery of a rejected message is retried."
     )

@@ -1,4 +1,4 @@
-"""Policies and receivers, from what is written to the model; what makes no sense is reported."""
+"""Policies and receivers, from the document to the model. Values that make no sense are reported."""
 
 import re
 from collections.abc import Collection, Iterable, Sequence
@@ -36,7 +36,7 @@ _WILD = re.compile(r"[*?\[]")
 def resolve_policies(
     entries: Iterable[PolicyEntry], scope: Scope, receivers: Collection[str] = ()
 ) -> tuple[Policy, ...]:
-    """The policies in the order of the file, by receivers of these names; what does not make sense is reported."""
+    """The policies in the order of the file. ``receivers`` are known names. Values that make no sense are reported."""
     found: dict[str, Policy] = {}
     for entry in entries:
         if not _NAME.fullmatch(entry.name):
@@ -95,15 +95,15 @@ def _check_kinds(entry: PolicyEntry, scope: Scope) -> None:
         if kind not in SWAPPABLE:
             mark = entry.mark("kinds", at, len(entry.kinds))
             able = listing(kind for kind in PolicySubject if kind in SWAPPABLE)
-            scope.problems.add(mark, f"a swap does nothing about a {kind}: expected {able}, or how: notify")
+            scope.problems.add(mark, f"a swap does not repair a {kind}: expected {able}, or how: notify")
 
 
 def _check_times(entry: PolicyEntry, scope: Scope) -> None:
     if entry.oldest_s <= entry.stands_s and not entry.cut("oldest_s", "stands_s"):
         scope.problems.add(
             entry.mark("oldest_s" if "oldest_s" in entry.model_fields_set else "stands_s"),
-            f"a finding that has stood for {entry.stands_s:g} s is older than {entry.oldest_s:g} s: nothing would ever "
-            "be done, expected oldest_s above stands_s",
+            f"a finding that has lasted {entry.stands_s:g} s is older than {entry.oldest_s:g} s: the policy would "
+            "never act, expected oldest_s above stands_s",
         )
 
 
@@ -112,12 +112,13 @@ def _check_timezone(entry: PolicyEntry, scope: Scope) -> None:
         return
     try:
         ZoneInfo(entry.timezone)
+    # An unknown name is a LookupError, an absolute path a ValueError, and a folder of zones such as Europe an OSError.
     except (ValueError, OSError, LookupError):
         scope.problems.unknown(entry.mark("timezone"), "time zone", entry.timezone, available_timezones())
 
 
 def _patterns(entry: PolicyEntry, key: str, known: Sequence[str], scope: Scope) -> tuple[str, ...]:
-    """Patterns that match something each; a misspelt name would never match, without a message."""
+    """The patterns under a key. One that matches nothing is reported: a misspelt name would silently never match."""
     written: list[str] = getattr(entry, key) or []
     for at, pattern in enumerate(written):
         mark = entry.mark(key, at, len(written))
@@ -135,9 +136,7 @@ def _hours(entry: HoursEntry, scope: Scope) -> Hours | None:
     if begins is None or ends is None:
         return None
     if begins == ends:
-        scope.problems.add(
-            entry.mark("ends"), f"found {entry.ends!r}, expected another time than that of the beginning"
-        )
+        scope.problems.add(entry.mark("ends"), f"found {entry.ends!r}, expected a time other than the beginning")
         return None
     return Hours(frozenset(DAYS.index(day) for day in entry.days or DAYS), begins, ends)
 
@@ -153,7 +152,7 @@ def _minutes(entry: HoursEntry, key: Literal["begins", "ends"], scope: Scope) ->
 
 
 def resolve_receivers(entries: Iterable[ReceiverEntry], scope: Scope) -> dict[str, NotificationReceiver]:
-    """The receivers by name; what does not make sense is reported."""
+    """The receivers by name. Values that make no sense are reported."""
     found: dict[str, NotificationReceiver] = {}
     for entry in entries:
         if entry.name in found:
@@ -173,7 +172,7 @@ def _receiver(entry: ReceiverEntry, scope: Scope) -> NotificationReceiver:
         scope.problems.add(entry.mark("token_file"), "a token needs a webhook_file")
     command = tuple(entry.command or ())
     if command and "/" not in command[0]:
-        # A daemon has no PATH of its operator's.
+        # A daemon does not have its operator's PATH.
         scope.problems.add(
             entry.mark("command", 0, len(command)), f"found {command[0]!r}, expected the path of a program"
         )

@@ -1,8 +1,8 @@
-"""YAML, read so that every value knows its line and column.
+"""Read YAML so that every value has its line and column.
 
-PyYAML's own constructor is passed over for three reasons: it forgets positions, it keeps the last of two equal keys
-without a word, and by the rules of YAML 1.1 it reads the PCI address ``0000:17:00.0`` as a number to base 60 and the
-name ``no`` as false. Here plain values follow the core schema of YAML 1.2, and tags that build objects are refused.
+PyYAML's own constructor is not used for three reasons. It forgets positions. It silently keeps the last of two equal
+keys. Following YAML 1.1 it reads the PCI address ``0000:17:00.0`` as a number in base 60 and the name ``no`` as
+false. Here plain values follow the core schema of YAML 1.2, and tags that build objects are refused.
 """
 
 import re
@@ -14,6 +14,7 @@ import yaml
 
 from lumctl.inventory.problems import Mark, Problems
 
+# The parser in C is many times faster, but not every build of PyYAML has it.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MAX_DEPTH = 32
 _MAX_VALUES = 500_000
@@ -30,10 +31,10 @@ _NODE_TAGS = {"!", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"}
 
 
 class MarkedDict(dict[Any, Any]):
-    """A mapping with the places of itself, its keys and its values.
+    """A mapping with its own place and the places of its keys and values.
 
-    The model that reads it fills in ``valid_keys``, for hints about unknown keys; ``cut`` is set by the code that
-    removes wrong parts.
+    The model that reads it fills in ``valid_keys``, for hints about unknown keys. The code that cuts out invalid parts
+    fills in ``cut``.
     """
 
     def __init__(self, at: Mark) -> None:
@@ -46,7 +47,7 @@ class MarkedDict(dict[Any, Any]):
 
 
 class MarkedList(list[Any]):
-    """A list with the places of itself and its items."""
+    """A list with its own place and the places of its items."""
 
     def __init__(self, at: Mark) -> None:
         super().__init__()
@@ -56,7 +57,7 @@ class MarkedList(list[Any]):
 
 @dataclass(slots=True)
 class _Open:
-    """A container whose end has not been read. ``key`` is the key that waits for its value."""
+    """A container whose end has not been read yet. ``key`` is the key whose value comes next."""
 
     container: MarkedDict | MarkedList
     anchor: str | None
@@ -65,13 +66,13 @@ class _Open:
 
 
 class _StopReadingError(Exception):
-    """The file cannot be read further; the problem is noted."""
+    """The file cannot be read further; the problem is already reported."""
 
 
 def read_yaml(text: str, problems: Problems, *, prose: bool = False) -> Any:
     """The one document of ``text`` as marked mappings, marked lists and scalars; ``None`` if it cannot be read.
 
-    With ``prose`` texts may be long and have several lines: they hold answers of devices and comments of operators.
+    With ``prose``, texts may be long and have several lines, such as answers of devices and comments of operators.
     """
     reader = _Reader(problems, prose=prose)
     try:
@@ -109,7 +110,7 @@ def _syntax_hint(text: str, mark: Mark) -> str | None:
 
 
 class _Reader:
-    """Builds values from events, without recursion: a hostile file may nest deeper than the stack is."""
+    """Builds values from events, without recursion, because a hostile file may nest deeper than the stack allows."""
 
     def __init__(self, problems: Problems, *, prose: bool = False) -> None:
         self.problems = problems
@@ -134,6 +135,7 @@ class _Reader:
                 self._start(event, mark)
             case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
                 ended = self.open.pop()
+                # Only here, at its end, is an anchor known: so no value contains itself.
                 if ended.anchor:
                     self.anchors[ended.anchor] = (ended.container, self.values - ended.values_before)
                 self._place(ended.container, ended.container.at, 1)
@@ -144,7 +146,7 @@ class _Reader:
 
     def _alias(self, anchor: str, mark: Mark) -> tuple[Any, Mark, int]:
         if anchor not in self.anchors:
-            self._stop(mark, f"alias *{anchor} does not stand for a value that ended before it")
+            self._stop(mark, f"alias *{anchor} does not refer to an earlier, complete value")
         value, size = self.anchors[anchor]
         return value, mark, size
 
@@ -185,7 +187,7 @@ class _Reader:
             return
         if word in mapping:
             first = mapping.key_marks[word]
-            self.problems.add(key_mark, f"key {word!r} is here twice, first in line {first.line}")
+            self.problems.add(key_mark, f"key {word!r} occurs twice, first in line {first.line}")
             return
         mapping[word] = value
         mapping.key_marks[word] = key_mark
@@ -210,7 +212,7 @@ class _Reader:
 
 
 def _plain(text: str) -> Any:
-    """A value written without quotes, by the core schema of YAML 1.2."""
+    """The value of a scalar without quotes, by the core schema of YAML 1.2."""
     if text in _NULL:
         return None
     if text in _BOOLS:
@@ -223,7 +225,7 @@ def _plain(text: str) -> Any:
 
 
 def found(value: Any) -> str:
-    """The words for the value that was found."""
+    """The words for a found value in an error message."""
     match value:
         case None:
             return "nothing"

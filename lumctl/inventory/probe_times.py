@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 @dataclass(frozen=True, slots=True)
 class ProbeTimes:
-    """Seconds between two runs of a probe (0: every tick), and seconds within which it must answer."""
+    """The seconds between two runs of a probe (0: every tick), and the seconds within which it must answer."""
 
     every_s: float
     deadline_s: float
@@ -16,7 +16,7 @@ class ProbeTimes:
 READ_RARELY = frozenset(
     {"nvlink", "mounts", "disks", "clock", "crashes", "fabric_log", "services", "capacity", "adapters"}
 )
-"""The kinds whose readings may be older than others by the time between two runs."""
+"""Kinds of probes whose readings may be older than the usual limit, by the time between two runs."""
 PROBE_TIMES: Mapping[str, ProbeTimes] = MappingProxyType(
     {
         "gpu": ProbeTimes(10.0, 5.0),
@@ -41,8 +41,8 @@ PROBE_TIMES: Mapping[str, ProbeTimes] = MappingProxyType(
         "gpud": ProbeTimes(10.0, 5.0),
     }
 )
-"""By the part of a probe's name before the colon.
+"""The times of each kind of probe: the part of a probe's name before the colon.
 
-What changes rarely is read rarely. A full answer of nvidia-smi takes locks of the driver that jobs want too, and a read
-of a module occupies its slow bus.
+Values that change rarely are read rarely. A full answer of nvidia-smi takes driver locks that jobs also need, and
+reading an optical module occupies its slow bus.
 """

@@ -1,4 +1,4 @@
-"""What is wrong with an inventory: every problem with its place, all of them in one error."""
+"""The problems of an inventory: each with its place, all of them in one error."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from lumctl.errors import UsageError
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that ``word`` was probably meant to be, or ``None``."""
+    """The known word that ``word`` probably should be; ``None`` if no word is near."""
     found = get_close_matches(word, list(known), n=1, cutoff=0.6)
     return found[0] if found else None
 
@@ -55,7 +55,7 @@ class InventoryError(UsageError):
 
 
 class Problems:
-    """Collects the problems of one file, and of those that it names."""
+    """Collects the problems of one file and of the files that it names."""
 
     def __init__(self, file: Path | str) -> None:
         self._file = str(file)
@@ -66,15 +66,15 @@ class Problems:
         return bool(self._found)
 
     def add(self, mark: Mark | None, message: str, hint: str | None = None) -> None:
-        """Note a problem; the same one twice (a value that several aliases share) is one."""
+        """Note a problem. The same problem twice counts once; several aliases may share a value."""
         self._found[Problem(self._file, mark, message, hint)] = None
 
     def adopt(self, others: "Problems") -> None:
-        """Take in the problems of another file: they come after those of this one."""
+        """Add the problems of another file after those of this one."""
         self._found |= others._found  # noqa: SLF001 - of its own kind
 
     def unknown(self, mark: Mark, what: str, word: str, known: Collection[str], *, listed: bool = False) -> str | None:
-        """Note a word that is not known, with the nearest known one (also returned) or, if ``listed`` or few, all."""
+        """Note an unknown word, with the nearest known word (also returned), or all if ``listed`` or they are few."""
         near = self.nearest(word, known)
         hint = f"did you mean {near!r}?" if near else None
         if not near and known and (listed or len(known) <= _FEW):
@@ -83,21 +83,22 @@ class Problems:
         return near
 
     def nearest(self, word: str, known: Collection[str]) -> str | None:
-        """The nearest known word, if there is one and the file has not asked too often."""
-        # Comparing every wrong word with every known one is quadratic: a large file with many errors gets fewer hints.
+        """The nearest known word; ``None`` if there is none, or if this file has needed too many comparisons."""
+        # Comparing every wrong word with every known word is quadratic, so a large file with many errors gets fewer
+        # hints.
         if len(known) > self._comparisons:
             return None
         self._comparisons -= len(known)
         return nearest(word, known)
 
     def error(self) -> InventoryError:
-        """All problems as one error; there must be one at least."""
+        """All problems as one error; there must be at least one."""
         files = [self._file, *dict.fromkeys(problem.file for problem in self._found if problem.file != self._file)]
         in_order = sorted(self._found, key=lambda problem: (files.index(problem.file), problem.mark or Mark(0, 0)))
         return InventoryError(tuple(in_order))
 
 
 def listing(words: Iterable[object]) -> str:
-    """Words as a sentence lists them: ``a, b or c``."""
+    """Words as listed in a sentence: ``a, b or c``."""
     *first, last = [str(word) for word in words]
     return f"{', '.join(first)} or {last}" if first else last

@@ -11,7 +11,7 @@ from lumctl.inventory.job_entries import JobHookEntry, OtherHookEntry
 from lumctl.inventory.job_kinds import UNNAMED, entry_of, kinds
 
 OWN = "lumctl"
-"""The package whose kinds of job control the schema describes: those of others are read by them alone."""
+"""The package whose kinds of job control the schema describes. Only their own plug-ins read the kinds of others."""
 
 
 def schema_text() -> str:
@@ -23,7 +23,7 @@ def schema_text() -> str:
 
 
 def _describe_hooks(models: dict[str, Any]) -> None:
-    """Put what each kind of job control needs in the place of whatever a plug-in may read."""
+    """In the schema, replace the generic hook by the settings of each kind of job control."""
     del models[OtherHookEntry.__name__]
     names = [JobHookEntry.__name__]
     for offer in kinds():
@@ -33,7 +33,8 @@ def _describe_hooks(models: dict[str, Any]) -> None:
             models[described["title"]] = described
             names.append(described["title"])
     hooks = [{"$ref": f"#/$defs/{name}"} for name in names]
-    models["JobEntry"]["properties"]["hook"]["anyOf"] = [*hooks, {"type": "null"}]
+    for model in ("JobEntry", "JobControlEntry"):
+        models[model]["properties"]["hook"]["anyOf"] = [*hooks, {"type": "null"}]
 
 
 if __name__ == "__main__":

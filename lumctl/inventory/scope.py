@@ -1,4 +1,4 @@
-"""What resolving one inventory shares: its problems, the names defined so far, folding and references."""
+"""The shared state of resolving one inventory: its problems, the names defined so far, folding and references."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from lumctl.inventory.document_reader import Doubts
 from lumctl.inventory.entry import Entry
-from lumctl.inventory.folded_names import FoldError, expand
+from lumctl.inventory.folded_names import NAME, FoldError, expand
 from lumctl.inventory.problems import Mark, Problems
 
 if TYPE_CHECKING:
@@ -17,12 +17,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _MOST = 1_000_000
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 
 
 class Scope:
-    """The inventory under construction. Methods that return ``None`` have reported why."""
+    """The inventory under construction. A method that returns ``None`` has reported the reason."""
 
     def __init__(self, folder: Path, problems: Problems, doubts: Doubts) -> None:
         self.problems = problems
@@ -34,9 +33,9 @@ class Scope:
         self.transponders: dict[str, Transponder] = {}
         self.jobs: dict[str, Job] = {}
         self.meshes: dict[Path, MeshData | None] = {}
-        """The meshes in files of their own that were read, ``None`` for one that is wrong."""
+        """The meshes read from mesh files, by path; ``None`` for a file with errors."""
         self.contents: list[bytes] = []
-        """The contents of those files, in the order of reading."""
+        """The contents of the mesh files, in the order of reading."""
         self.ties: dict[str, list[tuple[str, str, Mark]]] = {}
         """Accelerators by the name of their tied group, each with its host and its place in the file."""
         self._folder = folder
@@ -46,20 +45,20 @@ class Scope:
         self._spent = 0
 
     def once(self, topic: str, mark: Mark, message: str, hint: str | None = None) -> None:
-        """Report a problem, but only the first of its topic at one place: a folded name may have thousands."""
+        """Report a problem, but only the first of its topic at one place, because a folded name may have thousands."""
         if (topic, mark) not in self._said:
             self._said.add((topic, mark))
             self.problems.add(mark, message, hint)
 
     def is_name(self, name: str, mark: Mark) -> bool:
-        """Whether this can be a name: files and sockets are named by it, and commands take it as a word."""
-        if _NAME.fullmatch(name):
+        """Whether a text can be a name. Files and sockets are named after it, and commands take it as a word."""
+        if NAME.fullmatch(name):
             return True
         self.once("name", mark, f"{name!r} cannot be a name, expected letters, digits, '-', '_' and '.'")
         return False
 
     def define(self, kind: str, name: str, mark: Mark) -> bool:
-        """Take a name. Components share one space of names: commands take a component by its name alone."""
+        """Define a name. Components share one namespace, because commands identify a component by its name alone."""
         if not self.is_name(name, mark):
             return False
         if name in self._names:
@@ -70,14 +69,14 @@ class Scope:
         return True
 
     def take(self, what: str, user: str, mark: Mark) -> bool:
-        """Note that ``user`` uses something that only one may use."""
+        """Note that ``user`` uses something that only one user may use; return whether it is the only one."""
         other = self._taken.setdefault(what, user)
         if other != user:
             self.once("taken", mark, f"{what} is used twice, by {other} and by {user}")
         return other == user
 
     def refer(self, kind: str, name: str, known: Mapping[str, T], mark: Mark) -> T | None:
-        """What a name refers to; a name that is in doubt is ``None`` without a report."""
+        """The component that a name refers to. For a name that is in doubt it is ``None``, without a report."""
         if name in known:
             return known[name]
         if name not in self.doubts.names and (kind, mark) not in self._said:
@@ -86,7 +85,7 @@ class Scope:
         return None
 
     def expand(self, text: str, mark: Mark) -> list[str] | None:
-        """All names that a folded text means."""
+        """All names that a folded text expands to."""
         try:
             names = expand(text)
         except FoldError as error:
@@ -95,10 +94,10 @@ class Scope:
         return names if self.spend(len(names)) else None
 
     def spend(self, count: int) -> bool:
-        """Count names and ranks as they are expanded; a short text can mean very many, the whole file may not."""
+        """Count expanded names and ranks; ``False`` if the file has too many. A short text can expand to very many."""
         self._spent += count
         if self._spent > _MOST:
-            self.once("size", Mark(1, 1), f"what is folded stands for more than {_MOST} names and ranks in all")
+            self.once("size", Mark(1, 1), f"the folded names expand to more than {_MOST} names and ranks in total")
         return self._spent <= _MOST
 
     def texts(self, entry: Entry, key: str, names: Sequence[str]) -> list[str] | None:
@@ -127,7 +126,7 @@ class Scope:
         return None
 
     def racks_of(self, entry: Entry, names: Sequence[str]) -> list[str]:
-        """The rack of each of ``names``; an empty text where it is not known."""
+        """The rack of each of ``names``; an empty text if it is unknown."""
         if getattr(entry, "rack") is None:  # noqa: B009 - hosts and devices have it, other entries do not
             if len(self.racks) == 1:
                 return list(self.racks) * len(names)
@@ -139,7 +138,7 @@ class Scope:
         return [rack if known.get(rack) else "" for rack in racks]
 
     def fill(self, text: str, mark: Mark, name: str, value: str) -> str | None:
-        """A text with the placeholder ``{name}`` replaced; no other may be in it."""
+        """A text with the placeholder ``{name}`` replaced. It may contain no other placeholder."""
         for other in _PLACEHOLDER.findall(text):
             if other != name:
                 self.once("placeholder", mark, f"found '{{{other}}}', expected '{{{name}}}'")
@@ -147,9 +146,9 @@ class Scope:
         return text.replace(f"{{{name}}}", value)
 
     def path(self, text: str, mark: Mark) -> Path:
-        """A path as written: ``~`` is a home folder, else it is relative to the inventory's folder."""
+        """The path that a text names: ``~`` is a home folder; other paths are relative to the inventory's folder."""
         try:
             return self._folder / Path(text).expanduser()
         except RuntimeError:
-            self.problems.add(mark, f"found {text!r}, whose home folder is not known")
+            self.problems.add(mark, f"found {text!r}, whose home folder is unknown")
             return Path(text)

@@ -1,4 +1,4 @@
-"""Errors in the URL of a rack's store, as far as its text shows them. No message repeats its secrets."""
+"""Errors in the URL of a rack's store, as far as its text shows them. No message repeats a secret in it."""
 
 import re
 from collections.abc import Iterator
@@ -22,12 +22,12 @@ Complaint = tuple[str, str]
 
 
 def is_url(store: str) -> bool:
-    """Whether a store is named by a URL, or by what was meant for one; else it is a folder."""
+    """Whether a store is named by a URL, or by a text that was meant as one; otherwise it is a folder."""
     return "://" in store or _WITHOUT_SLASHES.match(store) is not None
 
 
 def complaints(store: str) -> Iterator[Complaint]:
-    """What is wrong with a URL; nothing if a store can be there."""
+    """The errors in a URL; none if it can name a store."""
     read = _URL.fullmatch(store)
     if read is None:
         yield "found a database URL without :// after its first word", _SUCH_AS
@@ -52,15 +52,18 @@ def _of_sqlite(read: re.Match[str]) -> Complaint | None:
     if read["host"] or read["port"] or read["user"] is not None:
         return "found an sqlite:// URL with a host, expected sqlite:///FILE", "an absolute path has four slashes"
     if (read["database"] or ":memory:") == ":memory:":
-        return "found an sqlite:// URL without a file: no other process would see it", "such as sqlite:////var/lib/x.db"
+        return (
+            "found an sqlite:// URL without a file: it would be invisible to other processes",
+            "such as sqlite:////var/lib/x.db",
+        )
     return None
 
 
 def _of_postgres(read: re.Match[str]) -> Complaint | None:
     port = read["port"]
     if port is not None and not (port.isascii() and port.isdigit() and 0 < int(port[:6]) <= _HIGHEST_PORT):
-        # Not repeated: where the host was left out, it may be a password.
-        return f"found a database URL with a port that is none, expected a number up to {_HIGHEST_PORT}", _SUCH_AS
+        # The port is not shown, because it may be a password if the host was left out.
+        return f"found a database URL with an invalid port, expected a number up to {_HIGHEST_PORT}", _SUCH_AS
     if "/" in (read["database"] or ""):
         return "found a database URL with more than one name after the host, expected one database", _SUCH_AS
     for said in filter(None, (read["query"] or "").split("&")):

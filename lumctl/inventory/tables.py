@@ -153,13 +153,13 @@ _ROWS: Mapping[str, tuple[Callable[[Inventory], list[Row]], tuple[str, ...]]] = 
     "transponders": (_transponders, ("accelerator", "host", "interface", "lane")),
     "jobs": (_jobs, ()),
 }
-"""For each section how its rows are made, and which fields follow the name: these do not keep rows apart when a table
-is folded, they are folded with the name.
+"""For each section: how its rows are made, and which fields follow the name. These fields are folded with the name: a
+difference in them does not keep rows apart in a folded table.
 """
 
 
 def rows_of(inventory: Inventory, section: str, *, folded: bool) -> list[Row]:
-    """The rows of one section's table; if ``folded``, a long one has one row for components that are alike."""
+    """The rows of one section's table. If ``folded``, a long table has one row for all similar components."""
     make, following = _ROWS[section]
     rows = make(inventory)
     return _folded(rows, (SECTIONS[section], *following)) if folded and len(rows) > _LONG else rows
@@ -168,6 +168,7 @@ def rows_of(inventory: Inventory, section: str, *, folded: bool) -> list[Row]:
 def _folded(rows: list[Row], merged: tuple[str, ...]) -> list[Row]:
     groups: dict[str, list[Row]] = {}
     for row in rows:
+        # As text, because a row may hold lists, which cannot be keys.
         groups.setdefault(repr({key: value for key, value in row.items() if key not in merged}), []).append(row)
     return [
         group[0] | {key: _folded_text(str(row[key]) for row in group if row[key] is not None) for key in merged}

@@ -1,4 +1,4 @@
-"""Hooks of a job: it is paused before light moves and resumed afterwards, by an operator's programs or a plug-in."""
+"""Hooks of a job: the operator's programs, or a plug-in, that pause it before light moves and resume it afterwards."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import the hooks when one is first used: they need the inventory, which loads the kinds of job control here."""
+    """Import the hooks on first use: they need the inventory, and the inventory loads the kinds of job control here."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from lumctl.jobs import hooks  # noqa: PLC0415 - as the docstring says

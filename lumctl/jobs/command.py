@@ -1,4 +1,4 @@
-"""The kind of job control that is made of programs of the operator's own."""
+"""The kind of job control ``command``: it runs the operator's own programs."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -19,14 +19,14 @@ from lumctl.jobs.control import (
 from lumctl.programs import Ended, plain
 
 if TYPE_CHECKING:
-    from lumctl.inventory.job_entries import JobKindEntry
+    from lumctl.inventory.entry import JobKindEntry
     from lumctl.inventory.model import JobHook
 
 SAID_LINES = 5
 RUNS_AT = "LUMCTL_RUNS_AT="
 """The start of the line in which a status or resume hook reports where the ranks of the job run."""
 MOST_SAID = 65_536
-"""Bytes of its output: such a line names every rank."""
+"""Bytes of a hook's output that are read: the line that starts with ``RUNS_AT`` names every rank."""
 BY_SIGNAL = range(129, 193)
 """Exit codes that mean a signal ended the hook or its program: the hook did not refuse."""
 
@@ -35,7 +35,7 @@ class CommandControl:
     """Programs that pause a job, resume it, and report its state."""
 
     api_version: ClassVar[int] = 1
-    entry: ClassVar["type[JobKindEntry] | None"] = None  # it is a part of the inventory's own model
+    entry: ClassVar["type[JobKindEntry] | None"] = None  # the inventory's own model describes it
 
     def __init__(self, context: JobContext) -> None:
         self._context = context
@@ -45,12 +45,12 @@ class CommandControl:
         """The first word that the status hook prints; ``None`` if there is no such hook.
 
         Raises:
-            HookFailedError: it did not report a state.
+            HookFailedError: the hook did not report a state.
         """
         return self._status()[0]
 
     def _status(self) -> tuple[str | None, dict[str, str]]:
-        """What the job does, and the evidence of where it runs."""
+        """The state of the job, and the evidence of where it runs."""
         if self._hook.status is None:
             return None, {}
         ended = self._call(STATUS, self._hook.status)
@@ -58,32 +58,32 @@ class CommandControl:
         if ended.late or ended.code or word not in {RUNNING, *QUIET}:
             said = f"its first word is {word[:40]!r}" if word and not ended.code else _how(ended, self._hook.timeout_s)
             raise HookFailedError(
-                f"what job {self._context.job} does is not known: its status hook did not tell ({said})",
+                f"the state of job {self._context.job} is unknown: its status hook did not report it ({said})",
                 hint="its first word must be running, paused or stopped, and its exit code 0",
             )
         return word, _ranks(ended)
 
     def pause(self, facts: Facts, placement: Placement) -> dict[str, str]:
         """Call the pause hook, unless the job is quiet already."""
-        del facts, placement  # its environment has both
+        del facts, placement  # the environment of the hook has both
         try:
             was = self.status()
-        except HookFailedError as error:  # it was only asked
+        except HookFailedError as error:  # the status hook only reads, so the job is unchanged
             raise HookRefusedError(error.message, hint=error.hint) from error
         if was in QUIET:
             return {"was": str(was), "is": str(was)}
         ended = self._call(PAUSE, self._hook.pause)
         self._require(ended, PAUSE)
+        # The exit code alone is not believed: light must not move under a job that runs.
         now = self.status()
         if now == RUNNING:
-            raise HookFailedError(
-                f"the pause hook of job {self._context.job} ended well, and the job is running all the same"
-            )
+            raise HookFailedError(f"the pause hook of job {self._context.job} succeeded, but the job is still running")
         return {"was": was or RUNNING, "is": now or PAUSED, **_said(ended)}
 
     def resume(self, facts: Facts, placement: Placement) -> dict[str, str]:
         """Call the resume hook, unless the job runs already."""
         del facts, placement
+        # Unlike in pause(), a status that fails is no refusal: the job may be paused for a change that is already done.
         was, ranks = self._status()
         if was == RUNNING:
             return {"was": was, "is": was, **ranks}
@@ -93,30 +93,32 @@ class CommandControl:
 
     @classmethod
     def programs(cls, settings: Any) -> Mapping[str, Sequence[str]]:
-        """The hooks by what they do."""
+        """The hooks, by act (pause, resume, status)."""
         named = ((PAUSE, settings.pause), (RESUME, settings.resume), (STATUS, settings.status))
         return {act: argv for act, argv in named if argv}
 
     @classmethod
     def words(cls, settings: Any) -> str:
-        """That they are programs."""
+        """A description for operators: the hooks are programs."""
         del settings
         return "programs of the operator's own"
 
     def _require(self, ended: Ended, act: str) -> None:
         job = self._context.job
+        # By the contract of hooks, an exit code of the hook's own means that the job is unchanged. A hook that was cut
+        # may have done half of its work.
         if ended.late or ended.code < 0 or ended.code in BY_SIGNAL:
             by_signal = "" if ended.late else "was ended by a signal: "
             raise HookFailedError(f"the {act} hook of job {job} {by_signal}{_how(ended, self._hook.timeout_s)}")
         if ended.code:
-            raise HookRefusedError(f"the {act} hook of job {job} said no: {_how(ended, self._hook.timeout_s)}")
+            raise HookRefusedError(f"the {act} hook of job {job} failed: {_how(ended, self._hook.timeout_s)}")
 
     def _call(self, act: str, argv: Sequence[str]) -> Ended:
         return self._context.run(argv, act=act, timeout_s=self._hook.timeout_s, most_said=MOST_SAID)
 
 
 def _how(ended: Ended, timeout_s: float) -> str:
-    how = f"did not end within {timeout_s:g} s and was ended" if ended.late else f"exit code {ended.code}"
+    how = f"did not end within {timeout_s:g} s and was killed" if ended.late else f"exit code {ended.code}"
     return how + (f": {plain(ended.last_line)}" if ended.last_line else "")
 
 
@@ -126,7 +128,7 @@ def _said(ended: Ended) -> dict[str, str]:
 
 
 def _ranks(ended: Ended) -> dict[str, str]:
-    """Where the ranks of the job run, if a hook reports it: the last such line counts."""
+    """Where the ranks of the job run, if a hook reports it; the last such line of its output counts."""
     told = [at for line in ended.said.splitlines() if (at := _at(line)) is not None]
     return {"ranks": ",".join(plain(each) for each in told[-1].split(","))} if told and told[-1] else {}
 

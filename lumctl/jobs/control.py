@@ -1,19 +1,19 @@
-"""The kinds of control over a job: how it is paused before its light moves, and resumed at its new placement.
+"""The kinds of job control: how a job is paused before its light moves, and resumed at its new placement.
 
-A kind is a class that a package offers by an entry point of the group ``lumctl.jobs``; ``command``, the operator's
-own programs, is one of them. Its ``entry`` describes its settings in an inventory.
+A kind is a class that a package offers by an entry point of the group ``lumctl.jobs``. One kind is ``command``, which
+runs the operator's own programs. The ``entry`` of a kind describes its settings in an inventory.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, TypedDict, TypeVar, Unpack
+from typing import Any, ClassVar, Protocol, TypedDict, TypeVar, Unpack, runtime_checkable
 
 from lumctl.api_versions import Misfit
 from lumctl.containment import Culprit, MisbehavedError, contained
 from lumctl.errors import RefusedError, UnreachableError, UsageError
-from lumctl.inventory.job_entries import JobKindEntry
+from lumctl.inventory.entry import JobKindEntry
 from lumctl.inventory.job_kinds import GROUP, UPGRADE, WHAT, fitted
 from lumctl.inventory.model import JobHook
 from lumctl.offers import the_offer, usable
@@ -24,8 +24,9 @@ T = TypeVar("T")
 RUNNING, PAUSED, STOPPED = "running", "paused", "stopped"
 STATES = frozenset({RUNNING, PAUSED, STOPPED})
 QUIET = frozenset({PAUSED, STOPPED})
-"""States of a job in which its light may move."""
+"""States of a job in which its light paths may change."""
 PAUSE, RESUME, STATUS = "pause", "resume", "status"
+# ``scheduled`` is optional: see SchedulerView.
 _METHODS = ("status", "pause", "resume", "programs", "words")
 
 
@@ -63,15 +64,16 @@ Placement = Sequence[Rank]
 
 
 class More(TypedDict, total=False):
-    """How many bytes of what a program prints are kept, where that is more than a few lines."""
+    """``most_said``: how many bytes of a program's output are read, if it prints more than a few lines."""
 
     most_said: int
 
 
 class Run(Protocol):
-    """Runs a program to its end, without a shell: one at a time for a job, and none that outlives lumctl.
+    """Runs a program to its end, without a shell.
 
-    Its environment describes the run, as that of every hook does.
+    A job has one running program at a time, and no program outlives lumctl. The program's environment describes the
+    run, as for every hook.
     """
 
     def __call__(
@@ -82,10 +84,10 @@ class Run(Protocol):
         timeout_s: float,
         **more: Unpack[More],
     ) -> Ended:
-        """Run it.
+        """Run a program.
 
         Raises:
-            LumctlError: it could not be started.
+            LumctlError: the program could not be started.
         """
         ...
 
@@ -94,10 +96,10 @@ class Run(Protocol):
 class JobContext:
     """The construction data of a job's control.
 
-    ``settings`` is the parsed ``entry`` of its kind, ``timeout_s`` the time limit of one act, and ``inventory`` the
-    file to whose folder its paths are relative. ``placement`` returns where the job is placed now, ``host_of`` the
-    host of an accelerator and ``address_of`` the address of a host on the target. ``now`` (seconds) only grows;
-    ``wait`` waits for a number of seconds if no event reports the change.
+    ``settings`` is the parsed ``entry`` of the kind, and ``timeout_s`` the time limit of one act. Paths in the settings
+    are relative to the folder of the file ``inventory``. ``placement`` returns where the job is placed now, ``host_of``
+    the host of an accelerator, and ``address_of`` the address of a host on the target. ``now`` is a monotonic clock in
+    seconds. ``wait`` waits for a number of seconds: use it where no event reports a change.
     """
 
     job: str
@@ -114,11 +116,11 @@ class JobContext:
 
 
 class JobControl(Protocol):
-    """One kind of control over a job.
+    """The control of one job by one kind.
 
-    Its exceptions tell the state of the job: after a ``RefusedError`` the job and everything else is unchanged, after
-    any other ``LumctlError`` it is unknown. Evidence is for the journal: ``was`` and ``is`` are the job's states
-    before and after; it must not hold secrets.
+    Its exceptions say in which state the job is: after a ``RefusedError`` the job and everything else is unchanged;
+    after any other ``LumctlError`` its state is unknown. ``pause`` and ``resume`` return evidence for the journal:
+    ``was`` and ``is`` are the job's states before and after. Evidence must not hold secrets.
     """
 
     api_version: ClassVar[int]
@@ -127,46 +129,75 @@ class JobControl(Protocol):
     def __init__(self, context: JobContext) -> None: ...
 
     def status(self) -> str | None:
-        """The state of the job: running, paused or stopped; ``None`` if it cannot be found.
+        """The state of the job: running, paused or stopped; ``None`` if the state cannot be found.
 
         A job that may start by itself counts as running.
         """
         ...
 
     def pause(self, facts: Facts, placement: Placement) -> dict[str, str]:
-        """Have the job pause, unless it is quiet already. ``placement`` is where it runs."""
+        """Pause the job, unless it is paused or stopped already. ``placement`` is where it runs."""
         ...
 
     def resume(self, facts: Facts, placement: Placement) -> dict[str, str]:
         """Resume the job at ``placement``, unless it runs there already.
 
-        A job that runs at other ranks is moved, or the call raises: success means that it runs at ``placement``. The
-        evidence has under ``ranks`` where each rank really runs, in the order of ranks, separated by commas: its
-        accelerator, or its host if only that is known. Lumctl then compares them with the placement. A control that
-        does not know all of them leaves ``ranks`` out, and never copies them from ``placement``.
+        Success means that the job runs at ``placement``: if it runs elsewhere, the control moves it or raises. The
+        evidence states under ``ranks`` where each rank really runs: its accelerator, or its host if only the host is
+        known, in the order of ranks and separated by commas. Lumctl compares ``ranks`` with the placement. A control
+        that does not know where every rank runs omits ``ranks``; it never copies them from ``placement``.
 
-        It also undoes what a pause of the same run did elsewhere and is no longer needed: after an undone swap the
-        failed accelerators are in the placement again.
+        The call also undoes side effects of a pause of the same run that are no longer needed. Example: after a swap
+        was undone, the failed accelerators are in the placement again.
         """
         ...
 
     @classmethod
     def programs(cls, settings: Any) -> Mapping[str, Sequence[str]]:
-        """The programs that it runs, each with its arguments, by what each does; all must be there before it acts."""
+        """The programs that the control runs, with their arguments, by act. All must be installed before it acts."""
         ...
 
     @classmethod
     def words(cls, settings: Any) -> str:
-        """How the job is controlled, in words for a person."""
+        """A description for operators of how the job is controlled."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledJob:
+    """A job in its scheduler's own words; a field that the scheduler does not report is empty.
+
+    ``elapsed`` is the time that the job has run.
+    """
+
+    id: str
+    user: str = ""
+    state: str = ""
+    elapsed: str = ""
+    name: str = ""
+
+
+@runtime_checkable
+class SchedulerView(Protocol):
+    """An optional part of a :class:`JobControl`: the scheduler's own view of its jobs, read only."""
+
+    def scheduled(self, host: str | None) -> Sequence[Mapping[str, str]]:
+        """The scheduler's jobs on a host of the inventory that have not ended; without a host, the job itself.
+
+        Each mapping has the fields of :class:`ScheduledJob` by name.
+
+        Raises:
+            LumctlError: the scheduler does not report them.
+        """
         ...
 
 
 @cache
 def load(kind: str) -> type[JobControl]:
-    """Import the control of that kind and check that this program can use it; a swap does not check again.
+    """Import a kind of control and check that this program can use it. The result is cached: a swap checks only once.
 
     Raises:
-        UsageError: there is none of that name, two packages offer it, it does not import, or it is not a control.
+        UsageError: no package offers the kind, two packages offer it, it does not import, or it is not a control.
     """
     control: type[JobControl] = usable(GROUP, kind, WHAT, _fitted)
     return control
@@ -174,7 +205,7 @@ def load(kind: str) -> type[JobControl]:
 
 @cache
 def culprit(kind: str) -> Culprit:
-    """What errors call that kind."""
+    """The name of a kind in errors."""
     return the_offer(GROUP, kind, WHAT).culprit(WHAT)
 
 
@@ -190,10 +221,10 @@ ASKED_WITHIN_S = 5.0
 
 
 def programs_of(hook: JobHook) -> Mapping[str, Sequence[str]]:
-    """The programs that a hook runs, by what each does.
+    """The programs that a hook runs, by act.
 
     Raises:
-        UsageError: its kind is not installed, or does not name its programs.
+        UsageError: the hook's kind is not installed, or does not name its programs.
     """
     kind = load(hook.kind)
     return _asked(hook.kind, "programs", lambda: kind.programs(hook.for_control))

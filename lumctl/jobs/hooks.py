@@ -1,4 +1,4 @@
-"""The hooks of jobs: which exist, their input, and the meaning of their answers.
+"""The hooks of jobs: which jobs have one, the input of a hook, and the meaning of its answers.
 
 The environment of a hook has ``LUMCTL_JOB``, ``LUMCTL_ACT`` (pause, resume or status), ``LUMCTL_RACK``,
 ``LUMCTL_TARGET``, ``LUMCTL_RUN``, ``LUMCTL_FAILED`` and ``LUMCTL_SPARES`` (names separated by commas), and
@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import TypeVar, Unpack
 
@@ -38,6 +38,8 @@ from lumctl.jobs.control import (
     JobContext,
     More,
     Rank,
+    ScheduledJob,
+    SchedulerView,
     culprit,
     load,
     programs_of,
@@ -58,22 +60,26 @@ __all__ = [
 ]
 
 END_S = 5.0
-"""What a hook may take to end, when its time is over."""
-_AGAIN = "nothing was moved, and the job is as it was: once it can be paused, give the same command again"
-ON_SIM = "hooks are not run on a simulator: it must not touch the real job (on_sim: true, if it is none)"
+"""Grace period in which a hook ends after its time limit."""
+_AGAIN = "nothing was changed, and the job is as it was: once it can be paused, run the same command again"
+ON_SIM = "hooks are not run on a simulator, to leave the real job alone (on_sim: true, if there is none)"
 T = TypeVar("T")
 
 
 class Hooks:
-    """The control of one job, of whatever kind, ready to be called."""
+    """The control of one job, of any kind.
 
-    def __init__(self, context: Context, job: str, facts: Facts = NOBODY) -> None:
-        self._context, self._job, self._facts = context, job, facts
+    ``only_asks`` says that its programs only read: they then take no lock, so they neither wait for another hook of
+    the job nor delay one.
+    """
+
+    def __init__(self, context: Context, job: str, facts: Facts = NOBODY, *, only_asks: bool = False) -> None:
+        self._context, self._job, self._facts, self._only_asks = context, job, facts, only_asks
         known = context.inventory.jobs.get(job)
         if known is None or known.hook is None:
             raise RefusedError(
                 f"job {job} has no hook in {context.inventory.path}",
-                hint="pause and resume it by hand, or name its hook",
+                hint="pause and resume it by hand, or add its hook",
             )
         self._rack = known.rack
         self._running: subprocess.Popen[bytes] | None = None
@@ -89,22 +95,45 @@ class Hooks:
             HookFailedError: the hook did not report a state.
         """
         try:
+            # A plug-in may raise any domain error, also one that means "nothing was changed"; callers handle
+            # HookFailedError.
             state = self._contained("status", self._control.status)
         except HookFailedError:
             raise
         except LumctlError as error:
-            message = f"what job {self._job} does is not known: {error.message}"
+            message = f"the state of job {self._job} is unknown: {error.message}"
             raise HookFailedError(message, hint=error.hint) from error
         if state is not None and state not in STATES:
-            raise HookFailedError(f"{self._culprit}: status of job {self._job} answered {state!r}, which is no state")
+            raise HookFailedError(
+                f"{self._culprit}: status of job {self._job} returned {state!r}, which is not a state"
+            )
         return state
+
+    def scheduled(self, host: str | None = None) -> tuple[ScheduledJob, ...] | None:
+        """The scheduler's view of the job, or of all jobs on a host; ``None`` if this kind of control has no such view.
+
+        Raises:
+            LumctlError: the scheduler does not report them.
+        """
+        control = self._control
+        if not isinstance(control, SchedulerView):
+            return None
+        try:
+            told = self._contained("scheduled", lambda: control.scheduled(host))
+            return tuple(
+                # A plug-in may leave fields out or add others.
+                ScheduledJob(**{each.name: str(job.get(each.name, "")) for each in fields(ScheduledJob)})
+                for job in told
+            )
+        except (TypeError, AttributeError):
+            raise HookFailedError(f"{self._culprit}: scheduled of job {self._job} did not return jobs") from None
 
     def pause(self) -> dict[str, str]:
         """Pause the job, unless it is paused or stopped; return its earlier state and the hook's output.
 
         Raises:
-            HookRefusedError: it runs as before.
-            HookFailedError: its state is unknown.
+            HookRefusedError: the job runs as before.
+            HookFailedError: the job's state is unknown.
         """
         return self._acted("pause", lambda: self._control.pause(self._facts, self._placement()), _AGAIN)
 
@@ -112,23 +141,23 @@ class Hooks:
         """Resume the job at its present placement, unless it runs already.
 
         Raises:
-            HookRefusedError: it does not run.
-            HookFailedError: its state is unknown.
+            HookRefusedError: the job does not run.
+            HookFailedError: the job's state is unknown.
         """
         return self._acted("resume", lambda: self._control.resume(self._facts, self._placement()), None)
 
     def _contained(self, name: str, call: Callable[[], T]) -> T:
-        if self._culprit.is_ours:  # asked in this thread, where Ctrl-C ends what it waits for
+        if self._culprit.is_ours:  # called in this thread, so that Ctrl-C ends its wait
             return call()
         try:
             return contained(self._culprit, f"{name} of job {self._job}", call, self._within_s)
         except BaseException:
-            if self._running is not None:  # it is late, or Ctrl-C was pressed: its program ends with it
+            if self._running is not None:  # the call is late, or Ctrl-C was pressed: end its program
                 end_program(self._running)
             raise
 
     def _acted(self, name: str, act: Callable[[], dict[str, str]], hint: str | None) -> dict[str, str]:
-        """What an act gives; what a kind raises becomes what the engine knows."""
+        """Run an act and return its evidence; errors of the kind become hook errors, which the engine handles."""
         try:
             said = self._contained(name, act)
         except HookFailedError:
@@ -137,8 +166,9 @@ class Hooks:
             raise HookRefusedError(error.message, hint=error.hint or hint) from error
         except LumctlError as error:
             raise HookFailedError(error.message, hint=error.hint) from error
+        # The evidence goes into the journal, which keeps text.
         if not isinstance(said, dict) or not all(isinstance(each, str) for pair in said.items() for each in pair):
-            raise HookFailedError(f"{self._culprit}: {name} of job {self._job} did not answer texts by their names")
+            raise HookFailedError(f"{self._culprit}: {name} of job {self._job} did not return texts by name")
         return said
 
     def _job_context(self, job: Job, hook: JobHook) -> JobContext:
@@ -165,9 +195,20 @@ class Hooks:
         timeout_s: float,
         **more: Unpack[More],
     ) -> Ended:
+        command = list(argv) if self._only_asks else [*self._locking(), *argv]
+        try:
+            return run_program(command, timeout_s=timeout_s, variables=self._variables(act), begun=self._began, **more)
+        finally:
+            # It has ended, and its PID may be another process's by now: a later error must not end that.
+            self._running = None
+
+    def _locking(self) -> list[str]:
+        """The command that runs another one while no other hook of the job runs."""
+        # The lock is in the store's folder: hooks of other commands and of the daemon on this machine respect it too.
         files = self._context.store(self._rack).files
         make_private(files)
-        held = [
+        # The runner needs the standard library only: -I and -S keep the operator's Python settings and packages away.
+        return [
             sys.executable,
             "-I",
             "-S",
@@ -175,12 +216,6 @@ class Hooks:
             str(os.getpid()),
             str(files / f"hook-{self._job}.lock"),
         ]
-        try:
-            return run_program(
-                [*held, *argv], timeout_s=timeout_s, variables=self._variables(act), begun=self._began, **more
-            )
-        finally:
-            self._running = None
 
     def _began(self, process: subprocess.Popen[bytes]) -> None:
         self._running = process
@@ -189,6 +224,7 @@ class Hooks:
         return self._context.fleet.address(host)
 
     def _placement(self) -> list[Rank]:
+        # Not sound: a paused job must be resumed even if the placement of another job no longer fits the inventory.
         placed = self._context.assignment(sound=False)[self._job]
         accelerators = self._context.inventory.accelerators
         return [
@@ -225,7 +261,7 @@ def passed_over(context: Context, job: str) -> str | None:
 
 
 def never_on_sim(inventory: Inventory) -> Inventory:
-    """An inventory whose hooks are run on no simulator: for a drill or a replay on one of its own."""
+    """A copy of an inventory whose hooks do not run on a simulator: for a drill or a replay on its own simulator."""
     jobs = {
         name: replace(job, hook=replace(job.hook, on_sim=False)) if job.hook else job
         for name, job in inventory.jobs.items()
@@ -234,7 +270,7 @@ def never_on_sim(inventory: Inventory) -> Inventory:
 
 
 def without_hook(inventory: Inventory, jobs: Iterable[str]) -> tuple[str, ...]:
-    """Warnings for jobs that nobody but a person can pause."""
+    """Warnings for jobs that only an operator can pause."""
     return tuple(
         f"job {job} has no hook: pause or stop it before you apply this, and resume it afterwards"
         for job in jobs
@@ -243,7 +279,7 @@ def without_hook(inventory: Inventory, jobs: Iterable[str]) -> tuple[str, ...]:
 
 
 def by_hand(inventory: Inventory, target: str, jobs: Iterable[str]) -> tuple[str, ...]:
-    """The jobs that only a person can stop before their light moves; on a simulator no job runs."""
+    """Jobs that only an operator can stop before their light paths change; none on a simulator, where no job runs."""
     if target == "sim":
         return ()
     known = [job for job in jobs if job in inventory.jobs]
@@ -255,16 +291,16 @@ def _needs_no_pause(inventory: Inventory, job: str) -> bool:
 
 
 def may_take_s(inventory: Inventory, job: str) -> float:
-    """How long the hook of a job may take for one act, with what it says of its state before and after."""
+    """How long the hook of a job may take for one act, including the status queries before and after."""
     hook = inventory.jobs[job].hook if job in inventory.jobs else None
     return 0.0 if hook is None else 3 * (hook.timeout_s + END_S)
 
 
 def require_hooks(context: Context, jobs: Iterable[str]) -> None:
-    """Require of jobs that the programs of their hooks are there.
+    """Check that the programs of the jobs' hooks are installed.
 
     Raises:
-        RefusedError: one is not.
+        RefusedError: a program is not.
     """
     for job in jobs:
         known = context.inventory.jobs.get(job)
@@ -274,9 +310,9 @@ def require_hooks(context: Context, jobs: Iterable[str]) -> None:
         programs = programs_of(hook)
         for act, argv in programs.items():
             if shutil.which(argv[0]) is None:
-                why = "may not be run" if Path(argv[0]).exists() else "is not here"
+                why = "is not executable" if Path(argv[0]).exists() else "is not here"
                 what = f"the {act} hook of job {job}" if hook.kind == COMMAND else f"the {hook.kind} hook of job {job}"
                 raise RefusedError(
                     f"{what} cannot be run: {argv[0]} {why}",
-                    hint="nothing was touched; see `hook` of this job in the inventory",
+                    hint="nothing was changed; see `hook` of this job in the inventory",
                 )

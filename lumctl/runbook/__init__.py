@@ -1,1 +1,1 @@
-"""How to do it again: runbooks made from the journal, read, edited, and replayed through lumctl.change."""
+"""Runbooks: recorded runs as files, made from the journal, to be read, edited, and replayed through lumctl.change."""

@@ -1,4 +1,4 @@
-"""Actions that touch no device: acknowledgements, maintenance and policies, done and recorded as a run."""
+"""Actions that change no device: acknowledgements, maintenance and policies, done and recorded as a run."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from lumctl.runbook.files import save
 from lumctl.store import Act
 
 SEEDED_S = 3600.0
-"""How long maintenance would continue that a replay is to end."""
+"""Length of a maintenance window that is seeded so that a replay can end it."""
 
 Said = Mapping[str, Any]
 """One step of an action: its ``title``, and as ``data`` the act; see :mod:`lumctl.store.actions`."""
@@ -28,9 +28,9 @@ def acknowledge(
     for_s: float | None,
     findings: Iterable[Finding] | None = None,
 ) -> Said:
-    """These findings of a component are known, for so long or (``None``) until they clear.
+    """The step that acknowledges findings of a component, for a time or (``None``) until they clear.
 
-    Without ``findings`` they are those that the next look finds.
+    Without ``findings`` it covers the findings of the next observation.
     """
     data = {"act": str(Act.ACKNOWLEDGE), "rack": rack, "component": component, "rule": rule, "comment": comment}
     covers = {} if findings is None else {"covers": [list(entry) for entry in covered(findings)]}
@@ -39,19 +39,19 @@ def acknowledge(
 
 
 def unacknowledge(rack: str, component: str, rule: str | None) -> Said:
-    """An acknowledgement is undone: of one rule, or all of them."""
+    """The step that undoes an acknowledgement of a component: of one rule, or of all rules."""
     data = {"act": str(Act.UNACKNOWLEDGE), "rack": rack, "component": component, "rule": rule}
-    return {"title": f"take back what is acknowledged of {component}", "data": data}
+    return {"title": f"undo the acknowledgement of {component}", "data": data}
 
 
 def open_window(rack: str, component: str, comment: str, *, starts_in_s: float, for_s: float) -> Said:
-    """A component is worked on, from then and for so long."""
+    """The step that opens a maintenance window for a component: when it starts, and how long it lasts."""
     data = {"act": str(Act.OPEN_WINDOW), "rack": rack, "component": component, "comment": comment}
     return {"title": f"maintenance of {component}", "data": {**data, "starts_in_s": starts_in_s, "for_s": for_s}}
 
 
 def end_window(rack: str, component: str) -> Said:
-    """The maintenance of a component ends."""
+    """The step that ends the maintenance of a component."""
     return {
         "title": f"end the maintenance of {component}",
         "data": {"act": str(Act.END_WINDOW), "rack": rack, "component": component},
@@ -82,17 +82,17 @@ def record(context: Context, kind: str, said: Sequence[Said], *, at: float, titl
 def save_quietly(context: Context, run: str, rack: str) -> str | None:
     """Write the runbook of a run to its store's folder.
 
-    Return the reason if that failed: the journal has it anyway.
+    Return the reason if that failed; the journal has the run anyway.
     """
     try:
         save(context, run, rack)
     except LumctlError as error:
-        return f"{error.message}; the journal has it: lumctl runbook show {run}"
+        return f"{error.message}; the journal contains it: lumctl runbook show {run}"
     return None
 
 
 def seed_acts(context: Context, recorded: Iterable[RecordedStep]) -> None:
-    """Prepare a fresh simulator for recorded actions: record there what they undid or repeated."""
+    """Prepare a fresh simulator for recorded actions: record there the earlier actions that they undid or repeated."""
     now = context.now()
     for one in recorded:
         data, was = one.step.data, (one.outcome or {}).get("was")
@@ -106,4 +106,5 @@ def seed_acts(context: Context, recorded: Iterable[RecordedStep]) -> None:
                 )
         elif data["act"] in {Act.ACKNOWLEDGE, Act.UNACKNOWLEDGE}:
             for said in was:
+                # Its recorded end may have passed by now: then there would be nothing to undo.
                 store.health.acknowledge(acknowledgement_from({**said, "until": None}))

@@ -33,12 +33,12 @@ VOLATILE = frozenset(
         "window",
     }
 )
-"""Parts of an outcome that are not an effect of its step: times, a device's words, what was observed beforehand."""
+"""Parts of an outcome that are not effects of the step: times, a device's words, earlier observations."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Where a replay first went another way. ``step`` is a step's id, or ``start`` or ``end``."""
+    """The first difference between a replay and its run. ``step`` is a step's id, or ``start`` or ``end``."""
 
     step: str
     what: str
@@ -47,13 +47,13 @@ class Difference:
 
 
 def first_difference(recorded: Sequence[RecordedStep], store: Store, run: str) -> Difference | None:
-    """The first step whose outcome is another than was recorded."""
+    """The first step whose outcome differs from the recorded one."""
     replayed = {entry.step: entry.data for entry in store.journal.of_run(run) if entry.kind == "outcome"}
     for one in recorded:
         before = steady(one.outcome)
         after = _as_told_then(before, steady(replayed.get(one.step.id)))
         if _failed(before) and _failed(after) and not one.step.required:
-            continue  # The reading was not waited for, whatever its name was then.
+            continue  # Both runs continued without this step's success, so the errors may differ.
         if before != after:
             return Difference(one.step.id, one.step.title, *outcomes_apart(before, after))
     return None
@@ -71,21 +71,22 @@ def end_difference(context: Context, runbook: Runbook, read_back: str | None) ->
             if found.get(cell) != state:
                 what = f"{device}/{'puc' if device in runbook.end.crosses else 'port'}/{cell}"
                 return Difference("end", what, _word(state), _word(found.get(cell)))
+    # Otherwise the last value that a step set may have been undone.
     return _setting_difference(context, runbook) if runbook.outcome in {"done", "undone"} else None
 
 
 def cells_difference(section: str, device: str, recorded: Mapping[int, str], found: Mapping[int, str]) -> Difference:
-    """What a device holds otherwise than recorded: a few of its cells, and how many there are."""
+    """The difference between the recorded and the found cells of a device: a few cells, and the number of all."""
     apart = [cell for cell, state in recorded.items() if found.get(cell) != state]
 
     def told(held: Mapping[int, str]) -> str:
         return some([f"cell {cell} {_word(held.get(cell))}" for cell in apart]) + f" (of {len(recorded)} cells)"
 
-    return Difference(section, f"what {device} holds", told(recorded), told(found))
+    return Difference(section, f"the state of {device}", told(recorded), told(found))
 
 
 def steady(outcome: Any) -> Any:
-    """An outcome without what differs from run to run."""
+    """An outcome without the parts that differ from run to run."""
     if isinstance(outcome, Mapping):
         return {key: steady(value) for key, value in sorted(outcome.items()) if key not in VOLATILE}
     if isinstance(outcome, list | tuple):
@@ -101,7 +102,7 @@ def _as_told_then(before: Any, after: Any) -> Any:
 
 
 def _setting_difference(context: Context, runbook: Runbook) -> Difference | None:
-    """The first setting that does not show its last set value."""
+    """The first setting that does not show the last value that the run set."""
     last = {
         (str(r.step.data["component"]), str(r.step.data["setting"])): r.step.data["after"]
         for r in runbook.steps
@@ -116,9 +117,9 @@ def _setting_difference(context: Context, runbook: Runbook) -> Difference | None
 
 
 def _holds(context: Context, device: str, cells: Iterable[int], read_back: str | None) -> dict[int, str]:
-    """The states of a device by its read-back; if it cannot be read, its last proved states.
+    """The states of a device from its read-back; if it cannot be read, its last proved states.
 
-    ``cells`` may include foreign ones: joins of others that a run has cut.
+    ``cells`` may include foreign ones: joins of other users that a run has cut.
     """
     own = {*own_cells(context.inventory, context.inventory.devices[device]), *cells}
     geometry = context.inventory.devices[device].geometry
@@ -144,7 +145,7 @@ def _failed(outcome: Any) -> bool:
 
 
 def _word(state: str | None) -> str:
-    """A cell's state as a person writes it."""
+    """A cell's state in words."""
     if state is None:
         return "unknown"
     return PucState(state).word if state in set(PucState) else {FREE: "nothing"}.get(state, f"port {state}")

@@ -10,7 +10,6 @@ from lumctl.inventory.wiring import placed_words
 from lumctl.runbook.comparison import steady
 from lumctl.runbook.difference_text import outcomes_apart, placed_apart, some
 
-PLAN_SCHEMA = "lumctl/plan/v1"
 _STATE = {"=": "bar", "x": "cross", "-": "nothing", None: "not known"}
 _BESIDES = frozenset(
     {"id", "outcome", "title", "expected_seconds", "at", "seconds", "stage", "precondition", "verification", "undo"}
@@ -22,7 +21,7 @@ _BESIDES = frozenset(
 class Unlike:
     """One difference: its ``part``, its name, and its value on either side (``None``: absent).
 
-    ``where`` is the device that it concerns; empty if none.
+    ``where`` is the device that it concerns; empty if none or several.
     """
 
     part: str
@@ -49,7 +48,7 @@ def unlike(a: Mapping[str, Any], b: Mapping[str, Any]) -> tuple[Unlike, ...]:
 
 
 def times(a: Mapping[str, Any], b: Mapping[str, Any]) -> tuple[tuple[str, float | None, float | None], ...]:
-    """How long each run took as a whole, and is expected to take by its plan (seconds)."""
+    """The total duration of each run, and the duration that its plan expects, in seconds."""
     expected = ("expected", _seconds(a, "expected_seconds"), _seconds(b, "expected_seconds"))
     found = (expected, ("recorded", _took(a), _took(b)))
     return tuple((name, one, other) for name, one, other in found if one is not None or other is not None)
@@ -95,13 +94,15 @@ def _circuits(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Unlike]:
         for name in dict.fromkeys((*mine, *theirs)):
             one, other = mine.get(name), theirs.get(name)
             if _way(one) != _way(other):
-                where = str((one or other or {}).get("device", ""))
+                devices = {device for each in (one, other) for device in _devices(each)}
+                where = devices.pop() if len(devices) == 1 else ""
                 yield Unlike("circuits", f"{kind} {name}", _way(one), _way(other), where)
 
 
 def _steps(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Unlike]:
-    """Steps that one has and the other has not, found as a text's lines are, and those with other data."""
+    """Steps that only one document has, found like the lines in a diff of texts, and steps with different data."""
     mine, theirs = _step_list(a), _step_list(b)
+    # From 200 steps on, `autojunk` would ignore steps that occur often.
     matcher = SequenceMatcher(None, [_key(s) for s in mine], [_key(s) for s in theirs], autojunk=False)
     for tag, a_from, a_to, b_from, b_to in matcher.get_opcodes():
         if tag == "equal":
@@ -115,7 +116,7 @@ def _steps(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Unlike]:
 
 
 def _outcomes(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Unlike]:
-    """What came of steps that both have; where one was never run there is nothing to compare."""
+    """Different outcomes of steps in both documents; if one document was never run, there is nothing to compare."""
     if not (_is_run(a) and _is_run(b)):
         return
     theirs = {_key(step): step for step in _step_list(b)}
@@ -127,7 +128,7 @@ def _outcomes(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Unlike]:
 
 
 def _cells(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Unlike]:
-    """Cells that are written to another state, or by one alone."""
+    """Cells that the two documents write to different states, or that only one of them writes."""
     mine, theirs = _written(a), _written(b)
     for cell in dict.fromkeys((*mine, *theirs)):
         if mine.get(cell) != theirs.get(cell):
@@ -152,7 +153,9 @@ def _step_list(document: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 def _key(step: Mapping[str, Any]) -> str:
     """The identity of a step: its action and its target. Texts, ids and outcomes do not count."""
     said = {k: v for k, v in step.items() if k not in _BESIDES}
+    # An edited runbook may leave it out; true is the default.
     said.setdefault("required", True)
+    # `steady` sorts lists, so that it cannot tell a change from bar to cross from its opposite.
     return repr(steady(said)) + repr(said.get("data", {}).get("changes"))
 
 
@@ -164,7 +167,7 @@ def _told(step: Mapping[str, Any] | None) -> str | None:
 
 
 def _device(step: Mapping[str, Any]) -> str:
-    """The device that a step is about; empty where it is about none, or about several."""
+    """The device that a step is about; empty if it is about none or several."""
     data = step.get("data") or {}
     devices: Sequence[str] = data.get("devices") or ()
     return str(data.get("device") or (devices[0] if len(devices) == 1 else ""))
@@ -178,7 +181,25 @@ def _way(circuit: Mapping[str, Any] | None) -> str | None:
     if circuit is None:
         return None
     ends = " to ".join(f"{end['lane']} (port {end['port']})" for end in circuit["ends"])
-    return f"{ends}" + (f" through PUCs {', '.join(map(str, circuit['pucs']))}" if circuit.get("pucs") else "")
+    fibres = circuit.get("fibres") or ()
+    path = [
+        name
+        for at, segment in enumerate(circuit.get("segments") or ())
+        for name in (_segment(segment), *fibres[at : at + 1])
+    ]
+    return f"{ends} through {', '.join(path)}" if path else ends
+
+
+def _segment(segment: Mapping[str, Any]) -> str:
+    pucs = ", ".join(map(str, segment.get("pucs") or ()))
+    return f"{segment['device']} (PUCs {pucs})" if pucs else str(segment["device"])
+
+
+def _devices(circuit: Mapping[str, Any] | None) -> frozenset[str]:
+    """The devices on the path of a circuit; those of its ends if the path is not known."""
+    if circuit is None:
+        return frozenset()
+    return frozenset(str(part["device"]) for part in circuit.get("segments") or circuit["ends"])
 
 
 def _state(mark: Any) -> str:
@@ -230,7 +251,7 @@ class Count:
 
 
 def counted(found: Sequence[Unlike]) -> tuple[Count, ...]:
-    """The differences by part, in their order, and device."""
+    """The number of differences by part, in the order of the parts, and by device."""
     parts = list(dict.fromkeys(each.part for each in found))
     by_place: dict[tuple[str, str], list[Unlike]] = {}
     for each in found:

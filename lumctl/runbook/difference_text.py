@@ -1,18 +1,18 @@
-"""Differences in words: only what differs between both sides; of a long list only the number."""
+"""Differences in words: only the parts that differ between both sides; for long lists only the number."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lumctl.inventory.wiring import is_order
+from lumctl.inventory.slice_records import is_job, is_shape
 
 SHOWN = 3
-"""At most this many names are shown; the rest is counted."""
+"""Number of names that are shown; the rest is counted."""
 _LONGEST = 200
-"""Answers of devices and hooks are shown up to this many characters."""
+"""Characters of a device's or hook's answer that are shown."""
 
 
 def ranks_apart(a: Sequence[str], b: Sequence[str]) -> tuple[str, str]:
-    """On which accelerators the ranks of a job are, on either side, where that is not the same."""
+    """The accelerators of a job's ranks on either side, for the ranks where they differ."""
     if not a or not b:
         return _whole(a), _whole(b)
     same = [rank for rank, (one, other) in enumerate(zip(a, b, strict=False)) if one == other]
@@ -22,13 +22,15 @@ def ranks_apart(a: Sequence[str], b: Sequence[str]) -> tuple[str, str]:
 
 def placed_apart(name: str, a: Sequence[str], b: Sequence[str]) -> tuple[str, str]:
     """The meaning of a name in an assignment: the ranks of a job, or the order of an accelerator's lanes."""
-    if not is_order(name):
+    if is_job(name):
         return ranks_apart(a, b)
+    if is_shape(name):
+        return a[0] if a else "no slice", b[0] if b else "no slice"
     return ", ".join(a) or "as written", ", ".join(b) or "as written"
 
 
 def outcomes_apart(a: Any, b: Any) -> tuple[str, str]:
-    """What came of a step on either side: failures in their words, else the parts that are not the same."""
+    """The outcomes of a step on either side: a failure's own words, or else the parts that differ."""
     if not (isinstance(a, Mapping) and isinstance(b, Mapping)):
         return outcome_told(a), outcome_told(b)
     if "failed" in a or "failed" in b:
@@ -40,7 +42,7 @@ def outcomes_apart(a: Any, b: Any) -> tuple[str, str]:
 
 
 def outcome_told(outcome: Any) -> str:
-    """What came of a step, in a line."""
+    """The outcome of a step in one line."""
     if outcome is None:
         return "not reached"
     if isinstance(outcome, Mapping) and "failed" in outcome:
@@ -51,7 +53,7 @@ def outcome_told(outcome: Any) -> str:
 
 
 def some(names: Sequence[str]) -> str:
-    """A few names, and of many how many more there are."""
+    """A few names, and the number of further names if there are many."""
     few = SHOWN if len(names) > SHOWN + 1 else len(names)
     rest = len(names) - few
     return ", ".join(names[:few]) + (f" and {rest} more" if rest else "")
@@ -69,7 +71,7 @@ def _whole(ranks: Sequence[str]) -> str:
 
 
 def _values_apart(a: Any, b: Any) -> tuple[str, str]:
-    """Two values; of two lists what only one of them has, and how long they are."""
+    """Two values in words; for two lists, the items that only one of them has, and the lengths."""
     if not (isinstance(a, list | tuple) and isinstance(b, list | tuple)):
         return _told(a), _told(b)
     return _only(a, b), _only(b, a)
@@ -77,7 +79,7 @@ def _values_apart(a: Any, b: Any) -> tuple[str, str]:
 
 def _only(mine: Sequence[Any], theirs: Sequence[Any]) -> str:
     alone = [_told(item) for item in mine if item not in theirs]
-    return f"{some(alone)} (of {len(mine)})" if alone else f"none but the {len(mine)} of both"
+    return f"{some(alone)} (of {len(mine)})" if alone else f"none except the {len(mine)} of both"
 
 
 def _joined(keys: Sequence[str], told: Sequence[str]) -> str:

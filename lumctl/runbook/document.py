@@ -27,12 +27,12 @@ NEEDS: Mapping[Do, frozenset[str]] = {
     Do.JOB: frozenset({"job", "act"}),
     Do.RECORD: frozenset({"act", "rack"}),
 }
-"""What the data of each kind of step must hold."""
+"""The required keys in the data of each kind of step."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedStep:
-    """A step with what came of it; ``outcome`` is ``None`` where the run ended before it."""
+    """A step with its recorded outcome; ``outcome`` is ``None`` if the run ended before the step."""
 
     step: Step
     outcome: Mapping[str, Any] | None
@@ -40,7 +40,7 @@ class RecordedStep:
 
 @dataclass(frozen=True, slots=True)
 class Runbook:
-    """A runbook as read: where it is from, what the rack was before and after, and its steps."""
+    """A runbook as read: its origin, the states of the rack before and after, and its steps."""
 
     id: str
     title: str
@@ -63,9 +63,10 @@ def make(run: StoredRun, store: Store, inventory: Inventory) -> dict[str, Any]:
     """The runbook of a run as a plain document."""
     plan = from_document(run.plan)
     entries = store.journal.of_run(run.id)
+    # A resumed run may have several intents and outcomes of a step: the last ones count.
     outcomes = {e.step: dict(e.data) for e in entries if e.kind == "outcome"}
     begun = {e.step: e.at for e in entries if e.kind == "intent"}
-    ended = {e.step: e.at for e in entries if e.kind == "outcome"}
+    took = {e.step: _seconds(e, begun.get(e.step)) for e in entries if e.kind == "outcome"}
     start = run.plan["start"]
     considered = run.plan.get("candidates") or []
     return {
@@ -99,7 +100,7 @@ def make(run: StoredRun, store: Store, inventory: Inventory) -> dict[str, Any]:
                 "data": step["data"],
                 "required": step["required"],
                 **({"stage": step["stage"]} if step.get("stage") else {}),
-                **_when(begun.get(step["id"]), ended.get(step["id"])),
+                **_when(begun.get(step["id"]), took.get(step["id"])),
                 "outcome": outcomes.get(step["id"]),
             }
             for step in run.plan["steps"]
@@ -113,7 +114,7 @@ def parse(document: Mapping[str, Any], name: str) -> Runbook:
     """A runbook document as values.
 
     Raises:
-        UsageError: a part of it is missing or has the wrong form; it names the part.
+        UsageError: a part is missing or has the wrong form; the error names the part.
     """
     try:
         recorded = document["recorded"]
@@ -135,10 +136,11 @@ def parse(document: Mapping[str, Any], name: str) -> Runbook:
             document=document,
         )
     except KeyError as error:
-        raise UsageError(f"{name}: a runbook needs {error}, and this has none") from error
+        raise UsageError(f"{name}: a runbook needs {error}, but this one has none") from error
     except (TypeError, ValueError, AttributeError) as error:
         raise UsageError(
-            f"{name}: this runbook cannot be read: {error}", hint="each problem with its line: lumctl runbook lint FILE"
+            f"{name}: this runbook cannot be read: {error}",
+            hint="to list each problem with its line: lumctl runbook lint FILE",
         ) from error
 
 
@@ -147,14 +149,14 @@ def _recorded_steps(raw: Iterable[Mapping[str, Any]]) -> tuple[RecordedStep, ...
     seen: set[str] = set()
     for step in (each.step for each in steps):
         if step.id in seen:
-            raise ValueError(f"two of its steps have the id {step.id!r}")
+            raise ValueError(f"two of its steps have the same id {step.id!r}")
         seen.add(step.id)
     return steps
 
 
 def _recorded_step(raw: Mapping[str, Any]) -> RecordedStep:
     if raw["do"] not in set(Do):
-        raise ValueError(f"step {raw['id']} is to do {raw['do']!r}, and there is no such step")
+        raise ValueError(f"step {raw['id']} has `do: {raw['do']!r}`, which is not a known step")
     do, data = Do(raw["do"]), dict(raw["data"])
     missing = sorted(NEEDS[do] - set(data))
     if missing:
@@ -171,16 +173,21 @@ def _recorded_step(raw: Mapping[str, Any]) -> RecordedStep:
     return RecordedStep(step, None if outcome is None else dict(outcome))
 
 
-def _when(began: float | None, ended: float | None) -> dict[str, Any]:
-    """When a step began, and how long it was until its outcome was on disk (seconds)."""
+def _when(began: float | None, seconds: float | None) -> dict[str, Any]:
+    """When a step began, and how long it took (seconds)."""
     told: dict[str, Any] = {} if began is None else {"at": _moment(began)}
-    if began is not None and ended is not None:
-        told["seconds"] = round(max(0.0, ended - began), 4)
+    if began is not None and seconds is not None:
+        told["seconds"] = seconds
     return told
 
 
+def _seconds(outcome: JournalEntry, began: float | None) -> float | None:
+    """How long a step took, as its outcome records it; for older journals, the time until the outcome was on disk."""
+    return outcome.seconds if outcome.seconds is not None or began is None else round(max(0.0, outcome.at - began), 4)
+
+
 def _taken_back(entries: Iterable[JournalEntry]) -> dict[str, Any]:
-    """What was undone within the run itself, in that order, and what came of it."""
+    """The undos within the run itself, in order, with their outcomes."""
     undone = [
         {"step": entry.step, "at": _moment(entry.at), "outcome": dict(entry.data)}
         for entry in entries

@@ -28,7 +28,7 @@ ON = "drill"
 
 
 def drill(runbook: AnyRunbook, context: Context, *, progress: Progress, before_step: Gate) -> ReplayResult:
-    """Do a runbook on a simulator in the rack's present state, on which everything that it replaces has failed.
+    """Do a runbook on a simulator in the rack's present state; every accelerator that it replaces has failed there.
 
     Raises:
         UsageError: the runbook names something that this inventory does not have.
@@ -54,7 +54,7 @@ def drill(runbook: AnyRunbook, context: Context, *, progress: Progress, before_s
 def _recorded(
     runbook: Runbook, stage: Stage, simulated: Context, progress: Progress, before_step: Gate
 ) -> ReplayResult:
-    """The steps as they were recorded; where the rack has moved on, that is the first difference."""
+    """Replay recorded steps; if the rack has changed since the recording, that is the first difference."""
     moved = start_difference(runbook, simulated)
     if moved is None:
         for replacement in runbook.replacements:
@@ -64,7 +64,7 @@ def _recorded(
             return replay_here(simulated, runbook, ON, progress, before_step, read_back=read_back, arm=no_guard)
         except RefusedError as error:
             why = error.message.partition(" is stale: ")[2] or error.message
-            moved = Difference("start", "the rack as it stands", "fit for these steps", why)
+            moved = Difference("start", "the rack in its present state", "healthy enough for these steps", why)
     return ReplayResult(runbook.id, ON, "", "refused", False, moved, 0.0, rehearsal=True)  # noqa: FBT003
 
 
@@ -73,19 +73,19 @@ def _ill_now(context: Context, progress: Progress) -> tuple[str, ...]:
     try:
         report = context.observe().report
     except LumctlError as error:
-        progress(f"the rack cannot be read ({error.message}): the drill takes every accelerator for well")
+        progress(f"the rack cannot be read ({error.message}): the drill assumes that every accelerator is healthy")
         return ()
     unread = [name for name, health in report.accelerators.items() if health.state is State.UNKNOWN]
     if unread:
-        progress(f"not read now, and taken for well: {', '.join(unread)}")
+        progress(f"not read now, and assumed to be healthy: {', '.join(unread)}")
     ill = tuple(name for name, health in report.accelerators.items() if health.state is State.FAILED)
     if ill:
-        progress(f"failed now, and so in the drill: {', '.join(ill)}")
+        progress(f"failed now, and therefore also in the drill: {', '.join(ill)}")
     return ill
 
 
 def _stand_as(context: Context, simulated: Context, settings: tuple[Step, ...]) -> None:
-    """Bring the simulator of every rack to that rack's state by its store."""
+    """Bring each simulated rack to the state of the real one, as its store records it."""
     inventory, placed = context.inventory, context.assignment()
     for rack in inventory.racks:
         jobs = {job.name: placed[job.name] for job in inventory.jobs.values() if job.rack == rack}
@@ -95,6 +95,7 @@ def _stand_as(context: Context, simulated: Context, settings: tuple[Step, ...]) 
         cells = {device: held for device in here if (held := context.known_cells(device))}
         mine = tuple(step for step in settings if step.data["rack"] == rack)
         seed(simulated, rack, Start.of(jobs, cells), mine)
+        # Planning there must refuse the same spares: those in maintenance.
         for window in context.store(rack).health.windows(now=context.now()):
             simulated.store(rack).health.add_window(window)
 
@@ -113,7 +114,7 @@ def _settings_of(runbook: AnyRunbook) -> list[tuple[str, str]]:
 
 
 def _shown_now(context: Context, pairs: Iterable[tuple[str, str]]) -> Iterable[Step]:
-    """What each setting shows on the rack now, as the step that a seed starts from; cells have no such settings."""
+    """The present value of each setting on the rack, as steps for :func:`seed`; settings of cells are omitted."""
     for component, name in dict.fromkeys(pairs):
         try:
             meant = settable(context.inventory, context.devices, component, name)

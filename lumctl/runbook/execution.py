@@ -11,7 +11,6 @@ from lumctl.change.plan import Plan, to_document
 from lumctl.context import Context
 from lumctl.errors import RefusedError, RunError, UsageError
 from lumctl.health.observation import rack_of
-from lumctl.inventory.durations import length_s
 from lumctl.inventory.wiring import circuits_of
 from lumctl.runbook import actions
 from lumctl.runbook.intents import PREVIOUS, Intends, Intent, IntentRunbook
@@ -27,22 +26,23 @@ from lumctl.swap import (
     plan_swap,
     require_cuts_agreed,
 )
+from lumctl.time_text import length_s
 
 _SAID = frozenset({Intends.ACK, Intends.UNACK, Intends.MAINTAIN, Intends.MAINTAIN_END})
-"""The intents that touch no device."""
+"""The intents that change no device."""
 
 Agree = Callable[[Plan | actions.Said], str | None]
-"""Shows the next steps and asks for a yes; raises after a no. Returns who confirmed that jobs are stopped."""
+"""Shows the next steps and asks for a confirmation; raises if refused. Returns who confirmed that jobs are stopped."""
 
 
 def agreed(_what: Plan | actions.Said) -> str | None:
-    """No question is needed."""
+    """Agree without a question."""
     return None
 
 
 @dataclass(frozen=True)
 class Performance:
-    """How a runbook of intents is done. ``kept`` is called with each run and its rack when it is done."""
+    """The means to do a runbook of intents. ``kept`` is called with each finished run and its rack."""
 
     progress: Progress
     before_step: Gate
@@ -52,22 +52,22 @@ class Performance:
 
 
 def perform(runbook: IntentRunbook, context: Context, on: str, how: Performance) -> ReplayResult:
-    """Do each step of a runbook, in order; what is done stays done where a later one fails.
+    """Do each step of a runbook in order; if a step fails, the earlier steps are not undone.
 
     Raises:
-        UsageError: a name is not known on this target.
-        RefusedError: a step cannot be planned, or was not agreed to.
+        UsageError: a name is unknown on this target.
+        RefusedError: a step cannot be planned, or the operator refused it.
         RolledBackError, HalfDoneError: a step failed.
     """
     if runbook.rack not in context.inventory.racks:
-        raise UsageError(f"{runbook.id} is for rack {runbook.rack!r}, which {context.inventory.path} does not have")
+        raise UsageError(f"{runbook.id} is for rack {runbook.rack!r}, which is not in {context.inventory.path}")
     begun = perf_counter()
     runs: list[str] = []
     for intent in runbook.intents:
         how.progress(f"step {intent.id}: {intent.title}")
         run = _do(intent, context, runbook.rack, runs, how)
         if run is None:
-            how.progress(f"step {intent.id}: it is so already; nothing was done")
+            how.progress(f"step {intent.id}: the rack is already in that state; nothing was done")
             continue
         runs.append(run)
         how.kept(run, runbook.rack)
@@ -76,25 +76,26 @@ def perform(runbook: IntentRunbook, context: Context, on: str, how: Performance)
 
 
 def perform_on_stage(runbook: IntentRunbook, stage: Stage, context: Context, how: Performance) -> ReplayResult:
-    """Do it on a simulator, on which whatever a swap is to replace has died.
+    """Do a runbook on a simulator where the accelerators that a swap will replace have failed.
 
     Raises:
-        UsageError: a name is not known on this target.
-        RefusedError: a step cannot be planned, or failed; nothing keeps the run.
+        UsageError: a name is unknown on this target.
+        RefusedError: a step cannot be planned, or failed; the run is not stored.
     """
     for intent in runbook.intents:
         if intent.do is Intends.SWAP:
             for accelerator in intent.words("failed"):
                 stage.sim.inject(accelerator, "gpu-lost")
+    # The runs are lost with the simulator, so no confirmation is needed and no runbook is kept.
     quiet = Performance(how.progress, how.before_step, agreed, no_guard)
     try:
         return replace(perform(runbook, context, "sim", quiet), rehearsal=True)
     except RunError as error:  # its hint is about a run that is gone with the simulator
-        raise RefusedError(f"in the rehearsal {error.message}") from error
+        raise RefusedError(f"in the rehearsal: {error.message}") from error
 
 
 def _do(intent: Intent, context: Context, rack: str, runs: list[str], how: Performance) -> str | None:
-    """One step; the run that it became, or ``None`` where there was nothing to do."""
+    """Do one step; return the id of its run, or ``None`` if there was nothing to do."""
     said = _said(intent, context, rack)
     if said is not None:
         how.agree(said)
@@ -103,15 +104,14 @@ def _do(intent: Intent, context: Context, rack: str, runs: list[str], how: Perfo
     plan = planned(intent, context, rack, runs)
     if plan.rack != rack:
         raise RefusedError(
-            f"step {intent.id} is about rack {plan.rack}, this runbook is for {rack}",
-            hint=f"name that rack: --set rack={plan.rack}, or --on {plan.rack}",
+            f"step {intent.id} is for rack {plan.rack}, but this runbook is for {rack}",
+            hint=f"set that rack: --set rack={plan.rack}",
         )
     if not plan.steps:
         return None
     require_cuts_agreed(context, plan, f"lumctl fabric apply --target {context.target}")
-    context.store(plan.rack).runs.save_plan(
-        to_document(plan)
-    )  # so that it can be approved, where a policy asks for that
+    # So that an operator can approve it, if a policy requires that.
+    context.store(plan.rack).runs.save_plan(to_document(plan))
     stopped_by = how.agree(plan)
     return apply(
         context, plan, progress=how.progress, before_step=how.before_step, stopped_by=stopped_by, arm=how.arm
@@ -119,11 +119,11 @@ def _do(intent: Intent, context: Context, rack: str, runs: list[str], how: Perfo
 
 
 def planned(intent: Intent, context: Context, rack: str, runs: list[str]) -> Plan:
-    """The plan of an intent that moves light or sets something, made now. ``runs`` are those of the steps before.
+    """The plan for an intent that changes light paths or settings, made now; ``runs`` are the runs of earlier steps.
 
     Raises:
-        UsageError: a name is not known, or there is no run to take back.
-        RefusedError: there is no such plan.
+        UsageError: a name is unknown, or there is no run to undo.
+        RefusedError: no plan is possible.
     """
     data = intent.data
     match intent.do:
@@ -151,7 +151,7 @@ def planned(intent: Intent, context: Context, rack: str, runs: list[str]) -> Pla
 
 
 def _said(intent: Intent, context: Context, rack: str) -> actions.Said | None:
-    """The act of an intent that touches no device; ``None`` for any other."""
+    """The action of an intent that changes no device; ``None`` for any other intent."""
     data = intent.data
     if intent.do not in _SAID:
         return None
@@ -161,7 +161,7 @@ def _said(intent: Intent, context: Context, rack: str) -> actions.Said | None:
         raise RefusedError(
             f"step {intent.id} names {component}, which is "
             + (f"in rack {found}" if found else "not in the inventory"),
-            hint=f"name that rack: --set rack={found}" if found else "see: lumctl status -o wide",
+            hint=f"set that rack: --set rack={found}" if found else "see: lumctl status -o wide",
         )
     rule = None if data.get("rule") is None else str(data["rule"])
     lasts_s = None if data.get("for") is None else length_s(str(data["for"]))
@@ -182,7 +182,7 @@ def _run_of(context: Context, rack: str, name: str, runs: list[str]) -> StoredRu
     if name != PREVIOUS:
         return context.store(rack).runs.get(name)
     if not runs:
-        raise UsageError(f"there is no step before it whose run could be undone: `run: {PREVIOUS}`")
+        raise UsageError(f"no earlier step has a run that could be undone: `run: {PREVIOUS}`")
     return context.store(rack).runs.get(runs[-1])
 
 

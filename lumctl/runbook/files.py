@@ -1,9 +1,10 @@
-"""Runbooks as files: each finished run leaves one beside its store, readable by its owner only."""
+"""Runbooks as files: each finished run leaves one next to its store, readable by its owner only."""
 
 from collections.abc import Mapping
 from pathlib import Path
 
 from lumctl.context import Context
+from lumctl.devices.endpoints import simulator_runs
 from lumctl.errors import UsageError
 from lumctl.files import make_private, put
 from lumctl.inventory.problems import nearest
@@ -23,22 +24,22 @@ def save(context: Context, run_id: str, rack: str) -> Path:
 
 
 def make_private_folder(folder: Path) -> None:
-    """A folder that only its owner may enter.
+    """Make a folder that only its owner may enter.
 
     Raises:
-        UsageError: it cannot be made.
+        UsageError: the folder cannot be made.
     """
     try:
         make_private(folder)
     except OSError as error:
-        raise UsageError(f"{folder} cannot be made: {error.strerror}") from error
+        raise UsageError(f"folder {folder} cannot be created: {error.strerror}") from error
 
 
 def find_run(context: Context, name: str) -> StoredRun:
     """A run by its id, or as ``RACK/ID`` if several racks of the inventory have that id.
 
     Raises:
-        UsageError: there is none of that name, or several.
+        UsageError: no run has that name, or several have it.
     """
     rack, _, run_id = name.rpartition("/")
     known = [run for run in all_runs(context) if rack in ("", run.rack)]
@@ -49,10 +50,10 @@ def find_run(context: Context, name: str) -> StoredRun:
         racks = " or ".join(f"{run.rack}/{run.id}" for run in found)
         raise UsageError(f"{len(found)} racks have a run {run_id!r}", hint=f"say which: {racks}")
     near = nearest(run_id, [run.id for run in known])
-    raise UsageError(
-        f"no run {name!r} on target {context.target}",
-        hint=f"did you mean {near}?" if near else "see: lumctl runbook list",
-    )
+    hint = f"did you mean {near}?" if near else "see: lumctl runbook list"
+    if context.target == "rack" and simulator_runs(context.inventory):
+        hint = f"{hint}; to list those of the running simulator: lumctl runbook list --target sim"
+    raise UsageError(f"no run {name!r} on target {context.target}", hint=hint)
 
 
 def all_runs(context: Context) -> list[StoredRun]:
@@ -65,7 +66,7 @@ def find_runbook(context: Context, name: str, given: Mapping[str, str] | None = 
     """A runbook by the id of its run, or by the path of a file; ``given`` are values of its parameters.
 
     Raises:
-        UsageError: there is neither, or it has no such parameter.
+        UsageError: neither a run nor a file has that name, or the runbook has no such parameter.
     """
     path = Path(name)
     if is_file(name):
@@ -75,5 +76,5 @@ def find_runbook(context: Context, name: str, given: Mapping[str, str] | None = 
 
 
 def is_file(name: str) -> bool:
-    """Whether a name means a file, not a run."""
+    """Whether a name refers to a file, not to a run."""
     return Path(name).suffix in {".yaml", ".yml"} or Path(name).exists()

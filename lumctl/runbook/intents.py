@@ -1,7 +1,7 @@
-"""Runbooks of intents: each step is planned again on the rack where it is done.
+"""Runbooks of intents: each step is planned again on the rack where it is executed.
 
-The cells of a swap depend on the rack, its circuits and the usable spares: cells recorded on one rack are useless on
-another. An intent names the job, the accelerator, the component; the plan is made at the time of use.
+The cells of a swap depend on the rack, its circuits and the usable spares, so cells recorded on one rack are useless on
+another. An intent names only the job, the accelerator or the component; the plan is made at the time of use.
 """
 
 from collections.abc import Mapping
@@ -14,13 +14,13 @@ from lumctl.inventory.problems import nearest
 from lumctl.runbook.parameters import Parameter, parameters_of
 
 PREVIOUS = "previous"
-"""In place of a run's id: the run of the step before."""
+"""Used instead of a run's id: the run of the previous step."""
 BEST = "best"
-"""In place of a spare: the one that planning finds best."""
+"""Used instead of a spare: the spare that planning finds best."""
 
 
 class Intends(StrEnum):
-    """What a step intends."""
+    """The actions that a step of intents may have."""
 
     SWAP = "swap"
     SWAP_BACK = "swap-back"
@@ -36,7 +36,7 @@ class Intends(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """What a key of an intent holds: ``kind`` is job, accelerators, rack, component, rule, length and so on."""
+    """The value of a key of an intent: ``kind`` is job, accelerators, rack, component, rule, length and so on."""
 
     kind: str
     required: bool = True
@@ -73,12 +73,12 @@ FIELDS: Mapping[Intends, Mapping[str, Field]] = {
     Intends.MAINTAIN: {"component": Field("component"), "comment": Field("text"), "for": Field("length")},
     Intends.MAINTAIN_END: {"component": Field("component")},
 }
-"""The keys of each intent, beside ``do`` and ``title``."""
+"""The keys of each intent, besides ``do`` and ``title``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """One step of such a runbook."""
+    """One step of a runbook of intents."""
 
     id: str
     do: Intends
@@ -91,7 +91,7 @@ class Intent:
         return str(self.data.get("title") or f"{self.do}: {said}")
 
     def words(self, key: str) -> list[str]:
-        """A value that may be several names: a list, or a text with commas."""
+        """The names in a value: a list, or a text with commas."""
         value = self.data.get(key)
         if value is None or value == BEST:
             return []
@@ -105,7 +105,7 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class IntentRunbook:
-    """A runbook of intents, with the values of its parameters in their places."""
+    """A runbook of intents, with its parameters replaced by their values."""
 
     id: str
     title: str
@@ -116,17 +116,17 @@ class IntentRunbook:
 
 
 def parse_intents(document: Mapping[str, Any], written: Mapping[str, Any], name: str) -> IntentRunbook:
-    """A document with its parameters filled in as values; ``written`` is the one in which they are not.
+    """Parse a document whose parameters are filled in; ``written`` is the same document before that.
 
     Raises:
-        UsageError: a part of it is missing or is not what it must be; it names the part.
+        UsageError: a part is missing or invalid; the error names the part.
     """
     steps = document["intents"]
     if not isinstance(steps, list) or not steps:
-        raise UsageError(f"{name}: `intents:` is a list of steps, and has one at least")
+        raise UsageError(f"{name}: `intents:` must be a list of at least one step")
     for key in ("title", "rack"):
         if not document.get(key):
-            raise UsageError(f"{name}: a runbook needs {key!r}, and this has none")
+            raise UsageError(f"{name}: a runbook needs {key!r}, but this one has none")
     return IntentRunbook(
         id=str(document.get("id") or name),
         title=str(document["title"]),
@@ -139,12 +139,12 @@ def parse_intents(document: Mapping[str, Any], written: Mapping[str, Any], name:
 
 def _intent(raw: Any, number: int, name: str) -> Intent:
     if not isinstance(raw, Mapping) or "do" not in raw:
-        raise UsageError(f"{name}: step {number} does not say what to `do`")
+        raise UsageError(f"{name}: step {number} lacks `do`")
     word = str(raw["do"])
     if word not in set(Intends):
         near = nearest(word, [*Intends])
         raise UsageError(
-            f"{name}: step {number}: {word!r} is no intent", hint=f"did you mean {near}?" if near else None
+            f"{name}: step {number}: {word!r} is not an intent", hint=f"did you mean {near}?" if near else None
         )
     do = Intends(word)
     fields = FIELDS[do]

@@ -1,14 +1,12 @@
 """Lint of a runbook file: all its problems at once, each with its line and column."""
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 from lumctl.change.settings import kind_in_words, settings_of
 from lumctl.errors import UsageError
 from lumctl.health.rulebook import all_rules
 from lumctl.inventory.components import Part, find_component
-from lumctl.inventory.durations import length_s
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.positions import MarkedDict, MarkedList, found, read_yaml
 from lumctl.inventory.problems import Mark, Problem, Problems
@@ -17,6 +15,7 @@ from lumctl.runbook.document import SCHEMA
 from lumctl.runbook.intents import BEST, FIELDS, PREVIOUS, Field, Intends
 from lumctl.runbook.parameters import NAME, PLACE, SECTION, parameters_of, places
 from lumctl.swap.settings import forms_of
+from lumctl.time_text import length_s
 
 RECORDED_KEYS = (
     "schema",
@@ -45,12 +44,12 @@ def lint(text: str, name: str, inventory: Inventory, given: Mapping[str, str] | 
     if not isinstance(document, MarkedDict):
         if not problems:
             problems.add(
-                Mark(1, 1), f"found {found(document)}, expected a runbook", f"it begins with `schema: {SCHEMA}`"
+                Mark(1, 1), f"found {found(document)}, expected a runbook", f"a runbook begins with `schema: {SCHEMA}`"
             )
         return problems.error().problems
     if document.get("schema") != SCHEMA:
         mark = document.value_marks.get("schema", document.at)
-        problems.add(mark, f"this is not a runbook: it has no `schema: {SCHEMA}`")
+        problems.add(mark, f"this is not a runbook: it lacks `schema: {SCHEMA}`")
         return problems.error().problems
     if _parameters_fit(document, given or {}, problems):
         _fill(document, {p.name: (given or {}).get(p.name, p.default) for p in parameters_of(document, name)})
@@ -65,17 +64,12 @@ def lint(text: str, name: str, inventory: Inventory, given: Mapping[str, str] | 
     return problems.error().problems if problems else ()
 
 
-def lint_file(path: Path, text: str, inventory: Inventory, given: Mapping[str, str]) -> tuple[Problem, ...]:
-    """As :func:`lint`, of a file that was read."""
-    return lint(text, str(path), inventory, given)
-
-
 def _parameters_fit(document: MarkedDict, given: Mapping[str, str], problems: Problems) -> bool:
-    """Whether every place can be filled in; what is wrong with parameters is noted."""
+    """Whether every place of a parameter can be filled in; problems of parameters are noted."""
     written = document.get(SECTION)
     if written is None:
         for word in given:
-            problems.add(document.at, f"there is no parameter {word!r}", "it has no `parameters:`")
+            problems.add(document.at, f"parameter {word!r} does not exist", "it has no `parameters:`")
         return False
     if not isinstance(written, MarkedDict):
         problems.add(document.value_marks[SECTION], f"found {found(written)}, expected names of parameters")
@@ -88,21 +82,25 @@ def _parameters_fit(document: MarkedDict, given: Mapping[str, str], problems: Pr
 
 
 def _places_fit(document: MarkedDict, written: MarkedDict, problems: Problems) -> bool:
-    """Whether every place names a parameter; and every parameter should have a place."""
+    """Whether every place names a parameter; a parameter without a place is noted."""
     used = list(places(document))
     strange = [(path, word) for path, word in used if word not in written]
     for path, word in strange:
         problems.unknown(_mark_at(document, path), "parameter", word, list(written), listed=True)
     for word in written:
         if word not in {place for _, place in used}:
-            problems.add(written.key_marks[word], f"parameter {word!r} is used nowhere", f"use it as ${{{word}}}")
+            problems.add(written.key_marks[word], f"parameter {word!r} is not used", f"use it as ${{{word}}}")
     return not strange
 
 
 def _parameter_fits(written: MarkedDict, word: Any, said: Any, problems: Problems) -> bool:
     mark = written.key_marks[word]
     if not NAME.fullmatch(str(word)):
-        problems.add(mark, f"{word!r} is no name of a parameter", "small letters, digits and _, a letter first")
+        problems.add(
+            mark,
+            f"{word!r} is not a valid parameter name",
+            "use lower-case letters, digits and _, beginning with a letter",
+        )
         return False
     if not isinstance(said, MarkedDict):
         problems.add(written.value_marks[word], f"found {found(said)}, expected a mapping with `what` and `default`")
@@ -117,7 +115,7 @@ def _parameter_fits(written: MarkedDict, word: Any, said: Any, problems: Problem
 
 
 def _mark_at(document: MarkedDict, path: tuple[Any, ...]) -> Mark:
-    """The place of a value."""
+    """The line and column of a value."""
     container: Any = document
     for key in path[:-1]:
         container = container[key]
@@ -127,9 +125,9 @@ def _mark_at(document: MarkedDict, path: tuple[Any, ...]) -> Mark:
 
 
 def _fill(container: MarkedDict | MarkedList, values: Mapping[str, Any]) -> None:
-    """Replace parameters by their values, and keep the place of each value.
+    """Replace parameters by their values, and keep the line and column of each value.
 
-    A parameter without a value stays as written: checks of names skip it.
+    A parameter without a value stays as written; checks of names skip it.
     """
     keys = list(container) if isinstance(container, MarkedDict) else range(len(container))
     for key in keys:
@@ -180,7 +178,7 @@ def _intent(raw: Any, mark: Mark, number: int, inventory: Inventory, problems: P
         elif _is_value(value) and value not in (None, "", [], {}):
             _value(fields[key], value, raw.value_marks[key], inventory, problems)
     if do is Intends.ROLLBACK and raw.get("run") == PREVIOUS and number == 0:
-        problems.add(raw.value_marks["run"], f"there is no step before it: `run: {PREVIOUS}`")
+        problems.add(raw.value_marks["run"], f"no step comes before it: `run: {PREVIOUS}`")
 
 
 def _does(raw: Any, mark: Mark, problems: Problems) -> Intends | None:
@@ -197,7 +195,7 @@ def _does(raw: Any, mark: Mark, problems: Problems) -> Intends | None:
 
 
 def _settings(raw: MarkedDict, inventory: Inventory, problems: Problems) -> None:
-    """Each setting must be one that the component may have."""
+    """Note settings that the component cannot have."""
     settings, name = raw.get("settings"), raw.get("component")
     if settings is None or name is None:
         return
@@ -216,7 +214,7 @@ def _settings(raw: MarkedDict, inventory: Inventory, problems: Problems) -> None
 
 
 def _is_value(value: Any) -> bool:
-    """Whether it is one, and not the place of a parameter that must be given."""
+    """Whether this is a value, not the place of a parameter that has no value yet."""
     return not (isinstance(value, str) and PLACE.search(value))
 
 
@@ -264,7 +262,7 @@ def _component(name: str, mark: Mark, inventory: Inventory, problems: Problems) 
         inventory.devices,
     )
     names = [known for group in groups for known in group]
-    # A circuit is named after its job; which circuits there are depends on where jobs run.
+    # A circuit is named after its job. Which circuits exist depends on where the jobs run.
     if name not in names and name.partition("/")[0] not in inventory.jobs:
         problems.unknown(mark, "component", name, names)
 
@@ -280,7 +278,7 @@ def _settable(name: str, mark: Mark, inventory: Inventory, problems: Problems) -
         and not forms_of(inventory, component)[0]
         and not settings_of(inventory, component)
     ):
-        problems.add(mark, f"{name} is {kind_in_words(inventory, component)}: nothing of it can be set")
+        problems.add(mark, f"{name} is {kind_in_words(inventory, component)}: it has no settings")
 
 
 def _rule(name: str, mark: Mark, _inventory: Inventory, problems: Problems) -> None:

@@ -1,4 +1,4 @@
-"""Lint of recorded steps: their form, the names in them, whether the engine accepts them, where they end."""
+"""Lint of recorded steps: form, names, whether the engine accepts the steps, and the resulting states."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -10,10 +10,17 @@ from lumctl.errors import LumctlError
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.positions import MarkedDict, MarkedList, found
 from lumctl.inventory.problems import Mark, Problems
-from lumctl.inventory.wiring import own_cells, placed_words
+from lumctl.inventory.wiring import FREE, own_cells, placed_words
 from lumctl.runbook.difference_text import placed_apart, some
 from lumctl.runbook.document import NEEDS
-from lumctl.runbook.inventory_check import Path, circuit_names, odd_in_circuits, odd_in_states, odd_in_step
+from lumctl.runbook.inventory_check import (
+    Path,
+    circuit_names,
+    odd_in_circuits,
+    odd_in_states,
+    odd_in_step,
+    with_slices_of,
+)
 from lumctl.runbook.playback import TO_THE_END
 from lumctl.runbook.run_states import after
 
@@ -30,7 +37,7 @@ FORMS: Mapping[Do, Mapping[str, str]] = {
     Do.ASSIGN: {"assignment": "placement", "before": "placement"},
     Do.SET: {"component": "name", "setting": "name", "before": "any", "after": "any", "disturbs": "names"},
 }
-"""The keys of each step's data with the form of their values; steps that are not here may have any."""
+"""The keys of each step's data with the form of their values; kinds of steps not listed here may have any keys."""
 _EXPECTED = {
     "name": "a name",
     "names": "a list of names",
@@ -42,6 +49,7 @@ _EXPECTED = {
 
 def check(document: MarkedDict, inventory: Inventory, problems: Problems) -> None:
     """Note everything that is wrong with a runbook of recorded steps."""
+    inventory = with_slices_of(document, inventory)
     _head(document, inventory, problems)
     _states(document, inventory, problems)
     steps = document.get("steps")
@@ -57,6 +65,7 @@ def check(document: MarkedDict, inventory: Inventory, problems: Problems) -> Non
         for odd in odd_in_step(step, inventory, circuits):
             problems.add(mark_in(raw["data"], odd.path), f"step {step.id} {odd.message}", odd.hint)
     _safe(sound, document, inventory, problems)
+    # Without a malformed step the others lead to another end, which would be reported as a second problem.
     if len(sound) == len(steps):
         check_end(document, [step for _, step in sound], problems)
 
@@ -76,7 +85,7 @@ def _head(document: MarkedDict, inventory: Inventory, problems: Problems) -> Non
 
 
 def mark_in(data: Any, path: Path) -> Mark:
-    """The place of a value within a step's data, or of the innermost existing part of the path to it."""
+    """The line and column of a value within a step's data, or of the innermost existing part of the path to it."""
     mark: Mark = data.at
     for key in path:
         if isinstance(data, MarkedDict) and key in data:
@@ -153,12 +162,12 @@ def _unique(steps: list[tuple[Any, Step]], problems: Problems) -> None:
     for raw, step in steps:
         mark = raw.value_marks["id"]
         if step.id in seen:
-            problems.add(mark, f"id {step.id!r} is here twice, first in line {seen[step.id].line}")
+            problems.add(mark, f"id {step.id!r} occurs twice, first in line {seen[step.id].line}")
         seen.setdefault(step.id, mark)
 
 
 def _safe(steps: list[tuple[Any, Step]], document: MarkedDict, inventory: Inventory, problems: Problems) -> None:
-    """Note steps that write and are not proved or kept afterwards, and those whose preconditions cannot hold."""
+    """Note writes that no later step verifies or confirms, and steps whose preconditions cannot hold."""
     held = _at_start(document)
     for at, (raw, step) in enumerate(steps):
         if step.do is not Do.PROGRAM or step.data["device"] not in inventory.devices:
@@ -166,12 +175,12 @@ def _safe(steps: list[tuple[Any, Step]], document: MarkedDict, inventory: Invent
         device, later = step.data["device"], [each for _, each in steps[at + 1 :]]
         mark = raw.value_marks["do"]
         if not any(each.do is Do.VERIFY for each in later):
-            what = f"step {step.id} writes {device} and no later step verifies the light"
+            what = f"step {step.id} writes {device}, but no later step verifies the light"
             problems.add(mark, what, "add a verify step")
         confirmed = any(each.do is Do.CONFIRM and device in each.data["devices"] for each in later)
         if not confirmed and _goes_back(inventory.devices[device].driver):
-            what = f"step {step.id} writes {device}, which goes back by itself, and no later step confirms it"
-            problems.add(mark, what, "add a confirm step that names it, after the last verify step")
+            what = f"step {step.id} writes {device}, which reverts by itself, but no later step confirms it"
+            problems.add(mark, what, "add a confirm step that lists it, after the last verify step")
         for path, message in _cannot_hold(step, held, inventory) if held is not None else ():
             problems.add(mark_in(raw["data"], path), f"step {step.id} {message}")
 
@@ -197,19 +206,19 @@ def _at_start(document: MarkedDict) -> dict[str, dict[int, str] | set[int]] | No
 
 
 def _cannot_hold(step: Step, held: dict[str, Any], inventory: Inventory) -> Iterator[tuple[Path, str]]:
-    """Cells that a step takes for another state than they have by then; ``held`` is moved on by the step."""
+    """Cells that have another state than the step expects; the step's changes are then applied to ``held``."""
     device = inventory.devices[step.data["device"]]
     own = set(own_cells(inventory, device))
     cells = [(at, *change) for at, change in enumerate(step.data["changes"]) if _is_cell(change)]
     if device.id not in held:
         if {cell for _, cell, _, _ in cells} != own:
-            yield ("changes",), f"writes some cells of {device.id}, and `start` does not say what the others hold"
+            yield ("changes",), f"writes some cells of {device.id}, but `start` lacks the states of the others"
         held[device.id] = set() if device.geometry else {}
     else:
         for at, cell, before, _ in cells:
             is_now = _state(held[device.id], cell)
             if cell in own and before is not None and is_now is not None and before != is_now:
-                what = f"takes cell {cell} of {device.id} for {before!r}; by then it is {is_now!r}"
+                what = f"expects cell {cell} of {device.id} to be {before!r}, but at that step it is {is_now!r}"
                 yield ("changes", at), what
     for _, cell, _, state in cells:
         _move(held[device.id], cell, state)
@@ -235,7 +244,7 @@ def _move(held: dict[int, str] | set[int], cell: int, after: Any) -> None:
 
 
 def form_of(form: str, value: Any) -> str | None:
-    """What was expected, if a value has not the form; ``None`` if it has."""
+    """The expected form if a value does not have it; ``None`` if it does."""
     return None if _has(form, value) else _EXPECTED[form]
 
 
@@ -264,9 +273,9 @@ def check_end(document: MarkedDict, steps: list[Step], problems: Problems) -> No
     try:
         left = after(start, [{"do": step.do, "data": step.data} for step in steps])
     except (LumctlError, TypeError, ValueError, KeyError, AttributeError):
-        return  # Its form is wrong, which another check reports.
-    for mark, message in (*_placements(end, left), *_cells(end, left)):
-        problems.add(mark, message, "`end` is what a replay is compared with: change it with the steps")
+        return  # Another check reports that its form is wrong.
+    for mark, message in (*_placements(end, left), *_cells(end, left), *_joins(end, left)):
+        problems.add(mark, message, "a replay is compared with `end`: change it together with the steps")
 
 
 def _placements(end: MarkedDict, left: dict[str, Any]) -> Iterator[tuple[Mark, str]]:
@@ -277,7 +286,7 @@ def _placements(end: MarkedDict, left: dict[str, Any]) -> Iterator[tuple[Mark, s
         leads = left["assignment"].get(job, ())
         if isinstance(ranks, list) and list(ranks) != list(leads):
             said, found = placed_apart(str(job), [str(rank) for rank in ranks], leads)
-            what = f"end says of where {placed_words(str(job))} {said}; the steps lead to {found}"
+            what = f"`end` states that {placed_words(str(job))} {said}; the steps lead to {found}"
             yield placed.value_marks[job], what
 
 
@@ -291,4 +300,21 @@ def _cells(end: MarkedDict, left: dict[str, Any]) -> Iterator[tuple[Mark, str]]:
             continue
         apart = [str(cell) for cell in sorted({*cells} ^ leads)]
         of = f"PUC{'' if len(apart) == 1 else 's'} {some(apart)} of {device}"
-        yield crosses.value_marks[device], f"the steps do not leave {of} as end says"
+        yield crosses.value_marks[device], f"the steps do not leave {of} as `end` states"
+
+
+def _joins(end: MarkedDict, left: dict[str, Any]) -> Iterator[tuple[Mark, str]]:
+    joins = end.get("joins")
+    if not isinstance(joins, MarkedDict):
+        return
+    for device, pairs in joins.items():
+        leads = dict(left.get("joins", {}).get(device, ()))
+        try:
+            says = {int(port): str(to) for port, to in pairs}
+        except (TypeError, ValueError):
+            continue
+        # An omitted port is not connected.
+        ports = [port for port in sorted({*says, *leads}) if says.get(port, FREE) != leads.get(port, FREE)]
+        if ports:
+            of = f"port{'' if len(ports) == 1 else 's'} {some([str(port) for port in ports])} of {device}"
+            yield joins.value_marks[device], f"the steps do not leave {of} as `end` states"

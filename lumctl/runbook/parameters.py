@@ -1,4 +1,4 @@
-"""Parameters: values of a runbook that differ from use to use, declared at its top and used as ``${name}``."""
+"""Parameters: values that differ each time a runbook is used, declared at its top and written as ``${name}``."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -28,11 +28,11 @@ def parameters_of(document: Mapping[str, Any], name: str) -> tuple[Parameter, ..
     """The parameters of a runbook.
 
     Raises:
-        UsageError: they are not written as parameters are.
+        UsageError: the parameters have the wrong form.
     """
     written = document.get(SECTION) or {}
     if not isinstance(written, Mapping):
-        raise UsageError(f"{name}: `parameters:` holds names, each with what it is and a default")
+        raise UsageError(f"{name}: `parameters:` must map names to `what` and `default`")
     found = []
     for word, said in written.items():
         if not isinstance(said, Mapping) or not NAME.fullmatch(str(word)):
@@ -45,7 +45,7 @@ def valued(document: Mapping[str, Any], given: Mapping[str, str], name: str) -> 
     """A runbook's document with the values of its parameters filled in.
 
     Raises:
-        UsageError: a value is given for an unknown parameter, one has no value, or a place names none.
+        UsageError: a value is given for an unknown parameter, a parameter has no value, or ``${...}`` names none.
     """
     known = {parameter.name: parameter for parameter in parameters_of(document, name)}
     for word in given:
@@ -61,7 +61,7 @@ def valued(document: Mapping[str, Any], given: Mapping[str, str], name: str) -> 
         raise UsageError(f"{name} needs a value for {missing[0]}{said}", hint=f"--set {missing[0]}=...")
     for _, place in places(document):
         if place not in known:
-            raise UsageError(f"{name} uses ${{{place}}}, which is no parameter of it", hint=_hint(place, known))
+            raise UsageError(f"{name} uses ${{{place}}}, which is not one of its parameters", hint=_hint(place, known))
     return {key: value if key in _RECORDED else _filled(value, values) for key, value in document.items()}
 
 
@@ -88,7 +88,7 @@ def given_values(words: list[str]) -> dict[str, str]:
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or not name:
-            raise UsageError(f"{word!r} is no NAME=VALUE", hint="for example --set failed=r2-gpu3")
+            raise UsageError(f"{word!r} is not of the form NAME=VALUE", hint="for example --set failed=r2-gpu3")
         if name in found:
             raise UsageError(f"{name} is given twice")
         found[name] = value
@@ -97,6 +97,7 @@ def given_values(words: list[str]) -> dict[str, str]:
 
 def _filled(value: Any, values: Mapping[str, Any]) -> Any:
     if isinstance(value, str):
+        # A default that is the whole value keeps its type: a boolean stays one, and does not become a text.
         whole = PLACE.fullmatch(value)
         if whole:
             return values[whole[1]]
@@ -112,4 +113,4 @@ def _hint(word: str, known: Mapping[str, Parameter]) -> str:
     near = nearest(word, known)
     if near:
         return f"did you mean {near}?"
-    return f"it has: {', '.join(known)}" if known else "it has none: see `parameters:` in lumctl-runbook(7)"
+    return f"it has: {', '.join(known)}" if known else "it has no parameters: see `parameters:` in lumctl-runbook(7)"

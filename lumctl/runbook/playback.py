@@ -12,18 +12,18 @@ from lumctl.inventory.model import Inventory
 from lumctl.runbook.document import RecordedStep, Runbook
 
 TO_THE_END = frozenset({"done", "undone"})
-"""The outcomes of runs whose every step was done."""
+"""The outcomes of runs in which every step was done."""
 LONGEST_S = 20.0
-"""A longer wait is shortened.
+"""A longer wait is shortened (seconds).
 
-An approval's wait is not worth watching. A device with a revert timer, which is given a minute, does not revert
-within two of these.
+Waits for an approval are not worth watching. Revert timers run for a minute, so a device does not revert within two
+such waits.
 """
 SHORTENED_S = 5.0
 
 
 class PlayedStopError(RefusedError):
-    """A step that failed when it was recorded: the replay stops there as well."""
+    """The replay stops before a step that failed when it was recorded."""
 
 
 def stopped_at(runbook: Runbook) -> RecordedStep | None:
@@ -37,20 +37,20 @@ def stopped_at(runbook: Runbook) -> RecordedStep | None:
 
 
 def played(stop: RecordedStep, before_step: Gate, progress: Progress) -> Gate:
-    """A gate that ends the replay before the step that failed then, with a message; the other steps pass."""
+    """A gate that ends the replay, with a message, before the step that failed in the recording; other steps pass."""
 
     def gate(step: Step) -> None:
         if step.id == stop.step.id:
             why = (stop.outcome or {}).get("failed", "it was not reached")
-            progress(f"{step.id}. {step.title}: when this was recorded, {why}; so this replay ends here")
-            raise PlayedStopError(f"step {step.id} did not succeed when this was recorded: {why}")
+            progress(f"{step.id}. {step.title}: in the recording, {why}; so this replay ends here")
+            raise PlayedStopError(f"step {step.id} did not succeed in the recording: {why}")
         before_step(step)
 
     return gate
 
 
 def compared(runbook: Runbook, stop: RecordedStep | None) -> tuple[RecordedStep, ...]:
-    """The steps that a replay reaches: those of the stages before the one in which it ends."""
+    """The steps that a replay reaches: all steps of the stages before the stage with ``stop``."""
     if stop is None:
         return runbook.steps
     reached: list[RecordedStep] = []
@@ -63,7 +63,7 @@ def compared(runbook: Runbook, stop: RecordedStep | None) -> tuple[RecordedStep,
 
 
 def dark_then(runbook: Runbook, inventory: Inventory) -> tuple[str, ...]:
-    """The transmitters that did not send when the run began, as far as it found out."""
+    """The transmitters that were off when the run began, as far as the run recorded that."""
     seen: dict[str, bool] = {}
     for recorded in runbook.steps:
         outcome = recorded.outcome or {}
@@ -71,12 +71,13 @@ def dark_then(runbook: Runbook, inventory: Inventory) -> tuple[str, ...]:
         if recorded.step.do is Do.TRANSMIT and isinstance(outcome.get("was"), bool):
             found[recorded.step.data["transponder"]] = outcome["was"]
         for lane, sends in found.items():
+            # The earliest reading counts: later ones may show what the run itself has switched.
             seen.setdefault(lane, bool(sends))
     return tuple(lane for lane, sends in seen.items() if not sends and lane in inventory.transponders)
 
 
 def unreachable_then(runbook: Runbook, inventory: Inventory) -> tuple[str, ...]:
-    """The hosts that could not be asked to darken a transmitter when this was recorded."""
+    """The hosts on which a transmitter could not be switched off when this was recorded."""
     hosts = [
         inventory.transponders[recorded.step.data["transponder"]].host
         for recorded in runbook.steps
@@ -86,7 +87,7 @@ def unreachable_then(runbook: Runbook, inventory: Inventory) -> tuple[str, ...]:
 
 
 def lost_then(runbook: Runbook, inventory: Inventory) -> tuple[str, ...]:
-    """The accelerators that a swap replaced because they were not well; one whose rank comes home was left well."""
+    """The failed accelerators that a swap replaced; a rank that moves back to its own place left a healthy one."""
     if (runbook.document.get("recorded") or {}).get("kind") != "swap":
         return ()
     return tuple(
@@ -96,14 +97,14 @@ def lost_then(runbook: Runbook, inventory: Inventory) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """How long is waited (seconds), and how long it was when it was recorded."""
+    """The length of a wait in playback and in the recording, in seconds."""
 
     seconds: float
     recorded: float
 
     @property
     def shortened(self) -> bool:
-        """Whether it was too long to be waited for."""
+        """Whether the recorded wait was so long that it is shortened."""
         return self.recorded > LONGEST_S
 
 
@@ -115,7 +116,7 @@ def wait_of(recorded_s: float, speed: float) -> Wait:
 
 
 def waits(document: Mapping[str, Any], speed: float) -> dict[str, Wait]:
-    """For each step of a runbook that was begun the wait since the one before; for the first, since the run began."""
+    """For each begun step, the wait since the previous step began; for the first step, since the run began."""
     before, found = _seconds(document["recorded"].get("at")), {}
     for step in document["steps"]:
         at = _seconds(step.get("at"))

@@ -1,7 +1,7 @@
-"""Replay: the same steps through the change engine again, on a private simulator or on a rack, compared one by one.
+"""Replay: does a run's steps again through the change engine, on a private simulator or a rack, and compares them.
 
-On a private simulator a run that failed is replayed up to the failure: it stops before the failed step, and the steps
-are undone, as they were then. On a rack and in a drill every step is tried.
+On a private simulator, a failed run is replayed up to the failure: the replay stops before the failed step and undoes
+its steps, as the run did. On a rack and in a drill every step is tried.
 """
 
 from dataclasses import asdict, dataclass
@@ -28,9 +28,9 @@ from lumctl.store import Act
 
 @dataclass(frozen=True, slots=True)
 class ReplayResult:
-    """A replay: identical, or where it first differed. Of intents there is nothing to compare with.
+    """A replay: identical, or its first difference. Intents have no recording to compare with.
 
-    A ``rehearsal`` had a simulator and a store of its own, which are gone: nothing kept its runs, whatever their ids.
+    A ``rehearsal`` used a private simulator and store, which were removed, so its runs cannot be found by their ids.
     """
 
     runbook: str
@@ -44,18 +44,18 @@ class ReplayResult:
     rehearsal: bool = False
 
     def to_document(self) -> dict[str, Any]:
-        """As printed with ``-o json``."""
+        """The result as printed with ``-o json``."""
         return asdict(self) | {"runs": list(self.runs or (self.run,))}
 
 
 def replay_on_simulator(
     runbook: Runbook, inventory: Inventory, *, progress: Progress, before_step: Gate
 ) -> ReplayResult:
-    """Replay on a simulator of its own, started in the recorded start state and gone afterwards.
+    """Replay on a private simulator, which starts in the recorded start state and ends with the replay.
 
     Raises:
         UsageError: the runbook names something that this inventory does not have.
-        RefusedError: the engine refuses it: it was edited into what no rack would be let do.
+        RefusedError: the engine refuses the runbook: after edits it contains steps that are allowed on no rack.
     """
     require_known(runbook, inventory)
     _require_not_adopted(runbook)
@@ -66,7 +66,7 @@ def replay_on_simulator(
 
 
 def replay_on_stage(runbook: Runbook, stage: Stage, *, progress: Progress, before_step: Gate = at_once) -> ReplayResult:
-    """Replay on a simulator that is there already, from the recorded start state.
+    """Replay on an existing simulator, from the recorded start state.
 
     Raises: as :func:`replay_on_simulator`.
     """
@@ -82,7 +82,7 @@ def replay_on_stage(runbook: Runbook, stage: Stage, *, progress: Progress, befor
 def replay_as_it_went(
     runbook: Runbook, stage: Stage, context: Context, *, progress: Progress, before_step: Gate = at_once
 ) -> ReplayResult:
-    """Replay on a stage in the state before the run, with the hosts unreachable that were so then.
+    """Replay on a stage in the state before the run, with the same unreachable hosts as in the recording.
 
     Raises: as :func:`replay_on_simulator`.
     """
@@ -104,43 +104,43 @@ def replay_on_rack(
 
     Raises:
         UsageError: the runbook names something that this inventory does not have.
-        RefusedError: the rack's state differs; the message names the first difference. Or the runbook changes policies,
-            which are changed elsewhere.
+        RefusedError: the rack's state differs (the message names the first difference), or the runbook changes
+            policies, which cannot be replayed on a rack.
     """
     require_known(runbook, context.inventory)
     _require_not_adopted(runbook)
     if any(recorded.step.data.get("act") == Act.POLICY for recorded in runbook.steps):
         raise RefusedError(
-            f"{runbook.id} ({runbook.title}) only wrote down what was changed: a replay on a rack would not change it",
+            f"{runbook.id} ({runbook.title}) only recorded what was changed: a replay on a rack would not change it",
             hint="edit `policies:` in the inventory, or see: lumctl autopilot --help",
         )
     difference = start_difference(runbook, context)
     if difference is not None:
         raise RefusedError(
-            f"{runbook.id} does not start where the rack stands: {difference.what} is {difference.replayed}, "
-            f"recorded was {difference.recorded}",
-            hint=f"to do the same from where it stands: lumctl runbook export {runbook.id} --as-template",
+            f"{runbook.id} starts from another state than the rack has now: {difference.what} is "
+            f"{difference.replayed}, but {difference.recorded} was recorded",
+            hint=f"to do the same from the present state: lumctl runbook export {runbook.id} --as-template --out FILE",
         )
     return replay_here(context, runbook, runbook.rack, progress, before_step, stopped_by=stopped_by)
 
 
 def _require_not_adopted(runbook: Runbook) -> None:
-    """What an adoption wrote down is true of the light that it read, and of no other.
+    """Refuse the runbook of an adoption: its record is valid only for the light that it read.
 
     Raises:
-        RefusedError: it is one.
+        RefusedError: the runbook is the record of an adoption.
     """
     if any("doubted" in recorded.step.data for recorded in runbook.steps):
         raise RefusedError(
-            f"{runbook.id} ({runbook.title}) only wrote down what the light showed: there is nothing to do again",
+            f"{runbook.id} ({runbook.title}) only recorded what the light showed: there is nothing to repeat",
             hint="to record what it shows now: lumctl store adopt",
         )
 
 
 def start_difference(runbook: Runbook, context: Context) -> Difference | None:
-    """The first job that runs elsewhere than before the run, or device whose states differ.
+    """The first job that is not placed as before the run, or the first device with different states.
 
-    A device with uncertain states is left to the engine, which refuses it with a reason.
+    A device with uncertain states is skipped; the engine refuses it with a reason.
     """
     standing = context.assignment()
     for job, ranks in runbook.start.assignment.items():
@@ -165,7 +165,7 @@ def replay_here(  # noqa: PLR0913 - how it is done, and where
     stop: RecordedStep | None = None,
     stopped_by: str | None = None,
 ) -> ReplayResult:
-    """Do a runbook's steps on a context and compare the result; ``stop`` is the step before which it ends.
+    """Do a runbook's steps on a context and compare the result; the replay ends before the step ``stop``.
 
     ``read_back`` reads the real states of the meshes on the simulator of a rehearsal; ``None`` on a rack.
     """
@@ -180,8 +180,9 @@ def replay_here(  # noqa: PLR0913 - how it is done, and where
     except LumctlError as error:
         begun = [each.id for each in store.runs.all() if each.id not in known]
         if not isinstance(error, RunError) and (stop is None or not begun):
-            error.message = error.message.replace(plan.id, runbook.id)  # that plan is known to no other process
+            error.message = error.message.replace(plan.id, runbook.id)  # no other process knows that plan
             raise
+        # A stop before anything was touched names no run: it is the only new one in the store.
         failure, run = error, error.run if isinstance(error, RunError) else begun[0]
     state = store.runs.get(run).state
     difference = first_difference(compared(runbook, stop), store, run) or end_difference(context, runbook, read_back)
@@ -193,7 +194,8 @@ def replay_here(  # noqa: PLR0913 - how it is done, and where
 
 
 def _other_end(runbook: Runbook, state: str, failure: LumctlError | None) -> Difference | None:
-    """The run came to another end, though every step that it did was the same."""
+    """The difference if the run ended in another state although all its steps were the same."""
+    # A run that was undone later was done when it ended.
     recorded = "done" if runbook.outcome in TO_THE_END else runbook.outcome
     if recorded == state:
         return None
@@ -201,7 +203,7 @@ def _other_end(runbook: Runbook, state: str, failure: LumctlError | None) -> Dif
 
 
 def plan_again(context: Context, runbook: Runbook) -> Plan:
-    """The plan by which the recorded steps are done again."""
+    """The plan that does the recorded steps again."""
     return Plan(
         kind="replay",
         title=f"replay of {runbook.id} ({runbook.title})",

@@ -1,4 +1,4 @@
-"""A recorded run as Markdown, to be pasted into an incident's report: who, when, why, what, and how to undo it."""
+"""A recorded run as Markdown for an incident report: who, when, why, what, and how to undo it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -6,21 +6,21 @@ from typing import Any
 from lumctl.store import Head
 
 _ENDS = {
-    "done": "Every step was done; it stands.",
-    "rolled-back": "It failed and everything it did was undone: the rack is as it was before.",
-    "half-done": "It is left half done: a person must look.",
+    "done": "Every step was done, and its changes are in effect.",
+    "rolled-back": "It failed, and all its changes were undone: the rack is as it was before.",
+    "half-done": "It is left half done and needs an operator.",
     "refused": "It was refused before anything was written.",
-    "superseded": "It was cut, and closed after later runs had written over what it did: that was left alone.",
-    "running": "It has not come to its end: it continues, or it was cut.",
+    "superseded": "It was interrupted, and closed after later runs had changed the same settings; those were kept.",
+    "running": "It has not ended: it is running, or it was interrupted.",
 }
 _NOT_STANDING = frozenset({"rolled-back", "refused", "superseded"})
 _PLACE = {"rack": "rack itself", "sim": "simulator"}
-_COUNTED = (("remove", "removed"), ("add", "added"), ("keep", "left as they were"))
+_COUNTED = (("remove", "removed"), ("add", "added"), ("keep", "left unchanged"))
 _PROOF = ("circuit", "transmitter", "receiver", "evidence", "seconds")
 
 
 def report(document: Mapping[str, Any], head: Head | None = None) -> str:
-    """A runbook as Markdown text; ``head`` is where the journal ends that it was made from."""
+    """A runbook as Markdown text; ``head`` is the last entry of the journal from which the runbook was made."""
     if "intents" in document:
         return "\n".join(_intended(document)) + "\n"
     return "\n".join(_recorded(document, head)) + "\n"
@@ -53,29 +53,29 @@ def _recorded(document: Mapping[str, Any], head: Head | None) -> Iterator[str]:
     if head is not None:
         yield from ("", "## Journal", "")
         yield f"Entry {head.seq} of rack {head.rack} was the last one: `{head.hash}`."
-        yield "It is checked with `lumctl runbook verify`."
+        yield "Check it with `lumctl runbook verify`."
 
 
 def _in_short(document: Mapping[str, Any]) -> Iterator[str]:
-    """The first questions of an operator who was asleep."""
+    """A summary that answers an operator's first questions."""
     recorded, steps = document["recorded"], document["steps"]
     yield from ("", "## In short", "")
     title, by = _plain(document["title"]), _plain(recorded["by"])
     yield f"- What: {title}, by {by} at {recorded['at']}, on the {_PLACE.get(recorded['target'], recorded['target'])}."
     if recorded["outcome"] == "undone":
-        yield f"- It was done, and later undone by {recorded.get('undone_by')}."
+        yield f"- It was completed, and later undone by {recorded.get('undone_by')}."
     else:
         yield f"- {_ENDS.get(recorded['outcome'], _plain(recorded['outcome']))}"
     failed = [step for step in steps if "failed" in (step.get("outcome") or {})]
     for step in failed:
-        waited = "" if step.get("required", True) else ", which was not waited for"
+        waited = "" if step.get("required", True) else ", without waiting for its result"
         yield f"- Step {step['id']} ({_plain(step['title'])}{waited}) failed: {_plain(step['outcome']['failed'])}"
     circuits, moved = document["circuits"], [job for job in document["end"]["assignment"] if _moved(document, job)]
     if any(circuits.get(key) for key in ("add", "remove", "keep")):
         counts = ", ".join(f"{len(circuits.get(key, ()))} {word}" for key, word in _COUNTED)
         yield f"- Circuits planned: {counts}."
     if moved:
-        yield f"- Jobs that run elsewhere than before: {_plain(', '.join(moved))}."
+        yield f"- Jobs that now run elsewhere: {_plain(', '.join(moved))}."
 
 
 def _moved(document: Mapping[str, Any], job: str) -> bool:
@@ -84,7 +84,7 @@ def _moved(document: Mapping[str, Any], job: str) -> bool:
 
 
 def _taken_back(document: Mapping[str, Any]) -> Iterator[str]:
-    """What the run itself undid when it failed."""
+    """The steps that the run itself undid when it failed."""
     undone = document.get("taken_back") or ()
     if undone:
         yield from ("", "## What was undone at once", "")
@@ -101,7 +101,7 @@ def _undone(outcome: Mapping[str, Any]) -> str:
 
 
 def _powers(steps: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """The light that was read before anything moved."""
+    """The optical powers that were read before anything moved."""
     seen = [step["outcome"] for step in steps if step["do"] == "check" and step.get("outcome")]
     sound = {receiver: heard for outcome in seen for receiver, heard in (outcome.get("sound") or {}).items()}
     powers = {receiver: power for outcome in seen for receiver, power in (outcome.get("powers") or {}).items()}
@@ -124,14 +124,15 @@ def _why(document: Mapping[str, Any]) -> Iterator[str]:
         yield from ("", "## Why", "")
         yield from (f"- {_plain(line)}" for line in document.get("why") or ())
         for candidate in considered:
-            taken, reasons = "taken" if candidate["chosen"] else "not taken", "; ".join(candidate["reasons"])
+            taken, reasons = "chosen" if candidate["chosen"] else "not chosen", "; ".join(candidate["reasons"])
             yield f"- {candidate['spare']} for {candidate['failed']}: {taken}; {_plain(reasons)}"
 
 
 def _circuits(circuits: Mapping[str, Any], *, stands: bool) -> Iterator[str]:
     rows = [
         (what, circuit["id"], " to ".join(f"{end['lane']} (port {end['port']})" for end in circuit["ends"]),
-         circuit["device"], str(len(circuit["pucs"]) or "-"), _db(circuit.get("loss_db")),
+         ", ".join(dict.fromkeys(end["device"] for end in circuit["ends"])),
+         str(sum(len(part["pucs"]) for part in circuit["segments"]) or "-"), _db(circuit.get("loss_db")),
          _dbm(circuit.get("expected_rx_dbm")))
         for what, key in (("removed" if stands else "to remove", "remove"), ("added" if stands else "to add", "add"))
         for circuit in circuits.get(key, ())
@@ -139,7 +140,7 @@ def _circuits(circuits: Mapping[str, Any], *, stands: bool) -> Iterator[str]:
     if rows or circuits.get("keep"):
         yield from ("", "## Circuits", "")
         yield from _table(("", "Circuit", "Ends", "Device", "PUCs", "Loss", "Expected power"), rows)
-        yield from ("", f"{len(circuits.get('keep', ()))} others on the same devices were left as they were.")
+        yield from ("", f"{len(circuits.get('keep', ()))} others on the same devices were left unchanged.")
 
 
 def _steps(steps: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -167,24 +168,24 @@ def _undo(document: Mapping[str, Any]) -> Iterator[str]:
     yield from ("", "## How to undo it", "")
     aimed = f" --target {recorded['target']}"
     if recorded["outcome"] in _NOT_STANDING:
-        yield "Nothing of it stands: there is nothing to undo."
+        yield "None of its changes is in effect: there is nothing to undo."
     elif recorded.get("undone_by"):
-        yield f"{recorded['undone_by']} has taken it back."
+        yield f"{recorded['undone_by']} rolled it back."
     elif recorded.get("kind") == "ack":
         yield f"`lumctl health ack COMPONENT --clear{aimed}`"
     elif recorded.get("kind") == "policy":
-        yield "It wrote down what was changed elsewhere: edit `policies:` in the inventory, or see `lumctl autopilot`."
+        yield "It recorded a change made elsewhere: edit `policies:` in the inventory, or see `lumctl autopilot`."
     elif recorded.get("kind") == "maintain":
         yield f"`lumctl health maintain COMPONENT --end{aimed}`"
     elif any(change[1] is None for s in document["steps"] for change in s["data"].get("changes", ())):
-        yield "What its cells held before was not known: there is no way back."
+        yield "The earlier states of its cells were unknown: it cannot be undone."
         yield "`lumctl fabric apply` programs them again."
     else:
         yield f"`lumctl swap rollback {document['id']}{aimed}`"
 
 
 def _intended(document: Mapping[str, Any]) -> Iterator[str]:
-    yield from (f"# {_plain(document['title'])}", "", "Every step is planned again where it is done.", "")
+    yield from (f"# {_plain(document['title'])}", "", "Every step is planned again when it is executed.", "")
     parameters = document.get("parameters") or {}
     if parameters:
         rows = [(name, p.get("what", ""), str(p.get("default", "must be given"))) for name, p in parameters.items()]
@@ -223,4 +224,4 @@ def _dbm(value: float | None) -> str:
 
 
 def _seconds(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
+    return "-" if value is None else f"{value:.2f}"

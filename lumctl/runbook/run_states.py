@@ -1,4 +1,4 @@
-"""The state of a rack before and after a run: who runs where, and what each device holds."""
+"""The state of a rack before and after a run: where each job runs, and the state of each device."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -7,15 +7,16 @@ from lumctl.change.plan import Do
 from lumctl.change.plan_parts import Start
 from lumctl.context import Context
 from lumctl.inventory.model import Inventory
-from lumctl.inventory.wiring import PREFIX, is_order, misfit
+from lumctl.inventory.slice_records import is_job
+from lumctl.inventory.wiring import record_misfit
 from lumctl.store import JournalEntry, StoredRun
 
 
 def stood(context: Context, run: StoredRun) -> dict[str, Start]:
     """The state of each rack when a run began, as far as the stores have it and the inventory still fits.
 
-    A run records the earlier states of what it was to change. What no later run has changed is as it was then. States
-    that the run was to write and did not know are left out.
+    A run records the earlier states of everything that it will change. Everything else is unchanged since, unless a
+    later run changed it. States that were unknown before the run wrote them are omitted.
     """
     placed = context.assignment(sound=False)
     return {rack: _stood(context, rack, run, placed) for rack in context.inventory.racks}
@@ -29,7 +30,7 @@ def _stood(context: Context, rack: str, run: StoredRun, placed: Mapping[str, tup
         {name: ranks for name, ranks in placed.items() if name in jobs or name in store.fabric.assignment()},
         {device: held for device in here if (held := context.known_cells(device))},
     )
-    # The earliest of the runs since has the last word: it began nearest to this one.
+    # Apply later runs newest first, so that the earliest one overrides the others: it began nearest to this run.
     for later in sorted(store.runs.all(), key=lambda each: -each.started_at):
         if later.started_at >= run.started_at and (later.rack, later.id) != (run.rack, run.id):
             found = _over(found, _known(Start.from_document(later.plan["start"]), inventory))
@@ -56,7 +57,7 @@ def _without(start: Start, devices: Iterable[str]) -> Start:
 
 
 def _known(start: Start, inventory: Inventory) -> Start:
-    """What the inventory still has: it may have been changed since."""
+    """The part of a start state that the inventory still has; the inventory may have been changed since."""
     return Start(
         {name: ranks for name, ranks in start.assignment.items() if _fits(name, ranks, inventory)},
         {device: held for device, held in start.crosses.items() if device in inventory.devices},
@@ -65,16 +66,16 @@ def _known(start: Start, inventory: Inventory) -> Start:
 
 
 def _fits(name: str, ranks: tuple[str, ...], inventory: Inventory) -> bool:
-    if is_order(name):
-        return not ranks or misfit(inventory, name.removeprefix(PREFIX), ranks) is None
+    if not is_job(name):
+        return record_misfit(inventory, name, ranks) is None
     job = inventory.jobs.get(name)
     return job is not None and len(job.ranks) == len(ranks) and all(rank in inventory.accelerators for rank in ranks)
 
 
 def left_behind(run: StoredRun, entries: Iterable[JournalEntry]) -> dict[str, Any]:
-    """The states after the run; of an interrupted or half-done run without the uncertain devices.
+    """The states after the run; for an interrupted or half-done run, without the uncertain devices.
 
-    States that later runs have written are left out as well.
+    States that later runs have written are also omitted.
     """
     start, steps = run.plan["start"], run.plan["steps"]
     if run.state in {"rolled-back", "refused"}:
@@ -85,6 +86,7 @@ def left_behind(run: StoredRun, entries: Iterable[JournalEntry]) -> dict[str, An
     overtaken: set[str] = set()
     for entry in entries:
         if entry.kind in {"intent", "undo-intent"}:
+            # Unknown until an outcome says otherwise; a failed step may have acted in part, so it stays unknown.
             stands[entry.step] = None
         elif entry.kind == "outcome" and (entry.data.get("done") or entry.data.get("nothing_sent")):
             stands[entry.step] = bool(entry.data.get("done"))
@@ -92,6 +94,7 @@ def left_behind(run: StoredRun, entries: Iterable[JournalEntry]) -> dict[str, An
             stands[entry.step] = False
         elif entry.kind == "abort":
             overtaken |= set(entry.data.get("left_alone", {}).get("steps", ()))
+    # A step that never began is certain: it did nothing.
     unsure = {step["id"] for step in steps if step["id"] in overtaken or stands.get(step["id"], False) is None}
     placings = [step["data"]["assignment"] for step in steps if step["do"] == Do.ASSIGN and step["id"] in overtaken]
     jobs = {job for placed in placings for job in placed}

@@ -1,31 +1,31 @@
-"""From what was done to what was meant: a recorded run as a runbook of intents, with parameters for the next time."""
+"""Makes a runbook of intents, with parameters for the next use, from a recorded run."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from lumctl.change.plan import Do
 from lumctl.errors import UsageError
-from lumctl.inventory.durations import length_text
 from lumctl.runbook.document import SCHEMA, Runbook
 from lumctl.runbook.intents import BEST, Intends
 from lumctl.store import Act
+from lumctl.time_text import length_text
 
 Parameters = dict[str, dict[str, Any]]
 
 
 def template_of(runbook: Runbook) -> dict[str, Any]:
-    """The intents of a recorded run: for another accelerator, another rack, another day.
+    """The intents of a recorded run, to use with another accelerator, on another rack, at another time.
 
     Raises:
-        UsageError: it has none that can be meant again, such as a change of the policies.
+        UsageError: the run has no intent that can be repeated; for example, it changed policies.
     """
     recorded = runbook.document["recorded"]
-    parameters: Parameters = {"rack": _parameter("the rack to do it on", runbook.rack)}
+    parameters: Parameters = {"rack": _parameter("the rack to change", runbook.rack)}
     intents = _intents(runbook, parameters)
     if not intents:
         raise UsageError(
-            f"{runbook.id} ({runbook.title}) has no intent that could be done again elsewhere",
-            hint=f"its steps as they were recorded: lumctl runbook export {runbook.id}",
+            f"{runbook.id} ({runbook.title}) has no intent that could be repeated elsewhere",
+            hint=f"to export its steps as recorded: lumctl runbook export {runbook.id} --out FILE",
         )
     return {
         "schema": SCHEMA,
@@ -54,14 +54,14 @@ def _intents(runbook: Runbook, parameters: Parameters) -> list[dict[str, Any]]:
 
 
 def _moved(runbook: Runbook, parameters: Parameters) -> dict[str, Any] | None:
-    """What was meant by a run that moved jobs or circuits; ``None`` for any other."""
+    """The intent of a run that moved jobs or circuits; ``None`` for any other run."""
     if runbook.undoes is not None:
-        parameters["run"] = _parameter("the run to take back", runbook.undoes)
+        parameters["run"] = _parameter("the run to undo", runbook.undoes)
         return {"do": str(Intends.ROLLBACK), "run": "${run}"}
     if runbook.replacements:
         return _swap(runbook, parameters)
     if runbook.document["recorded"].get("kind") == "swap":
-        parameters["avoid"] = {"what": "the components to lead circuits round; several with commas"}
+        parameters["avoid"] = {"what": "the components to route circuits around; separate several with commas"}
         return {"do": str(Intends.REROUTE), "avoid": "${avoid}"}
     return None
 
@@ -69,13 +69,13 @@ def _moved(runbook: Runbook, parameters: Parameters) -> dict[str, Any] | None:
 def _swap(runbook: Runbook, parameters: Parameters) -> dict[str, Any]:
     failed = ",".join(replacement.failed for replacement in runbook.replacements)
     spare = ",".join(replacement.spare for replacement in runbook.replacements)
-    parameters["failed"] = _parameter("the accelerator to replace; several with commas", failed)
-    parameters["spare"] = _parameter(f"the spare to take, or {BEST}; {spare} was taken then", BEST)
+    parameters["failed"] = _parameter("the accelerator to replace; separate several with commas", failed)
+    parameters["spare"] = _parameter(f"the spare to use, or {BEST}; the recorded run used {spare}", BEST)
     return {"do": str(Intends.SWAP), "failed": "${failed}", "spare": "${spare}"}
 
 
 def _set_again(settings: Mapping[str, Any], parameters: Parameters) -> list[dict[str, Any]]:
-    """A step for each component; if there is only one, a parameter replaces it."""
+    """A step for each component; if there is only one component, a parameter replaces its name."""
     do = str(Intends.DEVICE_SET)
     if len(settings) > 1:
         return [{"do": do, "component": component, "settings": values} for component, values in settings.items()]
@@ -87,10 +87,10 @@ def _set_again(settings: Mapping[str, Any], parameters: Parameters) -> list[dict
 def _act(data: Mapping[str, Any], parameters: Parameters) -> dict[str, Any] | None:
     if data["act"] == Act.POLICY:
         return None
-    parameters["component"] = _parameter("the component that is spoken of", data["component"])
+    parameters["component"] = _parameter("the component concerned", data["component"])
     about = {"component": "${component}"}
     if "comment" in data:
-        parameters["comment"] = _parameter("why; shown to everybody", data["comment"])
+        parameters["comment"] = _parameter("reason; everyone can see it", data["comment"])
         about["comment"] = "${comment}"
     if data.get("for_s") is not None:
         about["for"] = length_text(data["for_s"])
@@ -106,7 +106,7 @@ def _act(data: Mapping[str, Any], parameters: Parameters) -> dict[str, Any] | No
 
 
 def _settings(runbook: Runbook) -> dict[str, dict[str, Any]]:
-    """What was set, by component: single settings, and cells that a person set."""
+    """The settings that were changed, by component: single settings, and cells that an operator set."""
     found: dict[str, dict[str, Any]] = {}
     for recorded in runbook.steps:
         data = recorded.step.data

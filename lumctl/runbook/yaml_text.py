@@ -18,15 +18,15 @@ AnyRunbook = Runbook | IntentRunbook
 _MOST_CHARACTERS = 32 * 1024 * 1024
 _RECORDED = """\
 # What was done, step by step, as the journal recorded it.
-# Replay it on a simulator:  lumctl runbook replay {id} --on sim
-# Replay it on the rack:     lumctl runbook replay {id} --on {rack}
+# Replay it on a simulator:  lumctl runbook replay {id} --target sim
+# Replay it on the rack:     lumctl runbook replay {id} --target rack
 # It may be edited and commented; give the file's path in place of the id, and check it first: lumctl runbook lint FILE
 """
 _INTENDED = """\
 # What to do, not how: every step is planned again where it is done. Edit it, comment it, then
 #   lumctl runbook lint FILE
-#   lumctl runbook replay FILE --on sim
-#   lumctl runbook replay FILE --on {rack}{sets}
+#   lumctl runbook replay FILE --target sim
+#   lumctl runbook replay FILE --target rack{sets}
 """
 
 
@@ -34,7 +34,7 @@ def read(text: str, name: str, given: Mapping[str, str] | None = None) -> AnyRun
     """A runbook of recorded steps or of intents; ``given`` are values of its parameters.
 
     Raises:
-        UsageError: it is not YAML, not a runbook, or a part of it cannot be understood.
+        UsageError: the text is not YAML, not a runbook, or a part of it is invalid.
     """
     return parsed(_written(text, name), name, given)
 
@@ -62,7 +62,7 @@ def parsed(written: Mapping[str, Any], name: str, given: Mapping[str, str] | Non
     """A runbook's document as values.
 
     Raises:
-        UsageError: a part of it cannot be understood.
+        UsageError: a part of it is invalid.
     """
     document = valued(written, given or {}, name)
     if "intents" in document:
@@ -83,10 +83,11 @@ def text_of(path: Path) -> str:
     """The content of a file.
 
     Raises:
-        UsageError: it cannot be read, or is larger than a runbook can be.
+        UsageError: the file cannot be read, or is larger than a runbook can be.
     """
     try:
         with path.open(encoding="utf-8") as file:
+            # One more than allowed, so that a larger file is noticed and not read to its end.
             text = file.read(_MOST_CHARACTERS + 1)
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
@@ -99,11 +100,11 @@ def load(text: str, name: str) -> Runbook:
     """A runbook of recorded steps.
 
     Raises:
-        UsageError: as :func:`read`, or it is one of intents.
+        UsageError: as :func:`read`, or it is a runbook of intents.
     """
     found = read(text, name)
     if not isinstance(found, Runbook):
-        raise UsageError(f"{name} holds intents, no recorded steps", hint="see: lumctl-runbook(7)")
+        raise UsageError(f"{name} contains intents, not recorded steps", hint="see: lumctl-runbook(7)")
     return found
 
 
@@ -134,7 +135,7 @@ def _yaml(document: Mapping[str, Any], *, allow_unicode: bool) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Mappings, lists and scalars without their places in a file."""
+    """Mappings, lists and scalars without their lines and columns in a file."""
     if isinstance(value, Mapping):
         return {key: plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):

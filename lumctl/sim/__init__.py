@@ -1,1 +1,1 @@
-"""A rack of any inventory on loopback: real network services, and behind them one world in which light is traced."""
+"""Simulate the rack of an inventory: real network services on loopback, all backed by one world that traces light."""

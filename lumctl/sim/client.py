@@ -1,11 +1,13 @@
-"""Asks a running simulator over its control socket: one JSON line there, one JSON line back."""
+"""Ask a running simulator over its control socket: one JSON line as the request, one as the answer."""
 
+import math
 import socket
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from lumctl.devices.endpoints import START_SIMULATOR
 from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, OutcomeUnknownError
 from lumctl.devices.permission import require_permission
 from lumctl.devices.protocols import DriverContext
@@ -21,12 +23,12 @@ _ERRORS: dict[str, type[LumctlError]] = {
 
 
 def ask(control: Path, do: str, *, timeout_s: float | None = 10.0, **arguments: Any) -> dict[str, Any]:
-    """One request and its answer.
+    """Send one request and return its answer.
 
     Raises:
-        DeviceUnreachableError: no simulator answers; nothing was sent.
-        OutcomeUnknownError: it was asked, and no whole answer came in time.
-        UsageError, DeviceRefusedError: what the simulator says against the request.
+        DeviceUnreachableError: no simulator answers, or it did not take the whole request; nothing was done.
+        OutcomeUnknownError: the request was sent, but no complete answer came in time.
+        UsageError, DeviceRefusedError: the simulator rejects the request.
     """
     with closing(_connected(control, timeout_s)) as connection:
         answer = _asked(connection, do, arguments, timeout_s)
@@ -37,7 +39,7 @@ def ask(control: Path, do: str, *, timeout_s: float | None = 10.0, **arguments: 
 
 
 def open_loop(control: Path, host: str, *, timeout_s: float = 10.0) -> socket.socket:
-    """A connection whose two directions are the input and the output of ``sh`` on a host.
+    """Open a connection whose two directions are the input and the output of ``sh`` on a host.
 
     Raises:
         LumctlError: as :func:`ask`.
@@ -57,7 +59,7 @@ def _connected(control: Path, timeout_s: float | None) -> socket.socket:
         return connect(control, timeout_s)
     except OSError as error:
         raise DeviceUnreachableError(
-            f"no simulator answers at {control} ({error.strerror or error})", hint="lumctl sim up --detach"
+            f"no simulator answers at {control} ({error.strerror or error})", hint=f"start it: {START_SIMULATOR}"
         ) from None
 
 
@@ -66,9 +68,16 @@ def _asked(connection: socket.socket, do: str, arguments: Mapping[str, Any], wit
     try:
         require_permission()
         lines.send({"do": do, **arguments}, within_s)
+    except OSError as error:
+        # The simulator acts on no incomplete line.
+        raise DeviceUnreachableError(
+            f"the request for {do} could not be sent to the simulator ({error}); nothing was done",
+            hint="see: lumctl sim status",
+        ) from None
+    try:
         answer = lines.receive(within_s)
     except (OSError, ValueError) as error:
-        raise OutcomeUnknownError(f"the simulator was asked for {do} and gave no answer ({error})") from None
+        raise OutcomeUnknownError(f"the simulator did not answer the request {do} ({error})") from None
     if "error" in answer:
         said = answer["error"]
         raise _ERRORS.get(said["kind"], LumctlError)(said["message"], hint=said.get("hint"))
@@ -76,13 +85,13 @@ def _asked(connection: socket.socket, do: str, arguments: Mapping[str, Any], wit
 
 
 def _await_end(connection: socket.socket) -> None:
-    """Wait until the simulator is gone: the kernel closes its end of this socket with the process."""
+    """Wait until the simulator has ended: the kernel then closes its end of this socket."""
     try:
         while connection.recv(4096):
             pass
     except TimeoutError:
         raise OutcomeUnknownError(
-            "the simulator was told to end and still runs", hint="see: lumctl sim status"
+            "the simulator was asked to end but still runs", hint="see: lumctl sim status"
         ) from None
     except OSError:
         return
@@ -92,17 +101,17 @@ _SCHEME = "unix:"
 
 
 def ask_simulator(context: DriverContext, do: str, **arguments: Any) -> dict[str, Any]:
-    """One request about the device of a context, and its answer.
+    """Send one request about the device of a context, and return the answer.
 
     Raises:
-        DeviceUnreachableError: the address is no simulator's, or none answers there; nothing was sent.
-        DeviceRefusedError: the simulator says no, or does not know such a device.
-        OutcomeUnknownError: it was asked, and no whole answer came in time.
+        DeviceUnreachableError: the address is not a simulator's, or as for :func:`ask`; nothing was done.
+        DeviceRefusedError: the simulator refuses, or does not know the device.
+        OutcomeUnknownError: the request was sent, but no complete answer came in time.
     """
     if not context.address.startswith(_SCHEME):
         raise DeviceUnreachableError(
-            f"{context.device} is simulated and {context.address!r} is no simulator's socket",
-            hint="aim at the simulator: --target sim",
+            f"{context.device} is simulated, but {context.address!r} is not a simulator's socket",
+            hint="use the simulator: --target sim",
         )
     control = Path(context.address.removeprefix(_SCHEME))
     try:
@@ -112,7 +121,7 @@ def ask_simulator(context: DriverContext, do: str, **arguments: Any) -> dict[str
 
 
 def read_simulator(context: DriverContext, do: str, **arguments: Any) -> dict[str, Any]:
-    """A question that changes nothing: that no answer came leaves no doubt about the device's state.
+    """Send a request that changes nothing, so that a missing answer leaves no doubt about the device's state.
 
     Raises: as :func:`ask_simulator`, and DeviceUnreachableError in place of OutcomeUnknownError.
     """
@@ -129,3 +138,13 @@ def read_progress(context: DriverContext) -> Progress | None:
     """
     said = read_simulator(context, "progress")["progress"]
     return None if said is None else Progress(**said)
+
+
+def dbm_as_json(dbm: float) -> float | None:
+    """A power as answers hold it: JSON has no infinities, so no light is ``None`` (null)."""
+    return dbm if dbm > -math.inf else None
+
+
+def dbm_from_json(said: float | None) -> float:
+    """A power from an answer, in dBm; ``-inf`` for no light."""
+    return -math.inf if said is None else float(said)

@@ -17,6 +17,7 @@ from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.devices.types import PucState
 from lumctl.errors import ExitCode, LumctlError, UsageError
 from lumctl.sim.chassis.requests import managing_device, transponder_requests
+from lumctl.sim.client import dbm_as_json
 from lumctl.sim.hosts.commands import answer
 from lumctl.sim.hosts.loop import HostLoop, Pipe
 from lumctl.sim.service import SimulatedService, read_line
@@ -29,7 +30,7 @@ _MOST_READ = 64 * 1024
 
 
 class _SocketPipe:
-    """A connection as the input and output of a loop; another thread reads it."""
+    """A connection as the input and output of a loop; another thread reads the connection."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.came: deque[bytes] = deque()
@@ -49,7 +50,7 @@ class _SocketPipe:
 
 
 def carry(connection: socket.socket, open_loop: Callable[[Pipe], HostLoop]) -> None:
-    """Serve one loop over a connection until either ends. The connection stays the caller's to close."""
+    """Serve one loop over a connection until either ends. The caller closes the connection."""
     pipe = _SocketPipe(connection)
     loop = open_loop(pipe)
     connection.settimeout(_BRIDGE_PATIENCE_S)
@@ -65,6 +66,7 @@ def _received(connection: socket.socket) -> bytes:
     while True:
         try:
             return connection.recv(_MOST_READ)
+        # The time limit is for sending. A client may be silent for as long as it likes.
         except TimeoutError:
             continue
         except OSError:
@@ -82,8 +84,8 @@ _KINDS = {ExitCode.USAGE: "usage", ExitCode.UNREACHABLE: "unreachable", ExitCode
 class Control:
     """Answers requests about one world.
 
-    ``changed`` is called after faults came or went, ``open_loop`` for a loop on a host, ``end`` to end
-    it all; ``pause`` waits for so many seconds, or until the end.
+    ``changed`` is called after faults were injected or cleared, ``open_loop`` opens a loop on a host, and ``end`` ends
+    the simulator. ``pause`` waits for some seconds, or until the simulator ends.
     """
 
     def __init__(
@@ -116,7 +118,7 @@ class Control:
             "loop": self._loop,
             "writes": lambda r: {"writes": [asdict(each) for each in self._world.writes.after(int(r["after"]))]},
         }
-        # What is asked of a mesh is answered as the mesh would, with its faults; the simulator itself has none.
+        # A request about a mesh is answered with the faults of that mesh; other requests are answered without faults.
         self._of_meshes: dict[str, Callable[[Request], dict[str, Any]]] = {
             "mesh-identify": self._mesh_identify,
             "mesh-read": self._mesh_read,
@@ -131,7 +133,7 @@ class Control:
         self._requests |= self._of_meshes
 
     def answer_also(self, requests: Mapping[str, Callable[[Request], dict[str, Any]]]) -> None:
-        """Answer more requests about devices, each as its device behaves."""
+        """Answer additional requests about devices, each with the faults of its device."""
         self._of_meshes |= requests
         self._requests |= requests
 
@@ -151,7 +153,7 @@ class Control:
                     if host := said.get("loop"):
                         carry(connection, partial(self._open_loop, host))
         finally:
-            # The requester of the end waits for this connection to close, which the end of the process does.
+            # The client that requested the end waits until this connection closes; it closes when the process ends.
             if ending:
                 self._end()
             else:
@@ -201,12 +203,13 @@ class Control:
         return host
 
     def _loop(self, request: Request) -> dict[str, Any]:
-        """What follows on this connection, in both directions, is the loop's own."""
+        """Hand the connection over to a loop on a host: all further bytes in both directions belong to the loop."""
         return {"loop": self._answering(request)}
 
     def _answer(self, request: Request) -> dict[str, Any]:
         host = self._answering(request)
         given = answer(self._world, host, str(request["command"]), now=time.time())
+        # JSON has no infinity, so null stands for never.
         return given._asdict() | {"delay_s": given.delay_s if given.delay_s < math.inf else None}
 
     def _mesh_identify(self, request: Request) -> dict[str, Any]:
@@ -235,8 +238,7 @@ class Control:
 
     def _mesh_powers(self, request: Request) -> dict[str, Any]:
         powers = self._world.meshes.powers(str(request["device"]), tuple(map(int, request["ports"])))
-        # JSON has no infinities: no light is null.
-        return {"dbm": {port: power if power > -math.inf else None for port, power in powers.items()}}
+        return {"dbm": {port: dbm_as_json(power) for port, power in powers.items()}}
 
 
 def fault_document(fault: SimulatedFault) -> dict[str, Any]:

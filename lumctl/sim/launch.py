@@ -1,4 +1,4 @@
-"""Starts a simulator as a process of its own, and ends it."""
+"""Start a simulator as a separate process, and end it."""
 
 import contextlib
 import json
@@ -34,7 +34,7 @@ class SimProcess:
     tie: int | None
 
     def endpoints(self) -> Endpoints:
-        """Where its hosts and devices answer."""
+        """The addresses of its hosts and devices."""
         return sim_endpoints(self.inventory, self.folder)
 
     @property
@@ -47,7 +47,7 @@ class SimProcess:
         ask(self.control, "fault", component=component, kind=kind, value=value)
 
     def clear(self, component: str | None = None) -> None:
-        """Heal a component, or everything, as ``lumctl sim clear`` does."""
+        """Clear the faults of a component, or all faults, as ``lumctl sim clear`` does."""
         ask(self.control, "clear", component=component)
 
     def writes(self, after: int = 0) -> list[WriteInProgress]:
@@ -55,11 +55,11 @@ class SimProcess:
         return [WriteInProgress(**each) for each in ask(self.control, "writes", after=after)["writes"]]
 
     def renew(self) -> None:
-        """Let it begin again: nothing programmed, nothing switched off, no fault."""
+        """Reset the simulated world: nothing programmed, nothing switched off, no fault."""
         ask(self.control, "renew")
 
     def unserved(self) -> dict[str, str]:
-        """The devices that do not answer on the simulator, and why."""
+        """The devices that do not answer on the simulator, with the reason for each."""
         return dict(ask(self.control, "status")["unserved"])
 
     def remarks(self) -> list[str]:
@@ -73,19 +73,19 @@ class SimProcess:
         ]
 
     def heard(self) -> dict[str, str]:
-        """Whose light really brings up each receiver, by transponders; dark receivers and lost hosts are left out."""
+        """The transmitter that each lit receiver really hears (transponders); receivers of lost hosts are omitted."""
         return {receiver: sender for sender, receiver in ask(self.control, "heard")["heard"]}
 
     def wait(self) -> None:
-        """Wait until it ends by itself or is ended."""
+        """Wait until the process ends."""
         self.process.wait()
 
     def leave(self) -> None:
-        """Let it run on after this process."""
+        """Allow it to continue after this process ends."""
         self.process.returncode = 0  # this process no longer waits for it, and Popen would complain
 
     def stop(self) -> None:
-        """End it, by force if it does not go; a second call does nothing."""
+        """End the process, by force if necessary; a second call does nothing."""
         if self.tie is not None:
             os.close(self.tie)
             self.tie = None
@@ -118,13 +118,13 @@ def launch(
 ) -> SimProcess:
     """Start a simulator in a session of its own and wait until it serves.
 
-    ``folder`` is its runtime folder, by default the one in which every command looks for it. ``delay_ms`` is the time
-    that cells take to settle, ``lane_mbps`` what a lane carries each way in Mbit/s (``None``: no limit).
-    ``tied``: it ends when this process ends, however that happens.
+    ``folder`` is its runtime folder, by default the one in which every command looks for a simulator. ``delay_ms`` is
+    the time that cells take to settle. ``lane_mbps`` is the rate of a lane in each direction, in Mbit/s (``None``: no
+    limit). ``tied``: the simulator ends when this process ends, for any reason.
 
     Raises:
-        RefusedError: one already runs in this folder.
-        UnreachableError: it did not come up.
+        RefusedError: a simulator already runs in this folder.
+        UnreachableError: the simulator did not start.
     """
     folder = folder or sim_runtime_folder(inventory.path)
     with contextlib.ExitStack() as ours:
@@ -142,14 +142,21 @@ def launch(
         }
         try:
             process = subprocess.Popen(  # noqa: S603 - our own interpreter and our own module
+                # -P: a file in the current folder must not replace a module.
                 [sys.executable, "-P", "-m", "lumctl.sim.server", json.dumps(order)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=childs_ready,
                 pass_fds=() if tie_end is None else (tie_end,),
+                # Ctrl-C in a terminal must not reach it: the process that started it ends it.
                 start_new_session=True,
             )
+        except BaseException:
+            if tie is not None:
+                os.close(tie)
+            raise
         finally:
+            # Only the child may hold this end: its closing tells us that the child has ended.
             os.close(childs_ready)
             if tie_end is not None:
                 os.close(tie_end)
@@ -169,18 +176,18 @@ def _await_ready(pipe: int) -> None:
     while (answer := _answer_in(said)) is None:
         left = deadline - time.monotonic()
         if left <= 0 or not select.select([pipe], [], [], left)[0]:
-            raise UnreachableError(f"the simulator did not come up within {_READY_WITHIN_S:.0f} s")
+            raise UnreachableError(f"the simulator was not ready within {_READY_WITHIN_S:.0f} s")
         chunk = os.read(pipe, 65536)
         if not chunk:
             last = said.decode(errors="replace").strip().splitlines()[-1:] or ["it said nothing"]
-            raise UnreachableError(f"the simulator ended while it started: {last[0]}")
+            raise UnreachableError(f"the simulator ended during its start: {last[0]}")
         said += chunk
     if "error" in answer:
         raise _ERRORS.get(answer["exit_code"], LumctlError)(answer["error"], hint=answer["hint"])
 
 
 def _answer_in(said: bytes | bytearray) -> dict[str, Any] | None:
-    """The child's answer, if its last line is one: a twin may have printed anything before it."""
+    """The child's answer, if its last line is one; a twin may have printed other lines before it."""
     if not said.endswith(b"\n"):
         return None
     try:

@@ -1,21 +1,20 @@
-"""The runtime folder of one simulator: claimed by a lock that dies with its process, and emptied at the end."""
+"""The runtime folder of one simulator: claimed by a lock that ends with its process, and removed at the end."""
 
 import contextlib
 import fcntl
 import os
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from lumctl.devices.endpoints import RUNTIME_FILE
+from lumctl.devices.endpoints import RUNTIME_FILE, require_private
 from lumctl.errors import RefusedError
 from lumctl.files import make_private
 
 CONTROL_SOCKET = "control.sock"
 LANES_SOCKET = "lanes.sock"
 MESH_SOCKET = "mesh.sock"
-"""How the names of the sockets of meshes begin that are served on one; a number follows."""
+"""The prefix of the socket names of meshes that are served on a socket; a number follows."""
 CLIENT_KEY = "client_key"
 KNOWN_HOSTS = "known_hosts"
 LOG = "sim.log"
@@ -25,10 +24,10 @@ _OURS = (RUNTIME_FILE, CONTROL_SOCKET, LANES_SOCKET, CLIENT_KEY, KNOWN_HOSTS, LO
 
 @contextmanager
 def claimed(folder: Path) -> Iterator[None]:
-    """Own a folder, made if need be and freed of what a killed simulator left in it; in the end it is gone.
+    """Claim a folder: create it if needed, remove leftovers of a killed simulator, and delete it at the end.
 
     Raises:
-        RefusedError: a simulator runs in it, or others may enter it.
+        RefusedError: a simulator runs in the folder, or other users may access it.
     """
     lock = _locked(folder)
     try:
@@ -37,7 +36,7 @@ def claimed(folder: Path) -> Iterator[None]:
         os.write(lock, str(os.getpid()).encode())
         yield
     finally:
-        # The lock goes last: who finds the folder locked knows that what is in it is alive.
+        # The lock is removed last: as long as the folder is locked, its files belong to a running simulator.
         _remove(folder, (*_OURS, _LOCK))
         with contextlib.suppress(OSError):  # another user put a file into it
             folder.rmdir()
@@ -45,7 +44,7 @@ def claimed(folder: Path) -> Iterator[None]:
 
 
 def clean(folder: Path) -> None:
-    """Remove what a killed simulator left; does nothing while one runs."""
+    """Remove the leftovers of a killed simulator; do nothing while a simulator runs."""
     with contextlib.suppress(RefusedError, FileNotFoundError):
         folder.lstat()
         with claimed(folder):
@@ -53,7 +52,7 @@ def clean(folder: Path) -> None:
 
 
 def running_pid(folder: Path) -> int | None:
-    """The process that holds the folder now."""
+    """The id of the process that holds the folder now; ``None`` if none does."""
     try:
         lock = os.open(folder / _LOCK, os.O_RDWR)
     except OSError:
@@ -71,7 +70,7 @@ def running_pid(folder: Path) -> int | None:
 def _locked(folder: Path) -> int:
     while True:
         make_private(folder)
-        _require_private(folder)
+        require_private(folder)
         lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -81,17 +80,11 @@ def _locked(folder: Path) -> int:
             raise RefusedError(
                 f"a simulator already runs in {folder} (pid {pid})", hint="end it with lumctl sim down"
             ) from None
-        # The simulator that held it before may have removed the very file that we have locked now.
+        # The simulator that held the lock before may have removed the file that is locked here.
         with contextlib.suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(lock), (folder / _LOCK).stat()):
                 return lock
         os.close(lock)
-
-
-def _require_private(folder: Path) -> None:
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-        raise RefusedError(f"{folder} is not a private folder of this user", hint=f"remove it or chmod 700 {folder}")
 
 
 def _remove(folder: Path, names: tuple[str, ...]) -> None:

@@ -1,6 +1,6 @@
-"""The simulator's own process: ``python -m lumctl.sim.server ORDER``, started by :mod:`lumctl.sim.launch` only.
+"""The simulator's own process: ``python -m lumctl.sim.server ORDER``, started only by :mod:`lumctl.sim.launch`.
 
-What it writes to stderr before it is ready goes to its parent: one line of JSON, ``{}`` or an error.
+When it is ready or has failed, it writes one line of JSON to stderr for its parent: ``{}`` or an error.
 """
 
 import json
@@ -19,10 +19,10 @@ from lumctl.sim.simulator import Simulator
 
 
 def serve(order: dict[str, Any]) -> None:
-    """Run one simulator until it is told to end.
+    """Run one simulator until it is asked to end.
 
     Raises:
-        LumctlError: it cannot start.
+        LumctlError: the simulator cannot start.
     """
     folder = Path(order["folder"])
     inventory = _inventory(order)
@@ -48,14 +48,14 @@ def _inventory(order: dict[str, Any]) -> Inventory:
 
 
 def _follow(tie: int, simulator: Simulator) -> None:
-    """End with the parent: its end of this pipe closes whatever way it dies."""
+    """End the simulator when the parent ends: the parent's end of this pipe then closes, even if it is killed."""
     while os.read(tie, 1):
         pass
     simulator.ended.set()
 
 
 def _ready(said: dict[str, Any], *, log: Path | None = None) -> None:
-    """Report to the parent, and close the pipe to it: from here on there is only the log."""
+    """Report to the parent, and close the pipe to it; later output goes to the log."""
     sys.stderr.write(json.dumps(said) + "\n")
     sys.stderr.flush()
     if log is not None:
@@ -66,7 +66,8 @@ def _ready(said: dict[str, Any], *, log: Path | None = None) -> None:
 
 
 def main() -> int:
-    """The process."""
+    """Run the process; returns its exit status."""
+    # Before anything is made: sockets, keys and logs are for this user only.
     os.umask(0o077)
     try:
         serve(json.loads(sys.argv[1]))

@@ -1,4 +1,4 @@
-"""A listening socket that can be shut and opened again, with a bounded number of connections behind it."""
+"""A listening socket that can be shut and opened again, with a bounded number of connections."""
 
 import contextlib
 import socket
@@ -35,7 +35,7 @@ class SimulatedService:
         return f"127.0.0.1:{self.port}" if self._path is None else f"unix:{self._path}"
 
     def open(self) -> None:
-        """Listen; does nothing if it does already."""
+        """Start to listen; do nothing if the service already listens."""
         with self._lock:
             if self._listening:
                 return
@@ -76,19 +76,19 @@ class SimulatedService:
     def _bound(self, port: int) -> socket.socket:
         if self._path is not None:
             made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            # Left by a service that was shut: a path, unlike a port, is not freed with the socket.
+            # A service that was shut leaves the path: unlike a port, it is not freed when the socket is closed.
             self._path.unlink(missing_ok=True)
             made.bind(str(self._path))
             self._path.chmod(0o600)
             return made
         made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        # Connections that a fault has cut may linger on this port; it is still ours.
+        # Connections that a fault has cut may linger on this port, which would prevent listening on it again.
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind(("127.0.0.1", port))
         return made
 
     def _end(self) -> None:
-        with contextlib.suppress(OSError):  # it was never connected: only a waiting accept() is woken by this
+        with contextlib.suppress(OSError):  # a listening socket is not connected; the call only wakes accept()
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
 
@@ -99,6 +99,7 @@ class SimulatedService:
             except OSError:
                 return
             with self._lock:
+                # Decided under the lock: a shut() at this moment must not miss the connection.
                 welcome = self._listening and len(self._connections) < self._most
                 if welcome:
                     self._connections.add(connection)
@@ -109,7 +110,7 @@ class SimulatedService:
 
 
 def read_line(connection: socket.socket, *, most: int) -> str | None:
-    """One line without its end; ``None`` when the other side closed before it, sent too much, or no text."""
+    """One line without its end; ``None`` if the other side closed too early, sent too much, or sent no valid text."""
     received = bytearray()
     while b"\n" not in received:
         if len(received) > most:
@@ -122,62 +123,3 @@ def read_line(connection: socket.socket, *, most: int) -> str | None:
         return received[: received.index(b"\n")].decode().rstrip("\r")
     except UnicodeDecodeError:
         return None
-
-
-_LOGIN_TICK_S, _LOGIN_TICKS = 1.0, 20
-_IDLE_TICK_S = 600.0
-_QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
-
-
-class Wire:
-    """A socket for paramiko that waits in the kernel instead of waking ten times a second.
-
-    ``on_read`` is called whenever paramiko is about to wait for the client, that is: when the replies to all that
-    came before are sent. Before the login is done the wait is bounded.
-    """
-
-    def __init__(self, connection: socket.socket, on_read: Callable[[], None], on_close: Callable[[], None]) -> None:
-        self._socket = connection
-        self._on_read = on_read
-        self._on_close = on_close
-        self._ticks_left = _LOGIN_TICKS
-        self.logged_in: Callable[[], bool] = lambda: False
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-
-    def recv(self, count: int) -> bytes:
-        """Wait for data; ``b""`` when a client takes too long to log in."""
-        self._on_read()
-        logged_in = self.logged_in()
-        if _QUICKACK is not None:
-            # A client that leaves Nagle's algorithm on waits for our acknowledgement; Linux forgets this option.
-            self._socket.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 1)
-        self._socket.settimeout(_IDLE_TICK_S if logged_in else _LOGIN_TICK_S)
-        try:
-            return self._socket.recv(count)
-        except TimeoutError:
-            if not logged_in:
-                self._ticks_left -= 1
-                if self._ticks_left <= 0:
-                    return b""
-            raise
-
-    def send(self, data: bytes) -> int:
-        """Send some of this."""
-        return self._socket.send(data)
-
-    def settimeout(self, _seconds: float | None) -> None:
-        """Paramiko's wish for a short time-out is not followed: see above."""
-
-    def getpeername(self) -> tuple[str, int]:
-        """An address, for logs only."""
-        return ("127.0.0.1", 0)
-
-    def __getattr__(self, name: str) -> object:
-        """What else paramiko asks of a socket, from the socket itself."""
-        return getattr(self._socket, name)
-
-    def close(self) -> None:
-        """Close, from whatever thread."""
-        with contextlib.suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)  # wakes a recv() that waits in another thread
-        self._on_close()

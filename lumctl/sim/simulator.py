@@ -1,4 +1,4 @@
-"""A whole simulator in this process: the world, and the services of its hosts and devices around it."""
+"""A whole simulator in this process: the world, and the services of its hosts and devices."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from typing import Any
 from lumctl.devices.endpoints import RUNTIME_FILE
 from lumctl.errors import UsageError
 from lumctl.inventory.model import Device, DeviceKind, Inventory
-from lumctl.sim import keys
+from lumctl.sim import ssh
 from lumctl.sim.chassis.chassis import chassis_services
 from lumctl.sim.control import Control, fault_document
 from lumctl.sim.hosts.exporters import exporters_of
@@ -34,12 +34,13 @@ from lumctl.sim.world.world import World
 
 USER = "lumctl"
 _LOOPBACK = "127.0.0.1"
+# Linux allows 107 bytes (sun_path, see unix(7)). Checking the length first gives an error that says what to do.
 _MOST_SOCKET_PATH = 100
 _WORKERS = 8
 
 
 class Simulator:
-    """Everything that ``sim up`` starts, in ``folder`` (which is private and ours). Start it once, stop it once."""
+    """Everything that ``sim up`` starts, in a private ``folder`` of its own. Start it once, stop it once."""
 
     def __init__(
         self,
@@ -61,8 +62,8 @@ class Simulator:
         self._world = World(inventory, seed=seed, now=time.time)
         self._lanes = SimulatedLanes(self._world, folder / LANES_SOCKET, mbps=lane_mbps)
         self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="answer")
-        self._client_key = keys.new_private_key()
-        client = keys.loaded(self._client_key)
+        self._client_key = ssh.new_private_key()
+        client = ssh.loaded(self._client_key)
         self._hosts = {name: self._host(name, client) for name in inventory.hosts}
         self._boots = {name: boot.id for name, boot in self._world.boots.items()}
         self._exporters = {
@@ -110,8 +111,8 @@ class Simulator:
         self._switches = switch_services(self._world, client_key=client, pause=self.ended.wait)
         self._chassis = chassis_services(self._world, client_key=client)
         served = {*self._meshes, *self._controllers, *self._switches, *self._chassis, *self._twins, *self._stand_ins}
-        # Of what speaks a protocol that is not served here the address is one that refuses, so that nothing else is
-        # taken for it.
+        # A device whose protocol is not served here gets an address that refuses connections, so that no other service
+        # can be mistaken for it.
         self._unserved = {
             device.id: SimulatedService(f"{device.kind} {device.id}", lambda connection: connection.close(), most=0)
             for device in inventory.devices.values()
@@ -119,7 +120,7 @@ class Simulator:
         }
 
     def start(self) -> None:
-        """Open every service, then leave the runtime file, by which the rest of the program finds them."""
+        """Open every service, then write the runtime file, by which the rest of the program finds them."""
         for server in self._hosts.values():
             server.service.open()
         for exporters in self._exporters.values():
@@ -132,6 +133,7 @@ class Simulator:
         for optical in [*self._switches.values(), *self._chassis.values()]:
             optical.service.open()
         self._control.service.open()
+        # All begin before the first is awaited: they share one time limit.
         for twin in self._twins.values():
             twin.begin()
         deadline = time.monotonic() + BEGINS_WITHIN_S
@@ -141,13 +143,14 @@ class Simulator:
         with_keys: list[HostServer | NetconfServer] = list(self._hosts.values())
         with_keys += [switch for switch in self._switches.values() if isinstance(switch, NetconfServer)]
         with_keys += self._chassis.values()
-        known = "".join(keys.known_host(_LOOPBACK, server.service.port, server.key) for server in with_keys)
+        known = "".join(ssh.known_host(_LOOPBACK, server.service.port, server.key) for server in with_keys)
         self._write(KNOWN_HOSTS, known)
         self._write(CLIENT_KEY, self._client_key)
         self._write(RUNTIME_FILE, json.dumps(self._runtime(), indent=2) + "\n")
 
     def stop(self) -> None:
         """Close every service; connections are cut."""
+        # First, because it ends the waits of slow answers.
         self.ended.set()
         for service in [
             *(server.service for server in self._hosts.values()),
@@ -160,22 +163,23 @@ class Simulator:
         for optical in [*self._switches.values(), *self._chassis.values(), *self._twins.values()]:
             optical.close()
         self._lanes.close()
+        # Without waiting, because an answer may hang at a client that does not read.
         self._workers.shutdown(wait=False, cancel_futures=True)
 
     def _mesh(self, device: Device, puc_count: int) -> MeshController | ObjectServer:
         """The server of a mesh: the line protocol, or a server behind a vendor-style object."""
         if device.driver != OBJECT_DRIVER:
             return MeshController(self._world, device.id, puc_count, self._settle, self.ended.wait)
-        # A short name, whatever the device's: the path of a socket has little room.
+        # The name is short even if the device's is long, because the length of a socket's path is limited.
         position = list(self._inventory.devices).index(device.id)
         path = self._folder / f"{MESH_SOCKET}{position}"
         return ObjectServer(self._world, device.id, self._settle, self.ended.wait, path)
 
     def _host(self, name: str, client: Any) -> HostServer:
-        return HostServer(SimHost(self._world, name), keys.loaded(keys.new_private_key()), client, self._workers)
+        return HostServer(SimHost(self._world, name), ssh.loaded(ssh.new_private_key()), client, self._workers)
 
     def _settle(self) -> None:
-        """Let the cells of a mesh settle; the end of the simulator ends this wait too."""
+        """Wait until the cells of a mesh have settled, or the simulator ends."""
         if self._delay_s > 0:
             self.ended.wait(self._delay_s)
 
@@ -261,9 +265,9 @@ class Simulator:
         }
 
     def _why_unserved(self) -> dict[str, str]:
-        """The devices that do not answer, and why."""
+        """The devices that do not answer, with the reason for each."""
         why = {
-            device: f"the simulator has no service for what driver {self._inventory.devices[device].driver!r} speaks"
+            device: f"the simulator does not serve the protocol of driver {self._inventory.devices[device].driver!r}"
             for device in self._unserved
         }
         return why | {device: twin.failure for device, twin in self._twins.items() if twin.failure is not None}
@@ -287,5 +291,5 @@ def _is_built_in(device: Device) -> bool:
 
 
 def _is_simulated(device: Device) -> bool:
-    """Whether its driver asks the simulator itself, over the control socket, in place of some protocol."""
+    """Whether a device's driver uses the simulator's control socket instead of a device protocol."""
     return device.driver.startswith("sim-")

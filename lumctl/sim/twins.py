@@ -1,6 +1,6 @@
-"""The twins that plug-ins ship (see :mod:`lumctl.devices.twins`), each behind a relay that injects its device's faults.
+"""Plug-ins' twins (see :mod:`lumctl.devices.twins`), each behind a relay that injects the faults of its device.
 
-Each runs in its own thread. If one raises, hangs, or listens beyond loopback, only its own device does not answer.
+Each twin runs in its own thread. If it raises, hangs, or listens beyond loopback, only its own device does not answer.
 """
 
 import contextlib
@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from lumctl.devices.errors import DeviceRefusedError
 from lumctl.devices.twins import GROUP, SimulatedDevice, scheme_and_port
 from lumctl.devices.types import Alarm, PortReading, Progress, PucState
 from lumctl.errors import UsageError
@@ -54,11 +53,11 @@ class MeshOfWorld:
         self._world.meshes.write(self.id, {puc: PucState(state) for puc, state in changes.items()})
 
     def read_powers(self, ports: tuple[int, ...]) -> dict[int, float]:
-        """Power that leaves each port in dBm."""
+        """The power that leaves each port, in dBm."""
         return self._world.meshes.powers(self.id, ports)
 
     def read_progress(self) -> Progress | None:
-        """What is still being done of a change."""
+        """The progress of a change that the device is still making, if any."""
         return self._world.progress(self.id)
 
     def read_temperature(self) -> float:
@@ -79,16 +78,16 @@ class SwitchOfWorld:
         self._world = world
 
     def read_circuits(self) -> dict[int, int]:
-        """Every join."""
+        """The connected ports: the egress port of each ingress port."""
         with self._world.switches.held(self.id) as state:
             return dict(state.joins)
 
     def write(self, joins: Mapping[int, int | None]) -> None:
-        """Join ports."""
+        """Join ports, or part them (``None``)."""
         self._world.switches.write(self.id, dict(joins))
 
     def read_ports(self) -> dict[int, PortReading]:
-        """Every port."""
+        """The reading of every port."""
         with self._world.switches.held(self.id) as state:
             return {
                 port: PortReading(port, port not in state.disabled, port in state.failed, state.labels.get(port, ""))
@@ -97,24 +96,18 @@ class SwitchOfWorld:
 
     def set_port(self, port: int, enabled: bool) -> None:
         """Enable or disable light through a port."""
-        with self._world.switches.held(self.id) as state:
-            state.require((port,))
-            state.switch(self._taken(port), on=enabled)
-        self._say_no()
+        self._world.switches.set_port(self.id, port, on=enabled)
 
     def set_label(self, port: int, label: str) -> None:
-        """Name a port."""
-        with self._world.switches.held(self.id) as state:
-            state.require((port,))
-            state.labels |= dict.fromkeys(self._taken(port), label)
-        self._say_no()
+        """Set the label of a port."""
+        self._world.switches.set_label(self.id, port, label)
 
     def read_powers(self, ports: tuple[int, ...]) -> dict[int, float]:
         """The power at each port's monitor in dBm."""
         return self._world.switches.powers(self.id, ports)
 
     def read_progress(self) -> Progress | None:
-        """What is still being done of a change."""
+        """The progress of a change that the device is still making, if any."""
         return self._world.progress(self.id)
 
     def read_temperature(self) -> float:
@@ -122,27 +115,19 @@ class SwitchOfWorld:
         return self._world.switches.temperature(self.id)
 
     def read_alarms(self) -> tuple[Alarm, ...]:
-        """Its alarms, one for each failed port included."""
+        """Its alarms, including one for each failed port."""
         return self._world.switches.alarms(self.id)
-
-    def _taken(self, port: int) -> tuple[int, ...]:
-        return self._world.misbehaviour(self.id).taken((port,))
-
-    def _say_no(self) -> None:
-        conduct = self._world.misbehaviour(self.id)
-        if conduct.says_no:
-            raise DeviceRefusedError(f"{self.id}: {conduct.complaint}")
 
 
 def device_of(world: World, device: Device) -> SimulatedDevice:
-    """One mesh or switch of a world, to pass to a twin."""
+    """A mesh or switch of a world, as passed to a twin."""
     return MeshOfWorld(world, device) if device.geometry else SwitchOfWorld(world, device)
 
 
 class PlugInTwin:
     """One device behind the twin that a plug-in ships for its driver.
 
-    Drivers connect to ``service``, a relay that is slow, cut or down according to the device's faults.
+    Drivers connect to ``service``, a relay that delays, cuts or refuses connections according to the device's faults.
     """
 
     def __init__(
@@ -166,12 +151,12 @@ class PlugInTwin:
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
         return f"twin {self._offers[0].name!r} of {' and '.join(offer.origin for offer in self._offers)}"
 
     @property
     def address(self) -> str:
-        """What its driver is given as the device's address: the relay's, with the scheme that the twin states."""
+        """The device's address for its driver: the address of the relay, with the scheme that the twin states."""
         return f"{self._scheme}{self.service.address}"
 
     def begin(self) -> None:
@@ -182,6 +167,7 @@ class PlugInTwin:
         """Wait until the twin serves or fails, at most until ``deadline`` (monotonic); then open its relay."""
         in_time = self._begun.wait(max(0.0, deadline - time.monotonic()))
         with self._lock:
+            # Under the lock: a twin that begins just now must not be given up.
             if not in_time and not self._begun.is_set():
                 self.failure = f"{self.name} did not start in time"
                 self._end.set()
@@ -189,10 +175,11 @@ class PlugInTwin:
             self.service.open()
 
     def close(self) -> None:
-        """Stop the twin; one that does not stop is abandoned and dies with the process."""
+        """Stop the twin; one that does not stop is abandoned and ends with the process."""
         self._end.set()
         self.service.close()
         if self._thread.is_alive():
+            # A twin that failed may hang, so it is not waited for.
             self._thread.join(_ENDS_WITHIN_S if self.failure is None else 0.0)
 
     def _run(self) -> None:
@@ -255,6 +242,7 @@ class PlugInTwin:
         with contextlib.suppress(OSError):
             while data := twin.recv(_MOST_READ):
                 if asked.is_set():
+                    # What follows without another request still belongs to this answer.
                     asked.clear()
                     conduct = self._conduct()
                     self._pause(conduct.delay_s)
@@ -262,6 +250,7 @@ class PlugInTwin:
                         connection.sendall(conduct.shortened(data))
                         break
                 connection.sendall(data)
+        # This also wakes the thread that reads from the client.
         for side in (connection, twin):
             with contextlib.suppress(OSError):
                 side.shutdown(socket.SHUT_RDWR)
@@ -281,7 +270,7 @@ def _require_local(port: int) -> None:
     """Check that a twin listens on loopback only.
 
     Raises:
-        ValueError: it listens beyond loopback.
+        ValueError: the twin listens beyond loopback.
     """
     for table in ("tcp", "tcp6"):
         with contextlib.suppress(OSError):
@@ -293,7 +282,7 @@ def _require_local(port: int) -> None:
 
 
 def _is_loopback(address: str) -> bool:
-    """Whether an address of the kernel's tables (words of four bytes, each in native byte order) is loopback."""
+    """Whether an address from the kernel's tables (4-byte words, each in native byte order) is loopback."""
     words = [bytes.fromhex(address[at : at + 8])[::-1] for at in range(0, len(address), 8)]
     found = ipaddress.ip_address(b"".join(words))
     inner = getattr(found, "ipv4_mapped", None)

@@ -1,4 +1,4 @@
-"""The database of a rack: assignment, leases, plans, runs and the journal, and what health remembers."""
+"""The database of a rack: assignment, leases, plans, runs, the journal, and the memory of health."""
 
 import hashlib
 import os
@@ -46,17 +46,19 @@ __all__ = [
 
 
 def open_store(inventory: Inventory, rack: str, target: str) -> Store:
-    """The store of a rack, or of its simulator: a simulator never shares a store with the rack it stands for.
+    """The store of a rack, or of its simulator: a simulator never shares a store with the rack that it simulates.
 
-    In this order: ``$LUMCTL_STATE``, the rack's ``store:``, ``$XDG_STATE_HOME/lumctl/RACK``. The first two may be a
-    folder or a database URL. A simulator's is a folder inside, a schema of its own in a PostgreSQL database, or a file
-    beside an SQLite one; it does not use the rack's ``store:``.
+    Its place is the first of these that is set: ``$LUMCTL_STATE``, the rack's ``store:``,
+    ``$XDG_STATE_HOME/lumctl/RACK``. The first two may be a folder or a database URL. A simulator's store is a folder
+    inside that folder, a schema of its own in a PostgreSQL database, or a file next to an SQLite file; the rack's
+    ``store:`` is not used for it.
 
     Raises:
-        StoreError: its file is damaged, or keeps other racks and nothing of this one.
+        StoreError: the store's file is damaged, or contains runs of other racks and none of this one.
     """
     place = place_of(inventory, rack, target)
     store = store_at(place, files=files_of(inventory, rack, target), rack=rack)
+    # Racks share a server's database on purpose, so another rack's runs say nothing there.
     if not is_server(place):
         try:
             _require_own(store, inventory, rack, target)
@@ -67,7 +69,7 @@ def open_store(inventory: Inventory, rack: str, target: str) -> Store:
 
 
 def _require_own(store: Store, inventory: Inventory, rack: str, target: str) -> None:
-    """A file that keeps runs of other racks, and none of this one, was put there by mistake, unless they share it."""
+    """Refuse a file with runs of other racks and none of this one, unless the racks share it: it is the wrong file."""
     others = store.other_racks()
     sharing = {
         name for name in inventory.racks if place_of(inventory, name, target) == place_of(inventory, rack, target)
@@ -75,14 +77,16 @@ def _require_own(store: Store, inventory: Inventory, rack: str, target: str) -> 
     if others and not others & sharing:
         kept = ", ".join(sorted(others))
         raise StoreError(
-            f"the store at {store.place} keeps rack {kept}, and nothing of rack {rack}: it is another rack's",
-            hint=f"name the store of {rack}: `store:` in {inventory.path}, or $LUMCTL_STATE; if it is lost, name an "
-            f"empty folder there, and: lumctl store adopt {rack}",
+            f"the store at {store.place} belongs to rack {kept} and contains nothing of rack {rack}",
+            hint=(
+                f"set the store of {rack}: `store:` in {inventory.path}, or $LUMCTL_STATE; if it is lost, give an "
+                f"empty folder, then: lumctl store adopt {rack}"
+            ),
         )
 
 
 def files_of(inventory: Inventory, rack: str, target: str) -> Path:
-    """The folder for files beside a rack's store, without opening it: its database may be gone."""
+    """The folder for files next to a rack's store. The store is not opened: its database may not exist any more."""
     place = place_of(inventory, rack, target)
     if "://" not in place:
         return Path(place).expanduser()
@@ -103,14 +107,15 @@ def place_of(inventory: Inventory, rack: str, target: str) -> str:
 
 
 def _key(inventory: Inventory) -> str:
-    """What tells the simulators of several inventories apart."""
+    """A key that differs between the simulators of different inventories."""
     return hashlib.sha256(str(inventory.path.resolve()).encode()).hexdigest()[:8]
 
 
 def store_at(place: str, *, files: Path | None = None, rack: str = "", make: bool = True) -> Store:
-    """The store at a folder or a database URL; ``files`` is where a URL's store keeps its files.
+    """The store at a folder or a database URL; ``files`` is the folder for the files of a store at a URL.
 
-    Without ``make`` one that is not there is not made: that is a ``StoreError``.
+    Raises:
+        StoreError: there is no store, and ``make`` is false.
     """
     if "://" in place:
         return Store(open_engine(place, make=make), files or state_folder(), rack, place)
@@ -119,5 +124,5 @@ def store_at(place: str, *, files: Path | None = None, rack: str = "", make: boo
 
 
 def state_folder() -> Path:
-    """The user's own folder for what the program keeps."""
+    """The user's folder for the program's state."""
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "lumctl"

@@ -1,6 +1,6 @@
-"""Actions that touch no device, kept as finished runs: one transaction does them and journals them, or neither.
+"""Actions that change no device, stored as finished runs. One transaction does an action and records it in the journal.
 
-They take no lease: who acknowledges a finding need not wait for a swap to end, and no swap is disturbed by it.
+They take no lease: an operator who acknowledges a finding does not wait for a swap to end, and does not disturb it.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ from lumctl.store.records import new_run_id
 from lumctl.store.schema import acknowledgements, runs, windows
 
 ACTION_KINDS = frozenset({"ack", "maintain", "policy"})
-"""The kinds of runs that touch no device."""
+"""The kinds of runs that change no device."""
 
 _PLAN_SCHEMA = "lumctl/plan/v1"
 
@@ -35,17 +35,17 @@ class Actions:
         self._rows = rows
 
     def perform(self, data: Mapping[str, Any], *, who: str, now: float) -> dict[str, Any]:
-        """Do an act of a run that is journalled elsewhere; see :mod:`lumctl.store.actions`.
+        """Do an act of a run whose caller journals it; see :mod:`lumctl.store.actions`.
 
         Raises:
-            RefusedError: there is nothing to take back.
+            RefusedError: there is nothing to withdraw or to end.
             StoreError: the store cannot be written.
         """
         with writing(self._rows.engine) as connection:
             return perform(connection, data, who=who, now=now)
 
     def undo(self, data: Mapping[str, Any], evidence: Mapping[str, Any]) -> None:
-        """Undo an act by the evidence that it gave.
+        """Undo an act, from the evidence that :meth:`perform` returned.
 
         Raises:
             StoreError: the store cannot be written.
@@ -65,14 +65,14 @@ class Actions:
         at: float,
         end: float,
     ) -> str:
-        """Do what ``steps`` say and keep it as a run that is done; gives the run's id, such as ``ack-0007``.
+        """Do the acts of ``steps`` and store them as a finished run; return the run's id, such as ``ack-0007``.
 
         Each step has a ``title`` and ``data``: an act, see :mod:`lumctl.store.actions`. ``kind`` is ack, maintain or
         policy.
 
         Raises:
-            RefusedError: there is nothing to take back; nothing was written.
-            UsageError: a step is no act.
+            RefusedError: there is nothing to withdraw or to end; nothing was written.
+            UsageError: the data of a step is not an act.
             StoreError: the store cannot be written.
         """
         about = {"kind": kind, "title": title, "rack": self._rows.rack, "target": target, "created_at": at}
@@ -117,7 +117,7 @@ class Actions:
 
 
 def _plan(about: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What was done as a plan document, so that whatever reads runs reads this one too."""
+    """The acts as a plan document, so that all code that reads runs can read this one too."""
     plan: dict[str, Any] = {
         "schema": _PLAN_SCHEMA,
         **about,
@@ -137,7 +137,7 @@ def _plan(about: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> dict[
                 "data": dict(step["data"]),
                 "precondition": "",
                 "verification": "",
-                "undo": "the opposite is said",
+                "undo": "the opposite is requested",
                 "required": True,
                 "expected_seconds": 0.0,
             }
@@ -145,30 +145,30 @@ def _plan(about: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> dict[
         ],
         "start": {"assignment": {}, "crosses": {}},
     }
-    # As lumctl.change.plan seals a plan: that room is above this one.
+    # The same digest as in lumctl.change.plan, which this package may not import.
     digest = hashlib.sha256(json.dumps(plan, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
     return {"id": f"plan-{digest[:8]}", "digest": digest, **plan}
 
 
-SEE = "see what is: lumctl health list"
+SEE = "see the list: lumctl health list"
 
 
 class Act(StrEnum):
-    """What an act does."""
+    """The kinds of acts, each with its data."""
 
     ACKNOWLEDGE = "acknowledge"
-    """Findings of ``component`` are known: ``rule`` (none: all), ``comment``, ``for_s`` (none: until they clear).
+    """Acknowledge findings of ``component``: ``rule`` (none: all), ``comment``, ``for_s`` (none: until they clear).
 
-    ``covers`` may say which; without it, those that the next look finds.
+    ``covers`` may list the findings; without it, they are those of the next observation.
     """
     UNACKNOWLEDGE = "unacknowledge"
-    """An acknowledgement of ``component`` is undone: ``rule`` (none: all)."""
+    """Withdraw acknowledgements of ``component``: ``rule`` (none: all)."""
     OPEN_WINDOW = "open-window"
-    """Work on ``component`` begins in ``starts_in_s`` and takes ``for_s``: ``comment``."""
+    """Plan maintenance of ``component`` that begins in ``starts_in_s`` and lasts ``for_s``: ``comment``."""
     END_WINDOW = "end-window"
-    """The maintenance of ``component`` ends."""
+    """End the maintenance of ``component``."""
     POLICY = "policy"
-    """The policies of the inventory were ``before`` and are ``after``: nothing in the store changes by it."""
+    """Record that the inventory's policies changed from ``before`` to ``after``; no other row changes."""
 
 
 NEEDS: Mapping[Act, frozenset[str]] = {
@@ -178,14 +178,14 @@ NEEDS: Mapping[Act, frozenset[str]] = {
     Act.END_WINDOW: frozenset({"component"}),
     Act.POLICY: frozenset({"before", "after"}),
 }
-"""What each act must say beside ``act`` and ``rack``."""
+"""The fields that each act needs besides ``act`` and ``rack``."""
 
 
 def understood(data: Mapping[str, Any]) -> Act:
-    """Which act some data is.
+    """The kind of act that some data describes.
 
     Raises:
-        UsageError: none that there is, or it does not say what it must.
+        UsageError: there is no such act, or a field is missing.
     """
     word = str(data.get("act"))
     if word not in set(Act):
@@ -199,20 +199,21 @@ def understood(data: Mapping[str, Any]) -> Act:
 
 
 def perform(connection: Connection, data: Mapping[str, Any], *, who: str, now: float) -> dict[str, Any]:
-    """Do an act inside the caller's transaction; gives evidence, with what was there before under ``was``.
+    """Do an act inside the caller's transaction; return evidence, with any rows that it replaced under ``was``.
 
     Raises:
-        RefusedError: there is nothing to take back.
-        UsageError: it is no act.
+        RefusedError: there is nothing to withdraw or to end.
+        UsageError: the data is not an act.
     """
     return _PERFORM[understood(data)](connection, data, who, now)
 
 
 def take_back(connection: Connection, data: Mapping[str, Any], evidence: Mapping[str, Any]) -> None:
-    """Undo an act by the evidence that it gave."""
+    """Undo an act, from the evidence that :func:`perform` returned."""
     rack = str(data["rack"])
     match understood(data):
         case Act.ACKNOWLEDGE:
+            # A rule of None would delete all acknowledgements of the component, not only the one that the act stored.
             health_rows.unacknowledge(connection, rack, str(data["component"]), data["rule"] or health_rows.EVERY_RULE)
             _say_again(connection, rack, evidence)
         case Act.UNACKNOWLEDGE:
@@ -242,8 +243,8 @@ def _unacknowledge(connection: Connection, data: Mapping[str, Any], _who: str, _
     before = [said for said in _said(connection, rack, component) if rule in {None, said["rule"]}]
     cleared = health_rows.unacknowledge(connection, rack, component, rule)
     if not cleared:
-        of_rule = f" of {rule}" if rule else ""
-        raise RefusedError(f"nothing{of_rule} is acknowledged of {component}", hint=SEE)
+        of_rule = f" for {rule}" if rule else ""
+        raise RefusedError(f"{component} has no acknowledgement{of_rule}", hint=SEE)
     return {"component": component, "cleared": cleared, "was": before}
 
 
@@ -278,7 +279,7 @@ _PERFORM: Mapping[Act, Callable[[Connection, Mapping[str, Any], str, float], dic
 
 
 def _said(connection: Connection, rack: str, component: str) -> list[dict[str, Any]]:
-    """Every acknowledgement of a component that is kept, whether or not it is over."""
+    """Every stored acknowledgement of a component, expired or not."""
     table = acknowledgements.c
     rows = connection.execute(select(acknowledgements).where(table.rack == rack, table.component == component))
     return [asdict(health_rows.acknowledgement_of(row)) for row in rows]

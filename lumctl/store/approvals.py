@@ -1,4 +1,4 @@
-"""Plans that wait for a person's yes. Every question and every answer is remarked in the journal as well."""
+"""Plans that wait for an operator's approval. The journal also records every request and every answer."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -12,15 +12,15 @@ from lumctl.store.rack_rows import RackRows
 from lumctl.store.schema import approvals
 
 ASKED, APPROVED, REJECTED, SPENT = "asked", "approved", "rejected", "spent"
-"""The states of a question; one is spent when its plan was applied, or has turned out to be stale."""
+"""The states of a request. It is spent when its plan was applied, or turned out to be stale."""
 
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """A plan that was put to people. Times are in seconds since the epoch; ``by`` is who answered, empty before that.
+    """A request to approve a plan, and its answer. Times are in seconds since the epoch.
 
-    ``digest`` is the plan's whole one: another plan can be made that has the same short id.
-    ``by_another``: whoever made the plan, and whoever applies it, may not be the one who approves it.
+    ``by`` is the user who answered, empty before that. ``digest`` is the whole digest of the plan: another plan can
+    have the same short id. ``by_another``: the user who made the plan or applies it may not approve it.
     """
 
     rack: str
@@ -42,13 +42,13 @@ class Approval:
 
 
 class Approvals:
-    """The questions about plans of one rack, and their answers."""
+    """The requests to approve plans of one rack, and their answers."""
 
     def __init__(self, rows: RackRows) -> None:
         self._rows = rows
 
     def ask(self, asked: Approval) -> None:
-        """Put a plan to people, in place of an earlier question about the same plan.
+        """Request the approval of a plan, in place of an earlier request for the same plan.
 
         Raises:
             StoreError: the store cannot be written.
@@ -64,24 +64,26 @@ class Approvals:
         """Approve or reject the plan with this digest.
 
         Raises:
-            UsageError: nobody asked about it.
-            RefusedError: it was answered before, it is too late, or it is not for this person to say.
+            UsageError: there is no request for it.
+            RefusedError: it has already been answered, the time to answer has passed, or this user may not approve it.
             StoreError: the store cannot be written.
         """
         with writing(self._rows.engine) as connection:
             asked, plan = self._one(connection, digest), short_id(digest)
             if asked is None:
-                raise UsageError(f"nobody asked for an approval of {plan}", hint="see: lumctl autopilot status")
+                raise UsageError(f"{plan} has no request for approval", hint="see: lumctl autopilot status")
             if asked.state != ASKED:
                 raise RefusedError(_settled(asked, plan), hint=_AFTER[asked.state].format(plan=plan))
             if at >= asked.expires_at:
                 raise RefusedError(
-                    f"the time to approve {plan} is over", hint="see what is in trouble, and plan again: lumctl status"
+                    f"the deadline to approve {plan} has passed",
+                    hint="see what is faulty and make a new plan: lumctl status",
                 )
+            # The maker may still reject the plan: that moves no light.
             if state == APPROVED and asked.by_another and person(by) == person(asked.made_by):
                 raise RefusedError(
-                    f"{plan} was made by {asked.made_by}: policy {asked.policy} asks for the approval of another user",
-                    hint=f"another user approves it: lumctl swap approve {plan}",
+                    f"{plan} was made by {asked.made_by}: policy {asked.policy} requires the approval of another user",
+                    hint=f"ask another user to approve it: lumctl swap approve {plan}",
                 )
             answer = {"state": state, "by": by, "comment": comment, "answered_at": at}
             connection.execute(update(approvals).where(self._about(digest)).values(**answer))
@@ -89,7 +91,7 @@ class Approvals:
             return Approval(**{**asdict(asked), **answer})
 
     def spend(self, digest: str, *, why: str, by: str, at: float) -> None:
-        """Note that the plan with this digest was applied, or is stale: the question is settled.
+        """Close the request for the plan with this digest: it was applied, or is stale.
 
         Raises:
             StoreError: the store cannot be written.
@@ -100,12 +102,12 @@ class Approvals:
                 self._remarked(connection, {**_named(digest), "state": SPENT, "comment": why}, at, by)
 
     def get(self, digest: str) -> Approval | None:
-        """What was asked about the plan with this digest, and answered; ``None`` if nobody asked."""
+        """The request for the plan with this digest, and its answer; ``None`` if there is no request."""
         with self._rows.engine.connect() as connection:
             return self._one(connection, digest)
 
     def all(self, *, since: float = 0.0) -> tuple[Approval, ...]:
-        """The questions that were asked since a time, oldest first."""
+        """The requests made since a time, oldest first."""
         with self._rows.engine.connect() as connection:
             mine = (approvals.c.rack == self._rows.rack, approvals.c.asked_at >= since)
             rows = connection.execute(select(approvals).where(*mine).order_by(approvals.c.asked_at, approvals.c.plan))
@@ -116,7 +118,7 @@ class Approvals:
         return None if row is None else _approval(row)
 
     def _about(self, digest: str) -> ColumnElement[bool]:
-        """The row of the question about a plan."""
+        """The condition that a row is the request for a plan."""
         return (approvals.c.rack == self._rows.rack) & (approvals.c.plan == digest)
 
     def _remarked(self, connection: Connection, said: dict[str, Any], at: float, who: str) -> None:
@@ -133,12 +135,12 @@ class Approvals:
 
 
 def person(who: str) -> str:
-    """The user of an origin such as ``ops@console from 10.0.0.7``: another machine makes nobody another person."""
+    """The user of an origin such as ``ops@console from 10.0.0.7``: on another machine, it is still the same user."""
     return who.partition("@")[0]
 
 
 def short_id(digest: str) -> str:
-    """The name by which people call the plan with this digest."""
+    """The short id of the plan with this digest, which operators use."""
     return f"plan-{digest[:8]}"
 
 
@@ -146,12 +148,12 @@ def _settled(asked: Approval, plan: str) -> str:
     by = f" by {asked.by}" if asked.by else ""
     if asked.state != SPENT:
         return f"{plan} is {asked.state} already{by}"
-    return f"{plan} was applied already, or is stale: it waits for nothing any more{f' (answered{by})' if by else ''}"
+    return f"{plan} was already applied, or is stale: it no longer waits for approval{f' (answered{by})' if by else ''}"
 
 
 _AFTER = {
     APPROVED: "apply it: lumctl swap apply {plan}",
-    REJECTED: "see what is in trouble, and plan again: lumctl status",
+    REJECTED: "see what is faulty and make a new plan: lumctl status",
     SPENT: "see the runs: lumctl swap list",
 }
 

@@ -1,19 +1,19 @@
-"""What goes wrong with a store."""
+"""The errors of a store."""
 
 from lumctl.errors import ExitCode, LumctlError
 from lumctl.processes import ProcessState
 
 
 class StoreError(LumctlError):
-    """The store cannot be read or written: it is damaged, gone, or held too long, or the disk is full.
+    """The store cannot be read or written: it is damaged, missing, or locked too long, or the disk is full.
 
-    Who meets one has done nothing: what a run had done by then is undone, or said to be half done.
+    A command that fails with it has changed nothing. A run that fails with it is undone, or reported as half done.
     """
 
     exit_code = ExitCode.REFUSED
 
     remedy: str | None = None
-    """What makes the store writable again, where that is known: it comes before anything else can be done."""
+    """What makes the store writable again, if that is known; nothing else can be done before that."""
 
 
 class StoreFullError(StoreError):
@@ -25,7 +25,7 @@ class StoreFullError(StoreError):
 
 
 class StoreHeldError(StoreError):
-    """Another process held the write lock for too long. ``process``: which, where it is of this machine and known."""
+    """Another process held the write lock for too long: ``process``, if it is known and runs on this machine."""
 
     def __init__(self, message: str, *, remedy: str, process: ProcessState | None = None) -> None:
         super().__init__(message, hint=f"{remedy}, then repeat this command")

@@ -1,6 +1,6 @@
-"""What health remembers of a rack, and what its operators said: memory, acknowledgements, windows, transitions.
+"""The rows about a rack's health: memory, acknowledgements, cleared events, maintenance windows and transitions.
 
-Racks may share one database, so every row says whose it is.
+Racks may share one database, so every row names its rack.
 """
 
 import json
@@ -17,14 +17,14 @@ from lumctl.health.transitions import Transition
 from lumctl.store.schema import acknowledgements, event_clears, health_memory, transitions, windows
 
 EVERY_RULE = ""
-"""What stands in the database for an acknowledgement of all findings: a key cannot be null."""
+"""The rule in a row that applies to all findings of a component: a key cannot be null."""
 
 CLOCK_MAY_ERR_S = 3600.0
-"""Two processes of one rack disagree about the time by less than this."""
+"""The clocks of two processes of one rack differ by less than this, in seconds."""
 
 
 def memory(connection: Connection, rack: str) -> tuple[float, dict[str, Any]] | None:
-    """What was last remembered, and when; ``None`` if nothing was, or if it cannot be read."""
+    """The time and the content of the stored memory; ``None`` if there is none, or it cannot be read."""
     row = connection.execute(select(health_memory).where(health_memory.c.rack == rack)).first()
     if row is None:
         return None
@@ -36,9 +36,9 @@ def memory(connection: Connection, rack: str) -> tuple[float, dict[str, Any]] | 
 
 
 def remember(connection: Connection, rack: str, document: Mapping[str, Any], *, now: float) -> bool:
-    """Keep a memory, unless that of a later look is kept.
+    """Store a memory, unless the memory of a later observation is stored; return whether it was stored.
 
-    A memory from far ahead was written under a clock that ran wrong: left alone, it would never be replaced.
+    A memory with a time far ahead was written by a wrong clock. It is replaced too; otherwise it would stay forever.
     """
     kept = connection.execute(select(health_memory.c.at).where(health_memory.c.rack == rack)).scalar()
     if kept is not None and now < kept <= now + CLOCK_MAY_ERR_S:
@@ -49,7 +49,7 @@ def remember(connection: Connection, rack: str, document: Mapping[str, Any], *, 
 
 
 def acknowledge(connection: Connection, rack: str, said: Acknowledgement) -> None:
-    """Keep an acknowledgement in place of an earlier one of the same findings; those that are over are forgotten."""
+    """Store an acknowledgement, which replaces an earlier one of the same findings; delete expired ones."""
     connection.execute(_deleted(rack, said.component, said.rule))
     over = (acknowledgements.c.rack == rack, acknowledgements.c.until <= said.at)
     connection.execute(delete(acknowledgements).where(*over))
@@ -67,32 +67,28 @@ def acknowledge(connection: Connection, rack: str, said: Acknowledgement) -> Non
     )
 
 
-def acknowledged(connection: Connection, rack: str, *, now: float) -> tuple[Acknowledgement, ...]:
-    """The acknowledgements in force, oldest first.
-
-    One with an end that was given by a clock far ahead would keep alarms quiet for longer than it was meant to.
-    """
+def acknowledged(connection: Connection, rack: str) -> tuple[Acknowledgement, ...]:
+    """All stored acknowledgements, oldest first."""
     table = acknowledgements.c
-    alive = table.until.is_(None) | ((table.until > now) & (table.at <= now + CLOCK_MAY_ERR_S))
-    rows = connection.execute(select(acknowledgements).where(table.rack == rack, alive).order_by(table.at))
+    rows = connection.execute(select(acknowledgements).where(table.rack == rack).order_by(table.at))
     return tuple(acknowledgement_of(row) for row in rows)
 
 
 def acknowledgement_of(row: Any) -> Acknowledgement:
-    """A row of the table as what it says."""
+    """Parse a row of the table."""
     covers = None if row.covers is None else covered_from(json.loads(row.covers))
     return Acknowledgement(row.component, row.rule or None, row.by, row.comment, row.at, row.until, covers)
 
 
 def unacknowledge(connection: Connection, rack: str, component: str, rule: str | None) -> int:
-    """Take back what was acknowledged of a component: one rule, or everything; returns how many that were."""
+    """Delete the acknowledgements of a component, of one rule or of all; return how many there were."""
     table = acknowledgements.c
     statement = delete(acknowledgements).where(table.rack == rack, table.component == component)
     return connection.execute(statement if rule is None else statement.where(table.rule == rule)).rowcount
 
 
 def forget_spent(connection: Connection, rack: str, spent: Iterable[Acknowledgement]) -> None:
-    """Drop acknowledgements whose findings have cleared; one that was given again in the meantime stays."""
+    """Delete acknowledgements whose findings have cleared; one that was given again in the meantime stays."""
     for said in spent:
         statement = _deleted(rack, said.component, said.rule)
         connection.execute(statement.where(acknowledgements.c.at == said.at))
@@ -106,7 +102,7 @@ def _deleted(rack: str, component: str, rule: str | None) -> Any:
 
 
 def clear_events(connection: Connection, rack: str, clear: EventClear) -> None:
-    """Keep that an operator ended events, in place of an earlier time; the journal keeps them all."""
+    """Store that an operator cleared events; this replaces an earlier time, and the journal keeps all times."""
     table = event_clears.c
     same = (table.rack == rack, table.component == clear.component, table.rule == (clear.rule or EVERY_RULE))
     connection.execute(delete(event_clears).where(*same))
@@ -115,7 +111,7 @@ def clear_events(connection: Connection, rack: str, clear: EventClear) -> None:
 
 
 def cleared_events(connection: Connection, rack: str) -> tuple[EventClear, ...]:
-    """What operators ended, oldest first."""
+    """The events that operators cleared, oldest first."""
     rows = connection.execute(
         select(event_clears).where(event_clears.c.rack == rack).order_by(event_clears.c.at, event_clears.c.component)
     )
@@ -123,7 +119,7 @@ def cleared_events(connection: Connection, rack: str) -> tuple[EventClear, ...]:
 
 
 def add_window(connection: Connection, rack: str, window: MaintenanceWindow) -> str:
-    """Keep a window and return its id; one without an id is given one."""
+    """Store a maintenance window and return its id; a window without an id gets a new one."""
     window_id = window.id or f"maintenance-{uuid4().hex[:8]}"
     connection.execute(
         insert(windows).values(
@@ -140,7 +136,7 @@ def add_window(connection: Connection, rack: str, window: MaintenanceWindow) -> 
 
 
 def open_windows(connection: Connection, rack: str, *, now: float) -> tuple[MaintenanceWindow, ...]:
-    """Windows that have not ended, the earliest first; some may yet begin."""
+    """Windows that have not ended, the earliest first; some may not have begun."""
     table = windows.c
     rows = connection.execute(
         select(windows).where(table.rack == rack, table.ends > now).order_by(table.starts, table.id)
@@ -149,7 +145,7 @@ def open_windows(connection: Connection, rack: str, *, now: float) -> tuple[Main
 
 
 def end_window(connection: Connection, rack: str, window_id: str, *, now: float) -> bool:
-    """End a window now; one that has not begun will never have been open."""
+    """End a window now, even if it has not begun; return whether there was one to end."""
     table = windows.c
     still_open = (table.rack == rack, table.id == window_id, table.ends > now)
     return connection.execute(update(windows).where(*still_open).values(ends=now)).rowcount == 1
@@ -158,22 +154,24 @@ def end_window(connection: Connection, rack: str, window_id: str, *, now: float)
 def add_transitions(
     connection: Connection, rack: str, rows: Iterable[Transition], *, keep: int, keep_s: float
 ) -> tuple[Transition, ...]:
-    """Add to the history what it does not end with already, drop what is too old or too much; returns what was new.
+    """Add the state changes that the history does not yet have, and delete old rows; return the added changes.
 
-    Several processes may see the same change: only the first one's account is kept, and what was before is what the
-    history says.
+    Several processes may see the same change: only the first row is kept. The state before a change is the last one in
+    the history, if the component has any.
     """
     last = last_states(connection, rack)
     added: list[Transition] = []
     for row in rows:
         before = last.get((row.component, row.kind))
         known = before.state if before else row.before
+        # A component that is new and ok is no change. A row older than the last one comes from a slower observer.
         if row.after is known or (known is None and row.after is State.OK) or (before and before.at > row.at):
             continue
         added.append(replace(row, before=known))
         last[row.component, row.kind] = Last(row.after, row.at)
     if added:
-        seq = connection.execute(select(func.max(transitions.c.seq))).scalar() or 0
+        # Numbered by rack: the writers of two racks hold separate locks and could draw the same number.
+        seq = connection.execute(select(func.max(transitions.c.seq)).where(transitions.c.rack == rack)).scalar() or 0
         numbered = [{"rack": rack, "seq": seq + n, **_values(row)} for n, row in enumerate(added, start=1)]
         connection.execute(insert(transitions), numbered)
         _drop_old(connection, rack, keep=keep, before=max(row.at for row in added) - keep_s)
@@ -181,22 +179,26 @@ def add_transitions(
 
 
 class Last(NamedTuple):
-    """Where the history of a component ends."""
+    """The last state in the history of a component, and its time."""
 
     state: State
     at: float
 
 
 def last_states(connection: Connection, rack: str) -> dict[tuple[str, str], Last]:
-    """The last state of each component that the history tells of, by its id and its kind."""
+    """The last state of each component in the history, by its id and its kind."""
     table = transitions.c
     newest = select(func.max(table.seq)).where(table.rack == rack).group_by(table.component, table.kind)
-    rows = connection.execute(select(transitions).where(table.seq.in_(newest)))
+    rows = connection.execute(select(transitions).where(table.rack == rack, table.seq.in_(newest)))
     return {(row.component, row.kind): Last(State(row.after), row.at) for row in rows}
 
 
 def _drop_old(connection: Connection, rack: str, *, keep: int, before: float) -> None:
-    """What is not well keeps the line that says since when: without it, it would look well, and then new again."""
+    """Delete rows older than ``before``, and those beyond the newest ``keep``.
+
+    A component that is not ok keeps its last row, which shows the start of its state. Without it, the component would
+    appear ok, and the next observation would report its fault as new.
+    """
     table = transitions.c
     surplus = select(table.seq).where(table.rack == rack).order_by(table.seq.desc()).offset(keep).limit(1)
     newest_surplus = connection.execute(surplus).scalar() or 0

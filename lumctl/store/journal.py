@@ -15,17 +15,18 @@ from lumctl import __version__
 from lumctl.store.database import writing
 from lumctl.store.errors import StoreError
 from lumctl.store.rack_rows import RackRows
+from lumctl.store.records import REVERT_TIMER
 from lumctl.store.schema import journal as table
 
 NO_FENCE = 0
-"""The lease number of what needs no lease; the first one that is given is 1."""
+"""The lease number of entries that need no lease; the first lease has number 1."""
 GENESIS = "0" * 64
 _FORM = "lumctl/journal/v1"
 
 
 @dataclass(frozen=True, slots=True)
 class JournalEntry:
-    """One journal entry. ``kind`` is begin, intent, outcome, undo-intent, undo-outcome or end, or that of a remark."""
+    """One journal entry. ``kind`` is begin, intent, outcome, undo-intent, undo-outcome, end, or a remark's kind."""
 
     rack: str
     seq: int
@@ -38,6 +39,12 @@ class JournalEntry:
     version: str
     previous: str
     hash: str
+
+    @property
+    def seconds(self) -> float | None:
+        """How long a step (without writing the journal) or the whole run took; ``None`` if that is not recorded."""
+        took = self.data.get("seconds") if self.kind in {"outcome", "end"} else None
+        return float(took) if isinstance(took, int | float) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +59,7 @@ class Break:
 class Head:
     """Where a journal ended: number, hash and time (seconds since the epoch) of its last entry, and how many it had.
 
-    Kept elsewhere, it shows later whether the end was cut off, or the whole was replaced.
+    Saved elsewhere, it shows later whether the end was cut off or the journal was replaced.
     """
 
     rack: str
@@ -63,16 +70,18 @@ class Head:
 
 
 _COLUMNS = tuple(table.c.keys())
+# All but the hash, which must stay the last column. The seal covers them in the table's order.
 _SEALED = _COLUMNS[:-1]
 _LAST = (
     select(table.c.seq, table.c.hash).where(table.c.rack == bindparam("of_rack")).order_by(table.c.seq.desc()).limit(1)
 )
+_ADD = insert(table)
 Said = tuple[float, str, str, Mapping[str, Any]]
 """The content of an entry: time, kind, step and data."""
 
 
 class Journal:
-    """The journal of one rack, read, and written by what belongs to no run; see :mod:`lumctl.store.runs` for runs."""
+    """The journal of one rack. It adds only entries that belong to no run; :mod:`lumctl.store.runs` adds the others."""
 
     def __init__(self, rows: RackRows) -> None:
         self._rows = rows
@@ -86,15 +95,18 @@ class Journal:
 
     def latest(self, count: int) -> tuple[JournalEntry, ...]:
         """The newest entries of the journal, oldest first. What was read once is kept: entries are only ever added."""
-        kept = self._newest if self._rows.rack and len(self._newest) >= count else ()
-        after = table.c.seq > (kept[-1].seq if kept else 0)
-        with self._rows.engine.connect() as connection:
-            found = (*kept, *latest(connection, count, self._rows.of(table), after))[-count:]
-        self._newest = found
-        return found
+
+        def ask(connection: Connection) -> tuple[JournalEntry, ...]:
+            # Racks that share a database number their entries separately, so a number does not say what is new there.
+            kept = self._newest if self._rows.rack and len(self._newest) >= count else ()
+            after = table.c.seq > (kept[-1].seq if kept else 0)
+            self._newest = found = (*kept, *latest(connection, count, self._rows.of(table), after))[-count:]
+            return found
+
+        return self._rows.known.get("latest", ask, of=count)
 
     def remark(self, kind: str, data: Mapping[str, Any], *, at: float, who: str) -> JournalEntry:
-        """Journal something that belongs to no run, on disk when this returns; ``who`` is kept in its data.
+        """Record an event that belongs to no run, on disk when this returns; ``who`` is stored in its data.
 
         Raises:
             StoreError: the store cannot be written.
@@ -106,9 +118,9 @@ class Journal:
             )
 
     def remarks(self, kind: str | None = None, *, since: float = 0.0, after: int = 0) -> tuple[JournalEntry, ...]:
-        """What was remarked since a time (seconds since the epoch), oldest first: all, or what is of one kind.
+        """The remarks since a time (seconds since the epoch), oldest first: all, or those of one kind.
 
-        ``after`` leaves out entries with numbers up to that one: the clocks of several machines may differ.
+        ``after`` omits entries up to that number; unlike a time, it does not depend on clocks, which may differ.
         """
         which = [self._rows.of(table), table.c.run == "", table.c.at >= since, table.c.seq > after]
         if kind is not None:
@@ -147,12 +159,14 @@ def append_all(
     rows: list[dict[str, Any]] = []
     added: list[JournalEntry] = []
     for number, (at, kind, step, data) in enumerate(said, start=seq + 1):
-        # What came as bytes that are no text (a name, an answer) is kept as it can be: here an escape of JSON.
+        # Bytes that are not valid text, such as in a name or an answer, are stored as escapes of JSON.
         text = json.dumps(data, sort_keys=True, ensure_ascii=False).encode("utf-8", "backslashreplace").decode()
+        # In the order of _SEALED: the check hashes the columns in the table's order.
         values: dict[str, Any] = {
             "rack": rack,
             "seq": number,
             "run": run,
+            # An int would be hashed as 5 and read back as 5.0.
             "at": float(at),
             "kind": kind,
             "step": step,
@@ -165,18 +179,18 @@ def append_all(
         rows.append(values)
         added.append(JournalEntry(**{**values, "data": data}))
     if rows:
-        connection.execute(insert(table), rows)
+        connection.execute(_ADD, rows)
     return tuple(added)
 
 
 def entries(connection: Connection, *which: Any) -> tuple[JournalEntry, ...]:
-    """The entries that fulfil some conditions, oldest first."""
+    """The entries that meet some conditions, oldest first."""
     rows = connection.execute(select(table).where(*which).order_by(table.c.rack, table.c.seq))
     return tuple(entry(row) for row in rows)
 
 
 def latest(connection: Connection, count: int, *which: Any) -> tuple[JournalEntry, ...]:
-    """The newest entries that fulfil some conditions, oldest first; where racks share a database, by their numbers."""
+    """The newest entries that meet some conditions, oldest first; ordered by number if racks share a database."""
     rows = connection.execute(select(table).where(*which).order_by(table.c.seq.desc()).limit(count)).all()
     return tuple(entry(row) for row in reversed(rows))
 
@@ -185,7 +199,7 @@ def entry(row: Any) -> JournalEntry:
     """Parse a row into an entry.
 
     Raises:
-        StoreError: the row is not what was written.
+        StoreError: the row's data is damaged.
     """
     try:
         data = json.loads(row.data)
@@ -193,13 +207,22 @@ def entry(row: Any) -> JournalEntry:
         raise StoreError(
             f"entry {row.seq} of the journal cannot be read: {error}", hint="see: lumctl runbook verify"
         ) from error
-    return JournalEntry(**{**{name: getattr(row, name) for name in _COLUMNS}, "data": data})
+    return JournalEntry(
+        row.rack, row.seq, row.run, row.at, row.kind, row.step, data, row.fence, row.version, row.previous, row.hash
+    )
 
 
 def last_act(connection: Connection, rack: str, run: str) -> float:
     """When a run last wrote into the journal (seconds since the epoch)."""
     newest = select(func.max(table.c.at)).where(table.c.rack == rack, table.c.run == run)
     return float(connection.execute(newest).scalar() or 0.0)
+
+
+def longest_timer_s(connection: Connection, rack: str, run: str) -> float:
+    """The longest revert timer that the steps of a run may have armed, in seconds; 0 if the journal names none."""
+    intents = (table.c.rack == rack, table.c.run == run, table.c.kind == "intent")
+    data = connection.execute(select(table.c.data).where(*intents)).scalars()
+    return max((float(json.loads(said).get(REVERT_TIMER, 0.0)) for said in data), default=0.0)
 
 
 def head(connection: Connection, rack: str) -> Head:
@@ -219,7 +242,7 @@ def first_break(rows: Iterable[Any]) -> Break | None:
         if row.seq != expected:
             return Break(expected, f"entry {expected} is missing")
         if row.previous != previous:
-            return Break(row.seq, "it does not follow the entry before it")
+            return Break(row.seq, "it does not follow the previous entry")
         if row.hash != _digest([_FORM, *(getattr(row, name) for name in _SEALED)]):
             return Break(row.seq, "its content was changed")
         previous, expected = row.hash, expected + 1
@@ -227,4 +250,5 @@ def first_break(rows: Iterable[Any]) -> Break | None:
 
 
 def _digest(parts: list[Any]) -> str:
+    # Rows of a damaged file may hold surrogates, which UTF-8 does not encode.
     return hashlib.sha256(json.dumps(parts, ensure_ascii=False).encode("utf-8", "backslashreplace")).hexdigest()

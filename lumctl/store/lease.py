@@ -15,10 +15,14 @@ from lumctl.store.lease_process import LeaseProcess
 from lumctl.store.schema import journal, leases
 
 RETIRED_AT = -1.0
-"""When the lease ends of a rack whose store was moved: no lease that was ever held ends then."""
+"""The end of the lease of a rack whose store was moved; no lease that was held ever has this end."""
 _MOVED = "moved to "
 """How its holder begins; where to follows."""
+_OF_RACK = select(leases).where(leases.c.rack == bindparam("of_rack"))
 _NEWEST = select(leases.c.fence).where(leases.c.rack == bindparam("of_rack"))
+_CHANGE = update(leases).where(leases.c.rack == bindparam("of_rack"), leases.c.fence == bindparam("of_fence"))
+_TAKE = _CHANGE.where(leases.c.expires_at <= bindparam("by_now"))
+"""Made once: to make a statement takes longer than to execute it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +60,23 @@ def acquire(connection: Connection, rack: str, holder: str, *, term_s: float, no
     counts from there.
 
     Raises:
-        LeaseHeldError: another holder's lease has not ended. Commit even then: if the lease was given by a clock that
-            was set back since, its end was changed to one term from now: the holder renews it earlier than that.
+        LeaseHeldError: another holder's lease has not ended. Commit even then: if the clock was set back since that
+            lease was given, its end was changed to one term from now. A living holder renews it before that.
         RefusedError: another process took it at the same time, or the rack's store was moved.
     """
-    require_not_moved(connection, rack)
-    held = connection.execute(select(leases).where(leases.c.rack == rack)).first()
+    held = _given_to(connection, rack)
+    # First: the lease of a retired store ended long ago, and would count as free below.
+    if held is not None and (place := _place_in(held)) is not None:
+        raise _moved(rack, place)
     if held is not None and held.expires_at > now:
+        # An end further ahead than this was written before the clock was set back; see lumctl.store.clock.
         ends = min(held.expires_at, now + max(term_s, TERM_S))
         if ends < held.expires_at:
             mine = (leases.c.rack == rack, leases.c.fence == held.fence, leases.c.expires_at == held.expires_at)
             connection.execute(update(leases).where(*mine).values(expires_at=ends))
         raise _held(rack, held, ends - now)
     _require_ended_by_boot(rack, held)
+    # Without a row, the journal still knows the numbers that were given: no number may be given twice.
     number = (held.fence if held else _newest_written(connection, rack)) + 1
     lease = _given(rack, holder, number, asked_at=asked_at, now=now, term_s=term_s)
     row = _row(lease, asked_at, term_s)
@@ -76,12 +84,13 @@ def acquire(connection: Connection, rack: str, holder: str, *, term_s: float, no
         if held is None:
             connection.execute(insert(leases).values(rack=rack, **row))
             return lease
-        unchanged = (leases.c.rack == rack, leases.c.fence == held.fence, leases.c.expires_at <= now)
-        taken = connection.execute(update(leases).where(*unchanged).values(**row)).rowcount == 1
+        # The condition repeats what was read: where another process took the lease since, no row changes.
+        unchanged = {"of_rack": rack, "of_fence": held.fence, "by_now": now}
+        taken = connection.execute(_TAKE, {**unchanged, **row}).rowcount == 1
     except IntegrityError:
         taken = False
     if not taken:
-        raise RefusedError(f"another engine took the lease of rack {rack} in this moment", hint="try again")
+        raise RefusedError(f"another engine took the lease of rack {rack} at the same time", hint="try again")
     return lease
 
 
@@ -89,10 +98,11 @@ def require_free(connection: Connection, rack: str, now: float) -> None:
     """Refuse if a process holds the lease of a rack now.
 
     Raises:
-        LeaseHeldError: one does; the message names it and gives a remedy.
+        LeaseHeldError: a process holds it; the message names that process and gives a remedy.
     """
-    held = connection.execute(select(leases).where(leases.c.rack == rack)).first()
+    held = _given_to(connection, rack)
     if held is not None and held.expires_at > now:
+        # If the clock was set back since, the lease's end is further ahead than any lease lasts.
         raise _held(rack, held, min(held.expires_at - now, TERM_S))
     _require_ended_by_boot(rack, held)
 
@@ -119,10 +129,9 @@ def renew(connection: Connection, lease: Lease, *, term_s: float, now: float, as
     values: dict[str, Any] = {"expires_at": now + term_s}
     if lease.process is not None:
         values["process"] = LeaseProcess(lease.process, asked_at + term_s).text()
-    changed = connection.execute(
-        update(leases).where(leases.c.rack == lease.rack, leases.c.fence == lease.fence).values(**values)
-    )
+    changed = connection.execute(_CHANGE, {"of_rack": lease.rack, "of_fence": lease.fence, **values})
     if changed.rowcount != 1:
+        # At once, before the error: a thread of this process may be about to send.
         lease.deadline.end()
         raise _lost(connection, lease)
     return replace(lease, expires_at=now + term_s)
@@ -166,23 +175,23 @@ def _row(lease: Lease, asked_at: float, term_s: float) -> dict[str, Any]:
 
 
 def _held(rack: str, held: Any, ends_s: float) -> LeaseHeldError:
-    """The refusal that names the holder of a lease and its process, with what helps."""
+    """The error that names the holder of a lease and its process, with a remedy."""
     by = LeaseProcess.read(held.process)
     said = f"rack {rack} is being changed by {held.holder}; its lease ends in {ends_s:.0f} s"
-    hint = "wait until it has ended, and look: lumctl swap list"
+    hint = "wait until it has ended, then see: lumctl swap list"
     if by is not None:
         said += f": {by.described}"
         if (state := by.state) is not None and state.stopped:
             hint = (
-                f"let it continue: kill -CONT {by.process.pid}; or wait for the end of its lease: the next command "
-                "that changes the rack ends it; what it left: lumctl swap list"
+                f"let it continue: kill -CONT {by.process.pid}; or wait until its lease ends: the next command that "
+                "changes the rack then kills it; see what it left: lumctl swap list"
             )
     return LeaseHeldError(said, hint=hint)
 
 
 def lapsed(connection: Connection, rack: str, now: float) -> tuple[int, LeaseProcess] | None:
     """The number and the process of a lease that expired without release, unless that process is working."""
-    held = connection.execute(select(leases).where(leases.c.rack == rack)).first()
+    held = _given_to(connection, rack)
     if held is None or not 0 < held.expires_at <= now:
         return None
     process = LeaseProcess.read(held.process)
@@ -190,10 +199,10 @@ def lapsed(connection: Connection, rack: str, now: float) -> tuple[int, LeasePro
 
 
 def require(connection: Connection, lease: Lease) -> None:
-    """Refuse to write under a lease that was followed by a newer one.
+    """Refuse to write under a lease that is not the rack's newest.
 
     Raises:
-        LeaseLostError: it was.
+        LeaseLostError: there is a newer lease.
     """
     if newest(connection, lease.rack) != lease.fence:
         raise _lost(connection, lease)
@@ -207,6 +216,11 @@ def _lost(connection: Connection, lease: Lease) -> LeaseLostError:
     )
 
 
+def _given_to(connection: Connection, rack: str) -> Any:
+    """The row of the newest lease of a rack."""
+    return connection.execute(_OF_RACK, {"of_rack": rack}).first()
+
+
 def newest(connection: Connection, rack: str) -> int:
     """The number of the newest lease that was given for a rack; 0 if none was."""
     return connection.execute(_NEWEST, {"of_rack": rack}).scalar() or 0
@@ -215,9 +229,9 @@ def newest(connection: Connection, rack: str) -> int:
 def skip(connection: Connection, rack: str, number: int) -> tuple[int, int]:
     """Skip lease numbers up to ``number``; return the newest number before and after.
 
-    A holder of a lease with such a number has lost it. Nothing changes if a newer one was given already.
+    The holder of a lease with a skipped number has lost it. Nothing changes if that number or a higher one was given.
     """
-    given = connection.execute(select(leases).where(leases.c.rack == rack)).first()
+    given = _given_to(connection, rack)
     before = given.fence if given else 0
     if before >= number:
         return before, before
@@ -231,9 +245,9 @@ def skip(connection: Connection, rack: str, number: int) -> tuple[int, int]:
 
 
 def retire(connection: Connection, rack: str, number: int, place: str) -> None:
-    """Stop giving leases of a rack here, by any clock: its store was moved to a place, named without a password.
+    """Give no more leases of a rack here, whatever the clock: its store was moved to ``place`` (without a password).
 
-    ``number`` is higher than that of any lease given here: a present holder has lost its lease.
+    ``number`` is higher than the number of any lease given here, so a present holder loses its lease.
     """
     row = {"holder": f"{_MOVED}{place}", "fence": number, "expires_at": RETIRED_AT, "process": ""}
     if connection.execute(update(leases).where(leases.c.rack == rack).values(**row)).rowcount == 0:
@@ -242,32 +256,38 @@ def retire(connection: Connection, rack: str, number: int, place: str) -> None:
 
 def moved_to(connection: Connection, rack: str) -> str | None:
     """Where a rack's store was moved to when it was retired here; ``None`` if it was not."""
-    ended = (leases.c.rack == rack, leases.c.expires_at == RETIRED_AT)
-    holder = connection.execute(select(leases.c.holder).where(*ended)).scalar()
-    return None if holder is None else str(holder).removeprefix(_MOVED)
+    held = _given_to(connection, rack)
+    return None if held is None else _place_in(held)
+
+
+def _place_in(held: Any) -> str | None:
+    return str(held.holder).removeprefix(_MOVED) if held.expires_at == RETIRED_AT else None
 
 
 def require_not_moved(connection: Connection, rack: str) -> None:
-    """Refuse to act on a store that was retired.
+    """Refuse to act on a retired store.
 
     Raises:
-        RefusedError: it was.
+        RefusedError: the store was retired.
     """
     if (place := moved_to(connection, rack)) is not None:
-        raise RefusedError(
-            f"the store of rack {rack} was moved to {place}; the one here is retired and gives no lease any more",
-            hint=f"write `store: {place}` under racks, {rack} in the inventory, or change $LUMCTL_STATE if it is set",
-        )
+        raise _moved(rack, place)
+
+
+def _moved(rack: str, place: str) -> RefusedError:
+    return RefusedError(
+        f"the store of rack {rack} was moved to {place}; the one here is retired and grants no more leases",
+        hint=f"write `store: {place}` under racks, {rack} in the inventory, or change $LUMCTL_STATE if it is set",
+    )
 
 
 def _newest_written(connection: Connection, rack: str) -> int:
-    """The highest number in the journal, where the lease itself was taken out of the database: none is given twice."""
+    """The highest lease number in the journal: no number is given twice, even if the lease's row was deleted."""
     return connection.execute(select(func.max(journal.c.fence)).where(journal.c.rack == rack)).scalar() or 0
 
 
 def release(connection: Connection, lease: Lease) -> None:
     """Release a lease, unless another process has taken it over."""
-    connection.execute(
-        update(leases).where(leases.c.rack == lease.rack, leases.c.fence == lease.fence).values(expires_at=0.0)
-    )
+    # The end of 0 also says that it was released; lapsed() looks only at ends above 0.
+    connection.execute(_CHANGE, {"of_rack": lease.rack, "of_fence": lease.fence, "expires_at": 0.0})
     lease.deadline.end()

@@ -1,8 +1,9 @@
-"""The process that holds a rack's lease: written beside the lease, found again, named in messages, and ended.
+"""The process that holds a rack's lease: it is stored with the lease, named in messages, and ended if necessary.
 
 A holder that was frozen (SIGSTOP, a suspended virtual machine) may wake up in the middle of a write long after its
-lease has ended. On the same machine, the next holder ends that process first. Elsewhere it cannot: there
-the holder's own deadline, checked before each send, is all that protects the rack, and the lease lasts longer than it.
+lease has ended. On the same machine, the next holder ends that process first. It cannot end a process on another
+machine. There, only the old holder's own deadline protects the rack: the holder checks it before each send, and it
+passes before the lease ends.
 """
 
 import json
@@ -26,7 +27,7 @@ class LeaseProcess:
 
     @classmethod
     def read(cls, text: str) -> Self | None:
-        """Parse the text stored beside a lease; ``None`` if it cannot be understood."""
+        """Parse the text stored with a lease; ``None`` if it cannot be parsed."""
         try:
             document = json.loads(text)
             return cls(ProcessId(**document["process"]), float(document["ends_at"]))
@@ -34,26 +35,27 @@ class LeaseProcess:
             return None
 
     def text(self) -> str:
-        """The text that is stored beside a lease."""
+        """The text that is stored with a lease."""
         return json.dumps({"process": asdict(self.process), "ends_at": self.ends_at})
 
     @property
     def state(self) -> ProcessState | None:
-        """What the process does now; ``None`` if it has ended, is of another machine, or is this one."""
+        """The present state of the process; ``None`` if it has ended, is on another machine, or is this process."""
+        # A take-over would otherwise end this process itself.
         if not self.process.is_here or self.process.pid == os.getpid():
             return None
         return find(self.process)
 
     @property
     def is_at_work(self) -> bool:
-        """Whether the process runs on this machine and its lease lasts, by a clock that cannot be set."""
+        """Whether the process runs on this machine, not stopped, and its lease lasts by a clock that cannot be set."""
         state = self.state
         return state is not None and not state.stopped and since_boot() < self.ends_at
 
     def end(self) -> bool:
-        """End the process if it still exists on this machine; whether nothing of it is left that could write.
+        """End the process if it still exists on this machine; return whether it can write nothing more.
 
-        False where it is of another machine, or this user may not end it.
+        ``False`` if it is on another machine, or this user may not end it.
         """
         if self.process.pid == os.getpid() and self.process.is_here:
             return True  # Another thread of this process: its own deadline limits it.
@@ -61,7 +63,7 @@ class LeaseProcess:
 
     @property
     def described(self) -> str:
-        """The process in words: which, whose, since when, and whether it is stopped."""
+        """The process in words: its PID, machine, user and start, and whether it is stopped."""
         where = f"process {self.process.pid} on {self.process.host}"
         if not self.process.is_here or self.process.pid == os.getpid():
             return where

@@ -11,7 +11,7 @@ from lumctl.store.schema import runs
 
 
 class Leases:
-    """Leases of one rack, by the clock that counts. ``files`` is the folder beside the store."""
+    """Leases of one rack, by the clock that decides (:mod:`lumctl.store.clock`). ``files``: the store's folder."""
 
     def __init__(self, rows: RackRows, files: Path) -> None:
         self._rows = rows
@@ -20,12 +20,13 @@ class Leases:
     def acquire(self, rack: str, holder: str, *, term_s: float, now: float) -> lease.Lease:
         """Take the rack's lease; see :func:`lumctl.store.lease.acquire`.
 
-        Before anything else a process of this machine is ended whose lease has lapsed in the middle of a run, or that
-        is stopped: it could write to a device when it wakes up.
+        If the previous lease expired in the middle of a run, or expired and its holder is stopped, this first ends the
+        holder if it is on this machine: it could write to a device when it wakes up.
         """
         asked_at = clock.since_boot()
         self._end_lapsed(rack, now)
         with writing(self._rows.engine) as connection:
+            # Its engine could not write the release, for example on a full disk, and left a note instead.
             noted = unwritten_ends.given_back(self._files)
             if noted and (newest := lease.newest(connection, rack)) in noted:
                 lease.release(connection, lease.Lease(rack, holder, newest, now))
@@ -33,14 +34,14 @@ class Leases:
                 by_clock = clock.lease_now(connection, now)
                 return lease.acquire(connection, rack, holder, term_s=term_s, now=by_clock, asked_at=asked_at)
             except lease.LeaseHeldError as error:
-                held = error  # raised below: what was noted of that lease is kept
+                held = error  # raised below, after the commit, which keeps a changed end of that lease
         raise held
 
     def _end_lapsed(self, rack: str, now: float) -> None:
-        """It may hold the database's write lock, so nothing is locked here.
+        """End the holder of an expired lease, without the write lock: that holder may have it.
 
         Raises:
-            LeaseHeldError: it is stopped, and this user may not end it.
+            LeaseHeldError: the holder is stopped, and this user may not end it.
         """
         with self._rows.engine.connect() as connection:
             found = lease.lapsed(connection, rack, clock.lease_now(connection, now))
@@ -54,13 +55,13 @@ class Leases:
             return
         if not process.end() and state.stopped:
             raise lease.LeaseHeldError(
-                f"the lease of rack {rack} has ended, and its holder could still write when it wakes up: "
+                f"the lease of rack {rack} has ended, but its holder could still write when it wakes up: "
                 f"{state.described}",
                 hint=f"end it, which this user may not: {state.kill_command}; then repeat this command",
             )
 
     def renew(self, held: lease.Lease, *, term_s: float, now: float) -> None:
-        """Extend a lease; see :func:`lumctl.store.lease.renew`. Its holder may send for longer once that is on disk."""
+        """Extend a lease, see :func:`lumctl.store.lease.renew`; its deadline moves when the renewal is on disk."""
         asked_at = clock.since_boot()
         with writing(self._rows.engine) as connection:
             by_clock = clock.lease_now(connection, now)
@@ -78,19 +79,19 @@ class Leases:
             lease.release(connection, held)
 
     def newest(self, rack: str) -> int:
-        """The number of the newest lease of a rack, be it over or not; 0 if none was ever given."""
+        """The number of the newest lease of a rack, ended or not; 0 if none was ever given."""
         with self._rows.engine.connect() as connection:
             return lease.newest(connection, rack)
 
     def moved_to(self, rack: str) -> str | None:
-        """Where a rack's store was moved to when this one was retired; ``None`` if it is in use."""
+        """The place to which a rack's store was moved when this one was retired; ``None`` if this one is in use."""
         with self._rows.engine.connect() as connection:
             return lease.moved_to(connection, rack)
 
     def skip(self, rack: str, number: int, *, now: float, who: str) -> int:
-        """Skip lease numbers up to one that was used and is unknown here; return the newest number.
+        """Skip lease numbers up to one that was used but is unknown here; return the newest number.
 
-        It is journalled. See :func:`lumctl.store.lease.skip`.
+        The skip is journalled. See :func:`lumctl.store.lease.skip`.
         """
         with writing(self._rows.engine) as connection:
             before, newest = lease.skip(connection, rack, number)

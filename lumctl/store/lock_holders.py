@@ -1,4 +1,4 @@
-"""Who holds a store's write lock, and the command that frees it."""
+"""Which process holds a store's write lock, and the command that frees it."""
 
 import hashlib
 import os
@@ -15,8 +15,9 @@ from lumctl.processes import ProcessState, find, process_with, this_process
 
 _LOCKS = Path("/proc/locks")
 _WRITER_BYTE = 120
-"""Of the shared-memory file: a writer in WAL mode locks it, see sqlite.org/walformat.html."""
+"""The byte of the shared-memory file that a writer in WAL mode locks, see sqlite.org/walformat.html."""
 _SESSION_NAME = re.compile(r"lumctl (\d+)@(.+)/([0-9a-f]+)")
+# PostgreSQL cuts a session's name after 63 bytes. The machine is cut first, so that the boot id behind it stays whole.
 _MOST_NAME, _MOST_HOST = 63, 36
 _ACTIVITY = """
 SELECT s.pid, s.usename, s.application_name, host(s.client_addr), s.state,
@@ -29,7 +30,7 @@ WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2 AND l.classid = %
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A process that holds a write lock. ``words`` describe it, ``remedy`` is what frees the lock.
+    """A process that holds a write lock. ``words`` describe it, ``remedy`` is the command that frees the lock.
 
     ``process`` is ``None`` if it is not on this machine.
     """
@@ -57,6 +58,7 @@ def holder_of_advisory_lock(connection: Connection, keys: tuple[int, int], login
     Raises:
         SQLAlchemyError: the database does not show it.
     """
+    # pg_locks shows the two keys as OIDs, which are unsigned.
     unsigned = tuple(key & 0xFFFFFFFF for key in keys)
     found = connection.exec_driver_sql(_ACTIVITY, unsigned).first()
     if found is None:
@@ -74,14 +76,14 @@ def holder_of_advisory_lock(connection: Connection, keys: tuple[int, int], login
 
 
 def session_name() -> str:
-    """How a session of ours is called in the database's list of sessions: it names this process and its machine."""
+    """The name of this process's sessions in the database's list of sessions; it contains the PID and the machine."""
     process = this_process()
     host = process.host.encode("ascii", "replace").decode()[:_MOST_HOST]
     return f"lumctl {process.pid}@{host}/{_short(process.boot_id)}"[:_MOST_NAME]
 
 
 def _ending(process: ProcessState | None, command: str) -> str:
-    """A stopped process never frees the lock; any other may be about to."""
+    """The remedy for a held lock: a stopped process never frees it and must be ended; any other may soon free it."""
     end = f"end it: {command} (its unfinished write is undone)"
     return end if process is not None and process.stopped else f"wait for it, or {end}"
 
@@ -89,6 +91,8 @@ def _ending(process: ProcessState | None, command: str) -> str:
 def _lock_holders(file: Path) -> Iterator[int]:
     """PIDs that hold an exclusive lock on an SQLite database or its shared memory, the writer first."""
     found = []
+    # A writer in WAL mode locks a byte of the shared memory. The database file itself is locked where the mode changes
+    # or the log is removed.
     for path in (file.with_name(f"{file.name}-shm"), file):
         try:
             status = path.stat()
@@ -128,8 +132,9 @@ def _has_open(pid: int, wanted: os.stat_result) -> bool:
 
 
 def _process_named(name: str) -> ProcessState | None:
-    """The process of this machine that a session's name names."""
+    """The process with the PID in a session's name; ``None`` if it is not on this machine, or has ended."""
     said = _SESSION_NAME.fullmatch(name)
+    # A PID means something only on the machine, and since the boot, that it comes from.
     identity = process_with(int(said[1])) if said and said[3] == _short(this_process().boot_id) else None
     return None if identity is None else find(identity)
 

@@ -1,4 +1,4 @@
-"""The readings of one component in one hour as bytes, and back: small, and the same on every machine. Pure."""
+"""Pack the readings of one component in one hour into few bytes, the same on every machine, and unpack them. Pure."""
 
 import math
 import sys
@@ -16,7 +16,7 @@ _PLANES = 3
 
 
 class Values(NamedTuple):
-    """The minimum, mean and maximum of one minute; ``-inf`` is a value (no light), NaN is none."""
+    """The minimum, mean and maximum of one minute; ``-inf`` is a value (no light), NaN means no value."""
 
     low: float
     mean: float
@@ -24,7 +24,7 @@ class Values(NamedTuple):
 
 
 class Point(NamedTuple):
-    """Readings of ``span_s`` seconds from ``at`` (seconds since the epoch) on: the least, the mean, the greatest."""
+    """The minimum, mean and maximum of the ``span_s`` seconds that begin at ``at`` (seconds since the epoch)."""
 
     at: float
     low: float
@@ -38,28 +38,29 @@ Hour = Mapping[str, Mapping[int, Values]]
 
 
 def pack(hour: Hour) -> bytes:
-    """An hour as bytes. Each number is a float of 32 bits, so that counts are exact up to 16,777,216."""
+    """Pack an hour into bytes. Each number is a 32-bit float, so counts are exact up to 16,777,216."""
     raw = bytearray()
     for name, minutes in hour.items():
         word = name.encode()
         numbers = array("f", [math.nan]) * (_PLANES * MINUTES)
         for minute, values in minutes.items():
-            # All least values lie together, and so on: alike beside alike is packed best.
+            # All minimums are together, then all means, then all maximums: similar numbers in a row compress best.
             numbers[minute], numbers[MINUTES + minute], numbers[2 * MINUTES + minute] = values
         if sys.byteorder == "big":
             numbers.byteswap()
         raw += bytes([len(word)]) + word + numbers.tobytes()
+    # Level 1: the hour of every component is packed again each minute.
     return _FORM + zlib.compress(raw, level=1)
 
 
 def unpack(body: bytes) -> dict[str, dict[int, Values]]:
-    """The hour that was packed.
+    """Unpack an hour.
 
     Raises:
-        ValueError: these bytes are no packed hour, or one of a form that is not known here.
+        ValueError: the bytes are not a packed hour, or have an unknown format.
     """
     if body[:1] != _FORM:
-        raise ValueError("not a packed hour of a known form")
+        raise ValueError("not a packed hour of a known format")
     try:
         raw = zlib.decompress(body[1:])
     except zlib.error as error:
@@ -71,10 +72,11 @@ def unpack(body: bytes) -> dict[str, dict[int, Values]]:
         numbers = array("f")
         numbers.frombytes(raw[begin : begin + size])
         if len(numbers) != _PLANES * MINUTES:
-            raise ValueError("a packed hour is cut short")
+            raise ValueError("a packed hour is truncated")
         if sys.byteorder == "big":
             numbers.byteswap()
         planes = zip(numbers[:MINUTES], numbers[MINUTES : 2 * MINUTES], numbers[2 * MINUTES :], strict=True)
+        # A mean of NaN marks an absent minute; see pack.
         minutes = {minute: Values(*each) for minute, each in enumerate(planes) if not math.isnan(each[1])}
         hour[raw[start + 1 : begin].decode()] = minutes
         start = begin + size
@@ -82,7 +84,7 @@ def unpack(body: bytes) -> dict[str, dict[int, Values]]:
 
 
 def merged(kept: Hour, new: Hour) -> dict[str, dict[int, Values]]:
-    """Merge two parts of one minute or hour. A minute in both was read in two parts; equal parts change nothing."""
+    """Merge two parts of one hour. A minute that is in both was read in two parts; equal parts change nothing."""
     whole = {name: dict(minutes) for name, minutes in kept.items()}
     for name, minutes in new.items():
         known = whole.setdefault(name, {})
@@ -92,6 +94,6 @@ def merged(kept: Hour, new: Hour) -> dict[str, dict[int, Values]]:
 
 
 def both(one: Values, other: Values) -> Values:
-    """Two parts of one minute as one; the mean is that of the part that had light, if the other had none."""
+    """Merge two parts of one minute. If only one part had light, the mean is that part's mean."""
     means = [mean for mean in (one.mean, other.mean) if not math.isinf(mean)] or [one.mean]
     return Values(min(one.low, other.low), sum(means) / len(means), max(one.high, other.high))

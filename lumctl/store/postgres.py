@@ -22,25 +22,29 @@ if TYPE_CHECKING:
     import psycopg
 
 CONNECTS_WITHIN_S = 5
+# Each limit is above the one before it. A frozen writer loses its transaction before others stop waiting for its lock,
+# the lock's limit fires before the statement's, and the server's error arrives before the client gives up.
 STANDS_STILL_S = 5
-"""In the middle of a write, before the database takes that write back."""
+"""How long a writer may be idle in the middle of a write before the database undoes that write, in seconds."""
 LOCKED_WITHIN_S = 8
 STATEMENT_WITHIN_S = 10
 ANSWERS_WITHIN_S = 15.0
-"""Before a server that answers nothing at all is taken for gone."""
+"""How long a server may send no answer before it counts as gone, in seconds."""
 READING = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+# A writer must not have a snapshot from before it got the lock: it would not see what the last holder committed.
 WRITING = {"isolation_level": "READ COMMITTED", "postgresql_readonly": False, "writing": True}
 _DRIVER = "postgresql+psycopg"
 _SCHEMA = "schema"
-"""In a URL's query, and among an engine's options: the schema that holds the tables, where it is not the default."""
+"""The key for the schema that holds the tables, if not the default: in a URL's query and in an engine's options."""
 _SETTINGS = {
     "statement_timeout": f"{STATEMENT_WITHIN_S}s",
     "lock_timeout": f"{LOCKED_WITHIN_S}s",
     "idle_in_transaction_session_timeout": f"{STANDS_STILL_S}s",
-    "extra_float_digits": "1",  # times are sealed as they are read back
+    "extra_float_digits": "1",  # a time must read back exactly as it was hashed
 }
 _LOCK_SPACE = 0x6C756D63
-"""The first number of our advisory locks: other programs may use the same database."""
+"""The first number of lumctl's advisory locks: other programs may use the same database."""
+# A database with synchronous_commit off would report a commit that a power cut can still undo.
 _HOLD = """
 SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit')
                   WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, true),
@@ -57,7 +61,7 @@ def postgres_at(place: str) -> Engine:
     """The database at a URL such as ``postgresql://user@host/database``; connects when it is first used.
 
     Raises:
-        UsageError: the driver is not installed, or the URL asks for another one.
+        UsageError: the driver is not installed, or the URL names another one.
     """
     try:
         import psycopg  # noqa: PLC0415 - an optional part
@@ -65,7 +69,7 @@ def postgres_at(place: str) -> Engine:
         raise UsageError(
             f"a store in PostgreSQL needs psycopg: {error}", hint="pip install 'lumctl[postgres]'"
         ) from error
-    logging.getLogger("psycopg").addHandler(logging.NullHandler())  # the exception has the same content
+    logging.getLogger("psycopg").addHandler(logging.NullHandler())  # its exceptions say the same as its log
     scheme, _, rest = place.partition("://")
     if scheme not in {"postgres", "postgresql", _DRIVER}:
         raise UsageError(f"the store's URL begins with {scheme}://, expected {_DRIVER}:// or postgresql://")
@@ -79,12 +83,13 @@ def postgres_at(place: str) -> Engine:
     )
 
     class Impatient(psycopg.Connection[Any]):
-        """A connection that does not wait for ever for a server that has stopped."""
+        """A connection that does not wait forever for a server that has stopped."""
 
         def wait(self, gen: Any, *arguments: Any, **named: Any) -> Any:
             try:
                 return super().wait(_limited(gen), *arguments, **named)
             except TimeoutError as error:
+                # The protocol is in the middle of an answer: this connection cannot be used again.
                 self.close()
                 raise psycopg.OperationalError(str(error)) from None
 
@@ -94,6 +99,7 @@ def postgres_at(place: str) -> Engine:
 
     @event.listens_for(engine, "connect")
     def _prepare(connection: "psycopg.Connection[Any]", _record: Any) -> None:
+        # In a transaction, the pool's rollback would also undo these settings.
         connection.autocommit = True
         settings = ", ".join(f"set_config('{name}', '{value}', false)" for name, value in _SETTINGS.items())
         connection.execute(f"SELECT {settings}".encode())
@@ -110,12 +116,12 @@ def postgres_at(place: str) -> Engine:
 
 
 def in_schema(place: str, schema: str) -> str:
-    """A URL whose tables are in a schema of their own; it is made with them."""
+    """A URL whose tables are in a schema of their own, which is created together with the tables."""
     return f"{place}{'&' if '?' in place else '?'}{_SCHEMA}={schema}"
 
 
 def make_schema(connection: Connection) -> None:
-    """Make the schema that the URL names, if it names one and it is not there."""
+    """Create the schema that the URL names, if it names one that does not exist."""
     if schema := connection.get_execution_options().get(_SCHEMA):
         connection.exec_driver_sql(f"CREATE SCHEMA IF NOT EXISTS {_quoted(schema)}")
 
@@ -125,7 +131,7 @@ def _quoted(schema: str) -> str:
 
 
 def require_sound(engine: Engine) -> None:
-    """Refuse a database that does not keep text as text.
+    """Refuse a database whose encoding cannot hold every text.
 
     Raises:
         UsageError: its encoding is not UTF8.
@@ -159,19 +165,14 @@ def holder(engine: Engine) -> Holder | None:
 def _lock_of(options: Mapping[str, Any]) -> tuple[int, int]:
     schema, rack = options.get(_SCHEMA, ""), options.get("rack", "")
     named = f"{schema}/{rack}" if schema else rack
+    # An advisory lock takes two signed 32-bit numbers. If two racks get the same one, they only wait for each other.
     return _LOCK_SPACE, zlib.crc32(named.encode()) - 2**31
 
 
 def shown(url: URL) -> str:
-    """A URL with no password in it."""
+    """A URL without its password."""
     kept = url.difference_update_query([name for name in url.query if "password" in name])
     return kept.render_as_string(hide_password=True)
-
-
-def has_password(place: str) -> bool:
-    """Whether a URL holds a password."""
-    url = make_url(place)
-    return url.password is not None or any("password" in name for name in url.query)
 
 
 def _arguments(rest: str) -> dict[str, Any]:
@@ -191,12 +192,13 @@ def _arguments(rest: str) -> dict[str, Any]:
 
 
 def _limited(waiting: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-    """The same wait for an answer, which ends with an error when none comes."""
+    """Wait for an answer as psycopg does, but raise ``TimeoutError`` if none arrives in time."""
     ends = monotonic() + ANSWERS_WITHIN_S
     try:
         state = next(waiting)
         while True:
             ready = yield state
+            # psycopg sends 0 when its polling interval ends without an event; an answer that still arrives is taken.
             if not ready and monotonic() > ends:
                 raise TimeoutError(f"no answer within {ANSWERS_WITHIN_S:.0f} s")
             state = waiting.send(ready)

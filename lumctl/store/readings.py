@@ -1,4 +1,4 @@
-"""The part of a rack's store that keeps readings over time: one row for each component and hour, a value a minute."""
+"""The readings over time in a rack's store: a row for each component and hour, with a value for each minute."""
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -31,7 +31,7 @@ class Readings:
         Adding a minute again changes nothing, so a caller that does not know whether a write succeeded repeats it.
 
         Raises:
-            StoreError: the store cannot be written; a part may have been.
+            StoreError: the store cannot be written; some of the minutes may have been.
         """
         if not minutes:
             return
@@ -42,6 +42,7 @@ class Readings:
                 self._add(hour, some)
         oldest = (max(minutes) * MINUTE_S - keep_s) // HOUR_S
         over = (readings.c.rack == self._rows.rack, readings.c.hour < oldest)
+        # Reading first: the write lock is taken once an hour, not every minute.
         with self._rows.engine.connect() as connection:
             is_over = connection.execute(select(readings.c.hour).where(*over).limit(1)).first() is not None
         if is_over:  # once an hour
@@ -49,7 +50,7 @@ class Readings:
                 connection.execute(delete(readings).where(*over))
 
     def of(self, component: str, *, since: float, until: float) -> dict[str, tuple[Point, ...]]:
-        """What is kept of a component between two times (seconds since the epoch), by name, oldest first."""
+        """The stored readings of a component between two times (seconds since the epoch), by name, oldest first."""
         hours = range(int(since // HOUR_S), int(until // HOUR_S) + 1)
         mine = (self._rows.of(readings), readings.c.component == component, readings.c.hour.in_(hours))
         statement = select(readings.c.hour, readings.c.body).where(*mine).order_by(readings.c.hour)
@@ -61,12 +62,13 @@ class Readings:
                 of_it = found.setdefault(name, [])
                 for minute, values in minutes.items():
                     at = float(hour * HOUR_S + minute * MINUTE_S)
+                    # A minute that began before `since` and reaches into it counts.
                     if since - MINUTE_S < at <= until:
                         of_it.append(Point(at, *values))
         return {name: tuple(points) for name, points in found.items() if points}
 
     def _add(self, hour: int, components: Mapping[str, Hour]) -> None:
-        """Merge with what is there: a daemon that was started again, or another one, has written a part."""
+        """Write components of an hour, merged with what a daemon wrote before a restart, or another daemon wrote."""
         this = (readings.c.rack == self._rows.rack, readings.c.hour == hour)
         with writing(self._rows.engine) as connection:
             asked = select(readings.c.component, readings.c.body).where(*this)
@@ -102,7 +104,7 @@ def _flat(minutes: Minutes) -> Iterator[tuple[int, str, str, Values]]:
 
 
 def _unpacked(body: bytes) -> Hour:
-    """What is damaged, or of a form that a newer version wrote, is as good as not kept."""
+    """Unpack an hour; empty if it is damaged, or in the format of a newer version."""
     try:
         return packed_hours.unpack(body)
     except ValueError:

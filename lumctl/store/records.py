@@ -10,15 +10,21 @@ from sqlalchemy import ColumnElement, Connection, func, select
 from lumctl.store.errors import StoreError
 from lumctl.store.schema import runs
 
+REVERT_TIMER, REVERT_MARGIN_S = "reverts_after_s", 48.0
+"""The key of a revert timer in the intent of a step, in seconds, and how much longer the device may take to revert."""
+# A timer runs 72 s by default (lumctl.change: REVERT_AFTER_S and twice light_deadline_s); then the device acts.
 COMES_TO_REST_S = 120.0
-"""How long after its last act a run that was cut may leave light in motion: a device's own revert timer runs out."""
+"""How long after its last act an interrupted run may still move light: until a device's revert timer has expired.
+
+A run whose journal names a longer timer takes as long as that, and ``REVERT_MARGIN_S``.
+"""
 
 OPEN = frozenset({"running", "half-done"})
 """States of runs that still need an operator or an engine."""
 
 
 def ways_to_finish(run: str, target: str) -> str:
-    """The commands of which one brings a run to its end that was cut or left half done."""
+    """The two commands that can finish an interrupted or half-done run."""
     return f"lumctl swap resume {run} --target {target} or lumctl swap abort {run} --target {target}"
 
 
@@ -26,7 +32,7 @@ def ways_to_finish(run: str, target: str) -> str:
 class StoredRun:
     """One execution of a plan. ``state`` is running, done, refused, rolled-back, half-done, undone or superseded.
 
-    A superseded run was aborted after later runs had written over what it did: that was left alone.
+    A superseded run was aborted after later runs had overwritten its changes; the abort kept those changes.
     """
 
     id: str
@@ -46,9 +52,9 @@ class StoredRun:
     undone_by: str | None
 
     def outcome_line(self) -> str:
-        """How it ended, in a few words."""
+        """How the run ended, in a few words."""
         if self.state == "running":
-            return f"running or cut on target {self.target}"
+            return f"running or interrupted on target {self.target}"
         return f"{self.state}{f' by {self.undone_by}' if self.undone_by else ''} on target {self.target}"
 
 
@@ -66,7 +72,7 @@ def run_of(row: Any, **changed: Any) -> StoredRun:
     """Parse a row into a run.
 
     Raises:
-        StoreError: its plan is not what was written.
+        StoreError: its plan is damaged.
     """
     try:
         plan = json.loads(row.plan)
@@ -76,8 +82,12 @@ def run_of(row: Any, **changed: Any) -> StoredRun:
 
 
 def new_run_id(connection: Connection, kind: str, mine: ColumnElement[bool]) -> str:
-    """The next id, under the write lock; ``mine`` selects the runs of this store."""
-    number = connection.execute(select(func.count()).select_from(runs).where(mine)).scalar() or 0
+    """The next run id of a kind; each kind has its own numbers. ``mine`` selects the runs of this store.
+
+    Call it under the write lock.
+    """
+    alike = (mine, runs.c.kind == kind)
+    number = connection.execute(select(func.count()).select_from(runs).where(*alike)).scalar() or 0
     while True:  # Rows may have been deleted by hand: the journal shows that, and the next run still works.
         number += 1
         run_id = f"{kind}-{number:04d}"

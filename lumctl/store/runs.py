@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from lumctl import __version__
 from lumctl.errors import RefusedError, UsageError
@@ -17,13 +17,23 @@ from lumctl.inventory.problems import nearest
 from lumctl.store import clock, journal, lease, unwritten_ends
 from lumctl.store.database import writing
 from lumctl.store.fabric import make_certain, mark_device
-from lumctl.store.rack_rows import RackRows
-from lumctl.store.records import COMES_TO_REST_S, OPEN, Record, StoredRun, new_run_id, run_of
+from lumctl.store.rack_rows import SHARED_S, RackRows
+from lumctl.store.records import COMES_TO_REST_S, OPEN, REVERT_MARGIN_S, Record, StoredRun, new_run_id, run_of
 from lumctl.store.schema import leases, plans, runs
+
+_OPEN = select(runs.c.id, runs.c.rack, runs.c.fence).where(runs.c.state.in_(OPEN)).order_by(runs.c.started_at)
+_OPEN_OF_RACK = _OPEN.where(runs.c.rack == bindparam("of_rack"))
+_LEASES = select(leases)
+_LEASES_OF_RACK = _LEASES.where(leases.c.rack == bindparam("of_rack"))
+_ADD = insert(runs)
+_CHANGE = update(runs).where(runs.c.rack == bindparam("of_rack"), runs.c.id == bindparam("of_run"))
+"""Made once: to make a statement takes longer than to execute it."""
+_Ends = Mapping[tuple[str, int], float]
+"""When leases end, by rack and number."""
 
 
 class Runs:
-    """Runs and plans of one rack. ``files`` is the folder beside the store."""
+    """Runs and plans of one rack. ``files`` is the folder next to the store."""
 
     def __init__(self, rows: RackRows, files: Path) -> None:
         self._rows = rows
@@ -33,13 +43,13 @@ class Runs:
         """Keep a plan under its id; saving the same plan again changes nothing.
 
         Raises:
-            RefusedError: another plan is kept under this id, which is the beginning of its digest only.
+            RefusedError: another plan has this id, which is only the beginning of a plan's digest.
         """
         with writing(self._rows.engine) as connection:
             this = (plans.c.id == plan["id"], self._rows.of(plans))
             kept = connection.execute(select(plans.c.digest).where(*this)).scalar()
             if kept not in {None, plan["digest"]}:
-                raise RefusedError(f"another plan is kept under the name {plan['id']}", hint="make the plan again")
+                raise RefusedError(f"another plan is stored under the id {plan['id']}", hint="make a new plan")
             connection.execute(delete(plans).where(*this))
             connection.execute(
                 insert(plans).values(
@@ -69,24 +79,32 @@ class Runs:
         """One run by its id.
 
         Raises:
-            UsageError: there is none of that name.
+            UsageError: there is no run with that id.
         """
-        known = self.all()
-        for run in known:
-            if run.id == run_id:
-                return run
-        near = nearest(run_id, [run.id for run in known])
+        with self._rows.engine.connect() as connection:
+            row = connection.execute(select(runs).where(runs.c.id == run_id, self._rows.of(runs))).first()
+        if row is not None:
+            return run_of(row)
+        near = nearest(run_id, [run.id for run in self.all()])
         raise UsageError(f"no run {run_id!r}", hint=f"did you mean {near}?" if near else "see: lumctl swap list")
 
     def unfinished(self, *, now: float) -> tuple[str, ...]:
         """Runs that were left half done or interrupted: still open although their lease has ended or was released."""
-        with self._rows.engine.connect() as connection:
-            now = clock.lease_now(connection, now)
-            given = connection.execute(select(leases).where(self._rows.of(leases)))
-            alive = {(row.rack, row.fence) for row in given if clock.is_alive(row.expires_at, now)}
-            still_open = (runs.c.state.in_(OPEN), self._rows.of(runs))
-            rows = connection.execute(select(runs).where(*still_open).order_by(runs.c.started_at))
-            return tuple(row.id for row in rows if (row.rack, row.fence) not in alive or self._is_left(row))
+
+        def ask(connection: Connection) -> tuple[float, _Ends, Sequence[Any]]:
+            ahead_s, ends = self._lease_ends(connection, now)
+            still_open = _OPEN_OF_RACK if self._rows.rack else _OPEN
+            return ahead_s, ends, connection.execute(still_open, {"of_rack": self._rows.rack}).all()
+
+        ahead_s, ends, still_open = self._rows.known.get("open runs", ask)
+        alive = {number for number, end in ends.items() if clock.is_alive(end, now + ahead_s)}
+        return tuple(row.id for row in still_open if (row.rack, row.fence) not in alive or self._is_left(row))
+
+    def _lease_ends(self, connection: Connection, now: float) -> tuple[float, _Ends]:
+        """By how much the clock that counts is ahead of ``now``, and when each lease ends by that clock."""
+        given = connection.execute(_LEASES_OF_RACK if self._rows.rack else _LEASES, {"of_rack": self._rows.rack})
+        ends = {(row.rack, row.fence): row.expires_at for row in given}
+        return clock.lease_now(connection, now) - now, ends
 
     def left_half_done(self) -> tuple[str, ...]:
         """Runs that their engine left half done without recording it, because the store could not be written."""
@@ -98,25 +116,31 @@ class Runs:
         return unwritten_ends.is_left(self._files, row.id, row.fence)
 
     def moves(self, *, since: float, now: float) -> tuple[StoredRun, ...]:
-        """Runs that may have moved light since a time: running ones, and those that have ended since.
+        """Runs that may have changed light paths since a time: running ones, and those that have ended since.
 
-        An interrupted or half-done run stays open until an operator finishes it, but its light has settled by then.
+        An interrupted or half-done run counts until its light has settled, at least ``COMES_TO_REST_S`` after its last
+        act. It stays open until an operator finishes it.
         """
-        may_be = runs.c.state.in_(OPEN) | (runs.c.ended_at >= since)
-        mine = may_be & self._rows.of(runs)
+        asked = since - since % SHARED_S
+
+        def ask(connection: Connection) -> tuple[float, _Ends, list[tuple[StoredRun, float, float]]]:
+            ahead_s, ends = self._lease_ends(connection, now)
+            may_be = runs.c.state.in_(OPEN) | (runs.c.ended_at >= asked)
+            rows = connection.execute(select(runs).where(may_be, self._rows.of(runs)).order_by(runs.c.started_at)).all()
+            acted = [row.ended_at or journal.last_act(connection, row.rack, row.id) for row in rows]
+            rests_s = [_rest_s(connection, row) if row.state in OPEN else 0.0 for row in rows]
+            found = [(run_of(row), at, rest_s) for row, at, rest_s in zip(rows, acted, rests_s, strict=True)]
+            return ahead_s, ends, found
+
+        ahead_s, ends, rows = self._rows.known.get("moves", ask, of=asked)
+        alive = {number: end - ahead_s for number, end in ends.items() if clock.is_alive(end, now + ahead_s)}
         found = []
-        with self._rows.engine.connect() as connection:
-            ahead_s = clock.lease_now(connection, now) - now
-            given = connection.execute(select(leases).where(self._rows.of(leases)))
-            ends = {(row.rack, row.fence): row.expires_at - ahead_s for row in given}
-            alive = {number: end for number, end in ends.items() if clock.is_alive(end, now)}
-            for row in connection.execute(select(runs).where(mine).order_by(runs.c.started_at)).all():
-                lasts = row.state == "running" and not self._is_left(row)
-                at_work = alive.get((row.rack, row.fence)) if lasts else None
-                until = at_work or row.ended_at or journal.last_act(connection, row.rack, row.id)
-                rest_s = COMES_TO_REST_S if row.state in OPEN and not at_work else 0.0
-                if until + rest_s >= since:
-                    found.append(run_of(row))
+        for run, acted_at, rest_s in rows:
+            lasts = run.state == "running" and not self._is_left(run)
+            # While a lease lasts, its run may move light at any time, so its end counts as the last act.
+            at_work = alive.get((run.rack, run.fence)) if lasts else None
+            if (at_work or acted_at + rest_s) >= since:
+                found.append(run)
         return tuple(found)
 
     # -- a run in progress: used by the change engine only ------------------------------------------------------------
@@ -124,13 +148,14 @@ class Runs:
     def seize(
         self, held: lease.Lease, *, holder: str, term_s: float, now: float
     ) -> tuple[StoredRun, lease.Lease] | None:
-        """Take over the open run of another process with its lease: that process can write nothing more.
+        """Take over the open run of another process, and its lease: that process can then write nothing more.
 
         ``holder`` is completed by the run's id. ``None`` if there is nothing to take over: no run is open under this
         lease, or another process has a newer one.
         """
         asked_at = clock.since_boot()
         with writing(self._rows.engine) as connection:
+            # A run and its lease belong together by the lease's number alone.
             mine = (runs.c.rack == held.rack, runs.c.fence == held.fence, runs.c.state == "running")
             row = connection.execute(select(runs).where(*mine)).first()
             if row is None:
@@ -146,7 +171,7 @@ class Runs:
     def reopen(self, held: lease.Lease, run: str, entry: Record) -> StoredRun | None:
         """Reopen an interrupted or half-done run under a newer lease; ``entry`` records who does so, and why.
 
-        ``None`` if it has ended since, or is under a lease at least as new.
+        ``None`` if the run has ended since, or has a lease at least as new.
 
         Raises:
             LeaseLostError: another process may act now.
@@ -161,11 +186,12 @@ class Runs:
             values = {"fence": held.fence, "state": "running", "ended_at": None}
             connection.execute(update(runs).where(*this).values(**values))
             _append(connection, held, run, entry)
+        # After the commit: if that fails, the run must still count as left, not as running until its lease ends.
         unwritten_ends.forget(self._files, run)
         return run_of(row, **values)
 
     def leave(self, held: lease.Lease, run: str) -> None:
-        """Leave a run half done whose end cannot be written; nothing may be sent to a device under its lease after."""
+        """Note that a run is half done whose end the store cannot record; send nothing under its lease afterwards."""
         unwritten_ends.leave(self._files, run, held.fence)
 
     def begin(self, held: lease.Lease, values: Mapping[str, Any], plan: Mapping[str, Any], *, now: float) -> str:
@@ -177,18 +203,17 @@ class Runs:
         with writing(self._rows.engine) as connection:
             lease.require(connection, held)
             run_id = new_run_id(connection, values["kind"], self._rows.of(runs))
-            connection.execute(
-                insert(runs).values(
-                    **values,
-                    id=run_id,
-                    rack=held.rack,
-                    plan=json.dumps(plan, ensure_ascii=False),
-                    version=__version__,
-                    fence=held.fence,
-                    state="running",
-                    started_at=now,
-                )
-            )
+            row = {
+                **values,
+                "id": run_id,
+                "rack": held.rack,
+                "plan": json.dumps(plan, ensure_ascii=False),
+                "version": __version__,
+                "fence": held.fence,
+                "state": "running",
+                "started_at": now,
+            }
+            connection.execute(_ADD, row)
             said = ("who", "inventory_digest", "title", "target", "kind")
             data = {"plan": plan["digest"], "rack": held.rack, **{key: values[key] for key in said}}
             _append(connection, held, run_id, Record(now, "begin", "", data))
@@ -207,7 +232,7 @@ class Runs:
         states: Mapping[str, Mapping[int, str]] | None = None,
         placed: Mapping[str, tuple[str, ...]] | None = None,
     ) -> None:
-        """Journal a step's outcome together with what is now certain; see :meth:`advance`."""
+        """Record a step's outcome together with the states that it makes certain; see :meth:`advance`."""
         self.advance(held, run, [entry], states=states, placed=placed)
 
     def advance(
@@ -220,7 +245,7 @@ class Runs:
         placed: Mapping[str, tuple[str, ...]] | None = None,
         unsure: Iterable[str] = (),
     ) -> None:
-        """Journal the progress of a run in one transaction: outcomes, what they make certain, and the next intents.
+        """Record the progress of a run in one transaction: outcomes, the certain states, and the next intents.
 
         The outcomes make device states (``states``) and placements (``placed``) certain. ``unsure`` names the devices
         about to be written: their states are unknown until the outcome is recorded.
@@ -258,17 +283,18 @@ class Runs:
     ) -> None:
         """Close a run in its final state, with its last outcomes; ``undid`` names the run that this one undid.
 
-        Undoing a rollback makes the run that it had undone active again. Earlier attempts to undo the same run, which
-        did not finish, are settled by this one.
+        Undoing a rollback makes the run that the rollback had undone active again. Earlier unfinished attempts to undo
+        the same run are closed too.
         """
         with writing(self._rows.engine) as connection:
             lease.require(connection, held)
             undone = {} if undid is None else {"undid": undid}
             _append(connection, held, run, *outcomes, replace(entry, data={**entry.data, **undone}))
             make_certain(connection, held.rack, run, states or {}, placed or {})
+            this = {"of_rack": held.rack, "of_run": run}
+            connection.execute(_CHANGE, {**this, "state": state, "ended_at": entry.at})
             mine = runs.c.rack == held.rack
             change = update(runs).where(mine)
-            connection.execute(change.where(runs.c.id == run).values(state=state, ended_at=entry.at))
             if undid is not None:
                 connection.execute(change.where(runs.c.id == undid).values(state="undone", undone_by=run))
                 connection.execute(change.where(runs.c.undone_by == undid).values(state="done", undone_by=None))
@@ -276,8 +302,14 @@ class Runs:
                 attempts = [r.id for r in connection.execute(still_open) if json.loads(r.plan).get("undoes") == undid]
                 settled = {"state": "undone", "undone_by": run}
                 connection.execute(change.where(runs.c.id.in_(attempts)).values(**settled))
+        # After the commit, for the reason given in reopen.
         if undid is not None:
             unwritten_ends.forget(self._files, undid)
+
+
+def _rest_s(connection: Connection, row: Any) -> float:
+    """How long after its last act an open run that no engine works on may still move light, in seconds."""
+    return max(COMES_TO_REST_S, journal.longest_timer_s(connection, row.rack, row.id) + REVERT_MARGIN_S)
 
 
 def _append(connection: Connection, held: lease.Lease, run: str, *entries: Record) -> None:

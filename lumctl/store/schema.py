@@ -120,7 +120,7 @@ device_states = Table(
     Column("state", String, nullable=False),
 )
 
-# -- health: its memory, what operators said of findings, and the history of states ------------------------------------
+# -- health: memory, acknowledgements, cleared events, maintenance windows, history of states --------------------------
 
 health_memory = Table(
     "health_memory",

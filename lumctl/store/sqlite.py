@@ -7,12 +7,12 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote
 from uuid import uuid4
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy import URL, Connection, Engine, PoolProxiedConnection, create_engine, event
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
 from lumctl.files import make_private
@@ -21,15 +21,17 @@ from lumctl.store.schema import make_tables, version_of
 
 BUSY_TIMEOUT_S = 5.0
 HELD_TIMEOUT_S = 0.25
-"""For the next writes after one has waited in vain: a command whose every write waits in full would take minutes."""
+"""How long writes wait after one has timed out: a command whose every write waits in full would take minutes."""
 FILE_NAME = "lumctl.db"
 _FILE = "file"
-"""Under which name a connection keeps which file it opened."""
+"""The key under which a connection stores the identity of the file that it opened."""
+WRITES = "writes"
+"""The key under which a connection stores that its next transaction writes."""
 _PATIENCE = "patience"
-"""Under which name a connection keeps how long it waits for the write lock, in seconds."""
+"""The key under which a connection stores how long it waits for the write lock, in seconds."""
 _HELD = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
-"""The last one means that another process has not finished creating the shared memory."""
-DAMAGED_HINT = "if its file is damaged, put a copy in its place, or move it away and begin again"
+"""``SQLITE_PROTOCOL`` means that another process has not finished creating the shared memory."""
+DAMAGED_HINT = "if its file is damaged, replace it by a copy, or move it away and start with an empty store"
 
 
 def sqlite_in(folder: Path) -> Engine:
@@ -44,12 +46,13 @@ def sqlite_in(folder: Path) -> Engine:
 
 
 def make_whole(file: Path, fill: Callable[[Engine], None]) -> None:
-    """Make a database and its folder, for their owner only; unless another process is faster, which is as good.
+    """Create a database and its folder, for their owner only. If another process creates it first, that one stays.
 
-    It gets its name when all is in it: a file without content is therefore never a new store, but a damaged one.
+    The file gets its name only when its content is complete: a file without content is therefore a damaged store, never
+    a new one.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: it cannot be created.
     """
     make_private(file.parent)
     draft = file.with_name(f".{file.name}.{uuid4().hex}")
@@ -60,7 +63,8 @@ def make_whole(file: Path, fill: Callable[[Engine], None]) -> None:
         try:
             fill(engine)
         finally:
-            engine.dispose()  # the last connection takes the WAL into the file
+            engine.dispose()  # closing the last connection merges the WAL into the file
+        # A link fails where the name exists. A rename would replace a store that another process created meanwhile.
         with suppress(FileExistsError):
             os.link(draft, file)
     finally:
@@ -69,22 +73,24 @@ def make_whole(file: Path, fill: Callable[[Engine], None]) -> None:
 
 
 def require_undamaged(file: Path) -> None:
-    """Refuse a file that was emptied, and a log whose file is gone: neither is a new store.
+    """Refuse an empty file, and a write-ahead log whose database file is missing: neither is a new store.
 
     Raises:
-        StoreError: it is one of these.
+        StoreError: the store is in one of these states.
     """
     log = file.with_name(f"{file.name}-wal")
-    hint = f"put a copy in its place; or move it away (mv {file.parent} {file.parent}.damaged), and: lumctl store adopt"
+    hint = f"replace it by a copy; or move it away (mv {file.parent} {file.parent}.damaged), and: lumctl store adopt"
     size = _size(file)
     if size == 0:
-        raise StoreError(f"the store's file {file} is empty: it was damaged, for a new store has content", hint=hint)
+        raise StoreError(
+            f"the store's file {file} is empty, so it was damaged: even a new store has content", hint=hint
+        )
     if size is None and _size(log):
-        raise StoreError(f"the store's file {file} is gone, and {log.name} with its last entries is there", hint=hint)
+        raise StoreError(f"the store's file {file} is missing, but {log.name} with its last entries exists", hint=hint)
 
 
 def _size(file: Path) -> int | None:
-    """``None`` where there is no such file, or its folder may not be entered."""
+    """The size of a file in bytes; ``None`` if it does not exist, or its folder may not be entered."""
     try:
         return file.stat().st_size
     except OSError:
@@ -101,28 +107,31 @@ def sqlite_at(url: URL) -> Engine:
     def _prepare(connection: sqlite3.Connection, record: Any) -> None:
         connection.isolation_level = None  # transactions are begun below, not guessed by the sqlite3 module
         connection.execute("PRAGMA journal_mode=WAL")
+        # Some builds of SQLite default to NORMAL in WAL mode: a power cut could undo the last commits.
         connection.execute("PRAGMA synchronous=FULL")
         if url.database and url.database != ":memory:" and "uri" not in url.query:
             record.info[_FILE] = (url.database, _identity(url.database))
 
-    @event.listens_for(engine, "begin")
-    def _begin(connection: Connection) -> None:
+    def begin(connection: PoolProxiedConnection) -> None:
         # A writer reads before it writes: it must hold the write lock from its first statement. A reader never waits.
-        if not connection.get_execution_options().get("writing", False):
-            connection.exec_driver_sql("BEGIN")
+        driver = cast("sqlite3.Connection", connection.driver_connection)
+        if not connection.info.pop(WRITES, False):
+            driver.execute("BEGIN")
             return
         patience_s = min(HELD_TIMEOUT_S, timeout_s) if waited_in_vain.is_set() else timeout_s
         if connection.info.get(_PATIENCE, timeout_s) != patience_s:
-            connection.exec_driver_sql(f"PRAGMA busy_timeout={patience_s * 1000:.0f}")
+            driver.execute(f"PRAGMA busy_timeout={patience_s * 1000:.0f}")
             connection.info[_PATIENCE] = patience_s
         try:
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
-        except DBAPIError as error:
+            driver.execute("BEGIN IMMEDIATE")
+        except sqlite3.Error as error:
             if is_held(error):
                 waited_in_vain.set()
             raise
         waited_in_vain.clear()
 
+    # No listener of the event: an engine that has one asks all kinds of listeners at every statement.
+    engine.dialect.do_begin = begin  # type: ignore[method-assign,assignment]
     return engine
 
 
@@ -132,24 +141,24 @@ def require_in_place(connection: Connection) -> None:
     SQLite continues to write to a file that was moved or deleted, and no process would read it again.
 
     Raises:
-        StoreError: the file is gone, or another one has its name.
+        StoreError: the file is missing, or another one has its name.
     """
     if not is_in_place(connection.info):
         raise StoreError(
-            f"the store cannot be written: its file is gone from {connection.info[_FILE][0]}, or was replaced",
-            hint="put it back where it was; what devices hold is not certain until a look at: lumctl swap list",
+            f"the store cannot be written: its file was removed from {connection.info[_FILE][0]}, or was replaced",
+            hint="move it back to its place; the state of devices is uncertain until you check it: lumctl swap list",
         )
 
 
 def is_in_place(info: Mapping[str, Any]) -> bool:
-    """Whether a connection, by what is kept of it, has the file open that is found under its name."""
+    """Whether the file that a connection opened still has its name; ``info`` is the connection's own data."""
     file, opened = info.get(_FILE, (None, None))
     return file is None or _identity(file) == opened
 
 
 def _identity(file: str) -> tuple[int, int] | None:
     try:
-        found = os.stat(file)  # noqa: PTH116 - after every commit: as cheap as can be
+        found = os.stat(file)  # noqa: PTH116 - called after every commit, so it must be cheap
     except OSError:
         return None
     return found.st_dev, found.st_ino
@@ -158,8 +167,8 @@ def _identity(file: str) -> tuple[int, int] | None:
 def _require_writable(file: Path) -> None:
     """Require that a file may be read and written, without opening it.
 
-    To close it would drop all locks that this process holds on it, SQLite's own as well, and then another process takes
-    the WAL away that ours still writes to.
+    Closing the file would drop all locks that this process holds on it, also SQLite's. Another process could then
+    remove the WAL to which this process still writes.
 
     Raises:
         OSError: it may not be written.
@@ -179,6 +188,7 @@ def is_damaged(error: Exception) -> bool:
 def is_full(error: Exception) -> bool:
     """Whether an error means that the disk is full, or the file may not grow."""
     code = getattr(getattr(error, "orig", None), "sqlite_errorcode", None)
+    # The upper bits of an extended code say where the error arose.
     return code is not None and code & 0xFF == sqlite3.SQLITE_FULL
 
 
@@ -196,10 +206,10 @@ _NO_WRITING = frozenset(
 
 
 def open_unwritable(file: Path, error: Exception, *, timeout_s: float) -> Engine | None:
-    """A read-only engine for a database that could not be opened for writing; ``None`` where that is no help.
+    """A read-only engine for a database that could not be opened for writing; ``None`` if reading does not help.
 
-    Where there is no database yet and no room to make one, the store is as empty as it would be. A place that may not
-    be written at all is another matter: there the operator has to name a better one.
+    If there is no database and no room to create one, the engine reads an empty store. If there is no database and the
+    user may not write there at all, the result is ``None``: the operator must set another place.
     """
     reason = _reason(error)
     if reason is None:
@@ -220,11 +230,12 @@ def open_unwritable(file: Path, error: Exception, *, timeout_s: float) -> Engine
 
 
 def _sources(file: Path) -> Iterator[str]:
-    """How to open a file for reading only, best first."""
+    """The URIs that open a file for reading only, best first."""
     if not os.path.exists(file):  # noqa: PTH110 - unlike Path.exists, False also where the folder may not be entered
         return
     yield f"file:{quote(str(file))}?mode=ro"
     log = file.with_name(f"{file.name}-wal")
+    # An immutable file is read without its log, so a log with entries would hide the newest state.
     if not log.exists() or log.stat().st_size == 0:
         # Without room for its shared memory SQLite reads a file only if it is declared immutable.
         yield f"file:{quote(str(file))}?immutable=1"
@@ -232,13 +243,14 @@ def _sources(file: Path) -> Iterator[str]:
 
 def _in_memory(timeout_s: float, reason: str) -> Engine:
     """An empty read-only store in memory."""
+    # Shared by the connections of the pool, and under a name that no other store has.
     source = f"file:lumctl-{uuid4().hex}?mode=memory&cache=shared"
     made = create_engine("sqlite://", creator=_connector(source, timeout_s), poolclass=QueuePool)
     with made.connect() as connection:
         with connection.begin():
             make_tables(connection)
         engine = _engine(source, timeout_s, reason)
-        engine.connect().close()  # into its pool: the database lives as long as a connection to it
+        engine.connect().close()  # it stays in the pool: the database exists as long as a connection to it
     made.dispose()
     return engine
 
@@ -247,12 +259,14 @@ def _engine(source: str, timeout_s: float, reason: str) -> Engine:
     engine = create_engine(
         "sqlite://",
         creator=_connector(source, timeout_s),
+        # The default for a URL without a file is one connection for each thread.
         poolclass=QueuePool,
         execution_options={"unwritable": reason},
     )
 
     @event.listens_for(engine, "connect")
     def _prepare(connection: sqlite3.Connection, _record: Any) -> None:
+        # A database in memory cannot be opened with mode=ro; writes are refused here for all sources.
         connection.execute("PRAGMA query_only=ON")
 
     return engine
@@ -263,7 +277,7 @@ def _connector(source: str, timeout_s: float) -> Callable[[], sqlite3.Connection
 
 
 def _reason(error: Exception) -> str | None:
-    """Why nothing can be written, if the error tells that."""
+    """Why nothing can be written; ``None`` if the error does not mean that."""
     cause = _root(error)
     if isinstance(cause, OSError) and cause.errno in _NO_ROOM | _NO_LEAVE:
         return cause.strerror

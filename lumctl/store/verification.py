@@ -1,8 +1,8 @@
 """Verify that a rack's journal, and the data derived from it, was not altered.
 
-The chain of hashes shows changed, missing or added entries between the first and the last. A cut-off end, or another
-or older journal in its place, shows only against a head that was exported before and kept elsewhere. Runs and plans
-are not in the chain, but the journal determines their content.
+The chain of hashes shows changed, missing or added entries between the first and the last. A missing end, or a
+replacement by another or older journal, shows only by comparison with a head that was exported
+earlier and saved elsewhere. Runs and plans are not in the chain, but the journal determines their content.
 """
 
 import json
@@ -22,7 +22,7 @@ from lumctl.store.schema import leases, plans, runs
 
 Document = Mapping[str, Any]
 Digest = Callable[[Document], str]
-"""The digest of a plan's document, by its content."""
+"""A function that computes the digest of a plan's document from its content."""
 
 _SAID = {
     "who": "who",
@@ -37,7 +37,7 @@ _SAID = {
 
 @dataclass(slots=True)
 class _Story:
-    """One run by its entries; ``last`` is the one from which its state follows."""
+    """One run according to its entries; ``last`` is the entry that determines its state."""
 
     begin: JournalEntry
     last: JournalEntry
@@ -56,7 +56,7 @@ class RunHistories:
     _odd: list[Break] = field(default_factory=list)
 
     def add(self, entry: JournalEntry) -> None:
-        """The next entry."""
+        """Add the next entry."""
         if not entry.run:
             return
         if entry.kind == "begin" and entry.run in self._stories:
@@ -64,30 +64,31 @@ class RunHistories:
         elif entry.kind == "begin":
             self._stories[entry.run] = _Story(entry, entry)
         elif entry.run not in self._stories:
-            self._odd.append(Break(entry.seq, f"{entry.run} continues without having begun"))
+            self._odd.append(Break(entry.seq, f"{entry.run} continues but never began"))
             return
         self._stories[entry.run].fence = entry.fence
         self._in_order.append(entry)
 
     def complaints(self, rows: Iterator[Any], digest: Digest) -> Iterator[Break]:
-        """What is wrong with the runs as they are kept."""
+        """The contradictions between the stored runs and the journal."""
         yield from self._odd
         kept = {row.id: (row, json_object(row.plan) or {}) for row in rows}
         self._tell({run: plan.get("undoes") for run, (_, plan) in kept.items()})
         for run, (row, plan) in kept.items():
             if run not in self._stories:
-                yield Break(0, f"{run} is kept, and the journal does not know it")
+                yield Break(0, f"{run} is stored, but the journal does not contain it")
                 continue
             story = self._stories[run]
             if (wrong := _begun_otherwise(row, plan, story.begin, digest)) is not None:
-                yield Break(story.begin.seq, f"the {wrong} of {run} is not what the journal has")
+                yield Break(story.begin.seq, f"the {wrong} of {run} differs from the journal")
             elif (wrong := _ended_otherwise(row, story)) is not None:
-                yield Break(story.last.seq, f"the {wrong} of {run} is not what follows from the journal")
+                yield Break(story.last.seq, f"the {wrong} of {run} does not follow from the journal")
         for run, story in self._stories.items():
             if run not in kept:
-                yield Break(story.begin.seq, f"{run} began here, and is not kept any more")
+                yield Break(story.begin.seq, f"{run} began here, but is no longer stored")
 
     def _tell(self, undoes: Mapping[str, str | None]) -> None:
+        # This and _settle repeat what Runs writes (begin, reopen, end): a change there needs one here.
         for entry in self._in_order:
             story = self._stories[entry.run]
             if entry.kind == "end":
@@ -139,13 +140,14 @@ def _ended_otherwise(row: Any, story: _Story) -> str | None:
 
 
 def verify(connection: Connection, rack: str, digest: Digest, head: Head | None = None) -> tuple[Break, ...]:
-    """Every altered place; if the chain itself is broken, only that.
+    """Every altered place; if the chain itself is broken, only the first break.
 
-    ``head`` was exported earlier.
+    ``head`` is an earlier exported head of the journal.
     """
     rows = tuple(stored_rows(connection, entries, rack, entries.c.seq))
     broken = journal.first_break(iter(rows)) or (against(rows, head) if head else None)
     if broken is not None:
+        # Entries after a break prove nothing, so runs are not compared with them.
         return (broken,)
     history = RunHistories()
     for row in rows:
@@ -164,12 +166,12 @@ def first_break(connection: Connection, rack: str) -> Break | None:
 
 
 def against(rows: tuple[Any, ...], head: Head) -> Break | None:
-    """Where an unbroken chain is not the one whose head was exported, or no longer as long."""
+    """The place at which an unbroken chain contradicts an exported head, or ends before it."""
     if len(rows) < head.seq:
         return Break(
             len(rows) + 1,
-            f"it ends at entry {len(rows)}, and had {head.seq} entries when its head was exported: "
-            "the rest was cut off, or an older copy was put in its place",
+            f"it ends at entry {len(rows)}, but had {head.seq} entries when its head was exported: the rest was cut "
+            "off, or it was replaced by an older copy",
         )
     if head.seq == 0:
         return None
@@ -177,11 +179,11 @@ def against(rows: tuple[Any, ...], head: Head) -> Break | None:
     if row.hash != head.hash:
         return Break(
             head.seq,
-            f"entry {head.seq} is not the one whose head was exported: "
-            "another journal, or an older copy that has continued since, is in its place",
+            f"entry {head.seq} is not the one whose head was exported: it was replaced by another journal, or by an "
+            "older copy that has continued since",
         )
     if (row.at, row.seq) != (head.at, head.count):
-        return Break(head.seq, "the exported head was changed: its hash is right, its time or its count is not")
+        return Break(head.seq, "the exported head was changed: its hash is right, but its time or its count is not")
     return None
 
 
@@ -193,23 +195,23 @@ def _of_plans(rows: Iterator[Any], digest: Digest) -> Iterator[Break]:
         elif (row.id, row.digest, row.target, row.created_at, row.rack) != tuple(
             body.get(key) for key in ("id", "digest", "target", "created_at", "rack")
         ) or row.id != f"plan-{row.digest[:8]}":
-            yield Break(0, f"plan {row.id} is not kept under its own name, rack, target or time")
+            yield Break(0, f"plan {row.id} is not stored under its own name, rack, target or time")
 
 
 def _of_the_lease(connection: Connection, rack: str, rows: tuple[Any, ...]) -> Iterator[Break]:
-    """Numbers of leases only grow: a lower one than the journal knows would let a holder in that was shut out."""
+    """A break if the newest lease has a lower number than the journal: it would admit a holder that was shut out."""
     given = connection.execute(select(leases.c.fence).where(leases.c.rack == rack)).scalar()
     highest = max(rows, key=lambda row: row.fence, default=None)
     if highest is not None and highest.fence and (given or 0) < highest.fence:
         yield Break(
             highest.seq,
-            f"the newest lease has number {given or 'none'}, and the journal knows number {highest.fence}",
+            f"the newest lease has number {given or 'none'}, but the journal contains number {highest.fence}",
         )
 
 
 def stored_rows(connection: Connection, table: Table, rack: str, by: Any) -> Iterator[Any]:
     """The rows of a rack, in the order of a column."""
-    # SQLite returns invalid text as text and fails on it; PostgreSQL accepts none.
+    # SQLite may hold invalid text, and reading it as text fails, so it is read as bytes. PostgreSQL refuses such text.
     is_sqlite = connection.dialect.name == "sqlite"
     columns = [
         cast(column, LargeBinary).label(column.name) if is_sqlite and isinstance(column.type, String) else column
@@ -227,7 +229,7 @@ def stored_rows(connection: Connection, table: Table, rack: str, by: Any) -> Ite
 def json_object(text: str) -> dict[str, Any] | None:
     """A JSON object; ``None`` if the text is not one, or not in the form that lumctl writes.
 
-    Other texts can have the same value, such as a number with more digits than a float holds.
+    A changed text can have the same value, for example a number with more digits than a float holds.
     """
     try:
         read = json.loads(text)

@@ -1,4 +1,4 @@
-"""Where the light shows that the jobs run, and the plan that writes that down as the record of a rack."""
+"""Find where the jobs run by the light, and plan to record that placement for the rack."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -8,30 +8,30 @@ from lumctl.change.live_paths import hear
 from lumctl.change.plan import ADOPT, Do, Plan, Start, Step
 from lumctl.context import Context
 from lumctl.errors import RefusedError, UsageError
-from lumctl.fabric import circuit_losses
+from lumctl.fabric import FabricStates
 from lumctl.inventory.model import Inventory, Job
 from lumctl.inventory.wiring import Assignment, Circuit, circuits_of, job_circuits, job_links, lanes_in_order, orders_in
 
 Ranks = Mapping[int, str]
-"""Rank -> accelerator, of the ranks that are known."""
+"""Rank -> accelerator, for the known ranks."""
 
 
 @dataclass(frozen=True)
 class ShownJob:
-    """Where the light shows one job, and how surely."""
+    """Where one job runs according to the light, and how certain that is."""
 
     ranks: tuple[str, ...]
-    """The placement that explains most of what its receivers hear, and differs least from the record."""
+    """The placement that explains most of the light at its receivers, and differs least from the record."""
     circuits: tuple[Circuit, ...]
     """Its circuits under that placement whose every receiver hears the intended transmitter."""
     unseen: tuple[int, ...]
-    """The ranks of which no light shows where they run."""
+    """The ranks whose accelerator no light shows."""
     rivals: tuple[tuple[str, ...], ...] = ()
     """Other placements that explain as much and differ as little."""
     explained: int = 0
     """How many receivers hear the transmitters that this placement requires."""
     explained_as_recorded: int = 0
-    """How many would under the recorded one."""
+    """How many receivers hear the transmitters that the recorded placement requires."""
 
     @property
     def is_determined(self) -> bool:
@@ -41,7 +41,7 @@ class ShownJob:
 
 @dataclass(frozen=True)
 class Shown:
-    """Where the light shows the jobs of a rack; ``placed`` is where the record has them."""
+    """Where the jobs of a rack run by the light; ``placed`` is their recorded placement."""
 
     placed: Assignment
     jobs: Mapping[str, ShownJob] = field(default_factory=dict)
@@ -64,7 +64,7 @@ def shown_by(
     *,
     given: Assignment | None = None,
 ) -> Shown:
-    """Where the jobs of a rack run by what their receivers hear (receiver -> transmitter); ``given`` jobs are known."""
+    """Where the jobs of a rack run by what receivers hear (receiver -> transmitter); ``given`` placements are known."""
     known = given or {}
     found: dict[str, ShownJob] = {}
     sound = [c for c in circuits_of(inventory, placed) if all(heard.get(r) == t for r, t in c.receivers)]
@@ -115,7 +115,7 @@ def plan_adopt(context: Context, rack: str, *, given: Assignment | None = None) 
         start=Start({job: placed[job] for job in after}),
         steps=steps,
         warnings=tuple(
-            f"what {device} holds stays uncertain until the next lumctl fabric apply, which writes it, or reads it"
+            f"the state of {device} stays uncertain until the next lumctl fabric apply, which writes it, or reads it"
             for device in fresh
         ),
         why=tuple(_differences(inventory, shown, stored, given or {})),
@@ -129,7 +129,7 @@ def _steps(
     verify = Step(
         "1",
         Do.VERIFY,
-        f"verify that {len(names)} circuits stand as the light showed them",
+        f"verify that {len(names)} circuits work as the light showed them",
         {"circuits": names, "kept": []},
         verification="each receiver hears the intended transmitter",
         undo="nothing was done",
@@ -140,7 +140,7 @@ def _steps(
         "doubted": list(doubted),
     }
     what = f"where {', '.join(after)} {'runs' if len(after) == 1 else 'run'}" if after else "that the jobs run there"
-    assign = Step("2", Do.ASSIGN, f"record {what}", data, undo="record the placement from before")
+    assign = Step("2", Do.ASSIGN, f"record {what}", data, undo="record the previous placement")
     return (verify, assign) if names else (assign,)
 
 
@@ -155,7 +155,7 @@ def _require_fits(inventory: Inventory, rack: str, job: str, ranks: tuple[str, .
     if strange:
         raise UsageError(f"rack {rack} has no accelerator {strange[0]!r}", hint="see: lumctl status -o wide")
     if len(ranks) != wanted or len(set(ranks)) != wanted:
-        raise UsageError(f"{job} has {wanted} ranks: name {wanted} different accelerators, in the order of the ranks")
+        raise UsageError(f"{job} has {wanted} ranks: give {wanted} different accelerators, in the order of the ranks")
 
 
 def _require_determined(shown: Shown, heard: Mapping[str, str], given: Assignment, rack: str, target: str) -> None:
@@ -164,16 +164,16 @@ def _require_determined(shown: Shown, heard: Mapping[str, str], given: Assignmen
         if job in given:
             if each.rivals:
                 raise RefusedError(
-                    f"the light contradicts what was said of {job}: it shows {', '.join(each.rivals[0])}",
+                    f"the light contradicts the placement given for {job}: it shows {', '.join(each.rivals[0])}",
                     hint=f"adopt what the light shows: lumctl store adopt {rack} --target {target}",
                 )
             continue
         if each.unseen:
             ranks = ", ".join(f"rank {rank}" for rank in each.unseen)
             raise RefusedError(
-                f"the light does not show where {ranks} of {job} runs: no receiver there hears a lane that would tell"
-                + ("" if heard else "; no receiver of the rack hears anybody"),
-                hint=f"light its transmitters, or say where it runs: {place}",
+                f"the light does not show where {ranks} of {job} runs: no receiver there hears a lane that would show "
+                "it" + ("" if heard else "; no receiver of the rack hears any transmitter"),
+                hint=f"turn on its transmitters, or give its placement: {place}",
             )
         if each.rivals:
             others = "; or ".join(", ".join(ranks) for ranks in each.rivals[:2])
@@ -184,14 +184,15 @@ def _require_determined(shown: Shown, heard: Mapping[str, str], given: Assignmen
 
 
 def _explains(context: Context, device: str, proved: Iterable[Circuit]) -> bool:
-    """Whether what the record has of a device makes the circuits that the light shows."""
-    held = context.known_cells(device)
-    here = [circuit for circuit in proved if circuit.device == device]
-    return bool(held) and len(circuit_losses(context.inventory.devices[device], held, here)) == len(here)
+    """Whether the recorded states of a device make the circuits that the light shows."""
+    cells = context.known_fabric(context.inventory.devices[device].rack)
+    states = FabricStates(context.inventory, cells)
+    here = [circuit for circuit in proved if device in circuit.devices]
+    return bool(cells[device]) and all(states.path_of(circuit) is not None for circuit in here)
 
 
 def _differences(inventory: Inventory, shown: Shown, stored: Assignment, given: Assignment) -> Iterator[str]:
-    """What is different from the record, rank by rank, with the light that shows it."""
+    """The differences from the record, rank by rank, with the light that shows them; and the jobs without any."""
     for job, each in shown.jobs.items():
         said = "the record" if job in stored else "the inventory (there is no record)"
         for rank, (was, now) in enumerate(zip(shown.placed[job], each.ranks, strict=True)):
@@ -202,13 +203,13 @@ def _differences(inventory: Inventory, shown: Shown, stored: Assignment, given: 
             light = [f"{r} hears {t}" for c in each.circuits for r, t in c.receivers if {r, t} & mine]
             yield f"{job} rank {rank}: {was} by {said} -> {now} {by}{': ' if light else ''}{'; '.join(light[:2])}"
         if each.ranks == shown.placed[job]:
-            yield f"{job} runs as {said} says: {len(each.circuits)} circuits are heard"
+            yield f"{job} runs as {said} says: {len(each.circuits)} of its circuits were heard"
 
 
 class _Search:
     """Looks for the placement of one job that explains what its receivers hear.
 
-    Ranks that links join are looked for together; those of different rings or lists of pairs are independent.
+    Ranks that links join are placed together; ranks of different rings or lists of pairs are independent.
     """
 
     def __init__(
@@ -228,6 +229,7 @@ class _Search:
         self._at = {lane: (a, number) for a, lanes in self._lanes.items() for number, lane in enumerate(lanes)}
         self._settled = settled
         self._links = job_links(job)
+        # Light in one direction is evidence enough that two lanes are joined.
         self._partners: dict[str, set[str]] = {}
         for receiver, transmitter in heard.items():
             self._partners.setdefault(receiver, set()).add(transmitter)
@@ -242,12 +244,13 @@ class _Search:
                 ranks[rank] = accelerator
             rivals += [other for other in ranked[1:] if self._worth(other) == self._worth(ranked[0])]
             for accelerator in ranked[0].values() if ranked else ():
+                # What these ranks take is not offered to the ranks that no link joins to them.
                 self._lanes.pop(accelerator, None)
         others = tuple(tuple(other.get(rank, a) for rank, a in enumerate(ranks)) for other in rivals)
         return self._shown(tuple(ranks), others)
 
     def told(self, ranks: tuple[str, ...]) -> ShownJob:
-        """A placement that an operator states; the one that explains more, if there is one, is its rival."""
+        """The placement that an operator states; its rival is the placement that explains more, if there is one."""
         best = self.best()
         return self._shown(ranks, (best.ranks,) if best.explained > self._explained(ranks) else ())
 
@@ -272,7 +275,7 @@ class _Search:
             return ()
 
     def _joined_ranks(self) -> list[list[int]]:
-        """The ranks that links join, directly or by way of others."""
+        """Groups of ranks that links join, directly or through other ranks."""
         joined: list[set[int]] = []
         for link in self._links:
             ends = {link.a_rank, link.b_rank}
@@ -281,14 +284,16 @@ class _Search:
         return [sorted(some) for some in joined]
 
     def _ranked(self, joined: list[int]) -> list[Ranks]:
-        """The placements of joined ranks that the light leads to, and the recorded one, best first."""
+        """Placements of connected ranks, best first: those found by following the light, and the recorded one."""
         recorded = {rank: self._placed[rank] for rank in joined}
         stayed = [(rank, a) for rank, a in recorded.items() if a in self._lanes]
-        # From a rank that stayed where it was the light leads to all others, and to every placement that differs less.
+        # Begin at the ranks' recorded places: from a rank that has not moved, the light leads to all others. This finds
+        # every placement in which some rank has not moved.
         ranked = self._reached_from(joined, stayed)
+        # Each link has a receiver at both ends.
         receivers = 2 * sum(link.a_rank in recorded for link in self._links)
         if not ranked or -self._worth(ranked[0])[0] < receivers:
-            # Lanes that other ranks are heard to use, as recorded, belong to those ranks.
+            # An accelerator whose lanes other ranks are heard to use, as recorded, belongs to those ranks.
             free = [a for a in self._lanes if a not in self._settled or a in recorded.values()]
             ranked = self._reached_from(joined, [(rank, a) for rank in joined for a in free])
         return ranked
@@ -306,7 +311,11 @@ class _Search:
         return sorted(found, key=lambda ranks: (*self._worth(ranks), sorted(ranks.items())))
 
     def _worth(self, ranks: Ranks) -> tuple[int, int]:
-        """Less is better: minus the receivers that hear their intended transmitter, then ranks unlike the record."""
+        """The sort key of a placement; less is better.
+
+        It is minus the number of receivers that hear their intended transmitter, then the number of ranks that run
+        elsewhere than recorded.
+        """
         explained = 0
         for link in self._links:
             if link.a_rank in ranks:
@@ -319,7 +328,7 @@ class _Search:
         return lanes[number] if number < len(lanes) else ""
 
     def _grown(self, known: Ranks) -> dict[int, str]:
-        """Follow the links of the job along the light, from the ranks that are known to those they lead to."""
+        """The known ranks, and the ranks that are found from them by following the light along the job's links."""
         found = dict(known)
         ahead = list(known)
         while ahead:
@@ -339,14 +348,14 @@ class _Search:
         return found
 
     def _reached(self, accelerator: str, lane: int, wanted: int) -> str | None:
-        """The accelerator whose lane of this number is joined by light to a lane, if there is exactly one."""
+        """The accelerator whose lane number ``wanted`` is connected by light to this lane, if there is exactly one."""
         partners = self._partners.get(self._lane(accelerator, lane), set())
         at = [self._at[partner] for partner in partners if partner in self._at]
         reached = {a for a, number in at if number == wanted and a in self._lanes}
         return reached.pop() if len(reached) == 1 else None
 
     def _completed(self, joined: list[int], known: Ranks) -> dict[int, str]:
-        """With the ranks that no light leads to where the record has them; those go first that hear anybody."""
+        """Add the ranks that no light connects, at their recorded places; ranks with any light come first."""
         found = dict(known)
         left = [rank for rank in joined if rank not in found]
         left.sort(key=lambda rank: not any(lane in self._partners for lane in self._lanes.get(self._placed[rank], ())))

@@ -1,8 +1,8 @@
-"""Choose the spares that replace failed accelerators, all together, and explain why no others.
+"""Choose the spares that replace failed accelerators, all together, and explain why the others were not chosen.
 
 First each pair of a failed accelerator and a spare is scored on its own (:mod:`lumctl.swap.ranking`). Then whole
 choices are tried in the order of their total score, until one is found whose light paths can all be routed together.
-With one failure that is the best spare. With several failures, none goes without a spare if some choice serves all.
+With one failure, this is the best spare. With several failures, each gets a spare if any choice serves all of them.
 Present circuits make room only if no choice works without that.
 """
 
@@ -19,7 +19,8 @@ from lumctl.inventory.model import Role
 from lumctl.inventory.wiring import Assignment, Circuit, circuits_of, job_links
 from lumctl.swap.explanations import NOT_NAMED, Considered, candidates_of, no_joint_way, none_usable, reasons_why
 from lumctl.swap.groups import apart_from, group_choices, largest
-from lumctl.swap.light_paths import NO_REROUTES, LightPaths, RerouteBudget, States, light_paths, reroute_budgets
+from lumctl.swap.light_paths import NO_REROUTES, LightPaths, RerouteBudget, States, reroute_budgets
+from lumctl.swap.path_routing import light_paths
 from lumctl.swap.ranking import UNKNOWN, FailedRank, Records, objections, score
 
 MOST_CHOICES = 500
@@ -30,7 +31,7 @@ _AS_THEY_ARE: Assignment = {}
 
 @dataclass(frozen=True)
 class SpareChoice:
-    """The replacements decided on, the light paths that they need, every candidate with its reasons, and why."""
+    """The chosen replacements, the light paths that they need, every candidate with its reasons, and why in words."""
 
     replacements: tuple[Replacement, ...]
     paths: LightPaths
@@ -50,11 +51,11 @@ def choose(  # noqa: PLR0913 - what is seen, what failed, and what may be done a
     orders: Assignment = _AS_THEY_ARE,
     clock: Callable[[], float] = time.monotonic,
 ) -> SpareChoice:
-    """Replace accelerators that run ranks of jobs, all in one rack.
+    """Choose a spare for each of some accelerators that run ranks of jobs, all in one rack.
 
     ``named`` are the spares that the operator requires, in the order of ``failed``; the same rules apply to them, but
-    they may be reserved. ``records`` are those of the spares, by id. ``orders`` of lanes become active with the
-    choice.
+    they may be reserved. ``records`` are the fault records of the spares, by id. ``orders`` of lanes become active with
+    the choice.
 
     Raises:
         RefusedError: there is no usable choice; the message gives the reason for each spare.
@@ -78,7 +79,7 @@ class _Given:
 
 
 class _CrowdedError(Exception):
-    """There may be a choice if present circuits make room."""
+    """No choice was found, but there may be one if present circuits make room."""
 
 
 def _placed(seen: Observation, accelerator: str) -> tuple[str, int]:
@@ -99,16 +100,16 @@ class _Search:
         self._gone = {failure.accelerator for failure in failures}
         rack = seen.inventory.accelerators[failures[0].accelerator].rack
         spares = [a for a in seen.inventory.accelerators.values() if seen.role_of(a.id) is Role.SPARE]
-        # Spares of other racks are named only if there is no better reason.
+        # Spares of other racks are considered only if this rack has none, so that the refusal can name them.
         self._spares = [a.id for a in spares if a.rack == rack] or [a.id for a in spares]
         self._columns = list(dict.fromkeys(named)) if named else self._spares
 
     def run(self, reroutes: RerouteBudget, *, last: bool = False) -> SpareChoice:
-        """The first choice that can be routed.
+        """The first choice of spares whose light can be routed.
 
         Raises:
-            _CrowdedError: none can, present circuits may be the reason, and this is not the ``last`` budget.
-            RefusedError: none can.
+            _CrowdedError: none was found, present circuits may be the reason, and this is not the ``last`` budget.
+            RefusedError: none was found.
         """
         table = [[self._considered(f, spare, reroutes) for spare in self._columns] for f in self._failures]
         costs = [[None if cell.score is None else cell.score.cost for cell in row] for row in table]
@@ -116,6 +117,7 @@ class _Search:
         started = self._clock()
         for way in group_choices(self._seen.inventory, [f.accelerator for f in self._failures], self._columns, costs):
             cells = [row[column] for row, column in zip(table, way, strict=True)]
+            # A single failure was routed when it was considered.
             paths = cells[0].paths if len(cells) == 1 else self._together([c.spare for c in cells], reroutes)
             if isinstance(paths, LightPaths):
                 return self._choice(table, cells, paths)
@@ -132,7 +134,11 @@ class _Search:
 
     @staticmethod
     def _require_no_room(table: list[list[Considered]], refusals: list[LumctlError], *, last: bool) -> None:
-        """Continue only where no circuit could make room: it may not, or it is not what is missing."""
+        """Require that a wider budget would not help: this is the ``last`` one, or present circuits do not block it.
+
+        Raises:
+            _CrowdedError: a wider budget might help.
+        """
         unrouted = any(isinstance(error, Unroutable) for error in refusals)
         if not last and (unrouted or any(cell.crowded for row in table for cell in row)):
             raise _CrowdedError
@@ -151,7 +157,7 @@ class _Search:
         )
 
     def _considered(self, failure: FailedRank, spare: str, reroutes: RerouteBudget) -> Considered:
-        """A spare for one of the failed, with the light paths that it would need if the other failed were just gone."""
+        """Judge a spare for one failure, with the light paths that it needs if the other failures have no circuits."""
         insisted = bool(self._named)
         if insisted and self._named[self._failures.index(failure)] != spare:
             return Considered(failure.accelerator, spare, NOT_NAMED)
@@ -163,9 +169,11 @@ class _Search:
             paths = self._alone(failure, spare, reroutes)
         except Unroutable as error:
             crowded = True
+            # Not proved, so the light may still be routed together with that of the other failures.
             if error.proven or len(self._failures) == 1:
                 return Considered(failure.accelerator, spare, error.message, crowded=True)
         except LumctlError as error:
+            # Here the other failed ranks are still at their old accelerators; with its spare, a link may be possible.
             if len(self._failures) == 1 or (isinstance(error, UsageError) and not self._joined_to_another(failure)):
                 return Considered(failure.accelerator, spare, error.message)
         inventory = self._seen.inventory
@@ -195,7 +203,7 @@ class _Search:
         return circuits_of(self._seen.inventory, {**moved, **self._orders})
 
     def _joined_to_another(self, failure: FailedRank) -> bool:
-        """Whether a link of its job joins it to another one that failed: where both go to decides what can be had."""
+        """Whether a link joins a failed rank to another failed one: only their two spares together decide the path."""
         ranks = {other.rank for other in self._failures if other.job == failure.job and other != failure}
         links = job_links(self._seen.inventory.jobs[failure.job])
         return any({link.a_rank, link.b_rank} & ranks for link in links if failure.rank in {link.a_rank, link.b_rank})

@@ -11,17 +11,17 @@ from lumctl.printable import counted
 from lumctl.swap.light_paths import LightPaths
 from lumctl.swap.ranking import LATELY_S, UNKNOWN, AcceleratorRecord, FailedRank, Score, unfit_reasons, why_behind
 
-NOT_NAMED = "another was named for it"
+NOT_NAMED = "another one was requested for it"
 _SHOWN = 4
-_MOVE_OTHERS = "if circuits of other jobs may be moved to make room, say how many: --may-move N"
+_MOVE_OTHERS = "if circuits of other jobs may be moved to make room, set the maximum: --may-move N"
 
 
 @dataclass(frozen=True)
 class Considered:
     """A spare for a failed accelerator: its score, or the objection to it.
 
-    ``crowded``: its light cannot be routed beside the present circuits. ``apart_from`` is a spare that was chosen for
-    an accelerator that is tied to the failed one, while this spare is not tied to it.
+    ``crowded``: its light cannot be routed next to the present circuits. ``apart_from`` names the spare chosen for an
+    accelerator that is tied to the failed one, if the spare considered here is not tied to that spare.
     """
 
     failed: str
@@ -35,7 +35,7 @@ class Considered:
 
 
 def candidates_of(row: Sequence[Considered], chosen: Mapping[str, str]) -> Iterator[Candidate]:
-    """The candidates for one failed accelerator: those that could be taken by rank, then the others."""
+    """The candidates for one failed accelerator: the usable spares by rank, then the others."""
     ranked = _ranked(row)
     best = next((cell for cell in ranked if cell.spare == chosen[cell.failed]), None)
     for rank, cell in enumerate(ranked, start=1):
@@ -50,39 +50,44 @@ def candidates_of(row: Sequence[Considered], chosen: Mapping[str, str]) -> Itera
 
 
 def reasons_why(row: Sequence[Considered], chosen: Mapping[str, str], *, named: bool) -> Iterator[str]:
-    """Why this spare, in one line for each failed accelerator; and which better one another failure needs."""
+    """Why a failed accelerator gets its spare, in one line; then a line for each spare that ranks before it."""
     failed = row[0].failed
     spare = chosen[failed]
     if named:
-        yield f"{spare} takes the place of {failed}: it was named"
+        yield f"{spare} replaces {failed}: it was requested"
         return
     ranked = _ranked(row)
     at = next(place for place, cell in enumerate(ranked) if cell.spare == spare)
     mine, unfit = ranked[at], len(row) - len(ranked)
-    others = "" if unfit == 0 else f"; {counted(unfit, 'others')} cannot be taken"
+    others = "" if unfit == 0 else f"; {counted(unfit, 'others')} cannot replace it"
     if len(ranked) == 1:
-        only = "there is no other spare" if unfit == 0 else f"of {len(row)} spares it is the only one that can"
-        yield f"{spare} takes the place of {failed}: {only}"
+        only = (
+            "there is no other spare" if unfit == 0 else f"of {len(row)} spares it is the only one that can replace it"
+        )
+        yield f"{spare} replaces {failed}: {only}"
     elif at == 0:
         behind = ranked[1]
         yield (
-            f"{spare} takes the place of {failed}: it ranks first of {len(ranked)}, before {behind.spare}, for "
+            f"{spare} replaces {failed}: it ranks first of {len(ranked)}, before {behind.spare}: "
             f"{_behind(behind, mine)}{others}"
         )
     else:
-        yield f"{spare} takes the place of {failed}: it ranks {at + 1} of {len(ranked)}{others}"
+        yield f"{spare} replaces {failed}: it ranks {at + 1} of {len(ranked)}{others}"
     for better in ranked[:at]:
         whose = next((other for other, taken in chosen.items() if taken == better.spare), None)
         if whose is not None:
-            yield f"{better.spare} would rank before it, and is taken for {whose}: together that costs least"
+            yield f"{better.spare} would rank before it, but is used for {whose}: this combination costs least"
         else:
-            yield f"{better.spare} would rank before it, and {_no_way(better)}"
+            yield f"{better.spare} would rank before it, but {_no_way(better)}"
 
 
 def none_usable(
     seen: Observation, failures: Sequence[FailedRank], table: Sequence[Sequence[Considered]], served: Mapping[int, int]
 ) -> RefusedError:
-    """Why there is no spare for the first failure that goes without, however the spares are dealt out."""
+    """The refusal with the reason why the first failure without a spare gets none.
+
+    ``served`` is a largest assignment, failure -> spare, by row and column of ``table``.
+    """
     at = next(row for row in range(len(failures)) if row not in served)
     failed = failures[at].accelerator
     if not table[at]:
@@ -92,14 +97,14 @@ def none_usable(
         )
     whose = {column: failures[row].accelerator for row, column in served.items()}
     said = [
-        f"{cell.spare}: {cell.objection or f'already taken by this plan for {whose[column]}'}"
+        f"{cell.spare}: {cell.objection or f'this plan already uses it for {whose[column]}'}"
         for column, cell in enumerate(table[at])
         if cell.objection != NOT_NAMED
     ]
     more = f"; and {len(said) - _SHOWN} more" if len(said) > _SHOWN else ""
-    message = f"no spare can take the place of {failed}: {'; '.join(said[:_SHOWN])}{more}"
+    message = f"no spare can replace {failed}: {'; '.join(said[:_SHOWN])}{more}"
     if not served:
-        why = f"see why: lumctl health explain {table[at][0].spare}; when it is well again: {_plan(failures)}"
+        why = f"see why: lumctl health explain {table[at][0].spare}; once it is healthy again: {_plan(failures)}"
         return RefusedError(message, hint=_MOVE_OTHERS if _others_in_the_way(seen, failures, table) else why)
     return RefusedError(message, hint=f"the others can be replaced: {_plan([failures[row] for row in sorted(served)])}")
 
@@ -110,7 +115,10 @@ def _to_free_one(seen: Observation) -> str:
     for job, ranks in jobs_in(seen.assignment).items():
         for runs_on, home in zip(ranks, jobs[job].ranks, strict=True) if job in jobs else ():
             if runs_on != home and not any(unfit_reasons(seen, home)):
-                return f"return a rank of {job}, whose own accelerator is well again: lumctl swap plan {job} --back"
+                return (
+                    f"move a rank of {job}, whose own accelerator is healthy again, back to it: lumctl swap plan "
+                    f"{job} --back"
+                )
     return "repair an accelerator, or mark one with `role: spare` in the inventory"
 
 
@@ -121,17 +129,17 @@ def _plan(failures: Sequence[FailedRank]) -> str:
 def no_joint_way(
     failures: Sequence[FailedRank], refusals: Sequence[LumctlError], tried: int, *, cut: bool
 ) -> RefusedError:
-    """Each has a spare, and no choice of them has light paths for all."""
+    """The refusal if each failure has a usable spare, but no choice of spares has light paths for all."""
     names = ", ".join(failure.accelerator for failure in failures)
-    why = refusals[0].message if refusals else "no light path was found"
+    why = refusals[0].message if refusals else "no route was found"
     choices = f"{counted(tried, 'choices')} of spares"
     if cut:
         return RefusedError(
-            f"no way was found to replace {names} together: {choices} tried, there are more; the best fails as {why}",
-            hint=f"name the spares with --spare, or replace one at a time: {_plan(failures[:1])}",
+            f"no routes were found to replace {names} together: {choices} tried, there are more; the best fails: {why}",
+            hint=f"choose the spares with --spare, or replace one at a time: {_plan(failures[:1])}",
         )
     return RefusedError(
-        f"{names} cannot be replaced together: {choices} tried, that is all there are; the best fails as {why}",
+        f"{names} cannot be replaced together: all {choices} were tried; the best fails: {why}",
         hint=f"replace one at a time: {_plan(failures[:1])}",
     )
 
@@ -139,7 +147,7 @@ def no_joint_way(
 def _others_in_the_way(
     seen: Observation, failures: Sequence[FailedRank], table: Sequence[Sequence[Considered]]
 ) -> bool:
-    """Whether light found no way beside circuits among which there are other jobs'."""
+    """Whether light could not be routed next to the present circuits, some of which belong to other jobs."""
     owners = {circuit.owner for circuit in seen.circuits} - {failure.job for failure in failures}
     return bool(owners) and any(cell.crowded for row in table for cell in row)
 
@@ -151,22 +159,22 @@ def _ranked(row: Sequence[Considered]) -> list[Considered]:
 
 def _verdict(cell: Considered, best: Considered | None, chosen: Mapping[str, str]) -> str:
     if cell is best or best is None or cell.score is None or best.score is None:
-        return "the best there is" if cell is best else "not taken"
+        return "the best of all" if cell is best else "not chosen"
     if cell.score.cost > best.score.cost:
         return f"behind {best.spare}: {_behind(cell, best)}"
     whose = next((other for other, taken in chosen.items() if taken == cell.spare), None)
-    return f"taken for {whose} by this plan" if whose else _no_way(cell)
+    return f"this plan uses it for {whose}" if whose else _no_way(cell)
 
 
 def _no_way(cell: Considered) -> str:
     if cell.apart_from:
         return f"is not tied to {cell.apart_from}"
-    return "leaves no way for the light of all"
+    return "leaves no routes for all circuits"
 
 
 def _behind(worse: Considered, better: Considered) -> str:
     if worse.score is None or better.score is None:
-        return "it cannot be taken"
+        return "it cannot be used"
     return why_behind(worse.score, better.score)
 
 

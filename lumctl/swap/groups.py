@@ -11,20 +11,23 @@ from lumctl.inventory.model import Inventory
 from lumctl.inventory.wiring import Assignment
 
 Costs = Sequence[Sequence[int | None]]
-"""By row what each column costs; ``None`` where it cannot be had. There are as many columns as rows, or more."""
+"""By row, the cost of each column; ``None`` if the row cannot use it. Fewer columns than rows allow no assignment."""
 
 
 def assignments_by_cost(costs: Costs) -> Iterator[tuple[int, ...]]:
-    """For each row the number of its column: all ways there are, the cheapest first, each once."""
+    """Every assignment of columns to rows, once and cheapest first; each gives the number of the column by row."""
     best = _cheapest(costs, {}, {})
     if best is None:
         return
-    # What is left to look through: a total, a way, the rows that are fixed in it, and what each row must not have.
+    # Assignments to yield and expand: the total cost, the assignment, its fixed rows, and each row's barred columns.
+    # No two assignments in the heap are equal, so comparing its entries never reaches the mappings.
     left: list[tuple[int, tuple[int, ...], dict[int, int], dict[int, frozenset[int]]]] = []
     heappush(left, (*best, {}, {}))
     while left:
         _, way, fixed, barred = heappop(left)
         yield way
+        # Murty's method: each new entry bars one pair of this assignment and fixes the pairs of the rows before it.
+        # So each other assignment belongs to exactly one entry.
         for row, column in enumerate(way):
             if row in fixed:
                 continue
@@ -36,7 +39,7 @@ def assignments_by_cost(costs: Costs) -> Iterator[tuple[int, ...]]:
 
 
 def largest(costs: Costs) -> dict[int, int]:
-    """Columns for as many rows as possible, earlier rows first: what there is where not all can be served."""
+    """Columns by row for as many rows as possible, earlier rows first; for costs that cannot give each row a column."""
     taken: dict[int, int] = {}
 
     def place(row: int, tried: set[int]) -> bool:
@@ -61,6 +64,7 @@ def _cheapest(
     rows, columns = len(costs), max((len(row) for row in costs), default=0)
     if columns < rows:
         return None
+    # Dearer than any whole assignment: it appears in the cheapest one only if there is no other.
     dear = 1 + sum(max((cost for cost in row if cost is not None), default=0) for row in costs)
 
     def cost(row: int, column: int) -> int:
@@ -74,7 +78,10 @@ def _cheapest(
 
 
 def _hungarian(rows: int, columns: int, cost: Callable[[int, int], int]) -> tuple[int, ...]:
-    """Add row by row along the shortest augmenting path; potentials keep reduced costs from falling below nought."""
+    """A cheapest assignment by the Hungarian method: the column of each row.
+
+    Rows are added one by one along the shortest augmenting path. Potentials keep reduced costs from becoming negative.
+    """
     table = _Table(rows, columns, cost)
     for row in range(rows):
         table.add(row)
@@ -89,7 +96,7 @@ class _Table:
         self._of_row, self._of_column = [0] * rows, [0] * columns
 
     def add(self, row: int) -> None:
-        """Assign a column to one more row; rows that have one may get another."""
+        """Assign a column to one more row; rows that have a column may get another."""
         far: dict[int, int] = {}
         came: dict[int, int | None] = {}
         settled: dict[int, int] = {}
@@ -113,7 +120,7 @@ class _Table:
             at = before
 
     def _settle(self, row: int, settled: Mapping[int, int], reached: int) -> None:
-        """Move the potentials so that the path's reduced costs are nought and no other falls below it."""
+        """Move the potentials so that the path's reduced costs are zero and no other becomes negative."""
         self._of_row[row] += reached
         for column, far in settled.items():
             self._of_column[column] -= reached - far
@@ -123,7 +130,7 @@ class _Table:
 
 
 def with_tied(inventory: Inventory, placed: Assignment, names: Sequence[str]) -> dict[str, str | None]:
-    """The named accelerators, and those tied to them that run ranks, each with the one that it is tied to."""
+    """The given accelerators, with ``None``, and those tied to them that run ranks, with the one they are tied to."""
     found: dict[str, str | None] = {}
     for name in names:
         found[name] = None
@@ -134,13 +141,13 @@ def with_tied(inventory: Inventory, placed: Assignment, names: Sequence[str]) ->
 
 
 def why_tied(inventory: Inventory, tied: Mapping[str, str]) -> Iterator[str]:
-    """Why accelerators are replaced that were not named."""
+    """Why accelerators that were not named are replaced, a line for each."""
     for accelerator, to in tied.items():
-        yield f"{accelerator} is replaced too: it is tied to {to} ({inventory.accelerators[to].tied})"
+        yield f"{accelerator} is also replaced: it is tied to {to} ({inventory.accelerators[to].tied})"
 
 
 def unfit_group(seen: Observation, spare: str, gone: Collection[str]) -> str | None:
-    """Why a spare is no good because of one that it is tied to, or ``None``."""
+    """Why an accelerator that a spare is tied to makes the spare unusable, or ``None``."""
     for other in seen.inventory.tied_to(spare):
         if other.id in gone:
             return f"is tied to {other.id}, which is replaced"
@@ -155,7 +162,10 @@ def is_broken_up(inventory: Inventory, failed: str, spare: str) -> bool:
 
 
 def apart_from(inventory: Inventory, failed: str, spare: str, chosen: Mapping[str, str]) -> str:
-    """The spare chosen for one that is tied to a failed one, and to which this spare is not tied; or nothing."""
+    """The spare chosen for an accelerator that is tied to the failed one, if this spare is not tied to that spare.
+
+    Empty if it is, or if the spare chosen for the failed accelerator is not tied at all.
+    """
     if inventory.accelerators[chosen[failed]].tied in {None, inventory.accelerators[spare].tied}:
         return ""
     return next((chosen[other.id] for other in inventory.tied_to(failed) if other.id in chosen), "")
@@ -164,9 +174,9 @@ def apart_from(inventory: Inventory, failed: str, spare: str, chosen: Mapping[st
 def group_choices(
     inventory: Inventory, failed: Sequence[str], spares: Sequence[str], costs: Costs
 ) -> Iterator[tuple[int, ...]]:
-    """As :func:`~lumctl.swap.groups.assignments_by_cost`, but those that are tied get spares of one group.
+    """As :func:`~lumctl.swap.groups.assignments_by_cost`, but tied accelerators get spares of one tied group.
 
-    Where the rack has no group of spares that is large enough they get any.
+    If no group of spares is large enough, they get any spares.
     """
     rows: dict[str, list[int]] = {}
     for row, accelerator in enumerate(failed):
@@ -193,7 +203,7 @@ def group_choices(
 
 
 def _restricted(costs: Costs, only: Mapping[int, set[int]]) -> Costs:
-    """The costs, with rows that may have some columns only."""
+    """The costs, where the rows in ``only`` may have no other columns than those given."""
     return [
         [cost if row not in only or column in only[row] else None for column, cost in enumerate(line)]
         for row, line in enumerate(costs)

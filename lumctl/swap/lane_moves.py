@@ -1,39 +1,40 @@
-"""Another lane of the same accelerator for what leads through a dying one; and back once that is well."""
+"""Move circuits from a failing lane to another lane of the same accelerator, and back once that lane is healthy."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, permutations, product
 
 from lumctl.context import Observation
-from lumctl.devices.types import PucState
 from lumctl.errors import RefusedError, UsageError
-from lumctl.fabric import trace
-from lumctl.fabric.condition import mesh_of
-from lumctl.health.states import State
+from lumctl.fabric import FabricStates
+from lumctl.health.states import HARMLESS, State
 from lumctl.inventory.components import Part, find_component, lanes_at
 from lumctl.inventory.model import Inventory, Transponder
-from lumctl.inventory.wiring import Circuit, is_order, job_links, jobs_in, lanes_in_order, order_of, orders_in
+from lumctl.inventory.wiring import is_order, job_links, jobs_in, lanes_in_order, order_of, orders_in
 from lumctl.swap.light_paths import States
 
 
 @dataclass(frozen=True)
 class Avoided:
-    """What no circuit may use: PUCs by device, and lanes. ``named`` is how all of it was written."""
+    """The parts that no circuit may use: PUCs by device, lanes, and fibres. ``named`` has the names as typed."""
 
     named: tuple[str, ...] = ()
     pucs: Mapping[str, frozenset[int]] = field(default_factory=dict)
     lanes: tuple[str, ...] = ()
+    fibres: frozenset[str] = frozenset()
 
 
 def parse_avoided(inventory: Inventory, names: Sequence[str]) -> Avoided:
-    """What the names mean: MESH/puc/N, DEVICE/port/N, or a transponder.
+    """Parse the names of components to avoid: MESH/puc/N, DEVICE/port/N, a transponder or a fibre.
 
     Raises:
-        UsageError: there is no such component, or it is nothing that a circuit could be routed around.
+        UsageError: there is no such component, or no circuit can be routed around it.
     """
     pucs: dict[str, set[int]] = {}
     lanes: list[str] = []
     for name in names:
+        if name in inventory.fibres:
+            continue
         found = find_component(inventory, name)
         if found.part is Part.PUC:
             pucs.setdefault(str(found.device), set()).add(found.number)
@@ -42,23 +43,35 @@ def parse_avoided(inventory: Inventory, names: Sequence[str]) -> Avoided:
         elif found.part is Part.PORT:
             here = lanes_at(inventory, str(found.device)).get(found.number, ())
             if not here:
-                raise UsageError(f"no lane meets {found.id}: no circuit of ours ends there")
+                raise UsageError(f"no lane is connected to {found.id}: no circuit of ours ends there")
             lanes += [lane.id for lane, _ in here]
         else:
             raise UsageError(
-                f"circuits cannot be routed around {found.id}: all that it carries would be lost",
-                hint="name a PUC (MESH/puc/N), a port (DEVICE/port/N) or a transponder",
+                f"circuits cannot be routed around {found.id}: all its circuits would be lost",
+                hint="give a PUC (MESH/puc/N), a port (DEVICE/port/N), a transponder or a fibre",
             )
-    return Avoided(tuple(names), {device: frozenset(cells) for device, cells in pucs.items()}, tuple(lanes))
+    cells = {device: frozenset(numbers) for device, numbers in pucs.items()}
+    return Avoided(tuple(names), cells, tuple(lanes), frozenset(inventory.fibres).intersection(names))
+
+
+def rack_of_avoided(inventory: Inventory, name: str) -> str:
+    """The rack of a component to avoid."""
+    if name in inventory.fibres:
+        return inventory.devices[inventory.fibres[name].devices[0]].rack
+    return find_component(inventory, name).rack
 
 
 def circuits_through(
     seen: Observation, states: Mapping[str, States], avoided: Avoided, jobs: Collection[str]
 ) -> Iterator[str]:
-    """The circuits of these jobs that pass a PUC to avoid."""
+    """The circuits of these jobs that pass a PUC or a fibre to avoid."""
+    fabric = FabricStates(seen.inventory, states)
     for circuit in seen.circuits:
-        cells = avoided.pucs.get(circuit.device)
-        if cells and circuit.owner in jobs and cells & _passed(seen.inventory, states, circuit):
+        path = fabric.path_of(circuit) if circuit.owner in jobs else None
+        if path is None:
+            continue
+        pucs = (avoided.pucs.get(part.device, frozenset()).intersection(part.pucs) for part in path.segments)
+        if any(pucs) or not avoided.fibres.isdisjoint(path.fibres):
             yield circuit.id
 
 
@@ -68,21 +81,13 @@ def nothing_there(
     """The message if no circuit of these jobs passes a component to avoid."""
     others = [job for job in jobs_in(seen.assignment) if job not in jobs]
     there = list(circuits_through(seen, states, avoided, others))
-    hint = "see the ways of all circuits: lumctl fabric show"
+    hint = "see the routes of all circuits: lumctl fabric show"
     if there:
         owners = {circuit.owner for circuit in seen.circuits if circuit.id in there}
         hint = f"{', '.join(there)} does; lumctl swap plan {min(owners)} --avoid {','.join(avoided.named)}"
     return RefusedError(
-        f"no circuit of {', '.join(jobs)} passes {', '.join(avoided.named)}: nothing to move", hint=hint
+        f"no circuit of {', '.join(jobs)} passes {', '.join(avoided.named)}: nothing to reroute", hint=hint
     )
-
-
-def _passed(inventory: Inventory, states: Mapping[str, States], circuit: Circuit) -> frozenset[int]:
-    device, held = inventory.devices[circuit.device], states.get(circuit.device)
-    if device.geometry is None or not held:
-        return frozenset()
-    found = trace(mesh_of(device), {puc: PucState(mark) for puc, mark in held.items()}, circuit.ports[0])
-    return frozenset(found.pucs)
 
 
 MOST_WAYS = 48
@@ -100,7 +105,7 @@ class LaneMove:
 
     @property
     def words(self) -> str:
-        """In words, for a title."""
+        """The move in words, for a title."""
         return f"{', '.join(self.circuits)} from {self.leaves} to {self.takes}"
 
 
@@ -110,9 +115,9 @@ LaneMoves = tuple[LaneMove, ...]
 def lane_choices(
     seen: Observation, avoided: Avoided, replaced: Collection[str], jobs: Collection[str]
 ) -> Iterator[LaneMoves]:
-    """Every way to free the lanes to avoid, with each accelerator of these jobs kept in place; the best first.
+    """The options to free the lanes to avoid while the accelerators of these jobs stay in place, the best first.
 
-    Lanes of replaced accelerators are left out. If nothing has to move, there is one empty way.
+    Lanes of replaced accelerators are omitted. If nothing has to move, there is one empty path.
 
     Raises:
         RefusedError: an accelerator has no free lane; the message gives the reason and the alternatives.
@@ -133,13 +138,14 @@ def lane_choices(
 
 
 def orders_after(seen: Observation, moves: LaneMoves) -> dict[str, tuple[str, ...]]:
-    """The orders of lanes that moves lead to, by their names in an assignment."""
+    """The orders of lanes after these moves, by their names in an assignment."""
     orders = {move.accelerator: _order(seen, move.accelerator) for move in moves}
     for move in moves:
         order = orders[move.accelerator]
         one, other = order.index(move.leaves), order.index(move.takes)
         order[one], order[other] = order[other], order[one]
     written = {a: [lane.id for lane in seen.inventory.transponders_of(a)] for a in orders}
+    # An empty order stands for that of the inventory.
     return {order_of(a): () if order == written[a] else tuple(order) for a, order in orders.items()}
 
 
@@ -149,7 +155,7 @@ def orders_before(seen: Observation, after: Mapping[str, tuple[str, ...]]) -> di
 
 
 def moves_home(seen: Observation, accelerators: Collection[str]) -> tuple[LaneMoves, dict[str, str]]:
-    """The moves by which lanes of these accelerators are used as written again; and by accelerator why they are not."""
+    """The moves that return these accelerators to their lanes of the inventory; and by accelerator, why it cannot."""
     moves: list[LaneMove] = []
     stay: dict[str, str] = {}
     for accelerator, order in orders_in(seen.assignment).items():
@@ -179,7 +185,7 @@ def _circuits_at(seen: Observation, lane: str) -> tuple[str, ...]:
 
 
 def _needed(seen: Observation, lane: str) -> bool:
-    """Whether a link of the rank that runs on its accelerator uses a lane."""
+    """Whether a lane is used by a link of the rank that runs on the lane's accelerator."""
     accelerator = seen.inventory.transponders[lane].accelerator
     place = seen.place_of(accelerator)
     if place is None:
@@ -196,7 +202,7 @@ def _needed(seen: Observation, lane: str) -> bool:
 def _free(
     seen: Observation, avoided: Avoided, accelerator: str, dying: Transponder
 ) -> tuple[list[Transponder], dict[str, str]]:
-    """Lanes that could take a dying one's circuits, those first that are ok; and of those that could not, why not."""
+    """The lanes that can take a failing lane's circuits, healthy ones first; and by other lane, why it cannot."""
     fit: list[Transponder] = []
     unfit: dict[str, str] = {}
     for lane in seen.inventory.transponders_of(accelerator):
@@ -205,10 +211,10 @@ def _free(
             continue
         if _needed(seen, lane.id):
             unfit[lane.id] = f"carries {', '.join(_circuits_at(seen, lane.id))}"
-        elif lane.lane.device != dying.lane.device:
+        elif not seen.inventory.joined_by_fibres(lane.lane.device, dying.lane.device):
             unfit[lane.id] = f"leads to {lane.lane.device}"
         elif lane.lane.duplex != dying.lane.duplex:
-            unfit[lane.id] = "has one port for both ways" if lane.lane.duplex else "has separate ports"
+            unfit[lane.id] = "has one port for both directions" if lane.lane.duplex else "has separate ports"
         elif link.maintenance is not None or link.state is State.FAILED:
             unfit[lane.id] = _trouble(seen, lane.id)
         else:
@@ -217,11 +223,11 @@ def _free(
 
 
 def _trouble(seen: Observation, lane: str) -> str:
-    """Why a lane is not well, to follow its name; empty if it is, or is just not in use."""
+    """Why a lane is not healthy, in words that follow its name; empty if it is healthy, or merely not in use."""
     link = seen.report.links[lane]
     if link.maintenance is not None:
         return f"is in maintenance: {link.maintenance}"
-    if link.state in {State.OK, State.DISABLED}:
+    if link.state in HARMLESS:
         return ""
     return f"is {link.state}" + (f": {link.findings[0].evidence}" if link.findings else "")
 
@@ -231,7 +237,7 @@ def _no_lane(seen: Observation, lanes: list[Transponder], unfit: Mapping[str, st
     using = dict.fromkeys(circuit for lane in lanes for circuit in _circuits_at(seen, lane.id))
     why = "; ".join(f"{name} {said}" for name, said in unfit.items())
     return RefusedError(
-        f"{names} carries {', '.join(using)}, and {accelerator} has no lane to spare" + (f": {why}" if why else ""),
+        f"{names} carries {', '.join(using)}, but {accelerator} has no lane to spare" + (f": {why}" if why else ""),
         hint=f"replace the accelerator: lumctl swap plan --failed {accelerator} --avoid {names.replace(' ', '')} "
         "--even-if-healthy",
     )

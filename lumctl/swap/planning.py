@@ -1,4 +1,4 @@
-"""From a failed accelerator to a plan that can be read, kept and applied."""
+"""Plan the replacement of failed accelerators."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,8 +8,9 @@ from lumctl.change.plan import Do, Plan, Start, Step
 from lumctl.change.preconditions import uncertain
 from lumctl.context import Context, Observation
 from lumctl.devices.types import Capability
-from lumctl.health.states import State
+from lumctl.health.states import HARMLESS
 from lumctl.inventory.model import Role
+from lumctl.inventory.slice_records import slices_among
 from lumctl.inventory.wiring import Assignment, job_circuits, jobs_in
 from lumctl.jobs import without_hook
 from lumctl.jobs.hooks import PAUSE, RESUME
@@ -31,9 +32,9 @@ from lumctl.swap.request import parse_request, require_trouble
 from lumctl.swap.steps import StepList
 
 _ENTRIES = 120
-"""How far back the journal is looked at: some six runs."""
+"""How many of the latest journal entries are read: those of about six runs."""
 _FEWEST = 3
-"""From how many runs a median is believed."""
+"""The fewest runs whose median is used."""
 
 
 def plan_swap(
@@ -49,14 +50,14 @@ def plan_swap(
 ) -> Plan:
     """Plan the replacement of accelerators, or of all that run ranks on a host, by spares of the same rack.
 
-    Without ``job`` they may run ranks of several. ``spares`` names one for each accelerator; without it the best are
-    chosen, for all together. No new circuit uses a component to ``avoid``, and those of the jobs that do are moved.
-    ``may_move`` circuits of other jobs may make room, where nothing else helps. ``seen`` is a fresh observation, if the
-    caller has one.
+    Without ``job`` the accelerators may run ranks of several jobs. ``spares`` gives one spare for each accelerator; by
+    default the best spares are chosen, for all accelerators together. No new circuit uses a component to ``avoid``, and
+    circuits of the jobs that use one are moved. ``may_move`` circuits of other jobs may make room if nothing else
+    helps. ``seen`` is a fresh observation, if the caller has one.
 
     Raises:
-        UsageError: a name is unknown, or an accelerator does not work in this job.
-        RefusedError: an accelerator is well, no spare is usable, or what a device holds is not certain.
+        UsageError: a name is unknown, or this job does not use an accelerator. RefusedError: an accelerator is healthy,
+            no spare is usable, or the state of a device is uncertain.
     """
     asked = parse_request(context.inventory, context.assignment(), job, failed, spares)
     avoided = parse_avoided(context.inventory, avoid)
@@ -72,7 +73,10 @@ def plan_swap(
         spares,
         records=_records(context, seen, asked.rack),
         reroutes=RerouteBudget(
-            avoided.pucs, frozenset(circuits_through(seen, states, avoided, asked.jobs)), most_others=may_move
+            avoided.pucs,
+            frozenset(circuits_through(seen, states, avoided, asked.jobs)),
+            most_others=may_move,
+            avoid_fibres=avoided.fibres,
         ),
         avoid_lanes=avoided.lanes,
         orders=orders_after(seen, moves),
@@ -87,9 +91,9 @@ def plan_swap(
 
 @dataclass(frozen=True)
 class SwapDraft:
-    """What was decided, before it is made into steps. ``notes`` are warnings beside those of the light.
+    """The decisions of a swap, before they become steps. ``notes`` are warnings besides those about light.
 
-    By ``moves`` circuits take other lanes of accelerators that stay where they are.
+    The ``moves`` reroute circuits to other lanes of accelerators that stay in place.
     """
 
     title: str
@@ -113,8 +117,10 @@ class SwapDraft:
         kept = [c.id for c in paths.keep]
         steps.check([r.spare for r in choice.replacements], kept=kept, replaced=[c.id for c in paths.remove])
         moved = dict.fromkeys([*jobs, *(circuit.owner for circuit in (*paths.remove, *paths.add))])
+        # Before any transmitter is switched: a job must hold before its light goes out.
         for job in moved:
             steps.job(job, PAUSE)
+        # In a return, ranks may trade places: what one of them leaves, another takes.
         busy = {lane.id for r in choice.replacements for lane in context.inventory.transponders_of(r.spare)}
         for replacement in choice.replacements:
             # A dead accelerator's host may be gone altogether; then there is nothing left to darken.
@@ -124,12 +130,13 @@ class SwapDraft:
             for lane in context.inventory.transponders_of(replacement.spare):
                 steps.transmit(lane.id, enabled=True, required=True)
         for move in self.moves:
-            # The one that dies is of no use to anybody now; it may not even take the order.
+            # Nothing uses the failing lane any more, and it may not even accept the command.
             steps.transmit(move.leaves, enabled=False, required=False)
             steps.transmit(move.takes, enabled=True, required=True)
         steps.program(paths.writes)
         steps.verify([c.id for c in paths.add], kept)
         steps.confirm(with_timer(context, paths))
+        # Last: the record must not show ranks on spares whose light is not proved.
         if before or orders:
             steps.assign({**before, **standing}, {**after, **orders})
         for job in moved:
@@ -144,7 +151,7 @@ class SwapDraft:
             target=context.target,
             created_at=seen.at,
             inventory_digest=context.inventory.digest,
-            start=start_of(pinned, self.states, paths),
+            start=start_of(pinned, self.states, paths, beside=seen.assignment),
             replacements=choice.replacements,
             candidates=choice.candidates,
             add=paths.add,
@@ -166,10 +173,10 @@ class SwapDraft:
 def left_there(
     seen: Observation, states: Mapping[str, States], avoided: Avoided, jobs: Collection[str]
 ) -> tuple[str, ...]:
-    """The note if circuits of other jobs pass a component to avoid: they stay."""
+    """A note for each circuit of another job that passes a component to avoid: it stays."""
     others = [job for job in jobs_in(seen.assignment) if job not in jobs]
     return tuple(
-        f"circuit {name} passes it too and stays: it belongs to another job"
+        f"circuit {name} also passes it and stays: it belongs to another job"
         for name in circuits_through(seen, states, avoided, others)
     )
 
@@ -180,13 +187,13 @@ def _records(context: Context, seen: Observation, rack: str) -> Records:
 
 
 def certain_states(context: Context, rack: str, jobs: Collection[str]) -> dict[str, States]:
-    """What each mesh and switch of a rack holds; those that carry these jobs must be certain.
+    """The states of each mesh and switch of a rack; the states of devices that carry these jobs must be certain.
 
     Raises:
-        RefusedError: one was never programmed from this store, or a run was cut while it wrote.
+        RefusedError: such a device was never programmed from this store, or a run was interrupted while it wrote it.
     """
     inventory, placed = context.inventory, context.assignment()
-    carrying = {c.device for job in jobs for c in job_circuits(inventory, inventory.jobs[job], placed[job])}
+    carrying = {d for job in jobs for c in job_circuits(inventory, inventory.jobs[job], placed[job]) for d in c.devices}
     states: dict[str, States] = {}
     for device in inventory.devices.values():
         if device.rack == rack and device.kind.carries_light:
@@ -196,10 +203,16 @@ def certain_states(context: Context, rack: str, jobs: Collection[str]) -> dict[s
     return states
 
 
-def start_of(assignment: Assignment, states: Mapping[str, States], paths: LightPaths) -> Start:
-    """What a plan pins: the placement it changes, and what the devices that it writes hold."""
-    placed = {job: tuple(ranks) for job, ranks in assignment.items()}
-    return Start.of(placed, {device: states[device] for device in paths.writes if states.get(device)})
+def start_of(assignment: Assignment, states: Mapping[str, States], paths: LightPaths, *, beside: Assignment) -> Start:
+    """The start that a plan requires: a placement, and the states of devices that it writes or its circuits pass.
+
+    The slices ``beside`` it whose circuits it changes or keeps belong to it: no inventory says where they run.
+    """
+    owners = dict.fromkeys(circuit.owner for circuit in (*paths.add, *paths.remove, *paths.keep))
+    placed = slices_among(beside, owners) | {job: tuple(ranks) for job, ranks in assignment.items()}
+    passed = (device for circuit in (*paths.add, *paths.keep) for device in circuit.devices)
+    devices = dict.fromkeys([*paths.writes, *passed])
+    return Start.of(placed, {device: states[device] for device in devices if states.get(device)})
 
 
 def with_timer(context: Context, paths: LightPaths) -> list[str]:
@@ -214,7 +227,7 @@ def with_timer(context: Context, paths: LightPaths) -> list[str]:
 def _why_lanes(seen: Observation, moves: LaneMoves) -> Iterator[str]:
     for move in moves:
         state = seen.report.links[move.takes].state
-        well = "" if state in {State.OK, State.DISABLED} else f", and is {state}"
+        well = "" if state in HARMLESS else f", and is {state}"
         names = ", ".join(move.circuits)
         leaves = "leaves" if len(move.circuits) == 1 else "leave"
         yield f"{names} {leaves} {move.leaves} for {move.takes}, which is free on {move.accelerator}{well}"
@@ -223,7 +236,8 @@ def _why_lanes(seen: Observation, moves: LaneMoves) -> Iterator[str]:
 def _moves(paths: LightPaths) -> tuple[str, ...]:
     owners = {circuit.id: circuit.owner for circuit in paths.remove}
     return tuple(
-        f"circuit {name} of {owners[name]} is moved to make room: it is dark meanwhile" for name in sorted(paths.moved)
+        f"circuit {name} of {owners[name]} is rerouted to make room: it is dark meanwhile"
+        for name in sorted(paths.moved)
     )
 
 
@@ -234,16 +248,16 @@ def _thin_margins(context: Context, paths: LightPaths) -> tuple[str, ...]:
         needed = max(context.inventory.transponders[str(end["lane"])].rx_sensitivity_dbm for end in circuit.ends)
         if circuit.expected_rx_dbm is not None and circuit.expected_rx_dbm < needed + margin:
             thin.append(
-                f"circuit {circuit.id} is expected at {circuit.expected_rx_dbm:.1f} dBm, less than {margin:g} dB above "
-                f"its receiver's {needed:.1f} dBm"
+                f"circuit {circuit.id} is expected to arrive with {circuit.expected_rx_dbm:.1f} dBm, less than "
+                f"{margin:g} dB above the {needed:.1f} dBm that its receiver needs"
             )
     return tuple(thin)
 
 
 def timed(store: Store, steps: Sequence[Step]) -> tuple[tuple[Step, ...], Mapping[str, int]]:
-    """The steps with their expected times and, by step, the number of runs whose median that is.
+    """The steps, with the median of earlier runs as their expected time; and by step, the number of those runs.
 
-    A step without earlier runs keeps its given time.
+    A step with fewer than ``_FEWEST`` earlier runs keeps its given time.
     """
     seen = _lately(store)
     times = {step.id: seen.get(_like(step.do.value, step.title), []) for step in steps}
@@ -255,9 +269,9 @@ def timed(store: Store, steps: Sequence[Step]) -> tuple[tuple[Step, ...], Mappin
 
 
 def _lately(store: Store) -> Mapping[tuple[str, str], list[float]]:
-    """By kind of step (and device, where it writes one) the seconds that each took in the last runs, if it was done.
+    """By kind of step (and device, if it writes one), the seconds that finished steps took in the latest runs.
 
-    A run counts once for each kind.
+    A run counts once for each kind, with its longest step.
     """
     begun: dict[tuple[str, str], tuple[float, tuple[str, str]]] = {}
     taken: dict[tuple[tuple[str, str], str], float] = {}
@@ -267,8 +281,9 @@ def _lately(store: Store) -> Mapping[tuple[str, str], list[float]]:
             begun[at] = (entry.at, _like(str(entry.data.get("do")), str(entry.data["title"])))
         elif entry.kind == "outcome" and entry.data.get("done") and at in begun:
             started, like = begun[at]
-            if entry.at >= started:  # else the clock was set back
-                taken[like, entry.run] = max(taken.get((like, entry.run), 0.0), entry.at - started)
+            took = entry.seconds if entry.seconds is not None else entry.at - started
+            if took >= 0:  # negative if the clock was set back and the entry does not record its seconds
+                taken[like, entry.run] = max(taken.get((like, entry.run), 0.0), took)
     found: dict[tuple[str, str], list[float]] = {}
     for (like, _), seconds in taken.items():
         found.setdefault(like, []).append(seconds)
@@ -276,5 +291,5 @@ def _lately(store: Store) -> Mapping[tuple[str, str], list[float]]:
 
 
 def _like(do: str, title: str) -> tuple[str, str]:
-    """What may be compared: steps of one kind; of those that write devices, on the same device."""
+    """The key of comparable steps: their kind and, for steps that write a device, that device."""
     return do, title.rpartition(" of ")[2] if do == Do.PROGRAM else ""

@@ -1,4 +1,4 @@
-"""How spares are ranked: by a row of criteria, the first one in which two differ decides. Less is better in each."""
+"""Rank spares by a list of criteria. The first criterion in which two spares differ decides; less is better in each."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
@@ -15,16 +15,16 @@ from lumctl.swap.light_paths import LightPaths
 LATELY_S = 7 * 86_400.0
 """How far back trouble counts against a spare."""
 BURN_IN_S = 24 * 3600.0
-"""How long one that was out of order or out of service must have run again before it is as good as others."""
+"""How long an accelerator that was failed or out of service must run again before it ranks like others."""
 
 
 @dataclass(frozen=True, slots=True)
 class AcceleratorRecord:
-    """One accelerator with its lanes. Times are seconds since the epoch.
+    """The recent faults of an accelerator and its lanes. Times are seconds since the epoch.
 
-    ``faults`` is how often it or a lane recently became degraded or failed, ``last_fault_at`` when it last did;
-    ``back_at`` is when it last returned from a failure or to service. ``burned_in_at`` comes from the inventory;
-    earlier faults do not count.
+    ``faults`` is how often the accelerator or a lane recently became degraded or failed, ``last_fault_at`` when one
+    last did. ``back_at`` is when the accelerator last returned from a failure or to service. ``burned_in_at`` comes
+    from the inventory; earlier faults do not count.
     """
 
     faults: int = 0
@@ -33,7 +33,7 @@ class AcceleratorRecord:
     burned_in_at: float | None = None
 
     def fresh_until(self, now: float) -> float | None:
-        """Until when it ranks behind others because it has not run for long; ``None`` if it does not."""
+        """Until when the accelerator ranks behind others because it has not run for long; ``None`` if it does not."""
         if self.burned_in_at is not None and self.burned_in_at > now:
             return self.burned_in_at
         settled_at = None if self.back_at is None else self.back_at + BURN_IN_S
@@ -45,7 +45,7 @@ UNKNOWN = AcceleratorRecord()
 
 
 def records_of(store: Store, inventory: Inventory, accelerators: Iterable[Accelerator], now: float) -> Records:
-    """The record of each of these accelerators, by id, from the history that the store keeps."""
+    """The record of each of these accelerators, by id, from the stored history."""
     burned_in = {a.id: _burned_in_at(a) for a in accelerators}
     found = {name: AcceleratorRecord(burned_in_at=at) for name, at in burned_in.items()}
     of_lane = {lane.id: name for name in burned_in for lane in inventory.transponders_of(name)}
@@ -58,6 +58,7 @@ def records_of(store: Store, inventory: Inventory, accelerators: Iterable[Accele
 
 
 def _added(record: AcceleratorRecord, row: Transition) -> AcceleratorRecord:
+    # From degraded to failed is still the same fault.
     if is_fault(row.after) and not (row.before is not None and is_fault(row.before)):
         return replace(record, faults=record.faults + 1, last_fault_at=row.at)
     if row.kind == "accelerator" and row.after is State.OK and row.before in {State.FAILED, State.DISABLED}:
@@ -71,19 +72,19 @@ def _burned_in_at(accelerator: Accelerator) -> float | None:
 
 
 _DIGITS = 48
-"""Binary digits of one criterion in a cost: far more than the sum of all failures' parts can fill."""
+"""Bits of one criterion in a cost: enough for the sum of that criterion over all failures, without overflow."""
 _DEAREST = 1 << 40
 _NOT_KNOWN = 1e6
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The criteria in their order."""
+    """The criteria of one spare, in the order in which they decide."""
 
     reserved: int
-    """0 for one that is kept for this job, 1 for any other, 2 for one that was reserved and is named."""
+    """0 if it is reserved for this job, 2 if it is reserved otherwise and the operator named it, otherwise 1."""
     memory_gib: float
-    """How much more memory it has than the one that failed: a larger part is left for who needs it."""
+    """How much more memory it has than the failed accelerator: a larger one is left for a job that needs it."""
     lanes: int
     """How many of its lanes are not ok now."""
     tied: int
@@ -93,11 +94,11 @@ class Score:
     fresh: int
     """1 while it burns in, or has been back from a failure or from maintenance for less than a day."""
     moves: int
-    """How many circuits of the job have to make room."""
+    """How many present circuits must be moved for it."""
     thin: int
     """How many new circuits would arrive less than ``rx_margin_db`` above what their receivers need."""
     loss_db: float
-    """What the worst new circuit loses."""
+    """The highest loss of a new circuit."""
     pucs: int
     """PUCs that the new circuits pass."""
     cells: int
@@ -106,19 +107,20 @@ class Score:
     """Its place in the inventory."""
 
     def parts(self) -> dict[str, float]:
-        """By name, as plans write it."""
+        """The criteria by name, as plans write them."""
         return {item.name: getattr(self, item.name) for item in fields(self)}
 
     @property
     def cost(self) -> int:
-        """One number in which the first criterion has the highest digits; sums of it are compared alike."""
+        """One number with the first criterion in its highest digits; sums of costs compare in the same way."""
         cost = 0
         for part in self.parts().values():
+            # Thousandths: losses and memory are rounded to three decimals.
             cost = (cost << _DIGITS) + min(round(part * 1000), _DEAREST)
         return cost
 
     def decided_by(self, other: "Score") -> str | None:
-        """The first criterion in which two differ, or ``None``."""
+        """The first criterion in which two scores differ, or ``None``."""
         mine, others = self.parts(), other.parts()
         return next((name for name in mine if round(mine[name] * 1000) != round(others[name] * 1000)), None)
 
@@ -131,7 +133,7 @@ def score(
     record: AcceleratorRecord,
     paths: LightPaths | None,
 ) -> Score:
-    """Weigh a spare. Without ``paths`` its light is not known before the whole choice is made."""
+    """Score a spare. Without ``paths``, its light is unknown before the whole choice is routed."""
     lanes = [seen.report.links[lane.id].state for lane in seen.inventory.transponders_of(spare.id)]
     margin = seen.inventory.thresholds.rx_margin_db
     return Score(
@@ -152,37 +154,35 @@ def score(
 
 _Words = Callable[[Score, Score], str]
 _WORDS: Mapping[str, _Words] = {
-    "reserved": lambda worse, _: "it is reserved" if worse.reserved > 1 else "the other is kept for this job",
+    "reserved": lambda worse, _: "it is reserved" if worse.reserved > 1 else "the other is reserved for this job",
     "memory_gib": lambda worse, better: (
-        f"it has {worse.memory_gib - better.memory_gib:g} GiB more than the other, which is enough: "
-        "larger parts are left for who needs them"
+        f"it has {worse.memory_gib - better.memory_gib:g} GiB more than the other, which is enough: larger "
+        "accelerators are left for jobs that need them"
     ),
-    "lanes": lambda worse, better: f"{_are(worse.lanes, 'lane')} not ok now, of the other {better.lanes}",
-    "tied": lambda _worse, _better: "it is tied to other spares, which are left for who needs them together",
+    "lanes": lambda worse, better: f"{_are(worse.lanes, 'lane')} not ok now, against {better.lanes} of the other",
+    "tied": lambda _worse, _better: "it is tied to other spares, which are left for jobs that need them together",
     "faults": lambda worse, better: (
         f"it was degraded or failed {_times(worse.faults)} in the last {LATELY_S / 86_400:.0f} days, "
         f"the other {_times(better.faults)}"
     ),
-    "fresh": lambda _worse, _better: "it has not run for long since it came back",
-    "moves": lambda worse, better: (
-        f"moves of circuits that make room for it: {worse.moves}, for the other {better.moves}"
-    ),
+    "fresh": lambda _worse, _better: "it has not run for long since it was repaired",
+    "moves": lambda worse, better: f"circuits moved to make room: {worse.moves} for it, {better.moves} for the other",
     "thin": lambda worse, better: (
-        f"{_are(worse.thin, 'new circuit')} short of the margin that is wanted, with the other {better.thin}"
+        f"{_are(worse.thin, 'new circuit')} below the required margin, against {better.thin} for the other"
     ),
     "loss_db": lambda worse, better: (
-        f"its worst new circuit loses {worse.loss_db:.2f} dB, with the other {better.loss_db:.2f} dB"
+        f"its worst new circuit loses {worse.loss_db:.2f} dB, that of the other {better.loss_db:.2f} dB"
         if worse.loss_db < _NOT_KNOWN
-        else "no light path was found for it alone"
+        else "no route was found for it alone"
     ),
-    "pucs": lambda worse, better: f"its new circuits pass {worse.pucs} PUCs, with the other {better.pucs}",
-    "cells": lambda worse, better: f"{worse.cells} cells are written for it, for the other {better.cells}",
-    "order": lambda _worse, _better: "they are alike in everything else, and it stands later in the inventory",
+    "pucs": lambda worse, better: f"its new circuits pass {worse.pucs} PUCs, those of the other {better.pucs}",
+    "cells": lambda worse, better: f"{worse.cells} cells are written for it, {better.cells} for the other",
+    "order": lambda _worse, _better: "they are equal in everything else, but it comes later in the inventory",
 }
 
 
 def why_behind(worse: Score, better: Score) -> str:
-    """In words, why one ranks behind another."""
+    """Why one spare ranks behind another, in words."""
     decided = worse.decided_by(better)
     return "they are alike" if decided is None else _WORDS[decided](worse, better)
 
@@ -227,36 +227,37 @@ def objections(
     if new.rack != old.rack:
         yield f"is in rack {new.rack}, not {old.rack}"
     if new.model != old.model or new.memory_gib < old.memory_gib:
-        yield f"is {new.model} with {new.memory_gib:g} GiB, {failed} is {old.model} with {old.memory_gib:g} GiB"
+        yield f"is {new.model} with {new.memory_gib:g} GiB, but {failed} is {old.model} with {old.memory_gib:g} GiB"
     if new.reserved_for not in {None, failure.job} and not named:
-        yield f"is kept for {new.reserved_for}: --spare {spare} takes it all the same"
+        yield f"is reserved for {new.reserved_for}: --spare {spare} uses it nevertheless"
     if new.reserved and not named:
-        yield f"is reserved: --spare {spare} takes it all the same"
+        yield f"is reserved: --spare {spare} uses it nevertheless"
     yield from unfit_reasons(seen, spare)
     if (tie := unfit_group(seen, spare, gone)) is not None:
         yield tie
     for lane in seen.inventory.transponders_of(spare):
         if lane.id in avoid:
-            yield f"its lane {lane.id} is to be avoided"
+            yield f"its lane {lane.id} must be avoided"
 
 
 def unfit_reasons(seen: Observation, accelerator: str) -> Iterator[str]:
-    """Why an accelerator is not fit for work now, or will not be for long. One that is out of service may be well."""
+    """Why an accelerator is not fit for use now, or soon will not be; being out of service alone is no reason."""
     health = seen.report.accelerators[accelerator]
     state = _state(health)
     if health.maintenance is not None:
         yield f"is in maintenance: {health.maintenance}"
     elif state is not State.OK:
-        why = health.findings[0].evidence if health.findings else "there is no reading of it"
+        why = health.findings[0].evidence if health.findings else "it has no reading"
         yield f"is {state}: {why}"
     for lane in seen.inventory.transponders_of(accelerator):
         link = seen.report.links[lane.id]
         if link.maintenance is not None:
             yield f"its lane {lane.id} is in maintenance: {link.maintenance}"
         elif _state(link) is State.FAILED:
-            yield f"its lane {lane.id} is failed: {link.findings[0].evidence}"
+            why = link.findings[0].evidence if link.findings else "no finding gives the reason"
+            yield f"its lane {lane.id} is failed: {why}"
 
 
 def _state(health: ComponentHealth) -> State:
-    """The state by its findings, whether or not it is in use."""
+    """The state of a component by its findings, whether or not it is in use."""
     return state_of(health.findings, otherwise=health.otherwise) if health.disabled else health.state

@@ -18,9 +18,9 @@ _SEE_ALL = "see: lumctl status -o wide"
 
 @dataclass(frozen=True, slots=True)
 class SwapRequest:
-    """The accelerators to replace, and the jobs whose ranks they run. ``hosts`` are those that were named as a whole.
+    """The accelerators to replace, and the jobs whose ranks they run. ``hosts`` are those that were given as a whole.
 
-    ``tied`` are accelerators that were not named, each with the one that it is tied to.
+    ``tied`` are accelerators that were not given, each with the given one that it is tied to.
     """
 
     failed: tuple[str, ...]
@@ -33,7 +33,7 @@ class SwapRequest:
 def parse_request(
     inventory: Inventory, placed: Assignment, job: str | None, failed: Sequence[str], spares: Sequence[str]
 ) -> SwapRequest:
-    """Parse the words of a request. A host means all its accelerators that run ranks, of ``job`` if that is named.
+    """Parse the words of a request. A host means all its accelerators that run ranks (of ``job``, if it is given).
 
     Raises:
         UsageError: a name is unknown, an accelerator runs no rank, several racks are named, or numbers do not match.
@@ -41,7 +41,7 @@ def parse_request(
     if job is not None:
         require_job(inventory, job)
     if not failed:
-        raise UsageError("no failed accelerator was named", hint="--failed ACCELERATOR[,ACCELERATOR...]")
+        raise UsageError("no failed accelerator was given", hint="--failed ACCELERATOR[,ACCELERATOR...]")
     names: list[str] = []
     for word in failed:
         names += _accelerators(inventory, placed, job, word)
@@ -52,14 +52,14 @@ def parse_request(
         _require_place(inventory, placed, job, accelerator)
     for what, words in (("--failed", names), ("--spare", spares)):
         if len(set(words)) != len(words):
-            raise UsageError(f"an accelerator is named twice after {what}")
+            raise UsageError(f"an accelerator is given twice after {what}")
     found = with_tied(inventory, placed, names)
     names, tied = list(found), {name: to for name, to in found.items() if to is not None}
     if spares and len(spares) != len(names):
         those = f" ({', '.join(names)}: they are tied)" if tied else ""
         raise UsageError(
             f"{counted(len(names), 'accelerators')} failed{those}, but {len(spares)} "
-            f"spare{' is' if len(spares) == 1 else 's are'} named"
+            f"spare{' is' if len(spares) == 1 else 's are'} given"
         )
     places = [place_of(placed, accelerator) for accelerator in names]
     jobs = tuple(dict.fromkeys(place[0] for place in places if place))
@@ -72,7 +72,7 @@ def require_job(inventory: Inventory, job: str) -> None:
     """Refuse an unknown job. If an accelerator or a host was named instead, the hint gives the right command.
 
     Raises:
-        UsageError: there is none of that name.
+        UsageError: there is no job of that name.
     """
     if job in inventory.jobs:
         return
@@ -86,7 +86,7 @@ def require_trouble(seen: Observation, asked: SwapRequest) -> None:
     """Refuse to replace an accelerator that is ok: a dead process is not a dead GPU.
 
     Raises:
-        RefusedError: one is ok, and so is its host if that was named.
+        RefusedError: an accelerator is ok, and so is its host if the host was named.
     """
     for accelerator in asked.failed:
         host = seen.inventory.accelerators[accelerator].host
@@ -97,15 +97,15 @@ def require_trouble(seen: Observation, asked: SwapRequest) -> None:
             continue
         if not seen.in_trouble(accelerator):
             ill = [other for other in asked.failed if seen.in_trouble(other)]
-            only = f", or name those that are not: --failed {','.join(ill)}" if ill else ""
+            only = f", or give those that are not: --failed {','.join(ill)}" if ill else ""
             if (cause := seen.cause_elsewhere(accelerator)) is not None:
                 raise RefusedError(
-                    f"{accelerator} is not what fails: the cause is {cause.cause} ({cause.evidence})",
-                    hint=f"{cause.words}; to replace {accelerator} all the same, add --even-if-healthy",
+                    f"{accelerator} is not the faulty component: the cause is {cause.cause} ({cause.evidence})",
+                    hint=f"{cause.words}; to replace {accelerator} nevertheless, add --even-if-healthy",
                 )
             raise RefusedError(
                 f"{accelerator} was read just now and is ok: the job can restart on it in place",
-                hint=f"to replace it all the same, add --even-if-healthy{only}",
+                hint=f"to replace it nevertheless, add --even-if-healthy{only}",
             )
 
 
@@ -129,13 +129,13 @@ def _require_place(inventory: Inventory, placed: Assignment, job: str | None, ac
     if place is None and job is None:
         role = inventory.accelerators[accelerator].role
         raise UsageError(
-            f"{accelerator} runs no rank of any job (it is {role} by the inventory)", hint="lumctl job list"
+            f"{accelerator} runs no rank of any job (in the inventory it is {role})", hint="lumctl job list"
         )
     if job is not None and (place is None or place[0] != job):
         where = f"see: lumctl job show {job}"
         if place is not None:
-            where = f"it runs rank {place[1]} of {place[0]}: name that job, or none"
-        raise UsageError(f"{accelerator} does not work in {job}", hint=where)
+            where = f"it runs rank {place[1]} of {place[0]}: give that job, or none"
+        raise UsageError(f"{accelerator} is not used by {job}", hint=where)
 
 
 def _one_rack(inventory: Inventory, names: Iterable[str]) -> str:
@@ -146,7 +146,8 @@ def _one_rack(inventory: Inventory, names: Iterable[str]) -> str:
         return next(iter(by_rack))
     each = "; ".join(f"lumctl swap plan --failed {','.join(here)}" for here in by_rack.values())
     raise UsageError(
-        f"the accelerators are in {len(by_rack)} racks ({', '.join(sorted(by_rack))}): a plan is of one rack", hint=each
+        f"the accelerators are in {len(by_rack)} racks ({', '.join(sorted(by_rack))}): a plan is for one rack",
+        hint=each,
     )
 
 

@@ -1,11 +1,10 @@
-"""Circuits of a job routed around a component; every rank stays where it is."""
+"""Route circuits of a job around a component; every rank stays where it is."""
 
 from collections.abc import Mapping, Sequence
 
 from lumctl.change.plan import Plan
 from lumctl.context import Context, Observation
 from lumctl.errors import RefusedError, UsageError
-from lumctl.inventory.components import find_component
 from lumctl.inventory.wiring import circuits_of
 from lumctl.swap.choice import SpareChoice
 from lumctl.swap.lane_moves import (
@@ -16,8 +15,10 @@ from lumctl.swap.lane_moves import (
     nothing_there,
     orders_after,
     parse_avoided,
+    rack_of_avoided,
 )
-from lumctl.swap.light_paths import LightPaths, RerouteBudget, States, light_paths, reroute_budgets
+from lumctl.swap.light_paths import LightPaths, RerouteBudget, States, reroute_budgets
+from lumctl.swap.path_routing import light_paths
 from lumctl.swap.planning import SwapDraft, certain_states, left_there
 from lumctl.swap.request import require_job
 
@@ -27,7 +28,7 @@ def plan_reroute(
 ) -> Plan:
     """Plan to route the circuits of a job, or of all jobs of the rack, around components that are about to fail.
 
-    A lane's circuits take another lane of the same accelerator. If there is no path beside the present circuits,
+    A lane's circuits move to another lane of the same accelerator. If there is no path next to the present circuits,
     others of the same jobs make room; ``may_move`` circuits of other jobs do so as well.
 
     Raises:
@@ -38,12 +39,12 @@ def plan_reroute(
     if job is not None:
         require_job(inventory, job)
     avoided = parse_avoided(inventory, avoid)
-    racks = sorted({find_component(inventory, name).rack for name in avoided.named})
+    racks = sorted({rack_of_avoided(inventory, name) for name in avoided.named})
     if len(racks) > 1:
-        raise UsageError(f"the components are in racks {', '.join(racks)}: a plan is of one rack")
+        raise UsageError(f"the components are in racks {', '.join(racks)}: a plan is for one rack")
     here = [each.name for each in inventory.jobs.values() if each.rack == racks[0]]
     if job is not None and job not in here:
-        raise UsageError(f"{job} runs in rack {inventory.jobs[job].rack}, {avoided.named[0]} is in {racks[0]}")
+        raise UsageError(f"{job} runs in rack {inventory.jobs[job].rack}, but {avoided.named[0]} is in {racks[0]}")
     jobs = [job] if job is not None else here
     states = certain_states(context, racks[0], jobs)
     seen = seen or context.observe()
@@ -53,10 +54,10 @@ def plan_reroute(
     if not leading:
         raise nothing_there(seen, states, avoided, jobs)
     owners = {circuit.owner for circuit in seen.circuits if circuit.id in leading}
-    reroutes = RerouteBudget(avoided.pucs, frozenset(through), most_others=may_move)
+    reroutes = RerouteBudget(avoided.pucs, frozenset(through), most_others=may_move, avoid_fibres=avoided.fibres)
     moves, paths = _first_way(seen, states, ways, reroute_budgets(reroutes, owners, seen), leading, avoided)
-    away = [f"lead {move.words}" for move in moves]
-    away += [f"lead {', '.join(through)} round {', '.join(avoided.named)}"] if through else []
+    away = [f"move {move.words}" for move in moves]
+    away += [f"route {', '.join(through)} around {', '.join(avoided.named)}"] if through else []
     title = f"{', '.join(sorted(owners))}: {'; '.join(away)}"
     passes = "passes" if len(leading) == 1 else "pass"
     why = (f"{', '.join(leading)} {passes} {', '.join(avoided.named)}; every rank stays where it is",)
@@ -75,7 +76,7 @@ def _first_way(
     """The first choice of lanes that can be routed; a choice that moves no other circuit comes first.
 
     Raises:
-        RefusedError: there is none; the message has the reason of the last one.
+        RefusedError: there is none; the message gives the reason of the last attempt.
     """
     refused: list[RefusedError] = []
     for reroutes in wider:
@@ -92,7 +93,7 @@ def _first_way(
 
 
 def _instead(seen: Observation, leading: Sequence[str], avoided: Avoided) -> str:
-    """What else leads light round it: another accelerator at an end of the first circuit."""
+    """The alternative to offer: replace an accelerator at an end of the first circuit."""
     lanes = seen.inventory.transponders
     circuit = next(circuit for circuit in seen.circuits if circuit.id == leading[0])
     ends = " or ".join(

@@ -1,4 +1,4 @@
-"""After a repair: each rank returns to the accelerator that the inventory gives it, if that is healthy again."""
+"""After a repair, return each rank to the accelerator that the inventory gives it, if that is healthy again."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -10,7 +10,8 @@ from lumctl.fabric import Unroutable
 from lumctl.inventory.wiring import circuits_of
 from lumctl.swap.choice import SpareChoice
 from lumctl.swap.lane_moves import LaneMoves, moves_home, orders_after
-from lumctl.swap.light_paths import LightPaths, RerouteBudget, States, light_paths, reroute_budgets
+from lumctl.swap.light_paths import LightPaths, RerouteBudget, States, reroute_budgets
+from lumctl.swap.path_routing import light_paths
 from lumctl.swap.planning import SwapDraft, certain_states
 from lumctl.swap.ranking import unfit_reasons
 from lumctl.swap.request import require_job
@@ -19,9 +20,9 @@ _NOBODY: Mapping[int, str] = {}
 
 
 def plan_return(context: Context, job: str, *, may_move: int = 0, seen: Observation | None = None) -> Plan:
-    """Plan to return the ranks of a job to the accelerators of the inventory. Their replacements become spares again.
+    """Plan to move a job's ranks back to the accelerators of the inventory. Their replacements become spares again.
 
-    Links that took another lane of their accelerator return to the lane of the inventory too. A rank whose
+    Links that moved to another lane of their accelerator also return to the lane of the inventory. A rank whose
     accelerator is not ok, or is needed elsewhere, stays in place, as does a link whose lane is not ok: a warning
     gives the reason. ``may_move`` circuits of other jobs may make room if nothing else helps.
 
@@ -38,37 +39,37 @@ def plan_return(context: Context, job: str, *, may_move: int = 0, seen: Observat
     moves, ill_lanes = moves_home(seen, now)
     if not away and not moves and not ill_lanes:
         raise RefusedError(
-            f"every rank of {job} runs where the inventory says: there is nothing to return",
-            hint=f"see where: lumctl job show {job} --target {context.target}",
+            f"every rank of {job} runs where the inventory says: there is nothing to move back",
+            hint=f"see the placement: lumctl job show {job} --target {context.target}",
         )
-    notes = [f"the lanes of {accelerator} stay in their order: {why}" for accelerator, why in ill_lanes.items()]
+    notes = [f"the lanes of {accelerator} keep their order: {why}" for accelerator, why in ill_lanes.items()]
     stay, paths = _stay(seen, job, away), LightPaths()
     while moves or len(stay) < len(away):
         back = {rank: home for rank, home in away.items() if rank not in stay}
-        # A lane returns if its accelerator stays; an accelerator that is left keeps its order for the next use.
+        # A lane returns only if the rank stays on its accelerator; an accelerator that a rank leaves keeps its order.
         moves = tuple(move for move in moves if now.index(move.accelerator) not in back)
         try:
             paths = _paths(seen, states, job, back, moves, may_move)
             break
         except LumctlError as error:
-            if moves:  # a link has light on either lane: ranks come first
-                notes.append(f"the lanes of {moves[-1].accelerator} stay in their order: {error.message}")
+            if moves:  # a link has light on either lane, so returning ranks is more important
+                notes.append(f"the lanes of {moves[-1].accelerator} keep their order: {error.message}")
                 moves = tuple(move for move in moves if move.accelerator != moves[-1].accelerator)
                 continue
-            # Drop the last one and try the rest again.
+            # Let the last rank stay and try the rest again.
             last = max(back)
-            stay = _stay(seen, job, away, {**stay, last: f"{away[last]} has no light path: {error.message}"})
+            stay = _stay(seen, job, away, {**stay, last: f"{away[last]} has no route: {error.message}"})
     replacements = tuple(Replacement(job, r, now[r], home) for r, home in away.items() if r not in stay)
     notes = [*(f"rank {rank} stays on {now[rank]}: {why}" for rank, why in stay.items()), *notes]
     if not replacements and not moves:
         homes = list(away.values()) or list(ill_lanes)
         raise RefusedError(
-            f"nothing of {job} can return: {'; '.join(notes)}",
-            hint=f"see why: lumctl health explain {homes[0]}; when it is well again: lumctl swap plan {job} --back"
+            f"no rank of {job} can move back: {'; '.join(notes)}",
+            hint=f"see why: lumctl health explain {homes[0]}; once it is healthy again: lumctl swap plan {job} --back"
             if homes
             else None,
         )
-    said = "where the inventory places it, and ok by a reading of this moment"
+    said = "where the inventory places it; it was read just now and is ok"
     candidates = tuple(
         Candidate(now[r], home, chosen=r not in stay, reasons=(stay.get(r, said),), rank=None if r in stay else 1)
         for r, home in away.items()
@@ -83,7 +84,7 @@ def plan_return(context: Context, job: str, *, may_move: int = 0, seen: Observat
 
 
 def _stay(seen: Observation, job: str, away: Mapping[int, str], known: Mapping[int, str] = _NOBODY) -> dict[int, str]:
-    """The ranks that cannot return, with reasons. A rank that stays may block another."""
+    """The ranks that cannot return, with reasons. A rank that stays may block the return of another."""
     stay = dict(known)
     ties = {home: {other.id for other in seen.inventory.tied_to(home)} for home in away.values()}
     for rank, home in away.items():
@@ -98,7 +99,7 @@ def _stay(seen: Observation, job: str, away: Mapping[int, str], known: Mapping[i
                 found[rank] = f"{home} runs rank {place[1]} of {place[0]}"
             left = next((away[r] for r in found if away[r] in ties[home]), None)
             if rank not in found and left is not None:
-                found[rank] = f"{home} is tied to {left}, which stays out"
+                found[rank] = f"{home} is tied to {left}, which stays out of the job"
         if found == stay:
             return stay
         stay = found

@@ -1,11 +1,11 @@
-"""Taking a run back: the inverse of its plan, also where the run was cut half way."""
+"""Plan to undo a run by the inverse of its plan, even if the run was interrupted."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from lumctl.change.advice import REVERSIBLE, instead_of_rollback, plan_again
 from lumctl.change.plan import Do, Plan, PlannedChange, Start, Step, from_document, programmed, receivers
+from lumctl.change.refusal_advice import REVERSIBLE, instead_of_rollback, plan_again
 from lumctl.change.run_history import require_fit
 from lumctl.change.settings import same
 from lumctl.context import Context
@@ -21,7 +21,7 @@ from lumctl.swap.steps import StepList
 
 
 def plan_rollback(context: Context, run: StoredRun) -> Plan:
-    """Plan to restore what a run changed. Of an interrupted run only the steps that may have acted are undone.
+    """Plan to undo the changes of a run. For an interrupted run, only the steps that may have acted are undone.
 
     Raises:
         RefusedError: no change of the run is active any more, or it cannot be undone.
@@ -31,22 +31,22 @@ def plan_rollback(context: Context, run: StoredRun) -> Plan:
     if run.state not in REVERSIBLE:
         what = f"it was rolled back by {run.undone_by}" if run.undone_by else f"it ended {run.state}"
         raise RefusedError(
-            f"there is nothing of {run.id} to roll back: {what}", hint=plan_again(context, from_document(run.plan))
+            f"{run.id} changed nothing to roll back: {what}", hint=plan_again(context, from_document(run.plan))
         )
     plan = from_document(run.plan)
     if any(step.do is Do.RECORD for step in plan.steps):
         raise RefusedError(
-            f"{run.id} only wrote down what an operator said: say the opposite instead",
+            f"{run.id} only recorded what an operator stated: record the opposite instead",
             hint=_opposite(plan),
         )
     if plan.undoes is not None and run.state == "half-done":
         raise RefusedError(
-            f"{run.id} is a rollback that did not come to its end: resume it instead",
+            f"{run.id} is a rollback that has not ended: resume it instead",
             hint=f"lumctl swap resume {run.id} --target {context.target}",
         )
     if any(change.before is None for change in plan.changes):
         raise RefusedError(
-            f"{run.id} wrote cells whose states before were not known: they cannot be restored",
+            f"{run.id} wrote cells whose earlier states were unknown: they cannot be restored",
             hint=instead_of_rollback(context, run),
         )
     require_fit(context, run.id, plan)
@@ -56,7 +56,7 @@ def plan_rollback(context: Context, run: StoredRun) -> Plan:
         raise RefusedError(f"{run.id} cannot be rolled back: {'; '.join(left)}", hint=instead_of_rollback(context, run))
     return Plan(
         kind="rollback",
-        title=f"take back {run.id} ({plan.title})",
+        title=f"undo {run.id} ({plan.title})",
         rack=plan.rack,
         target=context.target,
         created_at=context.now(),
@@ -68,7 +68,7 @@ def plan_rollback(context: Context, run: StoredRun) -> Plan:
         changes=programmed(steps.steps),
         steps=tuple(steps.steps),
         warnings=tuple(
-            f"circuit {circuit.id} was not sound before {run.id}: it is put back and not verified"
+            f"circuit {circuit.id} did not work before {run.id}: it is restored but not verified"
             for circuit in plan.remove
             if circuit.id not in trail.sound_before(plan)
         )
@@ -80,14 +80,14 @@ def plan_rollback(context: Context, run: StoredRun) -> Plan:
 
 @dataclass(frozen=True)
 class _Trail:
-    """How far a run came: the steps that took effect, and those that may have; what it undid itself is in neither."""
+    """The progress of a run: the steps that took effect, and those that may have; without steps that it undid."""
 
     took: tuple[Step, ...]
     tried: tuple[Step, ...]
     was_on: Mapping[str, bool]
-    """For each step that switched a transmitter: whether it had been on, by its own end or by a look before it."""
+    """By step that switches a transmitter, whether it was on before, by the step's outcome or an earlier check step."""
     was: Mapping[str, Any]
-    """For each step that set something and came to its end: what was shown before."""
+    """By finished step that changed a setting, the value before it."""
     sound: Mapping[str, str]
     """Receivers that were shown to hear their intended transmitter before the run moved anything."""
 
@@ -120,7 +120,7 @@ class _Trail:
 
 
 def _inverse(context: Context, plan: Plan, trail: _Trail) -> tuple[StepList, list[str]]:
-    """The steps that take a run back; and in words what of it nothing can take back."""
+    """The steps that undo a run; and the parts that cannot be undone, in words."""
     steps, left = StepList(context.inventory), list[str]()
     kept = [circuit.id for circuit in plan.keep]
     if not _only_sets(plan):
@@ -135,6 +135,7 @@ def _inverse(context: Context, plan: Plan, trail: _Trail) -> tuple[StepList, lis
         _switch_back(context, plan, step, trail, steps)
     writes: dict[str, list[PlannedChange]] = {}
     for change in programmed(trail.tried):
+        # No earlier state is unknown here: plan_rollback refuses such a run.
         back = PlannedChange(change.device, change.puc, change.after, str(change.before))
         writes.setdefault(change.device, []).append(back)
     if writes:
@@ -144,13 +145,21 @@ def _inverse(context: Context, plan: Plan, trail: _Trail) -> tuple[StepList, lis
     for step in trail.took:
         if step.do is Do.ASSIGN:
             steps.assign(step.data["assignment"], step.data["before"])
-    for job in jobs if moved or any(step.do is Do.JOB for step in trail.tried) else ():
+    going_on = [job for job in jobs if job not in _placed_first(trail.took)]
+    for job in going_on if moved or any(step.do is Do.JOB for step in trail.tried) else ():
         steps.job(job, RESUME)
     return steps, left
 
 
+def _placed_first(steps: Iterable[Step]) -> set[str]:
+    """The slices that these steps placed: before, they ran nowhere, so they cannot go on there."""
+    placed = [step for step in steps if step.do is Do.ASSIGN]
+    return {job for step in placed for job, ranks in step.data["before"].items() if not ranks}
+
+
 def _switch_back(context: Context, plan: Plan, step: Step, trail: _Trail, steps: StepList) -> None:
-    """Add the steps that put transmitters back that a step switched, or may have left dark."""
+    """Add the steps that restore the transmitters which a step switched or may have left dark."""
+    # Unknown counts as on: an unneeded light does less harm than a dark transmitter.
     if step.do is Do.TRANSMIT and trail.was_on.get(step.id, True) is not step.data["enabled"]:
         steps.transmit(step.data["transponder"], enabled=not step.data["enabled"], required=step.required)
     if step.do is Do.VERIFY and step not in trail.took:
@@ -159,7 +168,7 @@ def _switch_back(context: Context, plan: Plan, step: Step, trail: _Trail, steps:
 
 
 def _set_back(context: Context, step: Step, trail: _Trail, steps: StepList) -> list[str]:
-    """Add the step that restores the earlier value; return the reason if there is none."""
+    """Add the step that restores the earlier value; return the reason if there is no such step."""
     was = trail.was.get(step.id, step.data["before"])
     found = inverse_setting(context, step, was, took=step in trail.took)
     if isinstance(found, str):
@@ -171,7 +180,7 @@ def _set_back(context: Context, step: Step, trail: _Trail, steps: StepList) -> l
 
 
 def _opposite(plan: Plan) -> str:
-    """The plan that undoes an action which only wrote something down."""
+    """The command that reverses an action which only recorded an operator's statement."""
     said = next(step.data for step in plan.steps if step.do is Do.RECORD)
     component, rule = said.get("component"), said.get("rule")
     match said.get("act"):
@@ -187,12 +196,12 @@ def _opposite(plan: Plan) -> str:
 
 
 def _only_sets(plan: Plan) -> bool:
-    """Whether a plan holds single settings only: no circuit of its own, and nothing of where jobs run."""
+    """Whether a plan only sets single settings: it changes no circuit and no placement."""
     return all(step.do is Do.SET for step in plan.steps)
 
 
 def _blinked(context: Context, plan: Plan) -> list[str]:
-    """Transmitters that a verification cut in mid-blink may have left dark."""
+    """Transmitters that a verify step interrupted during a blink may have left dark."""
     lanes = context.inventory.transponders
     ends = {str(end["lane"]) for circuit in plan.add for end in circuit.ends}
     return sorted(lane for lane in ends if Evidence.BLINK in lanes[lane].verify)
@@ -202,7 +211,7 @@ def _start(context: Context, plan: Plan, took: Iterable[Step]) -> Start:
     """The present states: the plan's start, updated by the steps that took effect."""
     took = tuple(took)
     assignment = dict(plan.start.assignment)
-    if _only_sets(plan):  # swaps since then are no hindrance: what is disturbed is looked up where jobs run now
+    if _only_sets(plan):  # later swaps do not matter: what a setting disturbs depends on where jobs run now
         assignment = {job: ranks for job, ranks in context.assignment(sound=False).items() if job in assignment}
     for step in took:
         if step.do is Do.ASSIGN:

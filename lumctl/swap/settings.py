@@ -22,7 +22,7 @@ from lumctl.context import Context
 from lumctl.devices import transaction
 from lumctl.devices.types import Capability, PucState
 from lumctl.errors import RefusedError, UsageError
-from lumctl.fabric import circuit_losses
+from lumctl.fabric import FabricStates
 from lumctl.inventory.components import Component, Part, find_component, parts_of
 from lumctl.inventory.model import Device, DeviceKind, Inventory
 from lumctl.inventory.wiring import FREE, circuits_of, in_the_way, own_cells
@@ -33,11 +33,12 @@ _STATES = {state.word: state for state in PucState}
 
 
 def cell_of(context: Context, component: Component, text: str) -> PlannedChange | None:
-    """What ``state=TEXT`` of a PUC or ``joined=TEXT`` of a port writes; ``None`` where it is joined to nothing already.
+    """The change for ``state=TEXT`` of a PUC or ``joined=TEXT`` of a port; ``None`` if it is already disconnected.
 
     Raises:
-        UsageError: the value is wrong, or the port is not ours to join.
-        RefusedError: what the device holds is not certain.
+        UsageError: the value is wrong.
+        RefusedError: the PUC is stuck, a port is connected elsewhere or has no lane of the inventory, or the device's
+            states are uncertain.
     """
     device = context.inventory.devices[str(component.device)]
     if component.part is Part.PUC:
@@ -46,8 +47,8 @@ def cell_of(context: Context, component: Component, text: str) -> PlannedChange 
         after = _STATES[text.lower()]
         if device.stuck.get(component.number, after.word) != after.word:
             raise RefusedError(
-                f"{component.id} is stuck in {device.stuck[component.number]}, {context.inventory.path} says",
-                hint=f"if it no longer is, remove it from `stuck:` of {device.id} in the inventory",
+                f"{component.id} is stuck in {device.stuck[component.number]} according to {context.inventory.path}",
+                hint=f"if it is no longer stuck, remove it from `stuck:` of {device.id} in the inventory",
             )
         return PlannedChange(device.id, component.number, held_now(context, device).get(component.number), str(after))
     return _join(context, device, component.number, text)
@@ -58,29 +59,30 @@ def plan_cell(
 ) -> tuple[PlannedCircuit, ...] | None:
     """Add the steps that write a cell and prove the other circuits of its device; return the kept circuits.
 
-    ``None``: the device already shows the wanted state, and nothing is to be done.
+    Return ``None`` if the device already has the requested state, so that there is nothing to do.
 
     Raises:
-        RefusedError: a circuit of a job passes there; it is named.
+        RefusedError: the change would break a circuit of a job; the message names it.
     """
     device = context.inventory.devices[change.device]
     held = held_now(context, device)
     driver = context.devices.changing(device.id)
+    # The record has this state already; only the device can tell whether it still holds it.
     if change.before == change.after and transaction.readable(driver):
         read = transaction.read_cells(driver, held)
         require_agreement(device.rack, driver.kind, device.id, {n: s for n, s in held.items() if n != change.puc}, read)
         if read.get(change.puc) == change.after:
             return None
-    circuits = [c for c in circuits_of(context.inventory, context.assignment()) if c.device == device.id]
-    made = circuit_losses(device, held, circuits)
-    stays = circuit_losses(device, {**held, change.puc: change.after}, circuits)
-    for circuit in circuits:
-        if circuit.id in made and made[circuit.id] != stays.get(circuit.id):
+    stands = FabricStates(context.inventory, {**context.known_fabric(device.rack), device.id: held})
+    after = stands.with_changed({device.id: {change.puc: change.after}})
+    paths = {c: stands.path_of(c) for c in circuits_of(context.inventory, context.assignment())}
+    kept = [c for c, path in paths.items() if path and device.id in {part.device for part in path.segments}]
+    for circuit in kept:
+        if paths[circuit] != after.path_of(circuit):
             raise RefusedError(
                 f"{component.id} carries circuit {circuit.id} of {circuit.owner}, which this would break",
-                hint=f"lead that circuit round it first: lumctl swap plan {circuit.owner} --avoid {component.id}",
+                hint=f"reroute that circuit first: lumctl swap plan {circuit.owner} --avoid {component.id}",
             )
-    kept = [circuit for circuit in circuits if circuit.id in made]
     names = [circuit.id for circuit in kept]
     if names:
         steps.check([], kept=names, replaced=[])
@@ -88,14 +90,14 @@ def plan_cell(
     if names:
         steps.verify([], names)
     steps.confirm([device.id] if Capability.CONFIRM_TIMER in driver.capabilities else [])
-    return planned_circuits(context.inventory, kept, {device.id: held})
+    return planned_circuits(context.inventory, kept, stands.cells)
 
 
 def cuts_of(context: Context, change: PlannedChange) -> tuple[Cut, ...]:
     """The light paths that a change cuts at a device without a record, with the light on each, for the operator to see.
 
-    An operator who sets a port or a PUC by name agrees to them. A path between two lanes in a rack with jobs is left
-    out: a job without a record may use it, so the change is refused because of it.
+    An operator who sets a port or a PUC by name agrees to them. A path between two lanes in a rack with jobs is
+    omitted: a job without a record may use it, so the change is refused because of it.
 
     Raises:
         DeviceError: the device does not answer.
@@ -110,14 +112,14 @@ def cuts_of(context: Context, change: PlannedChange) -> tuple[Cut, ...]:
 
 
 def _join(context: Context, device: Device, port: int, text: str) -> PlannedChange | None:
-    """The join that a port of either side is part of, with what its ingress port is joined to by the record."""
+    """The change of the join that a port, ingress or egress, is part of, with the present join of the ingress port."""
     word = text.lower()
     if word != "none" and not (word.isascii() and word.isdecimal()):
         raise UsageError(f"found {text!r}, expected the number of a port, or none")
     held = held_now(context, device)
     own = own_cells(context.inventory, device) or tuple(held)
     if word == "none":
-        # Where any port may be joined to any, one of ours may be at the other end of a join.
+        # On a switch that can join any two ports, this port may be the egress port of a join.
         ingress = next((at for at, to in held.items() if to == str(port)), port if port in own else None)
         if ingress is None and port >= device.input_count:
             return None
@@ -129,14 +131,13 @@ def _join(context: Context, device: Device, port: int, text: str) -> PlannedChan
         if taken is not None:
             used, other = taken if taken[0] in {ingress, egress} else taken[::-1]
             raise RefusedError(
-                f"port {used} of {device.id} is joined to port {other}",
-                hint=f"take that away first: lumctl device set {device.id}/port/{taken[0]} joined=none",
+                f"port {used} of {device.id} is connected to port {other}",
+                hint=f"disconnect it first: lumctl device set {device.id}/port/{taken[0]} joined=none",
             )
     if ingress is None or ingress not in own:
         raise RefusedError(
-            f"port {port if ingress is None else ingress} of {device.id} "
-            f"is met by no lane of {context.inventory.path}: "
-            "it belongs to others",
+            f"no lane of {context.inventory.path} is connected to port {port if ingress is None else ingress} of "
+            f"{device.id}: it belongs to others",
             hint=f"see the ports: lumctl device show {device.id}",
         )
     return PlannedChange(device.id, ingress, held[ingress], after)
@@ -144,17 +145,19 @@ def _join(context: Context, device: Device, port: int, text: str) -> PlannedChan
 
 def _sides(device: Device, port: int, other: int) -> tuple[int, int]:
     if other >= device.port_count:
-        raise UsageError(f"{device.id} has no port {other}", hint=f"they are 0 to {device.port_count - 1}")
+        raise UsageError(f"{device.id} has no port {other}", hint=f"valid numbers: 0 to {device.port_count - 1}")
     if other == port:
-        raise UsageError(f"port {port} cannot be joined to itself")
+        raise UsageError(f"port {port} cannot be connected to itself")
     one_sided = device.input_count == device.port_count
     ingress, egress = min(port, other), max(port, other)
     if not one_sided and not ingress < device.input_count <= egress:
         side = "enters" if egress < device.input_count else "leaves"
         raise UsageError(
             f"light {side} at both port {port} and port {other} of {device.id}",
-            hint=f"an input (0 to {device.input_count - 1}) is joined to an output "
-            f"({device.input_count} to {device.port_count - 1})",
+            hint=(
+                f"an input (0 to {device.input_count - 1}) is connected to an output ({device.input_count} to "
+                f"{device.port_count - 1})"
+            ),
         )
     return ingress, egress
 
@@ -175,13 +178,13 @@ def plan_settings(context: Context, name: str, words: Sequence[str], *, even_if_
     steps, warnings = StepList(context.inventory), list[str]()
     keep = plan_cell(context, component, cell, steps) if cell else None
     if cell and keep is not None and cell.before == cell.after:
-        warnings.append(f"by the record {component.id} is so already: it is written again")
+        warnings.append(f"{component.id} is recorded as already so: it is written again")
     for setting, value in values:
         warnings += _add(context, setting, value, steps, even_if_used=even_if_used)
     jobs = {job.name for job in context.inventory.jobs.values() if job.rack == component.rack}
     placed = {job: ranks for job, ranks in context.assignment(sound=False).items() if job in jobs}
     written = context.inventory.devices[cell.device] if cell and keep is not None else None
-    # The record of a device lists its own cells; a switch that no lane meets has none.
+    # The record of a device lists its own cells; a switch without a lane of the inventory has none.
     device = written if written and own_cells(context.inventory, written) else None
     plan = Plan(
         kind="set",
@@ -197,6 +200,7 @@ def plan_settings(context: Context, name: str, words: Sequence[str], *, even_if_
         warnings=tuple(warnings),
         cuts=cuts_of(context, cell) if cell and keep is not None else (),
     ).sealed()
+    # Refused now, before an operator is asked to confirm what could not be applied.
     require(context, plan)
     return plan
 
@@ -205,7 +209,7 @@ def component_to_set(context: Context, name: str) -> Component:
     """The component of that name; the controller of one host means that host's power.
 
     Raises:
-        UsageError: there is none of that name.
+        UsageError: there is no component of that name, or a controller has several hosts or none.
     """
     found = find_component(context.inventory, name)
     if found.part is not Part.DEVICE or context.inventory.devices[found.id].kind is not DeviceKind.POWER:
@@ -221,30 +225,30 @@ Inverse = tuple[Settable, Value | None, Value]
 
 
 def inverse_setting(context: Context, step: Step, was: Value | None, *, took: bool) -> Inverse | str:
-    """What undoes a setting of a run: it, what it shows now, and what it showed before; or why nothing can.
+    """How to undo a setting of a run: the setting, its present and its earlier value; or why it cannot be undone.
 
-    ``took``: the run saw it take effect; else it may or may not have, and the device is asked what it shows.
+    If ``took``, the run saw the setting take effect. Otherwise that is unknown, and the device is read.
 
     Raises:
-        DeviceError: it cannot be asked.
+        DeviceError: the device cannot be read.
     """
     meant = settable(context.inventory, context.devices, step.data["component"], step.data["setting"])
     after = step.data["after"]
     if not meant.setting.reversible(after):
         return f"{meant.component.id}: {meant.text(after)} cannot be undone"
     if was is None:
-        return f"what {meant.setting.name} of {meant.component.id} was before is not known: it is left as it is"
+        return f"the earlier {meant.setting.name} of {meant.component.id} is unknown: it is left unchanged"
     return meant, meant.setting.shows(after) if took else meant.read(), was
 
 
 def _split(words: Sequence[str], forms: Mapping[str, str]) -> dict[str, str]:
-    """The settings that are typed, each once."""
+    """The typed settings, by name; each name may be given once."""
     found: dict[str, str] = {}
     typed = " ".join(f"{name}={form}" for name, form in forms.items()) or None
     for word in words:
         name, equals, text = word.partition("=")
         if not equals or not name:
-            raise UsageError(f"{word!r} is no SETTING=VALUE", hint=typed)
+            raise UsageError(f"{word!r} is not of the form SETTING=VALUE", hint=typed)
         if name in found:
             raise UsageError(f"{name} is given twice")
         found[name] = text
@@ -254,11 +258,11 @@ def _split(words: Sequence[str], forms: Mapping[str, str]) -> dict[str, str]:
 def _understood(
     context: Context, component: Component, texts: Mapping[str, str]
 ) -> tuple[list[tuple[Settable, Value]], PlannedChange | None]:
-    """Understand every word before any device is asked: single settings with their values, and a cell to program."""
+    """Parse every word before any setting is read; return single settings with their values, and a cell to program."""
     forms, programmed_name = forms_of(context.inventory, component)
     if not forms:
         raise UsageError(
-            f"{component.id} is {kind_in_words(context.inventory, component)}: nothing of it can be set",
+            f"{component.id} is {kind_in_words(context.inventory, component)}: it has no settings",
             hint=_instead(context, component),
         )
     values: list[tuple[Settable, Value]] = []
@@ -288,7 +292,7 @@ def forms_of(inventory: Inventory, component: Component) -> tuple[dict[str, str]
 
 
 def _instead(context: Context, component: Component) -> str | None:
-    """What a person may have meant by a device that has no settings itself."""
+    """The hint for a device that has no settings itself: the parts that an operator may have meant."""
     device = context.inventory.devices[str(component.device)]
     if device.kind is DeviceKind.CHASSIS:
         parts = ", ".join(part.id for part in parts_of(context.inventory, device.id))
@@ -306,10 +310,10 @@ def _add(context: Context, setting: Settable, value: Value, steps: StepList, *, 
     if setting.setting.name == "power" and before is None:
         raise RefusedError(
             f"{component.id} is neither on nor off now",
-            hint=f"wait until it has settled: lumctl device show {component.id}",
+            hint=f"wait until its state has settled: lumctl device show {component.id}",
         )
     if setting.setting.reversible(value) and same(before, setting.setting.shows(value)):
-        return [f"{component.id} shows {text} already"]
+        return [f"{component.id} already shows {text}"]
     if value == RESET and before == "off":
         raise RefusedError(
             f"{component.id} is off: there is nothing to reset",
@@ -320,12 +324,14 @@ def _add(context: Context, setting: Settable, value: Value, steps: StepList, *, 
         more = f" (and {len(used) - 1} more)" if len(used) > 1 else ""
         raise RefusedError(
             f"{text} is refused: {used[0].how}{more}",
-            hint="to disturb it all the same, add --even-if-used",
+            hint="to disturb it nevertheless, add --even-if-used",
         )
     steps.set(setting, before, value, [each.name for each in used])
-    warnings = [f"{each.how}: it is disturbed" for each in used]
+    warnings = [f"{each.how}: this change disturbs it" for each in used]
     if not setting.setting.reversible(value):
         warnings.append(f"{text} cannot be undone")
     elif before is None:
-        warnings.append(f"{component.id} does not tell what {setting.setting.name} is now: it cannot be undone")
+        warnings.append(
+            f"{component.id} does not report its present {setting.setting.name}: the change cannot be undone"
+        )
     return warnings

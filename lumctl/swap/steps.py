@@ -1,37 +1,42 @@
 """The steps of a plan: check, darken, light, program, verify, confirm, record.
 
-Transmitters are switched side by side, and devices programmed so: one after the other would only take longer.
+Transmitters are switched in parallel, and devices are programmed in parallel: one after the other only takes longer.
 """
 
 from collections.abc import Collection, Mapping, Sequence
 
 from lumctl.change.plan import Do, PlannedChange, Step
 from lumctl.change.settings import Settable, Value
+from lumctl.inventory.folded_names import fold
 from lumctl.inventory.model import DeviceKind, Inventory
+from lumctl.inventory.slice_records import is_job
 from lumctl.inventory.wiring import PREFIX, is_order
 from lumctl.jobs.hooks import PAUSE, PAUSED, RESUME, RUNNING, hooked
 
+_FEW = 4
+"""More accelerators than this are named together: ``h01-gpu[0-3]``."""
 LIGHT_EXPECTED_S = 0.5
 HOST_CALL_EXPECTED_S = 0.1
 JOB_EXPECTED_S = 1.0
 SIDE_BY_SIDE = {Do.TRANSMIT: "transponder", Do.PROGRAM: "device"}
-"""Kinds of steps that may run at the same time if they touch different things, and if they declare which."""
+"""Kinds of steps that may run at the same time if they change different things, with the key that names the thing."""
 
 
 class StepList:
-    """Collects steps, numbers them, and puts those that may go side by side into one stage."""
+    """Collects steps, numbers them, and puts steps that may run at the same time into one stage."""
 
     def __init__(self, inventory: Inventory) -> None:
         self._inventory = inventory
         self.steps: list[Step] = []
 
     def check(self, healthy: Sequence[str], *, kept: Sequence[str], replaced: Sequence[str]) -> None:
-        """Spares must be healthy now; which circuits are sound before anything moves is found out."""
+        """Require that spares are healthy, and find out which circuits are sound before anything moves."""
         are = "is" if len(healthy) == 1 else "are"
-        what = f"check that {', '.join(healthy)} {are} healthy, and " if healthy else ""
+        names = fold(healthy) if len(healthy) > _FEW else healthy
+        what = f"check that {', '.join(names)} {are} healthy, and " if healthy else ""
         self._add(
             Do.CHECK,
-            f"{what}find which of {_counted(len(kept) + len(replaced), 'circuit')} are sound",
+            f"{what}find which of {_counted(len(kept) + len(replaced), 'circuit')} work",
             {"healthy": list(healthy), "kept": list(kept), "replaced": list(replaced)},
             precondition="a fresh reading says ok" if healthy else "",
             undo="nothing was done",
@@ -42,7 +47,7 @@ class StepList:
         """Switch one transmitter."""
         self._add(
             Do.TRANSMIT,
-            f"{'light' if enabled else 'darken'} the transmitter of {transponder}",
+            f"turn {'on' if enabled else 'off'} the transmitter of {transponder}",
             {"transponder": transponder, "enabled": enabled},
             verification="the host's own flag is read back",
             undo="as it was before",
@@ -57,19 +62,21 @@ class StepList:
                 written = self._inventory.devices[device]
                 settle = written.settle_ms / 1000
                 joins = written.kind is DeviceKind.SWITCH
-                what = f"joins of {_counted(len(cells), 'port')}" if joins else _counted(len(cells), "PUC")
+                what = f"connections of {_counted(len(cells), 'port')}" if joins else _counted(len(cells), "PUC")
                 self._add(
                     Do.PROGRAM,
                     f"program {what} of {device}",
                     {"device": device, "changes": [[c.puc, c.before, c.after] for c in cells]},
-                    precondition=f"{device} holds what it did when this plan was made",
-                    verification="read back, and by the light that arrives" if joins else "by the light that arrives",
-                    undo=f"write the {len(cells)} states from before",
+                    precondition=f"{device} is in the same state as when this plan was made",
+                    verification="read back, and verified by the light that arrives"
+                    if joins
+                    else "verified by the light that arrives",
+                    undo=f"write the {len(cells)} earlier states",
                     expected_seconds=settle + HOST_CALL_EXPECTED_S,
                 )
 
     def verify(self, circuits: Sequence[str], kept: Sequence[str]) -> None:
-        """Each receiver must hear its intended transmitter, and no other circuit may have changed."""
+        """Require that each receiver hears its intended transmitter, and that no other circuit has changed."""
         self._add(
             Do.VERIFY,
             f"verify {_counted(len(circuits), 'new circuit')} and {_counted(len(kept), 'other')} on the same devices",
@@ -85,7 +92,7 @@ class StepList:
             self._add(Do.CONFIRM, f"confirm {', '.join(devices)}", {"devices": list(devices)}, undo="by programming")
 
     def assign(self, before: Mapping[str, Sequence[str]], after: Mapping[str, Sequence[str]]) -> None:
-        """Write down who runs where now."""
+        """Record which rank runs on which accelerator."""
         self._add(
             Do.ASSIGN,
             f"record where {_placed_words(after)}",
@@ -93,11 +100,11 @@ class StepList:
                 "assignment": {job: list(ranks) for job, ranks in after.items()},
                 "before": {job: list(ranks) for job, ranks in before.items()},
             },
-            undo="record the placement from before",
+            undo="record the previous placement",
         )
 
     def job(self, job: str, act: str) -> None:
-        """Have a job pause, or continue, if it has a hook."""
+        """Pause or resume a job, if it has a hook."""
         if not hooked(self._inventory, job):
             return
         pauses = act == PAUSE
@@ -106,14 +113,14 @@ class StepList:
             f"{act} job {job}",
             {"job": job, "act": act, "state": PAUSED if pauses else RUNNING},
             precondition="" if pauses else "its new circuits are verified",
-            verification="its hook says so",
-            undo=f"{RESUME} it, unless it was quiet before" if pauses else f"{PAUSE} it",
-            required=pauses,  # All light is right at that point, so a failure is no reason to undo.
+            verification="its hook reports it",
+            undo=f"{RESUME} it, unless it was paused before" if pauses else f"{PAUSE} it",
+            required=pauses,  # When a job is resumed all light is proved, so a failure is no reason to undo.
             expected_seconds=JOB_EXPECTED_S,
         )
 
     def set(self, setting: Settable, before: Value | None, after: Value, disturbs: Sequence[str]) -> None:
-        """Set one setting; ``disturbs`` names the circuits and jobs that may be disturbed by it."""
+        """Set one setting; ``disturbs`` names the circuits and jobs that it may disturb."""
         name, component = setting.setting.name, setting.component.id
         back = f"set {setting.text(before)}" if before is not None and setting.setting.reversible(after) else "none"
         follows_s = setting.setting.follows_s.get(after, 0.0)
@@ -166,8 +173,8 @@ class StepList:
 
 
 def _placed_words(names: Collection[str]) -> str:
-    """What is recorded of jobs and of lanes, to follow ``where``."""
-    jobs = [name for name in names if not is_order(name)]
+    """The recorded jobs and orders of lanes, in words that follow ``where``."""
+    jobs = [name for name in names if is_job(name)]
     ordered = [name.removeprefix(PREFIX) for name in names if is_order(name)]
     said = [f"{', '.join(jobs)} {'runs' if len(jobs) == 1 else 'run'}"] if jobs else []
     return " and where ".join([*said, *([f"the lanes of {', '.join(ordered)} lead"] if ordered else [])])

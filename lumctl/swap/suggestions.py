@@ -1,4 +1,4 @@
-"""The command that repairs what fails now: it is planned before it is suggested, so that it is not refused."""
+"""The command that repairs the present faults: it is planned before it is suggested, so that it is not refused."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -10,7 +10,7 @@ from lumctl.errors import RefusedError, UsageError
 from lumctl.health.remedy import Remedy, swap_command
 from lumctl.inventory.components import find_component
 from lumctl.inventory.wiring import jobs_in
-from lumctl.swap.light_paths import light_paths
+from lumctl.swap.path_routing import light_paths
 from lumctl.swap.planning import plan_swap
 from lumctl.swap.reroute import plan_reroute
 
@@ -20,28 +20,32 @@ _SHOWN = 4
 def suggested_command(context: Context, seen: Observation, remedies: Sequence[Remedy]) -> str:
     """One command that plans all these repairs; if there is none, the reason and what to try.
 
-    If light cannot be routed around a PUC (a port may have only one), an accelerator at the end of the light replaces
-    the PUC in the command. The first command that can be planned is returned, otherwise the one that health suggests.
+    If light cannot be routed around a PUC (a port may have only one), the command also replaces an accelerator at an
+    end of the circuit. The first command that can be planned is returned. If there is nothing to avoid, the command
+    that health suggests is returned.
     """
     failed = tuple(dict.fromkeys(accelerator for remedy in remedies for accelerator in remedy.replace))
     avoid = tuple(dict.fromkeys(puc for remedy in remedies for puc in remedy.avoid))
     if not avoid:
         return swap_command(failed, ())
     # A mesh that reads back a different state than written is refused: first the inventory must declare the stuck PUC.
-    read_back = not failed and _reads_back(context, avoid[0])
+    read_back = not failed and avoid[0] not in seen.inventory.fibres and _reads_back(context, avoid[0])
     ends = [] if failed else [(accelerator,) for accelerator in _ends(seen, remedies)]
     for replaced in [] if read_back else [failed, *ends]:
         healthy = replaced != failed
         if _can_be_planned(context, seen, replaced, avoid, healthy=healthy):
             return f"{swap_command(replaced, avoid)}{' --even-if-healthy' if healthy else ''}"
     if not failed and len(avoid) == 1:
+        if avoid[0] in seen.inventory.fibres:
+            return f"no route was found that avoids {avoid[0]}: repair or replace it"
         return _as_it_stands(context, seen, avoid[0])
-    # Nothing does without all of them at once: each attempt is proved by light, and undone if none comes.
+    # No plan avoids all of them at once. Each attempt is proved by light, and undone if none arrives.
     attempts = [swap_command((), (puc,)) for puc in avoid if _can_be_planned(context, seen, (), (puc,))]
     attempts += [swap_command(failed, ())] if failed else []
     return (
-        f"no way is found without {', '.join((*failed, *avoid))} together, and no reading tells at which of them the "
-        f"light is lost; each attempt is undone if no light comes by it: {'; '.join(attempts) or 'none can be planned'}"
+        f"no route is found without {', '.join((*failed, *avoid))} together, and no reading shows at which of them "
+        "the light is lost; each attempt is undone if no light arrives: "
+        f"{'; '.join(attempts) or 'none can be planned'}"
     )
 
 
@@ -63,26 +67,48 @@ def _reads_back(context: Context, puc: str) -> bool:
 
 
 def _as_it_stands(context: Context, seen: Observation, puc: str) -> str:
-    """What to do about a PUC that light cannot be routed around: use it in the state that it really has."""
+    """Advice for a PUC that light cannot be routed around: use it in the state that it really has."""
     inventory, found = seen.inventory, find_component(seen.inventory, puc)
     device = inventory.devices[str(found.device)]
     stands = "bar" if context.known_cells(device.id).get(found.number) == PucState.CROSS else "cross"
     stuck = replace(device, stuck={**device.stuck, found.number: stands})
-    here = tuple(circuit for circuit in seen.circuits if circuit.device == device.id)
+    states = {**context.known_fabric(device.rack), device.id: {}}
+    here = tuple(circuit for circuit in seen.circuits if circuit.a.device in states)
     try:
         known = replace(inventory, devices={**inventory.devices, device.id: stuck})
-        light_paths(known, (), here, {device.id: {}}, rewrite=frozenset({device.id}))
+        light_paths(known, here, here, states, rewrite=frozenset({device.id}))
     except RefusedError:
-        return f"no way was found round {puc} or through it as it stands: replace {device.id}, or have it repaired"
+        return (
+            f"no route was found around {puc} or through it in its present state: replace {device.id}, or have it "
+            "repaired"
+        )
     entry = f"`stuck: {{{found.number}: {stands}}}` to {device.id} in {inventory.path}"
-    return f"{puc} stands in {stands} and was written otherwise; add {entry}, then: lumctl fabric apply --rewrite"
+    return f"{puc} is in {stands}, but was written otherwise; add {entry}, then: lumctl fabric apply --rewrite"
 
 
 def _ends(seen: Observation, remedies: Sequence[Remedy]) -> list[str]:
-    """The accelerators at the ends of the circuits that these causes touch."""
+    """The accelerators at the ends of the circuits that these causes affect."""
     touched = {name for remedy in remedies for name in remedy.components}
     lanes = [end.transponder for c in seen.circuits if c.id in touched for end in (c.a, c.b)]
     return list(dict.fromkeys(seen.inventory.transponders[lane].accelerator for lane in lanes))
+
+
+def the_one_to_replace(context: Context, seen: Observation, job: str | None) -> Remedy | None:
+    """The only fault (of a job, if one is given) that a spare certainly repairs; ``None`` if there is no fault.
+
+    Raises:
+        UsageError: several faults could be meant, or no spare repairs the faults; the message gives the commands.
+    """
+    of_job = _remedies(seen, job)
+    planned = [remedy for remedy in of_job if remedy.command]
+    # Both lanes of a lost card are two faults with one repair.
+    if len({remedy.command for remedy in planned}) == 1:
+        only = planned[0]
+        if only.replace and only.certain and not only.avoid:
+            return only
+    if not of_job and not _not_ok(seen, job):
+        return None
+    raise nothing_named(context, seen, job)
 
 
 def nothing_named(context: Context, seen: Observation, job: str | None) -> UsageError:
@@ -90,36 +116,51 @@ def nothing_named(context: Context, seen: Observation, job: str | None) -> Usage
 
     If nothing in the rack repairs them, the message names the manual repair.
     """
-    of_job = [remedy for remedy in seen.remedies if job is None or _concerns(seen, remedy, job)]
+    of_job = _remedies(seen, job)
     if repairable := [remedy for remedy in of_job if remedy.command]:
         command = suggested_command(context, seen, repairable)
-        return UsageError(f"no failed accelerator was named; {_causes(repairable)}", hint=command)
+        different = list({remedy.command: remedy for remedy in repairable}.values())
+        if len(different) > 1:
+            each = "; ".join(suggested_command(context, seen, [remedy]) for remedy in different[:_SHOWN])
+            more = f"; and {len(different) - _SHOWN} more" if len(different) > _SHOWN else ""
+            command = f"one at a time: {each}{more}; or together: {command}"
+        return UsageError(f"no failed accelerator was given; {causes_text(repairable)}", hint=command)
     if of_job and any(remedy.by_hand for remedy in of_job):
         words = "; ".join(f"{remedy.cause}: {remedy.by_hand}" for remedy in of_job[:_SHOWN])
         pucs = [puc for remedy in of_job for puc in remedy.suspects]
         if pucs and _can_be_planned(context, seen, (), pucs):
-            words += f"; or try {swap_command((), pucs)}, which is undone if no light comes by it"
-        return UsageError(f"no swap repairs what fails now: {_causes(of_job)}", hint=words)
-    ranks = {job: seen.assignment[job]} if job else jobs_in(seen.assignment)
-    ill = [a for accelerators in ranks.values() for a in accelerators if seen.in_trouble(a)]
+            words += f"; or try {swap_command((), pucs)}, which is undone if no light arrives"
+        return UsageError(f"no swap repairs the present faults: {causes_text(of_job)}", hint=words)
+    ill = _not_ok(seen, job)
     if not ill:
         whose = job or "the jobs' accelerators"
         return UsageError(
-            f"no failed accelerator was named, and all of {whose} were read just now and are ok",
-            hint="to replace one all the same: lumctl swap plan --failed ACCELERATOR --even-if-healthy",
+            f"no failed accelerator was given, and all of {whose} were read just now and are ok",
+            hint="to replace one nevertheless: lumctl swap plan --failed ACCELERATOR --even-if-healthy",
         )
     more = f" and {len(ill) - _SHOWN} more" if len(ill) > _SHOWN else ""
     told = ", ".join(f"{a} ({seen.report.accelerators[a].state})" for a in ill[:_SHOWN])
-    return UsageError(f"no failed accelerator was named; not ok now: {told}{more}", hint=swap_command(ill, ()))
+    return UsageError(f"no failed accelerator was given; not ok now: {told}{more}", hint=swap_command(ill, ()))
+
+
+def _remedies(seen: Observation, job: str | None) -> list[Remedy]:
+    return [remedy for remedy in seen.remedies if job is None or _concerns(seen, remedy, job)]
+
+
+def _not_ok(seen: Observation, job: str | None) -> list[str]:
+    """The accelerators in use, of a job if one is named, that are not read as ok."""
+    ranks = {job: seen.assignment[job]} if job else jobs_in(seen.assignment)
+    return [a for accelerators in ranks.values() for a in accelerators if seen.in_trouble(a)]
 
 
 def _concerns(seen: Observation, remedy: Remedy, job: str) -> bool:
-    """Whether a cause touches an accelerator or a circuit of a job."""
+    """Whether a cause affects an accelerator or a circuit of a job."""
     circuits = [circuit.id for circuit in seen.circuits if circuit.owner == job]
     return any(name in {*seen.assignment[job], *circuits} for name in (*remedy.components, *remedy.replace))
 
 
-def _causes(remedies: Sequence[Remedy]) -> str:
+def causes_text(remedies: Sequence[Remedy]) -> str:
+    """The causes of some remedies, each with its state and its evidence."""
     more = f"; and {len(remedies) - _SHOWN} more" if len(remedies) > _SHOWN else ""
     told = (
         f"{remedy.cause} is the cause of {remedy.evidence}"

@@ -1,4 +1,4 @@
-"""Examines the accelerators of a failure and runs the swap that they need, in one thread, one examination at a time."""
+"""Examines the accelerators of a failure and runs the swap that they need, in one thread, one order at a time."""
 
 import gc
 import threading
@@ -8,7 +8,7 @@ from queue import Empty, SimpleQueue
 
 from lumctl.change.engine import apply
 from lumctl.change.guard import Standby
-from lumctl.change.light import LightProof
+from lumctl.change.light_proof import LightProof
 from lumctl.change.plan import Do
 from lumctl.change.preconditions import require
 from lumctl.context import Context, Observation
@@ -23,7 +23,7 @@ from lumctl.training.coordinator import failures
 from lumctl.training.coordinator.state import Post
 
 WELL = frozenset({State.OK, State.DEGRADED})
-"""States of an accelerator on which a process is started again."""
+"""The states of an accelerator that allow a process to be started on it again."""
 IDLE_S = 1.0
 """How long the healer is idle before it does deferred work."""
 Order = tuple[tuple[str, ...], bool]
@@ -32,7 +32,7 @@ NOTHING: Order = ((), False)
 
 
 class Healer:
-    """Repairs one job. :meth:`examine` may be called from any thread; results are reported from the healer's own."""
+    """Repairs one job. Any thread may call :meth:`examine`; the healer's own thread reports the results."""
 
     def __init__(self, open_context: Callable[[], Context], job: str, rack: str, agreed_by: str, post: Post) -> None:
         self._open_context = open_context
@@ -44,11 +44,11 @@ class Healer:
         self._thread = threading.Thread(target=self._work, name=f"lumctl-heal-{job}", daemon=True)
 
     def begin(self) -> None:
-        """Open sessions to hosts and devices now: a failure does not wait for them."""
+        """Open sessions to hosts and devices in advance, so that a failure does not wait for them."""
         self._thread.start()
 
     def examine(self, accelerators: Sequence[str], failed_only: bool) -> None:
-        """Read the health of accelerators, and replace those that are not well, or only those known to have failed."""
+        """Read the health of accelerators, and replace unhealthy ones, or only those known to have failed."""
         self._orders.put((tuple(accelerators), failed_only))
 
     def close(self) -> None:
@@ -59,7 +59,7 @@ class Healer:
 
     def _work(self) -> None:
         """Carry out orders; if the context broke or could not be opened, the next order opens another."""
-        order: Order | None = NOTHING  # only open the context
+        order: Order | None = NOTHING  # only opens the context
         while order is not None:
             try:
                 with self._open_context() as context, Standby(context) as standby:
@@ -68,7 +68,7 @@ class Healer:
                     while order is not None:
                         if order is not NOTHING:
                             self._follow(context, standby, order)
-                        order = NOTHING  # it is reported: a later error is not this order's
+                        order = NOTHING  # this order's result is reported: a later error does not belong to it
                         order = self._next(context, standby)
                     self._save(context)
             except Exception as error:  # noqa: BLE001 - the job's processes live on; the operator is told
@@ -81,17 +81,17 @@ class Healer:
     def _follow(self, context: Context, standby: Standby, order: Order) -> None:
         try:
             self._heal(context, standby, *order)
-        except (RefusedError, RunError) as error:  # the context is not broken
+        except (RefusedError, RunError) as error:  # these errors leave the context usable
             self._post(failures.not_repaired, error)
 
     def _next(self, context: Context, standby: Standby) -> Order | None:
-        """Wait for the next order; deferred work is done while there is none."""
+        """Wait for the next order; while there is none, do deferred work."""
         with suppress(Empty):
             return self._orders.get(timeout=IDLE_S)
         self._save(context)
         with suppress(Exception):  # a swap that needs the guard starts it, or reports why it cannot
             standby.ready(self._rack)
-        # All objects made so far live long: without this the collector may scan them in the middle of a swap.
+        # All objects made so far live long. Without this, the garbage collector may scan them during a swap.
         gc.collect()
         gc.freeze()
         return self._orders.get()
@@ -102,8 +102,8 @@ class Healer:
                 save(context, self._unsaved.pop(), self._rack)
 
     def _rehearse(self, context: Context) -> None:
-        """Plan a swap, check its preconditions and prove the light, so that modules are loaded and sessions open."""
-        with suppress(Exception):  # a real failure reports the same problem
+        """Plan a swap, check its preconditions and verify the light, to load modules and open sessions in advance."""
+        with suppress(Exception):  # a real swap reports the same problem
             seen = context.observe()
             placed = context.assignment()[self._job]
             require(context, plan_swap(context, self._job, placed[:1], even_if_healthy=True, seen=seen))
@@ -125,12 +125,13 @@ class Healer:
         self._require_consent(context)
         placed = context.assignment()[self._job]
         failed = [name for name in bad if name in placed]
-        if not failed:  # an operator has replaced them meanwhile
+        if not failed:  # an operator has replaced the accelerators meanwhile
             self._post(failures.repaired, None)
             return
         plan = plan_swap(context, self._job, failed, seen=seen)
         self._post(failures.planned, plan)
         events = {Do.PROGRAM: failures.programmed, Do.VERIFY: failures.verified}
+        # The engine reports a finished step as `ID. title: ...`.
         of_step = {f"{step.id}.": events[step.do] for step in plan.steps if step.do in events}
 
         def progress(line: str) -> None:
@@ -151,9 +152,11 @@ class Healer:
     def _require_consent(self, context: Context) -> None:
         if not self._agreed_by:
             raise RefusedError(
-                f"job {self._job} needs a swap and nobody has agreed to it",
-                hint=f"see what is in trouble, and how to plan the swap: lumctl swap plan {self._job} --target "
-                f"{context.target}; or run the job with --yes",
+                f"job {self._job} needs a swap, but no one has agreed to it",
+                hint=(
+                    f"see what is faulty, and how to plan the swap: lumctl swap plan {self._job} --target "
+                    f"{context.target}; or run the job with --yes"
+                ),
             )
         if (why := stopped_by_anybody(self._rack, context.store(self._rack))) is not None:
             raise RefusedError(f"the autopilot is stopped {why}", hint="lumctl autopilot start")
@@ -164,7 +167,7 @@ def _known(error: Exception) -> LumctlError:
 
 
 def not_well(seen: Observation, accelerators: Sequence[str]) -> dict[str, str]:
-    """The accelerators on which no process should start, with the reason: they or their lanes have failed."""
+    """The accelerators on which no process should start, because they or their lanes have failed, with the reasons."""
     bad = {}
     for name in accelerators:
         health = seen.report.accelerators[name]

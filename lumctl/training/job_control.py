@@ -1,6 +1,6 @@
-"""Job control over the Unix socket of a coordinator: the client that the ``workers`` kind of jobs uses, and the server.
+"""Job control over the Unix socket of a coordinator: the server, and the client for jobs of the kind ``workers``.
 
-Each line of the socket holds a request, ``{"ask": "status" | "pause" | "resume" | "stop"}``, or its answer.
+Each line holds a request, ``{"ask": "status" | "pause" | "resume" | "stop"}``, or an answer.
 """
 
 import threading
@@ -18,7 +18,7 @@ from lumctl.training.job_folder import FINAL_STATES, coordinator_socket
 from lumctl.training.protocol import Message, Reply
 
 if TYPE_CHECKING:
-    from lumctl.inventory.job_entries import JobKindEntry
+    from lumctl.inventory.entry import JobKindEntry
 
 ANSWER_S = 5.0
 """How long a coordinator may take to report the status of its job."""
@@ -33,8 +33,8 @@ def ask(path: Path, what: str, *, timeout_s: float) -> dict[str, Any] | None:
     """The coordinator's answer to a request; ``None`` if no coordinator runs the job from this machine.
 
     Raises:
-        RefusedError: it refuses.
-        UnreachableError: it does not answer in time.
+        RefusedError: the coordinator refuses.
+        UnreachableError: the coordinator does not answer in time.
     """
     try:
         connection = connect(path, timeout_s)
@@ -42,8 +42,8 @@ def ask(path: Path, what: str, *, timeout_s: float) -> dict[str, Any] | None:
         return None
     except OSError as error:
         raise UnreachableError(
-            f"the job's coordinator at {path} cannot be asked: {error.strerror or error}",
-            hint="set $XDG_RUNTIME_DIR to a private folder with a short path, as where the job is run",
+            f"the job's coordinator at {path} cannot be reached: {error.strerror or error}",
+            hint="set $XDG_RUNTIME_DIR to a private folder with a short path, the same as for lumctl job run",
         ) from None
     try:
         with JsonLines(connection) as lines:
@@ -67,21 +67,21 @@ class WorkersControl:
         self._socket = coordinator_socket(context.inventory, context.target, context.job)
 
     def status(self) -> str | None:
-        """Running, paused (its processes hold), or stopped (no coordinator runs the job from this machine)."""
+        """The state: running, paused (its processes hold), or stopped (no coordinator runs it on this machine)."""
         found = ask(self._socket, "status", timeout_s=ANSWER_S)
         if found is None or found["state"] in FINAL_STATES:
             return STOPPED
         return PAUSED if found["state"] in {"paused", "recovering", "waiting"} and found["parked"] else RUNNING
 
     def pause(self, facts: Facts, placement: Placement) -> dict[str, str]:
-        """Have all processes leave their group and hold; the interrupted step is repeated afterwards."""
+        """Make all processes leave their group and hold; the interrupted step is repeated afterwards."""
         del facts, placement
         if ask(self._socket, "pause", timeout_s=self._context.timeout_s) is None:
             return {"was": STOPPED, "is": STOPPED}
         return {"was": RUNNING, "is": PAUSED}
 
     def resume(self, facts: Facts, placement: Placement) -> dict[str, str]:
-        """Have the ranks continue where the store places them now; the coordinator reads the placement itself."""
+        """Let the ranks continue at their present placement in the store."""
         del facts, placement
         answer = ask(self._socket, "resume", timeout_s=self._context.timeout_s)
         if answer is None:
@@ -91,7 +91,7 @@ class WorkersControl:
         return {"was": PAUSED, "is": RUNNING, **self._ranks()}
 
     def _ranks(self) -> dict[str, str]:
-        """The accelerators of the ranks, if all ranks run; a status that cannot be read is ignored."""
+        """The accelerators of the ranks, if all ranks run. A status that cannot be read is ignored."""
         found = None
         with suppress(LumctlError):
             found = ask(self._socket, "status", timeout_s=ANSWER_S)
@@ -101,7 +101,7 @@ class WorkersControl:
 
     @classmethod
     def programs(cls, settings: Any) -> Mapping[str, Sequence[str]]:
-        """None: the coordinator is asked over its socket."""
+        """No programs: requests go to the coordinator over its socket."""
         del settings
         return {}
 
@@ -113,12 +113,12 @@ class WorkersControl:
 
 
 class ControlSocket:
-    """The socket of a coordinator. Calls ``ask`` with each request and the function that sends its answer."""
+    """The control socket of a coordinator. Calls ``ask`` with each request and a function that sends the answer."""
 
     def __init__(self, path: Path, ask: Callable[[Message, Reply], None]) -> None:
         self._ask = ask
         self._waiting: set[SimpleQueue[Mapping[str, Any]]] = set()
-        """One queue for each open request: it gets the answer."""
+        """One queue for each open request; the answer is put into it."""
         self._closed = False
         self._lock = threading.Lock()
         hint = "set $XDG_RUNTIME_DIR to a private folder with a short path"
@@ -145,7 +145,7 @@ class ControlSocket:
             while True:
                 with suppress(Empty):
                     return answer.get(timeout=POLL_S), b""
-                if not peer.waits():  # a pause may wait for long, and a client that has gone must not block a place
+                if not peer.waits():  # a pause may take long: a disconnected client must not occupy a connection
                     return LEFT, b""
         finally:
             with self._lock:

@@ -26,9 +26,9 @@ _TOKEN_BYTES = 32
 
 
 def job_folder(inventory: Path, target: str, job: str) -> Path:
-    """The folder of a job of an inventory's file on this machine.
+    """The folder of a job on this machine, for one inventory file.
 
-    Its name is short: the path of a Unix socket has 108 bytes at most.
+    Its name is short, because the path of a Unix socket has 108 bytes at most.
     """
     named = hashlib.sha256(f"{inventory.resolve()}\0{target}\0{job}".encode()).hexdigest()[:_DIGEST]
     return private_runtime_folder() / "jobs" / named
@@ -41,12 +41,13 @@ def coordinator_socket(inventory: Path, target: str, job: str) -> Path:
 
 @contextmanager
 def claimed(folder: Path, job: str) -> Iterator[None]:
-    """Be the only coordinator of a job on this machine.
+    """Be the only coordinator of a job on this machine, for the duration of the context.
 
     Raises:
-        RefusedError: there is another.
+        RefusedError: another coordinator runs the job.
     """
     make_private(folder)
+    # The kernel releases this lock when the process ends, however that happens.
     lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         try:
@@ -54,7 +55,7 @@ def claimed(folder: Path, job: str) -> Iterator[None]:
         except BlockingIOError:
             pid = os.pread(lock, 32, 0).decode(errors="replace").strip()
             raise RefusedError(
-                f"job {job} is run by another lumctl already (pid {pid})", hint=f"see: lumctl job status {job}"
+                f"another lumctl already runs job {job} (pid {pid})", hint=f"see: lumctl job status {job}"
             ) from None
         os.ftruncate(lock, 0)
         os.pwrite(lock, str(os.getpid()).encode(), 0)
@@ -64,10 +65,10 @@ def claimed(folder: Path, job: str) -> Iterator[None]:
 
 
 def token_of(folder: Path) -> str:
-    """The secret that the workers of a job share: made once, kept as long as the folder exists.
+    """The secret that the workers of a job share. It is created once and lasts as long as the folder.
 
     Raises:
-        RefusedError: the file holds no token.
+        RefusedError: the file contains no token.
         UsageError: it cannot be written.
     """
     path = folder / TOKEN
@@ -75,23 +76,24 @@ def token_of(folder: Path) -> str:
         _write_token(path, secrets.token_hex(_TOKEN_BYTES))
     if len(token := path.read_text(errors="replace").strip()) != 2 * _TOKEN_BYTES:
         raise RefusedError(
-            f"{path} holds no token: its workers would let anybody in",
-            hint="stop the job if its processes live, remove the file, and run the job again",
+            f"{path} contains no token: its workers would accept any connection",
+            hint="stop the job if its processes are running, remove the file, and run the job again",
         )
     return token
 
 
 def _write_token(path: Path, token: str) -> None:
-    """Write a token atomically; an existing one stays."""
+    """Write a token atomically; keep an existing one."""
     try:
         with NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}.") as beside:
             beside.write(token)
             beside.flush()
             os.fsync(beside.fileno())
             with suppress(FileExistsError):
+                # Not a rename: that would replace a token that another process has written meanwhile.
                 os.link(beside.name, path)
     except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror}", hint="make room for it there") from error
+        raise UsageError(f"{path} cannot be written: {error.strerror}", hint="free space there") from error
 
 
 def save_status(folder: Path, document: Mapping[str, Any]) -> None:
@@ -105,7 +107,7 @@ def save_status(folder: Path, document: Mapping[str, Any]) -> None:
         with NamedTemporaryFile("w", dir=folder, prefix=f".{STATUS}.", delete=False, encoding="utf-8") as beside:
             made = Path(beside.name)
             json.dump({"schema": SCHEMA, "status": document}, beside)
-        # Not synchronised: where the power fails, the job's processes and this folder are gone as well.
+        # No fsync: a power failure ends the job's processes and removes this folder as well.
         made.replace(folder / STATUS)
     except BaseException:
         if made is not None:

@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 Open = Callable[[str], StreamLine]
-"""Opens the line to the agent of a host, and starts that agent if none lives. Raises ``OSError`` or ``LumctlError``."""
+"""Opens the line to the agent of a host, and starts an agent if none runs. Raises ``OSError`` or ``LumctlError``."""
 
-GONE = "its simulator has ended, and with it the light between the ranks"
+GONE = "its simulator has ended, and all light between the ranks with it"
 AGENT_WITHIN_S = 5.0
 """How long an agent may take to start and answer."""
 POLL_MS = 250
-"""How often the simulator's socket is checked: an orderly end takes seconds, and begins by removing it."""
+"""How often the simulator's socket is checked: an orderly end takes seconds, and first removes the socket."""
 LOOPBACK = "127.0.0.1"
 PYTHON = "python3"
 _REMOTE_FOLDER = ".lumctl/jobs/{}"
@@ -53,13 +53,14 @@ _REMOTE_FOLDER = ".lumctl/jobs/{}"
 def run_job(
     open_context: Callable[[], Context], job: str, agreed_by: str, say: Callable[[str], None], *, take: bool = False
 ) -> Coordinator:
-    """Run a job to its end; the coordinator after it has ended.
+    """Run a job to its end; return the ended coordinator.
 
     ``open_context`` is called twice: for the placement, and for the healer's thread. ``agreed_by`` is
-    the operator who has agreed to swaps, empty if nobody has. ``take``: take the agents over from another lumctl.
+    the operator who has agreed to swaps; empty if no operator has. With ``take``, agents are taken over from another
+    lumctl.
 
     Raises:
-        LumctlError: it cannot be run: it has no ``run:``, or another lumctl runs it.
+        LumctlError: the job has no ``run:``, another lumctl runs it, or it cannot be run.
     """
     with open_coordinator(open_context, job, agreed_by, say, take=take) as coordinator:
         coordinator.run()
@@ -70,7 +71,7 @@ def run_job(
 def open_coordinator(
     open_context: Callable[[], Context], job: str, agreed_by: str, say: Callable[[str], None], *, take: bool = False
 ) -> Iterator[Coordinator]:
-    """Open the coordinator of a job with all that it needs, not yet running; see :func:`run_job`."""
+    """Set up the coordinator of a job with all that it needs, but do not run it; see :func:`run_job`."""
     with ExitStack() as stack:
         context = stack.enter_context(open_context())
         found = context.inventory.jobs[job]
@@ -122,6 +123,7 @@ def open_coordinator(
         coordinator = Coordinator(JobState(context.inventory, found, run, effects))
         healer.begin()
         control = ControlSocket(folder / COORDINATOR, lambda request, reply: post(requests.receive, request, reply))
+        # Callbacks run in reverse order: open requests are answered before their connections close.
         stack.callback(control.close)
         stack.callback(requests.leave, coordinator.state)
         if lanes is not None:
@@ -143,10 +145,10 @@ def spares(context: Context, rack: str) -> tuple[str, ...]:
 
 
 def _require_programmed(context: Context, job: str) -> None:
-    """Require that the job's circuits are programmed, or a run on them is unfinished: else ranks wait forever."""
+    """Require that the job's circuits are programmed or that a run on them is unfinished; else ranks wait forever."""
     found = context.inventory.jobs[job]
     circuits = job_circuits(context.inventory, found, context.assignment()[job])
-    for device in sorted({circuit.device for circuit in circuits}):
+    for device in sorted({device for circuit in circuits for device in circuit.devices}):
         if not context.known_cells(device) and context.store(found.rack).fabric.uncertain_since(device) is None:
             raise uncertain(context, found.rack, device)
 
@@ -156,6 +158,7 @@ def _environment(
 ) -> Callable[[str], Mapping[str, str]]:
     def environment(host: str) -> dict[str, str]:
         return {
+            # As torchrun sets it: otherwise each worker of a host starts a thread for every core.
             "OMP_NUM_THREADS": "1",
             **run.environment,
             protocol.JOB: job,
@@ -167,7 +170,7 @@ def _environment(
 
 
 def on_this_machine(folder: Path, *, take: bool, who: str) -> Open:
-    """Open agents of all hosts as processes of this machine, as for a simulated rack; each has its own folder."""
+    """Open the agents of all hosts as processes on this machine, for a simulated rack; each has its own folder."""
     from lumctl.training.agent import open_agent  # noqa: PLC0415 - a rack's agents are elsewhere
 
     return lambda host: open_agent(folder / host, take=take, who=who)
@@ -186,7 +189,7 @@ def over_ssh(context: Context, agent: Iterable[str], folder: str, *, take: bool,
 
 
 class CommandLine(StreamLine):
-    """A line to a command on a host; the command may fail to start an agent, and then its error is raised."""
+    """A line to a command on a host. If the command cannot start an agent, :meth:`receive` raises its error."""
 
     def __init__(self, command: "CommandStream") -> None:
         super().__init__(command)
@@ -194,7 +197,7 @@ class CommandLine(StreamLine):
         self._spoke = False
 
     def receive(self) -> Message | None:
-        """The next message, ``None`` at the end. Raises ``OSError``, also if no message ever came."""
+        """The next message; ``None`` at the end. Raises ``OSError``, also if the line ends without any message."""
         message = super().receive()
         if message is None and not self._spoke:
             raise ConnectionError(f"no agent starts there: {self._command.complaint() or 'its command ends at once'}")
@@ -205,8 +208,8 @@ class CommandLine(StreamLine):
 class AgentLines:
     """A line to the agent of each host.
 
-    Threads of this class call ``heard`` (host, message, why) with each message. A lost line is reported as ``None``
-    with the reason; :meth:`open` opens it again.
+    Threads of this class call ``heard`` (host, message, why) with each message. For a lost line, the message is
+    ``None`` and ``why`` is the reason; :meth:`open` opens the line again.
     """
 
     def __init__(self, open_line: Open, who: str, heard: Callable[[str, Message | None, str], None]) -> None:
@@ -222,7 +225,7 @@ class AgentLines:
         threading.Thread(target=self._serve, args=(host,), name=f"lumctl-agent-{host}", daemon=True).start()
 
     def ask(self, host: str, message: Mapping[str, Any]) -> bool:
-        """Send a request to an agent; whether it could be sent. A broken line is reported as lost."""
+        """Send a request to an agent; return whether it could be sent. A broken line is reported as lost."""
         line = self._lines.get(host)
         if line is None:
             return False
@@ -234,7 +237,7 @@ class AgentLines:
         return True
 
     def close(self) -> None:
-        """Close all lines; the agents live on."""
+        """Close all lines; the agents continue to run."""
         with self._lock:
             self._closed = True
             lines, self._lines = list(self._lines.values()), {}
@@ -242,7 +245,7 @@ class AgentLines:
             line.close()
 
     def _serve(self, host: str) -> None:
-        why = "it closed the line"
+        why = "it closed the connection"
         try:
             line = self._open_line(host)
         except (OSError, LumctlError) as error:
@@ -265,6 +268,7 @@ class AgentLines:
         with self._lock:
             if self._closed:
                 return
+            # The line may have been opened again already.
             if self._lines.get(host) is line:
                 self._lines.pop(host, None)
         if line is not None:
@@ -274,19 +278,20 @@ class AgentLines:
 
 
 class SimulatorWatch:
-    """Calls ``gone`` once, from a thread of its own, when a simulator ends; ``lanes`` is its socket for connections."""
+    """Calls ``gone`` once, from its own thread, when a simulator ends. ``lanes`` is the simulator's lane socket."""
 
     def __init__(self, lanes: Path, gone: Callable[[], None]) -> None:
         self._lanes, self._gone = lanes, gone
         self._stop, self._stopped = os.pipe()
         self._thread: threading.Thread | None = None
-        with suppress(OSError, ValueError, KeyError, TypeError):  # it has just ended: the next request to it fails
+        with suppress(OSError, ValueError, KeyError, TypeError):  # the simulator has just ended: the next request fails
             watched = os.pidfd_open(int(json.loads(lanes.with_name(RUNTIME_FILE).read_text())["pid"]))
             self._thread = threading.Thread(target=self._wait, args=(watched,), name="lumctl-simulator", daemon=True)
             self._thread.start()
 
     def close(self) -> None:
         """Stop watching."""
+        # The end of this pipe ends the thread's wait.
         os.close(self._stopped)
         if self._thread is not None:
             self._thread.join()

@@ -1,4 +1,4 @@
-"""The picture of a recovery: its spans as bars on an axis of time, those of a published one below, and a caption."""
+"""The picture of a recovery: its spans as bars on a time axis, the spans of a published recovery, and a caption."""
 
 import os
 import platform
@@ -24,18 +24,18 @@ from lumctl.training.timeline import (
 )
 
 SIMULATED = "mesh, light, transponders, hosts and GPUs"
-REAL = "processes and their death, sockets, SSH, the plan with its journal, PyTorch with gloo on CPUs"
+REAL = "processes and how they die, sockets, SSH, the plan with its journal, PyTorch with gloo on CPUs"
 NOT_EXERCISED = "CUDA and NCCL, the locking of real transceivers, the settling of a real mesh, models of real size"
 
 _T0 = {
-    KnownBy.KILL: "t0 is the kill itself.",
-    KnownBy.DETECTION: "t0 is when the failure was detected: what passed before that is in none of these times.",
+    KnownBy.KILL: "t0 is the time of the kill.",
+    KnownBy.DETECTION: "t0 is when the failure was detected: these times do not include the time before that.",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a reader has to know of a measurement; ``worst`` and ``heading`` are for medians of several recoveries."""
+    """What a reader must know about a measurement; ``worst`` and ``heading`` are for medians of several recoveries."""
 
     machine: str
     date: str
@@ -46,12 +46,12 @@ class About:
 
 
 def _sentences(known_by: KnownBy) -> tuple[str, ...]:
-    """The caption of a picture, one sentence or two a paragraph."""
+    """The paragraphs of a picture's caption, of one or two sentences each."""
     return (
         f"{_T0[known_by]} The axis is linear up to its first mark and logarithmic from there.",
         f"Simulated: {SIMULATED}. Real: {REAL}.",
         f"Not exercised: {NOT_EXERCISED}.",
-        f"Published: {MORPHLUX.source}: {MORPHLUX.conditions}. It is another job on other hardware.",
+        f"Published: {MORPHLUX.source}: {MORPHLUX.conditions}. That is another job on other hardware.",
     )
 
 
@@ -69,7 +69,7 @@ def wrapped(text: str, room: float, size: float) -> Iterator[str]:
 
 
 def this_machine(cpu: Path = Path("/proc/cpuinfo")) -> str:
-    """Cores that this process may use, their model, system and Python, as every measurement names them."""
+    """The machine as every measurement names it: usable cores, their model, system and Python."""
     cores = len(os.sched_getaffinity(0))
     model = _model(cpu) or platform.machine()
     noun = "core" if cores == 1 else "cores"
@@ -92,13 +92,13 @@ COLOURS: Mapping[Track, str] = {
     Track.SWAP: "#0072b2",
     Track.STATE: "#009e73",
 }
-"""From the palette of Okabe and Ito, which colour-blind readers can tell apart."""
+"""Colours of the palette by Okabe and Ito, which colour-blind readers can tell apart."""
 
 ROW, MAIN_ROW = 21.0, 27.0
 """Heights of a line with its bar."""
 
 _SIZE, _MAIN_SIZE, _TICK = 12.0, 13.0, 11.0
-_BAR, _MAIN_BAR = 10.9, 16.9  # no edge falls on the border of two pixels, where rounding would make it uneven
+_BAR, _MAIN_BAR = 10.9, 16.9  # no edge lies between two pixels, where rounding would make bars uneven
 _LEAST = 2.0
 """The least width of a bar."""
 _PLOT = 640.0
@@ -109,7 +109,7 @@ _STRIP, _GRID = "#f1f4f7", "#dbe1e7"
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """The horizontal layout: labels, the axis with the bars, and room for the notes behind them."""
+    """The horizontal layout: labels, the axis with the bars, and the notes behind the bars."""
 
     left: float
     axis_left: float
@@ -117,7 +117,7 @@ class Sheet:
 
     @classmethod
     def for_rows(cls, left: float, rows: Sequence[BarRow], scale: TimeScale) -> "Sheet":
-        """A sheet with labels from ``left`` on, as wide as the longest label needs."""
+        """A sheet with labels from ``left`` on, with room for the longest label."""
         labels = max((text_width(row.label, _size(row)) for row in rows), default=0.0)
         return cls(left, left + labels + _GAP, scale)
 
@@ -149,7 +149,7 @@ def bar(sheet: Sheet, row: BarRow, y: float) -> Iterator[Item]:
 
 
 def grid(sheet: Sheet, top: float, bottom: float) -> Iterator[Item]:
-    """The background of bars: the linear strip, a line for each decade, and short lines between these."""
+    """The background of the bars: the linear strip, a line for each decade, and short lines between decades."""
     zero, first = sheet.x(0.0), sheet.x(sheet.scale.low_s)
     yield polygon(((zero, top), (first, top), (first, bottom), (zero, bottom)), fill=_STRIP)
     for seconds in sheet.scale.between():
@@ -179,10 +179,10 @@ _TITLE, _SUBTITLE, _HEADING, _CAPTION = 18.0, 12.5, 13.5, 12.0
 _HEAD = 58.0
 """The height of title and subtitle."""
 _NAME, _MARKS, _PAD, _BETWEEN = 26.0, 16.0, 5.0, 16.0
-"""Heights of a block's name, of the times of the axis, of the room above and below bars and of that between blocks."""
+"""Heights: a block's name, the times of the axis, the space above and below bars, the space between blocks."""
 _LINE = 17.0
 _PAINTED = 2.0
-"""Pixels of a PNG to a unit of the sheet."""
+"""Pixels of a PNG per unit of the sheet."""
 
 
 def picture(measured: Timeline, about: About, *, title: str = "") -> Picture:
@@ -212,7 +212,7 @@ def picture(measured: Timeline, about: About, *, title: str = "") -> Picture:
 
 
 def _blocks(sheet: Sheet, blocks: Sequence[tuple[str, tuple[BarRow, ...]]], top: float) -> tuple[list[Group], float]:
-    """The blocks of rows under their names, the times of the axis above and below; and the height at which they end."""
+    """The named blocks of rows with the times of the axis above and below, and the height at which the blocks end."""
     groups: list[Group] = []
     y = top
     for at, (name, rows) in enumerate(blocks):
@@ -236,7 +236,7 @@ def _blocks(sheet: Sheet, blocks: Sequence[tuple[str, tuple[BarRow, ...]]], top:
 
 
 def _caption(paragraphs: Sequence[str], right: float, top: float) -> tuple[tuple[Label, ...], float]:
-    """The sentences under the axis, broken into lines, and the height at which they end."""
+    """The caption under the axis, broken into lines, and the height at which it ends."""
     lines = [line for text in paragraphs for line in wrapped(text, right - _MARGIN, _CAPTION)]
     labels = tuple(
         Label((_MARGIN, top + at * _LINE), line, _CAPTION, QUIET, centred=False) for at, line in enumerate(lines)
@@ -249,28 +249,28 @@ def _title(measured: Timeline) -> str:
     lost = ", ".join(measured.failed) or "a rank"
     if measured.replaced_by:
         return f"{job}{lost} lost, replaced by {', '.join(measured.replaced_by)}"
-    return f"{job}{lost} lost and back again"
+    return f"{job}{lost} lost and recovered"
 
 
 SUFFIXES = (".svg", ".png")
 
 
 def require_place(path: Path) -> None:
-    """Check, before anything is measured, that a picture can be written there.
+    """Check that a picture can be written to a path; call this before measuring.
 
     Raises:
-        UsageError: the suffix is none of :data:`SUFFIXES`, or the folder cannot be written to.
+        UsageError: the suffix is not in :data:`SUFFIXES`, or the folder cannot be written to.
     """
     _require_suffix(path)
     if not os.access(path.absolute().parent, os.W_OK | os.X_OK):
-        raise UsageError(f"{path} cannot be written: no folder {path.absolute().parent} that you may write to")
+        raise UsageError(f"{path} cannot be written: folder {path.absolute().parent} does not exist or is not writable")
 
 
 def _require_suffix(path: Path) -> None:
     if path.suffix.lower() not in SUFFIXES:
         raise UsageError(
-            f"{path}: a picture is not written as {path.suffix or 'a file without a suffix'}",
-            hint=f"give it one of these: {', '.join(SUFFIXES)}",
+            f"{path}: a picture cannot be written as {path.suffix or 'a file without a suffix'}",
+            hint=f"use one of these suffixes: {', '.join(SUFFIXES)}",
         )
 
 
@@ -278,7 +278,7 @@ def save(path: Path, measured: Timeline, about: About, *, title: str = "") -> No
     """Write the picture atomically, as SVG or PNG by its suffix.
 
     Raises:
-        UsageError: another suffix, the file cannot be written, or Pillow is needed for PNG and not installed.
+        UsageError: the suffix is another, the file cannot be written, or Pillow, needed for PNG, is not installed.
     """
     _require_suffix(path)
     drawn = picture(measured, about, title=title)

@@ -1,4 +1,4 @@
-"""What the processes of a job agree on: the environment variables of a worker, and JSON messages, one a line."""
+"""The protocol between the processes of a job: the environment variables of a worker, and JSON messages in lines."""
 
 import contextlib
 import json
@@ -22,11 +22,14 @@ SOCKET = "LUMCTL_JOB_SOCKET"
 FOLDER = "LUMCTL_JOB_FOLDER"
 BEAT_S = "LUMCTL_JOB_BEAT_S"
 DEATH_WATCH = "LUMCTL_JOB_DEATH_WATCH"
-"""The path of the lock that tells the agent that the worker dies."""
+"""The path of the lock through which the agent notices that the worker dies."""
 ADDRESS = "LUMCTL_JOB_ADDRESS"
 """The address at which the worker's servers listen."""
 TOKEN = "LUMCTL_JOB_TOKEN"  # noqa: S105 - the name of a variable, not a secret
 """The secret that all workers of the job share."""
+
+REPLICATED, UNIQUE = "replicated", "unique"
+"""The layouts of a job's state: the same on every rank, or a different one on each rank."""
 
 MOST_BYTES = 4 * 1024 * 1024
 """The longest line that is read."""
@@ -35,14 +38,15 @@ LONGEST_SHOWN = 240
 
 
 def printable_line(text: str, longest: int = LONGEST_SHOWN) -> str:
-    """Text of another process as one line that is safe to show: no control characters, limited length."""
+    """Text of another process as one line that is safe to show: without control characters, of limited length."""
+    # Cut first: the text may have megabytes.
     words = " ".join(text[: 4 * longest].split())
     shown = "".join(sign for sign in words if sign.isprintable())
     return shown if len(shown) <= longest else f"{shown[:longest]}..."
 
 
 class BrokenLineError(ValueError):
-    """The received bytes are no message."""
+    """The received bytes are not a valid message."""
 
 
 class StreamLine:
@@ -55,14 +59,14 @@ class StreamLine:
 
     @property
     def pending(self) -> bool:
-        """Whether a whole message was received already."""
+        """Whether a complete message is buffered."""
         return b"\n" in self._received
 
     def send(self, message: Mapping[str, Any]) -> None:
         """Send one message.
 
         Raises:
-            OSError: the peer is gone, or does not read.
+            OSError: the connection is closed, or the peer does not read.
         """
         with self._sending:
             self._send(encoded(message))
@@ -74,7 +78,7 @@ class StreamLine:
         """The next message; ``None`` when the peer has closed.
 
         Raises:
-            BrokenLineError: the received line is no message.
+            BrokenLineError: the received line is not a message.
             OSError: the connection broke.
         """
         while True:
@@ -84,14 +88,14 @@ class StreamLine:
                 del self._received[: end + 1]
                 return decoded(line)
             if len(self._received) > MOST_BYTES:
-                raise BrokenLineError("a line without end")
+                raise BrokenLineError("a line without an end")
             chunk = self._stream.recv(65536)
             if not chunk:
                 return None
             self._received += chunk
 
     def close(self) -> None:
-        """Close it."""
+        """Close the line."""
         self._stream.close()
 
 
@@ -108,7 +112,7 @@ class MessageLine(StreamLine):
         return self._connection.fileno()
 
     def _send(self, data: bytes) -> None:
-        # Not settimeout: it would hold for the thread that receives too.
+        # Not settimeout: that would also limit the thread that receives.
         left = memoryview(data)
         while left:
             try:
@@ -117,10 +121,10 @@ class MessageLine(StreamLine):
                 poll = select.poll()
                 poll.register(self._connection, select.POLLOUT)
                 if not poll.poll(1000 * self._patience_s):
-                    raise TimeoutError(f"nothing was read from us for {self._patience_s:g} s") from None
+                    raise TimeoutError(f"the peer has read none of our messages for {self._patience_s:g} s") from None
 
     def close(self) -> None:
-        """Close it; a thread that receives wakes up with ``None``."""
+        """Close the line; :meth:`receive` in another thread returns ``None``."""
         with contextlib.suppress(OSError):
             self._connection.shutdown(socket.SHUT_RDWR)
         self._connection.close()
@@ -135,7 +139,7 @@ def decoded(line: bytes) -> Message:
     """The message of one line.
 
     Raises:
-        BrokenLineError: it is no message.
+        BrokenLineError: it is not a message.
     """
     try:
         found = json.loads(line)

@@ -1,4 +1,4 @@
-"""The timeline of a recovery: its moments since the failure, the spans between them, and bars that show these."""
+"""The timeline of a recovery: its moments since the failure, the spans between moments, and bars for both."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class Track(StrEnum):
 
 
 class KnownBy(StrEnum):
-    """How the time of the failure is known: it is the time of the kill, or only that of the detection."""
+    """The meaning of the failure time: the time of the kill, or only the time of the detection."""
 
     KILL = "kill"
     DETECTION = "detection"
@@ -53,7 +53,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """An activity, in seconds since the failure; ``until`` is the moment that ended it."""
+    """An activity. Times are in seconds since the failure; ``until`` is the moment that ended it."""
 
     name: str
     title: str
@@ -63,7 +63,7 @@ class Span:
     until: str
 
 
-_SPANS = (  # name, title, track, moments (the last of them begins it), the moment that ends it
+_SPANS = (  # name, title, track, moments (the span begins at the last of them), the moment that ends the span
     ("detect", "failure detected", Track.JOB, (FAILURE,), DETECTED),
     ("park", "survivors park", Track.SURVIVORS, (DETECTED,), HELD),
     ("wait", "survivors wait", Track.SURVIVORS, (DETECTED, HELD), JOINED),
@@ -97,7 +97,7 @@ class Timeline:
     def __post_init__(self) -> None:
         names = [moment.name for moment in self.moments]
         if len(set(names)) < len(names):
-            raise ValueError(f"a moment is there twice: {', '.join(names)}")
+            raise ValueError(f"a moment occurs twice: {', '.join(names)}")
         for moment in self.moments:
             if not (isfinite(moment.seconds) and moment.seconds >= 0):
                 raise ValueError(f"{moment.name} is {moment.seconds} s after the failure, expected 0 or more")
@@ -112,12 +112,12 @@ class Timeline:
         return cls(t0, known_by, in_order(found), **about)
 
     def at(self, name: str) -> float | None:
-        """Seconds from the failure to a moment; ``None`` if it did not come."""
+        """Seconds from the failure to a moment; ``None`` if the moment did not come."""
         return next((moment.seconds for moment in self.moments if moment.name == name), None)
 
     @property
     def failure_to_circuits_s(self) -> float | None:
-        """Seconds from the failure until every receiver of the new circuits was proved."""
+        """Seconds from the failure until every receiver of the new circuits was verified."""
         return self.at(VERIFIED)
 
     @property
@@ -137,7 +137,7 @@ class Timeline:
         return tuple(found)
 
     def document(self) -> dict[str, Any]:
-        """The timeline as data; ``timeline`` and the two figures are what scripts rely on."""
+        """The timeline as data. Scripts rely on ``timeline`` and the two figures."""
         return {
             "job": self.job,
             "cause": self.cause,
@@ -168,7 +168,7 @@ def rounded(seconds: float | None) -> float | None:
 
 
 def in_order(moments: Iterable[Moment]) -> tuple[Moment, ...]:
-    """Moments by time; those of one time in the order of :data:`TITLES`."""
+    """Moments sorted by time; simultaneous ones are in the order of :data:`TITLES`."""
     places = {name: place for place, name in enumerate(TITLES)}
     return tuple(sorted(moments, key=lambda moment: (moment.seconds, places.get(moment.name, len(places)))))
 
@@ -176,8 +176,8 @@ def in_order(moments: Iterable[Moment]) -> tuple[Moment, ...]:
 def timeline_of(recovery: Mapping[str, Any], *, job: str = "", killed_at: float | None = None) -> Timeline:
     """The timeline of a recovery in the status of a job, counted from the kill if its time is known.
 
-    ``recovery`` is one of the ``recoveries`` in the document of ``lumctl job status``; ``killed_at`` are seconds since
-    the epoch.
+    ``recovery`` is one of the ``recoveries`` in the document of ``lumctl job status``; ``killed_at`` is in seconds
+    since the epoch.
     """
     detected = float(recovery["at"])
     replaced = recovery["replaced_by"]
@@ -195,7 +195,7 @@ def timeline_of(recovery: Mapping[str, Any], *, job: str = "", killed_at: float 
 
 
 _STRIP = 0.06
-"""The share of the axis for the time before its first decade, where a logarithm has no bound."""
+"""The share of the axis for the time before the first decade, which a logarithm cannot show down to zero."""
 _MS = 1000
 
 
@@ -219,7 +219,7 @@ class TimeScale:
         return tuple(10.0**power for power in range(first, last + 1))
 
     def between(self) -> tuple[float, ...]:
-        """Twice to nine times each power of ten."""
+        """The times between the decades: twice to nine times each power of ten."""
         return tuple(times * decade for decade in self.decades()[:-1] for times in range(2, 10))
 
 
@@ -229,8 +229,8 @@ def scale_for(latest_s: float) -> TimeScale:
 
 
 def in_words(seconds: float) -> str:
-    """A time to three digits at most: ``0.4 ms``, ``38 ms``, ``142 ms``, ``1.13 s``, ``25.6 s``, ``140 s``."""
-    if seconds < 0.9995:  # noqa: PLR2004 - what would be rounded to 1000 ms is a second
+    """A time with three digits at most: ``0.4 ms``, ``38 ms``, ``142 ms``, ``1.13 s``, ``25.6 s``, ``140 s``."""
+    if seconds < 0.9995:  # noqa: PLR2004 - what rounds to 1000 ms is shown in seconds
         number, unit = seconds * _MS, "ms"
         places = 1 if number < 9.95 else 0  # noqa: PLR2004 - likewise
     else:
@@ -278,7 +278,7 @@ MORPHLUX = Published(
 
 @dataclass(frozen=True, slots=True)
 class BarRow:
-    """One bar with its label, in seconds since the failure; ``main`` for the two figures.
+    """One bar with its label, in seconds since the failure; ``main`` marks the two figures.
 
     ``worst_s`` is the end of the slowest of several recoveries.
     """
@@ -344,9 +344,10 @@ def bar_text(row: BarRow, scale: TimeScale, width: int, *, ascii_only: bool = Fa
 
 
 def axis_text(scale: TimeScale, width: int) -> str:
-    """The times of the axis above the bars, ``t0 10ms  100ms ...``; times without room are left out."""
+    """The times of the axis above the bars, ``t0 10ms  100ms ...``; times that do not fit are omitted."""
     first, *others = ((0, "t0"), *((_column(scale, d, width), in_words(d).replace(" ", "")) for d in scale.decades()))
     line = first[1].ljust(width)
+    # The last one first: the end of the axis is labelled in any case.
     for at, words in (others[-1], *others[:-1]):
         start = min(max(at, len(first[1]) + 1), width - len(words))
         if not line[start - 1 : start + len(words) + 1].strip():

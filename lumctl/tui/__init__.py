@@ -1,1 +1,1 @@
-"""The dashboard: the only place that imports Textual. It is handed callables, so that it needs no rack to be tested."""
+"""The dashboard: the only package that imports Textual. It receives callables, so that tests need no rack."""

@@ -1,11 +1,11 @@
-"""What the dashboard asks of the rest of the program to plan a swap and to apply it.
+"""The actions that the dashboard calls in the rest of the program: plan, apply, undo, acknowledge and others.
 
-``lumctl.cli.top`` connects these to ``lumctl.swap``. Both calls block; the dashboard makes them in threads of their
-own and shows any :class:`~lumctl.errors.LumctlError` they raise as one line with its hint.
+``lumctl.cli.top`` connects these to ``lumctl.swap`` and others. Each call blocks, so the dashboard makes it in a thread
+of its own, and shows a :class:`~lumctl.errors.LumctlError` as one line with its hint.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Protocol
 
 from lumctl.errors import RefusedError
@@ -17,9 +17,10 @@ from lumctl.tui.views.steps import StepView
 
 @dataclass(frozen=True, slots=True)
 class PlanView:
-    """A plan as it is shown before the operator's yes. The :class:`Applier` gets ``plan`` unchanged.
+    """A plan as displayed before the operator confirms it.
 
-    ``steps`` and ``receivers`` are followed while it is applied, ``changes`` are those of each mesh.
+    The screen shows ``warnings`` first, then the ``summary``, the steps, and the ``lines`` with the details. It updates
+    ``steps`` and ``receivers`` while the plan is applied. ``changes`` are the changes of each mesh.
     """
 
     title: str
@@ -29,14 +30,16 @@ class PlanView:
     steps: tuple[StepView, ...] = ()
     receivers: tuple[Receiver, ...] = ()
     changes: tuple[MeshChange, ...] = ()
+    warnings: tuple[str, ...] = ()
+    summary: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ApplyView:
-    """How an apply ended: one line, whether it succeeded, and where to read on.
+    """The result of an apply: one line, whether it succeeded, and further lines.
 
-    ``error`` is the failure, to be reported after the screen is closed; ``run`` is the run that was done, as
-    ``RACK/ID``, if there was one.
+    ``error`` is the failure, to be reported after the screen is closed. ``run`` is the run as ``RACK/ID``, empty if
+    there was none. ``proved`` has the evidence of the proof of light for each receiver, in words.
     """
 
     outcome: str
@@ -44,22 +47,25 @@ class ApplyView:
     lines: tuple[str, ...] = ()
     error: Exception | None = None
     run: str = ""
+    proved: Mapping[str, str] = field(default_factory=dict)
 
 
 class Planner(Protocol):
-    """Plans the replacement of one accelerator."""
+    """Plans the replacement of accelerators."""
 
-    def __call__(self, job: str, failed: str, /) -> PlanView:
-        """Plan; changes nothing.
+    def __call__(self, job: str | None, /, *failed: str) -> PlanView:
+        """Plan to replace all these accelerators together, without changing anything.
+
+        ``job`` is ``None`` if they run ranks of several jobs.
 
         Raises:
-            LumctlError: there is no such plan, and why.
+            LumctlError: no such plan is possible; the message has the reason.
         """
         ...
 
 
 class Applier(Protocol):
-    """Applies a plan that a person has confirmed."""
+    """Applies a plan that an operator has confirmed."""
 
     def __call__(self, plan: PlanView, progress: Callable[[str], None], /) -> ApplyView:
         """Apply; ``progress`` gets a line for each step and may be called from any thread.
@@ -74,22 +80,34 @@ class Acknowledger(Protocol):
     """Acknowledges the findings of some components."""
 
     def __call__(self, components: Sequence[str], comment: str, /) -> str:
-        """Record it; return a line with the result.
+        """Record the acknowledgement; return a line with the result.
 
         Raises:
-            LumctlError: it was not recorded, and why.
+            LumctlError: it was not recorded; the message has the reason.
         """
         ...
 
 
-class TakingBack(Protocol):
-    """Plans to take a run back."""
+class Maintainer(Protocol):
+    """Opens maintenance windows."""
 
-    def __call__(self, run: str, /) -> PlanView:
-        """Plan; changes nothing. ``run`` is ``RACK/ID``.
+    def __call__(self, components: Sequence[str], for_s: float, comment: str, /) -> str:
+        """Open a window of ``for_s`` seconds on each component; return a line with the result.
 
         Raises:
-            LumctlError: it cannot be undone, and why.
+            LumctlError: no window was opened; the message has the reason.
+        """
+        ...
+
+
+class Undoer(Protocol):
+    """Plans to undo a run."""
+
+    def __call__(self, run: str, /) -> PlanView:
+        """Plan to undo ``run`` (``RACK/ID``), without changing anything.
+
+        Raises:
+            LumctlError: the run cannot be undone; the message has the reason.
         """
         ...
 
@@ -98,7 +116,7 @@ class Switch(Protocol):
     """Stops the autopilot of a rack, or lets it act again."""
 
     def __call__(self, rack: str, comment: str, /) -> ApplyView:
-        """Do it, with ``comment`` visible to all users; return the ways that worked.
+        """Stop or start the autopilot, with ``comment`` visible to all users; return the ways that worked.
 
         Raises:
             LumctlError: no way worked.
@@ -110,23 +128,23 @@ class Answerer(Protocol):
     """Answers a plan that waits for approval."""
 
     def __call__(self, rack: str, plan: str, comment: str, /, *, approve: bool) -> ApplyView:
-        """Approve or reject it, under the name of the dashboard's user.
+        """Approve or reject the plan as the dashboard's user.
 
         Raises:
-            LumctlError: it was answered before, it has expired, or this user may not answer it.
+            LumctlError: the request was answered or has expired, or this user may not answer it.
         """
         ...
 
 
 def only_shown(acts: "Acts") -> "Acts":
-    """The same actions in read-only mode: each request for a change is refused with the reason."""
+    """The actions for read-only mode: if ``acts.forbidden`` is set, each change is refused with that reason."""
     if not acts.forbidden:
         return acts
 
     def refuse(*_: object) -> Any:
         raise RefusedError(acts.forbidden)
 
-    # A replay has a simulator of its own and changes nothing else.
+    # A replay is allowed: it changes only its own simulator.
     refused = {each.name: refuse for each in fields(acts) if each.name not in {"forbidden", "replay"}}
     return replace(acts, **refused)  # type: ignore[arg-type]
 
@@ -143,7 +161,10 @@ class Acts:
     apply: Applier
     forbidden: str = ""
     acknowledge: Acknowledger = _not_here
-    take_back: TakingBack = _not_here
+    maintain: Maintainer = _not_here
+    drain: Planner = _not_here
+    """As ``plan``, but the accelerators may be healthy."""
+    undo: Undoer = _not_here
     replay: Replayer = _not_here
     stop_autopilot: Switch = _not_here
     start_autopilot: Switch = _not_here

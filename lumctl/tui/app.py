@@ -1,17 +1,17 @@
 """The dashboard as an application: it owns the data and the collector, and connects the screens.
 
-Threads read, plan and apply; they only post messages. Handlers, which run in the application's own thread, are the
-only ones that touch widgets.
+Threads read, plan and apply, and only post messages. Only message handlers, which run in the application's own thread,
+touch widgets.
 """
 
 import asyncio
 import os
+import signal
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
@@ -22,31 +22,38 @@ from textual.filter import LineFilter
 from textual.screen import Screen
 from textual.widgets import Static
 
-from lumctl.health.observation import Observation
 from lumctl.printable import counted, printable
+from lumctl.process_exit import FinishingThread
 from lumctl.tui.actions import Acts, only_shown
 from lumctl.tui.look.marks import STALE_STYLE, Marks, duration
-from lumctl.tui.look.themes import DEFAULT, THEMES, rich_theme
+from lumctl.tui.look.themes import DEFAULT, THEMES, next_theme, rich_theme
 from lumctl.tui.palette import Palette
+from lumctl.tui.preferences import Preferences
 from lumctl.tui.screens.help import HelpScreen, LeavingScreen
-from lumctl.tui.screens.main import MainScreen, PlanWanted, RefreshWanted, Wanted
+from lumctl.tui.screens.main import MainScreen
 from lumctl.tui.screens.plan import ApplyEnded, PlanScreen
 from lumctl.tui.screens.registry import screen_of
+from lumctl.tui.screens.requests import PlanWanted, RefreshWanted, Wanted, WorkWanted
+from lumctl.tui.screens.row_actions import ActEnded, ActWanted, DrainWanted, RowAct
+from lumctl.tui.screens.work import IntoTheWork
 from lumctl.tui.sources import ScreenContext, Sources
+from lumctl.tui.terminal import TerminalDriver, hung_up
 from lumctl.tui.threads.apply import Applying
-from lumctl.tui.threads.collector import Collector, Observed, ObserveFailed
+from lumctl.tui.threads.collector import Collector, Observed, ObserveFailed, one_line
+from lumctl.tui.views.detail_text import LINE_S
+from lumctl.tui.views.history import History, joined, nothing_kept
+from lumctl.tui.views.incidents import NewIncidents, named
+from lumctl.tui.views.records import DaemonWatch, RecordedLook
+from lumctl.tui.views.swap_choice import fails_with, job_of, placed_at, why_no_swap
 from lumctl.tui.widgets.bars import AnswerLine
 from lumctl.tui.widgets.playback import Playback, PlaybackLine, show_on
 
-if TYPE_CHECKING:
-    from lumctl.tui.views.records import RecordedLook
-
 
 class Escaped(LineFilter):
-    """Shows control and format characters as their escapes, within the width that the text has without them."""
+    """Shows control and format characters as escapes, without making the line wider."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:  # noqa: ARG002 - Textual's signature
-        """The line, safe to print."""
+        """The line, without characters that could control the terminal."""
         return [each if each.control or each.text.isprintable() else _escaped(each) for each in segments]
 
 
@@ -61,7 +68,7 @@ ESCAPED = Escaped()
 
 
 class Dashboard(App[None]):
-    """``lumctl top``. Everything it does not do itself is handed in as a callable."""
+    """The application ``lumctl top``. Reading and actions are callables that it receives."""
 
     CSS_PATH = "dashboard.tcss"
     TITLE = "lumctl"
@@ -78,13 +85,20 @@ class Dashboard(App[None]):
         now: Callable[[], float] = time.time,
         theme: str = DEFAULT,
         playback: Playback | None = None,
+        preferences: Preferences | None = None,
+        bell: bool | None = None,
     ) -> None:
-        # Where colour is not wanted, none is sent: without this Textual would send shades of grey.
-        super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
+        # In a web page, textual-serve names its own driver there.
+        driver = None if "TEXTUAL_DRIVER" in os.environ else TerminalDriver
+        # With NO_COLOR no colour at all is sent; by default Textual would still send shades of grey.
+        super().__init__(driver_class=driver, ansi_color=True if "NO_COLOR" in os.environ else None)
         for each in THEMES.values():
             self.register_theme(each)
         self.show_in(theme)
+        self._chosen_theme = theme
         self.seen: RecordedLook | None = None
+        self._daemon = DaemonWatch()
+        # Before anything keeps ``acts``: in read-only mode every change is then refused, wherever it is called from.
         acts = only_shown(acts)
         self.applying = Applying(acts.apply)
         self.interrupted = False
@@ -99,8 +113,12 @@ class Dashboard(App[None]):
         self._playback = playback
         self._played: PlaybackLine | None = None
         title = f"lumctl {', '.join(racks)}" if playback is None else playback.title
-        self._main = MainScreen(title, target, marks, now)
+        self._preferences = preferences or Preferences()
+        self._rings = self._preferences.bell if bell is None else bell
+        self._incidents = NewIncidents()
+        self._main = MainScreen(title, target, marks, now, self._preferences, self._remembered)
         self._collector = Collector(sources.look, interval_s, self.post_message)
+        self._work = IntoTheWork(self, self._shared, self._collector, self._answer)
         self.set_class(marks.ascii_only, "-ascii")
         self.set_class(bool(acts.forbidden), "-read-only")
 
@@ -111,14 +129,38 @@ class Dashboard(App[None]):
         self.theme = chosen.name
         for screen in self.screen_stack if self.is_running else ():
             for text in screen.query(Static):
-                text.update(text.content)  # what it shows was looked up in the theme before
+                text.update(text.content)  # its styles were resolved with the old theme
 
     def action_show_in(self, theme: str) -> None:
-        """Draw everything in a theme."""
+        """Draw everything in a theme, and remember it."""
         self.show_in(theme)
+        self._chosen_theme = theme
+        self._preferences.remember_theme(theme)
+
+    def action_next_theme(self) -> None:
+        """Draw everything in the next theme, and remember it."""
+        self.action_show_in(next_theme(self._chosen_theme))
+        self._answer(f"theme {self._chosen_theme}")
+
+    def action_turn_bell(self) -> None:
+        """Ring the bell for a new incident, or no longer, and remember it."""
+        self._rings = not self._rings
+        trouble = self._preferences.remember_bell(rings=self._rings)
+        self._answer(trouble or f"the bell {'rings for a new incident' if self._rings else 'is off'}")
+
+    def _answer(self, text: str) -> None:
+        for line in self.screen.query(AnswerLine):
+            line.say(text)
+
+    def action_suspend_process(self) -> None:
+        """Suspend to the shell, but not while a plan is being applied: the apply would be suspended as well."""
+        if self.applying.under_way:
+            self.notify("a plan is being applied and would be interrupted: wait until it has ended")
+        else:
+            super().action_suspend_process()
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """What every line of every widget goes through before the terminal gets it."""
+        """The filters that every line passes before it is sent to the terminal."""
         return (*super().get_line_filters(), ESCAPED)
 
     def get_default_screen(self) -> Screen[None]:
@@ -126,60 +168,73 @@ class Dashboard(App[None]):
         return self._main
 
     def on_load(self) -> None:
-        """Be ready to be stopped before the terminal is taken."""
+        """Make :meth:`stop` work before the terminal is taken over."""
         self._loop_to_leave = asyncio.get_running_loop()
 
     def stop(self) -> None:
-        """Leave at once; for a signal's handler. An apply in progress continues: ``applying`` reports its end."""
+        """Quit at once; for signal handlers. An apply in progress continues, and ``applying`` reports its end."""
         if self._stopped:
             return
         self._stopped = True
+        # With an apply under way this is no interruption: its outcome decides the exit code.
         self.interrupted = not self.applying.under_way
         if self._loop_to_leave is not None:
-            with suppress(RuntimeError):  # it was left already
+            with suppress(RuntimeError):  # the loop is closed already
                 self._loop_to_leave.call_soon_threadsafe(self.exit)
 
     def on_ready(self) -> None:
-        """Begin to read, once every widget that shows what is read is there."""
+        """Start reading, now that all widgets exist."""
+        self.app_resume_signal.subscribe(self, lambda _app: self.refresh())  # the shell has overwritten it
         self._collector.start()
         self.set_interval(1.0, self._tick)
+        # A signal may have come before ``on_load``, when there was no event loop to leave.
         if self._stopped:
             self.exit()
 
     def on_unmount(self) -> None:
-        """Stop reading."""
+        """Stop the collector."""
         self._collector.stop()
 
     def on_reading_began(self) -> None:
-        """Remember the start, to report it if it takes long."""
+        """Note when the reading began, to show that it is in progress if it takes long."""
         self._reading_since = self._shared.now()
 
     def on_observed(self, event: Observed) -> None:
-        """Show what was read."""
-        self.seen = replace(event.seen, forbidden=self._shared.acts.forbidden)
+        """Show the new observation."""
+        died = self._daemon.trouble(event.seen.records, self._shared.now())
+        self.seen = replace(event.seen, forbidden=self._shared.acts.forbidden, daemon_trouble=died)
         trouble = event.seen.records.trouble
         self._end_reading(trouble=f"could not read a store: {trouble}" if trouble else None)
         self._main.show(self.seen)
+        # Asked even if the bell is off: turned on later, it must not ring for what began meanwhile.
+        if self._incidents.begun(self.seen.observation) and self._rings:
+            self.bell()
         self._tick()
 
     def on_observe_failed(self, event: ObserveFailed) -> None:
-        """Show the error; the old data stay, with their age."""
+        """Show the error; the earlier data remain, with their age."""
         self._end_reading(trouble=f"could not read the rack: {event.text}")
         self._tick()
 
     def on_refresh_wanted(self, event: RefreshWanted) -> None:
-        """Read now."""
+        """Start a reading now."""
         event.stop()
         self._asked_to_read = True
         self._collector.refresh()
         self._tick()
 
     def on_wanted(self, event: Wanted) -> None:
-        """Open the screen of something."""
+        """Open the requested screen."""
         event.stop()
         if (screen := screen_of(event.kind, event.key, self._shared)) is not None:
             self.push_screen(screen)
+            # Later, because the new screen has no top bar yet.
             self.call_later(self._show_played)
+
+    def on_work_wanted(self, event: WorkWanted) -> None:
+        """Keys that open tools for the selected component."""
+        event.stop()
+        self._work.begin(event)
 
     def on_plan_wanted(self, event: PlanWanted) -> None:
         """Open the screen of a swap, or report why there is nothing to swap."""
@@ -187,20 +242,65 @@ class Dashboard(App[None]):
         if self.seen is None:
             return
         accelerator, acts = event.accelerator, self._shared.acts
+        others = event.others or fails_with(self.seen, accelerator)
         if reason := acts.forbidden or why_no_swap(self.seen.observation, accelerator):
             self.screen.query_one(AnswerLine).say(reason)
-        elif (place := self.seen.observation.place_of(accelerator)) is not None:
-            plan = partial(acts.plan, place[0], accelerator)
-            self.push_screen(PlanScreen(f"swap of {accelerator}", plan, self._shared))
+        else:
+            failed = (accelerator, *others)
+            plan = partial(acts.plan, job_of(self.seen.observation, failed), *failed)
+            self.push_screen(PlanScreen(f"swap of {named(failed)}", plan, self._shared))
+
+    def on_drain_wanted(self, event: DrainWanted) -> None:
+        """Open the screen of a plan that moves every rank of some components to spares."""
+        event.stop()
+        if self.seen is None:
+            return
+        acts, accelerators = self._shared.acts, placed_at(self.seen.observation, event.components)
+        if acts.forbidden:
+            self._main.say(acts.forbidden)
+        elif not accelerators:
+            self._main.say(f"no rank runs on {named(event.components)}: there is nothing to drain")
+        else:
+            plan = partial(acts.drain, job_of(self.seen.observation, accelerators), *accelerators)
+            self.push_screen(PlanScreen(f"drain of {named(event.components)}", plan, self._shared))
+
+    def on_act_wanted(self, event: ActWanted) -> None:
+        """Acknowledge components, or open maintenance windows, in a thread: it reads the rack and writes the store."""
+        event.stop()
+        acts = self._shared.acts
+        act = (
+            partial(acts.acknowledge, event.components, event.comment)
+            if event.act is RowAct.ACKNOWLEDGE
+            else partial(acts.maintain, event.components, event.for_s, event.comment)
+        )
+        # Confirmed, so it is recorded even if the operator quits at once.
+        FinishingThread(target=self._act_in_thread, args=(act,), name="lumctl-rows").start()
+
+    def on_act_ended(self, event: ActEnded) -> None:
+        """Show the result of the action, and read again if it was done."""
+        event.stop()
+        self._main.show_result(event.line, done=event.done)
+        if event.done:
+            self._collector.refresh()
+
+    def _act_in_thread(self, act: Callable[[], str]) -> None:
+        try:
+            self.post_message(ActEnded(act(), done=True))
+        except Exception as error:  # noqa: BLE001 - whatever went wrong is a line on the screen, never a traceback
+            self.post_message(ActEnded(f"nothing was done: {one_line(error)}", done=False))
 
     def on_apply_ended(self, event: ApplyEnded) -> None:
-        """Read the rack after the change; leave if that was requested."""
+        """Read the rack after the change; quit if the operator requested that."""
         event.stop()
         self._collector.refresh()
         if self._leave_when_applied:
             self.exit()
         elif isinstance(self.screen, LeavingScreen):
-            self.screen.dismiss(False)  # noqa: FBT003 - the answer to its question, which nobody need ask any more
+            self.screen.dismiss(False)  # noqa: FBT003 - the answer to its question, which no longer applies
+
+    def _remembered(self, component: str) -> History:
+        """The readings of a component from this dashboard's own memory, without the store."""
+        return joined(nothing_kept, self._shared.sources.ring, component, LINE_S)
 
     def action_command_palette(self) -> None:
         """Open the command palette."""
@@ -213,7 +313,7 @@ class Dashboard(App[None]):
         self.push_screen(HelpScreen(self.screen_stack, shared.target, shared.marks, shared.acts.forbidden))
 
     async def action_quit(self) -> None:
-        """Quit; in the middle of an apply, ask whether to do so when it has ended."""
+        """Quit; while a plan is being applied, first ask whether to quit when that has ended."""
         if isinstance(self.screen, LeavingScreen):
             return
         if self.applying.under_way:
@@ -232,11 +332,14 @@ class Dashboard(App[None]):
         self.trouble = trouble
 
     def _tick(self) -> None:
+        if isinstance(self._driver, TerminalDriver) and hung_up(self._driver.fileno):
+            signal.raise_signal(signal.SIGHUP)  # handled like the terminal's own signal
+            return
         self._main.tick(self._freshness(), self.trouble)
         self._show_played()
 
     def _show_played(self) -> None:
-        """Show the progress of the replay on every screen; its effects are read at once."""
+        """Show the progress of the playback on every screen; read again when it has moved on."""
         if self._playback is None:
             return
         before, self._played = self._played, self._playback.standing()
@@ -245,36 +348,25 @@ class Dashboard(App[None]):
         show_on(self.screen_stack, self._played)
 
     def _freshness(self) -> Text:
-        """How old the data are, and whether newer ones are under way."""
+        """The age of the data, and whether a reading is in progress or fails."""
         now = self._shared.now()
         if self.seen is None:
             return Text("not read yet ")
         observation = self.seen.observation
         hosts, answers = len(observation.inventory.hosts), observation.snapshot.hosts.values()
         answered = sum(host.reachable for host in answers)
-        said = [f"{answered} of {counted(hosts, 'hosts')} answered"] if answered < hosts else []
+        said = [f"{answered} of {counted(hosts, 'hosts')} answer"] if answered < hosts else []
         if self.trouble:
             said.insert(0, "failing")
+        # A reading that was asked for is shown at once, any other only if it takes long: the word would flicker.
         elif self._asked_to_read or (self._reading_since is not None and now - self._reading_since >= 1.0):
             said.insert(0, "reading")
         elif not said:
             said = ["live"]
         old = now - observation.at
+        # Between two readings the data grow as old as the interval; that alone is not stale.
         stale = old > observation.inventory.thresholds.stale_after_s + self._interval_s
-        text = (
-            f"{', '.join(said)}, {'read' if answered else 'asked'} {duration(old)} ago, every {self._interval_s:g} s "
-        )
+        reader = {True: " by the daemon", False: " by top", None: ""}[self.seen.records.watched]
+        verb = "read" if answered else "asked"
+        text = f"{', '.join(said)}, {verb}{reader} {duration(old)} ago, every {self._interval_s:g} s "
         return Text(text, style=STALE_STYLE if stale or self.trouble or answered < hosts else "")
-
-
-def why_no_swap(observation: Observation, component: str) -> str | None:
-    """Why no swap is planned for a component from the dashboard; ``None`` where one can be."""
-    if component not in observation.inventory.accelerators:
-        return f"{component} is not an accelerator: only accelerators are swapped"
-    if observation.place_of(component) is None:
-        return f"{component} runs no job: there is nothing to swap"
-    if observation.in_trouble(component):
-        return None
-    if (cause := observation.cause_elsewhere(component)) is not None:
-        return f"{component} is not what fails: the cause is {cause.cause}; {cause.words}"
-    return f"{component} and its links are ok: a swap is planned for an accelerator that is not"

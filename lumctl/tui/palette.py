@@ -1,4 +1,4 @@
-"""The command palette: the actions of the open screen, from the registry of keys, and every name to open."""
+"""The command palette: the actions of the open screen, the names to go to, and the themes."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -10,34 +10,35 @@ from lumctl.tui.look.themes import THEMES
 from lumctl.tui.screens.main import MainScreen
 
 _Command = tuple[str, str, Callable[[], object]]
-"""The text to search and show, its help, and its action."""
+"""A command's text, its help, and its function."""
 _ONLY_A_KEY = ("app.command_palette", "back", "move(", "turn(", "choose(", "scroll")
-"""How the actions begin that make sense as a key only."""
+"""Prefixes of actions that are useful only as keys; the palette leaves them out."""
 
 
 class Palette(CommandPalette):
-    """Textual's own, with a mark that every terminal can show."""
+    """Textual's own palette, with a search icon that every terminal can show."""
 
     def __init__(self) -> None:
         super().__init__([ActionProvider], placeholder="an action or a name", id="--command-palette")
 
     def on_mount(self) -> None:
-        """Set the mark."""
+        """Set the search icon."""
         self.query_one(SearchIcon).icon = ">"
 
 
 class ActionProvider(Provider):
-    """What the keys of the open screen do, names to go to, and the themes."""
+    """Provides the actions of the open screen's keys, names to go to, and the themes."""
 
     async def discover(self) -> Hits:
-        """Before anything is typed: the actions."""
+        """The actions, for the list before anything is typed."""
         for name, told, does in self._actions():
             yield DiscoveryHit(name, does, help=told)
 
     async def search(self, query: str) -> Hits:
-        """What matches; what is rarely meant comes last."""
+        """The matching actions, then names, then themes."""
         matcher = self.matcher(query)
         for name, told, does in (*self._actions(), *self._names(), *self._themes()):
+            # A match in the name comes before one in the help.
             score = max(matcher.match(name), 0.9 * matcher.match(told))
             if score > 0:
                 yield Hit(score, matcher.highlight(name), does, help=told)
@@ -46,6 +47,7 @@ class ActionProvider(Provider):
         forbidden = CHANGES if self.app.has_class("-read-only") else frozenset()
         seen = set(forbidden)
         for _, binding in self.screen._bindings:  # noqa: SLF001 - Textual has no public way to a screen's own bindings
+            # Only keys with a help of their own have a tooltip: not a second key, and none of Textual's.
             if binding.tooltip and binding.action not in seen and not binding.action.startswith(_ONLY_A_KEY):
                 seen.add(binding.action)
                 named = binding.action if binding.action.startswith("app.") else f"screen.{binding.action}"

@@ -1,10 +1,10 @@
-"""Where the dashboard reads, and what its screens share."""
+"""The functions with which the dashboard reads, and the context that its screens share."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lumctl.errors import UsageError
+from lumctl.errors import RefusedError, UsageError
 from lumctl.health.observation import Observation
 from lumctl.tui.actions import Acts, PlanView
 from lumctl.tui.look.marks import Marks
@@ -15,51 +15,65 @@ from lumctl.tui.views.meshes import MeshView
 from lumctl.tui.views.records import RecordedLook, Records
 from lumctl.tui.views.runs import RunView
 
+if TYPE_CHECKING:
+    from lumctl.fleet.bundle.host_answers import HostAnswer
+
 
 def no_run(name: str) -> RunView:
-    """The answer of a dashboard without a store."""
+    """Raise the UsageError of a dashboard without a store, for a run."""
     raise UsageError(f"no run {name!r}: this dashboard reads no store")
 
 
 def no_store(*_: object) -> Any:
-    """As :func:`no_run`, of anything else that a store keeps."""
+    """Raise the UsageError of a dashboard without a store, for anything else."""
     raise UsageError("this dashboard reads no store")
 
 
 def no_mesh(device: str) -> MeshView:
-    """The answer of a dashboard that asks no device."""
-    raise UsageError(f"{device} is not read: this dashboard asks no device")
+    """Raise the UsageError of a dashboard that reads no devices."""
+    raise UsageError(f"{device} cannot be read: this dashboard reads no device")
+
+
+def no_host(host: str) -> Any:
+    """The error of a dashboard that cannot reach hosts."""
+    raise RefusedError(f"{host} cannot be reached: this dashboard plays a recording")
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What the dashboard reads with. Every call blocks, so that threads make it, and may raise ``LumctlError``."""
+    """The functions with which the dashboard reads. Each blocks, so threads call it, and may raise ``LumctlError``."""
 
     observe: Callable[[], Observation]
     records: Callable[[], Records] = Records
     run: Callable[[str], RunView] = no_run
     mesh: Callable[[str], MeshView] = no_mesh
     runbook: Callable[[str], Mapping[str, Any]] = no_store
-    """The runbook of a run, ``RACK/ID``, as ``runbook show`` prints it; each step with what it needs and proves."""
+    """The runbook of a run (``RACK/ID``), as ``runbook show`` prints it."""
     compare: Callable[[str, str], ComparisonView] = no_store
-    """How the runbooks of two runs differ."""
+    """The differences of the runbooks of two runs."""
     explain: Callable[[Observation, str], Sequence[Mapping[str, Any]]] = no_store
-    """What would be decided in a rack by a look, as ``policy explain`` prints it; nothing is done."""
+    """The autopilot's decisions in a rack for an observation, as ``policy explain`` prints them; nothing is done."""
     asked_plan: Callable[[str, str], PlanView] = no_store
     """A plan that waits for approval, by its rack and its id."""
+    host_output: "Callable[[str], Iterator[HostAnswer]]" = no_host
+    """The output of each probe of a host, run now, one after the other; raises an error if the host is unreachable."""
+    scheduled: Callable[[str], Sequence[tuple[str, str]]] = lambda _component: ()
+    """The jobs of schedulers on an accelerator or a host, as labels and texts; never raises."""
+    shell: Callable[[str], Sequence[str]] = no_host
+    """The words of the command that opens a shell on a host. This call does not block."""
 
     history: Kept = nothing_kept
-    """What the store keeps of a component's readings, so many seconds back."""
+    """The stored readings of a component for the last seconds."""
     ring: Ring = field(default_factory=Ring)
 
     def look(self) -> RecordedLook:
-        """Everything that is shown all the time; its readings are remembered for a while."""
+        """Read an observation and the stores' records, and add the observation's readings to the ring."""
         seen = RecordedLook(self.observe(), self.records())
         self.ring.add(seen.observation)
         return seen
 
     def readings(self, component: str, seconds: float) -> History:
-        """The readings of a component over time, so many seconds back: kept and seen; never raises."""
+        """The stored and the recent readings of a component, ``seconds`` back; never raises."""
         return joined(self.history, self.ring, component, seconds)
 
 
@@ -74,4 +88,5 @@ class ScreenContext:
     sources: Sources
     acts: Acts
     applying: Applying
+    # Shared by all screens: a runbook marked on one is compared on another.
     comparing: Comparing = field(default_factory=Comparing)

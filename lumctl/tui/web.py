@@ -1,12 +1,12 @@
-"""Serves the dashboard to a browser: textual-serve, kept to this machine.
+"""Serves the dashboard to a browser, with textual-serve restricted to this machine.
 
-textual-serve alone fetches a font from elsewhere, answers to any name and lets any page on the web connect. Here only
-the address itself is answered, and the browser is told to load nothing from anywhere else. It also waits for pages that
-are still open when it is told to stop, and keeps the keys from a page until that is clicked: neither is so here.
+By default, textual-serve loads a font from another server, answers requests for any host name, and accepts connections
+from any web page. This server answers only its own address and forbids the browser to load anything from elsewhere.
+Also, textual-serve does not stop while pages are open, and a page gets no keys until it is clicked. This server closes
+open pages, and its pages have the focus at once.
 
-Every user of the machine can reach a port on loopback. So each path begins with a secret token, which only the address
-holds that is printed; without it there is no page and no dashboard. Each page is a process that reads the rack, so only
-so many are open at once.
+Every user of the machine can reach a port on loopback. Each path therefore begins with a secret token, which is only in
+the printed address. Each page is a process that reads the rack, so the number of open pages is limited.
 """
 
 import asyncio
@@ -23,35 +23,37 @@ from aiohttp import WSCloseCode, web
 from textual_serve.app_service import AppService
 from textual_serve.server import Server, to_int
 
+from lumctl.tui.web_page import with_head
+
 HEARTBEAT_S = 15.0
-"""How often a page is asked whether it is still there."""
+"""Interval of the checks whether a page is still open."""
 MOST_PAGES = 8
-"""How many pages may be open at once; lumctl-top(1) has this number."""
+"""The most pages that may be open at once; lumctl-top(1) has this number."""
 TOKEN_BYTES = 32
 FONT_SIZE = 16
 SIZE = {"width": 80, "height": 24}
 """The assumed size of a page that does not report its own."""
 
-_REFUSAL = "open the whole address that lumctl top --web printed: it holds a secret token\n"
+_REFUSAL = "open the whole address that lumctl top --web printed: it contains a secret token\n"
 _FROM_ELSEWHERE = re.compile(r"<link\b[^>]*https?://[^>]*>")
+# textual-serve's page has inline scripts and styles. The web socket is named, because not every browser counts it as
+# ``'self'``.
 _POLICY = (
     "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; "
     "font-src 'self' data:; img-src 'self' data:; connect-src 'self' {socket}; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'"
 )
 
-# Once the page has its terminal, its keys go to the dashboard without a click.
-_FOCUS = '<script>addEventListener("load", () => document.querySelector(".xterm-helper-textarea")?.focus());</script>'
-
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens; port 0 takes any that is free.
+    """Open a listening socket; port 0 chooses a free port.
 
     Raises:
-        OSError: the port is taken, or may not be used.
+        OSError: the port is in use, or may not be used.
     """
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
+        # A port stays blocked for a while after its server has ended, unless the next one asks for it.
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
         listening.listen(16)
@@ -62,7 +64,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 class Door(Server):
-    """Serves one command, a process of its own for each page, on a socket that already listens."""
+    """Serves one command on a listening socket, with a process for each page."""
 
     def __init__(self, command: str, listening: socket.socket) -> None:
         host, port = listening.getsockname()
@@ -72,29 +74,30 @@ class Door(Server):
         self._token = secrets.token_urlsafe(TOKEN_BYTES)
         self._pages: set[web.WebSocketResponse] = set()
         folder = Path(self.statics_path)
+        # A request can name only a file of this list, so no path leads out of the folder.
         self._parts = {file.relative_to(folder).as_posix(): file for file in folder.rglob("*") if file.is_file()}
 
     @property
     def address(self) -> str:
-        """What is typed into the browser. It holds the token: anyone who knows it may look."""
+        """The address to open in the browser. It contains the token: everyone who knows it can use the dashboard."""
         return f"http://{self._own}/{self._token}/"
 
     def open(self) -> None:
-        """Serve until the process is told to stop."""
+        """Serve until the process gets a signal to stop."""
         web.run_app(self._make_app(), sock=self._socket, print=None, loop=asyncio.new_event_loop())
 
     async def on_startup(self, app: web.Application) -> None:
         """Print nothing: the caller has already printed the address."""
 
-    async def on_shutdown(self, app: web.Application) -> None:  # noqa: ARG002 - as it is called
-        """Close the pages that are open; each ends its dashboard."""
+    async def on_shutdown(self, app: web.Application) -> None:  # noqa: ARG002 - aiohttp's signature
+        """Close all open pages; this ends their dashboards."""
         await asyncio.gather(*(page.close(code=WSCloseCode.GOING_AWAY) for page in self._pages if page.prepared))
 
     async def handle_index(self, request: web.Request) -> web.Response:
-        """The page, whose parts and whose terminal are below its own address.
+        """The page; its parts and its terminal have paths below its own address.
 
         Raises:
-            HTTPServiceUnavailable: as many are open as may be.
+            HTTPServiceUnavailable: :data:`MOST_PAGES` pages are open.
         """
         self._require_room()
         context = {
@@ -106,7 +109,7 @@ class Door(Server):
         return aiohttp_jinja2.render_template("app_index.html", request, context)
 
     async def handle_static(self, request: web.Request) -> web.FileResponse:
-        """A part of the page."""
+        """A static file of the page."""
         file = self._parts.get(request.match_info["path"])
         if file is None:
             raise web.HTTPNotFound
@@ -116,11 +119,12 @@ class Door(Server):
         """Run a dashboard for as long as its page is open.
 
         Raises:
-            HTTPServiceUnavailable: as many are open as may be.
+            HTTPServiceUnavailable: :data:`MOST_PAGES` pages are open.
         """
         self._require_room()
+        # Without a heartbeat, a browser that vanished without a word would hold one of the pages for ever.
         page = web.WebSocketResponse(heartbeat=HEARTBEAT_S)
-        self._pages.add(page)  # before anything is waited for: others ask at the same time
+        self._pages.add(page)  # before the first await, because other requests run meanwhile
         try:
             await page.prepare(request)
             await self._show(page, request)
@@ -151,6 +155,7 @@ class Door(Server):
             await dashboard.stop()
 
     async def _make_app(self) -> web.Application:
+        # Not the routes of textual-serve, which have no token and list the static files.
         app = web.Application(middlewares=[self._guard])
         aiohttp_jinja2.setup(app, loader=_Own(self.templates_path))
         app.add_routes(
@@ -166,14 +171,19 @@ class Door(Server):
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Any) -> web.StreamResponse:
-        """Answer only who knows this very address, from no page but our own: a name may be made to point here."""
+        """Answer only requests to this very address and with the token, from no page of another origin.
+
+        The Host header is checked because any name can be made to resolve to this machine.
+        """
         origin = request.headers.get("Origin")
+        # A browser sends no Origin when a page is opened, but always with a web socket.
         if request.headers.get("Host") != self._own or (origin is not None and origin != f"http://{self._own}"):
-            return web.Response(status=403, text=f"only http://{self._own}/ is served here\n")
+            return web.Response(status=403, text=f"this server serves only http://{self._own}/\n")
         token = request.path.lstrip("/").partition("/")[0]
         if not hmac.compare_digest(token.encode(errors="replace"), self._token.encode()):
             return web.Response(status=403, text=_REFUSAL)
         response: web.StreamResponse = await handler(request)
+        # A web socket has sent its headers by now.
         if not response.prepared:
             response.headers["Content-Security-Policy"] = _POLICY.format(socket=f"ws://{self._own}")
             response.headers["X-Content-Type-Options"] = "nosniff"
@@ -185,16 +195,16 @@ class _Dashboard(AppService):
     """The process of one page."""
 
     async def stop(self) -> None:
-        """Let it quit, and wait for that: its end could not be reported after the server has closed."""
+        """Let the process quit, and wait for its end, which could not be reported after the server has closed."""
         await super().stop()
         if self._process is not None:
             await self._process.communicate()
 
 
 class _Own(jinja2.FileSystemLoader):
-    """The templates without what they would load from elsewhere, and with the keys where they belong."""
+    """The templates of textual-serve without links to other servers, and with the additions of :mod:`web_page`."""
 
     def get_source(self, environment: jinja2.Environment, template: str) -> tuple[str, str, Any]:
-        """The text of a template: the font taken out, the focus put in."""
+        """The text of a template, with the font's link removed and the focus and the phone's keys added."""
         text, path, is_new = super().get_source(environment, template)
-        return _FROM_ELSEWHERE.sub("", text).replace("</head>", f"{_FOCUS}</head>"), path, is_new
+        return with_head(_FROM_ELSEWHERE.sub("", text)), path, is_new

@@ -1,4 +1,4 @@
-"""Driver for transponders of chassis that are modelled as OpenConfig says: terminal-device, platform-transceiver."""
+"""Driver for transponders in chassis with the OpenConfig models terminal-device and platform-transceiver."""
 
 from lumctl_openconfig.transponder import OpenConfigTransponder
 

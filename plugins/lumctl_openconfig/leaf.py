@@ -1,4 +1,4 @@
-"""One configurable leaf of OpenConfig's models: how it is written, where it is read, and what it should be."""
+"""One configurable leaf of OpenConfig's models: how to write it, where to read it, and how to compare its values."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ NAMES = {
     "x": "http://openconfig.net/yang/platform/transceiver",
     "t": "http://openconfig.net/yang/terminal-device",
 }
-"""Namespaces. They have not changed since the first revisions of 2016, as the modules' contents have."""
+"""Namespaces. Unlike the contents of the modules, they have not changed since the first revisions of 2016."""
 
 _HUNDREDTH = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class PathStep:
-    """One element of a path: in a list, the entry whose ``key`` has a ``value``."""
+    """One element of a path; in a list, the entry whose ``key`` has the given ``value``."""
 
     prefix: str
     name: str
@@ -25,12 +25,12 @@ class PathStep:
     value: str = ""
 
     def around(self, content: str) -> str:
-        """The element, its key, and what is in it, as XML."""
+        """The element with its key and ``content``, as XML."""
         key = f"<{self.key}>{escape(self.value)}</{self.key}>" if self.key else ""
         return f'<{self.name} xmlns="{NAMES[self.prefix]}">{key}{content}</{self.name}>'
 
     def within(self, parent: Element) -> Element | None:
-        """The element in a tree."""
+        """Find the element below ``parent``."""
         for found in parent.iterfind(f"{self.prefix}:{self.name}", NAMES):
             if not self.key or text_at(found, f"{self.prefix}:{self.key}") == self.value:
                 return found
@@ -39,7 +39,7 @@ class PathStep:
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A leaf that stands in a ``config`` container, and again in the ``state`` beside it where the device shows it.
+    """A leaf in a ``config`` container; the ``state`` container next to it also has it, if the device shows it there.
 
     ``same`` tells whether two texts mean the same value.
     """
@@ -49,7 +49,7 @@ class Leaf:
     same: Callable[[str, str], bool]
 
     def edit(self, value: str) -> str:
-        """What sets it. Keys are written into ``config`` as well, which is what keys refer to in these models."""
+        """The XML that sets the leaf. It writes keys into ``config`` too: list keys in these models refer to it."""
         *above, last = self.steps
         text = last.around(f"<config>{_key_of(last)}<{self.name}>{escape(value)}</{self.name}></config>")
         for step in reversed(above):
@@ -57,14 +57,14 @@ class Leaf:
         return text
 
     def asked(self, container: str) -> str:
-        """The subtree filter that selects it, in ``config`` or in ``state``."""
+        """The subtree filter that selects the leaf, in ``config`` or in ``state``."""
         text = f"<{container}><{self.name}/></{container}>"
         for step in reversed(self.steps):
             text = step.around(text)
         return text
 
     def read(self, data: Element, container: str) -> str | None:
-        """Its text in a reply; ``None`` where it is not there."""
+        """The text of the leaf in a reply; ``None`` if the leaf is absent."""
         at: Element | None = data
         for step in self.steps:
             at = step.within(at) if at is not None else None
@@ -78,18 +78,18 @@ def component(name: str) -> tuple[PathStep, PathStep]:
 
 
 def text_at(element: Element, path: str) -> str | None:
-    """The text at a path, ``None`` where there is none."""
+    """The text at a path; ``None`` if there is none."""
     text = element.findtext(path, namespaces=NAMES)
     return (text.strip() or None) if text is not None else None
 
 
 def same_word(one: str, other: str) -> bool:
-    """Whether two words are the same, whatever prefix they come with."""
+    """Whether two words are the same; prefixes are ignored."""
     return one.rpartition(":")[2] == other.rpartition(":")[2]
 
 
 def same_whole(one: str, other: str) -> bool:
-    """Whether two whole numbers are the same; what is none is like nothing."""
+    """Whether two texts are the same whole number; false if one is not a whole number."""
     try:
         return int(one) == int(other)
     except ValueError:
@@ -97,7 +97,7 @@ def same_whole(one: str, other: str) -> bool:
 
 
 def same_hundredth(one: str, other: str) -> bool:
-    """Whether two numbers are the same to the hundredth; what is no number is like nothing."""
+    """Whether two texts are numbers that agree to the hundredth; false if one is not a number."""
     try:
         return abs(float(one) - float(other)) < _HUNDREDTH / 2
     except ValueError:

@@ -1,4 +1,4 @@
-"""Where an optical channel's parts are on its chassis: its transceiver, its lanes, its logical channels."""
+"""Finds the parts of an optical channel on its chassis: its transceiver, its lanes, its logical channels."""
 
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element
@@ -13,10 +13,10 @@ _CHANNELS = (PathStep("t", "terminal-device"), PathStep("t", "logical-channels")
 
 @dataclass(frozen=True, slots=True)
 class PortPlace:
-    """An optical channel and what belongs to it, as one moment's ``get`` showed it.
+    """An optical channel and its parts, as one ``get`` showed them.
 
-    ``transceiver`` is the component that holds it; ``lanes`` are the physical channels of the transceiver that carry
-    this optical channel; ``logical`` are the logical channels that are assigned to it.
+    ``transceiver`` is the component that holds the optical channel. ``lanes`` are the physical channels of the
+    transceiver that carry it. ``logical`` are the logical channels that are assigned to it.
     """
 
     channel: Element
@@ -25,7 +25,7 @@ class PortPlace:
     logical: tuple[Element, ...]
 
     def switch(self) -> tuple[Leaf, ...]:
-        """What switches the transmitter; empty where the device shows nothing that does."""
+        """The leaves that switch the transmitter; empty if the device shows none."""
         if self.transceiver is not None:
             module = (*component(_name(self.transceiver)), PathStep("x", "transceiver"))
             indexes = [text_at(lane, "x:index") for lane in self.lanes if _has(lane, "x", "tx-laser")]
@@ -57,7 +57,7 @@ def find(client: NetconfClient, device: str, name: str) -> PortPlace:
     if channel is None:
         raise DeviceRefusedError(
             f"{device}: the chassis has no component {name!r}",
-            hint="the transponder's `module` in the inventory names it: CHASSIS/COMPONENT",
+            hint="give it in the transponder's `module` in the inventory: CHASSIS/COMPONENT",
         )
     transceiver = _transceiver(client, channel, name)
     logical = data.iterfind("t:terminal-device/t:logical-channels/t:channel", NAMES)
@@ -70,12 +70,12 @@ def find(client: NetconfClient, device: str, name: str) -> PortPlace:
 
 
 def told(element: Element, prefix: str, name: str) -> str | None:
-    """A leaf that stands in ``state``, or at least in ``config``."""
+    """The text of a leaf in ``state``, or in ``config`` if ``state`` lacks it."""
     return text_at(element, f"{prefix}:state/{prefix}:{name}") or text_at(element, f"{prefix}:config/{prefix}:{name}")
 
 
 def _transceiver(client: NetconfClient, channel: Element, name: str) -> Element | None:
-    """The component itself, its line port or parent, or what is plugged into the line port: the first transceiver."""
+    """The first transceiver among: the component itself, its line port, its parent, the module in the line port."""
     if _is_transceiver(channel):
         return channel
     optical = channel.find("t:optical-channel", NAMES)
@@ -91,6 +91,7 @@ def _transceiver(client: NetconfClient, channel: Element, name: str) -> Element 
     if port not in found:
         return None
     plugged = [text_at(part, "p:name") for part in found[port].iterfind("p:subcomponents/p:subcomponent", NAMES)]
+    # Bounded, because each name makes the next request longer.
     names = [each for each in plugged if each and each != name][:_MOST_PARTS]
     parts = _components(client.get("".join(map(_asked, names)))) if names else {}
     modules = [part for part in parts.values() if _is_transceiver(part)]
@@ -100,7 +101,7 @@ def _transceiver(client: NetconfClient, channel: Element, name: str) -> Element 
 
 
 def _lanes(transceiver: Element, name: str) -> tuple[Element, ...]:
-    """The lanes that say they carry the optical channel; all of them, if none says what it carries."""
+    """The lanes that state that they carry the optical channel; all lanes, if none states what it carries."""
     every = _every_lane(transceiver)
     if not any(told(lane, "x", "associated-optical-channel") for lane in every):
         return every

@@ -1,7 +1,7 @@
-"""SCPI over TCP: one line there, one line back, on a session that is kept; each call has one deadline for all of it.
+"""SCPI over TCP: each line gets one line as answer, on a persistent session; one deadline covers a whole driver call.
 
-Commands that write are silent, so each is sent with ``*OPC?`` behind it, which the switch answers when it is done.
-What it made of them stands in its error queue then, and in what it holds.
+Commands that write have no answer. So ``*OPC?`` follows them: the switch answers it when it is done. Its error queue
+and its state then show what the commands did.
 """
 
 import contextlib
@@ -13,11 +13,12 @@ from typing import NoReturn, TypeVar
 from lumctl.devices.errors import DeviceUnreachableError, OutcomeUnknownError
 from lumctl.devices.protocols import DriverContext
 from lumctl.devices.ways import Stream
+from lumctl.tcp import reason
 from lumctl_polatis.words import complaint, quoted, without_done
 
 DEFAULT_PORT = 5025
 ANSWER_LIMIT = 65536
-"""Bytes of the longest line that is read: what all ports of the largest switch answer is a tenth of it."""
+"""Bytes of the longest line that is accepted: ten times the answer of all ports of the largest switch."""
 _DONE = "*OPC?"
 
 Clock = Callable[[], float]
@@ -25,7 +26,7 @@ T = TypeVar("T")
 
 
 class ScpiClient:
-    """Talks to one switch. Calls of several threads take turns."""
+    """A client of one switch. Calls of several threads run one after the other."""
 
     def __init__(self, context: DriverContext, *, clock: Clock = time.monotonic) -> None:
         self._context = context
@@ -35,14 +36,14 @@ class ScpiClient:
 
     @contextlib.contextmanager
     def turn(self) -> Iterator["Turn"]:
-        """All that one call of the driver asks and writes; a session that it leaves out of step is not used again.
+        """Reserve the session for all queries and commands of one driver call; close it if answers may be outstanding.
 
         Raises:
-            DeviceUnreachableError: nobody answers there, or another call takes all the time; nothing was sent.
+            DeviceUnreachableError: no connection, or another call takes all the time; nothing was sent.
         """
         deadline = self._clock() + self._context.timeout_s
         if not self._lock.acquire(timeout=self._context.timeout_s):
-            raise DeviceUnreachableError(f"{self._name}: another call is still under way; nothing was sent")
+            raise DeviceUnreachableError(f"{self._name}: another call is still in progress; nothing was sent")
         try:
             turn = Turn(self._name, self._connected(deadline), deadline, self._clock)
             try:
@@ -54,7 +55,7 @@ class ScpiClient:
             self._lock.release()
 
     def close(self) -> None:
-        """Hang up; the next call connects again."""
+        """Close the connection; the next call connects again."""
         with self._lock:
             self._drop()
 
@@ -69,7 +70,7 @@ class ScpiClient:
             try:
                 self._stream = self._context.way.tcp(DEFAULT_PORT, max(deadline - self._clock(), 0.001))
             except OSError as error:
-                raise DeviceUnreachableError(f"{self._name}: {_reason(error)}; nothing was sent") from error
+                raise DeviceUnreachableError(f"{self._name}: {reason(error)}; nothing was sent") from error
         return self._stream
 
     def _drop(self) -> None:
@@ -92,24 +93,25 @@ class Turn:
 
     @property
     def out_of_step(self) -> bool:
-        """Whether something of this call may still arrive, or has that was not asked for."""
+        """Whether an answer to this call may still arrive, or unexpected text has arrived."""
         return self._waiting or bool(self._pending)
 
     def ask(self, query: str, understood: Callable[[str], T]) -> T:
-        """Send a query and understand its answer; ``understood`` raises ``ValueError`` where it does not.
+        """Send a query and parse its answer by ``understood``, which raises ``ValueError`` for an invalid answer.
 
         Raises:
-            DeviceUnreachableError: no answer, or none that makes sense; nothing was written in this call.
-            OutcomeUnknownError: the same, after something was written.
+            DeviceUnreachableError: no answer, or an invalid one; nothing was written in this call.
+            OutcomeUnknownError: the same, after this call has written.
         """
         return self._understood(query, self._exchange(query), understood)
 
     def ask_if_known(self, query: str, understood: Callable[[str], T]) -> T | None:
-        """The same of a query that a model may not know, which it then leaves unanswered: ``None``."""
+        """As :meth:`ask`, for a query that some models do not know and do not answer; then ``None``."""
+        # A model that does not know the query is silent about it, but answers *OPC? in any case.
         line = f"{query};{_DONE}"
         answers = self._exchange(line)
         if without_done(answers) is None:
-            # Each answer in a line of its own is not what the standard says, and is as clear.
+            # Some switches put each answer on its own line. The standard says otherwise, but it is as clear.
             answers = f"{answers};{self._line(line)}"
         answer = without_done(answers)
         if answer is None:
@@ -117,40 +119,42 @@ class Turn:
         return self._understood(query, answer, understood) if answer and not _complains(answer) else None
 
     def write(self, commands: str) -> str:
-        """Send commands, wait until the switch is done with them, and return what it says against them, if anything.
+        """Send commands, wait until the switch is done, and return its complaint, which is empty if it has none.
 
         Raises:
             OutcomeUnknownError: no clear answer came.
         """
+        # *CLS empties the error queue first: old errors would be taken for errors of these commands.
         line = f"*CLS;{commands};{_DONE}"
         self._understood(line, self._exchange(line, writes=True), _done)
         return self.ask(":syst:err:all?", complaint)
 
     def _exchange(self, line: str, *, writes: bool = False) -> str:
         if self._pending:
-            self._fail(f"more came than it was asked for: {quoted(repr(self._pending))}")
+            self._fail(f"it sent more than was requested: {quoted(repr(self._pending))}")
         self._waiting = True
         try:
             self._stream.settimeout(self._left())
+            # Before sending: a send that fails may have reached the switch.
             self._wrote |= writes
             self._stream.sendall(f"{line}\n".encode())
         except OSError as error:
-            self._fail(f"{_shown(line)} was being sent, then {_reason(error)}")
+            self._fail(f"{_shown(line)} was being sent, then {reason(error)}")
         return self._line(line)
 
     def _line(self, sent: str) -> str:
-        """The next line that comes, without its end."""
+        """Receive the next line, without its line end."""
         self._waiting = True
         try:
             while b"\n" not in self._pending:
                 self._receive()
         except OSError as error:
-            self._fail(f"{_shown(sent)} was sent, then {_reason(error)}")
+            self._fail(f"{_shown(sent)} was sent, then {reason(error)}")
         self._waiting = False
         line, _, self._pending = self._pending.partition(b"\n")
         text = line.decode(errors="replace").strip()
         if not text.isascii() or not text.isprintable():
-            self._fail(f"{_shown(sent)} was answered with what is no text")
+            self._fail(f"{_shown(sent)} was answered with something that is not text")
         return text
 
     def _receive(self) -> None:
@@ -160,7 +164,7 @@ class Turn:
             raise ConnectionError("the connection was closed")
         self._pending += piece
         if len(self._pending) > ANSWER_LIMIT:
-            raise ConnectionError(f"more than {ANSWER_LIMIT} bytes came")
+            raise ConnectionError(f"it sent more than {ANSWER_LIMIT} bytes")
 
     def _understood(self, query: str, answer: str, understood: Callable[[str], T]) -> T:
         try:
@@ -184,7 +188,7 @@ class Turn:
 
 
 def _complains(answer: str) -> bool:
-    """Whether an answer is an entry of the error queue instead."""
+    """Whether an answer is really an entry of the error queue."""
     try:
         return bool(complaint(answer))
     except ValueError:
@@ -197,7 +201,7 @@ def _done(answer: str) -> None:
 
 
 def _lives(stream: Stream) -> bool:
-    """Whether a kept session is still there: nothing waits in it, and the other side has not hung up."""
+    """Whether a persistent session is usable: no unread data, and the other side has not closed it."""
     try:
         stream.settimeout(0)
         stream.recv(1)
@@ -210,9 +214,3 @@ def _lives(stream: Stream) -> bool:
 
 def _shown(line: str) -> str:
     return quoted(line, most=60)
-
-
-def _reason(error: OSError) -> str:
-    if isinstance(error, TimeoutError):
-        return "no answer in time"
-    return (error.strerror or str(error) or type(error).__name__).lower()

@@ -1,7 +1,7 @@
 """The driver over NETCONF: joins, labels, ports, powers and alarms of one switch.
 
-Which datastores a switch has differs: a candidate is used where there is one, else the running configuration is
-edited. So neither a revert timer nor that a change is taken whole is declared.
+Switches differ in their datastores: the driver uses the candidate if there is one, and otherwise edits the running
+configuration. So it declares neither a revert timer nor atomic changes.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class PolatisNetconf(BaseSwitch):
-    """One switch behind its NETCONF port. What the program calls port 0 is port 1 of the device."""
+    """One switch behind its NETCONF port. Port 0 in lumctl is port 1 of the device."""
 
     api_version: ClassVar[int] = 1
     capabilities: ClassVar[frozenset[Capability]] = frozenset(
@@ -48,14 +48,14 @@ class PolatisNetconf(BaseSwitch):
         self._client = NetconfClient(context)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._client.close()
 
     def identify(self) -> str:
-        """Maker, model, serial number and version; the size is held against the inventory.
+        """Maker, model, serial number and version; the size is compared with the inventory.
 
         Raises:
-            InconsistentError: it is of another size.
+            InconsistentError: the switch has another size.
         """
         with self._client.one_call():
             product = self._read(model.PRODUCT, model.read_product)
@@ -65,35 +65,35 @@ class PolatisNetconf(BaseSwitch):
         if count != ports.port_count or inputs not in {None, ports.input_count}:
             of_them = "" if inputs is None else f", {inputs} of them inputs"
             raise InconsistentError(
-                f"{ports.device} has {count} ports{of_them}, and the inventory states "
-                f"{ports.port_count}, {ports.input_count} of them inputs",
-                hint="port_count and input_count of the device: lumctl-inventory(5)",
+                f"{ports.device} has {count} ports{of_them}, but the inventory states {ports.port_count}, "
+                f"{ports.input_count} of them inputs",
+                hint="correct port_count and input_count of the device: lumctl-inventory(5)",
             )
         told = [product.get(leaf, "") for leaf in ("manufacturer", "model-name", "serial-number", "software-version")]
         return f"{' '.join(text for text in told if text) or 'optical switch'}, {count} ports"
 
     def stage(self, joins: Mapping[int, int | None]) -> Staged[JoinChange]:
-        """Check a change against what the switch holds now."""
+        """Check a change against the present joins of the switch."""
         return Staged(plan(self._ports, self.read_circuits(), joins).changes, token=self._ports.device)
 
     def compare(self, staged: Staged[JoinChange]) -> tuple[JoinChange, ...]:
-        """What committing would change now."""
+        """The changes that a commit would make now."""
         return difference(self.read_circuits(), staged.changes)
 
     def commit(self, staged: Staged[JoinChange], *, revert_after_s: float | None = None) -> Receipt[JoinChange]:
-        """Write what differs, under a lock, and read it back.
+        """Write the differences under a lock, and read them back.
 
         Raises:
-            UnsupportedError: a revert timer was asked for, which not every switch has; nothing was sent.
-            DeviceBusyError: somebody else has locked the switch; nothing changed.
-            DeviceRefusedError: the change was staged for another device, or an egress port is somebody else's by now,
-                or the switch said no; nothing changed.
-            InconsistentError: the switch took some of it, or shows something else.
+            UnsupportedError: a revert timer was requested, which not every switch has; nothing was sent.
+            DeviceBusyError: another client has locked the switch; nothing changed.
+            DeviceRefusedError: the change was staged for another device, another client has joined an egress port since
+                then, or the switch refused; nothing changed.
+            InconsistentError: the switch made part of the change, or shows other joins.
             DeviceUnreachableError: nothing was written.
-            OutcomeUnknownError: it was written, and what came of it could not be read.
+            OutcomeUnknownError: the change was written, and the result could not be read.
         """
         if revert_after_s is not None:
-            raise UnsupportedError(f"{self._ports.device}: this driver arms no revert timer")
+            raise UnsupportedError(f"{self._ports.device}: this driver cannot arm a revert timer")
         if staged.token != self._ports.device:
             raise DeviceRefusedError(f"{self._ports.device}: the change was staged for {staged.token or 'no device'}")
         self._write({change.ingress: change.after for change in staged.changes})
@@ -103,24 +103,24 @@ class PolatisNetconf(BaseSwitch):
         """Do nothing: no timer is ever armed."""
 
     def roll_back(self, receipt: Receipt[JoinChange]) -> None:
-        """Write the joins from before the change; what others have joined since is not taken from them."""
+        """Restore the joins from before the change; later joins of others stay."""
         self._write({change.ingress: change.before for change in receipt.staged.changes})
 
     def read_circuits(self) -> dict[int, int]:
-        """Every join."""
+        """All joins."""
         held = self._read(model.JOINS, model.read_joins)
         strange = max((port for pair in held.items() for port in pair), default=0)
         if strange >= self._ports.port_count:
             raise InconsistentError(
-                f"{self._ports.device} joins its port {strange}; the inventory states {self._ports.port_count} ports"
+                f"{self._ports.device} connects its port {strange}; the inventory states {self._ports.port_count} ports"
             )
         return held
 
     def read_powers(self, ports: tuple[int, ...]) -> dict[int, float]:
-        """What the power monitor of each port shows, in dBm.
+        """The power that the monitor of each port shows, in dBm.
 
         Raises:
-            UnsupportedError: this model has no power monitor at one of them.
+            UnsupportedError: this model has no power monitor at one of the ports.
         """
         self._ports.require(ports)
         powers = self._read(model.POWERS, model.read_powers) if ports else {}
@@ -130,26 +130,27 @@ class PolatisNetconf(BaseSwitch):
         return {port: powers[port] for port in ports}
 
     def read_alarms(self) -> tuple[Alarm, ...]:
-        """The alarms that the switch itself calls active."""
+        """The alarms that the switch reports as active."""
         return self._read(model.ALARMS, model.read_alarms)
 
     def read_ports(self) -> dict[int, PortReading]:
-        """Every port: its label, whether light may pass, and whether it has failed."""
+        """All ports: label, whether the port is enabled, and whether it has failed."""
         told = self._read(model.PORTS, model.read_ports)
         return {port: told.get(port, PortReading(port)) for port in range(self._ports.port_count)}
 
     def set_port(self, port: int, enabled: bool) -> None:
-        """Let light through a port or not, and read it back.
+        """Enable or disable a port, and read it back.
 
         Raises:
             UnsupportedError: this model's ports cannot be switched; nothing was written.
-            DeviceRefusedError: there is no such port, or the switch said no; nothing changed.
-            InconsistentError: the port did not follow.
-            OutcomeUnknownError: it was written, and what came of it could not be read.
+            DeviceRefusedError: there is no such port, or the switch refused; nothing changed.
+            InconsistentError: the port did not change.
+            OutcomeUnknownError: the change was written, and the result could not be read.
         """
         self._ports.require((port,))
         with self._client.one_call():
             before = self.read_ports()[port]
+            # A failed port does not say whether it is enabled, and yet can be switched.
             if before.enabled is None and not before.failed:
                 raise UnsupportedError(f"{self._ports.device}: port {port} of this model cannot be switched")
             if before.enabled is enabled:
@@ -160,15 +161,15 @@ class PolatisNetconf(BaseSwitch):
             return
         if said is not None and after == before:
             raise said
-        raise InconsistentError(f"{self._ports.device}: port {port} was switched and did not follow")
+        raise InconsistentError(f"{self._ports.device}: port {port} was switched but did not follow")
 
     def set_label(self, port: int, label: str) -> None:
         """Name a port, and read it back.
 
         Raises:
-            DeviceRefusedError: there is no such port, or a label cannot be like that; nothing changed.
+            DeviceRefusedError: there is no such port, or the label is invalid; nothing changed.
             InconsistentError: the switch shows another label.
-            OutcomeUnknownError: it was written, and what came of it could not be read.
+            OutcomeUnknownError: the label was written, and the result could not be read.
         """
         self._ports.require((port,))
         if not model.LABEL.fullmatch(label):
@@ -184,7 +185,7 @@ class PolatisNetconf(BaseSwitch):
             return
         if said is not None and shown == before:
             raise said
-        raise InconsistentError(f"{self._ports.device}: port {port} was named {label!r} and shows {shown!r}")
+        raise InconsistentError(f"{self._ports.device}: port {port} was labelled {label!r} but shows {shown!r}")
 
     def _write(self, wanted: Mapping[int, int | None]) -> None:
         with self._client.one_call(), self._client.locked(*self._locks()):
@@ -197,9 +198,10 @@ class PolatisNetconf(BaseSwitch):
             judge(self._ports, planned.changes, before, self._after_writing(self.read_circuits), complaint)
 
     def _refusal(self, write: Callable[[], object]) -> DeviceRefusedError | None:
-        """What the switch says against a write, if anything: it may have taken it, or some of it, all the same."""
+        """The switch's refusal of a write, or ``None``. A switch that refuses may have made part of the change."""
         try:
             write()
+        # Busy is a refusal too, but one that always means that nothing changed.
         except DeviceBusyError:
             raise
         except DeviceRefusedError as refusal:
@@ -207,6 +209,7 @@ class PolatisNetconf(BaseSwitch):
         return None
 
     def _locks(self) -> tuple[str, ...]:
+        # Running too, so that no other client changes joins between our reading and the commit.
         return ("running", "candidate") if self._client.offers("candidate") else ("running",)
 
     def _edit(self, config: str) -> None:
@@ -221,7 +224,7 @@ class PolatisNetconf(BaseSwitch):
             return understood(self._client.get(subtree))
         except ValueError as error:
             raise DeviceUnreachableError(
-                f"{self._ports.device} at {self.context.address}: what it shows cannot be understood: {error}",
+                f"{self._ports.device} at {self.context.address}: its data cannot be interpreted: {error}",
                 hint="check the address: it may be another kind of device",
             ) from None
 
@@ -229,4 +232,6 @@ class PolatisNetconf(BaseSwitch):
         try:
             return read()
         except (DeviceUnreachableError, DeviceRefusedError, UnsupportedError) as error:
-            raise OutcomeUnknownError(f"{error.message}; it was written to just before", hint=error.hint) from error
+            raise OutcomeUnknownError(
+                f"{error.message}; a write was sent to it just before", hint=error.hint
+            ) from error

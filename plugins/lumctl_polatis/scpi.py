@@ -1,7 +1,7 @@
 """The driver over SCPI: joins, ports and powers of one switch.
 
-It leaves out what SCPI has no way for: labels, of which no public document shows a command, and alarms, for the error
-queue holds what went wrong with commands, and whoever reads it takes it away from everybody else.
+It has no labels, since no public document shows a SCPI command for them. It has no alarms either: the error queue only
+holds the errors of commands, and a client that reads it removes its entries for all other clients.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,7 +19,7 @@ _MOST_STATES = 256
 
 
 class PolatisScpi(BaseSwitch):
-    """One switch behind its SCPI port. What the program calls port 0 is port 1 of the device."""
+    """One switch behind its SCPI port. Port 0 in lumctl is port 1 of the device."""
 
     api_version: ClassVar[int] = 1
     capabilities: ClassVar[frozenset[Capability]] = frozenset(
@@ -34,14 +34,14 @@ class PolatisScpi(BaseSwitch):
         self._client = ScpiClient(context)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._client.close()
 
     def identify(self) -> str:
-        """Maker, model, serial number and firmware; the size is held against the inventory.
+        """Maker, model, serial number and firmware; the size is compared with the inventory.
 
         Raises:
-            InconsistentError: it is of another size.
+            InconsistentError: the switch has another size.
         """
         with self._client.turn() as turn:
             text = turn.ask("*idn?", words.read_identity)
@@ -49,32 +49,32 @@ class PolatisScpi(BaseSwitch):
         ports = self._ports
         if (count, inputs) != (ports.port_count, ports.input_count):
             raise InconsistentError(
-                f"{ports.device} has {count} ports, {inputs} of them inputs, and the inventory states "
+                f"{ports.device} has {count} ports, {inputs} of them inputs, but the inventory states "
                 f"{ports.port_count}, {ports.input_count} of them inputs",
-                hint="port_count and input_count of the device: lumctl-inventory(5)",
+                hint="correct port_count and input_count of the device: lumctl-inventory(5)",
             )
         return f"{text}, {count} ports"
 
     def stage(self, joins: Mapping[int, int | None]) -> Staged[JoinChange]:
-        """Check a change against what the switch holds now."""
+        """Check a change against the present joins of the switch."""
         with self._client.turn() as turn:
             return Staged(self._plan(self._held(turn), joins).changes, token=self._ports.device)
 
     def compare(self, staged: Staged[JoinChange]) -> tuple[JoinChange, ...]:
-        """What committing would change now."""
+        """The changes that a commit would make now."""
         with self._client.turn() as turn:
             return difference(self._held(turn), staged.changes)
 
     def commit(self, staged: Staged[JoinChange], *, revert_after_s: float | None = None) -> Receipt[JoinChange]:
-        """Take away what is in the way, make what is missing, and read back; nothing is sent where nothing differs.
+        """Remove the joins that conflict, add the missing ones, and read back; if nothing differs, nothing is sent.
 
         Raises:
-            UnsupportedError: a revert timer was asked for; the switch has none.
-            DeviceRefusedError: the change was staged for another device, or an egress port is somebody else's by now,
-                or the switch said no; nothing changed.
-            InconsistentError: the switch took some of it, or shows something else.
+            UnsupportedError: a revert timer was requested; the switch has none.
+            DeviceRefusedError: the change was staged for another device, another client has joined an egress port since
+                then, or the switch refused; nothing changed.
+            InconsistentError: the switch made part of the change, or shows other joins.
             DeviceUnreachableError: nothing was written.
-            OutcomeUnknownError: it was written, and what came of it could not be read.
+            OutcomeUnknownError: the change was written, and the result could not be read.
         """
         if revert_after_s is not None:
             raise UnsupportedError(f"{self._ports.device}: the switch has no revert timer")
@@ -87,16 +87,16 @@ class PolatisScpi(BaseSwitch):
         """Do nothing: no timer is ever armed."""
 
     def roll_back(self, receipt: Receipt[JoinChange]) -> None:
-        """Write the joins from before the change; what others have joined since is not taken from them."""
+        """Restore the joins from before the change; later joins of others stay."""
         self._write({change.ingress: change.before for change in receipt.staged.changes})
 
     def read_circuits(self) -> dict[int, int]:
-        """Every join."""
+        """All joins."""
         with self._client.turn() as turn:
             return self._held(turn)
 
     def read_powers(self, ports: tuple[int, ...]) -> dict[int, float]:
-        """What the power monitor of each port shows, in dBm.
+        """The power that the monitor of each port shows, in dBm.
 
         Raises:
             UnsupportedError: this model has no power monitor, or none at some of these ports.
@@ -109,33 +109,35 @@ class PolatisScpi(BaseSwitch):
                 found = turn.ask_if_known(query, words.read_powers(len(some)))
                 if found is None:
                     raise UnsupportedError(
-                        f"{self._ports.device} gives no powers: this model has no power monitor at some of these ports"
+                        f"{self._ports.device} returns no powers: this model has no power monitor at some of these "
+                        "ports"
                     )
                 powers |= zip(some, found, strict=True)
         return powers
 
     def read_ports(self) -> dict[int, PortReading]:
-        """Every port: whether light may pass, and whether it has failed.
+        """All ports: whether each is enabled, and whether it has failed.
 
         Raises:
-            UnsupportedError: this model's ports cannot be asked.
+            UnsupportedError: this model does not report its ports.
         """
         every = range(self._ports.port_count)
         with self._client.turn() as turn:
             states = self._states(turn, every)
         return {
+            # A failed port does not say whether it is enabled.
             port: PortReading(port, enabled=None if state == "F" else state == "E", failed=state == "F")
             for port, state in zip(every, states, strict=True)
         }
 
     def set_port(self, port: int, enabled: bool) -> None:
-        """Let light through a port or not, and read it back.
+        """Enable or disable a port, and read it back.
 
         Raises:
             UnsupportedError: this model's ports cannot be switched; nothing was written.
-            DeviceRefusedError: there is no such port, or the switch said no; nothing changed.
-            InconsistentError: the port did not follow.
-            OutcomeUnknownError: it was written, and what came of it could not be read.
+            DeviceRefusedError: there is no such port, or the switch refused; nothing changed.
+            InconsistentError: the port did not change.
+            OutcomeUnknownError: the change was written, and the result could not be read.
         """
         self._ports.require((port,))
         wanted, verb = ("E", "enab") if enabled else ("D", "dis")
@@ -149,13 +151,13 @@ class PolatisScpi(BaseSwitch):
             return
         if said and after == before:
             self._ports.refuse(f"refused to switch port {port}: {said}; nothing changed")
-        raise InconsistentError(f"{self._ports.device}: port {port} was switched and did not follow: it is {after[0]}")
+        raise InconsistentError(f"{self._ports.device}: port {port} was switched but did not follow: it is {after[0]}")
 
     def _write(self, wanted: Mapping[int, int | None]) -> str:
         with self._client.turn() as turn:
             before = self._held(turn)
             planned = self._plan(before, wanted)
-            # What is taken away comes first: the switch makes no join of a port that has one.
+            # Remove first: the switch does not join a port that has a join already.
             verbs = (("sub", planned.remove), ("add", planned.add))
             commands = [f":oxc:swit:conn:{verb} {words.pair_lists(pairs)}" for verb, pairs in verbs if pairs]
             if not commands:
@@ -172,7 +174,7 @@ class PolatisScpi(BaseSwitch):
         strange = max((port for pair in held.items() for port in pair), default=0)
         if strange >= self._ports.port_count:
             raise InconsistentError(
-                f"{self._ports.device} joins its port {strange}; the inventory states {self._ports.port_count} ports"
+                f"{self._ports.device} connects its port {strange}; the inventory states {self._ports.port_count} ports"
             )
         return held
 
@@ -181,7 +183,9 @@ class PolatisScpi(BaseSwitch):
         for some in _batches(tuple(ports), _MOST_STATES):
             found = turn.ask_if_known(f":oxc:swit:port:stat? {words.port_list(some)}", words.read_states(len(some)))
             if found is None:
-                raise UnsupportedError(f"{self._ports.device}: this model's ports can be neither asked nor switched")
+                raise UnsupportedError(
+                    f"{self._ports.device}: the ports of this model can be neither read nor switched"
+                )
             states += found
         return states
 

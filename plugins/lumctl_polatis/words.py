@@ -1,7 +1,7 @@
-"""The words of the switch's SCPI: lists of ports as they are sent, and its answers as values.
+"""The text of the switch's SCPI: builds port lists for commands, and parses answers into values.
 
-Ports are the program's own here, which count from 0; on the line they count from 1. What cannot be read as what it
-should be is a ``ValueError``.
+Functions take and return lumctl's ports, which count from 0; in SCPI they count from 1. An invalid answer raises
+``ValueError``.
 """
 
 import math
@@ -9,11 +9,11 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 MOST_POWERS = 256
-"""Ports of one query: the switch takes no more at once."""
+"""Most ports that the switch accepts in one query."""
 DARK_DBM = -60.0
-"""A monitor that shows this or less sees no light: it is where the switch's own alarm for low power begins."""
+"""A monitor that shows this or less sees no light; the switch's own low-power alarm begins here."""
 QUOTED = 160
-"""How many characters of an answer an error quotes."""
+"""Most characters of an answer that an error quotes."""
 
 _ERROR = r'([-+]?[0-9]{1,6})\s*,\s*"([^"]*)"'
 _ERRORS = re.compile(rf"\s*{_ERROR}(\s*[;,]\s*{_ERROR})*\s*")
@@ -27,24 +27,24 @@ def port_list(ports: Iterable[int]) -> str:
 
 
 def pair_lists(pairs: Sequence[tuple[int, int]]) -> str:
-    """Joins as two lists, of their ingress and of their egress ports: ``(@1,2),(@17,18)``."""
+    """Joins as two lists, the ingress ports and the egress ports: ``(@1,2),(@17,18)``."""
     return f"{port_list(ingress for ingress, _ in pairs)},{port_list(egress for _, egress in pairs)}"
 
 
 def read_joins(answer: str) -> dict[int, int]:
-    """Joins from two lists; ``(@),(@)`` is none."""
+    """Parse joins from two lists; ``(@),(@)`` means no join."""
     match = _LISTS.fullmatch(answer)
     if match is None:
         raise ValueError(answer)
     ingress, egress = (_ports(text) for text in match.groups())
     joins = dict(zip(ingress, egress, strict=True))
     if len({*ingress, *egress}) != 2 * len(ingress):
-        raise ValueError("a port is joined twice")
+        raise ValueError("a port is connected twice")
     return joins
 
 
 def read_size(answer: str) -> tuple[int, int]:
-    """How many ports there are, and how many of them are inputs: of ``N,0``, any-to-any, all."""
+    """The number of ports, and how many of them are inputs; ``N,0`` is an any-to-any switch: all ports are inputs."""
     inputs, outputs = (int(part) if part.strip().isdecimal() else -1 for part in answer.split(","))
     if inputs < 1 or outputs < 0:
         raise ValueError(answer)
@@ -58,7 +58,7 @@ def read_identity(answer: str) -> str:
 
 
 def read_states(count: int) -> Callable[[str], list[str]]:
-    """Reads ``(D,E,F)`` for so many ports: disabled, enabled, failed."""
+    """Make a parser of ``(D,E,F)`` for ``count`` ports: disabled, enabled, failed."""
 
     def read(answer: str) -> list[str]:
         states = _items(answer, count)
@@ -70,7 +70,7 @@ def read_states(count: int) -> Callable[[str], list[str]]:
 
 
 def read_powers(count: int) -> Callable[[str], list[float]]:
-    """Reads ``(-3.2,-60.0)`` for so many ports, in dBm; what is as good as nothing is ``-inf``."""
+    """Make a parser of ``(-3.2,-60.0)`` for ``count`` ports, in dBm; ``-inf`` for no light."""
 
     def read(answer: str) -> list[float]:
         items = _items(answer, count)
@@ -82,7 +82,7 @@ def read_powers(count: int) -> Callable[[str], list[float]]:
 
 
 def complaint(answer: str) -> str:
-    """What the error queue holds, as text; empty for ``0,"No error"``."""
+    """The contents of the error queue, as text; empty for ``0,"No error"``."""
     if _ERRORS.fullmatch(answer) is None:
         raise ValueError(answer)
     found = ((int(code), text) for code, text in re.findall(_ERROR, answer))
@@ -90,7 +90,7 @@ def complaint(answer: str) -> str:
 
 
 def without_done(answer: str) -> str | None:
-    """What stands before the ``1`` by which ``*OPC?`` is answered; ``None`` if there is no such end."""
+    """The answer without the ``1`` that answers ``*OPC?`` at its end; ``None`` if it does not end so."""
     before, _, last = answer.rpartition(";")
     return before if last.strip() in {"1", "+1"} else None
 

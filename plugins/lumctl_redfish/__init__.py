@@ -1,7 +1,7 @@
 """Driver for the power of machines behind management controllers that speak Redfish.
 
-HTTP is lumctl's own client; of the Redfish libraries, sushy 5.14 sent a reset that nobody answered three times, and
-DMTF's redfish 3.4 eleven times and checks no certificate unless it is told to.
+It uses lumctl's own HTTP client because Redfish libraries repeat a reset that got no answer: sushy 5.14 sent it three
+times, DMTF's redfish 3.4 eleven times. DMTF's library also checks no certificate by default.
 """
 
 from lumctl_redfish.power import RedfishPower

@@ -1,4 +1,4 @@
-"""Asks one controller by Redfish: lumctl's HTTP client with the sessions and documents that Redfish has."""
+"""A Redfish client of one controller: lumctl's HTTP client with the sessions and documents of Redfish."""
 
 import base64
 import contextlib
@@ -20,7 +20,7 @@ _WRONG = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED, HTTPStatus.
 
 
 class Sessions:
-    """The headers that show who we are, and how they are come by. ``path`` is where our session can be ended."""
+    """The login to a controller, and the headers that authenticate us. ``path`` is the resource of our session."""
 
     def __init__(self, login: Login, name: str, origin: str) -> None:
         self._login = login
@@ -34,7 +34,7 @@ class Sessions:
         return self._headers if self._login.user else {}
 
     def login_request(self, root: Json) -> tuple[str | None, dict[str, Any]]:
-        """Where to log in, and with what; nowhere if the controller has no sessions.
+        """The path and the body of the login request; the path is ``None`` if the controller has no sessions.
 
         Raises:
             DeviceLoginError: there is no secret.
@@ -42,37 +42,38 @@ class Sessions:
         return link(root, "Links", "Sessions"), {"UserName": self._login.user, "Password": self._login.secret()}
 
     def logged_in(self, status: int, headers: Mapping[str, str], body: bytes) -> dict[str, str]:
-        """Take the answer to our login.
+        """Handle the answer to our login, and return the headers; without a token, use the password instead.
 
         Raises:
-            DeviceLoginError: the controller does not let us in.
+            DeviceLoginError: the controller refused the user or the secret.
         """
         if status in _WRONG:
             said = complaint(parsed(body))
             raise DeviceLoginError(
-                f"{self._name} does not let in {self._login.user}: {status}{f' {said}' if said else ''}",
+                f"{self._name} refuses the login of {self._login.user}: {status}{f' {said}' if said else ''}",
                 hint="check the user and the secret in the device's login: lumctl-inventory(5)",
             )
         token = headers.get(_TOKEN.lower(), "")
         fit = 0 < len(token) <= _MOST_TOKEN and all("!" <= each <= "~" for each in token)
         if not HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES or not fit:
             return self.by_password()
+        # Controllers name the new session in the header or in the body.
         self.path = path_of(headers.get("location"), self._origin) or link(parsed(body))
         self._headers = {_TOKEN: token}
         return self._headers
 
     def by_password(self) -> dict[str, str]:
-        """Show the password with each request.
+        """Send the password with each request from now on, and return the headers.
 
         Raises:
-            DeviceLoginError: there is none.
+            DeviceLoginError: there is no secret.
         """
         pair = f"{self._login.user}:{self._login.secret()}".encode()
         self._headers = {"Authorization": f"Basic {base64.b64encode(pair).decode()}"}
         return self._headers
 
     def expired(self) -> bool:
-        """Forget our session; false if there was none that could have expired."""
+        """Forget our session; return false if there was no session that could have expired."""
         held, self._headers, self.path = self._headers, None, None
         return bool(held and _TOKEN in held)
 
@@ -84,7 +85,7 @@ _ALWAYS = {"OData-Version": "4.0"}
 
 
 class RedfishClient:
-    """One controller. Use it inside ``with client.call():``, which has one deadline; calls of threads take turns."""
+    """A client of one controller. Use it inside ``with client.call():``; calls of several threads run one by one."""
 
     def __init__(self, context: DriverContext, *, clock: Clock = time.monotonic) -> None:
         self._http = HttpClient(context, explain=lambda body: complaint(parsed(body)), clock=clock)
@@ -94,7 +95,7 @@ class RedfishClient:
 
     @contextlib.contextmanager
     def call(self, most_s: float = math.inf) -> Iterator[None]:
-        """Everything that happens inside has one deadline, and the connection is closed at its end.
+        """Give all requests inside one deadline, and close the connection at the end.
 
         Raises:
             DeviceUnreachableError: another call takes all the time; nothing was sent.
@@ -103,7 +104,7 @@ class RedfishClient:
             yield
 
     def root(self) -> Json:
-        """The service root, which any controller shows to anybody; asked for once."""
+        """The service root, which needs no login; it is read once."""
         if self._root is None:
             self._root = self._document(self._http.read(ROOT, headers=_ALWAYS), ROOT)
         return self._root
@@ -112,9 +113,9 @@ class RedfishClient:
         """The document at a path.
 
         Raises:
-            DeviceUnreachableError: no answer in time, or none that is Redfish.
-            DeviceLoginError: not for us.
-            DeviceRefusedError: there is no such thing.
+            DeviceUnreachableError: no answer in time, or an answer that is not Redfish.
+            DeviceLoginError: we lack the permission to read it.
+            DeviceRefusedError: there is no such document.
         """
         answer = self._http.read(path, headers=self._headers())
         if answer.status == _UNAUTHORIZED and self._sessions.expired():
@@ -122,17 +123,18 @@ class RedfishClient:
         return self._document(answer, path)
 
     def post(self, path: str, body: Json) -> None:
-        """Have something done; it is sent once.
+        """Post an action; it is sent once only.
 
         Raises:
             DeviceUnreachableError: no connection; nothing was sent.
-            DeviceLoginError, DeviceRefusedError: the controller said no; nothing was done.
-            OutcomeUnknownError: it was sent, and no answer came that says whether it was done.
+            DeviceLoginError, DeviceRefusedError: the controller refused; nothing was done.
+            OutcomeUnknownError: the action was sent, and no answer says whether it was done.
         """
         headers = self._headers()
         try:
             answer = self._http.exchange("POST", path, body, headers=headers)
             if answer.status == _UNAUTHORIZED and self._sessions.expired():
+                # 401 says that nothing was done, so the action may be sent again.
                 headers = self._headers()
                 answer = self._http.exchange("POST", path, body, headers=headers)
         except LostAnswerError as lost:
@@ -143,12 +145,13 @@ class RedfishClient:
         """End our session with the controller, if there is one; a second call does nothing."""
         with contextlib.suppress(DeviceError, LostAnswerError), self.call(_FAREWELL_S):
             path, headers = self._sessions.path, self._sessions.headers()
+            # First, so that a second close() sends nothing, however this one ends.
             self._sessions.expired()
             if path is not None:
                 self._http.exchange("DELETE", path, headers={**_ALWAYS, **(headers or {})})
 
     def _headers(self) -> dict[str, str]:
-        """What shows who we are; logs in first where that is needed."""
+        """The headers that authenticate us; logs in first if needed."""
         headers = self._sessions.headers()
         return {**_ALWAYS, **(self._logged_in() if headers is None else headers)}
 
@@ -167,7 +170,7 @@ class RedfishClient:
         document = parsed(answer.body)
         if document is None:
             raise DeviceUnreachableError(
-                f"{self.name}: what it says at {path} is no Redfish",
+                f"{self.name}: its answer at {path} is not Redfish",
                 hint="check the address: it may be another service",
             )
         return document

@@ -1,6 +1,7 @@
 """The driver: one system of a management controller, by Redfish (DSP0266) over HTTPS.
 
-``context.address`` is ``HOST:PORT``, always by TLS. A twin on loopback may be named ``http://HOST:PORT``.
+``context.address`` is ``HOST:PORT``, always with TLS. Only a twin on loopback may have the address
+``http://HOST:PORT``.
 """
 
 from typing import ClassVar
@@ -9,15 +10,34 @@ from lumctl.devices.base import BasePower
 from lumctl.devices.errors import DeviceError, DeviceRefusedError, InconsistentError, OutcomeUnknownError
 from lumctl.devices.protocols import DriverContext
 from lumctl.devices.types import Capability, PowerReading
-from lumctl_redfish import system as words
 from lumctl_redfish.client import RedfishClient
-from lumctl_redfish.document import Json, items, link, number, text
+from lumctl_redfish.document import (
+    HEADED,
+    OFF_AT_ONCE_WORDS,
+    OFF_WORDS,
+    ON_WORDS,
+    RESTART_WORDS,
+    Json,
+    Reset,
+    health_of,
+    is_on,
+    items,
+    link,
+    model_of,
+    next_page,
+    number,
+    reset_of,
+    state_of,
+    text,
+    watts_of_power,
+    words_of_info,
+)
 
 _MOST_PAGES = 16
 
 
 class RedfishPower(BasePower):
-    """One system. ``context.component`` is its id, empty for the only one that the controller manages."""
+    """One system. ``context.component`` is its id; it is empty if the controller manages only one system."""
 
     api_version: ClassVar[int] = 1
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.SET_POWER, Capability.RESET})
@@ -31,45 +51,45 @@ class RedfishPower(BasePower):
         self._meter: tuple[str, bool] | None = None
 
     def identify(self) -> str:
-        """Maker and model, the system's id, and the version of Redfish that is spoken."""
+        """Maker and model, the system's id, and the controller's Redfish version."""
         with self._client.call():
             system = self._system()
             root = self._client.root()
-        spoken = text(root, "RedfishVersion") or "of no stated version"
-        named = words.model_of(system) or text(root, "Product") or text(root, "Vendor") or "a system"
+        spoken = text(root, "RedfishVersion") or "of unknown version"
+        named = model_of(system) or text(root, "Product") or text(root, "Vendor") or "a system"
         return f"{named}, system {_last(self._found)}, Redfish {spoken}"
 
     def read_power(self) -> PowerReading:
-        """The system's power state, health and draw. The draw is left out where the controller does not tell it."""
+        """The system's power state, health and power draw; without the draw if the controller does not report it."""
         taken_at = self.context.now()
         with self._client.call():
             system = self._system()
             watts = self._watts(system)
         return PowerReading(
             taken_at,
-            words.is_on(system),
-            health=words.health_of(system),
+            is_on(system),
+            health=health_of(system),
             watts=watts,
-            model=words.model_of(system),
+            model=model_of(system),
         )
 
     def set_power(self, on: bool, *, force: bool = False) -> None:
-        """Switch the system, unless it is already there; one that is on its way there is left alone unless forced.
+        """Switch the system on or off, unless it is in that state, or on its way to it and ``force`` is false.
 
         Raises:
             DeviceUnreachableError: nothing was sent.
-            DeviceRefusedError: the controller says no, or has no such way to switch; nothing was done.
-            InconsistentError: the controller says no, and the machine shows that it was done.
-            OutcomeUnknownError: it was sent and no clear answer came.
+            DeviceRefusedError: the controller refused, or does not offer this reset; nothing was done.
+            InconsistentError: the controller refused, but the power state of the machine changed.
+            OutcomeUnknownError: the request was sent, and no clear answer came.
         """
         with self._client.call():
             system = self._system()
-            if words.is_on(system) is on or (words.state_of(system) == words.HEADED[on] and not force):
+            if is_on(system) is on or (state_of(system) == HEADED[on] and not force):
                 return
             if on:
-                self._reset(system, words.ON_WORDS)
+                self._reset(system, ON_WORDS)
             else:
-                self._reset(system, words.OFF_AT_ONCE_WORDS if force else words.OFF_WORDS)
+                self._reset(system, OFF_AT_ONCE_WORDS if force else OFF_WORDS)
 
     def reset(self) -> None:
         """Restart the system at once.
@@ -77,14 +97,14 @@ class RedfishPower(BasePower):
         Raises: as :meth:`set_power`.
         """
         with self._client.call():
-            self._reset(self._system(), words.RESTART_WORDS)
+            self._reset(self._system(), RESTART_WORDS)
 
     def close(self) -> None:
         """End our session with the controller."""
         self._client.close()
 
     def _reset(self, system: Json, wanted: tuple[str, ...]) -> None:
-        action = words.reset_of(system)
+        action = reset_of(system)
         if action is None:
             raise DeviceRefusedError(f"{self._client.name}: system {_last(self._found)} cannot be switched by Redfish")
         action = self._informed(action)
@@ -92,36 +112,37 @@ class RedfishPower(BasePower):
         if word is None:
             offered = ", ".join(sorted(action.words or ()))
             raise DeviceRefusedError(
-                f"{self._client.name}: system {_last(self._found)} takes no {' or '.join(wanted)}, only: {offered}",
-                hint="switch it off at once, with force" if wanted == words.OFF_WORDS else None,
+                f"{self._client.name}: system {_last(self._found)} does not support {' or '.join(wanted)}, only: "
+                f"{offered}",
+                hint="switch it off at once, with force" if wanted == OFF_WORDS else None,
             )
         try:
             self._client.post(action.path, {"ResetType": word})
         except DeviceRefusedError as refusal:
-            self._require_as_it_was(words.state_of(system), refusal)
+            self._require_as_it_was(state_of(system), refusal)
             raise
 
     def _require_as_it_was(self, before: str, refusal: DeviceRefusedError) -> None:
-        """A controller that says no may have acted all the same."""
+        """Check that the power state did not change: a controller that refuses may have acted all the same."""
         try:
-            now = words.state_of(self._system())
+            now = state_of(self._system())
         except DeviceError as error:
             raise OutcomeUnknownError(f"{refusal.message}; then it was not read: {error.message}") from refusal
         if now != before:
             raise InconsistentError(
-                f"{refusal.message}; and the machine went from {before or 'no state'} to {now or 'none'}",
-                hint="read the machine's power before anything is sent again",
+                f"{refusal.message}; but the machine went from {before or 'no state'} to {now or 'none'}",
+                hint="read the machine's power before you send anything again",
             ) from refusal
 
-    def _informed(self, action: words.Reset) -> words.Reset:
-        """The action with its words, which some controllers keep in a document of their own."""
+    def _informed(self, action: Reset) -> Reset:
+        """The action with its reset types; some controllers state these in a separate document."""
         if action.words is not None or action.info is None:
             return action
         try:
             info = self._client.get(action.info)
-        except DeviceRefusedError:  # a reference to nothing: the controller will say what it does not take
+        except DeviceRefusedError:  # a dead reference: the controller refuses the types it lacks
             return action
-        return words.Reset(action.path, words.words_of_info(info), None)
+        return Reset(action.path, words_of_info(info), None)
 
     def _system(self) -> Json:
         if self._found:
@@ -156,11 +177,11 @@ class RedfishPower(BasePower):
                 break
             collection = self._client.get(page)
             paths += [path.rstrip("/") for each in items(collection, "Members") if (path := link(each))]
-            page = words.next_page(collection)
+            page = next_page(collection)
         return paths
 
     def _watts(self, system: Json) -> float | None:
-        """What the system draws, by the chassis that it is in; that it is not told is no fault of the machine."""
+        """The power draw of the system, from its chassis; ``None`` if it cannot be read, which is not a fault."""
         try:
             if self._meter is None:
                 self._meter = self._path_of_meter(system)
@@ -169,10 +190,10 @@ class RedfishPower(BasePower):
         except DeviceError:
             return None
         reading = number(meter, "PowerWatts", "Reading") if alone else None
-        return words.watts_of_power(meter, self._found, alone=alone) if reading is None else reading
+        return watts_of_power(meter, self._found, alone=alone) if reading is None else reading
 
     def _path_of_meter(self, system: Json) -> tuple[str, bool]:
-        """The document that tells a draw, empty if none does; and whether the draw is that of this system alone."""
+        """The path of the document with the draw, empty if none; and whether the draw is that of this system alone."""
         chassis = link(system, "Links", "Chassis", 0)
         if chassis is None:
             return "", False

@@ -1,4 +1,4 @@
-"""Jobs that Slurm runs: drained from, requeued and released where lumctl has moved them."""
+"""Control of Slurm jobs: drains the failed nodes, requeues the job, and releases it on its new nodes."""
 
 from lumctl_slurm.control import Slurm
 

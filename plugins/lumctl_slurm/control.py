@@ -1,30 +1,29 @@
-"""A job of Slurm's: requeued and held while its light moves, released where it is placed then."""
+"""The kind ``slurm``: requeues and holds a job while its light moves, then releases it at its placement."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from lumctl.errors import LumctlError, RefusedError, UnreachableError
-from lumctl_slurm.cluster import MOST_SAID, Cluster, SlurmError, SlurmJob
-from lumctl_slurm.job_search import find
+from lumctl_slurm.cluster import MOST_SAID, Cluster, SlurmError, SlurmHookEntry, SlurmJob, find
 from lumctl_slurm.nodes import Held, Nodes, StayDrainedError, without
-from lumctl_slurm.settings import SlurmHookEntry
 
 if TYPE_CHECKING:
     from lumctl.jobs.control import Facts, JobContext, Placement
 
 RUNNING, PAUSED, STOPPED = "running", "paused", "stopped"
 FIRST_LOOK_S, LAST_LOOK_S = 0.05, 0.5
-"""Slurm tells nobody that a job has changed: it is asked again after a while that grows."""
+"""First and longest pause between two polls. Slurm reports no changes of a job, so it is polled; the pause grows."""
 T = TypeVar("T")
 REVOKED_S = 1.0
-"""A node's slurmd refuses whatever of a job was allotted in the second in which it ended the job, and the job fails."""
+"""Wait between the end of a job and its release. A slurmd that gets a job again in the second in which it ended the job
+refuses it, and the job fails."""
 LEAST_S = 0.5
-"""What a command is given even if the time is over: what is ours must be undone."""
+"""Time limit of a command even if the act's time has passed: our own changes must be undone."""
 
 
 class Slurm:
-    """Drains the node of a failed accelerator, requeues its job, and releases it where its spare is."""
+    """Drains the node of a failed accelerator, requeues the job, and releases it on the node of the spare."""
 
     api_version: ClassVar[int] = 1
     entry: ClassVar[type[SlurmHookEntry]] = SlurmHookEntry
@@ -36,17 +35,18 @@ class Slurm:
         self._begin("status")
 
     def status(self) -> str:
-        """What the job does. One that waits and is not held may begin at any moment: it is running."""
+        """The state of the job. A job that waits and is not held counts as running: it may start at any moment."""
         self._begin("status")
         return _word(self._found())
 
     def pause(self, facts: "Facts", placement: "Placement") -> dict[str, str]:
-        """Drain what failed, requeue the job, and see it end."""
+        """Drain the failed nodes, requeue the job, and wait for its end."""
         nodes = self._begin("pause")
         try:
             job = self._found()
             was, comment = _word(job), self._comment_of(job)
             if was != RUNNING:
+                # If this run holds it already, this pause is a repeated one, and the job ran before the first.
                 held = Held.read(comment)
                 ours = held is not None and held.run == facts.run
                 return self._told(job, RUNNING if ours else was, was)
@@ -56,7 +56,7 @@ class Slurm:
             drained = nodes.take_out(facts, {self._settings.node_of(host) for host in spared})
         except StayDrainedError:
             raise
-        except UnreachableError as error:  # nothing was done yet, or it was undone
+        except UnreachableError as error:  # nothing was changed, or the changes were undone
             raise RefusedError(error.message, hint=error.hint) from error
         try:
             self._hold(job, facts.run, comment)
@@ -64,7 +64,7 @@ class Slurm:
             self._begin("pause")
             if _word(found := self._found()) != RUNNING:
                 raise
-            if job.waits and found.held:  # it would wait for ever when it is requeued one day
+            if job.waits and found.held:  # otherwise a later requeue would hold it for ever
                 self._cluster.tell("release", job.id)
             with suppress(LumctlError):
                 self._comment(job, without(comment))
@@ -74,13 +74,13 @@ class Slurm:
         self._ended_at = self._context.now()
         if _word(job) == RUNNING:
             raise UnreachableError(
-                f"job {job.id} was told to end, and is {job.state} after {self._context.timeout_s:g} s",
-                hint=f"a node that does not answer holds it up: scontrol show job {job.id}",
+                f"job {job.id} was asked to end, but is {job.state} after {self._context.timeout_s:g} s",
+                hint=f"a node that does not answer delays it: scontrol show job {job.id}",
             )
         return self._told(job, RUNNING, _word(job)) | ({"drained": ",".join(drained)} if drained else {})
 
     def resume(self, facts: "Facts", placement: "Placement") -> dict[str, str]:
-        """Give back the nodes that it needs and that are ours, and release the job there, if we have held it."""
+        """Undrain the nodes that we drained and the job needs, and release the job there if we have held it."""
         nodes = self._begin("resume")
         job = self._found()
         was = _word(job)
@@ -89,14 +89,14 @@ class Slurm:
         comment = self._comment_of(job)
         held = Held.read(comment)
         if was == RUNNING and held is None:
-            self._require_placed(job, placement)  # before any node is given back: a refusal leaves all as it was
+            self._require_placed(job, placement)  # before any node is undrained: a refusal changes nothing
         placed = [rank.accelerator for rank in placement]
         wanted = list(dict.fromkeys(self._settings.node_of(rank.host) for rank in placement))
         lost = [at for at, failed in enumerate(facts.failed) if failed not in placed]
         if lost and facts.run:
             nodes.take_out(_only(facts, lost), wanted)
         resumed = nodes.make_usable(wanted, facts.run, placed)
-        # Slurm asks them again whether they are there, and looks for work for them some seconds later.
+        # Slurm first contacts undrained nodes again, and schedules jobs on them some seconds later.
         self._poll(lambda: self._cluster.nodes(resumed), lambda seen: all(node.answers for node in seen.values()))
         if job.waits:
             self._bind(job, wanted, always=bool(lost))
@@ -104,11 +104,12 @@ class Slurm:
             return self._told(job, was, was)
         if held is None:
             self._said.append(
-                f"job {job.shown} is left {job.state}, for lumctl has not held it: scontrol release {job.id}"
+                f"job {job.shown} stays {job.state}, because lumctl has not held it: scontrol release {job.id}"
             )
             return self._told(job, was, was)
         if job.waits or job.held:
             self._release(job, held)
+        # After the release: a resume that is repeated finds the mark and does the rest.
         self._comment(job, without(comment))
         job = self._await(job, lambda seen: seen.state == RUNNING.upper() or seen.ended)
         self._require_started(job, placement, wanted)
@@ -116,19 +117,27 @@ class Slurm:
             self._said.append(f"job {job.shown} waits: {self._cluster.about(job.id, 'Reason')}")
         return self._told(job, was, RUNNING) | ({"in_use_again": ",".join(resumed)} if resumed else {})
 
+    def scheduled(self, host: str | None) -> list[dict[str, str]]:
+        """The job as Slurm reports it, or all jobs that Slurm has on a host."""
+        self._begin("status")
+        if host is None:
+            return [_scheduled(self._found())]
+        found = self._cluster.jobs(f"--nodelist={self._settings.node_of(host)}")
+        return [_scheduled(job) for job in found if not job.ended]
+
     @classmethod
     def programs(cls, settings: SlurmHookEntry) -> Mapping[str, Sequence[str]]:
-        """Slurm's commands, or what leads to them."""
+        """Slurm's commands, by name, each with the prefix ``on``."""
         return {name: [*settings.on, name] for name in ("scontrol", "squeue", "sinfo")}
 
     @classmethod
     def words(cls, settings: SlurmHookEntry) -> str:
-        """Whose it is, and where it is found."""
+        """The scheduler's name, and the setting that identifies the job."""
         which = settings.id_file or settings.id_variable or settings.job
         return "Slurm" + (f" ({which})" if which else "")
 
     def _begin(self, act: str) -> Nodes:
-        """Let the time of an act begin."""
+        """Start the time limit of an act."""
         self._ends = self._context.now() + self._context.timeout_s
         self._said: list[str] = []
 
@@ -145,12 +154,12 @@ class Slurm:
         return find(self._cluster, self._settings, self._context.job, self._context.inventory.parent)
 
     def _await(self, job: SlurmJob, enough: Callable[[SlurmJob], bool]) -> SlurmJob:
-        """The job once it is so, or as it is when the time is over."""
+        """Wait until the job satisfies ``enough``; return it, or its last state when the time has passed."""
         return self._poll(lambda: self._seen(job), enough)
 
     def _seen(self, job: SlurmJob) -> SlurmJob:
         if not (seen := self._cluster.jobs(f"--jobs={job.id}")):
-            raise UnreachableError(f"job {job.id} is gone from Slurm's queue", hint="see squeue --all")
+            raise UnreachableError(f"job {job.id} is no longer in Slurm's queue", hint="see squeue --all")
         return seen[0]
 
     def _poll(self, look: Callable[[], T], enough: Callable[[T], bool]) -> T:
@@ -161,28 +170,29 @@ class Slurm:
         return seen
 
     def _release(self, job: SlurmJob, held: Held) -> None:
-        """Have Slurm start a job again that is held; what was requeued not in the second in which it ended."""
+        """Release a held job; a requeued job only ``REVOKED_S`` after its end."""
         if held.requeued:
             now = self._context.now()
             ended = now if self._ended_at is None else self._ended_at
             if (left := ended + REVOKED_S - now) > 0:
                 self._context.wait(left)
         self._cluster.tell("release", job.id)
-        if job.waits and held.requeued:  # Slurm lets a requeued job wait for two minutes
+        if job.waits and held.requeued:  # Slurm delays a requeued job by two minutes
             self._cluster.tell("update", f"jobid={job.id}", "StartTime=now")
 
     def _hold(self, job: SlurmJob, run: str, comment: str) -> None:
-        """Have Slurm keep a job back, and say there before that it is us."""
+        """Hold or requeue a job, after noting in its comment that lumctl does so."""
+        # The note comes first: without it, resume would take the hold for another user's.
         self._comment(job, Held(run, not job.waits).added_to(comment))
         self._cluster.tell("hold" if job.waits else "requeuehold", job.id)
         if job.waits:
             seen = self._seen(job)
-            if not (seen.waits or seen.ended):  # it has begun before it was held, and Slurm holds what runs as well
+            if not (seen.waits or seen.ended):  # it started before the hold, and Slurm holds running jobs too
                 self._comment(job, Held(run, requeued=True).added_to(comment))
                 self._cluster.tell("requeuehold", job.id)
 
     def _require_started(self, job: SlurmJob, placement: "Placement", wanted: Sequence[str]) -> None:
-        """Require of a job that was released that it has not ended, and runs nowhere else; it is not as it was."""
+        """Check that a released job has not ended and does not run elsewhere; no refusal, for the job has changed."""
         if job.ended:
             raise UnreachableError(
                 f"job {job.id} ended as soon as it was released ({job.state})", hint="see its output"
@@ -193,19 +203,19 @@ class Slurm:
             raise UnreachableError(f"{wrong}: Slurm started it there", hint=hint)
 
     def _require_placed(self, job: SlurmJob, placement: "Placement") -> None:
-        """Require that a job that runs does so where lumctl has it: else the wrong light moves, on the wrong nodes."""
+        """Check that a running job runs where lumctl has placed it; otherwise the wrong light would move."""
         if (wrong := self._misplaced(job, placement)) is not None:
             raise RefusedError(wrong, hint="see `nodes` of its hook in the inventory, and lumctl job show")
 
     def _misplaced(self, job: SlurmJob, placement: "Placement") -> str | None:
-        """That a job runs elsewhere than lumctl has it; ``None`` if it does not."""
+        """An error text if the job runs elsewhere than lumctl has placed it; otherwise ``None``."""
         wanted = {self._settings.node_of(rank.host) for rank in placement}
         if job.waits or not job.nodes or wanted <= (held := self._cluster.expanded(job.nodes)):
             return None
-        return f"job {job.shown} runs on {job.nodes}, and lumctl has it on {', '.join(sorted(wanted - held))}"
+        return f"job {job.shown} runs on {job.nodes}, but lumctl has it on {', '.join(sorted(wanted - held))}"
 
     def _bind(self, job: SlurmJob, wanted: Sequence[str], *, always: bool) -> None:
-        """Have Slurm start the job where its light is; one that was bound to no nodes only if it must be."""
+        """Bind the job to the nodes of its placement; a job that was bound to no nodes only if ``always``."""
         bound = self._cluster.expanded(self._cluster.about(job.id, "ReqNodes"))
         if bound != set(wanted) and (bound or always):
             self._cluster.tell("update", f"jobid={job.id}", f"ReqNodeList={','.join(wanted)}")
@@ -230,3 +240,7 @@ def _word(job: SlurmJob) -> str:
 
 def _only(facts: "Facts", which: Sequence[int]) -> "Facts":
     return type(facts)(facts.run, [facts.failed[at] for at in which], [facts.spares[at] for at in which])
+
+
+def _scheduled(job: SlurmJob) -> dict[str, str]:
+    return {"id": job.shown, "user": job.user, "state": job.state, "elapsed": job.elapsed, "name": job.name}

@@ -1,4 +1,4 @@
-"""Nodes taken out of use and given back: only what nobody else has taken out, and only what is ours."""
+"""Drains nodes that are not drained yet, and undrains only nodes that lumctl has drained."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -17,7 +17,7 @@ _HELD = re.compile(r"(?:; )?lumctl (\S+): (held|requeued)")
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why we have drained a node: run ``run`` replaces ``failed`` on it."""
+    """Why lumctl has drained a node: run ``run`` replaces ``failed`` on it by ``spares``."""
 
     run: str
     failed: Sequence[str]
@@ -28,64 +28,64 @@ class Reason:
 
     @classmethod
     def read(cls, text: str) -> Self | None:
-        """A reason that Slurm gives; ``None`` if it is not ours."""
+        """Parse the reason of a drained node; ``None`` if lumctl did not write it."""
         found = _REASON.fullmatch(text.strip())
         return cls(found[1], found[2].split(","), found[3].split(",")) if found else None
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Which run holds a job back; ``requeued``: it ran until then, else it only waited."""
+    """The run that holds a job; ``requeued``: the job ran before, otherwise it waited."""
 
     run: str
     requeued: bool
 
     @classmethod
     def read(cls, comment: str) -> Self | None:
-        """What an administrator's comment says; ``None`` where none of us has held the job."""
+        """Parse an administrator's comment; ``None`` if lumctl has not held the job."""
         found = _HELD.search(comment)
         return cls(found[1], found[2] == "requeued") if found else None
 
     def added_to(self, comment: str) -> str:
-        """A comment that says so too; what others wrote stays."""
+        """The comment with this mark added; text from others stays."""
         theirs = without(comment)
         mark = f"lumctl {self.run}: {'requeued' if self.requeued else 'held'}"
         return f"{theirs}; {mark}" if theirs else mark
 
 
 def without(comment: str) -> str:
-    """A comment without what we wrote."""
+    """The comment without lumctl's mark."""
     return _HELD.sub("", comment).strip()
 
 
 class StayDrainedError(UnreachableError):
-    """Nodes were drained for something that did not come to be, and could not be given back."""
+    """Nodes were drained for an act that failed, and could not be undrained."""
 
     def __init__(self, why: LumctlError, names: Collection[str], cause: LumctlError) -> None:
         command = f"scontrol update nodename={','.join(names)} state=undrain"
         super().__init__(
-            f"{why.message}; and node {', '.join(names)} may stay drained: {cause.message}",
+            f"{why.message}; node {', '.join(names)} may also stay drained: {cause.message}",
             hint=f"{why.hint}; then: {command}" if why.hint else command,
         )
 
 
 class Nodes:
-    """The nodes of one cluster; ``said`` takes a line about each that is not as asked for."""
+    """The nodes of one cluster; ``said`` collects a line about each node that is not drained or undrained as wanted."""
 
     def __init__(self, cluster: Cluster, node_of: Callable[[str], str], said: list[str]) -> None:
         self._cluster, self._node_of, self._said = cluster, node_of, said
 
     def take_out(self, facts: "Facts", used: Collection[str]) -> list[str]:
-        """Drain the nodes of the accelerators that have failed; gives those that were drained now.
+        """Drain the nodes of the failed accelerators; return the nodes that this call drained.
 
-        Nodes in ``used`` stay: Slurm cannot keep one accelerator of a node out of use.
+        Nodes in ``used`` are not drained: Slurm can only drain a whole node, not one accelerator.
 
         Raises:
-            StayDrainedError: not all could be drained, and those that were could not be given back.
-            UnreachableError: not all could be drained, and none is.
+            StayDrainedError: some nodes could not be drained, and the others could not be undrained again.
+            UnreachableError: some nodes could not be drained; this call leaves no node drained.
         """
         reasons = self._reasons(facts)
-        drained: list[str] = []  # also one of which Slurm does not tell whether it is
+        drained: list[str] = []  # includes a node whose drain command had no clear outcome
         found = self._cluster.nodes(reasons)
         try:
             for name, reason in reasons.items():
@@ -102,14 +102,15 @@ class Nodes:
         return drained
 
     def put_back(self, names: Iterable[str], run: str, why: LumctlError) -> None:
-        """Put nodes back into use that this run has drained, as far as Slurm lets us.
+        """Undrain those of the nodes that this run has drained.
 
         Raises:
-            StayDrainedError: not all of them are; ``why`` was the reason to put them back.
+            StayDrainedError: some could not be undrained; ``why`` is the reason for undraining them.
         """
         left: dict[str, LumctlError] = {}
         for name in names:
             try:
+                # Read again, because another user may have drained it for another reason since.
                 node = self._cluster.nodes([name])[name]
                 if (reason := Reason.read(node.reason)) is not None and reason.run == run:
                     self._resume(node)
@@ -119,9 +120,9 @@ class Nodes:
             raise StayDrainedError(why, left, next(iter(left.values()))) from why
 
     def make_usable(self, names: Collection[str], run: str, placed: Collection[str]) -> list[str]:
-        """Put those nodes back into use that we have drained and that the job is to run on; gives their names.
+        """Undrain the nodes that lumctl has drained and on which the job will run; return their names.
 
-        One that an earlier run has drained is given back only if what failed on it is in use again.
+        A node that another run has drained is undrained only if its failed accelerators are in use again.
         """
         resumed = []
         for node in self._cluster.nodes(names).values():
@@ -129,7 +130,7 @@ class Nodes:
                 continue
             reason = Reason.read(node.reason)
             if reason is None:
-                self._said.append(f"node {node.name} is {node.state}, and not by lumctl ({node.reason}): it stays so")
+                self._said.append(f"node {node.name} is {node.state}, but not by lumctl ({node.reason}): it stays so")
             elif reason.run == run or set(reason.failed) <= set(placed):
                 self._resume(node)
                 resumed.append(node.name)
@@ -154,4 +155,4 @@ class Nodes:
         reason = Reason.read(node.reason)
         if reason is None or reason.run != run:
             whose = "somebody else" if reason is None else "an earlier run"
-            self._said.append(f"node {node.name} was {node.state} by {whose}: {node.reason}; it is left as it is")
+            self._said.append(f"node {node.name} was {node.state} by {whose}: {node.reason}; it is left unchanged")

@@ -1,8 +1,10 @@
-"""The driver ``smartlight-object``: a mesh whose vendor gives a Python object for it in place of a protocol."""
+"""The driver ``smartlight-object``: a mesh whose vendor offers a Python object instead of a protocol."""
 
 import math
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from numbers import Integral, Real
 from typing import ClassVar
 
 from lumctl.devices.base import BaseMesh
@@ -10,23 +12,105 @@ from lumctl.devices.errors import DeviceRefusedError, InconsistentError, Unsuppo
 from lumctl.devices.protocols import DriverContext
 from lumctl.devices.types import Capability, PucChange, PucState, Receipt, Staged
 from lumctl_smartlight.session import ObjectSession
-from lumctl_smartlight.values import COUPLING, Setting, powers_of, settings_of, state_of, temperature_of
+
+
+class StrangeValueError(Exception):
+    """The object returned a value that cannot be valid."""
+
+
+TOLERANCE = 0.01
+"""A coupling within this distance of 0 or 1 is bar or cross: a hundredth of the light (-20 dB) goes elsewhere."""
+COUPLING: Mapping[PucState, float] = {PucState.BAR: 0.0, PucState.CROSS: 1.0}
+
+Setting = tuple[float, float]
+"""Coupling (0 to 1) and phase (radians) of one PUC."""
+
+
+def settings_of(given: object) -> dict[int, Setting]:
+    """The setting of every PUC, by its number."""
+    if not isinstance(given, Mapping):
+        raise StrangeValueError(f"it returned a {type(given).__name__} for the states of the PUCs")
+    settings: dict[int, Setting] = {}
+    for puc, pair in given.items():
+        if isinstance(puc, bool) or not isinstance(puc, Integral):
+            raise StrangeValueError(f"it returned {_short(puc)} for the number of a PUC")
+        coupling, phase = _items(pair, 2, "coupling and phase")
+        settings[int(puc)] = (_coupling(coupling), _number(phase, "a phase"))
+    return settings
+
+
+def state_of(setting: Setting) -> PucState | None:
+    """Bar or cross; ``None`` for a coupling between them."""
+    coupling, _ = setting
+    return next((state for state, ideal in COUPLING.items() if abs(coupling - ideal) <= TOLERANCE), None)
+
+
+def powers_of(given: object, ports: tuple[int, ...]) -> dict[int, float]:
+    """Power at each port in dBm; ``-inf`` is no light."""
+    if isinstance(given, Mapping):
+        missing = [port for port in ports if port not in given]
+        if missing:
+            raise StrangeValueError(f"it returned no power for port {missing[0]}")
+        values = [given[port] for port in ports]
+    else:
+        values = _items(given, len(ports), "powers")
+    return {port: _power(value) for port, value in zip(ports, values, strict=True)}
+
+
+def temperature_of(given: object) -> float:
+    """Temperature in degrees Celsius."""
+    return _number(given, "a temperature")
+
+
+def _coupling(value: object) -> float:
+    coupling = _number(value, "a coupling")
+    if not -TOLERANCE <= coupling <= 1 + TOLERANCE:
+        raise StrangeValueError(f"it returned {coupling:g} for a coupling, which must be 0 to 1")
+    return coupling
+
+
+def _power(value: object) -> float:
+    if isinstance(value, Real) and float(value) == -math.inf:
+        return -math.inf
+    return _number(value, "a power")
+
+
+def _number(value: object, what: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+        raise StrangeValueError(f"it returned {_short(value)} for {what}")
+    return float(value)
+
+
+def _items(given: object, count: int, what: str) -> list[object]:
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        raise StrangeValueError(f"it returned {_short(given)} for {what}")
+    # One more than wanted shows that there are too many, even if there is no end of them.
+    items = list(islice(given, count + 1))
+    if len(items) != count:
+        raise StrangeValueError(
+            f"it returned {'more' if len(items) > count else 'less'} than {count} values for {what}"
+        )
+    return items
+
+
+def _short(value: object) -> str:
+    return repr(value)[:60]
 
 
 class SmartlightObjectMesh(BaseMesh):
-    """One mesh behind an object of :mod:`lumctl_smartlight.objects`.
+    """One mesh behind an object of the entry point group :data:`lumctl_smartlight.session.GROUP`.
 
-    Calls of several threads take turns. Each is bounded by ``context.timeout_s`` as a whole: the object is called in a
-    thread of its own, which is left behind when it does not return in time. Then what a write did is unknown, and the
-    object is not used again before that call has returned; a new one is made after it.
+    Calls of several threads run one after the other. ``context.timeout_s`` limits each call as a whole: the object is
+    called in a separate thread, and the driver stops waiting for it at the time limit. Then the outcome of a write is
+    unknown. No other call is made until that one has returned; after that, a new object is made.
 
-    Nothing says that the object takes a change as a whole (so ``ATOMIC`` is not declared), nor what it means when it
-    raises: every write that did not simply return has an unknown outcome, and is for the caller to read back. The
-    object's own router (``interconnect``) is not used: which PUCs a circuit takes is decided and recorded here, and
-    the router might set PUCs that no change names. Nor is ``reset``, which sets them all.
+    It is unknown whether the object makes a change as a whole (so ``ATOMIC`` is not declared), nor what an exception
+    of the object means. So each write that does not return normally has an unknown outcome, and the caller must read
+    the states back. The object's own router (``interconnect``) is not used: lumctl chooses and records the PUCs of a
+    circuit, and the router might set PUCs that no change names. ``reset`` is not used either, since it sets all PUCs.
 
-    Of a PUC only the coupling is changed; its phase is written back as it was read. Powers are taken to be in dBm and
-    the temperature in degrees Celsius: the units are not public.
+    The driver changes only the coupling of a PUC; it writes back the phase that it has read. It takes powers as dBm and
+    the temperature as degrees Celsius: the units are not public.
     """
 
     api_version: ClassVar[int] = 1
@@ -47,10 +131,10 @@ class SmartlightObjectMesh(BaseMesh):
             self._session.close()
 
     def identify(self) -> str:
-        """Who offers the object, and how many PUCs it shows.
+        """The package that offers the object, and the number of PUCs.
 
         Raises:
-            DeviceUnreachableError: no object, or it does not answer.
+            DeviceUnreachableError: there is no object, or it does not answer.
             InconsistentError: the mesh has other PUCs than the inventory states.
         """
         with self._turn:
@@ -79,11 +163,11 @@ class SmartlightObjectMesh(BaseMesh):
         """Set the coupling of every staged PUC.
 
         Raises:
-            UnsupportedError: a revert timer was asked for; there is none.
+            UnsupportedError: a revert timer was requested; there is none.
             DeviceRefusedError: the change was staged for another device, or a PUC number is out of range.
             DeviceUnreachableError: the mesh cannot be read; nothing was sent.
             InconsistentError: the mesh has other PUCs than the inventory states; nothing was sent.
-            OutcomeUnknownError: the object was told, and raised, gave ``False``, or did not return in time.
+            OutcomeUnknownError: the object was called to write; it raised, returned ``False``, or took too long.
         """
         if revert_after_s is not None:
             raise UnsupportedError(f"{self.context.device}: a SmartLight object has no revert timer")
@@ -140,7 +224,7 @@ class SmartlightObjectMesh(BaseMesh):
         """Temperature of the chip, taken to be in degrees Celsius.
 
         Raises:
-            DeviceUnreachableError: it cannot be read.
+            DeviceUnreachableError: the temperature cannot be read.
         """
         with self._turn:
             return self._session.ask(
@@ -172,7 +256,7 @@ class SmartlightObjectMesh(BaseMesh):
         strange = sorted(number for number in numbers if not 0 <= number < count)
         if strange:
             named = ", ".join(map(str, strange))
-            raise DeviceRefusedError(f"{self.context.device} has no {noun} {named}: they run from 0 to {count - 1}")
+            raise DeviceRefusedError(f"{self.context.device} has no {noun} {named}: valid numbers are 0 to {count - 1}")
 
 
 def _extent(settings: Mapping[int, Setting]) -> str:

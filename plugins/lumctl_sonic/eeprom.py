@@ -1,7 +1,7 @@
-"""``sfputil show eeprom -d -p PORT``: the module as it answers now, in indented lines of ``Key: value``.
+"""Parses ``sfputil show eeprom -d -p PORT``: the present values of the module, in indented lines of ``Key: value``.
 
-A value that a module does not state is left out by some versions and stands as ``N/A`` in others; colons are padded or
-not. What a module is made of may stand on lines of its own below ``Specification compliance``.
+Some versions omit a value that a module does not state, others print ``N/A``. Some pad the colons. The type of the
+module may be on separate lines below ``Specification compliance``.
 """
 
 import re
@@ -24,7 +24,7 @@ _NAMES = {
 
 
 class Slot(Enum):
-    """What ``sfputil`` says of a port."""
+    """The content of a port according to ``sfputil``."""
 
     MODULE = "detected"
     EMPTY = "not detected"
@@ -32,7 +32,7 @@ class Slot(Enum):
 
 
 def slot_of(text: str, port: str) -> Slot | None:
-    """What it says of this port; ``None`` where it says nothing of it."""
+    """The content of this port according to ``sfputil``; ``None`` if its output does not name the port."""
     for line in text.splitlines():
         name, _, said = line.partition(": SFP EEPROM ")
         if name.strip() == port:
@@ -41,7 +41,7 @@ def slot_of(text: str, port: str) -> Slot | None:
 
 
 def facts_of(text: str) -> Facts:
-    """Every fact of a module, under the database's names where those differ."""
+    """All facts of a module, under the database's names if these differ."""
     found: dict[str, str] = {}
     last, indent = "", 0
     for line in text.splitlines():

@@ -1,4 +1,4 @@
-"""What SONiC tells of a module, under the names that its database uses, and the reading that follows from it."""
+"""The facts that SONiC reports of a module, under the names of its database, and the reading made from them."""
 
 import math
 import re
@@ -21,7 +21,7 @@ _NOT_TOLD = frozenset({"", "N/A", "Unknown"})
 
 
 def reading_of(facts: Facts, taken_at: float) -> OpticsReading:
-    """The reading of a module that is plugged in. What SONiC does not know of it (``N/A``) is ``None``."""
+    """The reading of a plugged-in module. Values that SONiC does not know (``N/A``) are ``None``."""
     vendor, part = _word(facts, "manufacturer"), _word(facts, "model")
     state, fault = _word(facts, "module_state"), _word(facts, "module_fault_cause")
     about = OpticsReading(taken_at, vendor=vendor, part=part, module_state=state, module_fault=fault)
@@ -44,7 +44,7 @@ def reading_of(facts: Facts, taken_at: float) -> OpticsReading:
 
 
 def _lanes(facts: Facts) -> list[Lane]:
-    """What each lane states (an SFP's only one has no number), and what is the module's own."""
+    """The module's own temperature and voltage, then the values of each lane; an SFP's only lane has no number."""
     found: dict[str, Lane] = defaultdict(dict)
     for key, text in facts.items():
         match = _LANE_VALUE.fullmatch(key)

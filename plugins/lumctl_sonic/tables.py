@@ -1,7 +1,7 @@
-"""SONiC's state database: what its transceiver daemon read of a module last, and when.
+"""Parses SONiC's state database: the last values that its transceiver daemon read from a module, and their time.
 
-``sonic-db-cli STATE_DB HGETALL KEY`` prints one line, a dictionary as Python writes one, ``{}`` where there is no such
-key. A text with an apostrophe in it stands in double quotes; nothing is escaped.
+``sonic-db-cli STATE_DB HGETALL KEY`` prints one line, a dictionary in Python's syntax; ``{}`` if there is no such key.
+A text with an apostrophe is in double quotes; nothing is escaped.
 """
 
 import calendar
@@ -24,9 +24,9 @@ def command_for(port: str) -> str:
 
 
 def facts_of(text: str) -> Facts | None:
-    """All that the tables say; empty where there is no module, ``None`` where this is not what was asked for.
+    """All facts of the tables; empty if there is no module, ``None`` if the text is not the output of the command.
 
-    ``last_update_time`` is that of the readings.
+    ``last_update_time`` is the time of the readings.
     """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if len(lines) != len(_TABLES) or not all(line.startswith("{") and line.endswith("}") for line in lines):
@@ -34,7 +34,8 @@ def facts_of(text: str) -> Facts | None:
     tables = [_table(line) for line in lines]
     if not tables[0]:
         return {}
-    # The readings go last: no text that a module's maker wrote may pass for one. Older releases keep the limits there.
+    # The readings override the rest, so that no text of a module's maker passes for one. Older releases keep the limits
+    # there.
     info, sensor, threshold, status = tables
     return {**info, **status, **threshold, "last_update_time": "", **sensor}
 

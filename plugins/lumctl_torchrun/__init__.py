@@ -1,4 +1,4 @@
-"""Jobs that torchrun starts: ended before light moves, started again where they are placed then."""
+"""Control of torchrun jobs: ends a job before light moves, and starts it again at its new placement."""
 
 from lumctl_torchrun.control import Torchrun
 

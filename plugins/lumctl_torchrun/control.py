@@ -1,25 +1,63 @@
-"""A job of torchrun's: ended on all its hosts while its light moves, started on those where it is placed then."""
+"""The kind ``torchrun``: ends a job on all its hosts before its light moves, then starts it at its placement."""
 
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
 
 from lumctl.errors import LumctlError, RefusedError, UnreachableError
+from lumctl.inventory.entry import JobKindEntry, Text, Time
+from lumctl.inventory.job_entries import Command
 from lumctl.programs import plain, through
-from lumctl_torchrun.settings import TorchrunHookEntry
 
 if TYPE_CHECKING:
     from lumctl.jobs.control import Facts, JobContext, Placement, Rank
 
+MOST_PORT = 65_535
+
+
+class TorchrunHookEntry(JobKindEntry):
+    """A job that torchrun starts: lumctl ends it before light moves, and starts it again at its new placement."""
+
+    kind: Literal["torchrun"] = Field(description="The job is run by torchrun.")
+    command: Command = Field(
+        description="The script and its arguments, the same on each host. It continues from its own checkpoint."
+    )
+    torchrun: Command = Field(["torchrun"], description="The program that starts it on a host.")
+    options: Annotated[list[Text], Field(max_length=256)] = Field(
+        [], description="Options of torchrun in addition to those of lumctl, such as --max-restarts=3."
+    )
+    id: Text | None = Field(
+        None,
+        description="Its rendezvous id, which identifies a torchrun that was started otherwise. Default: its name.",
+    )
+    endpoint: Text | None = Field(
+        None,
+        description="Rendezvous address of its ranks, host:port. Default: the address of rank 0's host, and `port`.",
+    )
+    port: Annotated[int, Field(ge=1, le=MOST_PORT)] = Field(29400, description="The rendezvous port of its ranks.")
+    folder: Text | None = Field(
+        None, description="The folder in which it runs, on each host. Default: the home folder."
+    )
+    environment: Mapping[Text, str] = Field({}, description="Added to its environment; must not contain secrets.")
+    on: Annotated[list[Text], Field(max_length=64)] = Field(
+        [],
+        description='Put before each command on a host, such as [ssh, "{host}"]. Default: all hosts are this machine.',
+    )
+    python: Text = Field("python3", description="A Python on each host, 3.9 or newer, that supervises torchrun.")
+    grace_s: Time = Field(10.0, description="Seconds between the request to end and the kill.")
+
+
 RUNNING, STOPPED = "running", "stopped"
 STATE = "~/.local/state/lumctl/torchrun"
-"""Where a host keeps what was started there."""
+"""The folder on a host with the records and logs of its jobs."""
 LEAST_S = 2.0
-"""What is left to look after a host even if the time is over."""
+"""Time limit of a command on a host even if the act's time has passed."""
 SILENT_S = 5.0
-"""How long a host that the job does not need may be silent: it is the one that failed, or nothing runs there."""
+"""Time limit for a host that the job does not need; it may be the failed one."""
 
 
 class Torchrun:
@@ -35,11 +73,12 @@ class Torchrun:
         self._begin("status")
 
     def status(self) -> str:
-        """Whether any of its hosts has a torchrun of the job."""
+        """Running if torchrun or a worker of the job runs on any of its hosts; otherwise stopped."""
         self._begin("status")
         silent: LumctlError | None = None
         for host in _hosts(self._context.placement()):
             try:
+                # One host on which it runs is enough; without one, a host that is silent leaves it open.
                 if self._ask(host, "status")["running"]:
                     return RUNNING
             except LumctlError as error:
@@ -49,7 +88,7 @@ class Torchrun:
         return STOPPED
 
     def pause(self, facts: "Facts", placement: "Placement") -> dict[str, str]:
-        """End it everywhere: asked first, and killed after a grace."""
+        """End the job on all its hosts: by SIGTERM first, and by SIGKILL after the grace period."""
         self._begin("pause")
         lost = {rank.host for rank in placement if rank.accelerator in facts.failed}
         said: list[str] = []
@@ -57,7 +96,7 @@ class Torchrun:
         return {"was": RUNNING if ran else STOPPED, "is": STOPPED, **({"said": "\n".join(said)} if said else {})}
 
     def resume(self, facts: "Facts", placement: "Placement") -> dict[str, str]:
-        """Start it, and see its workers come up. One that runs at other ranks is ended first."""
+        """Start the job, and wait for its workers. A job that runs elsewhere is ended first."""
         self._begin("resume")
         groups, said = self._groups(placement), list[str]()
         found = {host: self._ask(host, "status") for host in groups}
@@ -66,36 +105,38 @@ class Torchrun:
         if len(running) == len(groups) and not elsewhere and not self._differs(found, groups):
             return {"was": RUNNING, "is": RUNNING, **self._ranks(found, groups)}
         ended = [*running, *elsewhere]
-        self._end(ended, (), [])  # the others would never meet those that are left of an earlier start
+        self._end(ended, (), [])  # new ranks would never meet ranks of an earlier start
         try:
             for node, host in enumerate(groups):
                 self._require(host, self._ask(host, "start", **self._start(node, groups)), started=False)
+            # All are started before any is awaited: ranks meet only when all are there.
             for host, ranks in groups.items():
                 up = self._ask(host, "up", workers=len(ranks), within_s=max(self._left_s() - LEAST_S, LEAST_S))
                 self._require(host, up, started=len(ranks) <= up.get("workers", 0))
                 found[host] = up
         except LumctlError as error:
+            # Hosts that do not answer are passed over, so that the error that is reported is the first one.
             self._end(groups, set(groups), [])
-            if ended and isinstance(error, RefusedError):  # it ran before, and does no more
+            if ended and isinstance(error, RefusedError):  # the job ran before and does not run now: no refusal
                 job = self._context.job
                 raise UnreachableError(
                     f"torchrun of job {job} was ended on {', '.join(ended)}; then: {error.message}", hint=error.hint
                 ) from error
             raise
         if ended:
-            said.append(f"ended on {', '.join(ended)}: it did not run where it is placed")
+            said.append(f"ended on {', '.join(ended)}: it did not run where it was placed")
         said.append(f"started on {', '.join(groups)}")
         was = RUNNING if ended else STOPPED
         return {"was": was, "is": RUNNING, "said": "\n".join(said), **self._ranks(found, groups)}
 
     @classmethod
     def programs(cls, settings: TorchrunHookEntry) -> Mapping[str, Sequence[str]]:
-        """What is run here: what leads to the hosts, or what is run on them."""
+        """The programs that run on this machine: the prefix ``on``, or without it Python and torchrun."""
         return {"on": settings.on} if settings.on else {"python": [settings.python], "torchrun": settings.torchrun}
 
     @classmethod
     def words(cls, settings: TorchrunHookEntry) -> str:
-        """What it starts."""
+        """The command that torchrun starts."""
         return f"torchrun ({' '.join(settings.command)})"
 
     def _begin(self, act: str) -> None:
@@ -105,7 +146,7 @@ class Torchrun:
         return max(self._ends - self._context.now(), LEAST_S)
 
     def _end(self, hosts: Iterable[str], lost: Iterable[str], said: list[str]) -> bool:
-        """End it on all these hosts; whether it ran on any. Those that are ``lost`` may be silent."""
+        """End the job on these hosts; return whether it ran on any. Hosts in ``lost`` need not answer."""
         ran, asked = False, []
         for host in hosts:
             try:
@@ -114,7 +155,8 @@ class Torchrun:
             except LumctlError as error:
                 if host not in lost:
                     raise
-                said.append(f"{host} was not asked: {error.message}")
+                said.append(f"{host} could not be reached: {error.message}")
+        # All were asked before any is awaited, so the grace period runs once for all.
         ends = self._context.now() + self._settings.grace_s
         for host in asked:
             left_s = min(ends - self._context.now(), self._left_s() - LEAST_S)
@@ -123,9 +165,10 @@ class Torchrun:
         return ran
 
     def _elsewhere(self, facts: "Facts", groups: Mapping[str, Any], said: list[str]) -> list[str]:
-        """The other hosts of this run on which it runs; one that is silent may be the one that failed.
+        """The hosts of this run outside ``groups`` on which the job runs; a host that does not answer is skipped.
 
-        Where all hosts are this machine, one that lumctl did not start is found on each of them.
+        Such a host may be the failed one. If all hosts are this machine, only ranks that lumctl has started count: a
+        job that lumctl did not start would be found on every host.
         """
         running = []
         for host in dict.fromkeys(self._context.host_of(name) for name in (*facts.failed, *facts.spares)):
@@ -136,11 +179,11 @@ class Torchrun:
                 if told["running"] and (self._settings.on or self._known(told)):
                     running.append(host)
             except LumctlError as error:
-                said.append(f"{host} was not asked: {error.message}")
+                said.append(f"{host} could not be reached: {error.message}")
         return running
 
     def _differs(self, found: Mapping[str, Mapping[str, Any]], groups: Mapping[str, Sequence["Rank"]]) -> bool:
-        """Whether a rank is known to run on another host or accelerator than its own; one that is restarting is not."""
+        """Whether a rank is known to run on a wrong host or accelerator; for a restarting rank that is unknown."""
         for host, told in found.items():
             mine = {rank.rank: rank.accelerator for rank in groups[host]}
             for rank, accelerator in self._known(told).items():
@@ -149,7 +192,7 @@ class Torchrun:
         return False
 
     def _ranks(self, found: Mapping[str, Mapping[str, Any]], groups: Mapping[str, Sequence["Rank"]]) -> dict[str, str]:
-        """Where each rank runs, as evidence: its accelerator, or else its host; nothing where not all are known."""
+        """The evidence of where each rank runs: its accelerator, or else its host; empty if some are unknown."""
         at: dict[int, str] = {}
         for host, told in found.items():
             at.update({rank: accelerator or host for rank, accelerator in self._known(told).items()})
@@ -157,9 +200,9 @@ class Torchrun:
         return {"ranks": ",".join(at[rank] for rank in range(count))} if at.keys() == set(range(count)) else {}
 
     def _known(self, told: Mapping[str, Any]) -> dict[int, str | None]:
-        """The accelerator of each rank on a host, as far as that is known.
+        """The accelerator of each rank on a host; ``None`` if only the host is known.
 
-        Where all hosts are this machine, whose ranks those are that lumctl did not start nobody knows.
+        If all hosts are this machine, ranks that lumctl did not start are omitted: their host is unknown.
         """
         ranks = told.get("ranks", {}).items()
         return {int(rank): name for rank, name in ranks if name is not None or self._settings.on}
@@ -189,13 +232,15 @@ class Torchrun:
             f"--node-rank={node}",
             f"--nproc-per-node={len(ranks)}",
             f"--rdzv-id={self._id}",
+            # Other backends do not number the ranks by --node-rank, and the placement depends on these numbers.
             "--rdzv-backend=static",
             f"--rdzv-endpoint={settings.endpoint or f'{address}:{settings.port}'}",
             *settings.options,
             *settings.command,
         ]
         environment = {
-            "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",  # or else four ranks do not find together again
+            "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",  # otherwise four restarted ranks do not connect
+            # By default CUDA numbers GPUs by speed, not in the order of the bus as nvidia-smi does.
             "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
             "CUDA_VISIBLE_DEVICES": ",".join(str(rank.index) for rank in ranks),
             "LUMCTL_ACCELERATORS": ",".join(rank.accelerator for rank in ranks),
@@ -218,14 +263,16 @@ class Torchrun:
             )
 
     def _ask(self, host: str, act: str, *, most_s: float = math.inf, **more: Any) -> dict[str, Any]:
-        """Have a host's minder do something, within ``most_s`` and the time of the act; what it answers.
+        """Run the minder on a host, within ``most_s`` and the time of the act; return its answer.
 
         Raises:
-            UnreachableError: it did not.
+            UnreachableError: the minder failed, or did not answer in time.
         """
         order = {"act": act, "name": f"{self._context.job}@{host}", "id": self._id, "state": STATE, **more}
         source = files("lumctl_torchrun").joinpath("minder.py").read_text()
+        # -I and -S: no setting, folder or package of that host's Python may change what runs.
         command = [self._settings.python, "-I", "-S", "-c", source, json.dumps(order)]
+        # Longer than the minder's own time limit, so that its answer still arrives.
         timeout_s = min(self._left_s() + LEAST_S, most_s)
         ended = self._context.run(through(self._settings.on, command, host=host), act=self._act, timeout_s=timeout_s)
         try:
@@ -234,7 +281,7 @@ class Torchrun:
             told = None
         if not isinstance(told, dict):
             how = "took too long" if ended.late else plain(ended.last_line) or f"exit code {ended.code}"
-            raise UnreachableError(f"torchrun of job {self._context.job} cannot be looked after on {host}: {how}")
+            raise UnreachableError(f"torchrun of job {self._context.job} cannot be supervised on {host}: {how}")
         return told
 
 

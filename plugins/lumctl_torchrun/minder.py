@@ -1,7 +1,7 @@
-"""Looks after one job's torchrun on one host: run there as ``python -c``, with an order as JSON; answers with JSON.
+"""Controls one job's torchrun on one host. It runs there as ``python -c``, with an order as JSON; it answers with JSON.
 
-It needs nothing but Linux and Python 3.9. What it has started is recorded, pid and start time, in a private folder:
-it is found again whatever has become of who asked. A torchrun that somebody else has started is known by its id.
+It needs only Linux and Python 3.9. It records the pid and the start time of the torchrun that it starts in a private
+folder, so that a later call finds it. A torchrun that another program has started is found by its rendezvous id.
 """
 
 from __future__ import annotations
@@ -24,34 +24,34 @@ if TYPE_CHECKING:
 MARK = "LUMCTL_TORCHRUN"
 ACCELERATORS = "LUMCTL_ACCELERATORS"
 LOOK_S = 0.05
-"""Nothing tells that a worker has come up."""
+"""Interval of the checks for workers: no event reports that a worker has started."""
 KILLED_S = 5.0
 SAID_BYTES = 2000
 PROGRAM_WORDS = 8
-"""Of a command line: torchrun's own name is among the first."""
+"""The first words of a command line, among which torchrun's name is looked for."""
 BEGAN = 19
-"""Which field of a process's ``stat``, after its name, says when it began."""
+"""The index of the start time among the fields after the name in a process's ``stat``."""
 
 
 class Minder:
-    """One job's torchrun on this host. ``name`` is who it is, ``run_id`` the id by which its ranks find together."""
+    """One job's torchrun on this host. ``name`` names job and host; ``run_id`` is its rendezvous id."""
 
     def __init__(self, folder: Path, name: str, run_id: str) -> None:
         self.name, self.run_id = name, run_id
         self.note, self.log = folder / name, folder / f"{name}.log"
 
     def status(self) -> dict[str, Any]:
-        """Whether it runs, or has workers that have outlived it, and which ranks those are."""
+        """Whether torchrun or a worker that has outlived it runs, and the ranks of the workers."""
         workers = self._workers()
         return {"running": bool(self._agents() or workers), "ranks": _ranks(workers)}
 
     def start(self, argv: list[str], environment: dict[str, str], folder: str | None) -> dict[str, Any]:
-        """Start it, unless it runs."""
+        """Start torchrun, unless it runs."""
         if self._agents():
             return {"running": True}
         try:
             with self.log.open("wb") as log:
-                # The operator's own program, as a list of words; it is to outlive this one.
+                # The operator's own program, as a list of words; it must outlive this one.
                 process = subprocess.Popen(  # noqa: S603
                     argv,
                     stdin=subprocess.DEVNULL,
@@ -63,14 +63,15 @@ class Minder:
                 )
         except OSError as error:
             return {"running": False, "error": f"{error.filename or argv[0]}: {error.strerror}"}
+        # If this program ends before the note is written, torchrun is still found by its id.
         new = self.note.with_name(f"{self.name}.new")
         new.write_text(json.dumps({"pid": process.pid, "began": _began(process.pid)}))
         new.replace(self.note)
-        process.returncode = 0  # it is not this one that waits for its end
+        process.returncode = 0  # avoids a warning: this program does not wait for its end
         return {"running": True}
 
     def up(self, workers: int, within_s: float) -> dict[str, Any]:
-        """Wait until it has all its workers, or has ended."""
+        """Wait until torchrun has all its workers, or has ended, or the time has passed."""
         ends = time.monotonic() + within_s
         while True:
             found, up = self._agents(), self._workers()
@@ -80,13 +81,13 @@ class Minder:
             _await_end(found[0], LOOK_S)
 
     def term(self) -> dict[str, Any]:
-        """Ask it to end."""
+        """Send SIGTERM to torchrun; tell whether it or a worker ran."""
         found = self._agents()
         _tell(found, signal.SIGTERM)
         return {"running": bool(found or self._workers())}
 
     def gone(self, within_s: float) -> dict[str, Any]:
-        """Wait until it has ended; end it with all its workers when the time is over."""
+        """Wait until torchrun has ended; then kill the remaining processes of it and its workers."""
         ends = time.monotonic() + within_s
         for process in self._agents():
             _await_end(process, max(ends - time.monotonic(), 0.0))
@@ -97,10 +98,11 @@ class Minder:
         return {**self.status(), "killed": len(left)}
 
     def _agents(self) -> list[int]:
-        """The job's torchrun: ours as it is recorded, and whatever has its id on its command line."""
+        """The job's torchrun processes: the recorded one, and all with its rendezvous id on their command line."""
         found = []
         with suppress(OSError, ValueError, KeyError):
             ours = json.loads(self.note.read_text())
+            # The kernel may have given the pid to another process since.
             if ours["began"] is not None and _began(ours["pid"]) == ours["began"]:
                 found.append(int(ours["pid"]))
         for pid in _processes():
@@ -110,17 +112,17 @@ class Minder:
         return found
 
     def _workers(self) -> list[int]:
-        """The processes of its ranks, also those that have outlived it."""
+        """The processes of the job's ranks, including those that have outlived torchrun."""
         wanted = f"TORCHELASTIC_RUN_ID={self.run_id}"
         return [pid for pid in _processes() if wanted in _read(pid, "environ").split("\0") and self._is_here(pid)]
 
     def _is_here(self, pid: int) -> bool:
-        """Whether a process belongs to this host: one machine may stand for several."""
+        """Whether a process belongs to this host: one machine may represent several."""
         marks = [word for word in _read(pid, "environ").split("\0") if word.startswith(f"{MARK}=")]
         return not marks or marks[0] == f"{MARK}={self.name}"
 
     def _said(self) -> str:
-        """The end of what it has printed."""
+        """The end of torchrun's output."""
         with suppress(OSError), self.log.open("rb") as log:
             log.seek(max(log.seek(0, os.SEEK_END) - SAID_BYTES, 0))
             return log.read().decode(errors="replace")
@@ -128,7 +130,7 @@ class Minder:
 
 
 def _ranks(workers: Iterable[int]) -> dict[str, str | None]:
-    """The accelerator of each rank among these processes; ``None`` for one that lumctl did not start."""
+    """The accelerator of each rank among these processes; ``None`` for a rank that lumctl did not start."""
     found: dict[str, str | None] = {}
     for pid in workers:
         variables = dict(word.partition("=")[::2] for word in _read(pid, "environ").split("\0"))
@@ -151,7 +153,7 @@ def _ids(words: list[str]) -> Iterator[str]:
 
 
 def _processes() -> Iterator[int]:
-    """The processes of who runs this, but for this one."""
+    """The processes of this user, without this process."""
     for place in Path("/proc").iterdir():
         if place.name.isdigit() and int(place.name) != os.getpid():
             with suppress(OSError):
@@ -160,7 +162,8 @@ def _processes() -> Iterator[int]:
 
 
 def _began(pid: int) -> str | None:
-    """When a process began, in the kernel's ticks since which boot; nothing if it has ended."""
+    """The start time of a process, in kernel ticks, with the id of the boot; ``None`` if it has ended."""
+    # The name before this parenthesis may itself contain spaces and parentheses.
     fields = _read(pid, "stat").rpartition(")")[2].split()
     if len(fields) <= BEGAN or fields[0] in {"Z", "X"}:
         return None
@@ -168,7 +171,7 @@ def _began(pid: int) -> str | None:
 
 
 def _read(pid: int, what: str) -> str:
-    """A file of a process; empty if that has ended."""
+    """Read a file of a process in ``/proc``; empty if the process has ended."""
     try:
         return Path(f"/proc/{pid}/{what}").read_bytes().decode(errors="replace")
     except OSError:
@@ -182,7 +185,7 @@ def _tell(found: Iterable[int], number: int) -> None:
 
 
 def _await_end(pid: int, seconds: float) -> None:
-    """Wait until a process has ended, for so long at most."""
+    """Wait until a process has ended, at most for ``seconds``."""
     with suppress(OSError):
         watched = os.pidfd_open(pid)
         try:
@@ -192,7 +195,7 @@ def _await_end(pid: int, seconds: float) -> None:
 
 
 def main(order: dict[str, Any]) -> dict[str, Any]:
-    """Do what an order says; one at a time for each job."""
+    """Execute an order; orders for the same job on this host run one at a time."""
     os.umask(0o077)
     folder = Path(order.pop("state")).expanduser()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -6,8 +6,8 @@ from typing import Any
 
 from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.fleet.exporters import ExporterReader, exporter_probes
-from lumctl.fleet.gate import Gate
 from lumctl.fleet.reader import SharedByHosts
+from lumctl.fleet.rounds import Gate
 from lumctl.inventory.exporters import EXPORTER_KINDS, Exporter
 
 PCIS = ("0000:1b:00.0", "0000:2c:00.0")

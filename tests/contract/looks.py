@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Collection, Sequence
 
 from lumctl.devices.types import OpticsReading
-from lumctl.fleet.readings import GpuReading, HostSnapshot, ProbeOutcome, ProbeStatus, Snapshot
+from lumctl.fleet.readings import GpuProcess, GpuReading, HostSnapshot, ProbeOutcome, ProbeStatus, Snapshot
 from lumctl.health.observation import Observation
 from lumctl.health.states import CircuitEndHealth, CircuitHealth, ComponentHealth, Finding, HealthReport, State
 from lumctl.inventory.model import Accelerator, Inventory, Role
@@ -49,9 +49,9 @@ class Looks:
             optics={
                 lane.interface: OpticsReading(
                     at,
-                    transmitting=True,
+                    transmitting=each.id not in failed,
                     rx_power_dbm=DARK if each.id in failed else _rx_dbm(at, number),
-                    tx_power_dbm=0.0,
+                    tx_power_dbm=DARK if each.id in failed else 0.0,
                 )
                 for number, each in enumerate(accelerators)
                 for lane in self.inventory.transponders_of(each.id)
@@ -107,7 +107,7 @@ def _gpu(accelerator: Accelerator, at: float, number: int) -> GpuReading:
         power_w=600 + 10 * _drift(at, number) if works else 70,
         ecc_volatile_uncorrectable=0,
         recovery_action="None",
-        processes=((4711, "python"),) if works else (),
+        processes=(GpuProcess(4711, "python", 72_000),) if works else (),
     )
 
 
@@ -122,6 +122,7 @@ def _circuit(circuit: Circuit, at: float, rx_dbm: float, lost: Collection[str]) 
     ends = tuple(
         CircuitEndHealth(
             end.transponder,
+            end.device,
             end.port,
             DARK if dark else rx_dbm,
             None if dark else expected.get(end.transponder),
@@ -134,7 +135,6 @@ def _circuit(circuit: Circuit, at: float, rx_dbm: float, lost: Collection[str]) 
     return CircuitHealth(
         id=circuit.id,
         owner=circuit.owner,
-        device=circuit.device,
         direction=circuit.direction,
         state=State.FAILED if dark else State.OK,
         ends=ends,

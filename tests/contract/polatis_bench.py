@@ -14,7 +14,7 @@ from lumctl.fleet.ssh.connect import Connector
 from lumctl.fleet.ssh.routes import Routes
 from lumctl.fleet.ways import SshWay
 from lumctl.inventory.model import SshSettings
-from lumctl.sim import keys
+from lumctl.sim import ssh
 from lumctl.sim.netconf import NetconfServer
 from lumctl.sim.switches.services import SwitchTree
 from lumctl.sim.world.misbehaviour import Misbehaviour
@@ -31,7 +31,7 @@ class Bench:
         self.state = SwitchState(PORTS, inputs)
         self.candidate = candidate
         self.conduct = Misbehaviour()
-        private = keys.new_private_key()
+        private = ssh.new_private_key()
         (folder / "key").write_text(private)
         (folder / "key").chmod(0o600)
         tree = SwitchTree(
@@ -42,17 +42,17 @@ class Bench:
         self.server = NetconfServer(
             "x1",
             tree,
-            key=keys.loaded(keys.new_private_key()),
-            client_key=keys.loaded(private),
+            key=ssh.loaded(ssh.new_private_key()),
+            client_key=ssh.loaded(private),
             candidate=candidate,
             conduct=lambda: self.conduct,
             operations=tree.operations,
         )
         self.server.service.open()
-        known = keys.known_host("127.0.0.1", self.server.service.port, self.server.key)
+        known = ssh.known_host("127.0.0.1", self.server.service.port, self.server.key)
         (folder / "known_hosts").write_text(known)
-        ssh = SshSettings(user="lumctl", key_file=folder / "key", config_file=Path(os.devnull))
-        self._endpoint = DeviceEndpoint("x1", self.server.service.address, ssh, folder / "known_hosts")
+        settings = SshSettings(user="lumctl", key_file=folder / "key", config_file=Path(os.devnull))
+        self._endpoint = DeviceEndpoint("x1", self.server.service.address, settings, folder / "known_hosts")
         self._drivers = []
 
     def driver(self, *, ports=PORTS, timeout_s=5.0) -> PolatisNetconf:

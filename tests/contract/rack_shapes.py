@@ -81,7 +81,9 @@ class Shape:
         )
         probes = dict(host.probes)
         if not self.nvlinks:
-            probes |= {n: replace(probes[n], status=ProbeStatus.ABSENT) for n in ("nvlink", "nvlink:errors")}
+            probes |= {
+                n: replace(probes[n], status=ProbeStatus.ABSENT) for n in ("nvlink", "nvlink:errors", "nvlink:traffic")
+            }
         return replace(host, gpus=gpus, nvlinks=nvlinks, probes=probes, lost_gpus=())
 
 

@@ -43,6 +43,9 @@ class Rack:
     folder: Path
     place: str
     """The folder or database URL of the store."""
+    job: str = "finetune"
+    fails: str = "s1-gpu0"
+    """The accelerator of the job that is lost."""
 
     def cells(self) -> dict[str, dict[int, PucState]]:
         """What every mesh really holds."""
@@ -85,9 +88,9 @@ class Rack:
         )
 
     def lost(self) -> Plan:
-        """s1's GPU is lost and a plan to replace it is made."""
-        self.sim.inject("s1-gpu0", "gpu-lost")
-        return plan_swap(self.context, "finetune", ["s1-gpu0"])
+        """An accelerator of the job is lost and a plan to replace it is made."""
+        self.sim.inject(self.fails, "gpu-lost")
+        return plan_swap(self.context, self.job, [self.fails])
 
     def engine(self, plan: Plan, **how: object) -> subprocess.Popen[str]:
         """Apply a plan in a process of its own, which prints a line after each step; see engine.py for ``how``."""
@@ -170,12 +173,17 @@ def rack_of(
     driver: str = "smartlight",
     place: str | None = None,
     edited: Callable[[str], str] = str,
+    loses: tuple[str, str] = ("finetune", "s1-gpu0"),
+    light_deadline_s: float = 1.0,
     **settings: float,
 ) -> Iterator[Rack]:
-    """A commissioned rack of an example inventory, ``edited``; its store is at ``place``, or in the folder."""
+    """A commissioned rack of an example inventory, ``edited``; its store is at ``place``, or in the folder.
+
+    ``loses`` names the job and the accelerator that :meth:`Rack.lost` is about.
+    """
     path, kept = folder / f"{name}.yaml", place or str(folder / "store")
-    text = edited(example(name).read_text()).replace("driver: smartlight", f"driver: {driver}")
-    path.write_text(text + "\nthresholds: {light_deadline_s: 1.0}\n")
+    text = edited(example(name).read_text()).replace("driver: smartlight\n", f"driver: {driver}\n")
+    path.write_text(text + f"\nthresholds: {{light_deadline_s: {light_deadline_s}}}\n")
     inventory = load_inventory(path)
     store = store_at(kept, files=folder / "store")
     with (
@@ -183,4 +191,4 @@ def rack_of(
         Context(inventory, "sim", endpoints=sim.endpoints(), store=lambda _rack: store) as context,
     ):
         commission(context)
-        yield Rack(inventory, sim, context, store, folder, kept)
+        yield Rack(inventory, sim, context, store, folder, kept, *loses)

@@ -8,13 +8,28 @@ TITLES = (
     "program 14 cells of mesh1",
     "show that each receiver hears its transmitter",
 )
-ENDS = ({"lane": "r1-h2-g0-l1", "port": 9}, {"lane": "r1-h4-g0-l0", "port": 24})
+ENDS = (
+    {"lane": "r1-h2-g0-l1", "device": "mesh1", "port": 9},
+    {"lane": "r1-h4-g0-l0", "device": "mesh1", "port": 24},
+)
 PLAN = {
     "steps": [{"id": str(number), "title": title} for number, title in enumerate(TITLES, start=1)],
     "circuits": {
-        "add": [{"id": "llm/4-5", "owner": "llm", "device": "mesh1", "direction": "duplex", "ends": ENDS, "pucs": ()}]
+        "add": [{"id": "llm/4-5", "owner": "llm", "direction": "duplex", "ends": ENDS, "segments": []}],
     },
 }
+
+
+PROOFS = [
+    {
+        "circuit": "llm/4-5",
+        "receiver": ends[0]["lane"],
+        "transmitter": ends[1]["lane"],
+        "evidence": "lldp",
+        "seconds": 0.02,
+    }
+    for ends in (ENDS, ENDS[::-1])
+]
 
 
 def entry(at, kind, step="", **data):
@@ -38,7 +53,7 @@ def done(start):
         *begun(start),
         entry(start + 0.5, "outcome", "2", done=True),
         entry(start + 0.5, "intent", "3"),
-        entry(start + 1.6, "outcome", "3", done=True, proofs=[{}, {}]),
+        entry(start + 1.6, "outcome", "3", done=True, seconds=1.1, proofs=PROOFS),
         entry(start + 1.6, "end", state="done"),
     )
 

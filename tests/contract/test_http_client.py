@@ -114,7 +114,7 @@ def test_a_status_is_the_error_that_it_means(client, device, status, read, sent)
 )
 def test_a_lost_answer_to_a_change_leaves_its_outcome_unknown_and_it_is_sent_once(client, device, cut):
     device.says = lambda connection: connection.sendall(cut)
-    with pytest.raises(OutcomeUnknownError, match="it may or may not have been made"):
+    with pytest.raises(OutcomeUnknownError, match="it may or may not have been applied"):
         client.send("POST", "/commits", {})
     assert len(device.asked) == 1
     with pytest.raises(DeviceUnreachableError, match="no answer to GET /ports"):

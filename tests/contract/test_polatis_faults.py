@@ -253,7 +253,7 @@ def test_a_model_without_monitors_says_so_and_goes_on(opened, alone):
 
 def test_a_model_without_shutters_is_not_written_to(opened, serve):
     scripted = Scripted(lambda _line: b"1\n")
-    with pytest.raises(UnsupportedError, match="can be neither asked nor switched"):
+    with pytest.raises(UnsupportedError, match="can be neither read nor switched"):
         opened(serve(scripted)).set_port(0, enabled=False)
     assert scripted.writes == []
 

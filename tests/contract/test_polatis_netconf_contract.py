@@ -97,7 +97,7 @@ def test_a_no_to_reading_after_the_write_is_no_refusal_of_the_change(make_bench,
 
     bench.server.spoil = spoil
     staged = driver.stage({0: 8})
-    with pytest.raises(OutcomeUnknownError, match="written to just before"):
+    with pytest.raises(OutcomeUnknownError, match="sent to it just before"):
         driver.commit(staged)
     assert bench.state.joins == {0: 8}
 

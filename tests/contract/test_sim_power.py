@@ -2,11 +2,10 @@
 
 import datetime as dt
 import math
-import tempfile
 import time
-from pathlib import Path
 
 import pytest
+from sim_devices import devices_of, fleet_of, simulated
 
 from lumctl.devices.errors import (
     DeviceRefusedError,
@@ -14,13 +13,9 @@ from lumctl.devices.errors import (
     InconsistentError,
     OutcomeUnknownError,
 )
-from lumctl.devices.registry import DeviceSet
 from lumctl.devices.testing import PowerContract, PowerUnderTest
-from lumctl.fleet.fleet import Fleet
-from lumctl.inventory.load import load_inventory
 from lumctl.inventory.model import PartOf
 from lumctl.sim.client import ask
-from lumctl.sim.launch import launch
 
 RACK = """\
 lumctl: 1
@@ -69,36 +64,23 @@ PART = {"bmcs": PartOf("bmcs", "slot-1"), "bmc3": PartOf("bmc3")}
 
 @pytest.fixture(scope="module")
 def simulator():
-    with tempfile.TemporaryDirectory(prefix="lumctl-") as folder:  # a short path: sockets lie in it
-        path = Path(folder) / "rack.yaml"
-        path.write_text(RACK)
-        with launch(load_inventory(path), folder=Path(folder) / "sim", tied=True) as running:
-            yield running
+    with simulated(RACK) as running:
+        yield running
 
 
 @pytest.fixture
 def fleet(simulator):
-    opened = Fleet(simulator.inventory, simulator.endpoints(), connect_timeout_s=2.0)
-    yield opened
-    opened.close()
+    with fleet_of(simulator) as opened:
+        yield opened
 
 
 @pytest.fixture
 def devices(simulator, fleet):
-    opened = DeviceSet(
-        simulator.inventory,
-        simulator.endpoints(),
-        shell_of=fleet.shell,
-        way_of=fleet.way,
-        known_states=lambda _device: {},
-        now=time.time,
-    )
-    yield opened
-    opened.close()
-    simulator.clear()
-    for part in (*PART.values(), PartOf("bmcs", "slot-2")):
-        opened.power(part).set_power(on=True)
-    opened.close()
+    with devices_of(simulator, fleet) as opened:
+        yield opened
+        simulator.clear()
+        for part in (*PART.values(), PartOf("bmcs", "slot-2")):
+            opened.power(part).set_power(on=True)
 
 
 def powered(simulator, part) -> bool:

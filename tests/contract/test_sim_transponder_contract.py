@@ -1,23 +1,18 @@
 """The contract suite over simulated modules: as their chassis, and as chassis and host together."""
 
 import math
-import tempfile
 import time
-from pathlib import Path
 
 import pytest
+from sim_devices import devices_of, fleet_of, simulated
 
 from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, InconsistentError
 from lumctl.devices.protocols import DriverContext
-from lumctl.devices.registry import DeviceSet
 from lumctl.devices.testing import TransponderContract, TransponderUnderTest
 from lumctl.devices.types import Capability, OpticsReading, PucState
 from lumctl.fabric import changes, mesh, route
-from lumctl.fleet.fleet import Fleet
-from lumctl.inventory.load import load_inventory
 from lumctl.sim.chassis.driver import SimTransponder
 from lumctl.sim.client import ask
-from lumctl.sim.launch import launch
 
 RACK = """\
 lumctl: 1
@@ -54,15 +49,12 @@ SHAPE = mesh(3, 2)
 @pytest.fixture(scope="module")
 def simulator():
     """Ports 0 and 4 are joined, so h1 and h2 hear each other."""
-    with tempfile.TemporaryDirectory(prefix="lumctl-") as folder:
-        path = Path(folder) / "rack.yaml"
-        path.write_text(RACK)
-        with launch(load_inventory(path), folder=Path(folder) / "sim", tied=True) as running:
-            dark = dict.fromkeys(range(SHAPE.puc_count), PucState.BAR)
-            joined = dark | changes(dark, route(SHAPE, [(0, 4)], states=dark))
-            marks = {puc: state.value for puc, state in joined.items()}
-            ask(running.control, "mesh-write", device="chip", changes=marks, receipt="")
-            yield running
+    with simulated(RACK) as running:
+        dark = dict.fromkeys(range(SHAPE.puc_count), PucState.BAR)
+        joined = dark | changes(dark, route(SHAPE, [(0, 4)], states=dark))
+        marks = {puc: state.value for puc, state in joined.items()}
+        ask(running.control, "mesh-write", device="chip", changes=marks, receipt="")
+        yield running
 
 
 @pytest.fixture(autouse=True)
@@ -74,19 +66,8 @@ def well(simulator):
 
 @pytest.fixture
 def devices(simulator):
-    endpoints = simulator.endpoints()
-    fleet = Fleet(simulator.inventory, endpoints)
-    opened = DeviceSet(
-        simulator.inventory,
-        endpoints,
-        shell_of=fleet.shell,
-        way_of=fleet.way,
-        known_states=lambda _device: {},
-        now=time.time,
-    )
-    yield opened
-    opened.close()
-    fleet.close()
+    with fleet_of(simulator) as fleet, devices_of(simulator, fleet) as opened:
+        yield opened
 
 
 def module(simulator, device="h2-gpu0-a", **more):

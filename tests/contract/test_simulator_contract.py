@@ -1,24 +1,18 @@
 """The contract suite against the simulator: all mesh drivers, and the transponder driver over real SSH."""
 
 import math
-import tempfile
-import time
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
+from sim_devices import devices_of, fleet_of, simulated
 from sim_truth import truths
 
 from lumctl.devices.drivers import load
-from lumctl.devices.registry import DeviceSet
 from lumctl.devices.testing import MeshContract, MeshUnderTest, TransponderContract, TransponderUnderTest
 from lumctl.devices.types import PucState
 from lumctl.fabric import changes, mesh, route
-from lumctl.fleet.fleet import Fleet
-from lumctl.inventory.load import load_inventory
 from lumctl.sim.client import ask
-from lumctl.sim.launch import launch
 
 RACK = """\
 lumctl: 1
@@ -70,31 +64,17 @@ SHAPE = mesh(3, 2)
 @pytest.fixture(scope="module")
 def simulator():
     """A running simulator in which one mesh is down and one host does not answer."""
-    with tempfile.TemporaryDirectory(prefix="lumctl-") as folder:  # a short path: sockets lie in it
-        path = Path(folder) / "rack.yaml"
-        path.write_text(RACK)
-        with launch(load_inventory(path), folder=Path(folder) / "sim", tied=True) as running:
-            running.inject("down", "mesh-down")
-            running.inject("object-down", "device-down")
-            running.inject("h3", "unreachable")
-            yield running
+    with simulated(RACK) as running:
+        running.inject("down", "mesh-down")
+        running.inject("object-down", "device-down")
+        running.inject("h3", "unreachable")
+        yield running
 
 
 @pytest.fixture
 def devices(simulator):
-    endpoints = simulator.endpoints()
-    fleet = Fleet(simulator.inventory, endpoints, connect_timeout_s=2.0)
-    opened = DeviceSet(
-        simulator.inventory,
-        endpoints,
-        shell_of=fleet.shell,
-        way_of=fleet.way,
-        known_states=lambda _device: {},
-        now=time.time,
-    )
-    yield opened
-    opened.close()
-    fleet.close()
+    with fleet_of(simulator) as fleet, devices_of(simulator, fleet) as opened:
+        yield opened
 
 
 def held_by(simulator, device):

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 from lumctl_smartlight import SmartlightMesh
-from lumctl_smartlight.line import stated_puc_count
+from lumctl_smartlight.mesh import stated_puc_count
 
 from lumctl.devices.errors import DeviceUnreachableError, InconsistentError, OutcomeUnknownError
 from lumctl.devices.protocols import DriverContext

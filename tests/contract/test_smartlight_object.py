@@ -7,7 +7,7 @@ from importlib.metadata import EntryPoint
 from types import SimpleNamespace
 
 import pytest
-from lumctl_smartlight import SmartlightObjectMesh, objects
+from lumctl_smartlight import SmartlightObjectMesh, session
 
 from lumctl.devices.errors import (
     DeviceRefusedError,
@@ -85,10 +85,10 @@ def install(monkeypatch):
     """Install the packages that offer an object, by name."""
 
     def installed(**makers):
-        points = [EntryPoint(name, f"vendor_{name}:opened", objects.GROUP) for name in makers]
+        points = [EntryPoint(name, f"vendor_{name}:opened", session.GROUP) for name in makers]
         for name, maker in makers.items():
             monkeypatch.setitem(sys.modules, f"vendor_{name}", SimpleNamespace(opened=maker))
-        monkeypatch.setattr(objects, "entry_points", lambda group: points if group == objects.GROUP else [])
+        monkeypatch.setattr(session, "entry_points", lambda group: points if group == session.GROUP else [])
 
     return installed
 
@@ -221,12 +221,12 @@ def test_without_a_package_nothing_can_be_reached(opened, install):
     install()
     with pytest.raises(DeviceUnreachableError, match="no installed package offers a SmartLight object") as error:
         opened().identify()
-    assert objects.GROUP in error.value.hint
+    assert session.GROUP in error.value.hint
 
 
 def test_two_packages_are_one_too_many(opened, install):
     install(lab=VendorObject, vendor=VendorObject)
-    with pytest.raises(DeviceUnreachableError, match="offered by lab, vendor"):
+    with pytest.raises(DeviceUnreachableError, match="lab, vendor all offer a SmartLight object"):
         opened().identify()
 
 
@@ -244,7 +244,7 @@ def test_only_the_simulators_object_is_taken_for_a_simulator(opened, install, ch
 
 def test_a_package_that_does_not_import_is_named(opened, install, monkeypatch):
     install(vendor=None)
-    with pytest.raises(DeviceUnreachableError, match="vendor cannot be made"):
+    with pytest.raises(DeviceUnreachableError, match="vendor cannot be created"):
         opened().identify()
     monkeypatch.setitem(sys.modules, "vendor_vendor", None)
     with pytest.raises(DeviceUnreachableError, match="vendor does not import: ModuleNotFoundError"):

@@ -8,7 +8,7 @@ from importlib.metadata import EntryPoint
 from types import SimpleNamespace
 
 import pytest
-from lumctl_smartlight import SmartlightObjectMesh, objects
+from lumctl_smartlight import SmartlightObjectMesh, session
 
 from lumctl.devices.errors import DeviceUnreachableError, OutcomeUnknownError
 from lumctl.devices.protocols import DriverContext
@@ -51,8 +51,8 @@ def opened(monkeypatch, script, made):
         return made[-1]
 
     monkeypatch.setitem(sys.modules, "vendor", SimpleNamespace(opened=maker))
-    points = [EntryPoint("vendor", "vendor:opened", objects.GROUP)]
-    monkeypatch.setattr(objects, "entry_points", lambda group: points if group == objects.GROUP else [])
+    points = [EntryPoint("vendor", "vendor:opened", session.GROUP)]
+    monkeypatch.setattr(session, "entry_points", lambda group: points if group == session.GROUP else [])
     return lambda timeout_s=5.0: SmartlightObjectMesh(
         DriverContext(device="m1", address="m1.example:4000", puc_count=8, port_count=8, timeout_s=timeout_s)
     )

@@ -1,13 +1,11 @@
 """The contract suite against the simulator's switches, over every protocol that it serves, and the light in them."""
 
 import math
-import tempfile
-import time
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
+from sim_devices import devices_of, fleet_of, simulated
 from sim_truth import truths
 
 from lumctl.devices.drivers import load
@@ -18,13 +16,9 @@ from lumctl.devices.errors import (
     InconsistentError,
     OutcomeUnknownError,
 )
-from lumctl.devices.registry import DeviceSet
 from lumctl.devices.testing import SwitchContract, SwitchUnderTest
 from lumctl.devices.types import PortReading
-from lumctl.fleet.fleet import Fleet
-from lumctl.inventory.load import load_inventory
 from lumctl.sim.client import ask
-from lumctl.sim.launch import launch
 
 RACK = """\
 lumctl: 1
@@ -54,34 +48,22 @@ transponders:
 
 @pytest.fixture(scope="module")
 def simulator():
-    with tempfile.TemporaryDirectory(prefix="lumctl-") as folder:  # a short path: sockets lie in it
-        path = Path(folder) / "rack.yaml"
-        path.write_text(RACK)
-        with launch(load_inventory(path), folder=Path(folder) / "sim", tied=True) as running:
-            for device in ("scpi-down", "netconf-down", "whole-down"):
-                running.inject(device, "device-down")
-            yield running
+    with simulated(RACK) as running:
+        for device in ("scpi-down", "netconf-down", "whole-down"):
+            running.inject(device, "device-down")
+        yield running
 
 
 @pytest.fixture(scope="module")
 def fleet(simulator):
-    opened = Fleet(simulator.inventory, simulator.endpoints(), connect_timeout_s=2.0)
-    yield opened
-    opened.close()
+    with fleet_of(simulator) as opened:
+        yield opened
 
 
 @pytest.fixture
 def devices(simulator, fleet):
-    opened = DeviceSet(
-        simulator.inventory,
-        simulator.endpoints(),
-        shell_of=fleet.shell,
-        way_of=fleet.way,
-        known_states=lambda _device: {},
-        now=time.time,
-    )
-    yield opened
-    opened.close()
+    with devices_of(simulator, fleet) as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from typing import ClassVar
 import pytest
 
 from lumctl.errors import RefusedError, UnreachableError
-from lumctl.inventory.job_entries import JobKindEntry
+from lumctl.inventory.entry import JobKindEntry
 from lumctl.jobs.control import Facts
 from lumctl.jobs.testing import JobContract, JobUnderTest, bench_context, ranks
 from lumctl.programs import Ended
@@ -163,19 +163,29 @@ HOSTS = "the_set_up_knows_where_the_job_runs"
 @pytest.mark.parametrize(
     ("kind", "test", "rule", "says"),
     [
-        (RefusesAfterChange, "a_pause_is_not_refused_after_a_change", "refused", "was running at h1, h2 and is paused"),
+        (
+            RefusesAfterChange,
+            "a_pause_is_not_refused_after_a_change",
+            "refused",
+            "was running at h1, h2 but is now paused",
+        ),
         (
             RefusesAfterChange,
             "a_resume_is_not_refused_after_a_change",
             "refused",
-            "was paused and is running at h1, h2",
+            "was paused but is now running at h1, h2",
         ),
-        (RefusesAfterChange, "a_move_is_not_refused_after_a_change", "refused", "was running at h1, h2 and is paused"),
-        (RefusesAndMoves, A_MOVE, "refused", "the job is running at .*h3"),
-        (BelievesItMoved, A_MOVE, "placement", "success for .*h3.* runs at .*h2"),
-        (CopiesRanks, A_MOVE, "placement", "success for .*h3.* runs at .*h2"),
-        (NamesTooFewRanks, "it_goes_on_elsewhere", "ranks", "gave 'h1' for a job that runs at h1-gpu0,h3-gpu0"),
-        (SortsRanks, "it_goes_on_where_it_was", "ranks", "gave 'h2,h1'"),
+        (
+            RefusesAfterChange,
+            "a_move_is_not_refused_after_a_change",
+            "refused",
+            "was running at h1, h2 but is now paused",
+        ),
+        (RefusesAndMoves, A_MOVE, "refused", "the job is running on .*h3"),
+        (BelievesItMoved, A_MOVE, "placement", "success for .*h3.* runs on .*h2"),
+        (CopiesRanks, A_MOVE, "placement", "success for .*h3.* runs on .*h2"),
+        (NamesTooFewRanks, "it_goes_on_elsewhere", "ranks", "returned 'h1' for a job that runs on h1-gpu0,h3-gpu0"),
+        (SortsRanks, "it_goes_on_where_it_was", "ranks", "returned 'h2,h1'"),
     ],
 )
 def test_it_is_caught_by_its_rule(kind, test, rule, says):
@@ -186,9 +196,9 @@ def test_it_is_caught_by_its_rule(kind, test, rule, says):
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"hosts": list}, r"runs at \['h1', 'h2'\], and hosts\(\) gave \[\]"),
-        ({"hosts": lambda: ["h1", "h3"]}, "gave .*h3"),
-        ({"hosts": lambda: "h1,h2"}, "'h1,h2', which are not names one by one"),
+        ({"hosts": list}, r"runs on \['h1', 'h2'\], but hosts\(\) returned \[\]"),
+        ({"hosts": lambda: ["h1", "h3"]}, "returned .*h3"),
+        ({"hosts": lambda: "h1,h2"}, "'h1,h2', which are not single names"),
         ({"elsewhere": HERE}, "`elsewhere` is on the same hosts"),
     ],
 )

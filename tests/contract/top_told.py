@@ -21,8 +21,11 @@ def runbook(**changed):
     ]  # fmt: skip
     circuit = {
         "id": "llm/4-5",
-        "ends": [{"lane": "r1-h2-g0-l1", "port": 9}, {"lane": "r1-h4-g0-l0", "port": 24}],
-        "pucs": [1, 2, 3],
+        "ends": [
+            {"lane": "r1-h2-g0-l1", "device": "mesh1", "port": 9},
+            {"lane": "r1-h4-g0-l0", "device": "mesh1", "port": 24},
+        ],
+        "segments": [{"device": "mesh1", "ports": [9, 24], "pucs": [1, 2, 3]}],
         "loss_db": 4.2,
     }
     recorded = {
@@ -77,15 +80,15 @@ def autopilot(**changed):
         "last_decided_at": START - 60,
         "waiting": [asked],
         "decisions": [
-            decision(START - 95, act="nothing", because="has stood for 0.0 s, needs 30 s", conditions=[STANDS]),
+            decision(START - 95, act="nothing", because="has lasted 0.0 s, must last 30 s", conditions=[STANDS]),
             decision(START - 60, act="ask", because="gpu.lost: nvidia-smi does not list it", plan="plan-1a2b3c4d"),
         ],
         **changed,
     }
 
 
-STANDS = {"name": "stands", "holds": False, "told": "has stood for 0.0 s, needs 30 s", "until": START - 65}
-QUIET = {"name": "quiet", "holds": True, "told": "not on the quiet list", "until": None}
+STANDS = {"name": "stands", "holds": False, "told": "has lasted 0.0 s, must last 30 s", "until": START - 65}
+QUIET = {"name": "quiet", "holds": True, "told": "not on the list of components to leave alone", "until": None}
 HOUR = {"name": "rack-hour", "holds": False, "told": "1 of 1 swaps in r1 within an hour", "until": START + 1800}
 
 

@@ -64,7 +64,7 @@ class Rack:
         )
         assert self.daemon.stderr is not None
         self._said = Said(self.daemon.stderr)
-        self.hear("watching ")
+        self.hear("observing ")
 
     def hear(self, *words: str, after: int = 0) -> str:
         """Wait for a line with these words; see :meth:`Said.hear`."""

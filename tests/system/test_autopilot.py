@@ -3,21 +3,12 @@
 import json
 import os
 import re
-import time
 
 import pytest
-from said import PATIENCE_S
+from waiting import until
 from watched import racks
 
 QUICK = "stands_s: 1, cool_down_s: 0, limits: {rack_hour: 9, rack_day: 9}"
-
-
-def eventually(found):
-    """What a command finds at last."""
-    ends = time.monotonic() + PATIENCE_S
-    while not (what := found()):
-        assert time.monotonic() < ends
-    return what
 
 
 @pytest.fixture
@@ -80,10 +71,10 @@ def test_a_swap_that_its_guard_rolled_back_is_told_with_why_nothing_was_tried_si
     rack.hear("autopilot: 1. ")
     rack.daemon.kill()
     rack.end_daemon()
-    told = eventually(lambda: "rolled back" in (said := rack("autopilot", "status")) and said)
+    told = until(lambda: "rolled back" in (said := rack("autopilot", "status")) and said)
     assert re.search(
         r"^s1-gpu0: plan-\w+ \(swap-\d+\) of .* was rolled back by its revert guard: its engine died\n"
-        r"  nothing was tried since: no daemon has looked at it since; start one: lumctl watch\n",
+        r"  nothing has been tried since: no daemon has checked it since; start one: lumctl watch\n",
         told,
         re.MULTILINE,
     ), told

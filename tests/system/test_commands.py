@@ -114,14 +114,14 @@ def test_the_whole_story(lumctl: Lumctl) -> None:
     status = json.loads(lumctl("status", "-o", "json").stdout)
     assert all(circuit["state"] == "ok" for circuit in status["circuits"])
     for on in ("sim", result["runbook"]):
-        replayed = lumctl("runbook", "replay", result["run"] if on == "sim" else on, "--on", "sim", "-o", "json")
+        replayed = lumctl("runbook", "replay", result["run"] if on == "sim" else on, "--target", "sim", "-o", "json")
         assert replayed.returncode == 0, replayed.stderr
         assert json.loads(replayed.stdout)["identical"] is True
     assert lumctl("sim", "clear").returncode == 0
     back = lumctl("swap", "rollback", result["run"], "--yes")
     assert back.returncode == 0, back.stderr
     assert lumctl("status").returncode == 0
-    again = lumctl("runbook", "replay", result["run"], "--on", "prototype", "--yes", "-o", "json")
+    again = lumctl("runbook", "replay", result["run"], "--target", "sim", "--running", "--yes", "-o", "json")
     assert json.loads(again.stdout)["identical"] is True, again.stdout
     assert lumctl("swap", "rollback", json.loads(again.stdout)["run"], "--yes").returncode == 0
     assert lumctl("runbook", "verify").returncode == 0
@@ -134,7 +134,7 @@ def test_a_plan_is_refused_by_the_other_target(lumctl: Lumctl, bare: Lumctl, pla
     for name in (plan, str(place / "plan.json")):
         refused = bare("swap", "apply", name, "--yes")
         assert refused.returncode == 5
-        assert re.search(r"made for target sim.*aimed at rack", said(refused))
+        assert re.search(r"made for target sim, but this command uses target rack", said(refused))
     assert stands(lumctl) == before
 
 
@@ -176,12 +176,12 @@ def test_a_swap_that_cannot_be_done_leaves_all_as_it_was(
     [
         (("swap", "apply", "plan-00000000", "--yes"), 2, "no plan 'plan-00000000'"),
         (("swap", "show", "swap-9999"), 2, "no run 'swap-9999'"),
-        (("swap", "rollback", "fabric-0001", "--yes"), 5, "whose states before were not known"),
+        (("swap", "rollback", "fabric-0001", "--yes"), 5, "whose earlier states were unknown"),
         (("job", "show", "finetun"), 2, "did you mean"),
         (("sim", "fault", "s1-gpu", "gpu-lost"), 2, "did you mean"),
         (("sim", "fault", "s1-gpu0", "gpu-los"), 2, "did you mean"),
-        (("status", "-o", "jso"), 2, "output format 'jso' is not known"),
-        (("runbook", "replay", "fabric-0001", "--on", "simm"), 2, "did you mean 'sim'"),
+        (("status", "-o", "jso"), 2, "'jso' is not a known output format"),
+        (("runbook", "replay", "fabric-0001", "--target", "simm"), 2, "did you mean sim"),
         (("inventory", "show", "s1-gpu"), 2, "did you mean"),
     ],
 )
@@ -242,8 +242,8 @@ def test_an_edited_runbook_is_checked_before_its_first_step(lumctl: Lumctl, plac
     ):
         assert old in text, old
         file.write_text(text.replace(old, new))
-        for on in ("sim", "prototype"):
-            done = lumctl("runbook", "replay", str(file), "--on", on, "--yes")
+        for on in (("sim",), ("sim", "--running")):
+            done = lumctl("runbook", "replay", str(file), "--target", *on, "--yes")
             assert done.returncode == code, (new, done.stderr)
             assert says in done.stderr
     assert stands(lumctl) == before

@@ -111,7 +111,7 @@ def test_a_device_that_is_down_is_failed_and_shown_by_its_record(mesh):
 
 def test_a_mesh_of_the_line_protocol_cannot_be_read_back_and_says_so(mesh):
     shown = mesh("device", "show", "mesh")
-    assert "it cannot be read back: the record says" in shown.stdout
+    assert "it cannot be read back: recorded as" in shown.stdout
     assert mesh.device("mesh")["read_back"] is False
     assert "s2-gpu0-b rx" in shown.stdout
     carried = mesh.device("mesh/port/12")
@@ -136,7 +136,7 @@ def test_a_cell_that_no_circuit_needs_is_set_replayed_and_taken_back(mesh):
     assert run.startswith("set-")
     assert mesh.device("mesh/puc/40")["record"] == f"cross, certain since {run}"
     assert run in mesh("swap", "list", "-o", "name").stdout.split()
-    assert mesh.data("runbook", "replay", run, "--on", "sim")["identical"] is True
+    assert mesh.data("runbook", "replay", run, "--target", "sim")["identical"] is True
     assert mesh("swap", "rollback", run, "--yes").returncode == 0
     assert mesh.device("mesh/puc/40")["record"].startswith("bar, certain since rollback-")
     assert mesh("status").returncode == 0
@@ -161,7 +161,7 @@ def test_a_transmitter_of_a_job_is_switched_only_when_that_is_meant(mesh):
     transmit = {reading["name"]: reading["value"] for reading in mesh.device("s1-gpu0-a")["readings"]}["transmit"]
     assert transmit is False
     assert mesh("status").returncode == 4
-    assert mesh.data("runbook", "replay", run, "--on", "sim")["identical"] is True
+    assert mesh.data("runbook", "replay", run, "--target", "sim")["identical"] is True
     assert mesh("swap", "rollback", run, "--yes").returncode == 0
     assert mesh("status").returncode == 0
 
@@ -191,10 +191,10 @@ def test_an_edited_runbook_of_a_setting_is_checked_before_its_first_step(mesh, t
     ):
         assert old in text, old
         file.write_text(text.replace(old, new))
-        for on in ("sim", "prototype"):
-            assert says in said(mesh("runbook", "replay", str(file), "--on", on, "--yes"), code)
+        for on in (("sim",), ("sim", "--running")):
+            assert says in said(mesh("runbook", "replay", str(file), "--target", *on, "--yes"), code)
     file.write_text(text)
-    assert mesh.data("runbook", "replay", str(file), "--on", "prototype", "--yes")["identical"] is True
+    assert mesh.data("runbook", "replay", str(file), "--target", "sim", "--running", "--yes")["identical"] is True
     assert mesh("device", "set", "s3-gpu0-a", "transmit=on", "--yes").returncode == 0
 
 
@@ -202,17 +202,17 @@ def test_an_edited_runbook_of_a_setting_is_checked_before_its_first_step(mesh, t
     ("words", "code", "says"),
     [
         (("show", "mehs"), 2, "did you mean mesh?"),
-        (("show", "mesh/puc/82"), 2, "they are 0 to 81"),
+        (("show", "mesh/puc/82"), 2, "valid numbers: 0 to 81"),
         (("show", "mesh/prot/1"), 2, "mesh/port/N or mesh/puc/N"),
-        (("show", "s0"), 2, "names no controller of its power"),
+        (("show", "s0"), 2, "gives no controller of its power"),
         (("show", "s0-gpu0"), 2, "its lanes: s0-gpu0-a, s0-gpu0-b"),
         (("set", "mesh", "state=bar"), 2, "mesh/puc/0"),
-        (("set", "mesh/port/3", "enabled=true"), 2, "nothing of it can be set"),
+        (("set", "mesh/port/3", "enabled=true"), 2, "it has no settings"),
         (("set", "mesh/puc/3"), 2, "SETTING=VALUE"),
         (("set", "mesh/puc/3", "state=up"), 2, "expected bar or cross"),
         (("set", "mesh/puc/3", "state"), 2, "state=bar|cross"),
         (("set", "s0-gpu0-a", "frequency_mhz=193.1THz"), 2, "that is 193100000"),
-        (("set", "s0-gpu0-a", "frequency_mhz=193100000"), 5, "what can be set: transmit"),
+        (("set", "s0-gpu0-a", "frequency_mhz=193100000"), 5, "it supports: transmit"),
     ],
 )
 def test_wrong_words_are_one_line_with_a_hint(mesh, words, code, says):
@@ -238,7 +238,7 @@ def test_a_port_of_a_switch_is_disabled_and_put_back(switched):
     assert "of finetune" in refused
     run = switched.data("device", "set", "ocs/port/9", "enabled=false", "--yes")["run"]
     assert switched.device("ocs/port/9")["ports"][0]["enabled"] is False
-    assert switched.data("runbook", "replay", run, "--on", "sim")["identical"] is True
+    assert switched.data("runbook", "replay", run, "--target", "sim")["identical"] is True
     assert switched("swap", "rollback", run, "--yes").returncode == 0
     assert switched.device("ocs/port/9")["ports"][0]["enabled"] is True
 
@@ -248,7 +248,7 @@ def test_a_port_of_a_switch_is_joined_and_put_back(switched):
     assert switched.device("ocs/port/22")["ports"][0]["joined"] == 6
     whole = switched.device("ocs")
     assert (whole["read_back"], whole["differences"], len(whole["ports"])) == (True, [], 32)
-    assert switched.data("runbook", "replay", run, "--on", "sim")["identical"] is True
+    assert switched.data("runbook", "replay", run, "--target", "sim")["identical"] is True
     assert switched("swap", "rollback", run, "--yes").returncode == 0
     assert switched.device("ocs/port/6")["ports"][0]["joined"] is None
     assert "of finetune" in said(switched("device", "set", "ocs/port/0", "joined=none", "--yes"), 5)

@@ -11,12 +11,11 @@ from exporter_pages import SHELL_PROBES
 
 from lumctl.context.capture import observe_capture
 from lumctl.fleet.exporters import ExporterReader, exporter_probes
-from lumctl.fleet.exporters.client import PageClient
+from lumctl.fleet.exporters.reader import PageClient
 from lumctl.fleet.fleet import Fleet
-from lumctl.fleet.gate import Gate
 from lumctl.fleet.reader import SharedByHosts
 from lumctl.fleet.readings import ProbeStatus
-from lumctl.fleet.rounds import Round
+from lumctl.fleet.rounds import Gate, Round
 from lumctl.health.memory import Memory
 from lumctl.health.states import State
 from lumctl.inventory.exporters import Exporter

@@ -2,11 +2,14 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from xml.etree import ElementTree as ET
 
 import pytest
+import yaml
+from terminals import terminal
 
 from lumctl.inventory.load import example
 
@@ -19,17 +22,22 @@ fibres:
 
 
 @pytest.fixture
-def lumctl(tmp_path):
+def environment(tmp_path):
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path),
+        "XDG_STATE_HOME": str(tmp_path / "state"),
+        "XDG_RUNTIME_DIR": str(tmp_path),
+        "LANG": "C.UTF-8",
+    }
+
+
+@pytest.fixture
+def lumctl(environment, tmp_path):
     def run(*words, stdin=None):
         return subprocess.run(
             [sys.executable, "-m", "lumctl", *words],
-            env={
-                "PATH": os.environ["PATH"],
-                "HOME": str(tmp_path),
-                "XDG_STATE_HOME": str(tmp_path / "state"),
-                "XDG_RUNTIME_DIR": str(tmp_path),
-                "LANG": "C.UTF-8",
-            },
+            env=environment,
             cwd=tmp_path,
             capture_output=True,
             text=True,
@@ -98,7 +106,7 @@ def test_routes_that_may_move_others_tell_the_steps(lumctl):
 def test_what_cannot_be_is_said_to_be_proven(lumctl):
     refused = lumctl("fabric", "route", "--mesh", "9x9", "0:74")
     assert refused.returncode == 5
-    assert "there are no ways for 0:74" in refused.stderr
+    assert "no routes exist for 0:74" in refused.stderr
     assert "Traceback" not in refused.stderr
 
 
@@ -153,7 +161,7 @@ def test_a_mesh_of_the_inventory_that_was_never_programmed(lumctl, tmp_path):
     inventory.write_text(example("prototype").read_text())
     routed = lumctl("-i", str(inventory), "fabric", "route", "--device", "mesh", "25:31")
     assert routed.returncode == 0, routed.stderr
-    assert "what mesh holds is not known" in routed.stderr
+    assert "the state of mesh is unknown" in routed.stderr
     lanes = json.loads(
         lumctl("-i", str(inventory), "fabric", "route", "--device", "mesh", "12:9", "30:31", "-o", "json").stdout
     )["circuits"]
@@ -174,13 +182,13 @@ def test_a_mesh_of_the_inventory_that_was_never_programmed(lumctl, tmp_path):
         (("matchings", "--mesh", "9x9", "--ports", "99999999999"), "--ports: "),
         (("matchings", "--mesh", "9x9", "--ports", "77"), "77 ports of 9x9 cannot be connected"),
         (("matchings", "--ports", "8"), "which mesh?"),
-        (("matchings", "--mesh", "9by9", "--ports", "8"), "no shape of a mesh"),
+        (("matchings", "--mesh", "9by9", "--ports", "8"), "did you mean '9x9'"),
         (("matchings", "--mesh", "999x999", "--ports", "8"), "too large"),
         (("matchings", "--mesh", "none.yaml", "--ports", "8"), "none.yaml"),
-        (("route", "--mesh", "3x3", "3-4"), "no pair of ports"),
+        (("route", "--mesh", "3x3", "3-4"), "not a pair of ports"),
         (("route", "--mesh", "3x3", "3:99"), "port 99 is not on the mesh"),
-        (("route", "--mesh", "3x3", "3:4", "4:5"), "port 4 is wanted twice"),
-        (("route", "--mesh", "3x3", "3:4", "--objective", "fast"), "objective 'fast' is not known"),
+        (("route", "--mesh", "3x3", "3:4", "4:5"), "port 4 is used twice"),
+        (("route", "--mesh", "3x3", "3:4", "--objective", "fast"), "'fast' is not a known objective"),
         (("route", "--mesh", "3x3", "m0:3,m1:4"), "across devices"),
         (("trace", "none.json"), "none.json cannot be read"),
         (("trace", "."), "cannot be read"),
@@ -214,3 +222,72 @@ def test_a_plan_that_is_no_plan(lumctl):
         refused = lumctl("fabric", "trace", "-", stdin=text)
         assert refused.returncode == 2, text[:20]
         assert "Traceback" not in refused.stderr
+
+
+CROWDED = [f"{a}:{a + 38}" for a in range(30)]
+"""More circuits right across the mesh than it has room for."""
+
+
+def test_what_is_proven_reads_so(lumctl):
+    demands = ("1:18", "5:14", "9:25", "12:21")
+    proven = lumctl("fabric", "route", "--mesh", "4x4", *demands, "--optimal")
+    total = json.loads(lumctl("fabric", "route", "--mesh", "4x4", *demands, "--optimal", "-o", "json").stdout)
+    assert f"{total['total_pucs']} PUCs together, proven;" in proven.stderr
+    loss = lumctl("fabric", "route", "--mesh", "4x4", *demands, "--optimal", "--objective", "loss")
+    assert "dB lost by the worst route, proven;" in loss.stderr
+    plain = lumctl("fabric", "route", "--mesh", "4x4", *demands)
+    assert ", lower bound " in plain.stderr
+
+
+def test_the_least_loss_counts_dear_pucs(lumctl, tmp_path):
+    mesh = {"id": "m", "kind": "mesh", "driver": "sim-mesh", "address": "m:1", "geometry": {"columns": 3, "rows": 3}}
+    shortest = json.loads(lumctl("fabric", "route", "--mesh", "3x3", "3:17", "-o", "json").stdout)["circuits"][0][
+        "pucs"
+    ]
+    mesh["puc_loss_db"] = dict.fromkeys(shortest[1:-1], 5)
+    hosts = [{"name": "h", "accelerators": [{"id": "{host}-gpu0", "model": "x", "memory_gib": 1}]}]
+    inventory = tmp_path / "own.yaml"
+    inventory.write_text(yaml.safe_dump({"lumctl": 1, "racks": {"r": {}}, "hosts": hosts, "devices": [mesh]}))
+    words = ("fabric", "route", "-i", str(inventory), "--device", "m", "3:17", "--optimal", "-o", "json")
+    printed = lumctl(*words, "--objective", "loss")
+    assert printed.returncode == 0, printed.stderr
+    best = json.loads(printed.stdout)
+    assert (best["optimal"]["status"], best["optimal"]["unit"]) == ("optimal", "dB")
+    assert best["optimal"]["value"] == pytest.approx(best["circuits"][0]["loss_db"])
+    few = json.loads(lumctl(*words).stdout)
+    assert best["circuits"][0]["loss_db"] <= few["circuits"][0]["loss_db"]
+    assert not set(shortest[1:-1]) <= set(best["circuits"][0]["pucs"])
+
+
+def test_a_search_that_gave_up_names_the_command_that_decides_it(lumctl):
+    given_up = lumctl("fabric", "route", "--mesh", "9x9", *CROWDED, "--limit", "0.1")
+    assert given_up.returncode == 5
+    assert "time ran out" in given_up.stderr
+    hint = given_up.stderr.split("lumctl fabric route ")[1].split()
+    assert hint[:2] == ["--mesh", "9x9"]
+    assert hint[-1] == "--optimal"
+    again = lumctl("fabric", "route", *hint, "--limit", "0.5")
+    assert again.returncode == 5
+    assert "Traceback" not in again.stderr
+
+
+def test_matchings_within_a_limit_are_complete_or_say_what_they_lack(lumctl):
+    for limit in ("0.1", "3"):
+        printed = lumctl("fabric", "matchings", "--mesh", "9x9", "--ports", "60", "--limit", limit, "-o", "json")
+        if printed.returncode == 5:
+            assert "time ran out before any" in printed.stderr
+            continue
+        document = json.loads(printed.stdout)
+        routed = sum(len(matching["circuits"]) for matching in document["matchings"])
+        assert routed + len(document["left"]) + len(document["unreachable"]) == 60 * 59 // 2
+        assert document["complete"] == (not document["left"])
+        assert lumctl("fabric", "trace", "-", stdin=printed.stdout).returncode == 0
+
+
+def test_an_interrupt_prints_the_best_so_far(environment):
+    words = [sys.executable, "-m", "lumctl", "fabric", "matchings", "--mesh", "3x15", "--ports", "30"]
+    with terminal(words, environment, (200, 120)) as shown:
+        shown.see("matchings,", "at least ...")
+        shown.process.send_signal(signal.SIGINT)
+        shown.see("3x15, 30 ports:", "interrupted")
+        assert shown.code() == 130

@@ -21,6 +21,7 @@ from lumctl.sim.launch import launch
 
 pytestmark = pytest.mark.usefixtures("ssh_client")
 SHORT = {kind: dataclasses.replace(times, deadline_s=1.0) for kind, times in PROBE_TIMES.items()}
+_ABSENT = ("infiniband", "nvlink", "nvlink:errors", "nvlink:traffic", "adapters", "fabric_log")
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +75,7 @@ def test_everything_is_read(fleet, inventory):
         assert host.error is None
         assert host.connect_seconds is not None
         statuses = {probe: outcome.status for probe, outcome in host.probes.items()}
-        absent = {statuses.pop(probe) for probe in ("infiniband", "nvlink", "nvlink:errors", "adapters", "fabric_log")}
+        absent = {statuses.pop(probe) for probe in _ABSENT}
         assert absent == {ProbeStatus.ABSENT}
         assert set(statuses.values()) == {ProbeStatus.OK}, statuses
         assert [gpu.pci for gpu in host.gpus] == [a.pci for a in inventory.accelerators_of(name)]
@@ -106,7 +107,7 @@ def test_one_hanging_driver_delays_nobody_else(fleet, fault):
     assert (hung.status, hung.detail) == (ProbeStatus.TIMED_OUT, "no answer within 1 s")
     assert hosts["s1"].reachable
     # What would use the same driver is not started behind it.
-    behind = [hosts["s1"].probes.pop(probe) for probe in ("nvlink", "nvlink:errors")]
+    behind = [hosts["s1"].probes.pop(probe) for probe in ("nvlink", "nvlink:errors", "nvlink:traffic")]
     assert {(o.status, o.detail) for o in behind} == {(ProbeStatus.TIMED_OUT, "waits behind gpu, which hangs")}
     others = [outcome for host in hosts.values() for outcome in host.probes.values()]
     assert not [outcome for outcome in others if outcome.status not in {ProbeStatus.OK, ProbeStatus.ABSENT}]

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from waiting import until
 
 BENCH = Path(__file__).resolve().parents[1] / "bench" / "fleet"
 PATIENCE_S = 20.0
@@ -153,13 +154,6 @@ class Relay:
         self._thread.join(5)
         for sock in self._sockets:
             sock.close()
-
-
-def until(holds):
-    ends = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < ends
-        time.sleep(0.02)
 
 
 def members(group):

@@ -4,10 +4,10 @@ import dataclasses
 import subprocess
 import sys
 import threading
-import time
 
 import paramiko
 import pytest
+from waiting import until
 
 from lumctl.devices.endpoints import HostEndpoint
 from lumctl.fleet.fleet import Fleet
@@ -152,13 +152,6 @@ def cautious_agent(rack, tmp_path, monkeypatch, require_program):
     finally:
         running.terminate()
         running.wait()
-
-
-def until(condition):
-    ends = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < ends
-        time.sleep(0.01)
 
 
 def test_an_agent_that_asks_its_user_first_holds_up_nobody_else(sshd, inventory, rack, cautious_agent):

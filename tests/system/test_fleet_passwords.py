@@ -142,7 +142,7 @@ def test_a_wrong_secret_is_refused_and_stands_in_no_message(serve, tmp_path, sec
 def test_a_secret_that_others_may_read_is_not_shown_to_anybody(serve, tmp_path, secret_file):
     secret_file.chmod(0o644)
     _, way = serve(tmp_path, Login("admin", secret_file))
-    with pytest.raises(DeviceLoginError, match="others may read it"):
+    with pytest.raises(DeviceLoginError, match="other users may read it"):
         way.subsystem("netconf", 830, TIMEOUT_S)
 
 

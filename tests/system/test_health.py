@@ -223,5 +223,7 @@ def test_a_full_disk_blinds_nobody(lumctl: Lumctl) -> None:
     assert lumctl("health", "explain", GPU, full_disk=True).returncode == 0
     refused = lumctl("health", "ack", GPU, "--comment", "known", full_disk=True)
     assert refused.returncode == 5
-    assert re.match(r"lumctl: the store cannot be written: .*\n  hint: it is at /\S*db: see who may", refused.stderr)
+    assert re.match(
+        r"lumctl: the store cannot be written: .*\n  hint: it is at /\S*db: check its permissions", refused.stderr
+    )
     assert lumctl("health", "list", "-o", "json").stdout == before

@@ -120,7 +120,22 @@ def test_a_host_that_does_not_answer_is_left_for_later(trust, known, rack):
         ask(control, "clear", component=None)
     assert (code, results) == (3, {"h1": "unreachable", "h2": "enrolled"})
     assert "h1: 127.0.0.1 port " in narration
+    assert "the other hosts are enrolled" in narration
     assert len(known.read_text().splitlines()) == 1
+
+
+def test_where_no_host_answers_none_is_called_enrolled(trust, known, rack):
+    control = rack.folder / "control.sock"
+    for host in ("h1", "h2"):
+        ask(control, "fault", component=host, kind="unreachable")
+    try:
+        code, results, narration = trust("--yes")
+    finally:
+        ask(control, "clear", component=None)
+    assert (code, results) == (3, {"h1": "unreachable", "h2": "unreachable"})
+    assert "enrolled" not in narration
+    assert "hint: no host answered; see their addresses: lumctl -i " in narration
+    assert not known.exists()
 
 
 def test_a_host_that_is_not_in_the_inventory(trust):

@@ -38,7 +38,7 @@ def test_a_wrong_driver_fails_by_its_rule_on_its_twin(lumctl):
     assert done.returncode == 4, done.stderr
     assert "twin: wrong_drivers.device:twin of wrong-drivers 0.7" in done.stdout
     assert "FAILED units: readings are what the device measures" in done.stdout
-    assert "read_temperature() gives 304.65, the device has 31.5 C" in done.stdout
+    assert "read_temperature() returns 304.65, but the device has 31.5 C" in done.stdout
     assert "NOT TESTED the set-up gives no `put_between`" in done.stdout
 
 
@@ -79,7 +79,7 @@ def test_a_driver_that_ends_its_process_is_a_failure(lumctl):
 def test_a_driver_that_does_not_import_fails_with_the_whole_reason(lumctl, driver, says):
     done = lumctl("plugin", "check", driver)
     assert done.returncode == 4, done.stderr
-    assert "verdict  FAILED: the driver does not load, and no test was run" in done.stdout
+    assert "verdict  FAILED: the driver does not load, so no test was run" in done.stdout
     assert "FAILED loading: the driver loads" in done.stdout
     assert says in done.stdout
     for misleading in ("0 tests passed", "kind None", "no optional capability", "the test process ended"):
@@ -96,6 +96,39 @@ def test_tests_that_do_not_import_fail_with_the_whole_reason(lumctl, tmp_path):
     assert done.returncode == 4, done.stderr
     library = "No module named 'acme_optical_line_systems_management_interface_library'"
     assert f"found: test_mine.py: ModuleNotFoundError: {library}" in done.stdout
+
+
+def test_each_driver_gets_the_outcomes_of_its_own_class(lumctl, folder, tmp_path):
+    (folder / "two_switches.py").write_text(
+        "from wrong_drivers import RightSwitch\n"
+        "class Switch(RightSwitch): pass\n"
+        "class FastSwitch(RightSwitch): pass\n"
+        "Alias = Switch\n"
+    )
+    about = folder / "two_switches-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: two-switches\nVersion: 1.0\n")
+    points = "usual = two_switches:Switch\nfast = two_switches:FastSwitch\nalias = two_switches:Alias\n"
+    (about / "entry_points.txt").write_text(f"[lumctl.drivers]\n{points}")
+    tests = tmp_path / "test_both.py"
+    tests.write_text(
+        "from types import SimpleNamespace\n"
+        "import pytest\n"
+        "from two_switches import FastSwitch, Switch\n"
+        "@pytest.fixture(params=[FastSwitch, Switch])\n"
+        "def switch(request): return SimpleNamespace(driver=object.__new__(request.param))\n"
+        "def test_one(switch): assert type(switch.driver) is Switch\n"
+        "test_one.contract_rule = 'errors'\n"
+    )
+    for driver, made, verdict in (
+        ("usual", "Switch", "passed"),
+        ("fast", "FastSwitch", "failed"),
+        ("alias", "Switch", "passed"),
+    ):
+        done = lumctl("plugin", "check", driver, "--tests", str(tests), "-o", "json")
+        (checked,) = json.loads(done.stdout)["drivers"]
+        assert [each["driver"] for each in checked["tests"]] == [f"two_switches:{made}"]
+        assert checked["verdict"] == verdict
 
 
 def test_a_package_that_offers_a_kind_of_job_control_only_is_told_how_that_is_tested(lumctl, folder):
@@ -118,7 +151,7 @@ def test_a_package_that_offers_a_kind_of_job_control_only_is_told_how_that_is_te
 def test_a_package_without_any_plug_in_is_not_said_to_be_missing(lumctl):
     done = lumctl("plugin", "check", "typer")
     assert done.returncode == 2
-    assert "is installed and offers no driver" in done.stderr
+    assert "is installed but offers no driver" in done.stderr
 
 
 def test_what_is_not_installed_is_told(lumctl):

@@ -51,10 +51,10 @@ class Shell:
             "LANG": "C.UTF-8",
         }
 
-    def __call__(self, *words, code=0):
+    def __call__(self, *words, code=0, **others):
         done = subprocess.run(
             [sys.executable, "-m", "lumctl", *words],
-            env=self.environment,
+            env=self.environment | others,
             capture_output=True,
             text=True,
             timeout=60,
@@ -91,17 +91,21 @@ def swap(lumctl):
     return f"r1/{run}"
 
 
+@pytest.mark.timeout(180)
 def test_a_swap_of_one_rack_is_planned_anew_on_the_other(lumctl, swap):
     lumctl("runbook", "export", swap, "--as-template", "--out", "again.yaml")
     other = ("--set", "failed=r2h1-gpu0", "--set", "rack=r2")
-    on_sim = lumctl.data("runbook", "replay", "again.yaml", *other, "--on", "sim")
+    on_sim = lumctl.data("runbook", "replay", "again.yaml", *other, "--target", "sim")
     assert (on_sim["outcome"], on_sim["identical"]) == ("done", None)
-    wrong = lumctl("runbook", "replay", "again.yaml", "--set", "failed=r2h1-gpu0", "--on", "sim", code=5)
-    assert "step 1 is about rack r2, this runbook is for r1" in wrong.stderr
+    wrong = lumctl("runbook", "replay", "again.yaml", "--set", "failed=r2h1-gpu0", "--target", "sim", code=5)
+    assert "step 1 is for rack r2, but this runbook is for r1" in wrong.stderr
     lumctl("sim", "fault", "r2h1-gpu0", "gpu-lost")
-    asked = lumctl("runbook", "replay", "again.yaml", "--set", "failed=r2h1-gpu0", "--on", "r2", code=2)
-    assert "there is no terminal to ask on" in asked.stderr
-    done = lumctl.data("runbook", "replay", "again.yaml", "--set", "failed=r2h1-gpu0", "--on", "r2", "--yes")
+    running = ("--target", "sim", "--running")
+    asked = lumctl("runbook", "replay", "again.yaml", "--set", "failed=r2h1-gpu0", "--set", "rack=r2", *running, code=2)
+    assert "stdin is not a terminal" in asked.stderr
+    done = lumctl.data(
+        "runbook", "replay", "again.yaml", "--set", "failed=r2h1-gpu0", "--set", "rack=r2", *running, "--yes"
+    )
     assert (done["on"], done["outcome"], len(done["runs"])) == ("r2", "done", 1)
     ranks = lumctl.data("job", "show", "pair2")["ranks"]
     assert [rank["accelerator"] for rank in ranks] == ["r2h3-gpu0", "r2h2-gpu0"]
@@ -125,7 +129,7 @@ def test_the_fields_that_scripts_are_promised_are_there(lumctl, swap):
     assert lumctl.data("swap", "show", swap).keys() >= PROMISED["shown"]
     shown = lumctl.data("runbook", "show", swap)
     assert shown.keys() >= PROMISED["runbook"]
-    exported = json.loads(lumctl("runbook", "export", swap, "--format", "json", "--out", "-").stdout)
+    exported = json.loads(lumctl("runbook", "export", swap, "-o", "json").stdout)
     assert exported.keys() >= PROMISED["runbook"] | {"schema"}
     heads = [lumctl.data("runbook", "head")["heads"][0], shown["journal_head"], exported["journal_head"]]
     assert heads[0] == heads[1] == heads[2]
@@ -137,13 +141,36 @@ def test_the_fields_that_scripts_are_promised_are_there(lumctl, swap):
 def test_what_is_rehearsed_says_that_nothing_was_recorded(lumctl, swap):
     known = lumctl("runbook", "list", "-o", "name").stdout
     lumctl("runbook", "export", swap, "--as-template", "--out", "rehearsed.yaml")
-    done = lumctl("runbook", "replay", "rehearsed.yaml", "--on", "sim")
+    done = lumctl("runbook", "replay", "rehearsed.yaml", "--target", "sim")
     assert "swap-00" not in done.stdout.partition(":")[2]
     assert "no run was recorded" in done.stderr
-    replayed = lumctl.data("runbook", "replay", swap, "--on", "sim")
+    replayed = lumctl.data("runbook", "replay", swap, "--target", "sim")
     assert replayed.keys() >= PROMISED["replay"]
     assert (replayed["rehearsal"], "journal_head" in replayed) == (True, False)
     assert lumctl("runbook", "list", "-o", "name").stdout == known
+
+
+def test_the_target_of_a_replay_is_given_and_no_variable_replaces_it(lumctl, swap):
+    asked = lumctl("runbook", "replay", swap, code=2)  # LUMCTL_TARGET is sim
+    assert "the target of a replay must be given" in asked.stderr
+    (command,) = re.findall(r"lumctl (runbook replay .*)", asked.stderr)
+    assert "identical" in lumctl(*command.split()).stdout
+    wrong = lumctl("runbook", "replay", swap, "--target", "rack", "--running", code=2)
+    assert "--running goes with --target sim" in wrong.stderr
+
+
+def test_a_run_of_the_simulator_is_found_by_a_shell_that_is_aimed_at_the_rack(lumctl, swap):
+    done = lumctl("runbook", "replay", swap, "--target", "sim", LUMCTL_TARGET="rack")
+    assert "identical" in done.stdout
+
+
+def test_an_export_goes_to_standard_output_in_the_wanted_format(lumctl, swap):
+    assert lumctl("runbook", "export", swap).stdout.startswith("# What was done")
+    assert lumctl("runbook", "export", swap, "-o", "md").stdout.startswith("# ")
+    assert "did you mean md" in lumctl("runbook", "export", swap, "-o", "mdx", code=2).stderr
+    lumctl("runbook", "export", swap, "--out", "incident.md")
+    assert (lumctl.place / "incident.md").read_text().startswith("# ")
+    assert lumctl("runbook", "export", swap, "-o", "name").stdout == swap.partition("/")[2] + "\n"
 
 
 def test_what_is_no_runbook_file_is_told_how_one_is_made(lumctl, swap):
@@ -159,13 +186,13 @@ def test_steps_that_do_not_lead_to_the_end_are_found_before_a_replay(lumctl, swa
     steps = re.split(r"(?m)^(?=- id: |end:)", file.read_text())
     file.write_text("".join(step for step in steps if "do: assign" not in step.partition("\n")[2][:20]))
     (problem,) = lumctl.data("runbook", "lint", "short.yaml", code=2)["problems"]
-    assert "end says of where pair1 runs rank 1 on r1h3-gpu0" in problem["message"]
+    assert "`end` states that pair1 runs rank 1 on r1h3-gpu0" in problem["message"]
     lumctl("runbook", "export", swap, "--out", "twice.yaml", "--force")
     file = lumctl.place / "twice.yaml"
     first = next(step for step in steps if step.startswith("- id: "))
     file.write_text(file.read_text().replace(first, first * 2))
-    twice = lumctl("runbook", "replay", "twice.yaml", "--on", "sim", code=2)
-    assert "two of its steps have the id '1'" in twice.stderr
+    twice = lumctl("runbook", "replay", "twice.yaml", "--target", "sim", code=2)
+    assert "two of its steps have the same id '1'" in twice.stderr
 
 
 def test_a_drill_tells_whether_it_would_work_today_and_leaves_the_rack_alone(lumctl, swap):
@@ -206,9 +233,9 @@ def test_what_touches_no_device_is_a_run_too_also_while_the_rack_is_being_change
     listed = lumctl("runbook", "list", "--kind", "maintain", "-o", "name").stdout.split()
     assert listed == [ended["run"], said["run"]]
     assert said["run"] not in lumctl("swap", "list", "-o", "name").stdout.split()
-    assert lumctl.data("runbook", "replay", f"r1/{ended['run']}", "--on", "sim")["identical"] is True
+    assert lumctl.data("runbook", "replay", f"r1/{ended['run']}", "--target", "sim")["identical"] is True
     refused = lumctl("swap", "rollback", f"r1/{said['run']}", "--yes", code=5)
-    assert "only wrote down what an operator said" in refused.stderr
+    assert "only recorded what an operator stated" in refused.stderr
 
 
 def test_the_example_of_the_manual_works(lumctl, tmp_path):
@@ -218,5 +245,5 @@ def test_the_example_of_the_manual_works(lumctl, tmp_path):
     file.write_text(example)
     given = ("--set", "failed=s1-gpu0", "--set", "host=s1", "-i", str(REPOSITORY / "inventories" / "prototype.yaml"))
     lumctl("runbook", "lint", str(file), *given)
-    done = lumctl.data("runbook", "replay", str(file), "--on", "sim", *given)
+    done = lumctl.data("runbook", "replay", str(file), "--target", "sim", *given)
     assert (done["outcome"], len(done["runs"])) == ("done", 2)

@@ -13,7 +13,7 @@ from pathlib import Path
 import paramiko
 import pytest
 
-from lumctl.sim.keys import new_private_key
+from lumctl.sim.ssh import new_private_key
 
 NVIDIA_SMI = "nvidia-smi -q -x"
 

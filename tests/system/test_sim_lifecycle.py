@@ -1,5 +1,6 @@
 """Starting and ending: what is left behind is nothing, whatever happens."""
 
+import errno
 import json
 import os
 import select
@@ -64,6 +65,17 @@ def test_it_leaves_nothing_behind(inventory):
     assert not folder.exists()
     with pytest.raises(UnreachableError):
         sim.endpoints()
+
+
+def test_one_that_cannot_be_started_leaves_no_file_open(inventory, monkeypatch):
+    def fails(*_words, **_how):
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    monkeypatch.setattr(subprocess, "Popen", fails)
+    before = {*Path("/proc/self/fd").iterdir()}
+    with pytest.raises(BlockingIOError):
+        launch(inventory, tied=True)
+    assert {*Path("/proc/self/fd").iterdir()} <= before
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
@@ -173,6 +185,17 @@ def test_the_control_socket_takes_any_nonsense(prototype_sim, line):
     assert client.ask(prototype_sim.control, "status")["runtime"]["pid"]
 
 
+def test_the_control_socket_does_nothing_on_an_incomplete_request(prototype_sim):
+    line = json.dumps({"do": "fault", "component": "s0-gpu0", "kind": "overheat", "value": 99}).encode()
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(10)
+        connection.connect(str(prototype_sim.control))
+        connection.sendall(line)
+        connection.shutdown(socket.SHUT_WR)
+        assert connection.recv(1) == b""
+    assert client.ask(prototype_sim.control, "status")["faults"] == []
+
+
 def test_the_words_of_the_command_line():
     inventory = ["-i", str(example("prototype"))]
     assert lumctl("sim", "status", *inventory).stdout.startswith("no simulator of ")
@@ -194,7 +217,7 @@ def test_the_words_of_the_command_line():
     assert [host["id"] for host in found["hosts"]] == ["s0", "s1", "s2", "s3"]
     assert [(f["component"], f["kind"], f["value"]) for f in found["faults"]] == [("s0-gpu0", "overheat", 99)]
     assert "overheat (99)" in lumctl("sim", "status", *inventory).stdout
-    assert "overheat is gone" in lumctl("sim", "clear", *inventory).stderr
+    assert "overheat is cleared" in lumctl("sim", "clear", *inventory).stderr
 
     down = lumctl("sim", "down", *inventory)
     assert down.returncode == 0

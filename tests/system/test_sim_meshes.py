@@ -93,5 +93,5 @@ def test_powers_leave_where_the_light_does(sim):
 
 
 def test_another_device_and_another_address_are_errors_of_one_line():
-    with pytest.raises(DeviceUnreachableError, match="no simulator's socket"):
+    with pytest.raises(DeviceUnreachableError, match="not a simulator's socket"):
         SimMesh(DriverContext(device="mesh", address="10.0.0.1:65432")).identify()

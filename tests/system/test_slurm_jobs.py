@@ -1,18 +1,21 @@
 """Swaps of a job that a real Slurm runs: drained, requeued, released on the spare's node; and only what is ours."""
 
+import getpass
 import re
 import socket
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from lumctl_slurm.cluster import SlurmHookEntry
 from lumctl_slurm.control import Slurm as Control
-from lumctl_slurm.settings import SlurmHookEntry
 from racks import rack_of
 from slurm import Slurm
 
 from lumctl import change as engine
+from lumctl.cli.top.hosts import scheduled
 from lumctl.errors import RefusedError, RolledBackError
 from lumctl.jobs import Hooks
 from lumctl.jobs.control import Facts, JobContext, Rank
@@ -116,7 +119,7 @@ def test_a_node_that_somebody_else_drained_is_left_as_it_is(rack, slurm, job):
     slurm("scontrol", "update", "nodename=n1", "state=drain", "reason=fan 3 is loud")
     plan = rack.lost()
     result = engine.apply(rack.context, plan)
-    told = "node n1 was draining by somebody else: fan 3 is loud; it is left as it is"
+    told = "node n1 was draining by somebody else: fan 3 is loud; it is left unchanged"
     assert steps(rack, result.run)[0]["said"] == told
     assert (slurm.reason("n1"), slurm.job(job)) == ("fan 3 is loud", ("RUNNING", MOVED))
 
@@ -144,7 +147,7 @@ def test_a_spare_s_node_that_somebody_else_drained_lets_the_job_wait_and_says_so
     slurm("scontrol", "update", "nodename=n3", "state=drain", "reason=for a guest")
     result = engine.apply(rack.context, rack.lost())
     said = steps(rack, result.run)[1]["said"]
-    assert "node n3 is drained, and not by lumctl (for a guest): it stays so" in said
+    assert "node n3 is drained, but not by lumctl (for a guest): it stays so" in said
     assert f"job {job} waits: " in said
     assert (slurm.job(job)[0], slurm.reason("n3")) == ("PENDING", "for a guest")
 
@@ -154,7 +157,7 @@ def test_a_spare_s_node_that_somebody_else_drained_lets_the_job_wait_and_says_so
     [
         ((), "Slurm has no job named nobody in its queue"),
         (("--no-requeue", "--nodes=3", "--nodelist=n0,n1,n2"), "was not requeued"),
-        (("--nodes=1", "--nodelist=n3"), "runs on n3, and lumctl has it on n0, n1, n2"),
+        (("--nodes=1", "--nodelist=n3"), "runs on n3, but lumctl has it on n0, n1, n2"),
     ],
     ids=["absent", "never-requeued", "elsewhere"],
 )
@@ -277,3 +280,29 @@ def test_one_that_runs_and_was_held_by_a_run_that_was_cut_is_released(slurm, con
     assert held_and_marked(slurm, number)[0]
     control().resume(FACTS, ON_N0)
     assert (slurm.job(number), held_and_marked(slurm, number)) == (("RUNNING", "n0"), (False, ""))
+
+
+def test_whose_job_runs_on_an_accelerator_and_on_its_host(slurm, untouched, job):
+    other = slurm.submit("other", "--nodes=1", "--nodelist=n3")
+    slurm.runs(other, "n3")
+    hooks, user = Hooks(untouched.context, "finetune", only_asks=True), getpass.getuser()
+    (own,) = hooks.scheduled()
+    assert (own.id, own.user, own.state, own.name) == (job, user, "RUNNING", "finetune")
+    assert re.fullmatch(r"[\d:-]+", own.elapsed)
+    assert [each.id for each in hooks.scheduled("s0")] == [job]
+    assert [(each.id, each.name) for each in hooks.scheduled("s3")] == [(other, "other")]
+    cx = SimpleNamespace(inventory=untouched.inventory, target="sim")
+    facts = dict(scheduled(cx, "s0-gpu0"))
+    assert facts["job finetune"].startswith(f"{job} (finetune) of {user}, RUNNING, for ")
+    assert facts["on s0"] == facts["job finetune"]
+    assert list(dict(scheduled(cx, "s3-gpu0"))) == ["on s3"]
+    assert scheduled(cx, "mesh") == ()
+
+
+@pytest.mark.usefixtures("slurm")
+def test_a_scheduler_that_does_not_tell_is_unknown(untouched, monkeypatch):
+    monkeypatch.setenv("SLURM_CONF", "/no/such/slurm.conf")
+    cx = SimpleNamespace(inventory=untouched.inventory, target="sim")
+    facts = dict(scheduled(cx, "s0-gpu0"))
+    assert facts.keys() == {"job finetune", "on s0"}
+    assert all(said.startswith("unknown: ") for said in facts.values())

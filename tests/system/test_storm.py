@@ -4,6 +4,7 @@ import time
 from contextlib import closing
 
 import pytest
+from waiting import until
 from watched import racks
 
 from lumctl.devices.endpoints import sim_runtime_folder
@@ -16,7 +17,7 @@ from lumctl.store import open_store
 DARK = [f"h{host:02}" for host in range(1, 11)]
 GPUS = [f"{host}-gpu{gpu}" for host in DARK for gpu in range(4)]
 STALE = "h10-gpu0"
-QUIET_S = 10.0
+QUIET_S = 25.0
 """Longer than people here take to take back and continue, on a loaded machine."""
 POLICY = (
     "  - {name: dead, how: apply, rules: [gpu.lost, gpu.xid, host.unreachable], kinds: [accelerator, host],"
@@ -35,6 +36,10 @@ def rack(monkeypatch):
         yield made
 
 
+def failures(store, since):
+    return [row for row in store.health.transitions(since=since) if row.after is State.FAILED]
+
+
 @pytest.mark.timeout(180)
 def test_a_power_failure_causes_no_swap_and_people_take_back_and_go_on(rack):
     control = sim_runtime_folder(rack.inventory) / CONTROL_SOCKET
@@ -50,8 +55,8 @@ def test_a_power_failure_causes_no_swap_and_people_take_back_and_go_on(rack):
     failed_at = time.time()
     for name in GPUS:
         ask(control, "fault", component=name, kind="gpu-lost", value=None)
-    assert f"of rack64 began to fail within {QUIET_S:g} s (" in rack.hear(
-        "autopilot: rack64: the breaker of policy dead opened: "
+    assert f"of rack64 failed within {QUIET_S:g} s (" in rack.hear(
+        "autopilot: rack64: the circuit breaker of policy dead opened: "
     )
     for name in DARK[:-1]:
         ask(control, "fault", component=name, kind="unreachable", value=None)
@@ -60,16 +65,16 @@ def test_a_power_failure_causes_no_swap_and_people_take_back_and_go_on(rack):
     assert rack.data("swap", "rollback", half_done, "--yes")["outcome"] == "done"
     assert not any("closed" in line for line in rack.lines)
     with closing(open_store(load_inventory(rack.inventory), "rack64", "sim")) as store:
-        rows = store.health.transitions(since=failed_at)
-    assert len({row.component for row in rows if row.after is State.FAILED and row.at - failed_at < 10}) >= 40
+        until(lambda: set(DARK) <= {row.component for row in failures(store, failed_at)})
+        assert len({row.component for row in failures(store, failed_at)} & set(GPUS)) >= 3
 
     # The power is back, and one accelerator is not.
     for name in (*DARK, *(gpu for gpu in GPUS if gpu != STALE)):
         ask(control, "clear", component=name)
-    rack.hear(f"the breaker of policy dead closed: nothing more has failed for {QUIET_S:g} s")
+    rack.hear(f"the circuit breaker of policy dead closed: nothing more has failed for {QUIET_S:g} s")
     (stale,) = (d for d in rack.data("policy", "explain", STALE)["decisions"] if d["kind"] == "accelerator")
     assert (stale["act"], stale["policy"]) == ("nothing", "dead")
-    assert "it began before the breaker closed, and is left to people" in stale["because"]
+    assert "the fault began before the circuit breaker closed, and is left to operators" in stale["because"]
 
     ask(control, "fault", component="h12-gpu2", kind="gpu-lost", value=None)
     rack.hear("autopilot: rack64: plan-", "): done")

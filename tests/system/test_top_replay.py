@@ -14,8 +14,8 @@ import pytest
 
 from lumctl.change import apply
 from lumctl.cli.invocation import Invocation
-from lumctl.cli.top import playback, replay
-from lumctl.cli.top.playback import Play
+from lumctl.cli.top import replay
+from lumctl.cli.top.replay import Play
 from lumctl.context import Context
 from lumctl.inventory.load import example, load_inventory
 from lumctl.runbook.playback import Wait
@@ -30,7 +30,7 @@ FAILED = "s1-gpu0"
 def rack(tmp_path: Path, simulate, monkeypatch):
     """The four-server example, in which one accelerator was swapped out, the swap undone and done again."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setattr(playback, "WELL_S", 0.6)
+    monkeypatch.setattr(replay, "WELL_S", 0.6)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
     (tmp_path / "run").mkdir(mode=0o700)
     path = tmp_path / "rack.yaml"
@@ -88,13 +88,13 @@ def test_a_swap_is_played_from_where_it_began_to_its_end_and_compared(rack):
             assert after.observation.assignment["finetune"] == ("s0-gpu0", "s3-gpu0", "s2-gpu0")
             (again,) = after.records.runs
             key = f"{again.rack}/{again.id}"
-            assert (sources.run(key).run.state, sources.run(key).proved) == ("done", 4)
+            assert (sources.run(key).run.state, len(sources.run(key).proved)) == ("done", 4)
             assert sources.mesh("mesh").cells == rack.context.known_cells("mesh")
             assert len(sources.runbook(key)["steps"]) == len(runbook.steps)
         standing = play.standing()
     assert play.identical, standing
     assert "identical: done as recorded, 8 steps" in standing.text
-    assert said[0].startswith(f"the rack as it stood before {rack.run}")
+    assert said[0].startswith(f"the rack as it was before {rack.run}")
     assert f"{FAILED} falls off the bus" in said[1]
     assert [line for line in said if line.startswith("step 8 of 8")]
 
@@ -174,8 +174,8 @@ def test_the_program_leaves_nothing_behind_and_touches_no_store(rack, way):
 def test_what_cannot_be_played_is_told_in_a_line(rack):
     for words, said in (
         (["--replay", "swap-9999"], "no run 'swap-9999' on target sim"),
-        (["--speed", "2"], "--speed is how fast a run is played"),
-        (["--replay", rack.run, "--web"], "leave --web out"),
+        (["--speed", "2"], "--speed sets the playback speed"),
+        (["--replay", rack.run, "--web"], "omit --web"),
         (["--replay", rack.run, "--speed", "nan"], "--speed"),
     ):
         command = [sys.executable, "-m", "lumctl", "-i", str(rack.path), "--target", "sim", "top", "--plain", *words]

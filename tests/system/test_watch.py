@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -19,6 +18,7 @@ from urllib.request import urlopen
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from said import PATIENCE_S, Said
+from waiting import until
 
 from lumctl.inventory.load import example
 
@@ -92,7 +92,7 @@ class Watching:
             stderr=subprocess.PIPE,
             text=True,
         )
-        self._said = Said(self.process.stderr, lambda line: line.partition(" ")[2])
+        self._said = Said(self.process.stderr, lambda line: line.split(" ", 2)[-1])
 
     def hear(self, *words: str, after: int = 0) -> str:
         """The first line with all these words, once it has been said."""
@@ -136,20 +136,13 @@ class Watching:
         return code
 
 
-def until(condition: Callable[[], object]) -> None:
-    pause, end = threading.Event(), time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < end
-        pause.wait(0.02)
-
-
 @pytest.fixture
 def watch(environment: dict[str, str]) -> Iterator[Callable[..., Watching]]:
     started: list[Watching] = []
 
     def start(*options: str, looks: bool = True, **more: str) -> Watching:
         started.append(Watching({**environment, **more}, *options))
-        started[-1].hear("watching ")
+        started[-1].hear("observing ")
         if looks:
             until(lambda: started[-1].health() == 200)
         return started[-1]
@@ -226,7 +219,7 @@ def test_a_fault_is_a_line_a_metric_a_message_and_what_check_says(watch, lumctl,
     said = lumctl("check", "-v")
     assert said.returncode == 2
     assert GPU in said.stdout
-    assert "as the daemon (lumctl watch) saw it" in said.stderr
+    assert "read by the daemon" in said.stderr
     assert "read directly" in lumctl("check", "-v", "--fresh").stderr
     lumctl("sim", "clear")
     until(lambda: ("resolved", GPU, "ok") in receiver.news())
@@ -319,7 +312,7 @@ def test_a_full_disk_blinds_nobody_and_loses_no_history(watch, lumctl, environme
     daemon.hear(f"accelerator {THIRD_GPU} failed -> ok")
     until(lambda: daemon.metrics()["lumctl_watch_history_waiting"] >= 2)
     assert daemon.health() == 200
-    assert "as the daemon" in lumctl("check", "-v").stderr
+    assert "read by the daemon" in lumctl("check", "-v").stderr
     resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     until(lambda: daemon.metrics()["lumctl_watch_history_waiting"] == 0)
     daemon.hear("memory: ok again")
@@ -381,14 +374,14 @@ def test_the_inventory_is_read_again_and_a_broken_one_is_not_used(watch, lumctl,
     try:
         path.write_text("lumctl: 1\nracks: [\n")
         daemon.process.send_signal(signal.SIGHUP)
-        daemon.hear("inventory: the new one cannot be used, the old one stays in force")
+        daemon.hear("inventory: the new version cannot be used, the old one stays in force")
         daemon.looked()
         assert daemon.health() == 200
     finally:
         path.write_text(text)
     daemon.process.send_signal(signal.SIGHUP)
     daemon.hear("inventory: read again, unchanged")
-    assert "as the daemon" in lumctl("check", "-v").stderr
+    assert "read by the daemon" in lumctl("check", "-v").stderr
 
 
 def test_a_stopped_daemon_costs_check_a_short_wait_only(watch, lumctl):

@@ -76,7 +76,7 @@ def test_one_of_two_daemons_acts_and_both_outlive_their_database(shared: Rack, s
         shared.watch()
         both = (shared, other)
         for daemon in both:
-            daemon.hear("watching ")
+            daemon.hear("observing ")
         shared("sim", "fault", "s1-gpu0", "gpu-lost")
         for daemon in both:
             daemon.hear("accelerator s1-gpu0 failed -> disabled")

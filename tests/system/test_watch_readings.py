@@ -6,7 +6,7 @@ import pytest
 from said import PATIENCE_S
 from watched import racks
 
-from lumctl.cli.top.history import Historian
+from lumctl.cli.top.command import Historian
 from lumctl.inventory.load import load_inventory
 
 GPU, HOST = "s1-gpu0", "s2"
@@ -24,7 +24,7 @@ def rack(monkeypatch):
 
 def look(rack) -> None:
     """Wait until the daemon has looked."""
-    while "as the daemon" not in rack.said("check", "-v").stderr:
+    while "read by the daemon" not in rack.said("check", "-v").stderr:
         pass
 
 

@@ -4,6 +4,7 @@ pytest imports this file for its fixtures, ``picture.py`` for the README's pictu
 """
 
 import asyncio
+import re
 import sys
 import threading
 import time
@@ -15,13 +16,14 @@ from typing import Any
 
 import pytest
 from looks import DARK, RX_DBM, report_of
+from rack_states import STATES
 from textual.pilot import Pilot
 
 from lumctl.cli.output import ASCII_GLYPHS, GLYPHS
 from lumctl.devices.types import OpticsReading, PucState
 from lumctl.fabric import Route, mesh, route, trace
 from lumctl.fabric.drawing import NamedRoutes
-from lumctl.fleet.readings import GpuReading, HostSnapshot, ProbeOutcome, ProbeStatus, Snapshot
+from lumctl.fleet.readings import GpuProcess, GpuReading, HostSnapshot, ProbeOutcome, ProbeStatus, Snapshot
 from lumctl.health.observation import Observation
 from lumctl.health.states import State
 from lumctl.inventory.model import (
@@ -45,6 +47,7 @@ from lumctl.store import StoredRun
 from lumctl.tui.actions import Acts, ApplyView, PlanView
 from lumctl.tui.app import Dashboard
 from lumctl.tui.look.marks import Marks
+from lumctl.tui.preferences import Preferences
 from lumctl.tui.sources import Sources
 from lumctl.tui.views.meshes import MeshChange, MeshView
 from lumctl.tui.views.records import Line, Records
@@ -154,9 +157,19 @@ def _gpu(accelerator: Accelerator, at: float) -> GpuReading:
         memory_used_mib=71 * 1024 if works else 1024,
         memory_total_mib=80 * 1024,
         power_w=612.5 if works else 70,
+        power_limit_w=700,
+        memory_utilization_percent=54 if works else 0,
+        sm_clock_mhz=1755 if works else 345,
+        sm_clock_max_mhz=1980,
+        pcie_generation=5,
+        pcie_generation_max=5,
+        pcie_width=16,
+        pcie_width_max=16,
+        pcie_tx_kb_s=1_850_000 if works else 350,
+        pcie_rx_kb_s=2_100_000 if works else 400,
         ecc_volatile_uncorrectable=0,
         recovery_action="None",
-        processes=((4711, "python"),) if works else (),
+        processes=(GpuProcess(4711, "python", 72_000),) if works else (),
     )
 
 
@@ -265,13 +278,15 @@ class Stage:
     plan_error: Exception | None = None
     apply_error: Exception | None = None
     may_end: threading.Event = field(default_factory=threading.Event)
-    planned: list[tuple[str, str]] = field(default_factory=list)
+    planned: list[tuple[str | None, ...]] = field(default_factory=list)
     applied: list[PlanView] = field(default_factory=list)
     looks: int = 0
     changes: tuple[MeshChange, ...] = ()
     holds: MeshView | Exception | None = None
+    racks: tuple[str, ...] = ("r1",)
     sources: dict[str, Any] = field(default_factory=dict)
     """Whatever else a test's dashboard reads with, by the names of ``Sources``."""
+    preferences: Preferences | None = None
     acts: dict[str, Any] = field(default_factory=dict)
     """Whatever else may be done from it, by the names of ``Acts``."""
 
@@ -288,11 +303,11 @@ class Stage:
             raise seen
         return seen
 
-    def plan(self, job: str, failed: str) -> PlanView:
-        self.planned.append((job, failed))
+    def plan(self, job: str | None, *failed: str) -> PlanView:
+        self.planned.append((job, *failed))
         if self.plan_error is not None:
             raise self.plan_error
-        title = f"{job}: replace {failed} by r1-h4-g0"
+        title = f"{job}: replace {', '.join(failed)} by r1-h4-g0"
         return PlanView(title, self.target, PLAN_LINES, "the plan", changes=self.changes)
 
     def apply(self, plan: PlanView, progress: Callable[[str], None]) -> ApplyView:
@@ -313,11 +328,12 @@ class Stage:
         return Dashboard(
             Sources(self.observe, lambda: self.records, mesh=self.mesh, **self.sources),
             Acts(self.plan, self.apply, self.forbidden, **self.acts),
-            racks=["r1"],
+            racks=self.racks,
             target=self.target,
             marks=Marks(ASCII_GLYPHS if ascii_only else GLYPHS, ascii_only=ascii_only),
             interval_s=self.interval_s,
             now=lambda: self.now,
+            preferences=self.preferences,
         )
 
 
@@ -337,10 +353,17 @@ PLAN_LINES = (
 )
 
 
+TURNS = 2000
+"""How often a test looks whether what it waits for has come."""
+
+
 async def until(pilot: Pilot[None], condition: Callable[[], object]) -> None:
-    """Let the application work until something holds; pytest's time limit ends it if it never does."""
-    while not condition():
+    """Let the application work until something holds; fail after so many turns: pytest's limit is not heard here."""
+    for _ in range(TURNS):
+        if condition():
+            break
         await pilot.pause(0.005)
+    assert condition(), screen_text(pilot.app)
     await pilot.pause()
 
 
@@ -447,3 +470,48 @@ def looks_as_before(snap_compare):
         return snap_compare(dashboard, terminal_size=size, run_before=use)
 
     return compare
+
+
+@pytest.fixture
+def reads_as_before(request):
+    """Compare the text of the screen after some keys with a stored text, ``screens/TEST.txt``.
+
+    ``pytest --snapshot-update`` writes it again.
+    """
+
+    def compare(stage, *keys, size=(110, 30), ascii_only=False, then=None):
+        async def use(pilot):
+            await pilot.press(*keys)
+            if then is not None:
+                await then(pilot)
+            await pilot.pause()
+            shown.append(screen_text(pilot.app) + "\n")
+
+        shown: list[str] = []
+        drive(stage.dashboard(ascii_only=ascii_only), use, size)
+        name = re.sub(r"[^a-z0-9]+", "-", request.node.name.removeprefix("test_")).strip("-")
+        file = Path(__file__).parent / "screens" / f"{request.node.path.stem.removeprefix('test_')}-{name}.txt"
+        if request.config.option.update_snapshots:
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(shown[0], encoding="utf-8")
+        assert shown[0] == file.read_text(encoding="utf-8")
+        assert shown[0].isascii() or not ascii_only
+        return True
+
+    return compare
+
+
+@pytest.fixture
+def rack64(kit):
+    """A stage for each state of ``rack_states`` by name."""
+
+    def stage(name):
+        records = kit.records() if name == "swap-under-way" else Records(autopilots=kit.records().autopilots)
+        if name == "swap-under-way":
+            replaced = {"rack": "rack64", "title": "train-a: replace h03-gpu2 by h16-gpu2"}
+            under_way = run(8, state="running", at=START + 37, **replaced)
+            plan = {**under_way.plan, "replacements": [{"failed": "h03-gpu2", "spare": "h16-gpu2"}]}
+            records = replace(records, runs=(replace(under_way, plan=plan),))
+        return Stage(seen=STATES[name](), records=replace(records, watched=True), racks=("rack64",))
+
+    return stage

@@ -10,28 +10,29 @@ from pathlib import Path
 from typing import NamedTuple
 
 from conftest import Stage, first_look, records
+from rack_states import lost_gpu
 
-SIZE = (110, 30)
+SIZE = (120, 36)
 
 
 class Picture(NamedTuple):
     """A screen of a rack that has just lost an accelerator: the keys that lead to it, and the theme."""
 
-    keys: tuple[str, ...]
+    keys: tuple[str, ...] = ()
     theme: str = "dark"
 
 
 PICTURES: Mapping[str, Picture] = {
-    "dashboard": Picture(("2",)),
+    "dashboard": Picture(),
     "dashboard-incidents": Picture(("5",)),
-    "dashboard-light": Picture(("2",), theme="light"),
+    "dashboard-light": Picture(theme="light"),
 }
 
 
 async def picture(name: str) -> str:
     """One of the pictures, as SVG."""
     wanted = PICTURES[name]
-    dashboard = Stage(interval_s=2, records=records()).dashboard()
+    dashboard = Stage(interval_s=2, seen=lost_gpu(), records=records(), racks=("rack64",)).dashboard()
     dashboard.show_in(wanted.theme)
     async with dashboard.run_test(size=SIZE) as pilot:
         await first_look(pilot)

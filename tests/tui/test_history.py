@@ -9,13 +9,16 @@ from dataclasses import replace
 import pytest
 
 from lumctl.errors import UsageError
+from lumctl.health.states import State
 from lumctl.store.packed_hours import Point
 from lumctl.tui.sources import Sources
-from lumctl.tui.threads.history_reader import HistoryAsker
+from lumctl.tui.threads.readers import HistoryAsker
 from lumctl.tui.views.history import History, Ring, Series, joined, nothing_kept
+from lumctl.tui.views.plot_curves import Curve, PlotEvent, curves_of, events_of
 from lumctl.tui.views.readings import Limit, readings_of
+from lumctl.tui.views.records import Line, RecordedLook, Records
+from lumctl.tui.widgets.gauges import ASCII_STEPS, columns, sparkline
 from lumctl.tui.widgets.plot import ZOOMS, plot, scale_of
-from lumctl.tui.widgets.sparkline import ASCII_STEPS, columns, sparkline
 
 GPU, LANE, LOST = "r1-h1-g0", "r1-h1-g0-l0", "r1-h2-g1"
 NOW = 1_795_000_000.0
@@ -81,10 +84,10 @@ def test_a_store_that_cannot_be_read_is_told_and_what_was_seen_stands(kit):
     ring.add(kit.observation())
 
     def fails(*_):
-        raise UsageError("the store is gone", hint="put it back")
+        raise UsageError("the store is gone", hint="move it back")
 
     history = joined(fails, ring, GPU, 900)
-    assert history.trouble == "the store is gone (hint: put it back)"
+    assert history.trouble == "the store is gone (hint: move it back)"
     assert history.of("temperature")
     assert joined(nothing_kept, Ring(), GPU, 900).series == ()
 
@@ -97,7 +100,7 @@ def test_readings_have_their_value_their_age_and_their_limits(kit):
     readings = {reading.name: reading for reading in readings_of(seen, GPU)}
     assert readings["temperature"].text == "58 C"
     assert readings["temperature"].limits == (Limit("slows at", 87),)
-    assert readings["memory used"].text == "72704 MiB"
+    assert readings["memory used"].text == "71.0 GiB"
     assert readings["memory used"].nearest == Limit("of", 81920)
     assert readings["ECC uncorrectable"].nearest is None
     received = readings_of(seen, f"{LOST}-l0")[0]
@@ -133,26 +136,40 @@ def test_the_limit_that_is_shown_is_the_nearest(kit):
     assert received.nearest == Limit("high alarm", 3.0)
 
 
+def curve(points, *limits):
+    return Curve("a reading", "", tuple(points), limits)
+
+
 # -- drawn ------------------------------------------------------------------------------------------------------------
 
 
 def test_a_sparkline_rises_and_a_gap_is_a_gap():
     points = [minute(15 - n, float(n)) for n in range(15) if n != 7]
-    drawn = sparkline(points, NOW, seconds=900, width=15)
+    drawn = sparkline(points, NOW, seconds=900, width=15, scale=(0, 14))
     assert drawn == "▁▁▂▃▃▃▄ ▅▅▆▇▇▇█"
-    plain = sparkline(points, NOW, seconds=900, width=15, ascii_only=True)
+    plain = sparkline(points, NOW, seconds=900, width=15, scale=(0, 14), ascii_only=True)
     assert plain[7] == " "
     assert set(plain) == {*ASCII_STEPS, " "}
 
 
-def test_a_sparkline_of_what_does_not_change_is_level_and_of_nothing_empty():
-    assert set(sparkline([minute(n, 5.0) for n in range(1, 16)], NOW, seconds=900, width=15)) == {"▄"}
-    assert sparkline([], NOW, seconds=900, width=15) == " " * 15
+def test_two_sparklines_of_one_quantity_compare():
+    def drawn(celsius):
+        points = [minute(n, celsius + n % 2) for n in range(1, 16)]
+        return set(sparkline(points, NOW, seconds=900, width=15, scale=(0, 110)))
+
+    assert (drawn(30.0), drawn(60.0), drawn(108.0)) == ({"▃"}, {"▅"}, {"█"})
+
+
+def test_a_count_has_no_end_and_rises_from_nothing():
+    points = [minute(n, 0.0 if n > 7 else 3.0) for n in range(1, 16)]
+    assert sparkline(points, NOW, seconds=900, width=15, scale=(0, None)) == "▁" * 8 + "█" * 7
+    assert set(sparkline([minute(1, 0.0)], NOW, seconds=60, width=4, scale=(0, None))) == {"▁"}
+    assert sparkline([], NOW, seconds=900, width=15, scale=(0, None)) == " " * 15
 
 
 def test_no_light_has_a_mark_of_its_own():
     points = [minute(2, -4.0), minute(1, -math.inf)]
-    assert sparkline(points, NOW, seconds=120, width=2) == "▄x"
+    assert sparkline(points, NOW, seconds=120, width=2, scale=(-30, 5)) == "▆x"
 
 
 def test_a_column_holds_the_least_and_the_greatest_of_its_time():
@@ -175,7 +192,7 @@ def test_a_scale_holds_all_points_and_limits_and_ends_at_round_values():
 @pytest.mark.parametrize("ascii_only", [True, False])
 def test_a_plot_has_just_the_size_that_it_is_given(zoom, size, ascii_only):
     points = [minute(n, 50.0 + n % 7) for n in range(40, 0, -1)]
-    text = plot(points, NOW, zoom, [Limit("slows at", 87.0)], "C", size, ascii_only=ascii_only).plain
+    text = plot([curve(points, Limit("slows at", 87.0))], NOW, zoom, "C", size, ascii_only=ascii_only).plain
     lines = text.splitlines()
     assert len(lines) == max(size[1], 5)
     assert max(map(len, lines)) <= max(size[0], 19)
@@ -185,7 +202,7 @@ def test_a_plot_has_just_the_size_that_it_is_given(zoom, size, ascii_only):
 def test_a_plot_tells_the_limit_the_values_and_the_time(monkeypatch):
     monkeypatch.setattr("time.localtime", time.gmtime)
     points = [minute(n, 50.0 + n) for n in range(15, 0, -1)]
-    text = plot(points, NOW, ZOOMS[1], [Limit("slows at", 87.0)], "C", (80, 18), ascii_only=True).plain
+    text = plot([curve(points, Limit("slows at", 87.0))], NOW, ZOOMS[1], "C", (80, 18), ascii_only=True).plain
     assert "--- slows at 87 C" in text
     assert "     90 |" in text
     assert "10:54" in text.splitlines()[-1]
@@ -193,14 +210,75 @@ def test_a_plot_tells_the_limit_the_values_and_the_time(monkeypatch):
 
 def test_lost_light_lies_at_the_bottom_and_is_called_dark():
     points = [minute(2, -4.0), minute(1, -math.inf)]
-    lines = plot(points, NOW, ZOOMS[0], [], "dBm", (60, 12), ascii_only=True).plain.splitlines()
+    lines = plot([curve(points)], NOW, ZOOMS[0], "dBm", (60, 12), ascii_only=True).plain.splitlines()
     assert lines[-3].startswith("   dark |")
     assert lines[-3].endswith("*")
 
 
 def test_what_lies_outside_the_time_does_not_stretch_the_scale():
     points = [minute(600, 1000.0), minute(1, 50.0)]
-    assert "1000" not in plot(points, NOW, ZOOMS[0], [], "C", (60, 12)).plain
+    assert "1000" not in plot([curve(points)], NOW, ZOOMS[0], "C", (60, 12)).plain
+
+
+# -- several curves ---------------------------------------------------------------------------------------------------
+
+
+def histories(**values):
+    kept = {"temperature": "C", "power": "W", "NVLink sends": "KB/s"}
+    return History(tuple(Series(name, kept[name], (minute(2, v), minute(1, v))) for name, v in values.items()))
+
+
+def test_curves_in_one_unit_have_their_values_and_of_large_ones_the_larger_unit(kit):
+    read = {name: histories(**{"NVLink sends": 2e8}) for name in (GPU, "r1-h1-g1")}
+    found = curves_of(kit.observation(), read, (GPU, "r1-h1-g1"), ("NVLink sends",), NOW - 900)
+    assert (found.unit, [curve.label for curve in found.curves]) == ("GB/s", [GPU, "r1-h1-g1"])
+    assert found.curves[0].points[0].mean == 200.0
+    assert found.curves[0].now == "unknown"
+
+
+def test_curves_in_several_units_are_shares_of_their_scales(kit):
+    found = curves_of(
+        kit.observation(), {GPU: histories(temperature=55.0, power=350.0)}, (GPU,), ("temperature", "power"), NOW - 900
+    )
+    assert (found.unit, [curve.label for curve in found.curves]) == ("%", ["temperature", "power"])
+    assert [curve.points[0].mean for curve in found.curves] == pytest.approx([50.0, 50.0])
+
+
+def test_more_curves_than_can_be_told_apart_are_counted(kit):
+    names = tuple(f"r1-h{host}-g{gpu}" for host in (1, 3, 4) for gpu in range(4))
+    found = curves_of(kit.observation(), {}, names, ("temperature",), NOW - 900)
+    assert (len(found.curves), found.omitted) == (8, 4)
+
+
+def test_incidents_are_those_of_what_is_shown_and_their_first_moment_counts_once(kit):
+    def line(component, back, state):
+        return Line(kit.START - back, "r1", "health", f"{component} is {state}", state, component=component)
+
+    log = (
+        line(LOST, 96, State.FAILED),
+        line(LOST, 600, State.DEGRADED),
+        line(LOST, 500, State.OK),
+        line("r1-h1-g0", 300, State.FAILED),
+        line("r1-h2", 700, State.FAILED),
+        line(LOST, 5000, State.FAILED),
+    )
+    events = events_of(RecordedLook(kit.observation(), Records(log=log)), (LOST,), kit.START - 900)
+    assert [round(kit.START - event.at) for event in events] == [700, 600, 95]
+    assert "nvidia-smi does not list it" in events[-1].text
+
+
+def test_each_of_several_curves_bears_its_letter_and_events_their_digits():
+    curves = [curve([minute(n, high + n) for n in range(4, 0, -1)]) for high in (40.0, 60.0)]
+    events = [PlotEvent(NOW - 200, "a host went away", State.FAILED), PlotEvent(NOW - 60, "a fan died", State.DEGRADED)]
+    text = plot(curves, NOW, ZOOMS[0], "C", (90, 16), events=events, ascii_only=True).plain
+    body, tail = text.splitlines()[:-4], text.splitlines()[-4:]
+    first = {letter: next(at for at, line in enumerate(body) if letter in line) for letter in "AB"}
+    assert first["B"] < first["A"]
+    axis = tail[0]
+    assert [axis.index(digit) - 9 for digit in "12"] == [int((300 - back) / 300 * 81) for back in (200, 60)]
+    assert [line[:2] for line in tail[2:]] == ["1 ", "2 "]
+    assert tail[3].endswith("a fan died")
+    assert len(text.splitlines()) == 16
 
 
 # -- asked for --------------------------------------------------------------------------------------------------------
@@ -209,17 +287,18 @@ def test_what_lies_outside_the_time_does_not_stretch_the_scale():
 def test_of_questions_that_come_while_one_is_answered_only_the_newest_is_put():
     answered, may_answer, began = queue.SimpleQueue(), threading.Event(), threading.Event()
 
-    def read(_seconds):
+    def read(_component, _seconds):
         began.set()
         assert may_answer.wait(20)
         return History()
 
     asker = HistoryAsker(read, answered.put)
-    asker.ask(300)
+    asker.ask((GPU,), 300)
     assert began.wait(20)
-    asker.ask(900)
-    asker.ask(3600)
+    asker.ask((GPU,), 900)
+    asker.ask((GPU, LOST), 3600)
     may_answer.set()
     assert [answered.get(timeout=20).seconds for _ in range(2)] == [300, 3600]
-    asker.ask(60)
-    assert answered.get(timeout=20).seconds == 60
+    asker.ask((GPU,), 60)
+    last = answered.get(timeout=20)
+    assert (last.seconds, set(last.histories)) == (60, {GPU})

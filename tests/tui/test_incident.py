@@ -1,6 +1,7 @@
 """From a fault to its end: the incident, what it touches, the swap in few keys, the acknowledgement."""
 
 import re
+import threading
 from dataclasses import replace
 
 import pytest
@@ -8,11 +9,12 @@ import pytest
 from lumctl.errors import RefusedError
 from lumctl.health.acknowledgements import Acknowledgement, CoveredFinding
 from lumctl.health.states import Incident, State
+from lumctl.process_exit import FinishingThread
 from lumctl.tui.screens.component import DetailScreen
 from lumctl.tui.screens.incident import IncidentScreen
 from lumctl.tui.screens.main import MainScreen
 from lumctl.tui.screens.plan import Phase, PlanScreen
-from lumctl.tui.views.incidents import accelerator_of, case_of
+from lumctl.tui.views.incidents import accelerators_of, case_of
 from lumctl.tui.views.records import RecordedLook
 from lumctl.tui.widgets.prompt import Question
 
@@ -61,6 +63,12 @@ async def opened(pilot, kit):
     await kit.until(pilot, lambda: "cause" in kit.screen_text(pilot.app))
 
 
+def join_threads(name):
+    for thread in threading.enumerate():
+        if thread.name == name:
+            thread.join(20)
+
+
 def foot(kit, pilot):
     return kit.screen_text(pilot.app).splitlines()[-1]
 
@@ -74,7 +82,7 @@ def test_from_the_fault_to_a_verified_swap_in_six_keys_that_all_stand_in_the_foo
 
     async def script(pilot):
         # The fault appears while the operator looks at something else, and the tab says so.
-        assert re.search(r"5 In\w* .1 ", kit.screen_text(pilot.app).splitlines()[1])
+        assert re.search(r"5 (Incidents )?.1 ", kit.screen_text(pilot.app).splitlines()[1])
         for key in way:
             shown = "y enter" if isinstance(pilot.app.screen, PlanScreen) else f"{key} "
             assert shown in foot(kit, pilot), (key, foot(kit, pilot))
@@ -95,7 +103,7 @@ def test_the_count_stands_in_the_tab_and_the_pane_says_what_to_do(one, kit):
         await pilot.press("5")
         text = kit.screen_text(pilot.app)
         assert "Incidents ✖1" in text
-        assert f"p: put a spare in the place of {LOST}" in text
+        assert f"p: replace {LOST} by a spare" in text
 
     kit.drive(one.dashboard(), script, size=(140, 30))
 
@@ -105,8 +113,8 @@ def test_its_screen_tells_cause_members_and_each_finding_with_advice(one, kit):
         await opened(pilot, kit)
         text = kit.screen_text(pilot.app)
         assert f"{LOST} (gpu.lost), for 95 s" in text
-        assert "to nobody yet" in text
-        assert f"put a spare in the place of {LOST} (llm rank 5): press p" in text
+        assert "to no one yet" in text
+        assert f"replace {LOST} by a spare" in text
         for member in (LOST, "llm/4-5", "llm/5-6"):
             assert re.search(rf"✖ failed +{member} ", text)
         assert "XID 79: GPU has fallen off the bus" in text
@@ -135,7 +143,7 @@ def test_who_knows_of_it_is_said_and_it_is_not_acknowledged_twice(stage, kit):
         assert "by ops: a spare is on its way" in kit.screen_text(pilot.app)
         await pilot.press("a")
         await pilot.pause()
-        assert "a person knows of every finding already" in kit.screen_text(pilot.app)
+        assert "every finding is already acknowledged" in kit.screen_text(pilot.app)
 
     kit.drive(stage.dashboard(), script)
 
@@ -165,7 +173,7 @@ def test_an_incident_that_is_over_says_so(one, kit):
         pilot.app.screen.show()
         await pilot.press("p")
         await pilot.pause()
-        assert "it is over" in kit.screen_text(pilot.app)
+        assert "it has ended" in kit.screen_text(pilot.app)
         assert "there is nothing to swap" in kit.screen_text(pilot.app)
         await pilot.press("a")
         await pilot.pause()
@@ -174,29 +182,28 @@ def test_an_incident_that_is_over_says_so(one, kit):
     kit.drive(one.dashboard(), script)
 
 
-def test_of_several_accelerators_none_is_taken_for_the_one_that_is_meant(stage, kit):
+@pytest.mark.parametrize("by_screen", [False, True])
+def test_the_accelerators_of_one_cause_are_replaced_together(stage, kit, by_screen):
     stage.seen = both_lost(kit)
 
     async def script(pilot):
-        await pilot.press("5", "p")
-        await pilot.pause()
-        assert "no single accelerator is the cause of r1-h2's trouble" in kit.screen_text(pilot.app)
-        await opened(pilot, kit)
-        await pilot.press("p")
-        await pilot.pause()
-        assert "repair r1-h2" in kit.screen_text(pilot.app)
+        await pilot.press("5")
+        assert "p: replace r1-h2-g1, r1-h2-g2 by spares" in kit.screen_text(pilot.app)
+        await pilot.press(*(["enter"] if by_screen else []), "p")
+        await kit.until(pilot, lambda: getattr(pilot.app.screen, "phase", None) is Phase.ASKING)
+        assert "swap of r1-h2-g1, r1-h2-g2" in kit.screen_text(pilot.app)
 
     kit.drive(stage.dashboard(), script)
-    assert stage.planned == []
+    assert stage.planned == [("llm", LOST, "r1-h2-g2")]
 
 
 def test_the_accelerator_to_swap_is_the_cause_the_one_of_a_transponder_or_the_only_one_at_fault(kit):
     seen = RecordedLook(correlated(kit.observation(), "r1-h2", (LOST, "llm/4-5")))
-    assert accelerator_of(seen, case_of(seen, "host:r1-h2")) == LOST
+    assert accelerators_of(seen, case_of(seen, "host:r1-h2")) == (LOST,)
     link = replace(case_of(seen, "host:r1-h2"), component=f"{LOST}-l0")
-    assert accelerator_of(seen, link) == LOST
+    assert accelerators_of(seen, link) == (LOST,)
     circuit = case_of(seen, "circuit:llm/5-6")
-    assert accelerator_of(seen, circuit) is None
+    assert accelerators_of(seen, circuit) == ()
 
 
 @pytest.fixture
@@ -206,7 +213,7 @@ def acknowledging(one):
 
     def acknowledge(components, comment):
         said.append((components, comment))
-        return "3 components acknowledged until it clears (ack-0001)"
+        return "3 components acknowledged until its findings clear (ack-0001)"
 
     one.acts["acknowledge"] = acknowledge
     return said
@@ -231,6 +238,45 @@ def test_an_acknowledgement_says_what_follows_and_asks_why(one, kit, acknowledgi
 
     kit.drive(one.dashboard(), script)
     assert acknowledging == [((LOST, "llm/4-5", "llm/5-6"), "spare")]
+
+
+def test_two_quick_enters_give_one_acknowledgement(one, kit, acknowledging):
+    async def script(pilot):
+        await opened(pilot, kit)
+        await pilot.press("a", *"spare")
+        for _ in range(2):
+            await pilot.app.focused.action_submit()
+        await kit.until(pilot, lambda: "ack-0001" in kit.screen_text(pilot.app))
+
+    kit.drive(one.dashboard(), script)
+    join_threads("lumctl-ack")
+    assert acknowledging == [((LOST, "llm/4-5", "llm/5-6"), "spare")]
+
+
+@pytest.mark.parametrize("keys", [("enter", "a"), ("a",)], ids=["incident", "rows"])
+def test_an_acknowledgement_is_recorded_even_if_the_operator_quits_at_once(one, kit, keys):
+    may_end, recorded = threading.Event(), []
+
+    def acknowledge(_components, comment):
+        assert may_end.wait(20)
+        recorded.append(comment)
+        return "3 components acknowledged"
+
+    async def script(pilot):
+        await pilot.press("5", *keys, *"spare", "enter")
+        await kit.until(pilot, threads)
+
+    def threads():
+        return [thread for thread in threading.enumerate() if thread.name in {"lumctl-ack", "lumctl-rows"}]
+
+    one.acts["acknowledge"] = acknowledge
+    kit.drive(one.dashboard(), script)
+    (thread,) = threads()
+    may_end.set()
+    assert isinstance(thread, FinishingThread)
+    assert not thread.daemon
+    thread.join(20)
+    assert recorded == ["spare"]
 
 
 def test_an_acknowledgement_can_be_left_and_fail_in_one_line(one, kit, acknowledging):

@@ -10,6 +10,7 @@ from lumctl.tui.look.marks import Marks
 from lumctl.tui.panes.jobs import JOBS, job_rows
 from lumctl.tui.screens.component import DetailScreen
 from lumctl.tui.screens.list import JobScreen
+from lumctl.tui.views.jobs import why_of
 from lumctl.tui.views.records import RecordedLook, Working
 
 MARKS = Marks(GLYPHS)
@@ -72,14 +73,30 @@ def test_the_pane_tells_steps_loss_and_pace(kit):
         "running",
         "step 1234, loss 1.25, 41.5 steps/s",
         "1",
-        "",
+        "\nrank 5 r1-h2-g1: nvidia-smi does not list it; XID 79: GPU has fallen off the bus, and 2 more failed",
     ]
 
 
 def test_a_job_that_recovers_or_was_left_asks_for_a_look(kit):
     for state, expected in (("running", ()), ("recovering", (State.DEGRADED,)), ("left", (State.FAILED,))):
         working = (Working("llm", told(kit, state=state)), Working("other", None))
-        assert JOBS.trouble(RecordedLook(kit.observation(), replace(kit.records(), working=working))) == expected
+        seen = RecordedLook(kit.observation(failed=None), replace(kit.records(), working=working))
+        assert JOBS.trouble(seen) == expected
+        assert [row.state for row in job_rows(seen, MARKS)] == list(expected or (State.OK,))
+
+
+def test_a_job_is_as_bad_as_the_worst_of_its_ranks_and_circuits_and_says_why(kit):
+    seen = kit.observation(failed=None)
+    (row,) = job_rows(RecordedLook(seen), MARKS)
+    assert (row.state, row.cells[-1].text) == (State.OK, "")
+    assert why_of(RecordedLook(seen), "llm") == ""
+    dark = kit.observation().report.circuits
+    (row,) = job_rows(RecordedLook(replace(seen, report=replace(seen.report, circuits=dark))), MARKS)
+    assert row.state is State.FAILED
+    assert row.cells[-1].text.startswith("\nllm/4-5: no light at either receiver")
+    silent = kit.unreachable(kit.observation(failed=None))
+    (row,) = job_rows(RecordedLook(silent), MARKS)
+    assert (row.state, row.cells[-1].text) == (State.UNKNOWN, "\nrank 0 r1-h1-g0: is unknown, and 11 more unknown")
 
 
 def test_the_order_of_lanes_is_no_job(kit):
@@ -95,7 +112,7 @@ def test_its_screen_tells_each_rank_and_the_moments_of_a_recovery(running, kit):
         text = kit.screen_text(pilot.app)
         assert "✖ failed  12 ranks on 3 hosts" in text
         assert "running  step 1234, loss 1.25, 41.5 steps/s, generation 2" in text
-        assert "ready to take a rank over: r1-h4-g1" in text
+        assert "ready to replace a rank: r1-h4-g1" in text
         assert "r1-h2-g1 replaced by r1-h4-g0; next step after 1.6 s  swap-0007" in text
         lines = text.splitlines()
         found = [line.split("  ")[0].strip() for line in map(str.strip, lines) if "━" in line]
@@ -131,7 +148,7 @@ def test_why_a_job_waits_and_a_recovery_under_way(running, kit):
         await opened(pilot, kit)
         text = kit.screen_text(pilot.app)
         assert "circuit llm/4-5 is dark" in text
-        assert "ready to take a rank over: nobody" in text
+        assert "ready to replace a rank: none" in text
         assert "; under way" in text
 
     kit.drive(running.dashboard(), script, size=(110, 40))

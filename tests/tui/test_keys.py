@@ -10,6 +10,7 @@ from textual.screen import Screen
 import lumctl.tui.screens
 from lumctl.tui.keys import CHANGES, KEYS, SCREENS, bindings
 from lumctl.tui.screens.help import HelpScreen
+from lumctl.tui.widgets.bars import foot_of
 from lumctl.tui.widgets.prompt import Prompt
 
 
@@ -54,11 +55,12 @@ def test_the_help_lists_every_screen_with_every_key(stage, kit):
             for action in each.actions:
                 assert action.help in text, (each.where, action.shown)
 
-    kit.drive(stage.dashboard(), script, size=(120, 160))
+    kit.drive(stage.dashboard(), script, size=(120, 300))
 
 
 WAYS = {
     "main": ("2",),
+    "columns": ("2", "c"),
     "accelerator": ("2", "enter"),
     "transponder": ("colon", *"r1-h1-g1-l0", "enter"),
     "facts": ("colon", *"r1-h1", "enter", "enter"),
@@ -67,7 +69,12 @@ WAYS = {
     "incident": ("5", "enter"),
     "run": ("6", "enter"),
     "job": ("9", "enter"),
-    "rack": ("home", "enter"),
+    "rack": ("space",),
+    "host-output": ("l",),
+    "spares": ("S",),
+    "matrix": ("x",),
+    "losses": ("b",),
+    "timeline": ("5", "enter", "t"),
     "mesh": ("colon", *"mesh1", "enter"),
     "runbook": ("7", "enter"),
     "comparison": ("7", "enter", "c", "escape", "j", "enter", "c"),
@@ -100,7 +107,7 @@ def test_help_is_a_key_away_on_every_screen_and_tells_its_own_keys_first(filled,
     async def script(pilot):
         await come_to(pilot, kit, name)
         foot = kit.screen_text(pilot.app).splitlines()[-1]
-        assert "? help" in foot or name == "plan"  # which asks only once there is a plan
+        assert "? help" in foot or "? all keys" in foot or name == "plan"  # which asks only once there is a plan
         await pilot.press("question_mark")
         await kit.until(pilot, lambda: isinstance(pilot.app.screen, HelpScreen))
         lines = kit.screen_text(pilot.app).splitlines()
@@ -112,7 +119,7 @@ def test_help_is_a_key_away_on_every_screen_and_tells_its_own_keys_first(filled,
         await pilot.press("question_mark")
         await kit.until(pilot, lambda: getattr(pilot.app.screen, "KEYS", None) is KEYS[name])
 
-    kit.drive(filled.dashboard(), script, size=(110, 170))
+    kit.drive(filled.dashboard(), script, size=(110, 300))
 
 
 def test_a_question_mark_in_a_line_is_text(filled, kit):
@@ -125,9 +132,22 @@ def test_a_question_mark_in_a_line_is_text(filled, kit):
 
 
 @pytest.mark.parametrize("each", SCREENS, ids=lambda each: each.name)
-def test_the_foot_fits_eighty_columns(each):
-    foot = "  ".join(f"{action.shown} {action.label}" for action in each.actions if action.label)
-    assert len(foot) <= 78
+def test_the_foot_fits_eighty_columns_and_ends_with_help_and_quit(each):
+    labelled = [action for action in each.actions if action.label]
+    shown = foot_of(labelled, 78)
+    assert len("  ".join(f"{action.shown} {action.label}" for action in shown)) <= 78
+    assert foot_of(labelled, 160) == labelled
+    always = {"app.help", "app.quit"}
+    assert [a.action for a in shown if a.action in always] == [a.action for a in labelled if a.action in always]
+    others = [a for a in labelled if a.action not in always]
+    assert [a for a in shown if a.action not in always] == others[: len(shown) - len(labelled) + len(others)]
+    word = "help" if len(shown) == len(labelled) else "all keys"
+    assert {a.label for a in shown if a.action == "app.help"} <= {word}
+
+
+def test_the_foot_of_the_main_screen_leads_to_the_rest_at_eighty_columns():
+    shown = foot_of([action for action in KEYS["main"].actions if action.label], 78)
+    assert [action.shown for action in shown] == ["p", "enter", "m", "5", "?", "q"]
 
 
 def test_what_changes_something_is_known_by_an_action_that_there_is():

@@ -1,5 +1,7 @@
 """The log: one line for each thing that was done, decided or said, and for each change of health."""
 
+from dataclasses import replace
+
 import pytest
 import swap_journal
 
@@ -42,11 +44,10 @@ def test_steps_are_told_once_by_what_came_of_them_the_newest_first(kit):
     assert texts(kit, swap_journal.begun(100.0))[0] == "swap-0007 begins to program 14 cells of mesh1"
 
 
-def test_what_failed_is_grave_and_says_why(kit):
+def test_what_failed_has_the_state_failed_and_says_why(kit):
     run = kit.run(plan=swap_journal.PLAN, state="half-done")
     lines = log_of("r1", swap_journal.rolled_back(100.0), [run])
-    grave = [line.text for line in lines if line.grave]
-    assert grave == [
+    assert [line.text for line in lines if line.state is State.FAILED] == [
         "swap-0007 ends: half-done: mesh1 refused cell 17",
         "swap-0007 not undone: program 14 cells of mesh1: no session to mesh1",
         "swap-0007 failed: program 14 cells of mesh1: mesh1 refused cell 17",
@@ -76,7 +77,21 @@ def test_what_was_decided_and_said_is_a_line(entry, text):
 def test_a_change_of_health_is_a_line_in_its_place(kit):
     lines = log_of("r1", swap_journal.done(100.0), [kit.run(plan=swap_journal.PLAN)], [changed(99.0)])
     assert lines[-1].text == f"{LOST} is failed, was ok (gpu.lost): XID 79"
-    assert (lines[-1].who, lines[-1].component, lines[-1].run, lines[-1].grave) == ("health", LOST, None, True)
+    assert (lines[-1].who, lines[-1].component, lines[-1].run, lines[-1].state) == ("health", LOST, None, State.FAILED)
+
+
+def test_each_line_wears_the_state_that_it_reports(kit):
+    run = kit.run(plan=swap_journal.PLAN)
+    halt = remark("autopilot", event="halt", who="ops")
+    back = replace(changed(kit.START - 1), before=State.FAILED, after=State.OK)
+    lines = log_of("r1", (*swap_journal.done(kit.START - 50), halt), [run], [changed(kit.START - 95), back])
+    rows = log_rows(RecordedLook(kit.observation(), Records(log=tuple(lines))), MARKS)
+    marks = {line.text: row.cells[-1].text[:2] for line, row in zip(lines, rows, strict=True)}
+    assert marks[f"{LOST} is failed, was ok (gpu.lost): XID 79"] == f"{GLYPHS[State.FAILED]} "
+    assert marks[f"{LOST} is ok, was failed (gpu.lost): XID 79"] == f"{GLYPHS[State.OK]} "
+    assert marks["swap-0007 ends: done"] == f"{GLYPHS[State.OK]} "
+    assert marks["autopilot: halt"] == f"{GLYPHS[State.DEGRADED]} "
+    assert marks["swap-0007 done: check that r1-h4-g0 is healthy"] == "  "
 
 
 def test_a_moment_of_another_day_has_its_date(kit):

@@ -7,6 +7,7 @@ import pytest
 from textual.widgets import Input
 
 from lumctl.devices.errors import DeviceUnreachableError
+from lumctl.errors import UsageError
 from lumctl.fabric import condition_of, mesh, mesh_of
 from lumctl.fabric.drawing import Glyph, difference
 from lumctl.fabric.drawing.text import grid
@@ -111,7 +112,7 @@ def test_a_device_that_cannot_be_read_shows_the_record_and_says_so(on_mesh, kit)
         await open_mesh(pilot, kit)
         text = kit.screen_text(pilot.app)
         assert "from the record" in text
-        assert "mesh1 cannot be read back; shown is the record of what was written last" in text
+        assert "mesh1 cannot be read back; the picture shows the record of the last write" in text
         assert "4 PUCs" in text
 
     kit.drive(on_mesh.dashboard(), script, size=WIDE)
@@ -138,7 +139,7 @@ def test_cells_that_are_not_as_written_are_named_and_so_is_where_light_really_go
     async def script(pilot):
         await open_mesh(pilot, kit)
         text = kit.screen_text(pilot.app)
-        assert f"it holds something else than was written at 1 cell: {puc}" in text
+        assert f"it differs from what was written at 1 cell: {puc}" in text
         assert ", not 7" in text
 
     kit.drive(on_mesh.dashboard(), script, size=WIDE)
@@ -155,6 +156,40 @@ def test_stuck_and_damaged_pucs_are_marked(on_mesh, kit, monkeypatch):
         assert "! stuck in bar" in kit.screen_text(pilot.app)
 
     kit.drive(on_mesh.dashboard(), script)
+
+
+def test_it_is_drawn_again_only_if_something_has_changed(on_mesh, kit, monkeypatch):
+    drawn = []
+    draw = MeshScreen._draw
+    monkeypatch.setattr(MeshScreen, "_draw", lambda screen: (drawn.append(screen.size), draw(screen))[1])
+
+    async def script(pilot):
+        await open_mesh(pilot, kit)
+        await pilot.pause()
+        drawn.clear()
+        pilot.app.screen._show()
+        assert drawn == []
+        await pilot.resize_terminal(*SMALL)
+        await kit.until(pilot, lambda: drawn)
+        assert set(drawn) == {SMALL}
+
+    kit.drive(on_mesh.dashboard(), script, size=WIDE)
+
+
+def test_a_picture_that_could_not_be_drawn_is_reported_until_it_can(on_mesh, kit, monkeypatch):
+    def refuse(*_, **__):
+        raise UsageError("the mesh is too large to draw")
+
+    async def script(pilot):
+        with monkeypatch.context() as patch:
+            patch.setattr("lumctl.tui.screens.mesh.chip", refuse)
+            await open_mesh(pilot, kit)
+            assert "the mesh is too large to draw" in kit.screen_text(pilot.app)
+        await pilot.press("down")
+        await pilot.pause()
+        assert "the mesh is too large to draw" not in kit.screen_text(pilot.app)
+
+    kit.drive(on_mesh.dashboard(), script, size=WIDE)
 
 
 def test_the_device_s_own_powers_are_shown(on_mesh, kit):
@@ -208,9 +243,9 @@ def test_a_switch_is_a_table_of_joined_ports(stage, kit, monkeypatch):
             for line in kit.screen_text(pilot.app).splitlines()
             if "llm/" in line
         }
-        assert "joined" in lines["llm/0-1"]
+        assert "connected" in lines["llm/0-1"]
         assert "to 5, not 4" in lines["llm/1-2"]
-        assert "not joined" in lines["llm/3-4"]
+        assert "not connected" in lines["llm/3-4"]
         assert "not known" not in kit.screen_text(pilot.app)
         await pilot.press("end")
         assert "no job needs it  40:41" in kit.screen_text(pilot.app)
@@ -267,7 +302,7 @@ def test_a_plan_without_meshes_says_that_there_is_nothing_to_draw(stage, kit):
         await kit.until(pilot, lambda: pilot.app.screen.phase is Phase.ASKING)
         await pilot.press("v")
         await pilot.pause()
-        assert "this plan changes no mesh that could be drawn" in kit.screen_text(pilot.app)
+        assert "this plan changes no mesh that can be drawn" in kit.screen_text(pilot.app)
 
     kit.drive(stage.dashboard(), script)
 

@@ -30,7 +30,7 @@ def test_a_name_is_gone_to(stage, kit):
         await kit.until(pilot, lambda: "r1-h4-g3" in offered(pilot.app.screen.query_one(CommandList))[0])
         await pilot.press("enter")
         await kit.until(pilot, lambda: isinstance(pilot.app.screen, MainScreen))
-        await kit.until(pilot, lambda: pilot.app.screen._table.selected.component == "r1-h4-g3")
+        await kit.until(pilot, lambda: pilot.app.screen.area.table.selected.component == "r1-h4-g3")
 
     kit.drive(stage.dashboard(), script)
 
@@ -39,7 +39,7 @@ def test_an_action_is_told_in_the_words_of_the_help_and_done(stage, kit):
     async def script(pilot):
         await pilot.press("2")
         await ask(pilot, kit, "plan swap")
-        await kit.until(pilot, lambda: "Plan a spare in the selected" in kit.screen_text(pilot.app))
+        await kit.until(pilot, lambda: "Plan spares for the selection" in kit.screen_text(pilot.app))
         await pilot.press("enter")
         await kit.until(pilot, lambda: isinstance(pilot.app.screen, PlanScreen))
 
@@ -51,7 +51,7 @@ def test_before_anything_is_typed_the_actions_of_the_open_screen_are_offered(sta
         await pilot.press("2", "enter")
         await kit.until(pilot, lambda: isinstance(pilot.app.screen, DetailScreen))
         await pilot.press("ctrl+p")
-        await kit.until(pilot, lambda: "Plan a spare in this" in kit.screen_text(pilot.app))
+        await kit.until(pilot, lambda: "Plan to replace this" in kit.screen_text(pilot.app))
         assert "Read everything again" not in kit.screen_text(pilot.app)
 
     kit.drive(stage.dashboard(), script)
@@ -63,7 +63,7 @@ def test_what_is_forbidden_is_not_offered(stage, kit):
     async def script(pilot):
         await pilot.press("ctrl+p")
         await kit.until(pilot, lambda: "details" in kit.screen_text(pilot.app))
-        assert "Plan a spare" not in kit.screen_text(pilot.app)
+        assert "Plan to replace it by a spare" not in kit.screen_text(pilot.app)
 
     kit.drive(stage.dashboard(), script, size=(110, 60))
 
@@ -87,20 +87,21 @@ def test_it_is_ascii_where_the_terminal_is(stage, kit):
     kit.drive(stage.dashboard(ascii_only=True), script)
 
 
-def test_it_looks_as_before(looks_as_before, stage, kit):
+def test_it_reads_as_before(reads_as_before, stage, kit):
     async def wait(pilot):
         await kit.until(pilot, lambda: "details" in kit.screen_text(pilot.app))
 
-    assert looks_as_before(stage, "2", "ctrl+p", size=(80, 24), then=wait)
+    assert reads_as_before(stage, "2", "ctrl+p", size=(80, 24), then=wait)
 
 
 def test_a_tab_a_row_and_a_key_can_be_clicked(stage, kit):
     async def script(pilot):
         app = pilot.app
-        await pilot.click("#tabs", offset=(10, 0))
-        await kit.until(pilot, lambda: app.screen._pane_id == "accelerators")
-        await pilot.click(app.screen._table, offset=(5, 3))
-        await kit.until(pilot, lambda: app.screen._table.cursor_row == 2)
+        tabs = kit.screen_text(app).splitlines()[1]
+        await pilot.click("#tabs", offset=(tabs.index("2 Accelerators"), 0))
+        await kit.until(pilot, lambda: app.screen.area.pane.id == "accelerators")
+        await pilot.click(app.screen.area.table, offset=(5, 3))
+        await kit.until(pilot, lambda: app.screen.area.table.cursor_row == 2)
         foot = kit.screen_text(app).splitlines()[-1]
         await pilot.click("KeyBar", offset=(foot.index("enter"), 0))
         await kit.until(pilot, lambda: isinstance(app.screen, DetailScreen))

@@ -47,16 +47,16 @@ def test_and_is_ascii_where_that_was_asked_for(kit):
 
 def test_it_is_written_beside_and_renamed(kit, tmp_path, monkeypatch):
     file = tmp_path / "status.svg"
-    draw_status(Output(), kit.observation(), file)
+    draw_status(Output(), status_document(kit.observation()), file)
     before = file.read_text(encoding="utf-8")
     assert before.startswith("<svg")
     monkeypatch.setattr("pathlib.Path.replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left")))
     with pytest.raises(UsageError, match="cannot write"):
-        draw_status(Output(), kit.observation(failed=None), file)
+        draw_status(Output(), status_document(kit.observation(failed=None)), file)
     assert file.read_text(encoding="utf-8") == before
     assert list(tmp_path.iterdir()) == [file]
 
 
 def test_a_picture_of_what_never_ends_is_refused(capsys):
     assert run(["status", "-i", "inventories/prototype.yaml", "--watch", "--svg", "x.svg"]) == ExitCode.USAGE
-    assert "--svg draws one look" in capsys.readouterr().err
+    assert "a picture shows one reading" in capsys.readouterr().err

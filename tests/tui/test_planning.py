@@ -1,13 +1,21 @@
 """A swap from the dashboard: planned, confirmed by a typed yes, applied; and every way in which it is not."""
 
+import queue
+import threading
+from dataclasses import replace
+
 import pytest
 from textual.containers import VerticalScroll
 from textual.widgets import Input, Static
 
-from lumctl.errors import HalfDoneError, RefusedError
+from lumctl.errors import HalfDoneError, LumctlError, RefusedError
+from lumctl.health.states import State
+from lumctl.tui.actions import PlanView
 from lumctl.tui.screens.help import LeavingScreen
 from lumctl.tui.screens.main import MainScreen
 from lumctl.tui.screens.plan import Phase, PlanScreen
+from lumctl.tui.threads.apply import Applying
+from lumctl.tui.views.steps import StepView
 
 LOST = "r1-h2-g1"
 
@@ -65,23 +73,101 @@ def test_four_keys_from_the_failure_to_the_outcome(stage, kit):
     assert [view.plan for view in stage.applied] == ["the plan"]
 
 
-def test_the_outcome_stays_in_sight_when_lines_are_added_above_it(stage, kit, applying):
+def test_the_key_is_not_offered_for_an_accelerator_that_no_spare_fits(stage, kit):
+    stage.seen = kit.with_states(kit.observation(), {f"r1-h4-g{n}": State.FAILED for n in range(4)})
+
+    def offered(pilot):
+        return "p plan swap" in kit.screen_text(pilot.app)
+
+    async def script(pilot):
+        await kit.until(pilot, lambda: pilot.app.screen.area.view.chosen == LOST)
+        await kit.until(pilot, lambda: not offered(pilot))  # on the picture of the racks
+        await pilot.press("2")
+        for row in range(6):  # whichever accelerator is selected
+            selected = pilot.app.screen.area.table.selected
+            await kit.until(pilot, lambda lost=selected.component == LOST: offered(pilot) is not lost)
+            assert (row == 0) is (selected.component == LOST)
+            await pilot.press("down")
+        await pilot.press("home", "p")  # it is planned all the same: the plan says why no spare fits
+        await kit.until(pilot, lambda: phase(pilot) is Phase.ASKING)
+
+    kit.drive(stage.dashboard(), script)
+    assert stage.planned == [("llm", LOST)]
+
+
+def test_the_outcome_stays_in_sight_wherever_the_user_scrolls(stage, kit, applying):
     async def script(pilot):
         await applying(pilot)
         stage.may_end.set()
         await kit.until(pilot, lambda: phase(pilot) is Phase.ENDED)
         scroll = pilot.app.screen.query_one(VerticalScroll)
-        await kit.until(pilot, lambda: scroll.is_anchored and scroll.is_vertical_scroll_end)
         before = scroll.max_scroll_y
-        pilot.app.screen.query_one("#plan", Static).update("\n".join(["one more line of light"] * 40))
+        pilot.app.screen.query_one("#details", Static).update("\n".join(["one more line"] * 40))
         await kit.until(pilot, lambda: scroll.max_scroll_y > before)
-        assert scroll.is_vertical_scroll_end
-        assert "run-7: done in 1.51 s" in kit.screen_text(pilot.app)
-        await pilot.press("pageup")
-        await kit.until(pilot, lambda: not scroll.is_vertical_scroll_end)
-        pilot.app.screen.query_one("#plan", Static).update("\n".join(["one more line of light"] * 50))
-        await kit.until(pilot, lambda: scroll.max_scroll_y > before + 10)
-        assert not scroll.is_vertical_scroll_end
+        for key in ("home", "end", "pageup"):
+            await pilot.press(key)
+            await kit.until(pilot, lambda: "run-7: done in 1.51 s" in kit.screen_text(pilot.app))
+            assert "u: undo it" not in kit.screen_text(pilot.app)  # it names no run
+            assert "esc: back" in kit.screen_text(pilot.app)
+
+    kit.drive(stage.dashboard(), script, size=(80, 16))
+
+
+def test_what_was_done_is_undone_by_a_key_through_a_plan_that_asks(stage, kit, applying):
+    asked = []
+
+    def undo(run):
+        asked.append(run)
+        return PlanView("undo run-7", "sim", (), plan="the way back")
+
+    stage.acts["undo"] = undo
+    done = stage.apply
+    stage.apply = lambda plan, progress: replace(done(plan, progress), run="r1/run-7")
+
+    async def script(pilot):
+        await applying(pilot)
+        await pilot.press("u")
+        assert asked == []
+        stage.may_end.set()
+        await kit.until(pilot, lambda: phase(pilot) is Phase.ENDED)
+        assert "u: undo it   b: its runbook   esc: back" in kit.screen_text(pilot.app)
+        await pilot.press("u")
+        await kit.until(pilot, lambda: phase(pilot) is Phase.ASKING)
+        assert "undo run-7" in kit.screen_text(pilot.app)
+        await pilot.press("y", "enter")
+        await kit.until(pilot, lambda: phase(pilot) is Phase.ENDED)
+        await pilot.press("escape")
+        assert isinstance(pilot.app.screen, MainScreen)
+
+    kit.drive(stage.dashboard(), script)
+    assert asked == ["r1/run-7"]
+    assert [view.plan for view in stage.applied] == ["the plan", "the way back"]
+
+
+def test_the_step_under_way_is_in_sight_in_a_small_terminal(stage, kit):
+    titles = [f"write part {number}" for number in range(1, 31)]
+    steps = tuple(StepView(str(number), title) for number, title in enumerate(titles, start=1))
+    stage.plan = lambda *_: PlanView("llm: replace", "sim", ("the details",) * 20, "p", steps)
+    reached = threading.Event()
+
+    def apply(_plan, progress):
+        for step in steps[:24]:
+            progress(f"{step.id}. {step.title}: 0.01 s")
+        reached.set()
+        assert stage.may_end.wait(20)
+        raise HalfDoneError("run-7 failed", run="run-7")
+
+    stage.apply = apply
+
+    async def script(pilot):
+        await pilot.press("2", "p")
+        await kit.until(pilot, lambda: phase(pilot) is Phase.ASKING)
+        assert "1. write part 1:" in kit.screen_text(pilot.app)
+        await pilot.press("y", "enter")
+        await kit.until(pilot, lambda: reached.is_set() and "> 25. write part 25" in kit.screen_text(pilot.app))
+        stage.may_end.set()
+        await kit.until(pilot, lambda: phase(pilot) is Phase.ENDED)
+        await kit.until(pilot, lambda: "not done: run-7 failed" in kit.screen_text(pilot.app))
 
     kit.drive(stage.dashboard(), script, size=(80, 16))
 
@@ -91,7 +177,7 @@ def test_only_a_typed_yes_applies(stage, kit, asked):
         await asked(pilot)
         for answer in (["enter"], ["n", "enter"], ["y", "e", "enter"]):
             await pilot.press(*answer)
-            assert "that was not a yes; nothing was done" in kit.screen_text(pilot.app)
+            assert "the answer was not yes; nothing was done" in kit.screen_text(pilot.app)
             assert pilot.app.screen.query_one(Input).value == ""
         await pilot.press("y")
         assert phase(pilot) is Phase.ASKING
@@ -153,16 +239,103 @@ def test_no_plan_is_a_line_and_nothing_is_asked(stage, kit):
     assert stage.applied == []
 
 
-def test_where_there_is_nothing_to_swap_it_says_what_to_do(stage, kit):
+def test_where_there_is_nothing_to_swap_it_says_why(stage, kit):
+    stage.seen = kit.observation(failed=None)
+
     async def script(pilot):
         for keys, answer in (
-            (["p"], "select the failed accelerator among the accelerators (2)"),
-            (["2", "j", "p"], "r1-h1-g0 and its links are ok"),
+            (["p"], "r1-h1-g0 and its links are ok"),
+            (["2", "j", "p"], "r1-h1-g1 and its links are ok"),
             (["ctrl+end", "p"], "r1-h4-g3 runs no job"),
-            (["4", "j", "enter", "p"], "llm/4-5 is not an accelerator"),
+            (["3", "p"], "there is no fault that a spare repairs: there is nothing to swap"),
+            (["enter", "p"], "llm/0-1 is not an accelerator"),
         ):
             await pilot.press(*keys)
             assert answer in kit.screen_text(pilot.app)
+
+    kit.drive(stage.dashboard(), script)
+    assert stage.planned == []
+
+
+@pytest.mark.parametrize("pane", [*"1234567890", "t"])
+def test_on_every_pane_p_does_what_the_headline_says_and_three_keys_lead_to_the_outcome(stage, kit, pane):
+    stage.may_end.set()
+    stage.records = kit.records()
+
+    async def script(pilot):
+        await pilot.press(pane, *(["j"] * 3 if pane != "5" else []))  # there the selected incident decides
+        assert f"{LOST} fell off the bus; llm rank 5 is down; p: swap in" in kit.screen_text(pilot.app)
+        await pilot.press("p")
+        await kit.until(pilot, lambda: phase(pilot) is Phase.ASKING)
+        await pilot.press("y", "enter")
+        await kit.until(pilot, lambda: phase(pilot) is Phase.ENDED)
+        assert "4 receivers proved" in kit.screen_text(pilot.app)
+
+    kit.drive(stage.dashboard(), script)
+    assert stage.planned == [("llm", LOST)]
+
+
+def lost(kit, *accelerators):
+    """That rack where these accelerators are off their buses, and all light arrives."""
+    seen = kit.observation(failed=None)
+    gone = kit.observation().report.accelerators[LOST]
+    found = {
+        name: replace(gone, id=name, findings=tuple(replace(each, component=name) for each in gone.findings))
+        for name in accelerators
+    }
+    return replace(seen, report=replace(seen.report, accelerators={**seen.report.accelerators, **found}))
+
+
+@pytest.mark.parametrize(
+    ("keys", "planned"),
+    [
+        (["1"], LOST),
+        (["t"], LOST),
+        (["t", "colon", *"r1-h3", "enter"], "r1-h3-g0"),
+        (["2", "j"], "r1-h3-g0"),
+        (["5", "j"], "r1-h3-g0"),
+    ],
+)
+def test_of_several_faults_that_of_the_selection_is_planned_and_else_the_first(stage, kit, keys, planned):
+    stage.seen = lost(kit, LOST, "r1-h3-g0")
+
+    async def script(pilot):
+        assert f"{LOST} fell off the bus; llm rank 5 is down; p: swap in one of 4" in kit.screen_text(pilot.app)
+        assert "5 others" in kit.screen_text(pilot.app).splitlines()[-1]
+        await pilot.press(*keys, "p")
+        await kit.until(pilot, lambda: phase(pilot) is Phase.ASKING)
+
+    kit.drive(stage.dashboard(), script, size=(80, 24))
+    assert stage.planned == [("llm", planned)]
+
+
+def test_where_the_headline_offers_no_swap_it_is_asked_which_is_wanted(stage, kit):
+    """What comes first is a run that was cut."""
+    stage.seen = replace(lost(kit, LOST), unfinished=("swap-0008",))
+
+    async def script(pilot):
+        await pilot.press("t", "colon", *"r1-h1", "enter", "p")
+        assert stage.planned == []
+        assert f"select what to replace among the accelerators (2), then press p: {LOST}" in kit.screen_text(pilot.app)
+        assert "5 others" in kit.screen_text(pilot.app).splitlines()[-1]
+        await pilot.press("2", "p")
+        await kit.until(pilot, lambda: phase(pilot) is Phase.ASKING)
+
+    kit.drive(stage.dashboard(), script)
+    assert stage.planned == [("llm", LOST)]
+
+
+def test_where_one_cause_is_wrong_no_other_is_offered_and_where_nothing_is_p_says_so(stage, kit):
+    stage.seen = kit.observation(failed=None)
+
+    async def script(pilot):
+        await pilot.press("t", "p")
+        assert "there is no fault that a spare repairs: there is nothing to swap" in kit.screen_text(pilot.app)
+        assert "5 incidents" in kit.screen_text(pilot.app).splitlines()[-1]
+        stage.seen = lost(kit, LOST)
+        await pilot.press("r")
+        await kit.until(pilot, lambda: f"{LOST} fell off the bus" in kit.screen_text(pilot.app))
+        assert "5 incidents" in kit.screen_text(pilot.app).splitlines()[-1]
 
     kit.drive(stage.dashboard(), script)
     assert stage.planned == []
@@ -207,6 +380,20 @@ def test_the_outcome_of_an_apply_that_failed_is_kept_for_whoever_closes_the_scre
 
     kit.drive(dashboard, script)
     assert dashboard.applying.outcome().error is stage.apply_error
+
+
+def test_an_apply_that_ends_by_an_exit_has_an_outcome_and_is_an_error():
+    def apply(_plan, _progress):
+        raise SystemExit(0)
+
+    ended = queue.Queue()
+    applying = Applying(apply)
+    applying.begin(PlanView("a swap", "sim", (), None), str, ended.put)
+    view = ended.get(timeout=20)
+    assert view.outcome.startswith("not done: the apply was interrupted by SystemExit(0)")
+    assert not view.done
+    assert isinstance(view.error, LumctlError)
+    assert applying.outcome() is view
 
 
 def test_stopped_in_the_middle_of_an_apply_it_closes_and_the_apply_goes_on(stage, kit, applying):

@@ -10,7 +10,7 @@ from lumctl.store.packed_hours import Point
 from lumctl.tui.screens.component import DetailScreen
 from lumctl.tui.screens.plot import PlotScreen
 from lumctl.tui.views.history import Series
-from lumctl.tui.widgets.sparkline import BLOCKS
+from lumctl.tui.widgets.gauges import BLOCKS
 
 GPU, LANE = "r1-h1-g0", "r1-h1-g0-l0"
 
@@ -41,7 +41,7 @@ class Kept:
         if component == LANE:
             return (self._series("receives", "dBm", seconds, lambda n: -4.0 - n % 3 / 10),)
         return (
-            self._series("temperature", "C", seconds, lambda n: 50.0 + (n * 7 % 13)),
+            self._series("temperature", "C", seconds, lambda n: 50.0 + (n * 7 % 13) + 15 * int(component[-1])),
             self._series("power", "W", seconds, lambda n: 600.0 + n % 5),
         )
 
@@ -77,22 +77,23 @@ async def open_plot(pilot, kit, component=GPU):
 def test_a_component_shows_the_last_minutes_beside_each_reading(stage, kit, kept):
     async def script(pilot):
         await pilot.press("2", "down", "enter")
-        await kit.until(pilot, lambda: BLOCKS[-1] in kit.screen_text(pilot.app))
+        await kit.until(pilot, lambda: BLOCKS[3] in kit.screen_text(pilot.app))
         lines = {line.split()[0]: line for line in kit.screen_text(pilot.app).splitlines() if line.strip()}
         assert "58 C" in lines["temperature"]
-        assert lines["temperature"].endswith("0 s  slows at 87 C")
-        assert not set(lines["utilization"]) & set(BLOCKS[1:3])
+        assert "slows at 87 C" in lines["temperature"]
+        assert lines["temperature"].endswith("0 s")
+        assert not set(lines["utilization"]) & set(BLOCKS[:-1])  # nothing is kept of it, which is not 0
         assert kept.asked[0] == (GPU, 900.0)
 
     kit.drive(stage.dashboard(), script, size=(80, 30))
 
 
 def test_a_store_that_cannot_be_read_is_one_line_and_the_readings_stand(stage, kit, kept):
-    kept.error = UsageError("the store is gone", hint="put it back")
+    kept.error = UsageError("the store is gone", hint="move it back")
 
     async def script(pilot):
         await pilot.press("2", "down", "enter")
-        said = "could not read the history: the store is gone (hint: put it back)"
+        said = "could not read the history: the store is gone (hint: move it back)"
         await kit.until(pilot, lambda: said in kit.screen_text(pilot.app))
         assert "58 C" in kit.screen_text(pilot.app)
         await pilot.press("h")
@@ -109,7 +110,7 @@ def test_one_reading_at_a_time_and_both_ways_round(stage, kit):
         for key in ("]", "left_square_bracket", "left", "right"):
             await pilot.press({"]": "right_square_bracket"}.get(key, key))
             shown.append(kit.screen_text(pilot.app).splitlines()[1].split("  ")[0].strip())
-        assert shown == ["utilization in %", "temperature in C", "ECC uncorrectable", "temperature in C"]
+        assert shown == ["power in W", "temperature in C", "ECC uncorrectable", "temperature in C"]
 
     kit.drive(stage.dashboard(), script)
 
@@ -135,7 +136,7 @@ def test_while_it_is_read_that_is_said_and_no_key_waits(stage, kit, kept):
         await pilot.press("minus")
         assert "last 1 h  reading..." in kit.screen_text(pilot.app)
         await pilot.press("right")
-        assert "utilization" in kit.screen_text(pilot.app)
+        assert "power in W" in kit.screen_text(pilot.app)
         kept.may_answer.set()
         await kit.until(pilot, lambda: readings_read(pilot))
 
@@ -175,47 +176,116 @@ def test_what_has_no_history_says_why(stage, kit, kept):
     kit.drive(stage.dashboard(), script)
 
 
+def test_the_accelerators_of_a_host_are_in_one_plot_and_the_one_alone_again(stage, kit, kept):
+    async def script(pilot):
+        await open_plot(pilot, kit)
+        await pilot.press("a")
+        await kit.until(pilot, lambda: readings_read(pilot) and ("r1-h1-g3", 900.0) in kept.asked)
+        assert kit.screen_text(pilot.app).splitlines()[2].split("   ") == [
+            *(" A r1-h1-g0 58 C", "B r1-h1-g1 59 C", "C r1-h1-g2 60 C", "D r1-h1-g3 61 C"),
+        ]
+        await pilot.press("a")
+        await kit.until(pilot, lambda: readings_read(pilot))
+        assert "now 58 C" in kit.screen_text(pilot.app)
+
+    kit.drive(stage.dashboard(), script)
+
+
+def test_readings_of_other_units_share_a_plot_in_percent_of_their_scales(stage, kit):
+    async def script(pilot):
+        await open_plot(pilot, kit)
+        await pilot.press("m", "right_square_bracket")
+        shown = kit.screen_text(pilot.app)
+        assert "temperature, power in % of each one's scale" in shown
+        assert "A temperature 58 C   B power 612.5 W" in shown
+        await pilot.press("left_square_bracket", "m", "right_square_bracket")
+        assert "power in W" in kit.screen_text(pilot.app)
+
+    kit.drive(stage.dashboard(), script)
+
+
+def test_all_marked_rows_are_in_one_plot(stage, kit):
+    async def script(pilot):
+        await pilot.press("2", "m", "m", "h")
+        await kit.until(pilot, lambda: readings_read(pilot))
+        shown = kit.screen_text(pilot.app).splitlines()
+        assert shown[0].startswith(f" {kit.LOST}, r1-h1-g0 over time")
+        assert f"A {kit.LOST} unknown   B r1-h1-g0 58 C" in shown[2]
+        await pilot.press("a")
+        assert "its host has no other readings to show" in kit.screen_text(pilot.app)
+
+    kit.drive(stage.dashboard(), script)
+
+
+def test_an_incident_is_marked_at_its_time_with_its_name(stage, kit):
+    async def script(pilot):
+        await open_plot(pilot, kit, kit.LOST)
+        lines = kit.screen_text(pilot.app).splitlines()
+        listed = next(line for line in lines if line.startswith(" 1 "))
+        assert f"{kit.LOST}: nvidia-smi does not list it" in listed
+        axis = next(line for line in lines if "+-" in line)
+        assert all(line[axis.index("1")] in "!-*:s" for line in lines[4:12])
+
+    kit.drive(stage.dashboard(ascii_only=True), script)
+
+
 # -- pictures ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", [(110, 30), (80, 24)], ids=["large", "small"])
-def test_the_picture_of_a_plot(looks_as_before, stage, kit, size):
+def test_the_picture_of_a_plot(looks_as_before, stage, kit):
     async def show(pilot):
         await open_plot(pilot, kit)
 
-    assert looks_as_before(stage, size=size, then=show)
+    assert looks_as_before(stage, size=(110, 30), then=show)
 
 
-def test_the_picture_of_a_day_in_ascii(looks_as_before, stage, kit):
+def test_a_plot_in_a_small_terminal(reads_as_before, stage, kit):
+    async def show(pilot):
+        await open_plot(pilot, kit)
+
+    assert reads_as_before(stage, size=(80, 24), then=show)
+
+
+def test_the_picture_of_a_day_in_ascii(reads_as_before, stage, kit):
     async def show(pilot):
         await open_plot(pilot, kit, LANE)
         await pilot.press("minus", "minus", "minus")
         await kit.until(pilot, lambda: readings_read(pilot))
 
-    assert looks_as_before(stage, ascii_only=True, then=show)
+    assert reads_as_before(stage, ascii_only=True, then=show)
 
 
-def test_the_picture_of_light_that_was_lost(looks_as_before, stage, kit, kept):
+def test_the_picture_of_light_that_was_lost(reads_as_before, stage, kit, kept):
     kept.empty = True
 
     async def show(pilot):
         await open_plot(pilot, kit, f"{kit.LOST}-l0")
 
-    assert looks_as_before(stage, then=show)
+    assert reads_as_before(stage, then=show)
 
 
-def test_the_picture_of_nothing_kept(looks_as_before, stage, kit, kept):
+def test_the_picture_of_nothing_kept(reads_as_before, stage, kit, kept):
     kept.empty = True
 
     async def show(pilot):
         await open_plot(pilot, kit, kit.LOST)
 
-    assert looks_as_before(stage, then=show)
+    assert reads_as_before(stage, then=show)
 
 
 @pytest.mark.parametrize("size", [(110, 36), (80, 24)], ids=["large", "small"])
-def test_the_picture_of_a_component_with_its_last_minutes(looks_as_before, stage, kit, size):
+def test_the_picture_of_a_component_with_its_last_minutes(reads_as_before, stage, kit, size):
     async def show(pilot):
-        await kit.until(pilot, lambda: BLOCKS[-1] in kit.screen_text(pilot.app))
+        await kit.until(pilot, lambda: BLOCKS[3] in kit.screen_text(pilot.app))
 
-    assert looks_as_before(stage, "2", "down", "enter", size=size, then=show)
+    assert reads_as_before(stage, "2", "down", "enter", size=size, then=show)
+
+
+@pytest.mark.parametrize("ascii_only", [True, False], ids=["ascii", "marks"])
+def test_the_picture_of_the_accelerators_of_a_host_with_an_incident(reads_as_before, stage, kit, kept, ascii_only):
+    async def show(pilot):
+        await open_plot(pilot, kit, kit.LOST)
+        await pilot.press("a")
+        await kit.until(pilot, lambda: readings_read(pilot) and ("r1-h2-g3", 900.0) in kept.asked)
+
+    assert reads_as_before(stage, ascii_only=ascii_only, size=(80, 24), then=show)

@@ -1,5 +1,6 @@
 """Policies on the dashboard: how they stand, what they decided, the switch, and plans that wait for a yes."""
 
+import threading
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -86,7 +87,7 @@ def test_an_autopilot_with_its_policies_what_waits_and_what_it_decided():
     for words in (
         "policy replace: approve",
         "open for 90 s: 3 of 16 accelerators failed within 300 s",
-        "1 of 1 (no more for now)",
+        "1 of 1 (limit reached for now)",
         "1 of 3",
         "plan-1a2b3c4d: llm: replace r1-h2-g1 by r1-h4-g0",
         "60 s ago by autopilot: policy replace on console",
@@ -104,9 +105,9 @@ def test_a_policy_is_told_as_it_is_written():
         "accelerator that are failed",
         "r1-h3-*",
         "mon-fri 08:00-23:00 (UTC)",
-        "must stand for 30 s, and be 900 s old at most",
-        "by another than who made the plan, within 60 min",
-        "over 10% of a rack, 2 at least, fail within 300 s",
+        "must last 30 s, and be at most 900 s old",
+        "by someone who did not make the plan, within 60 min",
+        "over 10% of a rack, and at least 2, fail within 300 s",
     ):
         assert words in shown
 
@@ -115,18 +116,18 @@ def test_a_decision_is_told_with_each_condition_then_and_now():
     decision = told.autopilot()["decisions"][0]
     again = (told.decision(NOW, act="nothing", conditions=[told.QUIET, told.HOUR]),)
     shown = decision_text(decision, again, "", PLAIN, NOW).plain
-    assert "NO  stands           has stood for 0.0 s, needs 30 s" in shown
-    assert "yes quiet            not on the quiet list" in shown
+    assert "NO  stands           has lasted 0.0 s, must last 30 s" in shown
+    assert "yes quiet            not on the list of components to leave alone" in shown
     assert "NO  rack-hour        1 of 1 swaps in r1 within an hour; may change in 30 min" in shown
     assert "nvidia-smi does not list it" in shown
     assert "being read" in decision_text(decision, None, "", PLAIN, NOW).plain
-    assert "nothing is wrong with it any more" in decision_text(decision, (), "", PLAIN, NOW).plain
+    assert "it has no fault any more" in decision_text(decision, (), "", PLAIN, NOW).plain
 
 
 def test_a_decision_is_decided_again_on_its_screen(rack, kit):
     async def script(pilot):
         await pilot.press("8", "j", "j", "j", "enter")
-        await kit.until(pilot, lambda: "not on the quiet list" in text(pilot, kit))
+        await kit.until(pilot, lambda: "not on the list of components to leave alone" in text(pilot, kit))
         assert "decision in r1" in text(pilot, kit)
         standing(rack, decisions=[])  # newer ones have pushed it out of the list: it stays in sight
         await pilot.press("escape")
@@ -163,9 +164,9 @@ def test_the_autopilot_is_stopped_by_a_typed_yes_only(rack, kit):
         await pilot.press("8", "enter", "x")
         shown = text(pilot, kit)
         assert "Stop the autopilot of r1 on TARGET sim?" in shown
-        assert "finished, or rolled back, and not cut" in shown
+        assert "finished or rolled back, not interrupted" in shown
         await type_in(pilot, "no")
-        assert "That was not a yes; nothing was done." in text(pilot, kit)
+        assert "The answer was not yes; nothing was done." in text(pilot, kit)
         await pilot.press("escape", "x")
         await type_in(pilot, "yes smoke in the hall")
         await kit.until(pilot, lambda: "the autopilot of r1 is told: stop" in text(pilot, kit))
@@ -174,6 +175,21 @@ def test_the_autopilot_is_stopped_by_a_typed_yes_only(rack, kit):
 
     kit.drive(rack.stage.dashboard(), script)
     assert rack.ordered == [("stop", "r1", "smoke in the hall")]
+
+
+def test_two_quick_enters_give_one_order(rack, kit):
+    async def script(pilot):
+        await pilot.press("8", "enter", "x")
+        pilot.app.focused.insert_text_at_cursor("yes")
+        for _ in range(2):
+            await pilot.app.focused.action_submit()
+        await kit.until(pilot, lambda: "the autopilot of r1 is told: stop" in text(pilot, kit))
+
+    kit.drive(rack.stage.dashboard(), script)
+    for thread in threading.enumerate():
+        if thread.name == "lumctl-order":
+            thread.join(20)
+    assert rack.ordered == [("stop", "r1", "")]
 
 
 @pytest.mark.parametrize("state", ["stopped", "halted"])
@@ -196,7 +212,7 @@ def test_where_there_are_no_policies_there_is_nothing_to_stop(rack, kit):
 
     async def script(pilot):
         await pilot.press("8", "enter", "x")
-        assert "nothing is ever done unasked" in text(pilot, kit)
+        assert "nothing is ever done automatically" in text(pilot, kit)
 
     kit.drive(rack.stage.dashboard(), script)
     assert rack.ordered == []
@@ -220,18 +236,18 @@ def test_a_plan_is_shown_before_it_is_approved(rack, kit):
     async def script(pilot):
         await pilot.press("8", "j", "j", "enter")
         await kit.until(pilot, lambda: "spares considered" in text(pilot, kit))
-        assert "policy replace asks" in text(pilot, kit)
-        assert "lapses in 59 min" in text(pilot, kit)
+        assert "policy replace requires it" in text(pilot, kit)
+        assert "expires in 59 min" in text(pilot, kit)
         await pilot.press("y")
         assert "Approve plan-1a2b3c4d" in text(pilot, kit)
         assert "the autopilot applies it at once" in text(pilot, kit)
         await type_in(pilot, "go")
-        assert "That was not a yes; nothing was done." in text(pilot, kit)
+        assert "The answer was not yes; nothing was done." in text(pilot, kit)
         await pilot.press("escape", "y")
         await type_in(pilot, "yes continue")
         await kit.until(pilot, lambda: "answered by ops@bastion" in text(pilot, kit))
         await pilot.press("n")
-        assert "it waits for no answer any more" in text(pilot, kit)
+        assert "it no longer waits for an answer" in text(pilot, kit)
         await pilot.press("escape")
         assert isinstance(pilot.app.screen, MainScreen)
 
@@ -258,7 +274,7 @@ def test_a_plan_whose_time_is_over_is_not_answered(rack, kit):
         await kit.until(pilot, lambda: "spares considered" in text(pilot, kit))
         rack.stage.now += 3600
         await pilot.press("y")
-        assert "it waits for no answer any more" in text(pilot, kit)
+        assert "it no longer waits for an answer" in text(pilot, kit)
 
     kit.drive(rack.stage.dashboard(), script)
     assert rack.ordered == []
@@ -266,15 +282,15 @@ def test_a_plan_whose_time_is_over_is_not_answered(rack, kit):
 
 def test_a_plan_that_cannot_be_read_cannot_be_approved(rack, kit):
     def unread(_rack, _plan):
-        raise UsageError("r1 keeps no plan")
+        raise UsageError("r1 has no stored plan")
 
     rack.stage.sources["asked_plan"] = unread
 
     async def script(pilot):
         await pilot.press("8", "j", "j", "enter")
-        await kit.until(pilot, lambda: "not read: r1 keeps no plan" in text(pilot, kit))
+        await kit.until(pilot, lambda: "not read: r1 has no stored plan" in text(pilot, kit))
         await pilot.press("y")
-        assert "nothing can be said to what is not seen" in text(pilot, kit)
+        assert "it cannot be answered before it is shown" in text(pilot, kit)
 
     kit.drive(rack.stage.dashboard(), script)
 
@@ -334,7 +350,7 @@ def test_the_meshes_as_a_waiting_plan_makes_them_are_a_key_away(on_mesh, rack, k
         await pilot.press("end")
         await kit.until(pilot, lambda: "go dark" in text(pilot, kit))
         await pilot.press("y", *"view", "enter")  # while something is typed, v is a letter
-        assert "That was not a yes" in text(pilot, kit)
+        assert "The answer was not yes" in text(pilot, kit)
         await pilot.press("escape", "v")
         await kit.until(pilot, lambda: "spares considered" in text(pilot, kit))
 
@@ -347,7 +363,7 @@ def test_a_waiting_plan_that_changes_no_mesh_has_no_picture(rack, kit):
         await pilot.press("8", "j", "j", "enter")
         await kit.until(pilot, lambda: "spares considered" in text(pilot, kit))
         await pilot.press("v")
-        assert "this plan changes no mesh that could be drawn" in text(pilot, kit)
+        assert "this plan changes no mesh that can be drawn" in text(pilot, kit)
         assert "spares considered" in text(pilot, kit)
 
     kit.drive(rack.stage.dashboard(), script)

@@ -13,7 +13,7 @@ from lumctl.tui.screens.component import DetailScreen
 from lumctl.tui.screens.incident import IncidentScreen
 from lumctl.tui.screens.main import MainScreen
 
-WHY = "read-only: the store of r1 cannot be written: Permission denied"
+WHY = "read-only: the store of r1 is not writable: Permission denied"
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_the_help_says_why_and_leaves_out_what_may_not_be_done(forbidden, kit):
         await pilot.press("question_mark")
         await pilot.pause()
         assert WHY in kit.screen_text(pilot.app)
-        assert "Plan a spare" not in kit.screen_text(pilot.app)
+        assert "Plan to replace it by a spare" not in kit.screen_text(pilot.app)
 
     kit.drive(forbidden.dashboard(), script, size=(110, 90))
 
@@ -78,7 +78,7 @@ def test_whoever_may_is_offered_it(stage, kit):
 
 def test_no_act_is_done_by_whatever_way_it_is_asked_for(stage):
     acts = only_shown(Acts(stage.plan, stage.apply, forbidden=WHY))
-    for act in (acts.plan, acts.apply, acts.acknowledge, acts.take_back):
+    for act in (acts.plan, acts.apply, acts.acknowledge, acts.undo):
         with pytest.raises(RefusedError, match="read-only"):
             act("llm", "r1-h2-g1")
     assert stage.planned == stage.applied == []
@@ -114,8 +114,8 @@ def test_a_store_out_of_reach_says_nothing_of_rights(rack, monkeypatch):
     assert why_read_only(rack, "rack", asked=False) == ""
 
 
-def test_it_looks_as_before(looks_as_before, forbidden):
-    assert looks_as_before(forbidden, "2", "p", size=(80, 24))
+def test_it_reads_as_before(reads_as_before, forbidden):
+    assert reads_as_before(forbidden, "2", "p", size=(80, 24))
 
 
 def test_an_incident_names_no_key_that_may_not_be_used(forbidden, kit):

@@ -11,7 +11,7 @@ from lumctl.tui.widgets.playback import Playback, PlaybackLine, PlayedLine
 
 TITLE = "REPLAY of swap-0002, recorded 2026-11-21 03:12:07, at 1x"
 NEXT = PlaybackLine("next is step 2 of 8: program 9 PUCs of mesh1", 4)
-ODD = PlaybackLine("swap-0002 has ended; differs first at step 7: a circuit", grave=True)
+ODD = PlaybackLine("swap-0002 has ended; first difference at step 7: a circuit", grave=True)
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def playing(stage):
     stands = [NEXT]
     dashboard = Dashboard(
         Sources(stage.observe, lambda: stage.records),
-        Acts(stage.plan, stage.apply, "this is a replay of swap-0002, which only shows what was done"),
+        Acts(stage.plan, stage.apply, "this is a replay of swap-0002, which only shows past steps"),
         racks=["r1"],
         target="replay",
         marks=Marks(GLYPHS, ascii_only=False),

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from lumctl.cli.output import ASCII_GLYPHS, GLYPHS
+from lumctl.health.observation import host_states
 from lumctl.health.states import State
 from lumctl.inventory.model import Role
 from lumctl.tui.look.marks import Marks, age, duration, power
@@ -17,6 +18,7 @@ from lumctl.tui.panes.racks import rack_rows
 from lumctl.tui.panes.rows import AGE, counts_cell, not_well, trouble_cell
 from lumctl.tui.screens.component import detail_text
 from lumctl.tui.views.details import describe
+from lumctl.tui.views.racks import describe_rack
 from lumctl.tui.views.records import RecordedLook
 
 MARKS = Marks(GLYPHS)
@@ -36,10 +38,23 @@ def test_every_pane_gives_each_row_a_key_of_its_own_and_a_cell_for_each_column(k
 
 
 def test_a_rack_is_as_bad_as_the_worst_in_it_and_counts_what_it_holds(kit):
-    rack, mesh, host = rack_rows(RecordedLook(kit.observation()), MARKS)[:3]
+    rack, host, mesh, well = rack_rows(RecordedLook(kit.observation()), MARKS)[:4]
     assert texts(rack) == ["✖ failed", "r1", "rack", "1 failed, 15 ok", "2 failed, 10 ok"]
     assert texts(mesh) == ["● ok", "  mesh1", "mesh", "-", "2 failed, 10 ok"]
-    assert texts(host) == ["● ok", "  r1-h1", "host", "4 ok", "5 ok"]
+    assert texts(host) == ["✖ failed", "  r1-h2", "host", "1 failed, 3 ok", "2 failed, 3 ok"]
+    assert texts(well) == ["● ok", "  r1-h1", "host", "4 ok", "5 ok"]
+
+
+def test_every_badge_counts_the_rows_that_have_its_colour(kit):
+    seen = RecordedLook(kit.observation(), kit.records())
+    for pane in (pane for pane in PANES if pane.counts and pane.id != "racks"):
+        states = [row.state for row in pane.rows(seen, MARKS) if row.state in pane.counts and not row.known]
+        assert trouble_cell(pane.trouble(seen), MARKS) == trouble_cell(tuple(states), MARKS), pane.id
+
+
+def test_the_badge_of_the_racks_counts_hosts_and_devices(kit):
+    racks = PANES[0]
+    assert trouble_cell(racks.trouble(RecordedLook(kit.observation())), MARKS).text == "✖1"
 
 
 def test_readings_that_a_host_did_not_give_are_dashes(kit):
@@ -66,7 +81,7 @@ def test_a_receiver_that_hears_another_is_named(kit):
     wrong = replace(circuit, state=State.FAILED, ends=(replace(first, hears="r1-h4-g0-l0"), second))
     report = replace(seen.report, circuits={**seen.report.circuits, circuit.id: wrong})
     row = circuit_rows(RecordedLook(replace(seen, report=report)), Marks(ASCII_GLYPHS, ascii_only=True))[0]
-    assert texts(row)[2:] == ["-4.2 / -4.2", "4.2", "r1-h4-g0-l0, not r1-h1-g1-l0", "r1-h1-g0-l1 <-> r1-h1-g1-l0"]
+    assert texts(row)[2:] == [" -4.2 /  -4.2", "4.2", "r1-h4-g0-l0, not r1-h1-g1-l0", "r1-h1-g0-l1 <-> r1-h1-g1-l0"]
 
 
 def test_a_directed_circuit_has_one_receiver(kit):
@@ -76,7 +91,7 @@ def test_a_directed_circuit_has_one_receiver(kit):
     directed = replace(circuit, direction="a-to-b", ends=(replace(first, expected=None), second))
     report = replace(seen.report, circuits={circuit.id: directed})
     (row,) = circuit_rows(RecordedLook(replace(seen, report=report)), MARKS)
-    assert texts(row)[2:] == ["-4.2", "4.2", "as intended", "r1-h1-g0-l1 → r1-h1-g1-l0"]
+    assert texts(row)[2:] == [" -4.2", "4.2", "as intended", "r1-h1-g0-l1 → r1-h1-g1-l0"]
 
 
 def test_one_rule_may_speak_of_one_component_twice(kit):
@@ -119,7 +134,7 @@ def test_counts_are_worst_first():
 
 def test_a_tab_counts_what_is_not_well_with_the_mark_of_the_worst():
     states = not_well([State.OK, State.UNKNOWN, State.DISABLED, State.FAILED, State.UNKNOWN])
-    assert trouble_cell(states, MARKS).text == "✖3"
+    assert trouble_cell(states, MARKS).text == "✖1"
     assert trouble_cell(not_well([State.UNKNOWN, State.OK]), MARKS).text == "○1"
     assert trouble_cell(not_well([State.OK, State.DISABLED]), MARKS).text == ""
 
@@ -139,3 +154,14 @@ def test_what_was_never_read_is_never_old():
 
 def test_powers():
     assert [power(None), power(float("-inf"), " dBm"), power(-4.24, " dBm")] == ["-", "dark", "-4.2 dBm"]
+
+
+def test_a_host_with_a_failed_accelerator_is_not_ok_wherever_it_is_shown(kit):
+    seen = kit.observation()
+    assert seen.report.hosts["r1-h2"].state is State.OK
+    assert host_states(seen) == {f"r1-h{n}": State.FAILED if n == 2 else State.OK for n in range(1, 5)}
+    assert describe(seen, "r1-h2", seen.at).state is State.FAILED
+    hosts = dict(describe_rack(RecordedLook(seen), "r1", seen.at).sections[1].facts)["hosts"]
+    assert hosts.startswith("1 failed, 3 ok")
+    # One that a swap took out of its job is a fault of the host no more.
+    assert set(host_states(kit.swapped_out(seen, "r1-h2-g1")).values()) == {State.OK}

@@ -63,8 +63,8 @@ def test_a_run_that_did_not_come_to_its_end_says_what_brings_it_there(kit):
         assert "lumctl swap abort swap-0007 --target sim" in what_to_do(view)
         assert no_way_back(view) == what_to_do(view)
     assert no_way_back(swap_journal.view(kit)) is None
-    assert "under way" in no_way_back(swap_journal.view(kit, "running", swap_journal.begun))
-    assert "nothing of it stands" in no_way_back(swap_journal.view(kit, "undone"))
+    assert "is in progress" in no_way_back(swap_journal.view(kit, "running", swap_journal.begun))
+    assert "there is nothing to undo" in no_way_back(swap_journal.view(kit, "undone"))
 
 
 def test_title_outcome_steps_and_light_stand_on_its_screen(stage, kit, showing):
@@ -74,11 +74,11 @@ def test_title_outcome_steps_and_light_stand_on_its_screen(stage, kit, showing):
         text = kit.screen_text(pilot.app)
         assert "llm: replace r1-h2-g1 by r1-h4-g0" in text
         assert "● done  by ops@bastion at" in text
-        assert "took 1.5 s, 2 receivers proved" in text
+        assert "took 1.50 s, 2 receivers proved" in text
         assert "● 2. program 14 cells of mesh1: done in 0.10 s" in text
         # What arrived before by the journal, and now by the newest look; whom it hears is not as the run left it.
         assert "r1-h2-g0-l1    -5.5 -> -4.2 dBm" in text
-        assert "does not show that it hears r1-h4-g0-l0" in text
+        assert "heard r1-h4-g0-l0 (proved by lldp in 0.02 s); not shown since" in text
         reads = showing["reads"]
         pilot.app.screen._turn()
         assert showing["reads"] == reads  # it has come to its end
@@ -157,16 +157,16 @@ def test_a_store_that_cannot_be_read_is_a_line_and_what_was_read_stands(stage, k
 def test_a_run_is_taken_back_through_a_plan_that_asks(stage, kit, showing):
     asked = []
 
-    def take_back(run):
+    def undo(run):
         asked.append(run)
         return PlanView("take back swap-0007", "sim", ("the way back",), plan="the way back")
 
-    stage.acts["take_back"] = take_back
+    stage.acts["undo"] = undo
     stage.may_end.set()
 
     async def script(pilot):
         await opened(pilot, kit)
-        assert "u take back" in kit.screen_text(pilot.app).splitlines()[-1]
+        assert "u undo" in kit.screen_text(pilot.app).splitlines()[-1]
         await pilot.press("u")
         await kit.until(pilot, lambda: getattr(pilot.app.screen, "phase", None) is Phase.ASKING)
         assert "take back swap-0007" in kit.screen_text(pilot.app)
@@ -181,7 +181,7 @@ def test_a_run_is_taken_back_through_a_plan_that_asks(stage, kit, showing):
     assert [view.plan for view in stage.applied] == ["the way back"]
 
 
-@pytest.mark.parametrize(("forbidden", "line"), [("read-only", "read-only"), ("", "nothing of it stands")])
+@pytest.mark.parametrize(("forbidden", "line"), [("read-only", "read-only"), ("", "there is nothing to undo")])
 def test_what_may_not_be_taken_back_says_why(stage, kit, showing, forbidden, line):
     stage.forbidden = forbidden
     showing["view"] = swap_journal.view(kit, "undone")
@@ -189,7 +189,7 @@ def test_what_may_not_be_taken_back_says_why(stage, kit, showing, forbidden, lin
     def refuse(run):
         raise RefusedError(f"{run} was asked for")
 
-    stage.acts["take_back"] = refuse
+    stage.acts["undo"] = refuse
 
     async def script(pilot):
         await opened(pilot, kit)

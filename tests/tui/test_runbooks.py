@@ -63,7 +63,7 @@ def text(pilot, kit):
 async def opened(pilot, kit, *keys):
     """Open the runbook under the cursor and wait until it stands there."""
     await pilot.press(*(keys or ("7", "enter")))
-    await kit.until(pilot, lambda: "A replay runs on a simulator" in text(pilot, kit))
+    await kit.until(pilot, lambda: "A replay runs on a private simulator" in text(pilot, kit))
 
 
 def test_a_runbook_is_read_with_what_each_step_needs_and_proves(rack, kit):
@@ -72,7 +72,7 @@ def test_a_runbook_is_read_with_what_each_step_needs_and_proves(rack, kit):
         shown = text(pilot, kit)
         for words in (
             "llm: replace r1-h2-g1 by r1-h4-g0",
-            "A replay runs on a simulator of its own: no rack is touched",
+            "A replay runs on a private simulator: no rack is changed",
             "ops@bastion",
             "the accelerator to replace (default r1-h2-g1)",
             "the rack (must be given)",
@@ -112,7 +112,7 @@ def test_a_runbook_that_cannot_be_read_is_a_line(rack, kit):
         await pilot.press("7", "enter")
         await kit.until(pilot, lambda: "not read: no run 'swap-0007' (hint: lumctl runbook list)" in text(pilot, kit))
         await pilot.press("s")
-        assert "was not read yet" in text(pilot, kit)
+        assert "has not been read yet" in text(pilot, kit)
 
     kit.drive(rack.stage.dashboard(), script)
 
@@ -145,7 +145,7 @@ def test_a_key_that_comes_before_a_step_waits_does_not_let_it_go(rack, kit):
         await pilot.press("n", "g")
         assert "nothing is being replayed" in text(pilot, kit)
         await pilot.press("s", "n", "n")
-        assert "a simulator of its own comes up" in text(pilot, kit)
+        assert "a private simulator starts" in text(pilot, kit)
         rack.simulator.up.set()
         await kit.until(pilot, lambda: "waits before step 1" in text(pilot, kit))
         assert rack.simulator.done == []
@@ -157,7 +157,7 @@ def test_a_key_that_comes_before_a_step_waits_does_not_let_it_go(rack, kit):
 
 def test_a_replay_runs_to_its_end_and_marks_the_step_where_it_differs(rack, kit):
     rack.simulator.ends = ReplayView(
-        "differs first at step 2: program", identical=False, step="2", recorded="14 cells", replayed="15 cells"
+        "first difference at step 2: program", identical=False, step="2", recorded="14 cells", replayed="15 cells"
     )
 
     async def script(pilot):
@@ -165,7 +165,7 @@ def test_a_replay_runs_to_its_end_and_marks_the_step_where_it_differs(rack, kit)
         await pilot.press("s")
         await kit.until(pilot, lambda: "waits before step 1" in text(pilot, kit))
         await pilot.press("g")
-        await kit.until(pilot, lambda: "differs first at step 2" in text(pilot, kit))
+        await kit.until(pilot, lambda: "first difference at step 2" in text(pilot, kit))
         shown = text(pilot, kit)
         assert "recorded       14 cells" in shown
         assert "replayed       15 cells" in shown

@@ -22,10 +22,10 @@ def filled(stage, kit):
     def replay(_key, progress, gate):
         for number, title, _ in told.STEPS[:2]:
             if not gate(number):
-                return ReplayView("stopped before step 1; what was done on the simulator was undone", None)
+                return ReplayView("stopped before step 1; the changes on the simulator were undone", None)
             progress(f"{number}. {title}: 0.01 s")
         recorded, replayed = "cell 17 bar (of 14)", "cell 17 cross (of 14)"
-        return ReplayView("differs first at step 2: program 14 cells of mesh1", False, "2", recorded, replayed)  # noqa: FBT003
+        return ReplayView("first difference at step 2: program 14 cells of mesh1", False, "2", recorded, replayed)  # noqa: FBT003
 
     stage.records = kit.Records(runs=(kit.run(7), kit.run(6)), autopilots=(told.autopilot(),))
     again = told.decision(told.START, act="nothing", because="limits", conditions=[told.QUIET, told.HOUR])
@@ -56,63 +56,63 @@ def stands(kit):
 
 
 @pytest.mark.parametrize("size", [(110, 48), SMALL], ids=["large", "small"])
-def test_a_runbook(looks_as_before, filled, stands, size):
-    assert looks_as_before(filled, "7", "enter", size=size, then=stands(["A replay runs"]))
+def test_a_runbook(reads_as_before, filled, stands, size):
+    assert reads_as_before(filled, "7", "enter", size=size, then=stands(["A replay runs"]))
 
 
-def test_a_replay_that_waits(looks_as_before, filled, stands, kit):
+def test_a_replay_that_waits(reads_as_before, filled, stands, kit):
     async def replay(pilot):
         await stands(["A replay runs"], "s")(pilot)
         await stands(["waits before step 1"], "n")(pilot)
         await kit.until(pilot, lambda: "waits before step 2" in kit.screen_text(pilot.app))
 
-    assert looks_as_before(filled, "7", "enter", size=SMALL, then=replay)
+    assert reads_as_before(filled, "7", "enter", size=SMALL, then=replay)
 
 
 @pytest.mark.parametrize("ascii_only", [False, True], ids=["marks", "ascii"])
-def test_a_replay_that_differs(looks_as_before, filled, stands, kit, ascii_only):
+def test_a_replay_that_differs(reads_as_before, filled, stands, kit, ascii_only):
     async def replay(pilot):
         await stands(["A replay runs"], "s")(pilot)
         await stands(["waits before step 1"], "g")(pilot)
-        await kit.until(pilot, lambda: "differs first" in kit.screen_text(pilot.app))
+        await kit.until(pilot, lambda: "first difference" in kit.screen_text(pilot.app))
 
-    assert looks_as_before(filled, "7", "enter", size=SMALL, ascii_only=ascii_only, then=replay)
+    assert reads_as_before(filled, "7", "enter", size=SMALL, ascii_only=ascii_only, then=replay)
 
 
-def test_two_runbooks(looks_as_before, filled, stands):
+def test_two_runbooks(reads_as_before, filled, stands):
     keys = ("7", "enter", "c", "escape", "j", "enter", "c")
-    assert looks_as_before(filled, *keys, size=SMALL, then=stands(["program 15 cells"]))
+    assert reads_as_before(filled, *keys, size=SMALL, then=stands(["program 15 cells"]))
 
 
-def test_policies_in_trouble(looks_as_before, filled):
-    assert looks_as_before(filled, "8")
+def test_policies_in_trouble(reads_as_before, filled):
+    assert reads_as_before(filled, "8")
 
 
-def test_an_autopilot(looks_as_before, filled):
-    assert looks_as_before(filled, "8", "enter", size=(110, 36))
+def test_an_autopilot(reads_as_before, filled):
+    assert reads_as_before(filled, "8", "enter", size=(110, 36))
 
 
-def test_a_stop_that_asks(looks_as_before, filled):
-    assert looks_as_before(filled, "8", "enter", "x", size=SMALL)
+def test_a_stop_that_asks(reads_as_before, filled):
+    assert reads_as_before(filled, "8", "enter", "x", size=SMALL)
 
 
-def test_an_autopilot_without_policies(looks_as_before, filled, kit):
+def test_an_autopilot_without_policies(reads_as_before, filled, kit):
     filled.records = kit.Records(
         autopilots=(told.autopilot(state="off", policies=[], waiting=[], decisions=[], last_decided_at=None),)
     )
-    assert looks_as_before(filled, "8", "enter", size=SMALL)
+    assert reads_as_before(filled, "8", "enter", size=SMALL)
 
 
-def test_a_decision(looks_as_before, filled, stands):
+def test_a_decision(reads_as_before, filled, stands):
     keys = ("8", "j", "j", "j", "j", "enter")
-    assert looks_as_before(filled, *keys, size=SMALL, then=stands(["1 of 1 swaps"]))
+    assert reads_as_before(filled, *keys, size=SMALL, then=stands(["1 of 1 swaps"]))
 
 
-def test_a_plan_that_waits_for_approval(looks_as_before, filled, stands):
-    assert looks_as_before(filled, "8", "j", "j", "enter", size=SMALL, then=stands(["spares considered"], "y"))
+def test_a_plan_that_waits_for_approval(reads_as_before, filled, stands):
+    assert reads_as_before(filled, "8", "j", "j", "enter", size=SMALL, then=stands(["spares considered"], "y"))
 
 
-def test_the_meshes_of_a_plan_that_waits(looks_as_before, on_mesh, filled, stands, kit):  # noqa: ARG001 - with room
+def test_the_meshes_of_a_plan_that_waits(reads_as_before, on_mesh, filled, stands, kit):  # noqa: ARG001 - with room
     plan = PlanView("llm: replace", "sim", kit.PLAN_LINES, None, changes=(kit.mesh_change(),))
     filled.sources["asked_plan"] = lambda _rack, _plan: plan
 
@@ -120,4 +120,4 @@ def test_the_meshes_of_a_plan_that_waits(looks_as_before, on_mesh, filled, stand
         await stands(["spares considered"], "v")(pilot)
         await kit.until(pilot, lambda: "PUCs change" in kit.screen_text(pilot.app))
 
-    assert looks_as_before(filled, "8", "j", "j", "enter", size=(110, 48), then=view)
+    assert reads_as_before(filled, "8", "j", "j", "enter", size=(110, 48), then=view)

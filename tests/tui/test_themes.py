@@ -8,6 +8,7 @@ from lumctl.errors import UsageError
 from lumctl.health.states import State
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STALE_STYLE, STATE_STYLES, TARGET_STYLES
 from lumctl.tui.look.themes import SIXTEEN, THEMES, rich_theme, theme_name
+from lumctl.tui.views.heat_map import LEVELS
 
 OWN_COLOURS = [name for name in THEMES if name != SIXTEEN]
 # Machado, Oliveira and Fernandes 2009, severity 1: what linear RGB looks like without the red or the green cone.
@@ -141,8 +142,11 @@ def test_an_unknown_theme_is_answered_with_the_nearest():
     assert raised.value.hint == "did you mean light?"
 
 
-@pytest.mark.parametrize("name", ["light", "contrast", SIXTEEN])
-@pytest.mark.parametrize("keys", [("2",), ("2", "enter")], ids=["table", "component"])
+@pytest.mark.parametrize(
+    ("name", "keys"),
+    [("light", ("2",)), (SIXTEEN, ("2", "enter")), ("classic", ())],
+    ids=["table-light", "component-ansi", "rack-classic"],
+)
 def test_themes_look_as_before(looks_as_before, stage, kit, name, keys):
     stage.seen = kit.with_states(
         kit.observation(), dict(zip(["r1-h1-g0", "r1-h1-g1", "r1-h1-g2"], list(State)[1:4], strict=True))
@@ -172,3 +176,22 @@ def test_what_is_shown_already_follows_the_theme(stage, kit):
         assert THEMES["dark"].variables["state-failed"] not in sent
 
     kit.drive(stage.dashboard(), script)
+
+
+@pytest.mark.parametrize("name", OWN_COLOURS)
+def test_numbers_can_be_read_on_every_heat_and_what_fails_stands_out_from_it(name):
+    styles = rich_theme(THEMES[name]).styles
+    heats = [styles[f"$heat-{level}"] for level in range(LEVELS)]
+    fills = [styles[f"fill {state}"] for state in (State.FAILED, State.DEGRADED)]
+    for style in (*heats, *fills):
+        assert contrast(style.color.get_truecolor().hex, style.bgcolor.get_truecolor().hex) >= 4.5
+    behind = [luminance(linear(style.bgcolor.get_truecolor().hex)) for style in heats]
+    assert behind == sorted(behind, reverse=not THEMES[name].dark)
+    for fill in fills:
+        assert contrast(fill.bgcolor.get_truecolor().hex, heats[-1].bgcolor.get_truecolor().hex) >= 3
+
+
+def test_of_sixteen_colours_heat_has_no_background_and_what_fails_is_reversed():
+    styles = rich_theme(THEMES[SIXTEEN]).styles
+    assert all(styles[f"$heat-{level}"].bgcolor is None for level in range(LEVELS))
+    assert styles["fill failed"].reverse

@@ -83,7 +83,7 @@ class Terminal:
         os.write(self.master, keys)
 
     def begin_apply(self):
-        self.read_until(b"racks, meshes and hosts")
+        self.read_until(b"utilisation in %")
         self.press(b"2")
         self.read_until(b"JOB/RANK")
         self.press(b"p")
@@ -127,7 +127,7 @@ def test_a_signal_closes_the_screen_and_waits_for_the_apply(number):
 
 def test_a_signal_without_an_apply_leaves_at_once():
     terminal = Terminal()
-    terminal.read_until(b"racks, meshes and hosts")
+    terminal.read_until(b"utilisation in %")
     terminal.process.send_signal(signal.SIGTERM)
     assert terminal.code() == ExitCode.INTERRUPTED
     assert LEFT in terminal.printed

@@ -1,6 +1,7 @@
 """The dashboard in a browser: on this machine only, for its own page only, with nothing loaded from elsewhere."""
 
 import builtins
+import json
 import re
 import socket
 import subprocess
@@ -69,6 +70,17 @@ def get(port, path="/", **headers):
         connection.close()
 
 
+def test_the_page_fits_a_phone_and_has_keys_for_fingers(port, token):
+    page = get(port, f"/{token}/")[2]
+    assert 'name="viewport" content="width=device-width' in page
+    assert "(pointer: coarse)" in page
+    script = re.search(r"Object\.entries\((\{.*?\})\)", page).group(1)
+    keys = json.loads(script)
+    assert keys["esc"] == "\x1b"
+    assert keys["↑"] == "\x1b[A"
+    assert {"p", "enter", "m", "?", "1", "5"} <= set(keys)
+
+
 def test_a_page_is_served_that_loads_nothing_from_elsewhere(port, token):
     status, headers, page = get(port, f"/{token}/")
     assert status == 200
@@ -94,7 +106,7 @@ def test_its_parts_are_served_and_held_to_the_same(port, token):
 def test_another_name_that_points_here_is_refused(port, token, path, host):
     status, _, told = get(port, f"/{token}{path}", Host=host)
     assert status == 403
-    assert told == f"only http://127.0.0.1:{port}/ is served here\n"
+    assert told == f"this server serves only http://127.0.0.1:{port}/\n"
 
 
 def test_a_page_from_elsewhere_may_not_connect(port, token):
@@ -107,7 +119,7 @@ def test_without_the_token_there_is_neither_page_nor_session(port, token, path):
         status, _, told = get(port, begin + path, **UPGRADE)
         assert (status, told) == (
             403,
-            "open the whole address that lumctl top --web printed: it holds a secret token\n",
+            "open the whole address that lumctl top --web printed: it contains a secret token\n",
         )
     assert get(port, f"{path}?token={token}", **UPGRADE)[0] == 403
 
@@ -149,8 +161,8 @@ def test_a_port_that_is_taken_is_an_error(capsys):
         number = taken.getsockname()[1]
         assert run(["top", "-i", "inventories/prototype.yaml", "--web", "--port", str(number)]) == ExitCode.USAGE
     assert capsys.readouterr().err == (
-        f"lumctl: port {number} cannot be listened on: Address already in use\n"
-        "  hint: name another one with --port, or 0 for any that is free\n"
+        f"lumctl: cannot listen on port {number}: Address already in use\n  hint: choose another one with "
+        "--port, or 0 for any free port\n"
     )
 
 

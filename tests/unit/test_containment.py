@@ -5,6 +5,7 @@
 import os
 import sys
 import threading
+from concurrent.futures import Future
 from contextvars import ContextVar
 
 import pytest
@@ -100,11 +101,22 @@ def test_a_domain_error_without_a_text_is_named():
 
 def test_a_call_that_does_not_come_back_is_left_behind():
     goes_on = threading.Event()
-    with pytest.raises(LateError, match="read_states of m1 has not come back within") as caught:
+    with pytest.raises(LateError, match="read_states of m1 has not returned within") as caught:
         call(goes_on.wait, within_s=0.05)
     assert not caught.value.late.done()
     goes_on.set()
     assert caught.value.late.result(10) is True
+
+
+def test_ctrl_c_as_a_call_ends_is_not_the_plugins(monkeypatch):
+    class Interrupted(Future):
+        def result(self, timeout=None):
+            super().result(timeout)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("lumctl.workers.Future", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        call(lambda: "an answer")
 
 
 def test_it_is_asked_in_the_context_of_who_asks():

@@ -85,7 +85,7 @@ plug_in(lambda: [os.write(2, b"x" * length + b"\n") for length in (3000, *[5] * 
     assert code == 0
     assert longest == "x" * 499 + "…"
     assert lines == ["xxxxx"] * 99
-    assert last == "lumctl: a plug-in prints more than 100 lines in 60 s; the rest of them is not shown"
+    assert last == "lumctl: a plug-in printed more than 100 lines in 60 s; the rest is not shown"
 
 
 def test_nothing_is_lost_or_waited_for_at_the_end_while_a_child_keeps_the_pipe():

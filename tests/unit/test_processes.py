@@ -76,9 +76,9 @@ def test_a_process_with_a_reused_pid_is_left_alone(sleeper: subprocess.Popen[byt
 def test_a_process_of_another_machine_is_not_looked_up() -> None:
     elsewhere = replace(this_process(), boot_id="another")
     assert not elsewhere.is_here
-    with pytest.raises(ValueError, match="cannot be looked up here"):
+    with pytest.raises(ValueError, match="cannot be inspected from here"):
         find(elsewhere)
-    with pytest.raises(ValueError, match="cannot be looked up here"):
+    with pytest.raises(ValueError, match="cannot be inspected from here"):
         kill_and_wait(elsewhere, 0.0)
 
 

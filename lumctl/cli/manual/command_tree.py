@@ -1,7 +1,7 @@
 """The commands and options as data, for completion: ``lumctl/cli/completion.json``."""
 
 import json
-from collections.abc import Collection
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ PATH = Path(__file__).parents[1] / "completion.json"
 
 
 def command_tree() -> str:
-    """Nouns, verbs, what each option and argument takes, the rules, and the kinds of simulated faults, as JSON."""
+    """Nouns, verbs, the values of each option and argument, the rules, and the kinds of simulated faults, as JSON."""
     root: Any = typer.main.get_command(app)
     common = _options(root)
     nouns = {name: _command(root.get_command(None, name), common) for name in NOUNS}
@@ -32,7 +32,7 @@ def command_tree() -> str:
     return json.dumps(tree, indent=1, ensure_ascii=False) + "\n"
 
 
-def _command(command: Any, common: Collection[str]) -> dict[str, Any]:
+def _command(command: Any, common: Mapping[str, Any]) -> dict[str, Any]:
     if (verbs := getattr(command, "commands", None)) is not None:
         return {
             "verbs": {
@@ -41,12 +41,12 @@ def _command(command: Any, common: Collection[str]) -> dict[str, Any]:
             }
         }
     arguments = [p.metavar or str(p.name).upper() for p in command.params if p.param_type_name == "argument"]
-    own = {name: option for name, option in _options(command).items() if name not in common}
+    own = {name: option for name, option in _options(command).items() if common.get(name) != option}
     return {"options": own, "arguments": arguments}
 
 
 def _options(command: Any) -> dict[str, Any]:
-    """Options that the help shows, by each of their spellings; ``takes`` is empty for one without a value."""
+    """Options that the help shows, by each of their spellings; ``takes`` is empty for an option without a value."""
     return {
         spelling: {"takes": "" if option.is_flag else option.metavar or "", "help": first_sentence(option.help or "")}
         for option in command.params

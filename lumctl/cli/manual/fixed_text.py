@@ -31,38 +31,49 @@ CHECK_STATUS = (
 """``check`` follows the convention of monitoring plug-ins instead."""
 
 ENVIRONMENT = (
-    ("LUMCTL_INVENTORY", "The inventory, where ``--inventory`` is not given."),
-    ("LUMCTL_TARGET", "``rack`` or ``sim``, where ``--target`` is not given."),
+    ("LUMCTL_INVENTORY", "The inventory, if ``--inventory`` is not given."),
+    ("LUMCTL_TARGET", "``rack`` or ``sim``, if ``--target`` is not given; ``runbook replay`` ignores it."),
     (
         "LUMCTL_STATE",
-        "A folder or a database URL for the store; overrides the inventory. A simulator's is apart from it.",
+        "A folder or a database URL for the store; overrides the inventory. A simulator has a separate store.",
     ),
     (
         "LUMCTL_GATEWAY",
-        "The socket of a rack's gateway, or the folder with RACK.sock of each; before what the inventory names.",
+        "The socket of a rack's gateway, or the folder that contains RACK.sock for each rack; overrides the inventory.",
     ),
-    ("LUMCTL_WEBHOOK_URL", "Where ``lumctl watch`` posts notifications, where no file names it."),
-    ("LUMCTL_WEBHOOK_TOKEN", "The bearer token for it, likewise."),
-    ("LUMCTL_RECORD", "A folder that is there: what device drivers are asked and answer goes into it, a file each."),
-    ("LUMCTL_RECORDINGS", "A folder of such files, from which the drivers ``replay-...`` answer."),
+    ("LUMCTL_WEBHOOK_URL", "Where ``lumctl watch`` posts notifications, if no file gives the URL."),
+    ("LUMCTL_WEBHOOK_TOKEN", "The bearer token for that URL, if no file gives it."),
+    (
+        "LUMCTL_RECORD",
+        "An existing folder: requests to device drivers and their answers are recorded there, one file per driver.",
+    ),
+    ("LUMCTL_RECORDINGS", "A folder of such recordings, from which the drivers ``replay-...`` answer."),
     (
         "LUMCTL_PLAIN_SSH",
-        "If set and not 0, hosts are read over paramiko's public API alone: slower, with two threads for each host.",
+        "If set and not 0, hosts are read only over paramiko's public API: slower, with two threads for each host.",
     ),
-    ("LUMCTL_TRACEBACK", "If set, an unexpected error shows where it came from."),
+    ("LUMCTL_TRACEBACK", "If set, an unexpected error prints its traceback."),
     ("NO_COLOR", "If set, nothing is coloured."),
-    ("XDG_STATE_HOME", "Holds the stores that the inventory does not place; ``~/.local/state`` if unset."),
+    (
+        "PAGER, LESS",
+        "Shows output that is longer than the terminal; by default ``less`` with the options ``FRX``. Empty: none.",
+    ),
+    ("XDG_STATE_HOME", "Contains the stores whose place the inventory does not give; ``~/.local/state`` if unset."),
     (
         "XDG_RUNTIME_DIR",
-        "Holds the sockets of the daemon and of a running simulator, and its keys; the temporary folder if unset.",
+        "Contains the sockets of the daemon and of a running simulator, and its keys; the temporary folder if unset.",
     ),
 )
 
 FILES = (
-    ("./lumctl.yaml", "The inventory, where none is named."),
-    ("~/.config/lumctl/inventory.yaml", "The inventory, where there is no ``./lumctl.yaml`` either."),
-    ("~/.local/state/lumctl/RACK", "The store of a rack that the inventory does not place: who runs where, journal."),
-    ("~/.ssh/config", "Honoured for what the inventory does not say about a host."),
+    ("./lumctl.yaml", "The inventory, if none is given."),
+    ("~/.config/lumctl/inventory.yaml", "The inventory, if ``./lumctl.yaml`` does not exist either."),
+    (
+        "~/.local/state/lumctl/RACK",
+        "The store of a rack if the inventory does not give its place: job placement, journal.",
+    ),
+    ("~/.local/state/lumctl/top.json", "A user's choices in ``lumctl top``: theme and columns."),
+    ("~/.ssh/config", "Used for everything that the inventory does not state about a host."),
 )
 
 BY_HAND = (
@@ -130,38 +141,38 @@ DAEMON_SECTIONS = (
             [Install]
             WantedBy=multi-user.target
 
-        Without notifications leave out LoadCredential and --webhook-file. Every host costs an open file. The daemon
+        Without notifications omit LoadCredential and --webhook-file. Every host needs one open file. The daemon
         reports to systemd when it is ready and, at least every ten seconds, that it is alive. systemd restarts a daemon
-        that hangs, and it continues where it was: when each fault began, and what was notified, is kept beside the
-        store. The memory of health is written when a finding begins or ends, and otherwise every ten seconds.
+        that hangs, and it continues where it was: the start of each fault, and what was notified, are stored next to
+        the store. This state is written when a finding begins or ends, and otherwise every ten seconds.
         """,
     ),
     (
         "cron and monitoring",
         """
-        ``lumctl check`` takes the daemon's newest look where it runs as the same user with the same inventory, target
-        and runtime folder, and reads the rack itself where not. In /etc/cron.d/lumctl, for the textfile collector of
-        node_exporter:
+        ``lumctl check`` uses the daemon's newest observation if it runs as the same user with the same inventory,
+        target and runtime folder; otherwise it reads the rack itself. In /etc/cron.d/lumctl, for the textfile collector
+        of node_exporter:
 
             * * * * * lumctl XDG_RUNTIME_DIR=/run /usr/local/bin/lumctl -i /etc/lumctl/rack.yaml check --textfile /var/lib/node_exporter/lumctl.prom >/dev/null
 
-        The folder of the text file must be one in which ``lumctl`` may write. Prometheus scrapes the daemon itself at
-        127.0.0.1:9469; each metric says in its HELP line what it is. What cannot be read any more disappears from the
-        metrics; so alert on what is there and on what is missing, as the rules do that lumctl prints: one alert for each
-        incident and for each component with findings outside of them, none for what is acknowledged or in maintenance, and one
-        that calls when the daemon is gone or sees nothing. The job may have any name:
+        ``lumctl`` must be able to write to the folder of the text file. Prometheus scrapes the daemon itself at
+        127.0.0.1:9469; the HELP line of each metric describes it. Components that can no longer be read disappear from
+        the metrics, so alert on values and on missing values, as the rules that lumctl prints do: one alert for each
+        incident and for each component with findings outside of incidents, none for acknowledged findings and components
+        in maintenance, and one if the daemon does not run or reads nothing. The job may have any name:
 
             lumctl watch --print-rules > /etc/prometheus/rules/lumctl.yml
             promtool check rules /etc/prometheus/rules/lumctl.yml
             lumctl watch --print-dashboard > /var/lib/grafana/dashboards/lumctl.json
 
-        Without Prometheus the daemon tells an Alertmanager itself, with the labels alertname (lumctl), severity
+        Without Prometheus the daemon notifies an Alertmanager itself, with the labels alertname (lumctl), severity
         (critical, warning), component, incident, rack and target:
 
             lumctl watch --alertmanager http://127.0.0.1:9093
 
-        Only what this daemon sees is told that way, and nobody is called when the daemon itself is gone: let something
-        else ask for /healthz.
+        Then only this daemon's observations raise alerts, and no alert is raised if the daemon itself does not run: let
+        another program check /healthz.
         """,  # noqa: E501 - a line of cron cannot be broken
     ),
     (
@@ -170,31 +181,33 @@ DAEMON_SECTIONS = (
         Receivers are a URL, a program (``--command '/etc/lumctl/notify --urgent'``), or both. The URL comes from
         ``--webhook-file`` or $LUMCTL_WEBHOOK_URL, a bearer token from ``--token-file`` or
         $LUMCTL_WEBHOOK_TOKEN; neither is ever printed. A certificate must be valid; SSL_CERT_FILE names other
-        authorities. No redirect is followed and no proxy is used. Each POST is a JSON object with these fields, to
-        which more may be added:
+        authorities. No redirect is followed and no proxy is used. Each POST is a JSON object with these fields; more
+        may be added:
 
             schema         lumctl/notification/v1
-            id             the same for the same news
-            occasion       opened, worsened, reminder or resolved; or what the autopilot tells
+            id             equal for repetitions of the same notification
+            occasion       opened, worsened, reminder or resolved; or an event of the autopilot
             text           one line for people
-            incident       what the news are about
-            component      its cause; rule is the one that found it
+            incident       the incident concerned
+            component      its cause; rule is the rule that found it
             state_before   ok, unknown, degraded or failed
             state_after    likewise
             since, at      seconds since the epoch
-            target, rack   where
+            target, rack   where it occurred
             summary        what was found; advice is what to do
-            findings       the worst of them
-            members        the components that it touches; member_count says how many
+            findings       the worst findings
+            members        the affected components; member_count is their number
 
-        An answer of 2xx is taken for delivered. Other answers of 5xx, 408, 425 and 429, and no answer within ten
-        seconds, are tried again for an hour, with pauses that grow to a minute; 256 notifications wait at most. Of
-        what receivers could not be told by then they are told again ten minutes later, while it is so.
+        An answer of 2xx means delivered. After an answer of 5xx, 408, 425 or 429, or no answer within ten seconds,
+        delivery is retried for an hour, with pauses that grow to a minute; at most 256 notifications wait. An incident
+        that could not be delivered by then is notified again ten minutes later, as long as it is open.
 
-        A program is run without a shell, and gets the document on its standard input and its main fields in variables:
+        A program is run without a shell. It reads the document from its standard input, and its main fields are in
+        the environment variables
         LUMCTL_OCCASION, LUMCTL_TEXT, LUMCTL_RACK, LUMCTL_TARGET, LUMCTL_COMPONENT, LUMCTL_STATE_AFTER, LUMCTL_INCIDENT.
-        0 is taken for delivered; 65 says that it does not want this one; anything else is tried again as above. After
-        30 seconds it is ended with all that it started. The webhook and the program have a queue of their own each.
+        Exit code 0 means delivered; 65 means that the program rejects this notification; after any other code delivery
+        is retried as above. After 30 seconds the program is killed with all its children. The webhook and the program
+        have separate queues.
         """,
     ),
 )
@@ -203,8 +216,9 @@ GATEWAY_SECTIONS = (
     (
         "running it under systemd",
         """
-        As /etc/systemd/system/lumctl-gateway@.service, one for each rack, for a user ``lumctl`` whom the devices let
-        in, and a group ``operators`` who may use it; the inventory says ``gateway: /run/lumctl-gateway/RACK.sock``:
+        As /etc/systemd/system/lumctl-gateway@.service, one for each rack, for a user ``lumctl`` that can log in to the
+        devices, and a group ``operators`` that may use the gateway; the inventory has
+        ``gateway: /run/lumctl-gateway/RACK.sock``:
 
             [Unit]
             Description=lumctl owns the devices of rack %i
@@ -248,42 +262,42 @@ GATEWAY_SECTIONS = (
             [Install]
             WantedBy=multi-user.target
 
-        The devices' secrets need be readable for the gateway only: files that the inventory names for a login are not
-        opened by the commands. After an edit of the inventory restart it; a command whose inventory says otherwise of a
-        device is refused. While it is restarted, commands that need it fail with exit code 3, and a run that
-        was writing may be left half done: once it answers again, see lumctl status for how to bring it to an end.
+        Only the gateway needs to read the devices' secrets: the commands do not open the files that the inventory names
+        for a login. After an edit of the inventory restart the gateway; it refuses a command whose inventory describes
+        a device differently. During the restart, commands that need the gateway fail with exit code 3, and a run that
+        was writing may be left half done: once the gateway answers again, lumctl status shows how to finish that run.
         """,
     ),
     (
         "other machines",
         """
-        A machine that is not the gateway's own reaches it over SSH: ``gateway_via: HOST`` beside ``gateway: SOCKET``
-        names a host of the inventory on which ``lumctl gateway connect`` may be run. All machines must use one store, a
-        PostgreSQL database, for it is the leases in there that the gateway goes by.
+        Other machines reach the gateway over SSH: ``gateway_via: HOST`` next to ``gateway: SOCKET`` names a host of the
+        inventory on which ``lumctl gateway connect`` may be run. All machines must use one store, a PostgreSQL
+        database, because the gateway checks the leases in it.
         """,
     ),
     (
-        "what may be written",
+        "values that may be written",
         """
-        A lease's number grows with each lease of a rack. A write is sent if its number is that of the newest lease in
-        the store, read just before. The holder of a lease tells its number with what it reads, too: from then on no
-        older lease begins a write, and what it reads waits for those that are being sent. Reading needs no lease, and
-        a device has one request at a time, so what a new lease reads is what the last write of the one before has left.
+        Lease numbers increase with each lease of a rack. A write is sent if it has the number of the newest lease in
+        the store, which is read just before. The holder of a lease also sends its number with its reads: from then on
+        no older lease can begin a write, and the reads wait for writes in progress. Reading needs no lease, and a
+        device serves one request at a time, so a new lease reads the result of the last write of the previous one.
 
-        If the store cannot be read, the highest number that was ever seen decides: it is kept beside the store in
-        gateway.fence. One that the store does not know when it is back (an engine used another store, or an old copy
-        of the store was put back) shuts out all leases up to it: the store is told to give higher numbers from then
-        on, the gateway says so, and the next lease writes as usual. A run under a lease that was shut out ends as left
-        half done: ``lumctl swap resume RUN`` or ``abort RUN`` finishes it under a new one.
+        If the store cannot be read, the highest number seen so far decides: it is saved next to the store in
+        gateway.fence. If the store does not contain that number when it can be read again (an engine used another
+        store, or an old copy of the store was restored), no lease up to that number may write: the gateway makes the
+        store issue higher numbers from then on and reports this, and the next lease writes as usual. A run under an
+        excluded lease ends half done: ``lumctl swap resume RUN`` or ``abort RUN`` finishes it under a new lease.
         """,
     ),
     (
         "on the simulator",
         """
-        A gateway that the inventory names (``gateway: SOCKET``) is that of the rack. On ``--target sim`` only
-        $LUMCTL_GATEWAY names one, a socket or a folder with the socket RACK.sock of each rack; without it commands
-        drive the simulator's devices themselves, also while a gateway serves them, and writes are then not held against
-        the newest lease. ``lumctl gateway run --target sim`` prints the variable to set.
+        The gateway in the inventory (``gateway: SOCKET``) is that of the rack. On ``--target sim`` only
+        $LUMCTL_GATEWAY selects a gateway: a socket, or a folder that contains RACK.sock for each rack. Without it
+        commands drive the simulator's devices themselves, even while a gateway serves them, and writes are then not
+        checked against the newest lease. ``lumctl gateway run --target sim`` prints the variable to set.
         """,
     ),
 )

@@ -1,12 +1,12 @@
 """From commands to pages: one for the program, one for each noun with all its verbs.
 
-A page does not depend on the time and place of its making, so the pages are committed, and a test compares them with
+A page does not depend on when and where it is made, so the pages are committed, and a test compares them with
 the code.
 """
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ _ROLE = re.compile(r":\w+:`(~?)([\w.]+)`")
 
 _FACES = {
     "lumctl.devices.http": ("client", "failures", "texts"),
-    "lumctl.devices.testing": ("mesh_under_test", "switch_under_test", "transponder", "power"),
+    "lumctl.devices.testing": ("under_test",),
     "lumctl.jobs.testing": ("contract",),
 }
 _PUBLIC = ("__init__", "__call__")
@@ -51,10 +51,9 @@ REFERENCES: dict[str, dict[str, tuple[str, ...]]] = {
         "lumctl.devices.http.client": ("HttpClient", "HttpAnswer", "LostAnswerError", "login_headers"),
         "lumctl.devices.http.failures": ("Failures",),
         "lumctl.devices.http.texts": ("error_text", "one_line", "same_origin_path"),
-        "lumctl.devices.testing.mesh_under_test": ("MeshUnderTest",),
-        "lumctl.devices.testing.switch_under_test": ("SwitchUnderTest",),
-        "lumctl.devices.testing.transponder_under_test": ("TransponderUnderTest",),
-        "lumctl.devices.testing.power_under_test": ("PowerUnderTest",),
+        "lumctl.devices.testing.under_test": (
+            *("MeshUnderTest", "SwitchUnderTest", "TransponderUnderTest", "PowerUnderTest"),
+        ),
         "lumctl.devices.testing.campaign": ("run_sequence", "Rig"),
         "lumctl.devices.testing.troubles": ("TroubleCount",),
         "lumctl.devices.testing.campaign_settings": ("SettingsRig", "Knob", "run_settings"),
@@ -63,7 +62,7 @@ REFERENCES: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "lumctl-job-plugin.7": {
         "lumctl.jobs.control": ("JobControl", "JobContext", "Run", "Facts", "Rank"),
-        "lumctl.inventory.job_entries": ("JobKindEntry",),
+        "lumctl.inventory.entry": ("JobKindEntry",),
         "lumctl.errors": ("LumctlError", "RefusedError", "UnreachableError"),
         "lumctl.programs": ("Ended", "plain", "through"),
         "lumctl.jobs.testing.contract": ("JobUnderTest", "bench_context", "ranks"),
@@ -114,6 +113,7 @@ def _class(node: ast.ClassDef) -> Lines:
     head = f"class {node.name}({bases})" if bases else f"class {node.name}"
     lines = [".PP", rf"\fB{escape(head)}\fR"]
     lines += [".RS 4", *_text(node)]
+    # A field's description is the string that follows it, so each statement is paired with the next.
     following = [*node.body[1:], ast.Pass()]
     fields = [line for each, after in zip(node.body, following, strict=True) if (line := _field(each, after))]
     if fields:
@@ -137,6 +137,7 @@ def _function(node: ast.FunctionDef, owner: str = "") -> Lines:
     marks = {ast.unparse(each) for each in node.decorator_list}
     arguments = ast.unparse(node.args)
     if owner and "staticmethod" not in marks:
+        # Without ``self`` or ``cls``.
         arguments = arguments.partition(",")[2].strip()
         arguments = arguments.removeprefix("/, ") if arguments != "/" else ""
     if node.name == "__init__":
@@ -152,7 +153,7 @@ def _function(node: ast.FunctionDef, owner: str = "") -> Lines:
 
 
 def _text(node: ast.ClassDef | ast.FunctionDef) -> Lines:
-    """A docstring as paragraphs; each error that is raised gets its own line."""
+    """A docstring as paragraphs; each ``Raises`` entry gets its own line."""
     text = ast.get_docstring(node) or ""
     text = _ROLE.sub(lambda found: f"``{found[2].rpartition('.')[2] if found[1] else found[2]}``", text)
     lines: Lines = []
@@ -184,6 +185,8 @@ def _entries(lines: list[str]) -> list[str]:
 SOURCE = f"lumctl {__version__}"
 NOT_COMMON = {"version"}
 """Options of the program itself, which no noun repeats."""
+Common = Mapping[str | None, str | None]
+"""The help of the options that every command has, by their names."""
 
 
 def pages() -> dict[str, str]:
@@ -205,6 +208,7 @@ def write(folder: Path) -> None:
         if (path := folder / name).exists():
             made[name] = with_reference(name, path.read_text(encoding="ascii"))
     for name, text in made.items():
+        # Strict: a character that was not escaped for groff must fail here and not on a reader's terminal.
         (folder / name).write_text(text, encoding="ascii")
     command_tree.PATH.write_text(command_tree.command_tree(), encoding="utf-8")
 
@@ -216,7 +220,7 @@ def _root_page(root: Any) -> str:
         *section("synopsis", [r"\fBlumctl\fR [OPTION...] COMMAND [ARGUMENT...]"]),
         *section("description", prose(fixed_text.ABOUT)),
         *section("commands", entries(nouns.items())),
-        *section("options", ["What is said after the command wins over what is said before it.", *_options(root)]),
+        *section("options", ["Options after the command override options before it.", *_options(root)]),
         *section("exit status", entries(fixed_text.EXIT_STATUS)),
         *section("environment", entries(fixed_text.ENVIRONMENT)),
         *section("files", entries(fixed_text.FILES)),
@@ -226,7 +230,7 @@ def _root_page(root: Any) -> str:
 
 def _noun_page(noun: str, root: Any) -> str:
     command = root.get_command(_context(root), noun)
-    common = {param.name for param in root.params} - NOT_COMMON
+    common = {param.name: param.help for param in root.params if param.name not in NOT_COMMON}
     verbs = dict(_verbs(command, f"lumctl {noun}"))
     status = fixed_text.CHECK_STATUS if noun == "check" else fixed_text.EXIT_STATUS
     body = [
@@ -242,7 +246,7 @@ def _noun_page(noun: str, root: Any) -> str:
 
 
 def _verbs(command: Any, words: str) -> Iterator[tuple[str, Any]]:
-    """Every command that can be typed below one, with the words that are typed; hidden ones are left out."""
+    """Every command below another one, with the words that are typed; hidden ones are omitted."""
     below = getattr(command, "commands", {})
     if not below or command.invoke_without_command:
         yield words, command
@@ -251,7 +255,7 @@ def _verbs(command: Any, words: str) -> Iterator[tuple[str, Any]]:
             yield from _verbs(verb, f"{words} {name}")
 
 
-def _description(summary: str, verbs: dict[str, Any], common: set[str | None]) -> Lines:
+def _description(summary: str, verbs: dict[str, Any], common: Common) -> Lines:
     if len(verbs) == 1:
         (verb,) = verbs.values()
         return [*prose(verb.help or summary), *_options(verb, without=common)]
@@ -261,11 +265,16 @@ def _description(summary: str, verbs: dict[str, Any], common: set[str | None]) -
     return lines
 
 
-def _synopsis(words: str, command: Any, common: set[str | None]) -> str:
-    """How it is typed: what it needs, and whether it takes more."""
-    own = [param for param in command.params if param.name not in common and not getattr(param, "hidden", False)]
+def _synopsis(words: str, command: Any, common: Common) -> str:
+    """The usage of a command: its required arguments, and whether it accepts more."""
+    own = [param for param in command.params if not _is_common(param, common) and not getattr(param, "hidden", False)]
     needed = [_typed(param) for param in own if param.param_type_name == "argument" or param.required]
     return " ".join([rf"\fB{escape(words)}\fR", *map(escape, needed), "[OPTION...]"])
+
+
+def _is_common(param: Any, common: Common) -> bool:
+    """Whether an option is one that every command has; if it accepts more values here, it is the command's own."""
+    return param.name in common and common[param.name] == getattr(param, "help", None)
 
 
 def _typed(param: Any) -> str:
@@ -275,22 +284,21 @@ def _typed(param: Any) -> str:
     return word if param.required else f"[{word}]"
 
 
-def _options(command: Any, *, only: set[str | None] | None = None, without: Iterable[str | None] = ()) -> Lines:
+def _options(command: Any, *, only: Common | None = None, without: Common | None = None) -> Lines:
     """Arguments and options, each with its help as ``--help`` prints it."""
     context = _context(command)
     records = [
         (_argument(param) if param.param_type_name == "argument" else record[0], record[1])
         for param in command.params
-        if (only is None or param.name in only) and param.name not in without
+        if (only is None or param.name in only) and not (without and _is_common(param, without))
         if (record := param.get_help_record(context)) is not None
     ]
     return entries(records)
 
 
 def _argument(param: Any) -> str:
-    """The word for an argument; some are declared with the brackets that the synopsis adds."""
-    word = str(param.metavar or param.name.upper())
-    return word[1:-1] if word.startswith("[") and word.endswith("]") else word
+    """The word for an argument."""
+    return str(param.metavar or param.name.upper())
 
 
 def _context(command: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Text as the man macros of groff want it: escaped, with ``code`` in bold."""
+"""Text in the form that groff's man macros need: escaped, with ``code`` in bold."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,7 +10,7 @@ Lines = list[str]
 
 
 def page(name: str, summary: str, source: str, body: Lines, see_also: Sequence[str]) -> str:
-    """A whole page of section 1. It bears no date: the page would then differ from day to day."""
+    """A whole page of section 1. It has no date, because the page would then differ from day to day."""
     lines = [
         f'.TH {escape(name.upper())} 1 "" "{escape(source)}" "lumctl manual"',
         *section("name", [f"{escape(name)} \\- {bold_code(summary)}"]),
@@ -71,12 +71,14 @@ def escape(text: str) -> str:
 
 
 def _plain(text: str) -> str:
+    # The backslash first, because the others add some. groff prints a plain - as a hyphen, which a shell does not take
+    # for an option when it is copied.
     text = text.replace("\\", r"\e").replace("-", r"\-").replace('"', r"\(dq")
     return "".join(c if c.isascii() else rf"\[u{ord(c):04X}]" for c in text)
 
 
 def _guarded(line: str) -> str:
-    """A line that begins with a control character would be a request."""
+    """Protect a line that begins with a control character, which groff would read as a request."""
     return rf"\&{line}" if line.startswith((".", "'")) else line
 
 

@@ -1,1 +1,1 @@
-"""``lumctl top``: what connects the dashboard to stores, devices and the swap, each part in a file."""
+"""``lumctl top``: connects the dashboard to stores, devices and the swap; each part is a file."""

@@ -1,8 +1,11 @@
-"""``lumctl top``: the dashboard, connected to a rack and to all that may be done from it."""
+"""``lumctl top``: the dashboard, connected to a rack and to all actions that it offers."""
 
 import os
 import shlex
 import sys
+import threading
+import time
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Self
 
@@ -13,12 +16,65 @@ from lumctl.cli.live import a_speed, interval_option
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import ASCII_GLYPHS, GLYPHS, OutputFormat
 from lumctl.cli.verbs import noun_app, verb
-from lumctl.errors import ExitCode, UsageError
+from lumctl.errors import ExitCode, LumctlError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from lumctl.context import Context, Observation
+    from lumctl.inventory.model import Inventory
+    from lumctl.store import Store
+    from lumctl.tui.views.history import Series
+
+
+class Historian:
+    """Reads the daemon's stored data. It opens its own stores, so that any thread may use it."""
+
+    def __init__(self, inventory: "Inventory", target: str, now: Callable[[], float] = time.time) -> None:
+        self._inventory = inventory
+        self._target = target
+        self._now = now
+        self._lock = threading.Lock()
+        self._stores: dict[str, Store] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            for store in self._stores.values():
+                store.close()
+            self._stores.clear()
+
+    def __call__(self, component: str, seconds: float) -> "tuple[Series, ...]":
+        """The readings of a component for the last seconds; empty if no store has any.
+
+        Raises:
+            LumctlError: the store cannot be read; the next call opens it again.
+        """
+        from lumctl.health.observation import rack_of
+        from lumctl.health.quantities import UNITS
+        from lumctl.tui.views.history import Series
+
+        rack = rack_of(self._inventory, component)
+        if rack is None:
+            return ()
+        now = self._now()
+        try:
+            found = self._store(rack).readings.of(component, since=now - seconds, until=now)
+        except LumctlError:
+            with self._lock:
+                if (store := self._stores.pop(rack, None)) is not None:
+                    store.close()
+            raise
+        return tuple(Series(name, UNITS[name], found[name]) for name in UNITS if name in found)
+
+    def _store(self, rack: str) -> "Store":
+        from lumctl.store import open_store
+
+        with self._lock:
+            if rack not in self._stores:
+                self._stores[rack] = open_store(self._inventory, rack, self._target)
+            return self._stores[rack]
+
 
 LOOPBACK = "127.0.0.1"
 
@@ -27,7 +83,7 @@ def serve(cx: Invocation, theme: str | None, interval_s: float, port: int) -> in
     """Serve until Ctrl-C or a request to stop.
 
     Raises:
-        UsageError: the extra that serves is not installed, or the port is taken.
+        UsageError: the extra that serves pages is not installed, or the port is in use.
     """
     try:
         from lumctl.tui.web import Door, listen
@@ -46,8 +102,9 @@ def serve(cx: Invocation, theme: str | None, interval_s: float, port: int) -> in
     try:
         socket = listen(LOOPBACK, port)
     except OSError as error:
-        hint = "name another one with --port, or 0 for any that is free"
-        raise UsageError(f"port {port} cannot be listened on: {error.strerror}", hint=hint) from error
+        hint = "choose another one with --port, or 0 for any free port"
+        raise UsageError(f"cannot listen on port {port}: {error.strerror}", hint=hint) from error
+    # -P: a file in the current folder must not pass for a module of lumctl.
     command = [sys.executable, "-P", "-m", "lumctl", "-i", path, "--target", str(cx.target), *_ascii(cx)]
     # A browser has all colours, whatever the terminal in which it was started has.
     chosen = theme_name(theme, {**os.environ, "TEXTUAL_COLOR_SYSTEM": "truecolor"})
@@ -65,10 +122,10 @@ def _ascii(cx: Invocation) -> list[str]:
 
 
 class Observer:
-    """Looks at a rack again and again: with the daemon's eyes where one runs, else through one open context.
+    """Observes a rack repeatedly: through the daemon if one runs, else through one open context.
 
-    After a look in which no host answered the context is opened again: a simulator that was started again answers at
-    other addresses. While the daemon looks, no context is kept open.
+    After an observation in which no host answered, the context is opened again: a restarted simulator has other
+    addresses. While the daemon observes, no context is open.
     """
 
     def __init__(
@@ -114,25 +171,39 @@ SLOWEST, FASTEST = 0.01, 100.0
 
 ThemeOption = Annotated[
     str | None,
-    typer.Option("--theme", metavar="NAME", help="Colours: dark, light, contrast, ansi. Default: $LUMCTL_THEME."),
+    typer.Option(
+        "--theme", metavar="NAME", help="Colours: dark, classic, light, contrast, ansi. Default: $LUMCTL_THEME."
+    ),
 ]
 ReadOnlyOption = Annotated[
-    bool, typer.Option("--read-only", help="Only show; plan and apply nothing. Also $LUMCTL_READ_ONLY=1.")
+    bool, typer.Option("--read-only", help="Only show: plan and apply nothing. Also $LUMCTL_READ_ONLY=1.")
 ]
 PlainOption = Annotated[
-    bool, typer.Option("--plain", help="Tell it in plain lines, for a screen reader or a pipe; type help for words.")
+    bool, typer.Option("--plain", help="Print plain lines, for a screen reader or a pipe; type help for commands.")
 ]
 WebOption = Annotated[
-    bool, typer.Option("--web", help="Serve it to a browser on this machine, read-only, until Ctrl-C.")
+    bool, typer.Option("--web", help="Serve the dashboard to a browser on this machine, read-only, until Ctrl-C.")
+]
+BellOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--bell/--no-bell",
+        help="Ring the terminal's bell for each new incident. Default: as last chosen with key B; initially off.",
+    ),
 ]
 ReplayOption = Annotated[
     str | None,
-    typer.Option("--replay", metavar="RUN", help="Play a recorded run in time, on a simulator of its own; read-only."),
+    typer.Option("--replay", metavar="RUN", help="Play a recorded run in real time on a private simulator; read-only."),
 ]
 SpeedOption = Annotated[
     float | None,
     typer.Option(
-        "--speed", metavar="X", min=SLOWEST, max=FASTEST, callback=a_speed, help="With --replay: X times as fast."
+        "--speed",
+        metavar="X",
+        min=SLOWEST,
+        max=FASTEST,
+        callback=a_speed,
+        help="With --replay: the playback speed, as a factor.",
     ),
 ]
 PortOption = Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="With --web: listen there.")]
@@ -149,16 +220,42 @@ def top(
     port: PortOption = 8787,
     replay: ReplayOption = None,
     speed: SpeedOption = None,
+    bell: BellOption = None,
 ) -> int:
     """Show the dashboard: racks, accelerators, circuits and findings, live; swaps are planned and applied from it.
+
+    The first line of every pane is the worst fault in words, its effect on a job, and the key to press: ``p`` plans a
+    swap for it, or for the selected component if that has failed. Accelerators that fail with one cause, such as those
+    of a dead host, are swapped together. The first pane draws the racks: the number of an accelerator is its
+    utilisation, temperature or power (``m``), components that are not ok have a glyph and the colour of their state,
+    and accelerators joined by light to the selected one are marked. On screens of at least 140 columns its details are
+    shown next to it. ``t`` shows the racks as a table. ``S`` shows the spares and the ranks that each can replace,
+    ``x`` what each receiver of a rail hears, ``b`` the remaining loss budget, and ``t`` on the screen of an incident
+    its timeline.
+
+    Keys for the selected component: ``s`` opens a shell on its host with ssh, which has the user, port,
+    key, jump hosts and known hosts of the inventory and refuses an unknown key; ``exit`` returns here. ``l`` shows the
+    kernel log of the host and the output of each probe, with its command and exit status. ``y`` copies a ticket about
+    it to the clipboard (OSC 52; tmux needs ``set -s set-clipboard on``): what failed, where, since when, the evidence,
+    the affected ranks, what was done, the next command; ``lumctl health explain COMPONENT -o md`` prints the same.
+    ``o`` opens the runbook of the last run that changed it. The details of an accelerator or a host name the Slurm job
+    there, with its user, state and time. ``B`` turns the bell for new unacknowledged incidents on or off.
+
+    In a table ``[`` and ``]`` choose a line with a fault; ``<``, ``>``, ``R`` or a click on a heading sort; ``m`` marks
+    lines, and ``p``, ``a``, ``w`` and ``d`` swap, acknowledge, maintain or drain all marked ones, and ``h`` plots their
+    readings over time with the incidents of that time; ``c`` chooses the columns. ``u`` undoes a run. ``T`` changes the
+    theme. $XDG_STATE_HOME/lumctl/top.json remembers columns, theme and bell. ``?`` lists all keys of each screen.
 
     An apply is never interrupted: if you quit meanwhile, its outcome is printed after the screen is closed. If ``lumctl
     watch`` runs, its newest observation is shown. Exit code: that of the last apply; 0 if there was none.
 
-    ``--web`` prints an address that holds a secret token: other users of the machine cannot open a page without it. Up
-    to 8 pages may be open at once; each is a process that reads the rack.
+    ``T`` selects the next theme, which is remembered. ``ctrl-z`` suspends to the shell; ``fg`` returns to the
+    dashboard. Standard error may be redirected.
 
-    With ``--read-only``, and for users who may not write the rack's store, no change is offered.
+    ``--web`` prints an address that contains a secret token: other users of the machine cannot open a page without it.
+    Up to 8 pages may be open at once; each is a process that reads the rack.
+
+    With ``--read-only``, and for users without write access to the rack's store, no change is offered.
 
     ``--replay RUN`` shows a private simulator instead of a rack. It starts in the state of the racks before the run,
     the replaced accelerators fail there, and the steps are done with the recorded pauses between them, each compared
@@ -168,42 +265,47 @@ def top(
     if cx.out.format is not OutputFormat.TABLE:
         raise UsageError("the dashboard is a screen and prints no data", hint=f"lumctl status -o {cx.out.format}")
     if speed is not None and replay is None:
-        raise UsageError("--speed is how fast a run is played", hint="add --replay RUN")
+        raise UsageError("--speed sets the playback speed", hint="add --replay RUN")
     if web and replay is not None:
-        raise UsageError("--replay plays on this terminal: leave --web out")
+        raise UsageError("--replay plays on this terminal: omit --web")
     if web:
         return serve(cx, theme, interval, port)
     from lumctl.tui.look.themes import theme_name
+    from lumctl.tui.preferences import own_preferences
 
-    chosen = theme_name(theme)
-    # Textual draws on stderr, so that one must be a terminal as well; a browser's driver needs none.
-    terminal = all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
+    preferences = own_preferences()
+    chosen = theme_name(theme, remembered=preferences.theme)
+    terminal = sys.stdin.isatty() and sys.stdout.isatty()  # a browser's driver needs none
     if not plain and not terminal and not os.environ.get("TEXTUAL_DRIVER"):
         raise UsageError("the dashboard needs a terminal", hint="lumctl status --watch")
     if replay is not None:
         from lumctl.cli.top.replay import played
 
         return played(cx, replay, speed or 1.0, interval_s=interval, theme=None if plain else chosen)
-    from lumctl.cli.top import operations, policies, runbooks, shutdown
-    from lumctl.cli.top.history import Historian
+    from lumctl.cli.top import hosts, operations, policies, runbooks, shutdown
     from lumctl.cli.top.meshes import mesh_view
     from lumctl.cli.top.operations import acknowledge, why_read_only
     from lumctl.cli.top.plain import plain_session
     from lumctl.cli.top.records import Recorder
-    from lumctl.cli.top.runs import run_view, taking_back
+    from lumctl.cli.top.runs import run_view, undoing
     from lumctl.tui.actions import Acts
     from lumctl.tui.app import Dashboard
     from lumctl.tui.look.marks import Marks
     from lumctl.tui.sources import Sources
 
     glyphs = ASCII_GLYPHS if cx.out.ascii_only else GLYPHS
-    from lumctl.daemon.client import MAX_AGE_S, ObservationClient, observation_of
+    from lumctl.daemon.client import MAX_AGE_S, ObservationClient, has_died, observation_of
 
     def ask_daemon() -> "Observation | None":
         return observation_of(cx.inventory, cx.target, max_age_s=max(2 * interval, MAX_AGE_S))
 
     forbidden = why_read_only(cx.inventory, str(cx.target), asked=read_only)
-    recorder = Recorder(cx.inventory, str(cx.target), watched=partial(policies.daemon_answers, cx))
+    recorder = Recorder(
+        cx.inventory,
+        str(cx.target),
+        watched=partial(policies.daemon_answers, cx),
+        died=partial(has_died, cx.inventory, str(cx.target)),
+    )
     kept = Historian(cx.inventory, str(cx.target))
     with Observer(lambda: _open(cx), ObservationClient(ask_daemon)) as observe, recorder as records, kept as history:
         sources, acts = (
@@ -216,14 +318,19 @@ def top(
                 compare=partial(runbooks.compared, cx),
                 explain=partial(policies.explained, cx),
                 asked_plan=partial(policies.asked_plan, cx),
+                host_output=partial(hosts.host_output, cx),
+                scheduled=partial(hosts.scheduled, cx),
+                shell=partial(hosts.shell_command, cx),
                 history=history,
             ),
             Acts(
-                lambda job, failed: operations.plan(cx, job, failed),
+                lambda job, *failed: operations.plan(cx, job, *failed),
                 lambda view, progress: operations.apply_plan(cx, view, progress),
                 forbidden,
                 acknowledge=lambda components, comment: acknowledge(cx, components, comment),
-                take_back=lambda run: taking_back(cx, run),
+                maintain=lambda components, for_s, comment: operations.maintain(cx, components, for_s, comment),
+                drain=lambda job, *accelerators: operations.plan(cx, job, *accelerators, even_if_healthy=True),
+                undo=lambda run: undoing(cx, run),
                 replay=partial(runbooks.replayed, cx),
                 stop_autopilot=partial(policies.stop_autopilot, cx),
                 start_autopilot=partial(policies.start_autopilot, cx),
@@ -238,9 +345,11 @@ def top(
                 acts,
                 racks=cx.inventory.racks,
                 target=cx.target,
+                preferences=preferences,
                 marks=Marks(glyphs, ascii_only=cx.out.ascii_only),
                 interval_s=interval,
                 theme=chosen,
+                bell=bell,
             )
         )
         return shutdown.run_to_its_end(cx, dashboard)

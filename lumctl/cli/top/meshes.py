@@ -1,4 +1,4 @@
-"""What the dashboard draws of meshes and switches: what they hold now, and what a plan would make of them."""
+"""What the dashboard draws of meshes and switches: their present states, and their states under a plan."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def mesh_view(cx: Invocation, device: str) -> "MeshView":
-    """The states of a device by its read-back; if it has none, by the record.
+    """The states of a device from its read-back; without read-back, from the record.
 
     Raises:
         LumctlError: the record cannot be read either.
@@ -32,7 +32,7 @@ def mesh_view(cx: Invocation, device: str) -> "MeshView":
 
 
 def mesh_in(context: "Context", device: str) -> "MeshView":
-    """As :func:`mesh_view`, of the device of a context."""
+    """As :func:`mesh_view`, for a device of a context."""
     from lumctl.tui.threads.collector import one_line
     from lumctl.tui.views.meshes import MeshView
 
@@ -68,7 +68,7 @@ def _read(context: "Context", device: str) -> tuple[dict[int, str], dict[int, fl
 
 
 def with_meshes(context: "Context", view: "PlanView") -> "PlanView":
-    """A plan as it is shown, with its changes of each mesh."""
+    """A plan as it is displayed, with its changes of each mesh."""
     return replace(view, changes=mesh_changes(context, view.plan))
 
 
@@ -103,10 +103,10 @@ def mesh_changes(context: "Context", plan: "Plan") -> "tuple[MeshChange, ...]":
 def _ways(
     mesh: "Mesh", states: "Mapping[int, PucState]", device: str, circuits: "Sequence[PlannedCircuit]"
 ) -> "NamedRoutes":
-    """The ways that light takes in these states from where each circuit begins."""
+    """The paths of light in these states, from the start of each circuit."""
     from lumctl.fabric import Route, trace
     from lumctl.fabric.drawing import NamedRoutes
 
-    here = [circuit for circuit in circuits if circuit.device == device]
-    ways = [trace(mesh, states, int(circuit.ends[0]["port"])) for circuit in here]
-    return NamedRoutes(tuple(c.id for c in here), tuple(Route((way.port, way.exit), way.passes) for way in ways))
+    here = [(circuit.id, part) for circuit in circuits for part in circuit.segments if part.device == device]
+    ways = [trace(mesh, states, part.ports[0]) for _, part in here]
+    return NamedRoutes(tuple(name for name, _ in here), tuple(Route((way.port, way.exit), way.passes) for way in ways))

@@ -1,10 +1,11 @@
-"""How the dashboard acknowledges what is found, as ``lumctl health ack`` does it."""
+"""What is done from the dashboard: acknowledge, maintain, plan and apply, as the commands do it."""
 
 import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lumctl.cli.invocation import Invocation
+from lumctl.cli.verbs import aimed
 from lumctl.errors import LumctlError, RefusedError, UsageError
 from lumctl.printable import counted
 
@@ -39,14 +40,17 @@ def acknowledge(cx: Invocation, components: Sequence[str], comment: str) -> str:
             if trouble := save_quietly(context, runs[-1], rack):
                 troubles.append(f"warning: {trouble}")
     count = sum(map(len, by_rack.values()))
-    told = f"{components[0] if count == 1 else f'{count} components'} acknowledged until it clears ({', '.join(runs)})"
+    told = (
+        f"{components[0] if count == 1 else f'{count} components'} acknowledged until its findings clear "
+        f"({', '.join(runs)})"
+    )
     return "; ".join([told, *troubles])
 
 
 def _by_rack(context: "Context", components: Sequence[str]) -> "dict[str, dict[str, list[Finding]]]":
-    """The faults of the components that still have any, by rack and component."""
+    """The components that still have faults, with these faults, by rack."""
     from lumctl.cli.components import circuits, rack_of_named
-    from lumctl.cli.health_faults import faults_of
+    from lumctl.cli.health import faults_of
 
     # Read again: findings that cleared meanwhile are not acknowledged.
     seen, among = context.observe(), circuits(context)
@@ -55,8 +59,42 @@ def _by_rack(context: "Context", components: Sequence[str]) -> "dict[str, dict[s
         if found := faults_of(seen, component):
             by_rack.setdefault(rack_of_named(context.inventory, component, among), {})[component] = found
     if not by_rack:
-        raise RefusedError(f"nothing is found of {components[0]} any more: there is nothing to acknowledge")
+        raise RefusedError(f"{components[0]} has no more findings: there is nothing to acknowledge")
     return by_rack
+
+
+def maintain(cx: Invocation, components: Sequence[str], for_s: float, comment: str) -> str:
+    """Open a maintenance window on each component from now on; return a line with the result.
+
+    Each rack records the windows of its own components, as one run with a runbook.
+
+    Raises:
+        UsageError: one of them is a circuit, which cannot be in maintenance; no window was opened.
+        StoreError: a store cannot be written.
+    """
+    from lumctl.cli.components import circuits, rack_of_named
+    from lumctl.context import Context
+    from lumctl.runbook.actions import open_window, record, save_quietly
+    from lumctl.time_text import length_text
+
+    with Context(cx.inventory, cx.target) as context:
+        among = circuits(context)
+        if lit := {circuit.id for circuit in among} & set(components):
+            raise UsageError(f"{min(lit)} is a circuit: it cannot be in maintenance; choose its host or device")
+        by_rack: dict[str, list[str]] = {}
+        for component in components:
+            by_rack.setdefault(rack_of_named(context.inventory, component, among), []).append(component)
+        runs, troubles = [], []
+        for rack, named in by_rack.items():
+            steps = [open_window(rack, each, comment, starts_in_s=0.0, for_s=for_s) for each in named]
+            first, *more = named
+            title = f"maintenance of {first}" + (f" and {len(more)} more" if more else "")
+            runs.append(record(context, "maintain", steps, at=context.now(), title=title))
+            if trouble := save_quietly(context, runs[-1], rack):
+                troubles.append(f"warning: {trouble}")
+    what = components[0] if len(components) == 1 else f"{len(components)} components"
+    told = f"{what} in maintenance for {length_text(for_s)} ({', '.join(runs)})"
+    return "; ".join([told, *troubles])
 
 
 VARIABLE = "LUMCTL_READ_ONLY"
@@ -65,11 +103,11 @@ VARIABLE = "LUMCTL_READ_ONLY"
 def why_read_only(inventory: "Inventory", target: str, *, asked: bool) -> str:
     """Why the dashboard is read-only; empty if it may act.
 
-    Every change needs a line in the journal, so a user who cannot write a rack's store cannot change the rack. A
-    store that is only unreachable shows nothing about rights: it may come back.
+    Every change needs a journal entry, so a user who cannot write a rack's store cannot change the rack. If a store is
+    only unreachable, the user's rights are unknown: it may become reachable again.
     """
     if asked:
-        return "read-only, as asked for: start lumctl top without --read-only to change anything"
+        return "read-only, as requested: start lumctl top without --read-only to change anything"
     if os.environ.get(VARIABLE, "") not in {"", "0"}:
         return f"read-only, as ${VARIABLE} says: unset it to change anything"
     for rack in inventory.racks:
@@ -91,11 +129,14 @@ def _why_unwritable(inventory: "Inventory", rack: str, target: str) -> str:
         reason = store.unwritable
     finally:
         store.close()
-    return f"read-only: the store of {rack} cannot be written: {reason}" if reason else ""
+    return f"read-only: the store of {rack} is not writable: {reason}" if reason else ""
 
 
-def plan(cx: Invocation, job: str, failed: str) -> "PlanView":
-    """Plan the replacement of one accelerator, with pictures of the meshes as they will be."""
+def plan(cx: Invocation, job: str | None, *failed: str, even_if_healthy: bool = False) -> "PlanView":
+    """Plan the replacement of accelerators, with pictures of the meshes after it.
+
+    Without ``job``, the accelerators may run ranks of several jobs.
+    """
     from lumctl.cli.top.meshes import with_meshes
     from lumctl.cli.top.runs import plan_view
     from lumctl.context import Context
@@ -103,7 +144,7 @@ def plan(cx: Invocation, job: str, failed: str) -> "PlanView":
 
     # A context of its own: the one that is observed belongs to the thread that reads.
     with Context(cx.inventory, cx.target) as context:
-        return with_meshes(context, plan_view(plan_swap(context, job, [failed])))
+        return with_meshes(context, plan_view(plan_swap(context, job, failed, even_if_healthy=even_if_healthy)))
 
 
 def apply_plan(cx: Invocation, view: "PlanView", progress: Callable[[str], None]) -> "ApplyView":
@@ -113,6 +154,7 @@ def apply_plan(cx: Invocation, view: "PlanView", progress: Callable[[str], None]
     from lumctl.context import Context
     from lumctl.runbook.files import save
     from lumctl.tui.actions import ApplyView
+    from lumctl.tui.views.light import proof_words
 
     with Context(cx.inventory, cx.target) as context:
         # The confirmed plan names the jobs that must be stopped.
@@ -123,5 +165,6 @@ def apply_plan(cx: Invocation, view: "PlanView", progress: Callable[[str], None]
             kept = f"warning: {error.message}"
     proved = f"{counted(len(result.verified), 'receivers')} proved"
     outcome = f"{result.run}: {result.outcome} in {result.seconds:.2f} s, {proved}"
-    read_it = f"read it: lumctl runbook show {result.run}"
-    return ApplyView(outcome, done=True, lines=(kept, read_it), run=f"{result.plan.rack}/{result.run}")
+    read_it = aimed(cx, f"read it: lumctl runbook show {result.run}")
+    shown = {proof.receiver: proof_words(proof.evidence, proof.seconds) for proof in result.verified}
+    return ApplyView(outcome, done=True, lines=(kept, read_it), run=f"{result.plan.rack}/{result.run}", proved=shown)

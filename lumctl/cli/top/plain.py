@@ -1,4 +1,4 @@
-"""``lumctl top --plain``: the conversation in lines, between the standard streams."""
+"""``lumctl top --plain``: the dialogue in lines, over the standard streams."""
 
 import os
 import threading
@@ -28,6 +28,7 @@ def plain_session(
             session.hear(line)
         session.hear(END)
 
+    # A daemon thread: a read from stdin cannot be cancelled when the session ends.
     threading.Thread(target=listen, name="lumctl-input", daemon=True).start()
     return session
 
@@ -35,7 +36,7 @@ def plain_session(
 def lines_of(descriptor: int) -> Iterator[str]:
     """The lines that arrive at a descriptor, each as soon as it is complete.
 
-    Not through ``sys.stdin``: Python complains at exit about a thread that waits in there.
+    ``sys.stdin`` is not used: Python reports an error at exit if a thread waits in it.
     """
     rest = b""
     while piece := os.read(descriptor, 4096):

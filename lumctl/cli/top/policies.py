@@ -1,4 +1,4 @@
-"""Policies for the dashboard: what they would decide, the plans that wait for a yes, the autopilot's switch."""
+"""Policies for the dashboard: what they would decide, the plans that wait for approval, the autopilot's switch."""
 
 import time
 from contextlib import suppress
@@ -22,7 +22,7 @@ ANSWERS_WITHIN_S = 0.5
 
 
 def explained(cx: "Invocation", seen: "Observation", rack: str) -> tuple[dict[str, Any], ...]:
-    """What would be decided in a rack by a look, with every condition; nothing is done."""
+    """What policies would decide in a rack about an observation, with every condition; nothing is done."""
     from lumctl.cli.policy import decisions
     from lumctl.context import Context
     from lumctl.daemon.autopilot.decision import decision_document
@@ -34,7 +34,7 @@ def explained(cx: "Invocation", seen: "Observation", rack: str) -> tuple[dict[st
 
 
 def asked_plan(cx: "Invocation", rack: str, name: str) -> "PlanView":
-    """A plan that waits for approval, as ``swap apply --dry-run`` shows it, with what it makes of each mesh."""
+    """A plan that waits for approval, as ``swap apply --dry-run`` shows it, with its effect on each mesh."""
     from lumctl.cli.top.meshes import with_meshes
     from lumctl.cli.top.runs import plan_view
     from lumctl.context import Context
@@ -52,13 +52,14 @@ def _kept(context: "Context", rack: str, name: str) -> "Plan":
 
     kept = context.store(rack).runs.plan(name)
     if kept is None:
-        raise UsageError(f"{rack} keeps no plan {name!r}", hint="see: lumctl autopilot status")
+        raise UsageError(f"{rack} has no stored plan {name!r}", hint="see: lumctl autopilot status")
     return from_document(kept)
 
 
 def answer_plan(cx: "Invocation", rack: str, name: str, comment: str, *, approve: bool) -> "ApplyView":
     """Approve or reject a plan, as ``swap approve`` does."""
     from lumctl.cli.swap_approve import answer
+    from lumctl.cli.verbs import aimed
     from lumctl.context import Context
     from lumctl.tui.actions import ApplyView
 
@@ -69,12 +70,13 @@ def answer_plan(cx: "Invocation", rack: str, name: str, comment: str, *, approve
     if not approve:
         return ApplyView(told, done=True)
     if answered.made_by.startswith("autopilot:"):
-        return ApplyView(told, done=True, lines=("the autopilot applies it if the fault still stands",))
-    return ApplyView(told, done=True, lines=(f"apply it: lumctl swap apply {plan.id} --target {plan.target}",))
+        return ApplyView(told, done=True, lines=("the autopilot applies it if the fault still persists",))
+    apply_it = aimed(cx, f"apply it: lumctl swap apply {plan.id} --target {plan.target}")
+    return ApplyView(told, done=True, lines=(apply_it,))
 
 
 def stop_autopilot(cx: "Invocation", rack: str, comment: str) -> "ApplyView":
-    """Stop the autopilot of a rack by every way there is, as ``autopilot stop --rack`` does.
+    """Stop the autopilot of a rack in every possible way, as ``autopilot stop --rack`` does.
 
     Raises:
         UnreachableError: no way worked.
@@ -95,9 +97,10 @@ def stop_autopilot(cx: "Invocation", rack: str, comment: str) -> "ApplyView":
     ways.append(stop_switch.stop_in_store(opened, rack, who=who, comment=comment, at=at))
     if all(way.trouble for way in ways):
         raise UnreachableError(
-            f"the autopilot of {rack} could not be stopped by any way: {ways[0].trouble}", hint="lumctl autopilot stop"
+            f"the autopilot of {rack} could not be stopped in any way: {ways[0].trouble}", hint="lumctl autopilot stop"
         )
     lines = _told(ways)
+    # The last way is the store, where the runbook is written as well.
     if not ways[-1].trouble:
         trouble = keep_runbook(cx.inventory, cx.target, rack, "stopped", comment)
         lines += [f"warning: no runbook was written: {trouble}"] if trouble else []
@@ -140,7 +143,7 @@ def daemon_answers(cx: "Invocation") -> bool:
 
 
 def _told(ways: "Iterable[StopResult]") -> list[str]:
-    """The ways that did not work, with why; of those that did, how many there are."""
+    """The stop methods that failed, with the reason, and the number of those that worked."""
     found = list(ways)
     worked = sum(not way.trouble for way in found)
     lines = [f"by {worked} of {len(found)} ways"] if worked else []
@@ -148,7 +151,7 @@ def _told(ways: "Iterable[StopResult]") -> list[str]:
 
 
 def _under_way(cx: "Invocation", rack: str) -> list[str]:
-    """What the autopilot is in the midst of: that continues to its end."""
+    """The run that the autopilot is executing: it continues to its end."""
     from lumctl.context import Context
     from lumctl.daemon.autopilot.stop_switch import own_runs
 
@@ -156,5 +159,5 @@ def _under_way(cx: "Invocation", rack: str) -> list[str]:
         with Context(cx.inventory, cx.target) as context:
             mine = [run.id for run in own_runs(context.store(rack), now=context.now())]
     except LumctlError as error:
-        return [f"whether a run of it is under way is not known: {error.message}"]
-    return [f"{', '.join(mine)} is under way: it is finished, or rolled back, and not cut"] if mine else []
+        return [f"whether it has a run in progress is unknown: {error.message}"]
+    return [f"{', '.join(mine)} is in progress: it will be finished or rolled back, not interrupted"] if mine else []

@@ -1,4 +1,4 @@
-"""What the dashboard shows of the racks' stores, read again where something has been written since."""
+"""The data that the dashboard shows from the racks' stores, read again when something was written."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -9,20 +9,20 @@ from lumctl.errors import LumctlError
 from lumctl.printable import counted
 
 if TYPE_CHECKING:
+    from lumctl.health.states import State
     from lumctl.health.transitions import Transition
     from lumctl.inventory.model import Inventory
     from lumctl.store import Head, JournalEntry, Store, StoredRun
     from lumctl.tui.views.records import Line, Records, Working
 
 HEALTH = "health"
-"""The source of a change of state."""
+"""The source of a state change."""
 
 
 def log_of(
     rack: str, entries: "Iterable[JournalEntry]", runs: "Iterable[StoredRun]", changes: "Iterable[Transition]" = ()
 ) -> "list[Line]":
-    """Journal and changes of state of a rack as lines for a person, the newest first."""
-    from lumctl.health.states import is_fault
+    """Journal and state changes of a rack as lines for people, newest first."""
     from lumctl.tui.views.records import Line
 
     by_id = {run.id: run for run in runs}
@@ -34,11 +34,11 @@ def log_of(
             continue
         run = by_id.get(entry.run)
         who = str(entry.data.get("who") or entry.data.get("by") or (run.who if run else ""))
-        lines.append(Line(entry.at, rack, who, _told(entry, run), grave=_is_grave(entry), run=run.id if run else None))
+        lines.append(Line(entry.at, rack, who, _told(entry, run), _state(entry, run), run=run.id if run else None))
     lines += (
-        Line(change.at, rack, HEALTH, _changed(change), grave=is_fault(change.after), component=change.component)
-        for change in changes
+        Line(change.at, rack, HEALTH, _changed(change), change.after, component=change.component) for change in changes
     )
+    # Reversed, because of entries with the same time the one written last comes first.
     return sorted(lines, key=lambda line: line.at)[::-1]
 
 
@@ -49,9 +49,19 @@ def _changed(change: "Transition") -> str:
     return f"{change.component} is {change.after}{was}{rules}{seen}"
 
 
-def _is_grave(entry: "JournalEntry") -> bool:
+def _state(entry: "JournalEntry", run: "StoredRun | None") -> "State | None":
+    """The state that an entry reports: how a run ended, that something failed, that the autopilot stopped."""
+    from lumctl.health.states import State
+    from lumctl.tui.panes.swaps import STATES
+
     data = entry.data
-    return "failed" in data or data.get("state") == "half-done" or data.get("event") in {"halt", "breaker-opened"}
+    if entry.kind == "end":
+        return STATES.get(str(data.get("state")), State.UNKNOWN)
+    if "failed" in data:
+        steps = run.plan.get("steps", ()) if run else ()
+        required = next((step.get("required", True) for step in steps if str(step["id"]) == entry.step), True)
+        return State.FAILED if required else State.DEGRADED
+    return State.DEGRADED if data.get("event") in {"halt", "breaker-opened"} else None
 
 
 def _told(entry: "JournalEntry", run: "StoredRun | None") -> str:
@@ -66,11 +76,11 @@ def _told(entry: "JournalEntry", run: "StoredRun | None") -> str:
         case "intent" | "outcome" | "undo-intent" | "undo-outcome":
             told = f"{entry.run} {_step(entry, run)}"
         case "resume" | "abort":
-            told = f"{entry.run} is taken over by hand: swap {entry.kind}"
+            told = f"an operator took over {entry.run}: swap {entry.kind}"
         case "vouched":
-            told = f"{entry.run} {data.get('stopped', 'the job')} is said to be stopped"
+            told = f"{entry.run} {data.get('stopped', 'the job')} was reported as stopped"
         case "decision":
-            told = "; ".join(map(_decided, data.get("decisions", ()))) or "nothing is to be decided any more"
+            told = "; ".join(map(_decided, data.get("decisions", ()))) or "no decision is pending any more"
         case "autopilot":
             told = f"autopilot: {_plain(data, first='event')}"
         case "approval":
@@ -81,14 +91,14 @@ def _told(entry: "JournalEntry", run: "StoredRun | None") -> str:
 
 
 def _step(entry: "JournalEntry", run: "StoredRun | None") -> str:
-    """Which step, and what came of it."""
+    """Which step, and its result."""
     titles = {str(step["id"]): str(step["title"]) for step in run.plan.get("steps", ())} if run else {}
     title, data = titles.get(entry.step, f"step {entry.step}"), entry.data
     match entry.kind:
         case "intent":
             return f"begins to {title}"
         case "undo-intent":
-            return f"begins to undo: {title}"
+            return f"starts to undo: {title}"
         case "undo-outcome":
             return f"undone: {title}" if data.get("undone") else f"not undone: {title}: {data.get('failed', '')}"
         case _ if "failed" in data:
@@ -104,7 +114,7 @@ def _decided(decision: Mapping[str, Any]) -> str:
 
 
 def _plain(data: Mapping[str, Any], first: str = "") -> str:
-    """The content of an entry as plain values, that of ``first`` before the others; digests are left out."""
+    """The content of an entry as plain values, that of ``first`` before the others; digests are omitted."""
     shown = {
         key: value for key, value in data.items() if isinstance(value, str | int | float) and value not in {"", None}
     }
@@ -115,13 +125,13 @@ def _plain(data: Mapping[str, Any], first: str = "") -> str:
 MOST_LINES = 500
 """How many lines of the log are shown."""
 RENEWED_S = 10.0
-"""What changes by time alone is read this often though nothing was written: an ask lapses, a limit frees a swap."""
+"""How often data that changes with time alone is read again: a request expires, or a limit allows another swap."""
 ASK_WITHIN_S = 0.5
 """How long a job's coordinator may take to report its state."""
 
 
 class Recorder:
-    """Reads the stores of all racks of an inventory, and asks the coordinators of jobs on this machine."""
+    """Reads the stores of all racks of an inventory, and the coordinators of jobs on this machine."""
 
     def __init__(
         self,
@@ -129,6 +139,7 @@ class Recorder:
         target: str,
         *,
         watched: Callable[[], bool] = lambda: False,
+        died: Callable[[], bool] = lambda: False,
         now: Callable[[], float] = time.time,
         opened: "Callable[[str], Store] | None" = None,
     ) -> None:
@@ -138,6 +149,7 @@ class Recorder:
         self._target = target
         self._opened = opened or (lambda rack: open_store(inventory, rack, target))
         self._watched = watched
+        self._died = died
         self._now = now
         self._stores: dict[str, Store] = {}
         self._marks: dict[str, int | None] = {}
@@ -145,6 +157,7 @@ class Recorder:
         self._changed: dict[str, tuple[Transition, ...]] = {}
         self._read: dict[str, _OfRack] = {}
         self._is_watched: bool | None = None
+        self._is_left = False
 
     def __enter__(self) -> Self:
         return self
@@ -159,11 +172,13 @@ class Recorder:
         from lumctl.store.database import shown
         from lumctl.tui.views.records import Records
 
+        # One daemon watches all racks, so it is asked once for all of them.
         trouble, watched = None, cache(self._watched)
         for rack in self._inventory.racks:
             try:
                 self._renew(rack, watched)
             except LumctlError as error:
+                # Otherwise an unchanged mark would keep the next call from trying again.
                 self._marks.pop(rack, None)
                 trouble = error.message
         read = [self._read[rack] for rack in self._inventory.racks if rack in self._read]
@@ -177,6 +192,7 @@ class Recorder:
             trouble=trouble,
             stores={rack: shown(store.place) for rack, store in self._stores.items()},
             watched=self._is_watched,
+            daemon_left=self._is_left,
         )
 
     def _renew(self, rack: str, watched: Callable[[], bool]) -> None:
@@ -195,7 +211,9 @@ class Recorder:
         if not news and not is_old:
             return
         self._is_watched = watched()
+        self._is_left = not self._is_watched and self._died()
         autopilot = rack_status(self._inventory, rack, store, now=now, watched=self._is_watched)
+        # Only time has passed: runs and log are still right.
         if not news and known is not None:
             known.autopilot, known.told_at = autopilot, now
             return
@@ -204,7 +222,7 @@ class Recorder:
         self._heads[rack], self._changed[rack] = head, changes
 
     def _changes(self, rack: str, store: "Store") -> "tuple[Transition, ...]":
-        """The newest changes of state; after the first time only those not older than the last one are read."""
+        """The newest state changes; after the first call only those that are not older than the last one are read."""
         known = self._changed.get(rack, ())
         newest = store.health.transitions(since=known[-1].at if known else None, limit=MOST_LINES)
         return (*known, *(change for change in newest if change not in known[-len(newest) :]))[-MOST_LINES:]

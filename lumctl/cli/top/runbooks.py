@@ -1,4 +1,4 @@
-"""Runbooks for the dashboard: read from the store, compared, and replayed on a simulator of their own."""
+"""Runbooks for the dashboard: read from the store, compared, and replayed on a private simulator."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -23,7 +23,7 @@ _OF_THE_PLAN = ("precondition", "verification", "undo")
 
 
 def runbook_of(cx: "Invocation", key: str) -> dict[str, Any]:
-    """The runbook of a run, ``RACK/ID``: what ``runbook show`` prints, and what its plan and its template add to it."""
+    """The runbook of a run, ``RACK/ID``: as ``runbook show`` prints it, with additions from its plan and template."""
     from lumctl.context import Context
 
     with Context(cx.inventory, cx.target) as context:
@@ -47,7 +47,7 @@ def runbook_in(context: "Context", key: str) -> dict[str, Any]:
 
 
 def compared(cx: "Invocation", a: str, b: str) -> "ComparisonView":
-    """What the runbooks of two runs do not have in common."""
+    """The differences between the runbooks of two runs."""
     from lumctl.context import Context
 
     with Context(cx.inventory, cx.target) as context:
@@ -67,7 +67,7 @@ def compared_in(context: "Context", a: str, b: str) -> "ComparisonView":
 
 
 def replayed(cx: "Invocation", key: str, progress: "Callable[[str], None]", gate: "Gate") -> "ReplayView":
-    """Replay on a simulator of its own, which is gone when this returns; ``gate`` lets each step through."""
+    """Replay on a private simulator, which is removed when this returns; ``gate`` lets each step through."""
     from lumctl.context import Context
     from lumctl.runbook.replay import replay_on_simulator
     from lumctl.tui.threads.replay import ReplayView
@@ -82,19 +82,19 @@ def replayed(cx: "Invocation", key: str, progress: "Callable[[str], None]", gate
     with Context(cx.inventory, cx.target) as context:
         runbook = _found(context, key)
     if runbook.inventory_digest != cx.inventory.digest:
-        progress(f"note: {runbook.id} was recorded with another text of the inventory")
+        progress(f"note: {runbook.id} was recorded with a different version of the inventory")
     try:
         result = replay_on_simulator(runbook, cx.inventory, progress=progress, before_step=before_step)
     except LumctlError:
         if not stopped:
             raise
     if stopped:
-        return ReplayView(f"stopped before step {stopped[0].id}; what was done on the simulator was undone", None)
+        return ReplayView(f"stopped before step {stopped[0].id}; the changes on the simulator were undone", None)
     return replay_view(runbook, result)
 
 
 def replay_view(runbook: "Runbook", result: "ReplayResult") -> "ReplayView":
-    """How a replay ended, in a line, and where it differs."""
+    """The result of a replay in one line, and where it differs."""
     from lumctl.tui.threads.replay import ReplayView
 
     odd = result.first_difference
@@ -103,7 +103,7 @@ def replay_view(runbook: "Runbook", result: "ReplayResult") -> "ReplayView":
         told = f"identical: {runbook.outcome} as recorded, {steps} and the end compared, {result.seconds:.2f} s"
         return ReplayView(told, result.identical)
     where = f"at its {odd.step}" if odd.step in {"start", "end"} else f"at step {odd.step}"
-    return ReplayView(f"differs first {where}: {odd.what}", False, odd.step, odd.recorded, odd.replayed)  # noqa: FBT003
+    return ReplayView(f"first difference {where}: {odd.what}", False, odd.step, odd.recorded, odd.replayed)  # noqa: FBT003
 
 
 def _found(context: "Context", key: str) -> "Runbook":
@@ -117,7 +117,7 @@ def _found(context: "Context", key: str) -> "Runbook":
 
 def _counted(count: "Count") -> str:
     where = f" on {count.where}" if count.where else ""
-    told = f"{count.unlike} unlike, {count.only_a} only in the first, {count.only_b} only in the second"
+    told = f"{count.unlike} different, {count.only_a} only in the first, {count.only_b} only in the second"
     return f"{count.part}{where}: {told}"
 
 

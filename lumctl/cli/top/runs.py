@@ -1,4 +1,4 @@
-"""What the dashboard reads of a run, and how it plans to take one back."""
+"""What the dashboard reads about a run, and how it plans to undo one."""
 
 import time
 from typing import TYPE_CHECKING
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 def run_view(cx: Invocation, key: str) -> "RunView":
-    """A run, ``RACK/ID``, as its store has it now, also if an engine works on it.
+    """A run, ``RACK/ID``, as stored now, even while an engine works on it.
 
     Raises:
-        UsageError: there is none of that name.
+        UsageError: there is no such run.
         StoreError: the store cannot be read.
     """
     from lumctl.store import open_store
@@ -27,7 +27,7 @@ def run_view(cx: Invocation, key: str) -> "RunView":
 
 
 def run_in(opened: "Callable[[str], Store]", key: str) -> "RunView":
-    """As :func:`run_view`, with what opens the store of a rack."""
+    """As :func:`run_view`, with a function that opens the store of a rack."""
     from lumctl.tui.views.runs import run_view as viewed
 
     rack, _, name = key.partition("/")
@@ -39,14 +39,14 @@ def run_in(opened: "Callable[[str], Store]", key: str) -> "RunView":
         store.close()
 
 
-def taking_back(cx: Invocation, key: str) -> "PlanView":
+def undoing(cx: Invocation, key: str) -> "PlanView":
     """Plan to undo a run, ``RACK/ID``; the plan warns of accelerators that would be used and are not ok.
 
     Raises:
-        RefusedError: it cannot be undone, and why.
+        RefusedError: it cannot be undone; the message says why.
     """
+    from lumctl.cli.changes import where_ranks_return
     from lumctl.cli.top.meshes import with_meshes
-    from lumctl.cli.unfinished_runs import where_ranks_return
     from lumctl.context import Context
     from lumctl.runbook.files import find_run
     from lumctl.swap import plan_rollback
@@ -57,13 +57,21 @@ def taking_back(cx: Invocation, key: str) -> "PlanView":
 
 
 def plan_view(plan: "Plan", *warnings: str) -> "PlanView":
-    """A plan as it is shown before the operator's yes, with the items to follow while it is applied."""
+    """A plan as it is displayed before the operator confirms it, with the items to follow while it is applied."""
     from lumctl.change import to_document
-    from lumctl.cli.plan_lines import plan_lines
+    from lumctl.cli.plan_lines import change_lines, made_line, summary_lines
     from lumctl.tui.actions import PlanView
     from lumctl.tui.views.light import planned_receivers
     from lumctl.tui.views.steps import planned_steps
 
     document = to_document(plan)
-    lines = (*plan_lines(plan)[1:], *(f"warning: {warning}" for warning in warnings))
-    return PlanView(plan.title, plan.target, lines, plan, planned_steps(document), planned_receivers(document))
+    return PlanView(
+        plan.title,
+        plan.target,
+        (*change_lines(plan), "", made_line(plan)),
+        plan,
+        planned_steps(document),
+        planned_receivers(document),
+        warnings=(*plan.warnings, *warnings),
+        summary=tuple(summary_lines(plan)),
+    )

@@ -1,8 +1,9 @@
-"""How the dashboard ends: on a signal, with a plan under way, and with which exit code."""
+"""How the dashboard ends: after a signal, with a plan in progress, and with which exit code."""
 
 import gc
 import os
 import signal
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def run_to_its_end(cx: Invocation, dashboard: "Dashboard | TextSession") -> int:
-    """Show it until the user leaves; return the exit code."""
+    """Show the dashboard until the user leaves; return the exit code."""
     with stopped_by_signals(dashboard), stray_output_dropped():
         # What lives by now lives as long as the screen: no search for cycles needs to look at it.
         gc.freeze()
@@ -28,10 +29,10 @@ def run_to_its_end(cx: Invocation, dashboard: "Dashboard | TextSession") -> int:
 
 @contextmanager
 def stopped_by_signals(dashboard: "Dashboard | TextSession") -> Iterator[None]:
-    """Inside, a request to stop only closes the screen: an apply in progress is finished."""
+    """Within the block, a request to stop only closes the screen: an apply in progress is finished."""
 
     def stop(*_: object) -> None:
-        if not os.isatty(sys.__stderr__.fileno() if sys.__stderr__ else 2):
+        if not os.isatty(sys.__stdout__.fileno() if sys.__stdout__ else 1):
             _forget_the_terminal()
         dashboard.stop()
 
@@ -44,16 +45,17 @@ def stopped_by_signals(dashboard: "Dashboard | TextSession") -> Iterator[None]:
 
 
 def _forget_the_terminal() -> None:
-    """Write into the void where the terminal has gone: an error of writing must not keep the screen from closing."""
+    """Discard output if the terminal has gone: a write error must not keep the screen from closing."""
     void = os.open(os.devnull, os.O_RDWR)
     own = {stream.fileno() for stream in (sys.__stdout__, sys.__stderr__) if stream is not None}
     for descriptor in {0, 1, 2} | own:
-        os.dup2(void, descriptor)
+        if stat.S_ISCHR(os.fstat(descriptor).st_mode):  # a file or a pipe is still there to be written
+            os.dup2(void, descriptor)
     os.close(void)
 
 
 def end(cx: Invocation, dashboard: "Dashboard | TextSession") -> int:
-    """Print how the last apply ended, which the screen may not have shown, and return the exit code."""
+    """Print the result of the last apply, which the screen may not have shown, and return the exit code."""
     if dashboard.applying.under_way:
         cx.out.narrate("a plan is being applied and continues to its end; waiting for it")
     applied = dashboard.applying.outcome()

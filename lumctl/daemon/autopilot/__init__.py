@@ -1,1 +1,1 @@
-"""The autopilot: policies, the decisions they lead to, swaps without an operator, and the switch that stops them."""
+"""The autopilot: policies, decisions, swaps without an operator, and the switch that stops these swaps."""

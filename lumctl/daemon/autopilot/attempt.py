@@ -1,4 +1,4 @@
-"""One attempt of the autopilot: read the fault again, plan, apply, and find out how the run ended."""
+"""One attempt of the autopilot: read the fault again, plan, apply, and determine the result of the run."""
 
 import socket
 from collections.abc import Callable
@@ -27,7 +27,7 @@ SETTLED = frozenset({"done", "rolled-back", "refused", "undone", "superseded"})
 
 @dataclass(frozen=True, slots=True)
 class AttemptResult:
-    """How an attempt ended. ``outcome`` is that of its run, ``refused`` if none began, ``None`` if it is not known."""
+    """The result of an attempt. ``outcome`` is its run's outcome, ``refused`` if no run began, ``None`` if unknown."""
 
     outcome: str | None
     run: str | None = None
@@ -35,16 +35,16 @@ class AttemptResult:
 
 
 def name_of(policy: Policy) -> str:
-    """The name of the autopilot in leases, runs and the journal."""
+    """The autopilot's name in leases, runs and the journal."""
     return f"{AUTOPILOT}policy {policy.name} on {socket.gethostname()}"
 
 
 def again(
     decision: Decision, seen: Observation, memory: AutopilotMemory, onsets: "Onsets", *, now: float
 ) -> Decision | None:
-    """The same decision by a fresh observation; ``None`` if the fault is over.
+    """The decision about the same fault after a fresh observation; ``None`` if the fault has ended.
 
-    A new context does not know how long the fault has lasted, so that is taken from the decision.
+    A new context does not know how long the fault has lasted; that time is taken from the earlier decision.
     """
     for fault in faults_of(seen):
         if fault.key == decision.fault.key:
@@ -68,7 +68,7 @@ def plan_for(context: Context, decision: Decision, seen: Observation) -> Plan:
     """A plan that replaces the accelerators of a fault.
 
     Raises:
-        LumctlError: no spare is left, or the state of a device is not certain.
+        LumctlError: no spare is left, or the state of a device is uncertain.
     """
     accelerators = [a for accelerators in decision.fault.jobs.values() for a in accelerators]
     return plan_swap(context, None, accelerators, seen=seen)
@@ -79,27 +79,28 @@ def carry_out(
 ) -> AttemptResult:
     """Apply a plan. The result is always read from the store's record of the run, even after an error.
 
-    ``require_wanted`` may refuse the run; it is called after the store lists the run and before anything is changed.
+    ``require_wanted`` may refuse the run. It is called after the store lists the run and before anything changes.
     """
     store, began_at = context.store(plan.rack), context.now()
     try:
         with Standby(context) as standby:
-            standby.ready(plan.rack)  # it starts while the preconditions are checked
+            standby.ready(plan.rack)  # the guard starts while the preconditions are checked
             who = name_of(policy)
             result = apply(context, plan, progress=progress, who=who, arm=standby.arm, require_wanted=require_wanted)
-    except Exception as error:  # noqa: BLE001 - the journal tells what it left behind
+    except Exception as error:  # noqa: BLE001 - the journal shows what the run left behind
         ended = how_it_ended(store, plan.digest, since=began_at, now=context.now())
         return replace(ended, told=str(error) or type(error).__name__)
     return AttemptResult("done", result.run, _runbook(context, result.run, plan.rack))
 
 
 def how_it_ended(store: Store, digest: str, *, since: float, now: float) -> AttemptResult:
-    """How the application of a plan since a time ended, by the journal alone.
+    """The result of the newest run of a plan since a time, from the store alone.
 
-    ``outcome`` is ``None`` for an open run whose lease is over, and if the store cannot be read; it is ``running``
-    while an engine or its guard still works on it.
+    ``outcome`` is ``running`` while an engine or its guard works on the run. It is ``None`` for an open run whose lease
+    has expired, and if the store cannot be read.
     """
     try:
+        # An operator may have applied the same plan before this attempt.
         found = [run for run in store.runs.all() if run.plan_digest == digest and run.started_at >= since]
         if not found:
             return AttemptResult("refused")
@@ -115,5 +116,5 @@ def how_it_ended(store: Store, digest: str, *, since: float, now: float) -> Atte
 def _runbook(context: Context, run: str, rack: str) -> str:
     try:
         return f"runbook: {save(context, run, rack)}"
-    except Exception as error:  # noqa: BLE001 - without the file the run is done all the same
+    except Exception as error:  # noqa: BLE001 - the run is done even without the file
         return f"no runbook was written: {error}"

@@ -1,4 +1,4 @@
-"""What the autopilot does about each fault, and why. Pure functions: a decision can be repeated."""
+"""Decisions: what the autopilot does about each fault, and why. Pure functions, so a decision can be repeated."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,14 +22,14 @@ NEVER = frozenset(
         ("gpu.recovery-action", "unknown"),
     }
 )
-"""Findings whose meaning is not known: they never lead to an action, whatever a policy says."""
+"""Findings of unknown meaning; they never lead to an action, even if a policy matches them."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyCondition:
     """One condition, in words that an operator can check.
 
-    ``until`` is when it may change by itself (seconds since the epoch).
+    ``until`` is when the condition may change by itself (seconds since the epoch).
     """
 
     name: str
@@ -40,7 +40,7 @@ class PolicyCondition:
 
 @dataclass(frozen=True, slots=True)
 class PolicyMatch:
-    """A fault, its finding that a policy matched, and all that the policy's conditions depend on."""
+    """A fault, the finding that a policy matched, and all data on which the policy's conditions depend."""
 
     fault: ComponentFault
     finding: Finding
@@ -51,16 +51,17 @@ class PolicyMatch:
     now: float
     ask: Ask | None = None
     by_hand: tuple[str, ...] = ()
-    """The jobs that only an operator can stop before their light moves."""
+    """The jobs that only an operator can stop before their circuits change."""
 
     @property
     def accelerators(self) -> tuple[str, ...]:
-        """The accelerators that would be replaced."""
+        """The accelerators that a swap would replace."""
         return tuple(a for accelerators in self.fault.jobs.values() for a in accelerators)
 
 
 def conditions(case: PolicyMatch) -> Iterator[PolicyCondition]:
-    """Every condition of a policy that matched, including those after one that does not hold."""
+    """All conditions of a policy that matched, including those after a condition that does not hold."""
+    # In the order that matters to an operator: the first that does not hold becomes the reason.
     yield _attended(case)
     yield _quiet(case)
     yield _itself(case)
@@ -70,13 +71,14 @@ def conditions(case: PolicyMatch) -> Iterator[PolicyCondition]:
         return
     yield _known(case)
     yield _works(case)
+    # A plan alone moves no light, so no job has to pause for it.
     if case.policy.how in {How.APPROVE, How.APPLY}:
         yield _can_be_paused(case)
     yield _switch(case)
     yield _halt(case)
     yield _hours(case)
     if case.ask is None or case.ask.state is AskState.SPENT:
-        yield _young(case)  # an operator who approves sees how old it is
+        yield _young(case)  # an operator who approves sees how old the fault is
     yield _breaker(case)
     yield _not_stale(case)
     yield _cooled_down(case)
@@ -89,7 +91,7 @@ def _attended(case: PolicyMatch) -> PolicyCondition:
         return PolicyCondition("attended", holds=False, text=case.fault.out_of_service)
     if case.finding.acknowledged is not None:
         return PolicyCondition("attended", holds=False, text=f"acknowledged {case.finding.acknowledged}")
-    return PolicyCondition("attended", holds=True, text="nobody is at work on it or has acknowledged it")
+    return PolicyCondition("attended", holds=True, text="no run is changing it and no one has acknowledged it")
 
 
 def _quiet(case: PolicyMatch) -> PolicyCondition:
@@ -97,22 +99,24 @@ def _quiet(case: PolicyMatch) -> PolicyCondition:
     for pattern in case.policy.quiet:
         for name in names:
             if fnmatchcase(name, pattern):
-                return PolicyCondition("quiet", holds=False, text=f"{name} is on the quiet list ({pattern})")
-    return PolicyCondition("quiet", holds=True, text="not on the quiet list")
+                return PolicyCondition(
+                    "quiet", holds=False, text=f"{name} is on the list of components to leave alone ({pattern})"
+                )
+    return PolicyCondition("quiet", holds=True, text="not on the list of components to leave alone")
 
 
 def _itself(case: PolicyMatch) -> PolicyCondition:
     incident = case.fault.incident
     if incident is None:
         return PolicyCondition("cause", holds=True, text="it is itself the cause")
-    return PolicyCondition("cause", holds=False, text=f"part of {incident}: the cause is not this {case.fault.kind}")
+    return PolicyCondition("cause", holds=False, text=f"part of {incident}: this {case.fault.kind} is not the cause")
 
 
 def _stands(case: PolicyMatch) -> PolicyCondition:
     stood_s = max(case.now - case.finding.since, 0.0)
     needs = case.policy.stands_s
     until = case.finding.since + needs
-    text = f"has stood for {stood_s:.1f} s, needs {needs:g} s"
+    text = f"has lasted {stood_s:.1f} s, must last {needs:g} s"
     return PolicyCondition("stands", stood_s >= needs, text, None if stood_s >= needs else until)
 
 
@@ -127,18 +131,20 @@ def _young(case: PolicyMatch) -> PolicyCondition:
 def _known(case: PolicyMatch) -> PolicyCondition:
     if (case.finding.rule, case.finding.case) in NEVER:
         return PolicyCondition(
-            "known", holds=False, text=f"{case.finding.rule} ({case.finding.case}) warns and never acts"
+            "known",
+            holds=False,
+            text=f"{case.finding.rule} ({case.finding.case}) only warns and never triggers an action",
         )
-    return PolicyCondition("known", holds=True, text="its meaning is known")
+    return PolicyCondition("known", holds=True, text="the fault behind the finding is known")
 
 
 def _works(case: PolicyMatch) -> PolicyCondition:
     if not case.fault.jobs:
-        what = "works in no job, or is not known to be what fails"
+        what = "runs no job, or may not be the failing component"
         if case.fault.kind is PolicySubject.HOST:
-            what = "nothing that works in a job is on it"
+            what = "no accelerator on it is used by a job"
         elif case.fault.kind in {PolicySubject.CIRCUIT, PolicySubject.DEVICE}:
-            what = "no accelerator is known to be its cause"
+            what = "no accelerator is known to cause it"
         return PolicyCondition("works", holds=False, text=what)
     text = "; ".join(f"{', '.join(accelerators)} in {job}" for job, accelerators in case.fault.jobs.items())
     return PolicyCondition("works", holds=True, text=text)
@@ -147,7 +153,7 @@ def _works(case: PolicyMatch) -> PolicyCondition:
 def _can_be_paused(case: PolicyMatch) -> PolicyCondition:
     if not case.by_hand:
         return PolicyCondition("pause", holds=True, text="each job is paused by its hook, or needs no pause")
-    text = f"only a person can stop {', '.join(case.by_hand)} before its light moves: give it a hook"
+    text = f"only an operator can stop {', '.join(case.by_hand)} before its light paths change: give it a hook"
     return PolicyCondition("pause", holds=False, text=f"{text}, or needs_no_pause: true")
 
 
@@ -158,7 +164,9 @@ def _switch(case: PolicyMatch) -> PolicyCondition:
 
 def _halt(case: PolicyMatch) -> PolicyCondition:
     why = case.memory.halted
-    return PolicyCondition("halt", why is None, "no run of its own is in doubt" if why is None else f"halted: {why}")
+    return PolicyCondition(
+        "halt", why is None, "no run of the autopilot has an unknown result" if why is None else f"halted: {why}"
+    )
 
 
 def _hours(case: PolicyMatch) -> PolicyCondition:
@@ -169,37 +177,41 @@ def _hours(case: PolicyMatch) -> PolicyCondition:
 
 
 def breaker_of(case: PolicyMatch) -> BreakerState:
-    """The breaker of the policy in the rack."""
+    """The breaker of the matched policy in the fault's rack."""
     return case.memory.breakers.get(case.policy.name, BreakerState())
 
 
 def _breaker(case: PolicyMatch) -> PolicyCondition:
     state = breaker_of(case)
     if state.open_since is None:
-        return PolicyCondition("breaker", holds=True, text="the breaker is closed")
+        return PolicyCondition("breaker", holds=True, text="the circuit breaker is closed")
     return PolicyCondition("breaker", holds=False, text=state.why, until=closes_at(case.policy.breaker, case.onsets))
 
 
 def _not_stale(case: PolicyMatch) -> PolicyCondition:
     closed_at = breaker_of(case).closed_at
     if case.finding.since > closed_at:
-        text = "it began after the breaker last closed" if closed_at else "it is news"
+        text = "the fault began after the circuit breaker last closed" if closed_at else "it is news"
         return PolicyCondition("news", holds=True, text=text)
-    return PolicyCondition("news", holds=False, text="it began before the breaker closed, and is left to people")
+    return PolicyCondition(
+        "news", holds=False, text="the fault began before the circuit breaker closed, and is left to operators"
+    )
 
 
 def _cooled_down(case: PolicyMatch) -> PolicyCondition:
     needs, last = case.policy.cool_down_s, case.memory.last_change
     if last is None or case.now - last >= needs:
         return PolicyCondition("cool-down", holds=True, text=f"no change of the rack within {needs:g} s")
-    text = f"the rack was changed {max(case.now - last, 0.0):.0f} s ago, needs {needs:g} s"
+    text = f"the rack was changed {max(case.now - last, 0.0):.0f} s ago, but {needs:g} s must pass"
     return PolicyCondition("cool-down", holds=False, text=text, until=last + needs)
 
 
 def _finished(case: PolicyMatch) -> PolicyCondition:
     if not case.unfinished:
-        return PolicyCondition("finished", holds=True, text="no run was cut or left half done")
-    return PolicyCondition("finished", holds=False, text=f"{', '.join(case.unfinished)} was cut or left half done")
+        return PolicyCondition("finished", holds=True, text="no run was interrupted or left half done")
+    return PolicyCondition(
+        "finished", holds=False, text=f"{', '.join(case.unfinished)} was interrupted or left half done"
+    )
 
 
 def _limits(case: PolicyMatch) -> Iterator[PolicyCondition]:
@@ -211,7 +223,7 @@ def _limits(case: PolicyMatch) -> Iterator[PolicyCondition]:
     )
     for name, most, window_s, accelerators, what in rows:
         tried = memory.tried(since=now - window_s, accelerators=accelerators)
-        # The attempt that must leave the window before another is allowed.
+        # Another attempt is allowed when this one has left the window.
         frees = tried[len(tried) - most].at + window_s if most and len(tried) >= most else None
         yield PolicyCondition(name, len(tried) < most, f"{len(tried)} of {most} swaps {what}", frees)
 
@@ -234,10 +246,10 @@ class Response(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is done about one fault. ``policy`` is the one that decided, ``None`` if none matched.
+    """What is done about one fault. ``policy`` is the policy that decided; ``None`` if no policy matched.
 
-    ``reason`` names what decided: a condition that does not hold, or what was done before. ``plan`` is one that was
-    made for it.
+    ``reason`` names what decided: a condition that does not hold, or an earlier action. ``plan`` is a plan that was
+    already made for the fault.
     """
 
     at: float
@@ -252,20 +264,20 @@ class Decision:
 
     @property
     def signature(self) -> tuple[str, ...]:
-        """What distinguishes it from the decision before; numbers in its reasons do not."""
+        """The key that distinguishes this decision from the previous one; numbers in the reasons do not count."""
         plan = self.plan or ""
         return (self.act, self.policy.name if self.policy else "", self.finding.rule, self.reason, plan)
 
     @property
     def until(self) -> float | None:
-        """When it may change although nothing happens."""
+        """When the decision may change although nothing happens."""
         return min((c.until for c in self.conditions if c.until is not None and c.until > self.at), default=None)
 
 
 def decide(
     policies: Sequence[Policy], look: Observation, rack: str, memory: AutopilotMemory, onsets: Onsets, *, now: float
 ) -> tuple[Decision, ...]:
-    """One decision for each fault of a rack, including those to do nothing."""
+    """One decision for each fault of a rack, including decisions to do nothing."""
     return tuple(
         decide_one(policies, fault, look, memory, onsets, now=now) for fault in faults_of(look) if fault.rack == rack
     )
@@ -290,7 +302,7 @@ def decide_one(
         case = PolicyMatch(fault, finding, policy, memory, onsets, look.unfinished, now, ask, alone)
         return _decided(case, tuple(conditions(case)))
     worst = fault.findings[0]
-    because = f"no policy speaks of {worst.rule} ({worst.state}) for {fault.kind}s"
+    because = f"no policy applies to {worst.rule} ({worst.state}) for {fault.kind}s"
     return Decision(now, fault, worst, Response.NOTHING, None, "no-policy", because)
 
 
@@ -302,25 +314,20 @@ def matches(policy: Policy, fault: ComponentFault, finding: Finding) -> bool:
         fault.kind in meant.kinds
         and finding.state in meant.states
         and any(fnmatchcase(word, pattern) for pattern in meant.rules for word in words)
-        and _among(meant.components, (fault.component,))
-        and _among(meant.racks, (fault.rack,))
-        and _among(meant.jobs, tuple(fault.jobs))
+        and meant.covers(fault.rack, tuple(fault.jobs), (fault.component,))
     )
-
-
-def _among(patterns: Sequence[str], names: Sequence[str]) -> bool:
-    return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns for name in names)
 
 
 def _ask_of(fault: ComponentFault, finding: Finding, policy: Policy, memory: AutopilotMemory) -> Ask | None:
     """The request for approval that was made for this finding, if any."""
     done = memory.handled.get(fault.key)
+    # A fault that began again after the request is another fault: the request does not speak of it.
     if policy.how is not How.APPROVE or done is None or done.plan is None or finding.since > done.at:
         return None
     return memory.asks.get(done.plan)
 
 
-def _decided(  # noqa: PLR0911 - one for each thing that may come of it
+def _decided(  # noqa: PLR0911 - one for each possible result
     case: PolicyMatch, checked: tuple[PolicyCondition, ...]
 ) -> Decision:
     def made(act: Response, reason: str, because: str, plan: str | None = None) -> Decision:
@@ -328,14 +335,16 @@ def _decided(  # noqa: PLR0911 - one for each thing that may come of it
 
     missing = [condition for condition in checked if not condition.holds]
     if missing:
+        # The plan stays in the decision, so that an overdue approval is still escalated.
         plan = case.ask.plan if case.ask and case.ask.state is AskState.ASKED else None
         return made(Response.NOTHING, missing[0].name, "; ".join(condition.text for condition in missing), plan)
     done = case.memory.handled.get(case.fault.key)
+    # A fault that began again is news, and so is one that another policy decides now.
     before = done if done is not None and case.finding.since <= done.at and done.policy == case.policy.name else None
     saw = f"{case.finding.rule}: {case.finding.evidence}"
     match case.policy.how:
         case How.NOTIFY if before is not None:
-            return made(Response.NOTHING, "told", "it was told")
+            return made(Response.NOTHING, "told", "it was already notified")
         case How.NOTIFY:
             return made(Response.NOTIFY, "news", saw)
         case How.PLAN if before is not None and before.event is Event.PLANNED:
@@ -355,8 +364,9 @@ def _by_approval(case: PolicyMatch, made: _Made, saw: str) -> Decision:
     if ask.state is AskState.REJECTED:
         said = f": {ask.comment}" if ask.comment else ""
         return made(Response.NOTHING, "rejected", f"{ask.plan} was rejected by {ask.by}{said}", ask.plan)
+    # Before the approval: a plan that was approved but not applied in time has expired, too.
     if case.now >= ask.expires_at:
-        return made(Response.NOTHING, "expired", f"nobody approved {ask.plan} in time", ask.plan)
+        return made(Response.NOTHING, "expired", f"no one approved {ask.plan} in time", ask.plan)
     if ask.state is AskState.APPROVED:
         return made(Response.APPLY, "approved", f"{ask.plan} was approved by {ask.by}; {saw}", ask.plan)
     return made(Response.WAIT, "approval", f"{ask.plan} waits for approval", ask.plan)

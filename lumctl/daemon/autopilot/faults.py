@@ -1,4 +1,4 @@
-"""Faults, about which the autopilot decides: one for each faulty component, one for a host or rack as a whole."""
+"""The faults that the autopilot decides about: one per faulty component; one for a whole faulty host or rack."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,11 +10,11 @@ from lumctl.inventory.policies import PolicySubject
 
 @dataclass(frozen=True, slots=True)
 class ComponentFault:
-    """A component with its findings, gravest first.
+    """A component with its findings, worst first.
 
-    ``incident`` is the id of its incident if the cause is another component: then nothing is done for this component
-    itself. ``out_of_service`` is the reason if it is out of service. ``jobs`` are the working accelerators of each
-    job that would lose their place.
+    ``incident`` is the id of its incident if another component is the cause; then no action is taken for this component
+    itself. ``out_of_service`` is the reason if it is out of service. ``jobs`` are the accelerators of each job that a
+    swap would replace.
     """
 
     kind: PolicySubject
@@ -27,13 +27,14 @@ class ComponentFault:
 
     @property
     def key(self) -> str:
-        """Its unique key: a host and its only accelerator may share a name."""
+        """The fault's unique key; it includes the kind, as a host and its only accelerator may share a name."""
         return f"{self.kind}:{self.component}"
 
 
 def faults_of(look: Observation) -> tuple[ComponentFault, ...]:
-    """All faults of an observation: racks, hosts, then what is on them."""
+    """All faults of an observation: racks, hosts, then the components on hosts."""
     found = [*_whole_racks(look), *_components(look)]
+    # Wider faults first: the pilot acts on one of them, and then looks again.
     order = (
         PolicySubject.RACK,
         PolicySubject.HOST,
@@ -43,7 +44,7 @@ def faults_of(look: Observation) -> tuple[ComponentFault, ...]:
 
 
 def jobs_on(look: Observation, kind: PolicySubject, component: str) -> dict[str, tuple[str, ...]]:
-    """The accelerators of each job that a component carries now."""
+    """The accelerators of each job that depend on a component now."""
     inventory = look.inventory
     if kind is PolicySubject.ACCELERATOR:
         meant = [component]
@@ -63,6 +64,7 @@ def jobs_on(look: Observation, kind: PolicySubject, component: str) -> dict[str,
 
 def _whole_racks(look: Observation) -> Iterator[ComponentFault]:
     for incident in look.report.incidents:
+        # A host may have the rack's name, so the incident's id decides.
         of_a_rack = incident.cause in look.inventory.racks and incident.id == f"{PolicySubject.RACK}:{incident.cause}"
         # Hosts that missed one round may only be slow: the rack is not at fault until one is lost.
         if of_a_rack and (findings := _speaking(look, incident)):
@@ -71,7 +73,7 @@ def _whole_racks(look: Observation) -> Iterator[ComponentFault]:
 
 def _components(look: Observation) -> Iterator[ComponentFault]:
     incidents = {incident.id: incident for incident in look.report.incidents}
-    # Where no reading tells which end of a circuit is faulty, nothing is replaced automatically.
+    # If no reading shows which end of a circuit is faulty, nothing is replaced automatically.
     uncertain = {remedy.key for remedy in look.remedies if not remedy.certain}
     for group, components in look.report.groups().items():
         kind = PolicySubject(group.removesuffix("s"))

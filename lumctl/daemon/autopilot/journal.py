@@ -1,4 +1,4 @@
-"""The journal of a rack's autopilot, read at each observation and written before it acts; and its status."""
+"""The journal of a rack's autopilot, read at each observation and written before each action; and the status."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -26,15 +26,16 @@ from lumctl.store import ACTION_KINDS, ASKED, JournalEntry, Store
 
 WHO = "autopilot"
 GONE = ("gone",)
-"""The signature of a decision whose fault is over."""
+"""The signature of a decision whose fault has ended."""
 
 
 def stopped_by_anybody(rack: str, store: Store) -> str | None:
-    """Why the stop files or the journal forbid automatic actions in a rack now; ``None`` if they are allowed.
+    """Why a stop file or the journal forbids automatic actions in a rack now; ``None`` if they are allowed.
 
     Raises:
         StoreError: the journal cannot be read.
     """
+    # Files first: a stop by file counts even if the journal cannot be read.
     if (why := stop_switch.thrown(stop_switch.places([rack], [store.files]))) is not None:
         return why
     memory = AutopilotMemory()
@@ -43,7 +44,7 @@ def stopped_by_anybody(rack: str, store: Store) -> str | None:
 
 
 class AutopilotJournal:
-    """Reads and writes the remarks of one rack. Every method may raise a ``StoreError``."""
+    """Reads and writes the autopilot's remarks in one rack's journal. Every method may raise a ``StoreError``."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -51,7 +52,7 @@ class AutopilotJournal:
         self._read_until: int | None = None
 
     def recall(self, policies: Sequence[Policy], now: float, *, whole: bool = True) -> AutopilotMemory:
-        """The memory as of now. Without ``whole`` only the remarks are read: enough while there is no fault."""
+        """The memory as of now. Without ``whole``, only remarks are read; that is enough while there is no fault."""
         self._catch_up(now)
         if not whole:
             return self.memory
@@ -61,6 +62,7 @@ class AutopilotJournal:
                 for a in self.store.approvals.all(since=now - 2 * WEEK_S)
             }
         longest_s = max((policy.cool_down_s for policy in policies), default=0.0)
+        # Acknowledgements and other acts are runs, too, but change no device.
         changes = [run for run in self.store.runs.moves(since=now - longest_s, now=now) if run.kind not in ACTION_KINDS]
         self.memory.last_change = max((run.ended_at or now for run in changes), default=None)
         return self.memory
@@ -75,12 +77,13 @@ class AutopilotJournal:
         }
 
     def remark(self, event: Event, at: float, *, who: str = WHO, **data: Any) -> None:
-        """Write what happened; it is on disk when this returns."""
+        """Write a remark about an event; the remark is on disk when this returns."""
         self.store.journal.remark(REMARK, {"event": event.value, **data}, at=at, who=who)
+        # The memory takes remarks only from the journal, so that a restart comes to the same state.
         self._catch_up(at)
 
     def write_down(self, decisions: Sequence[Decision], at: float) -> list[Decision]:
-        """Write the decisions that are new or changed, in one entry; return them."""
+        """Write the decisions that are new or changed in one entry; return them."""
         decided = self.memory.decided
         news = [decision for decision in decisions if decided.get(decision.fault.key) != decision.signature]
         known = {decision.fault.key for decision in decisions}
@@ -95,9 +98,11 @@ class AutopilotJournal:
         return news
 
     def _catch_up(self, now: float) -> None:
-        """Read the remarks since the last time: others write here too, such as an operator who stops it."""
+        """Read the remarks since the last call; others write here too, such as an operator who stops the autopilot."""
         if self._read_until is None:
+            # A fault that was decided more than a day ago is decided and written again after a restart.
             remarks = [*self.store.journal.remarks(REMARK), *self.store.journal.remarks(DECISION, since=now - DAY_S)]
+            # By number, not by time: the clocks of those who write remarks may differ.
             remarks.sort(key=lambda remark: remark.seq)
         else:
             remarks = list(self.store.journal.remarks(after=self._read_until))
@@ -107,14 +112,14 @@ class AutopilotJournal:
 
 MOST_DECISIONS = 10
 ACTS = {True: "running", False: "ready"}
-"""The state of an autopilot that nothing stops, by whether a daemon answers."""
+"""The state of an autopilot that is not stopped: ``True`` if a daemon answers."""
 
 
 def rack_status(inventory: Inventory, rack: str, store: Store, *, now: float, watched: bool = False) -> dict[str, Any]:
     """The state of one rack's autopilot: ``off`` (no policies), ``stopped``, ``halted``, ``running`` or ``ready``.
 
-    ``watched``: a daemon answers. Where nothing stops the autopilot and none is known to run, it is ``ready``: a daemon
-    on another machine would act.
+    ``watched``: a daemon answers. If the autopilot is not stopped but no daemon answers, the state is ``ready``: a
+    daemon on another machine would act.
 
     Raises:
         StoreError: the store cannot be read.
@@ -177,7 +182,7 @@ def _failed_attempts(
 ) -> list[dict[str, Any]]:
     """The last attempt for each fault within a week, if it did not succeed, oldest first.
 
-    Its outcome is read from its run: a revert guard may have ended it, and no daemon may have looked since.
+    Each outcome is read from the attempt's run: a revert guard may have ended the run without a daemon noticing.
     """
     newest = {attempt.key: attempt for attempt in memory.attempts if now - attempt.at < WEEK_S}
     found = [_described(store, each, remarks, now) for each in newest.values() if each.outcome != "done"]

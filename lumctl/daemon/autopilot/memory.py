@@ -1,7 +1,7 @@
 """The autopilot's memory of its own past in one rack, computed from its remarks in the journal.
 
-No restart forgets anything: attempts, notifications, plans, stops and breakers are remarked before anything follows
-from them. Nothing here reads a clock or a store.
+A restart loses nothing: attempts, notifications, plans, stops and breakers are written to the journal before they have
+any effect. This module reads neither a clock nor a store.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from lumctl.daemon.autopilot.policy import BreakerState
 
 REMARK, DECISION = "autopilot", "decision"
-"""The kinds of its remarks."""
+"""The kinds of the autopilot's remarks."""
 WEEK_S, DAY_S, HOUR_S = 7 * 86_400.0, 86_400.0, 3600.0
 
 
@@ -22,7 +22,7 @@ class Event(StrEnum):
     STOP = "stop"
     START = "start"
     HALT = "halt"
-    """The outcome of its own run is unknown: it does nothing more in this rack until an operator starts it again."""
+    """The outcome of a run is unknown: the autopilot does nothing in this rack until an operator starts it again."""
     BREAKER_OPENED = "breaker-opened"
     BREAKER_CLOSED = "breaker-closed"
     ATTEMPT = "attempt"
@@ -38,20 +38,20 @@ class RemarkEntry(Protocol):
 
     @property
     def at(self) -> float:
-        """When (seconds since the epoch)."""
+        """The time of the remark (seconds since the epoch)."""
 
     @property
     def kind(self) -> str:
-        """Its kind."""
+        """The kind of the remark."""
 
     @property
     def data(self) -> Mapping[str, Any]:
-        """Its content."""
+        """The content of the remark."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An attempted swap. ``outcome`` is ``None`` while it is not known."""
+    """An attempted swap. ``outcome`` is ``None`` while the outcome is unknown."""
 
     at: float
     policy: str
@@ -63,7 +63,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Handled:
-    """What was done last about a fault: it is not done again unless the fault began later."""
+    """The last action about a fault; it is not repeated unless the fault began later than the action."""
 
     at: float
     event: Event
@@ -78,12 +78,12 @@ class AskState(StrEnum):
     APPROVED = "approved"
     REJECTED = "rejected"
     SPENT = "spent"
-    """Its plan was applied, or was stale."""
+    """The plan was applied, or was stale."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A request to approve a plan. ``by`` is who answered."""
+    """A request to approve a plan. ``by`` names the operator who answered."""
 
     plan: str
     at: float
@@ -95,7 +95,7 @@ class Ask:
 
 @dataclass(slots=True)
 class AutopilotMemory:
-    """The memory of one rack. ``asks`` and ``last_change`` are not from remarks but read from the store."""
+    """The memory of one rack. ``asks`` and ``last_change`` come from the store, not from remarks."""
 
     stopped: str | None = None
     halted: str | None = None
@@ -104,12 +104,12 @@ class AutopilotMemory:
     handled: dict[str, Handled] = field(default_factory=dict)
     decided: dict[str, tuple[str, ...]] = field(default_factory=dict)
     asks: dict[str, Ask] = field(default_factory=dict)
-    """By plan."""
+    """The requests for approval, by plan."""
     last_change: float | None = None
-    """When the last change of the rack ended, by whomever; now if one is under way (seconds since the epoch)."""
+    """When the last change of the rack by any user ended; now if one is in progress (seconds since the epoch)."""
 
     def take(self, remarks: Iterable[RemarkEntry]) -> None:
-        """Take in remarks in order; those that this version does not understand are ignored."""
+        """Apply remarks in order; ignore remarks that this version does not understand."""
         for remark in remarks:
             try:
                 if remark.kind == REMARK:
@@ -125,6 +125,7 @@ class AutopilotMemory:
             case Event.STOP:
                 self.stopped = f"by {data['who']}" + (f": {data['comment']}" if data.get("comment") else "")
             case Event.START:
+                # Who starts the autopilot again has looked at the run whose outcome was unknown.
                 self.stopped = self.halted = None
             case Event.HALT:
                 self.halted = str(data["why"])
@@ -146,12 +147,12 @@ class AutopilotMemory:
                 self.handled[str(data["key"])] = Handled(at, event, str(data["policy"]), data.get("plan"))
 
     def tried(self, *, since: float, accelerators: Iterable[str] | None = None) -> list[Attempt]:
-        """The attempts since a time, of some accelerators or of all, without those that were refused at once."""
+        """The attempts since a time, for some accelerators or all, except attempts that were refused at once."""
         meant = None if accelerators is None else set(accelerators)
         begun = [a for a in self.attempts if a.at > since and a.outcome != "refused"]
         return [attempt for attempt in begun if meant is None or meant & set(attempt.accelerators)]
 
     @property
     def open_attempts(self) -> list[Attempt]:
-        """Attempts whose outcome is not in the journal."""
+        """The attempts whose outcome is not in the journal."""
         return [attempt for attempt in self.attempts if attempt.outcome is None]

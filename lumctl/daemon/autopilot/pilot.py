@@ -1,4 +1,4 @@
-"""The autopilot of one rack, and that of an inventory, in a thread of its own so that it delays no observation."""
+"""The autopilot of one rack, and of an inventory. It runs in its own thread, so that it delays no observation."""
 
 import threading
 import time
@@ -27,19 +27,19 @@ from lumctl.inventory.policies import How, Policy
 from lumctl.store import Store
 
 RETRY_S = 60.0
-"""Seconds before a plan that failed or was refused is tried again."""
+"""Seconds before a fault is handled again after a failed or refused attempt."""
 _HOLDS = frozenset({"accelerator-week", "rack-hour", "rack-day", "halt", "pause"})
-"""Reasons to do nothing that operators should hear of."""
+"""The reasons for doing nothing that operators are notified of."""
 
 
 class Notify(Protocol):
     """Sends a message to the receivers: ``text`` is a line for people, ``data`` has ``rack`` and details.
 
-    ``data["hook"]``, if set, names the receiver that also gets what escalates.
+    ``data["hook"]``, if set, names the receiver that also gets escalations.
     """
 
     def __call__(self, occasion: str, text: str, data: Mapping[str, Any], /) -> None:
-        """Send; must neither wait for a receiver nor raise."""
+        """Send a message; this must neither wait for a receiver nor raise."""
 
 
 class RackPilot:
@@ -56,7 +56,7 @@ class RackPilot:
         stopped: Callable[[], str | None],
         now: Callable[[], float],
     ) -> None:
-        """``stopped`` gives the reason if this process itself was told to stop."""
+        """``stopped`` returns the reason if this process itself was ordered to stop."""
         self.rack = rack
         self.counts: Counter[tuple[str, str]] = Counter()
         """Decisions by act, and attempts by outcome: ``("decision", "nothing")``, ``("attempt", "done")``."""
@@ -71,12 +71,12 @@ class RackPilot:
 
     @property
     def memory(self) -> AutopilotMemory:
-        """What it knows of its past."""
+        """What the autopilot knows about its past."""
         return self._journal.memory
 
     @property
     def stop_files(self) -> tuple[Path, ...]:
-        """The paths of stop files."""
+        """The stop files that stop this rack's autopilot."""
         return stop_switch.places([self.rack], [self._store.files])
 
     def stopped(self) -> str | None:
@@ -87,15 +87,17 @@ class RackPilot:
         """Decide about one observation, write new decisions, and make at most one plan or swap.
 
         Raises:
-            LumctlError: the store could not be read or written; nothing was done then.
+            LumctlError: the store could not be read or written; no further action follows.
         """
         if look.at < self._acted_at:
-            return  # it was made before the last action ended
+            return  # the observation was made before the last action ended
         policies, now = look.inventory.policies, self._now()
         at_fault = any(fault.rack == self.rack for fault in faults_of(look))
         self._journal.recall(policies, now, whole=at_fault)
+        # Before any decision: an attempt whose outcome is unknown halts the autopilot.
         self._settle_attempts(look, now)
         onsets = self._mind_the_breakers(look, now)
+        # A stop file, or an order to this process, is in no remark.
         memory = replace(self.memory, stopped=self.stopped())
         self.decisions = decide(policies, look, self.rack, memory, onsets, now=now)
         self._write_down(self.decisions, now)
@@ -106,7 +108,7 @@ class RackPilot:
                 return
 
     def _settle_attempts(self, look: Observation, now: float) -> None:
-        """Find out how attempts ended whose end neither this process nor an earlier one saw."""
+        """Determine the result of attempts if neither this process nor an earlier one recorded it."""
         for attempt in self.memory.open_attempts:
             kept = self._store.runs.plan(attempt.plan)
             digest = str(kept["digest"]) if kept else ""
@@ -119,14 +121,16 @@ class RackPilot:
     def _mind_the_breakers(self, look: Observation, now: float) -> Onsets:
         policies = [policy for policy in look.inventory.policies if policy.how is not How.NOTIFY]
         keep_s = kept_onsets_s(policies)
+        # After a restart, the history tells what failed before: a breaker must not forget a storm.
         kept = self._journal.onsets(since=now - keep_s) if self._onsets is None else self._onsets
         self._onsets = onsets = onsets_of(look, self.rack, kept, keep_s=keep_s)
+        # A list first: each remark below changes the breakers that the generator reads.
         for policy, state, why in list(breaker_changes(policies, self.memory.breakers, look, self.rack, onsets, now)):
             opened = state.open_since is not None
             event = Event.BREAKER_OPENED if opened else Event.BREAKER_CLOSED
             self._journal.remark(event, now, policy=policy.name, why=why)
             occasion = AutopilotOccasion.BREAKER_OPENED if opened else AutopilotOccasion.BREAKER_CLOSED
-            text = f"{self.rack}: the breaker of policy {policy.name} {'opened' if opened else 'closed'}: {why}"
+            text = f"{self.rack}: the circuit breaker of policy {policy.name} {'opened' if opened else 'closed'}: {why}"
             self._notify(occasion, text, {"policy": policy.name, "why": why, "hook": policy.escalation.hook})
         return onsets
 
@@ -140,14 +144,15 @@ class RackPilot:
             if policy is None:
                 continue
             if policy.how is not How.NOTIFY and decision.reason in _HOLDS:
-                text = f"{self.rack}: nothing is done about {name}: {decision.because}"
+                text = f"{self.rack}: no action on {name}: {decision.because}"
                 self._tell(AutopilotOccasion.HELD, text, message_data(policy, decision))
 
     def _do(self, look: Observation, decision: Decision, policy: Policy, onsets: Onsets) -> bool:
-        """Do what was decided; whether the rack must be observed again before anything else is done."""
+        """Do what was decided; return whether the rack must be observed again before another action."""
         match decision.act:
             case Response.NOTIFY:
                 saw = f"{self.rack}: {decision.finding.state}: {decision.fault.component}: {decision.because}"
+                # Before the remark: if the store refuses that, the message is sent again, not lost.
                 self._tell(AutopilotOccasion.FOUND, saw, message_data(policy, decision))
                 self._journal.remark(Event.TOLD, self._now(), key=decision.fault.key, policy=policy.name)
             case Response.PLAN | Response.ASK | Response.APPLY:
@@ -160,7 +165,7 @@ class RackPilot:
         return False
 
     def _escalate(self, decision: Decision, policy: Policy) -> None:
-        """Remind of an approval that is overdue."""
+        """Notify operators of an overdue approval."""
         ask, now = self.memory.asks.get(decision.plan or ""), self._now()
         done = self.memory.handled.get(decision.fault.key)
         if ask is None or ask.state is not AskState.ASKED or (done is not None and done.event is Event.ESCALATED):
@@ -171,15 +176,17 @@ class RackPilot:
             self._journal.remark(Event.ESCALATED, now, key=decision.fault.key, policy=policy.name, plan=ask.plan)
 
     def _act(self, context: Context, decision: Decision, policy: Policy, onsets: Onsets) -> None:
+        # The decision rests on the daemon's observation, which may be old by now.
         seen = context.observe()
         memory = replace(self.memory, stopped=self.stopped())
         fresh = again(decision, seen, memory, onsets, now=self._now())
         if fresh is None or fresh.act is not decision.act:
             self._later(decision)
             said = "it is over" if fresh is None else fresh.because
-            self._say(f"autopilot: {decision.fault.component}: by a fresh reading: {said}")
+            self._say(f"autopilot: {decision.fault.component}: after another reading: {said}")
             if fresh is not None:
                 others = (d for d in self.decisions if d.fault.key != fresh.fault.key)
+                # With the others: a fault that is not among the decisions would be written down as over.
                 self._write_down((fresh, *others), self._now())
             return
         plan = self._plan(context, fresh, policy, seen)
@@ -198,12 +205,12 @@ class RackPilot:
             self._notify(AutopilotOccasion.PLANNED, f"{self.rack}: {plan.title}: lumctl swap apply {aimed}", told)
 
     def _plan(self, context: Context, decision: Decision, policy: Policy, seen: Observation) -> Plan | None:
-        """The plan that was approved, or a new one, which is saved."""
+        """The approved plan, or a new one, which is saved."""
         try:
             if decision.act is Response.APPLY and decision.plan is not None:
                 plan = from_document(self._store.runs.plan(decision.plan))
                 if self._store.approvals.get(plan.digest) is None:
-                    raise RefusedError(f"what was approved as {decision.plan} is another plan than the one kept here")
+                    raise RefusedError(f"the plan approved as {decision.plan} differs from the stored plan of that id")
                 return plan
             plan = plan_for(context, decision, seen)
             self._store.runs.save_plan(to_document(plan))
@@ -217,7 +224,7 @@ class RackPilot:
     def _apply(self, context: Context, plan: Plan, decision: Decision, policy: Policy) -> None:
         replaced = [replacement.failed for replacement in plan.replacements]
         told = {"plan": plan.id, "policy": policy.name, "key": decision.fault.key, "accelerators": replaced}
-        # This also reads the remarks of others: an operator may have stopped it just now.
+        # This also reads the remarks of others: an operator may have just stopped the autopilot.
         self._journal.remark(Event.ATTEMPT, self._now(), who=name_of(policy), **told)
         if (why := self.stopped()) is not None:
             ended = AttemptResult("refused", told=f"the autopilot was stopped {why}")
@@ -228,7 +235,7 @@ class RackPilot:
         self._end(plan.id, decision.fault.key, ended, policy, message_data(policy, decision, plan=plan.id))
 
     def _require_not_stopped(self) -> None:
-        """Refuse to begin if the autopilot was stopped meanwhile, in this process or through the journal.
+        """Refuse to begin if the autopilot has been stopped: in this process, by a stop file or in the journal.
 
         Raises:
             RefusedError: the autopilot is stopped.
@@ -239,16 +246,18 @@ class RackPilot:
             raise RefusedError(f"the autopilot was stopped {why}")
 
     def _end(self, plan: str, key: str, ended: AttemptResult, policy: Policy | None, data: Mapping[str, Any]) -> None:
-        """Write how an attempt ended and report it; an unknown outcome stops the autopilot of this rack."""
+        """Record and report the result of an attempt; an unknown outcome stops the autopilot of this rack."""
         run = f" ({ended.run})" if ended.run else ""
         self.counts["attempt", ended.outcome or "unknown"] += 1
         if ended.outcome is None:
-            why = f"how {plan}{run} ended is not known{f': {ended.told}' if ended.told else ''}"
-            self.memory.halted = why  # even if the journal cannot be written
+            why = f"the result of {plan}{run} is unknown{f': {ended.told}' if ended.told else ''}"
+            self.memory.halted = why  # holds even if the journal cannot be written
+            # Before the remark: the store may be what fails.
             self._notify(AutopilotOccasion.HALTED, f"{self.rack}: the autopilot has stopped itself: {why}", data)
             self._journal.remark(Event.HALT, self._now(), why=why, run=ended.run)
         outcome = ended.outcome or "unknown"
         self._journal.remark(Event.OUTCOME, self._now(), plan=plan, run=ended.run, outcome=outcome, told=ended.told)
+        # A spent request does not start the same plan again.
         if (kept := self._store.runs.plan(plan)) is not None and self._store.approvals.get(kept["digest"]) is not None:
             by = name_of(policy) if policy is not None else WHO
             self._store.approvals.spend(kept["digest"], why=outcome, by=by, at=self._now())
@@ -272,7 +281,7 @@ class RackPilot:
 
 
 class Pilot:
-    """Takes the newest observation and does what policies allow. Without policies it starts no thread."""
+    """Considers the newest observation and does what policies allow. Without policies it starts no thread."""
 
     def __init__(
         self,
@@ -292,12 +301,12 @@ class Pilot:
         self._thread: threading.Thread | None = None
         self._stores: list[Store] = []
         self.racks: Mapping[str, RackPilot] = {}
-        """By name; the mapping is replaced, never changed."""
+        """The pilot of each rack, by name. The mapping is replaced, never changed."""
         self.busy = False
-        """Whether it is working on an observation: a swap may be under way."""
+        """Whether the autopilot is working on an observation; then a swap may be in progress."""
 
     def see(self, look: Observation) -> None:
-        """Take an observation, in place of one that was not yet considered; never waits."""
+        """Accept an observation; it replaces an earlier one that was not yet considered. Never waits."""
         if not look.inventory.policies and self._thread is None:
             return
         with self._changed:
@@ -308,7 +317,7 @@ class Pilot:
             self._changed.notify_all()
 
     def stop(self, why: str) -> None:
-        """Do nothing more until :meth:`start`. May be called from any thread; needs nothing on disk."""
+        """Do nothing more until :meth:`start`. Any thread may call this; it needs nothing on disk."""
         self._stopped = why
 
     def start(self) -> None:
@@ -317,23 +326,23 @@ class Pilot:
 
     @property
     def stopped(self) -> str | None:
-        """The reason that :meth:`stop` was given, if it is in force."""
+        """The reason given to :meth:`stop`, until :meth:`start`; ``None`` otherwise."""
         return self._stopped
 
     def close(self) -> None:
-        """End, after a run that is under way was finished or rolled back by its engine."""
+        """End. A run in progress is first finished or rolled back by its engine."""
         with self._changed:
             self._ended = True
             self._changed.notify_all()
         if self._thread is not None:
             if self.busy:
-                self._say("autopilot: waiting for the run that is under way")
+                self._say("autopilot: waiting for the run in progress")
             self._thread.join()
         for store in self._stores:
             store.close()
 
     def states(self) -> dict[str, Any]:
-        """For metrics, by rack: whether it may act, which breakers are open, and its counts."""
+        """The state for metrics, by rack: whether the autopilot may act, which breakers are open, and the counts."""
         return {
             rack: {
                 "running": pilot.stopped() is None and pilot.memory.halted is None,
@@ -354,6 +363,7 @@ class Pilot:
         with self._changed:
             self._changed.wait_for(lambda: self._ended or self._look is not None)
             look, self._look = self._look, None
+            # Under the lock, so that close() does not take a pilot that has just begun for idle.
             self.busy = not self._ended
             return None if self._ended else look
 
@@ -379,7 +389,7 @@ class Pilot:
 
 
 def decision_lines(decisions: Iterable[Decision]) -> Iterator[str]:
-    """Decisions by a policy as lines for people: one for each reason, with all components that share it."""
+    """Decisions of policies as lines for people: one line for each reason, with all components that share it."""
     alike: dict[str, list[str]] = {}
     for decision in decisions:
         if decision.policy is not None:

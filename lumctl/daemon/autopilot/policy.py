@@ -1,7 +1,7 @@
-"""What a policy's settings mean: checks against the rules of health, its hours, and its breaker.
+"""The meaning of a policy's settings: checks against the health rules, hours, and the breaker.
 
-The breaker: where much of a rack fails at once, it is not a single fault, and nothing is swapped for it. It stops swaps
-only; recovery, rollback and operators continue.
+A breaker opens if much of a rack fails at once: that is not a single fault, and a swap does not repair it. An open
+breaker stops only the policy's swaps; recovery, rollback and operators continue.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,12 +14,12 @@ from lumctl.health.observation import Observation
 from lumctl.health.rulebook import all_lines
 from lumctl.health.states import ComponentHealth, State, is_fault
 from lumctl.inventory.model import Inventory
-from lumctl.inventory.policies import DAYS, Breaker, Hours, How, Policy
+from lumctl.inventory.policies import DAY_MINUTES, DAYS, Breaker, Hours, How, Policy
 from lumctl.inventory.problems import Problems
 
 
 def require_sound(inventory: Inventory) -> None:
-    """Refuse policies with unknown rules. The inventory does not know the rules, and a misspelt one would never match.
+    """Refuse policies with unknown rules. The inventory's parser does not know the rules; a misspelt one never matches.
 
     Raises:
         InventoryError: rules are unknown; each is named with file, line and column.
@@ -42,7 +42,10 @@ def remarks(inventory: Inventory) -> Iterator[str]:
     for at, policy in enumerate(inventory.policies):
         for earlier in inventory.policies[:at]:
             if _covers(earlier, policy):
-                yield f"{policy.name}: it never decides, for {earlier.name} before it speaks of all that it does"
+                yield (
+                    f"{policy.name}: it never decides, because {earlier.name} comes first and applies to the same "
+                    "faults"
+                )
                 break
 
 
@@ -50,18 +53,21 @@ def _remarks(policy: Policy) -> Iterator[str]:
     if policy.how is How.NOTIFY:
         return
     if policy.stands_s < 1:
-        yield f"stands_s is {policy.stands_s:g}: the first fault of a storm is acted upon before the storm is seen"
+        yield (
+            f"stands_s is {policy.stands_s:g}: the autopilot acts on the first fault of a storm before it can detect "
+            "the storm"
+        )
     if policy.breaker.share >= 1:
-        yield "breaker.share is 1: the breaker never opens"
+        yield "breaker.share is 1: the circuit breaker never opens"
     limits = policy.limits
     if 0 in {limits.accelerator_week, limits.rack_hour, limits.rack_day}:
         yield "a limit is 0: it never acts"
     if policy.how is How.APPLY and policy.approval.by_another:
-        yield "approval.by_another means nothing where how is apply, but for what is planned by hand"
+        yield "with how: apply, approval.by_another affects only plans made by hand"
 
 
 def _covers(earlier: Policy, later: Policy) -> bool:
-    """Whether an earlier policy certainly matches all that a later one does."""
+    """Whether an earlier policy certainly matches everything that a later one matches."""
     one, two = earlier.matching, later.matching
     return (
         set(two.rules) <= set(one.rules)
@@ -74,11 +80,12 @@ def _covers(earlier: Policy, later: Policy) -> bool:
     )
 
 
+# Hours of a single weekday that are over for today begin again in 7 days; range() excludes its end.
 _DAYS_AHEAD = 8
 
 
 def open_now(policy: Policy, now: float) -> tuple[bool, float | None]:
-    """Whether a policy may act now by its hours, and when that changes (seconds since the epoch; ``None``: never)."""
+    """Whether a policy's hours allow it to act now, and when that changes (in epoch seconds; ``None``: never)."""
     if not policy.hours:
         return True, None
     zone: tzinfo = UTC if policy.timezone == "UTC" else ZoneInfo(policy.timezone)
@@ -86,6 +93,7 @@ def open_now(policy: Policy, now: float) -> tuple[bool, float | None]:
     spans = sorted(
         span
         for hours in policy.hours
+        # From yesterday: hours that began then may reach past midnight.
         for ahead in range(-1, _DAYS_AHEAD)
         if (span := _span(hours, today + timedelta(days=ahead), zone)) is not None
     )
@@ -112,8 +120,9 @@ def _span(hours: Hours, day: date, zone: tzinfo) -> tuple[float, float] | None:
     if day.weekday() not in hours.days:
         return None
     midnight = datetime.combine(day, time())
-    ends = hours.ends if hours.ends > hours.begins else hours.ends + 24 * 60
-    # By local time: on the day when daylight saving time changes, 08:00 is still 08:00.
+    # Hours such as 22:00-06:00 end on the next day.
+    ends = hours.ends if hours.ends > hours.begins else hours.ends + DAY_MINUTES
+    # In local time: even on the day when daylight saving time changes, 08:00 is 08:00.
     first, last = (midnight + timedelta(minutes=minutes) for minutes in (hours.begins, ends))
     return first.replace(tzinfo=zone).timestamp(), last.replace(tzinfo=zone).timestamp()
 
@@ -135,7 +144,7 @@ Onsets = Mapping[tuple[str, str], float]
 """When each accelerator and host (kind, id) last became faulty."""
 
 _LOST = frozenset({"host.missed"})
-"""Rules that say that a host may be lost, before it is certain."""
+"""Rules that report that a host may be lost, before that is certain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +157,7 @@ class BreakerState:
 
 
 def onsets_of(look: Observation, rack: str, kept: Onsets, *, keep_s: float) -> dict[tuple[str, str], float]:
-    """The known onsets and those of an observation; a component that recovered within ``keep_s`` still counts."""
+    """The known onsets and those of an observation. An onset within ``keep_s`` counts even after the recovery."""
     found = {place: at for place, at in kept.items() if look.at - at < keep_s}
     lost_hosts = set()
     whole = {i.id for i in look.report.incidents if i.id.partition(":")[0] in {"rack", "host"}}
@@ -158,7 +167,7 @@ def onsets_of(look: Observation, rack: str, kept: Onsets, *, keep_s: float) -> d
             found["host", name] = max(began, found.get(("host", name), began))
     for name, accelerator in look.report.accelerators.items():
         place = look.inventory.accelerators[name]
-        # A lost host is one fault, not one for each of its accelerators.
+        # A lost host counts as one fault, not one per accelerator.
         if place.rack == rack and place.host not in lost_hosts and (began := _began(accelerator, whole, look)):
             found["accelerator", name] = max(began, found.get(("accelerator", name), began))
     return found
@@ -174,7 +183,7 @@ def _began(health: ComponentHealth, whole: set[str], look: Observation) -> float
 
 
 def kept_onsets_s(policies: Iterable[Policy]) -> float:
-    """For how long onsets matter to the breakers of some policies, in seconds."""
+    """How long onsets matter to the breakers of these policies, in seconds."""
     return max((max(p.breaker.window_s, p.breaker.quiet_s) for p in policies), default=0.0) + 1.0
 
 
@@ -186,7 +195,7 @@ def breaker_changes(
     onsets: Onsets,
     now: float,
 ) -> Iterator[tuple[Policy, BreakerState, str]]:
-    """The breakers that open or close in a rack after an observation, by policy, and why."""
+    """The breakers that open or close in a rack after an observation: policy, new state, reason."""
     for policy in policies:
         before = breakers.get(policy.name, BreakerState())
         after = next_breaker_state(before, policy.breaker, look, rack, onsets, now)
@@ -208,12 +217,13 @@ def next_breaker_state(
 
 
 def closes_at(settings: Breaker, onsets: Onsets) -> float:
-    """When an open breaker will close if nothing more fails."""
+    """When an open breaker closes if nothing more fails (seconds since the epoch)."""
+    # Within the window, too many onsets hold the breaker open even after quiet_s.
     return max(onsets.values(), default=0.0) + max(settings.quiet_s, settings.window_s)
 
 
 def _too_much(settings: Breaker, look: Observation, rack: str, onsets: Onsets, now: float) -> str | None:
-    """Why the breaker opens, in words; ``None`` if it does not."""
+    """Why the breaker opens, in words; ``None`` if it does not open."""
     for kind, group in (("host", look.report.hosts), ("accelerator", look.report.accelerators)):
         members = look.inventory.hosts if kind == "host" else look.inventory.accelerators
         serving = [name for name, health in group.items() if members[name].rack == rack and not health.disabled]
@@ -223,7 +233,7 @@ def _too_much(settings: Breaker, look: Observation, rack: str, onsets: Onsets, n
         if len(began) >= settings.least and len(began) > settings.share * len(serving):
             shown = ", ".join(began[:3]) + (f" and {len(began) - 3} more" if len(began) > 3 else "")  # noqa: PLR2004
             return (
-                f"{len(began)} of {len(serving)} {kind}s of {rack} began to fail within {settings.window_s:g} s "
-                f"({shown}), more than {settings.share:.0%}"
+                f"{len(began)} of {len(serving)} {kind}s of {rack} failed within {settings.window_s:g} s ({shown}), "
+                f"more than {settings.share:.0%}"
             )
     return None

@@ -1,4 +1,4 @@
-"""Policies tried on a history: what they would have done, by the same decisions, without devices.
+"""Rehearsal of policies on a history: what they would have done, by the same decisions, without devices.
 
 A history has one change of state on each line, as ``health explain -o json`` writes them.
 """
@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -21,12 +22,21 @@ from lumctl.health.incidents import with_incidents
 from lumctl.health.look import Look
 from lumctl.health.observation import Observation
 from lumctl.health.rulebook import lines_of, rulebook
-from lumctl.health.states import CircuitEndHealth, CircuitHealth, ComponentHealth, Finding, HealthReport, State
+from lumctl.health.states import (
+    HARMLESS,
+    CircuitEndHealth,
+    CircuitHealth,
+    ComponentHealth,
+    Finding,
+    HealthReport,
+    State,
+)
 from lumctl.health.transitions import Transition
 from lumctl.inventory.model import Inventory, Role
 from lumctl.inventory.policies import How, Policy
 from lumctl.inventory.problems import listing, nearest
 from lumctl.inventory.wiring import Assignment, Circuit, circuits_of, initial_assignment, job_circuits
+from lumctl.time_text import seconds_of
 
 _MOST_BYTES = 64 * 1024 * 1024
 _MOST_SHOWN = 40
@@ -43,11 +53,11 @@ def read_history(path: Path) -> tuple[Transition, ...]:
     """The transitions of a file of JSON lines, oldest first.
 
     Raises:
-        UsageError: it cannot be read, or a line is not a transition; the line is named.
+        UsageError: the file cannot be read, or a line is not a transition; the error names the line.
     """
     try:
         with path.open("rb") as opened:
-            text = opened.read(_MOST_BYTES + 1)  # not by its size: it may not be a regular file
+            text = opened.read(_MOST_BYTES + 1)  # its size is unknown if it is not a regular file
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
     if len(text) > _MOST_BYTES:
@@ -59,7 +69,7 @@ def read_history(path: Path) -> tuple[Transition, ...]:
         raise _wrong(path, f"{line}:{column}", "this is not UTF-8 text") from None
     found = [_read(path, number, line) for number, line in enumerate(lines, start=1) if line.strip()]
     if not found:
-        raise UsageError(f"{path} is empty: there is no history in it")
+        raise UsageError(f"{path} is empty: it contains no history")
     return tuple(sorted(found, key=lambda row: row.at))
 
 
@@ -90,14 +100,12 @@ def _transition(row: Any) -> Transition:
     for key in ("at", "component", "kind", "after"):
         if key not in row:
             raise _MistakeError(key, f"key {key!r} is missing here")
-    at, rules = row["at"], row.get("rules", [])
-    if isinstance(at, bool) or not isinstance(at, int | float) or not isfinite(at):
-        raise _MistakeError("at", f"at: found {_shown(json.dumps(at))}, expected seconds since the epoch")
+    at, rules = _moment(row["at"]), row.get("rules", [])
     if not isinstance(rules, list):
         raise _MistakeError("rules", f"rules: found {_shown(json.dumps(rules))}, expected a list")
     before = row.get("before")
     return Transition(
-        float(at),
+        at,
         str(row["component"]),
         _word(row, "kind", _KINDS),
         State(_word(row, "before", _STATES)) if before is not None else None,
@@ -105,6 +113,17 @@ def _transition(row: Any) -> Transition:
         tuple(map(str, rules)),
         str(row.get("evidence", "")),
     )
+
+
+def _moment(at: Any) -> float:
+    """A time in seconds since the epoch, from a number or from ISO 8601 with a zone, the form used in documents."""
+    with suppress(ValueError, OverflowError, OSError):
+        if isinstance(at, str) and datetime.fromisoformat(at).tzinfo is not None:
+            return seconds_of(at)
+    if isinstance(at, bool) or not isinstance(at, int | float) or not isfinite(at):
+        said = f"at: found {_shown(json.dumps(at))}, expected seconds since the epoch, or ISO 8601 with zone"
+        raise _MistakeError("at", said)
+    return float(at)
 
 
 def _word(row: Mapping[str, Any], key: str, known: Sequence[str]) -> str:
@@ -122,13 +141,16 @@ def _shown(text: str) -> str:
 def _wrong(path: Path, place: str, said: str) -> UsageError:
     return UsageError(
         f"{path}:{place}: {said}",
-        hint='a line is {"at": SECONDS, "component": ID, "kind": "accelerator", "after": "failed", "rules": [...]}; '
-        "lumctl health explain COMPONENT -o json has them under history",
+        hint=(
+            "each line is "
+            '{"at": TIME, "component": ID, "kind": "accelerator", "after": "failed", "rules": [...]}; '
+            "lumctl health explain COMPONENT -o json prints such lines under history"
+        ),
     )
 
 
 def look_at(inventory: Inventory, target: str, states: States, assignment: Assignment, now: float) -> Observation:
-    """The observation that a history implies: what it does not mention is ok."""
+    """The observation that a history implies; components that it does not mention are ok."""
     circuits = circuits_of(inventory, assignment)
     placed = {accelerator for ranks in assignment.values() for accelerator in ranks}
     first = {accelerator for job in inventory.jobs.values() for accelerator in job.ranks}
@@ -161,11 +183,12 @@ def _health(kind: str, name: str, states: States, *, disabled: bool) -> Componen
 
 def _circuit(circuit: Circuit, states: States) -> CircuitHealth:
     state, findings, maintenance = _said(states.get(("circuit", circuit.id)))
-    ends = tuple(CircuitEndHealth(end.transponder, end.port, None, None, None) for end in (circuit.a, circuit.b))
+    ends = tuple(
+        CircuitEndHealth(end.transponder, end.device, end.port, None, None, None) for end in (circuit.a, circuit.b)
+    )
     return CircuitHealth(
         circuit.id,
         circuit.owner,
-        circuit.device,
         circuit.direction.value,
         state,
         ends,
@@ -181,7 +204,7 @@ def _said(row: Transition | None) -> tuple[State, tuple[Finding, ...], str | Non
         return State.OK, (), None
     if row.evidence.startswith(_MAINTENANCE):
         return State.DISABLED, (), row.evidence.removeprefix(_MAINTENANCE)
-    findings = () if row.after in {State.OK, State.DISABLED} else tuple(_finding(row, rule) for rule in row.rules)
+    findings = () if row.after in HARMLESS else tuple(_finding(row, rule) for rule in row.rules)
     return row.after, findings, None
 
 
@@ -191,26 +214,26 @@ def _finding(row: Transition, rule: str) -> Finding:
 
 
 def _case(row: Transition, rule: str) -> tuple[str, str]:
-    """The case and advice of a rule. A history lacks cases: the XID is in the evidence, otherwise the state decides."""
+    """The case and advice of a rule. A history has no cases: the XID in the evidence decides, else the state."""
     lines = every = lines_of(rule)
     if rule == "gpu.xid":
         number = _XID.search(row.evidence)
         action = rulebook().xid_actions.get(int(number[1]), "unknown") if number else "unknown"
         decoded = every if number and int(number[1]) in rulebook().xid_units else ()
-        # A sub-code may be more or less severe than the number.
+        # A sub-code may be more or less severe than the XID number.
         lines = (*(line for line in every if line.case == action), *decoded)
     fitting: Sequence[Any] = [line for line in lines if line.state is row.after] or lines
     return (fitting[0].case, fitting[0].advice) if fitting else ("", "")
 
 
 TICK_S = 1.0
-"""The daemon does one thing in a rack at each observation."""
+"""The time between two observations of a rack; the daemon does one action at each."""
 _MOST_STEPS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class RehearsedEvent:
-    """Something that would have happened: ``what`` is a decision, a breaker's change, or a swap's outcome."""
+    """An event that would have occurred: ``what`` is a decision, a breaker's change, or a swap's outcome."""
 
     at: float
     rack: str
@@ -221,7 +244,7 @@ class RehearsedEvent:
     decision: Decision | None = None
 
     def document(self) -> dict[str, Any]:
-        """As data."""
+        """The event as data."""
         told = {"at": self.at, "rack": self.rack, "what": self.what, "component": self.component}
         more = decision_document(self.decision) if self.decision else None
         return {**told, "policy": self.policy or None, "because": self.because, "decision": more}
@@ -247,7 +270,7 @@ class _Rack:
 
 
 class Rehearsal:
-    """Runs a history. ``approve_after_s``: an operator is assumed to approve each plan so long after the request."""
+    """Runs a history. An operator is assumed to approve each plan ``approve_after_s`` seconds after the request."""
 
     def __init__(self, inventory: Inventory, target: str, *, approve_after_s: float | None = None) -> None:
         self._inventory, self._target = inventory, target
@@ -258,7 +281,7 @@ class Rehearsal:
         self._plans = 0
 
     def run(self, history: Sequence[Transition], *, ends_at: float) -> Iterator[RehearsedEvent]:
-        """Everything that would have happened, in order, until a time (seconds since the epoch)."""
+        """All events that would have occurred until a time (seconds since the epoch), in order."""
         waiting = list(history)
         now: float | None = waiting[0].at if waiting else None
         for _ in range(_MOST_STEPS):
@@ -270,10 +293,11 @@ class Rehearsal:
             times = [waiting[0].at] if waiting else []
             for rack in self._racks:
                 yield from self._one_look(rack, now, times)
+            # Nothing changes between these times, so the time jumps to the next one.
             now = min((at for at in times if at > now), default=None)
 
     def _one_look(self, rack: _Rack, now: float, times: list[float]) -> Iterator[RehearsedEvent]:
-        """One observation of one rack; adds to ``times`` when something may change."""
+        """Handle one observation of one rack; add the times at which something may change to ``times``."""
         look = look_at(self._inventory, self._target, self._states, self._assignment, now)
         yield from self._breakers(rack, look, now, times)
         self._answer(rack, now, times)
@@ -306,13 +330,14 @@ class Rehearsal:
             rack.remark(now, event, policy=policy.name, why=why)
             yield RehearsedEvent(now, rack.name, event, rack.name, policy.name, why)
         times.extend(
+            # Always after now: run() leaves out times that have passed, and would not look at the breaker again.
             max(closes_at(policy.breaker, rack.onsets), now + TICK_S)
             for policy in policies
             if rack.memory.breakers.get(policy.name, BreakerState()).open_since is not None
         )
 
     def _answer(self, rack: _Rack, now: float, times: list[float]) -> None:
-        """Approve the plans whose time has come."""
+        """Approve the plans whose assumed approval is due."""
         for ask in list(rack.memory.asks.values()):
             if ask.state is not AskState.ASKED:
                 continue
@@ -321,7 +346,7 @@ class Rehearsal:
                 at = ask.at + self._approve_after_s
                 times.append(at)
                 if at <= now and at < ask.expires_at:
-                    answered = Ask(ask.plan, ask.at, ask.expires_at, AskState.APPROVED, "a person")
+                    answered = Ask(ask.plan, ask.at, ask.expires_at, AskState.APPROVED, "an operator")
                     rack.memory.asks[ask.plan] = answered
 
     def _do(
@@ -344,13 +369,13 @@ class Rehearsal:
                 overdue = ask is not None and ask.state is AskState.ASKED and now - ask.at >= policy.escalation.after_s
                 if ask is not None and overdue and rack.memory.handled[key].event is not Event.ESCALATED:
                     rack.remark(now, Event.ESCALATED, key=key, policy=policy.name, plan=ask.plan)
-                    because = f"{ask.plan} waits for approval since {now - ask.at:.0f} s"
+                    because = f"{ask.plan} has been waiting for approval for {now - ask.at:.0f} s"
                     yield RehearsedEvent(now, rack.name, Event.ESCALATED, name, policy.name, because)
 
     def _applied(
         self, rack: _Rack, look: Observation, decision: Decision, policy: Policy, now: float
     ) -> RehearsedEvent:
-        """Assume that a swap succeeds if there is a spare of the same kind; the planner may choose another one."""
+        """Assume that a swap succeeds if there is a spare of the same kind; the planner may choose another spare."""
         plan = decision.plan or self._new_plan()
         pairs: list[tuple[str, str]] = []
         for job, accelerators in decision.fault.jobs.items():
@@ -358,7 +383,7 @@ class Rehearsal:
                 spare = self._spare(look, job, failed, dict(pairs))
                 if spare is None:
                     rack.given_up.add(decision.fault.key)
-                    because = f"no spare of its kind is left for {failed}"
+                    because = f"no spare of the same kind is left for {failed}"
                     return RehearsedEvent(now, rack.name, "failed", failed, policy.name, because)
                 pairs.append((failed, spare))
         by = dict(pairs)
@@ -375,7 +400,7 @@ class Rehearsal:
         return RehearsedEvent(now, rack.name, "applied", decision.fault.component, policy.name, f"replace {told}")
 
     def _spare(self, look: Observation, job: str, failed: str, taken: Mapping[str, str]) -> str | None:
-        """The first spare of the same kind whose lanes lead where the job's links need them."""
+        """The first spare of the same kind whose lanes lead where the links of the job need them."""
         old, written = look.inventory.accelerators[failed], look.inventory.jobs[job]
         for name, new in look.inventory.accelerators.items():
             alike = new.rack == old.rack and new.model == old.model and new.memory_gib >= old.memory_gib

@@ -1,7 +1,7 @@
-"""The switch that stops the autopilot: stop files, the journal, running daemons; each is tried whatever the others do.
+"""The switch that stops the autopilot: stop files, journal, running daemons. Each is tried even if others fail.
 
-An operator who stops it may have no readable inventory, no database and no room on the disk: one file in any of
-several places is enough. A place that cannot be checked counts as stopped. Starting again needs all places.
+The inventory may be unreadable, the database down and the disk full: one file in any of several places is enough to
+stop. A place that cannot be checked counts as stopped. Starting again requires all places.
 """
 
 import os
@@ -23,14 +23,14 @@ from lumctl.store import Store, StoredRun, state_folder
 
 FOLDER, ALL = "autopilot-stop", "all"
 SYSTEM = Path("/run/lumctl")
-"""For the daemons of all users of this machine, if an administrator has made this folder."""
+"""The folder for stop files that apply to all users of this machine, if an administrator has made it."""
 FILE = "autopilot.stop"
-"""Beside a rack's store, for all who share it."""
+"""The name of the stop file next to a rack's store, for all daemons that share the store."""
 
 
 @dataclass(frozen=True, slots=True)
 class StopResult:
-    """The result of one way to stop; ``trouble`` is empty if it worked."""
+    """The result of one way to stop; ``trouble`` is empty if that way worked."""
 
     way: str
     trouble: str = ""
@@ -39,7 +39,7 @@ class StopResult:
 def places(racks: Iterable[str], files: Iterable[Path] = (), *, alone: bool = False) -> tuple[Path, ...]:
     """Every stop file that stops some racks, including those for all racks unless ``alone``.
 
-    ``files`` are the folders of the racks' stores. Racks of these names on the other target are stopped too: a stop
+    ``files`` are the folders of the racks' stores. Racks of the same names on the other target are stopped too: a stop
     is urgent.
     """
     folders = [_runtime() / FOLDER, state_folder() / FOLDER, SYSTEM / FOLDER]
@@ -49,25 +49,26 @@ def places(racks: Iterable[str], files: Iterable[Path] = (), *, alone: bool = Fa
 
 
 def thrown(where: Iterable[Path]) -> str | None:
-    """Why the autopilot is stopped: a stop file exists, or cannot be checked; ``None`` if there is none."""
+    """Why the autopilot is stopped: a stop file exists or cannot be checked. ``None`` if no stop file exists."""
     for path in where:
         try:
+            # lstat: a broken link stops, too, and an error is not taken for a file that is absent.
             path.lstat()
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:
-            return f"the stop file {path} cannot be looked for: {error.strerror}"
+            return f"the stop file {path} cannot be checked: {error.strerror}"
         return f"by the file {path}{_said_in(path)}"
     return None
 
 
 def throw(where: Iterable[Path], said: str) -> list[StopResult]:
-    """Create stop files, as many as possible; existing ones stay as they are."""
+    """Create stop files, as many as possible; existing ones stay unchanged."""
     return [_made(path, said) for path in where if path.parent.parent != SYSTEM or SYSTEM.is_dir()]
 
 
 def release(where: Iterable[Path]) -> list[StopResult]:
-    """Remove stop files; results with a ``trouble`` could not be removed."""
+    """Remove stop files; a result with ``trouble`` is a file that could not be removed."""
     done = []
     for path in where:
         try:
@@ -86,7 +87,7 @@ def _made(path: Path, said: str) -> StopResult:
         opened = os.open(path, os.O_CREAT | os.O_WRONLY, 0o644)
     except OSError as error:
         return StopResult(str(path), error.strerror or str(error))
-    # Its existence counts: a full disk has room for a name, though not for a line.
+    # The file's existence counts: a full disk has room for a name, but not for a line of text.
     with suppress(OSError):
         if os.fstat(opened).st_size == 0:
             os.write(opened, said.encode()[:1000])
@@ -105,7 +106,7 @@ def _said_in(path: Path) -> str:
 def _runtime() -> Path:
     try:
         return private_runtime_folder()
-    except LumctlError:  # no private folder: the other places remain
+    except LumctlError:  # without a private folder, the other places remain
         return state_folder()
 
 
@@ -124,7 +125,7 @@ def stop_by_files(where: Sequence[Path], said: str) -> list[StopResult]:
 
 
 def order_daemons(sockets: Sequence[Path], do: str, who: str) -> list[StopResult]:
-    """Order daemons directly. Those that do not run are left out."""
+    """Send an order to daemons directly; sockets without a running daemon are skipped."""
     done = []
     for path in sockets:
         try:
@@ -139,14 +140,14 @@ def order_daemons(sockets: Sequence[Path], do: str, who: str) -> list[StopResult
 
 
 def stop_in_store(open_one: Callable[[], Store], rack: str, *, who: str, comment: str, at: float) -> StopResult:
-    """Stop by a remark in the journal, for daemons on other machines; a database that hangs is given up soon."""
+    """Stop by a remark in the journal, for daemons on other machines. A database that hangs is abandoned soon."""
 
     def remark() -> None:
         store = open_one()
         try:
             store.journal.remark(REMARK, {"event": Event.STOP.value, "comment": comment}, at=at, who=who)
         finally:
-            with suppress(LumctlError):  # the remark is written, whatever closing says
+            with suppress(LumctlError):  # the remark is written, even if closing fails
                 store.close()
 
     trouble = within(remark, STORE_S)
@@ -154,14 +155,16 @@ def stop_in_store(open_one: Callable[[], Store], rack: str, *, who: str, comment
 
 
 def end_daemon(pid: int) -> StopResult:
-    """End a daemon by its process id, if no other way has worked. It finishes its run first."""
+    """End a daemon by its process id, if no other way has worked. The daemon first finishes its run."""
     way = f"daemon {pid}: its end"
     try:
+        # The descriptor stays with this process, even if its number is given to another one meanwhile.
         process = os.pidfd_open(pid)
     except OSError as error:
         return StopResult(way, error.strerror or str(error))
     try:
         signal.pidfd_send_signal(process, signal.SIGTERM)
+        # A pidfd becomes readable when its process has ended.
         ended, _, _ = select.select([process], [], [], ENDS_S)
     except OSError as error:
         return StopResult(way, error.strerror or str(error))
@@ -171,10 +174,10 @@ def end_daemon(pid: int) -> StopResult:
 
 
 def start_in_store(store: Store, *, who: str, comment: str, at: float) -> None:
-    """Start again, by a remark in the journal.
+    """Start the autopilot again by a remark in the journal.
 
     Raises:
-        StoreError: it cannot be written; the autopilot stays stopped.
+        StoreError: the remark cannot be written; the autopilot stays stopped.
     """
     store.journal.remark(REMARK, {"event": Event.START.value, "comment": comment}, at=at, who=who)
 
@@ -183,7 +186,7 @@ def release_files(where: Sequence[Path]) -> list[Path]:
     """Remove stop files; return those that existed.
 
     Raises:
-        RefusedError: one cannot be removed; the autopilot stays stopped.
+        RefusedError: a file cannot be removed; the autopilot stays stopped.
     """
     done = release(where)
     for each in done:
@@ -193,13 +196,13 @@ def release_files(where: Sequence[Path]) -> list[Path]:
 
 
 def own_runs(store: Store, *, now: float) -> list[StoredRun]:
-    """The runs under way that no operator started. Their engines finish or undo them; interrupted runs are left out."""
+    """The runs in progress that no operator started, except interrupted ones. Their engines finish or undo them."""
     cut, unasked = set(store.runs.unfinished(now=now)), (AUTOPILOT, JOB_RUN)
     return [r for r in store.runs.all() if r.state == "running" and r.id not in cut and r.who.startswith(unasked)]
 
 
 def within(work: Callable[[], None], seconds: float) -> str:
-    """Do something that may hang; the reason if it was not done, empty if it was."""
+    """Do work that may hang; return the reason if it was not done in time, or an empty text if it was done."""
     trouble: list[str] = [f"no answer within {seconds:g} s"]
 
     def run() -> None:
@@ -212,6 +215,7 @@ def within(work: Callable[[], None], seconds: float) -> str:
         else:
             trouble[0] = ""
 
+    # A daemon thread: one that hangs must not keep the command from ending.
     thread = threading.Thread(target=run, name="lumctl-autopilot-stop", daemon=True)
     thread.start()
     thread.join(seconds)

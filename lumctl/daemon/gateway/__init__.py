@@ -1,5 +1,6 @@
-"""The gateway of a rack: the one process that owns the sockets of its devices and writes for the newest lease only.
+"""The gateway of a rack: the only process that owns the sockets of its devices. It writes only for the newest lease.
 
 An engine that was frozen for longer than its lease may wake up in the middle of a step. The journal refuses its next
-entry, but the write before that is already on its way. The gateway compares it with the newest lease and refuses it.
+entry, but an earlier write may still be in transit. The gateway compares that write with the newest lease, and
+refuses it.
 """

@@ -11,8 +11,7 @@ from typing import Any
 
 from lumctl.daemon.gateway.fencing import Fence
 from lumctl.devices.errors import DeviceError, DeviceRefusedError, WrongGatewayError
-from lumctl.devices.gateway.subject import GatewaySubject, rack_of, written
-from lumctl.devices.gateway.wire import FENCED, error_said
+from lumctl.devices.gateway.wire import FENCED, GatewaySubject, error_said, rack_of, written
 from lumctl.devices.protocols import Driver
 from lumctl.devices.recorded_calls import bound, signatures
 from lumctl.devices.recorded_values import decode, encode
@@ -26,11 +25,11 @@ Check = Callable[[Any], bool]
 
 LOG_FILE = "gateway.log"
 MAX_LOG_BYTES = 4 * 1024 * 1024
-"""A longer log is renamed to gateway.log.1 and a new one begins."""
+"""The size at which the log is renamed to gateway.log.1 and a new one begins."""
 
 
 class GatewayLog:
-    """A log file: a JSON line for each write, sent or refused. A full disk is reported once and blocks no write."""
+    """A log file with a JSON line for each write, sent or refused. A full disk is reported once and blocks no write."""
 
     def __init__(self, path: Path, say: Callable[[str], None], max_bytes: int = MAX_LOG_BYTES) -> None:
         self._path = path
@@ -55,6 +54,7 @@ class GatewayLog:
                 self._told = True
 
     def _append(self, text: bytes) -> None:
+        # A link that another user made would lead the log into a file of theirs.
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
         file = os.open(self._path, flags, 0o600)
         try:
@@ -91,13 +91,13 @@ class RequestHandler:
         self._turns: dict[GatewaySubject, threading.Lock] = {}
 
     def answer(self, request: Mapping[str, Any], peer: Peer) -> dict[str, Any]:
-        """The answer to a request; errors are answers too."""
+        """The answer to a request. An error is returned as an answer too."""
         try:
             return {"answer": self._answered(request, peer)}
         except LumctlError as error:
             return error_said(error)
         except ValueError as error:
-            return error_said(DeviceRefusedError(f"the gateway was asked what it does not understand: {error}"))
+            return error_said(DeviceRefusedError(f"the gateway cannot interpret the request: {error}"))
         except Exception as error:  # noqa: BLE001 - a bug of one driver must not affect other devices
             self._say(f"{request.get('call')} of {request.get('id')}: {type(error).__name__}: {error}")
             return error_said(error)
@@ -109,7 +109,7 @@ class RequestHandler:
         given = arguments(subject.kind, str(call), request.get("arguments"))
         fence = request.get("fence")
         if fence is not None and (not isinstance(fence, int) or isinstance(fence, bool)):
-            raise ValueError("the number of a lease is whole")
+            raise ValueError("a lease number must be a whole number")
         with self._turn(subject):
             driver = self._driver(subject)
             if call in FENCED:
@@ -131,7 +131,8 @@ class RequestHandler:
         sent, outcome = False, "done"
         try:
             with self._fence.writing(fence):
-                _require_there(peer)  # the client may have gone while it waited for an older lease's write
+                _require_there(peer)  # the client may have disconnected while it waited for an older lease's write
+                # From here on something may have reached the device, even if the driver raises.
                 sent, at, began = True, self._now(), time.perf_counter()
                 try:
                     return encode(getattr(driver, call)(**given))
@@ -150,15 +151,15 @@ class RequestHandler:
     def _subject(self, request: Mapping[str, Any]) -> GatewaySubject:
         kind, name, component = (request.get(key) for key in ("kind", "id", "component"))
         if not (isinstance(kind, str) and isinstance(name, str) and isinstance(component, str)):
-            raise ValueError("it does not say which device it is about")  # noqa: TRY004
+            raise ValueError("the request does not name its device")  # noqa: TRY004
         if kind not in {"mesh", "switch", "transponder", "power"}:
-            raise ValueError(f"there is no kind {kind!r} of drivers")
+            raise ValueError(f"{kind!r} is not a kind of driver")
         subject = GatewaySubject(kind, name, component)
         if component and not (kind == "power" and self._is_wired(subject)):
-            raise UsageError(f"the inventory of the gateway has no {kind} {subject.name}")
+            raise UsageError(f"the gateway's inventory has no {kind} {subject.name}")
         rack = rack_of(self._inventory, subject)
         if rack != self._rack:
-            raise WrongGatewayError(f"{name} is in rack {rack}, and this is the gateway of {self._rack}")
+            raise WrongGatewayError(f"{name} is in rack {rack}, but this is the gateway of {self._rack}")
         return subject
 
     def _described(self, subject: GatewaySubject, theirs: Any) -> dict[str, Any]:
@@ -166,8 +167,8 @@ class RequestHandler:
         ours = written(self._inventory, subject)
         if theirs != ours:
             raise WrongGatewayError(
-                f"the gateway's inventory says otherwise of {subject.name}: {ours!r}, not {theirs!r}",
-                hint="after an edit of the inventory, end the gateway and start it again",
+                f"the gateway's inventory has a different {subject.name}: {ours!r}, not {theirs!r}",
+                hint="after an edit of the inventory, restart the gateway",
             )
         return {"capabilities": sorted(driver.capabilities), "proven": driver.proven}
 
@@ -177,7 +178,7 @@ class RequestHandler:
         device = self._inventory.devices[subject.id]
         if subject.kind == "power":
             if device.kind is not DeviceKind.POWER:
-                raise UsageError(f"{subject.id} is a {device.kind}: it switches nobody's power")
+                raise UsageError(f"{subject.id} is a {device.kind}: it does not control the power of a host")
             return self._devices.power(PartOf(subject.id, subject.component))
         return self._devices.mesh(subject.id) if subject.kind == "mesh" else self._devices.switch(subject.id)
 
@@ -188,7 +189,7 @@ class RequestHandler:
 
     @contextmanager
     def _turn(self, subject: GatewaySubject) -> Iterator[None]:
-        """One request at a time, so that a new lease reads what the last write of the older one left."""
+        """Serve one request at a time, so that a new lease reads the result of the older lease's last write."""
         with self._lock:
             turn = self._turns.setdefault(subject, threading.Lock())
         with turn:
@@ -208,19 +209,19 @@ def arguments(kind: str, call: str, said: Any) -> dict[str, Any]:
     """The arguments of a call by name, decoded and checked.
 
     Raises:
-        ValueError: there is no such call, or they are not its.
+        ValueError: there is no such call, or the arguments do not fit it.
     """
     if call not in signatures(kind):
         raise ValueError(f"a {kind} has no call {call!r}")
     if not isinstance(said, dict):
-        raise ValueError("its arguments are no object")  # noqa: TRY004 - what came is wrong, not who called
+        raise ValueError("its arguments are not an object")  # noqa: TRY004 - the input is wrong, not the caller's type
     try:
         given = bound(kind, call, (), {name: decode(value) for name, value in said.items()})
     except TypeError as error:
         raise ValueError(str(error)) from None
     for name, value in given.items():
         if not CHECKS[name](value) or (name in {"staged", "receipt"} and not _of(kind, value)):
-            raise ValueError(f"{name} of {call} is not what it must be")
+            raise ValueError(f"{name} of {call} has an invalid value")
     return given
 
 
@@ -297,4 +298,4 @@ CHECKS: Mapping[str, Check] = {
     "on": _flag,
     "force": _flag,
 }
-"""By the names of arguments, which are the same in all protocols."""
+"""The parsers of arguments, by argument name; a name means the same in all protocols."""

@@ -24,7 +24,7 @@ from lumctl.store import StoreError
 
 LOCK = "gateway.lock"
 SETTLES_EVERY_S = 5.0
-"""How often a store that could not be reached is asked again."""
+"""How often a store that could not be reached is retried."""
 MAX_CONNECTIONS = 128
 _REQUEST_WITHIN_S = 10.0
 _IDLE_S = 3600.0
@@ -40,20 +40,20 @@ def gateway_server(
     *,
     group: int | None = None,
 ) -> LineServer:
-    """The socket of a gateway, serving until it is closed; each client is sent the greeting first.
+    """The socket of a gateway, serving until it is closed; each client first gets the greeting.
 
-    Only the gateway's user may connect, or a ``group`` too.
+    Only the gateway's user may connect, and the members of ``group`` if it is given.
 
     Raises:
-        UsageError: no socket can be made there.
+        UsageError: the socket cannot be made.
     """
     return LineServer(
         path,
         lambda request, peer: (answer(request, peer), b""),
         name="lumctl-gateway",
-        hint="name one with a short path in a folder of yours: --listen",
+        hint="choose one with a short path in a folder of yours: --listen",
         greeting={"schema": SCHEMA, "version": __version__, "pid": os.getpid(), **greeting},
-        unreadable=lambda error: error_said(DeviceRefusedError(f"the gateway cannot read that: {error}")),
+        unreadable=lambda error: error_said(DeviceRefusedError(f"the gateway cannot read the request: {error}")),
         group=group,
         max_connections=MAX_CONNECTIONS,
         request_within_s=_REQUEST_WITHIN_S,
@@ -72,6 +72,7 @@ def relay(path: Path, source: int = 0, sink: int = 1) -> None:
         connection = connect(path, _CONNECT_WITHIN_S)
     except OSError as error:
         raise UnreachableError(f"no gateway answers at {path}: {error.strerror or error}") from error
+    # connect() left its time limit on the socket, but a relay may be idle for hours.
     connection.settimeout(None)
 
     def inward() -> None:
@@ -80,10 +81,11 @@ def relay(path: Path, source: int = 0, sink: int = 1) -> None:
                 connection.sendall(piece)
         except OSError:
             pass
-        # End the other direction too: nobody will read the answer that it may be waiting for.
+        # End the other direction too: the answer that it may be waiting for cannot be delivered.
         connection.shutdown(socket.SHUT_RDWR)
 
     with connection:
+        # A daemon thread: nothing interrupts its read of standard input.
         threading.Thread(target=inward, name="asking", daemon=True).start()
         try:
             while piece := connection.recv(_PIECE):
@@ -98,18 +100,19 @@ def relay(path: Path, source: int = 0, sink: int = 1) -> None:
 def service(
     context: Context, rack: str, listen: Path, say: Callable[[str], None], *, group: int | None = None
 ) -> Iterator[None]:
-    """The gateway of a rack, serving at a socket until the block ends; writes that are being sent are finished first.
+    """The gateway of a rack, serving at a socket until the block ends; at the end, writes in transit are finished.
 
-    ``context`` drives the devices from here: it was opened with ``direct``.
+    ``context`` drives the devices from this process: it was opened with ``direct``.
 
     Raises:
-        RefusedError: another gateway serves this rack, or listens there.
-        UsageError: the socket or the store cannot be had.
+        RefusedError: another gateway serves this rack, or listens at the socket.
+        UsageError: the socket or the store cannot be opened.
     """
     if context.endpoints.gateways:
         raise RefusedError("a gateway drives its devices itself")
     store = context.store(rack)
     with ExitStack() as stack:
+        # One lock for the rack's devices, and one for the socket: a gateway of another rack may name the same socket.
         for lock in (store.files / LOCK, listen.with_name(f"{listen.name}.lock")):
             stack.enter_context(exclusive_lock(lock, f"rack {rack}", already="a gateway already serves"))
         newest = NewestLease(
@@ -127,6 +130,7 @@ def service(
             known_states=_remembered(context),
             now=context.now,
         )
+        # Called after the server has closed, so no request uses a closed driver.
         stack.callback(devices.close)
         handler = RequestHandler(context.inventory, rack, devices, fence, log, now=context.now, say=say)
         began = context.now()
@@ -144,13 +148,14 @@ def service(
         try:
             yield
         finally:
+            # Before the socket closes, so that clients hear how their last writes ended.
             if not fence.end():
-                say("a write is still being sent: nobody will hear what became of it")
+                say("a write is still being sent: its result will not be reported")
 
 
 @contextmanager
 def _settling(fence: Fence) -> Iterator[None]:
-    """While inside, tell a store that is reachable again the highest number, before its next lease would be refused."""
+    """Within the block, send the highest number to a store that is reachable again before its next lease is refused."""
     ended = threading.Event()
 
     def settle() -> None:
@@ -168,7 +173,7 @@ def _settling(fence: Fence) -> Iterator[None]:
 
 
 def _remembered(context: Context) -> Callable[[str], Mapping[int, PucState]]:
-    """Reads the known states of a mesh from the store; none while it cannot be read, so that open drivers continue."""
+    """A function that reads a mesh's known states from the store; it returns none if that fails; drivers continue."""
 
     def known(device: str) -> Mapping[int, PucState]:
         try:

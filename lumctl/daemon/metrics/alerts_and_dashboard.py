@@ -1,8 +1,8 @@
 """Alert rules for Prometheus and a dashboard for Grafana, over the daemon's metrics.
 
-One alert for each incident, and for each component with findings outside of incidents, like notifications. What is
-acknowledged or in maintenance raises no alert. An alert fires at once if lumctl itself sees nothing: no news is not
-good news.
+There is one alert for each incident, and one for each component with findings outside of incidents, as with
+notifications. Findings that are acknowledged or in maintenance raise no alert. If lumctl itself reads nothing, an alert
+fires at once: missing data must not look like good health.
 """
 
 import json
@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 _SCHEMA_VERSION = 39
-"""Of Grafana 10 and 11; newer versions migrate it."""
+"""The schema version of Grafana 10 and 11; newer versions migrate it."""
 _COLUMNS, _ROW_HEIGHT = 24, 8
 _SOURCE = {"type": "prometheus", "uid": "${source}"}
 _TARGET = 'target="$target"'
@@ -40,7 +40,7 @@ _PANELS = (
         instant=True,
     ),
     _Panel(
-        "The daemon's newest look",
+        "The daemon's newest observation",
         "stat",
         "lumctl_watch_look_age_seconds",
         "age",
@@ -52,12 +52,13 @@ _PANELS = (
     _Panel(
         "Open incidents, since",
         "table",
+        # Grafana takes times in milliseconds.
         f"lumctl_incident_since_timestamp_seconds{{{_TARGET}}} * 1000",
         unit="dateTimeAsIso",
         instant=True,
     ),
     _Panel(
-        "Findings outside of incidents, since",
+        "Findings outside of incidents, with start time",
         "table",
         f'lumctl_finding_since_timestamp_seconds{{{_TARGET},incident=""}} * 1000',
         unit="dateTimeAsIso",
@@ -70,7 +71,7 @@ _PANELS = (
         "{{kind}} {{state}}",
     ),
     _Panel(
-        "Light at receivers above their own alarm limit",
+        "Receivers' light power above their own alarm limit",
         "timeseries",
         f"lumctl_link_rx_power_dbm{{{_TARGET}}} - on (target, id) lumctl_link_rx_power_low_alarm_dbm",
         unit="dB",
@@ -102,7 +103,7 @@ _PANELS = (
         unit="percentunit",
     ),
     _Panel(
-        "What holds clocks down",
+        "Reasons for reduced clocks",
         "timeseries",
         f"rate(lumctl_accelerator_throttled_seconds_total{{{_TARGET}}}[5m])",
         "{{id}} {{reason}}",
@@ -110,7 +111,7 @@ _PANELS = (
     ),
     _Panel("Hosts that answer", "timeseries", f"lumctl_host_up{{{_TARGET}}}", "{{host}}"),
     _Panel(
-        "Duration of a look, 95th percentile",
+        "Duration of an observation, 95th percentile",
         "timeseries",
         "histogram_quantile(0.95, sum by (le) (rate(lumctl_watch_tick_duration_seconds_bucket[5m])))",
         "look",
@@ -183,6 +184,7 @@ def _target() -> dict[str, Any]:
         "type": "query",
         "datasource": _SOURCE,
         "query": {"query": "label_values(lumctl_component_state, target)", "refId": "target"},
+        # 2 stands for every change of the time range.
         "refresh": 2,
     }
 
@@ -193,7 +195,7 @@ class _Rule:
     severity: str
     expression: str
     lasts: str
-    """How long the expression must hold before the alert fires, as Prometheus writes it."""
+    """The minimum time that the expression must hold before the alert fires, in Prometheus' notation."""
     summary: str
     advice: str
 
@@ -203,7 +205,7 @@ def _incidents(state: str) -> str:
 
 
 def _findings(state: str, worse: str = "") -> str:
-    """An expression: how many findings of a state each component has outside of incidents, unless it has worse ones."""
+    """An expression for the number of a component's findings of a state outside of incidents, if none are ``worse``."""
     less = f" unless on (target, kind, id) {_finding(worse)}" if worse else ""
     own = _finding(state, ',incident=""')
     return f"count by (target, kind, id) ({own}){less} unless on (target, kind, id) lumctl_component_in_maintenance"
@@ -216,7 +218,7 @@ def _finding(states: str, more: str = "") -> str:
 _CAUSE = "{{ $labels.cause }} ({{ $labels.rule }})"
 _COMPONENT = "{{ $labels.kind }} {{ $labels.id }}"
 _EXPLAIN = "lumctl health explain {{ $labels.id }}"
-_STATUS = "lumctl status: it shows what belongs to the incident, and what to do"
+_STATUS = "lumctl status: it shows the findings of the incident, and what to do"
 
 _RULES = (
     _Rule(
@@ -224,16 +226,17 @@ _RULES = (
         "critical",
         "absent(lumctl_watch_interval_seconds)",
         "2m",
-        "no lumctl watch is scraped: nothing is known of the rack",
+        "no lumctl watch is scraped: the state of the rack is unknown",
         "systemctl status lumctl-watch; then look at the target of this scrape",
     ),
     _Rule(
         "LumctlBlind",
         "critical",
+        # The limit is that of SelfMetrics. A daemon that has read nothing since its start has no age at all.
         "lumctl_watch_look_age_seconds > clamp_min(5 * lumctl_watch_interval_seconds, 10)"
         " or (lumctl_watch_interval_seconds unless lumctl_watch_look_age_seconds)",
         "30s",
-        "lumctl watch runs and has read nothing new: every other alert of lumctl is silent",
+        "lumctl watch runs but has read nothing new: every other alert of lumctl is silent",
         "read the log of lumctl watch: journalctl -u lumctl-watch",
     ),
     _Rule("LumctlIncidentFailed", "critical", _incidents("failed"), "15s", f"failed: {_CAUSE}", _STATUS),
@@ -256,15 +259,15 @@ _RULES = (
         "critical",
         "lumctl_unfinished_runs > 0",
         "10m",
-        "{{ $value }} runs were left half done: light may be where the store does not say",
-        "lumctl status: it names each, and the command that ends it",
+        "{{ $value }} runs were left half done: light paths may differ from the store",
+        "lumctl status: it lists each run with the command that finishes it",
     ),
     _Rule(
         "LumctlAutopilotStopped",
         "warning",
         "lumctl_autopilot_breaker_open == 1",
         "1m",
-        "the breaker of policy {{ $labels.policy }} is open: nothing is swapped unasked",
+        "the circuit breaker of policy {{ $labels.policy }} is open: no automatic swaps are made",
         "lumctl autopilot status",
     ),
     _Rule(
@@ -272,7 +275,7 @@ _RULES = (
         "warning",
         'increase(lumctl_watch_notifications_total{outcome=~"failed|dropped"}[1h]) > 0',
         "0s",
-        "notifications of lumctl watch did not reach a receiver",
+        "lumctl watch could not deliver notifications to a receiver",
         "read the log of lumctl watch: journalctl -u lumctl-watch",
     ),
     _Rule(
@@ -289,6 +292,7 @@ _RULES = (
 def alert_rules() -> str:
     """The rules as a file for ``rule_files`` in prometheus.yml."""
     groups = {"groups": [{"name": "lumctl", "rules": [_document(rule) for rule in _RULES]}]}
+    # Wide, so that no expression is broken over two lines.
     return yaml.safe_dump(groups, sort_keys=False, width=1000, allow_unicode=True).rstrip()
 
 

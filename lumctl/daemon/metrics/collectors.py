@@ -1,7 +1,7 @@
 """An observation as Prometheus metrics: states, findings, hosts and circuits here, readings in :mod:`.hardware`.
 
-Names and base units follow Prometheus' conventions, except light, which is in dBm. What is lost disappears: readings
-that are too old, or of a host that is unreachable, are left out.
+Names and base units follow Prometheus' conventions, except light, which is in dBm. Lost data disappears: readings
+that are too old, or come from an unreachable host, are omitted.
 """
 
 import math
@@ -14,14 +14,13 @@ from prometheus_client.registry import Collector
 from lumctl.daemon.metrics.hardware import FreshReadings, accelerators, devices, events, gauge, links, nvlinks, ports
 from lumctl.fleet.readings import ProbeStatus
 from lumctl.health.observation import Observation, counted_states, standing_incidents
-from lumctl.health.states import State
+from lumctl.health.states import HARMLESS, State
 
 _LABELS = ("kind", "id")
-_NOT_SERIOUS = frozenset({State.OK, State.DISABLED})
 
 
 def components(look: Observation, now: float, *, ages: bool) -> Iterator[Metric]:
-    """The state, the age and the acknowledgement of each component; one series for each state that it may have."""
+    """The state, the age and the acknowledgement of each component; one series for each possible state."""
     states = gauge("component_state", "Whether a component is in a state (1) or not (0).", [*_LABELS, "state"])
     read_at = gauge("component_read_timestamp_seconds", "When a component was last read.", _LABELS)
     age = gauge("component_read_age_seconds", "How long ago a component was last read.", _LABELS)
@@ -36,7 +35,8 @@ def components(look: Observation, now: float, *, ages: bool) -> Iterator[Metric]
                 states.add_metric([*place, state.value], float(health.state is state))
             if health.maintenance is not None:
                 maintenance.add_metric(place, 1)
-            if health.state not in _NOT_SERIOUS and counted[group][health.id] is State.OK:
+            # A fault that is acknowledged as a whole counts as ok.
+            if health.state not in HARMLESS and counted[group][health.id] is State.OK:
                 known.add_metric(place, 1)
             if health.read_at is not None:
                 read_at.add_metric(place, health.read_at)
@@ -53,20 +53,20 @@ _OPEN_STATES = (State.UNKNOWN, State.DEGRADED, State.FAILED)
 
 
 def findings(look: Observation) -> Iterator[Metric]:
-    """Findings and incidents, each a series as long as it lasts, and how many runs and acknowledgements are open."""
+    """Findings and incidents, each a series as long as it lasts; the number of unfinished runs and acknowledgements."""
     yield _since(look)
     yield from _incidents(look)
     yield from _maintenance(look)
     acknowledged = gauge("acknowledgements", "Acknowledgements in force.")
     acknowledged.add_metric([look.target], len(look.acknowledgements))
     yield acknowledged
-    unfinished = gauge("unfinished_runs", "Runs that were cut or left half done.")
+    unfinished = gauge("unfinished_runs", "Runs that were interrupted or left half done.")
     unfinished.add_metric([look.target], len(look.unfinished))
     yield unfinished
 
 
 def _since(look: Observation) -> Metric:
-    """One series for each component, rule and incident, however many findings it has."""
+    """One series for each component, rule and incident, even if it has several findings."""
     found: dict[tuple[str, ...], float] = {}
     incidents = {incident.id for incident in look.report.incidents}
     for group, components in look.report.groups().items():
@@ -78,7 +78,7 @@ def _since(look: Observation) -> Metric:
                 key = (look.target, kind, health.id, finding.rule, finding.state.value, known, incident or "")
                 found[key] = min(found.get(key, math.inf), finding.since)
     labels = ["kind", "id", "rule", "state", "acknowledged", "incident"]
-    since = gauge("finding_since_timestamp_seconds", "Since when a rule finds something at a component.", labels)
+    since = gauge("finding_since_timestamp_seconds", "Start time of a finding, by rule and component.", labels)
     for series, at in found.items():
         since.add_metric(list(series), at)
     return since
@@ -92,9 +92,10 @@ def _incidents(look: Observation) -> Iterator[Metric]:
         opened.add_metric([look.target, state.value], sum(each.state is state for each in incidents))
     yield opened
     labels = ["cause", "rule"]
-    text = "Since when an incident is open; acknowledged: or in maintenance."
+    text = "Start time of an open incident; acknowledged: or in maintenance."
     since = gauge("incident_since_timestamp_seconds", text, [*labels, "state", "acknowledged"])
-    touched = gauge("incident_components", "How many components an incident touches.", labels)
+    touched = gauge("incident_components", "How many components belong to an incident.", labels)
+    # Two incidents of one cause and rule would give equal series, and Prometheus would refuse the whole scrape.
     for incident in {(each.cause, each.rule): each for each in incidents}.values():
         place = [look.target, incident.cause, incident.rule]
         since.add_metric([*place, incident.state.value, _word(incident.id not in counts)], incident.since)
@@ -104,12 +105,12 @@ def _incidents(look: Observation) -> Iterator[Metric]:
 
 
 def _maintenance(look: Observation) -> Iterator[Metric]:
-    """The end of maintenance of each component; of several windows the last end."""
+    """The end of each component's maintenance; with several windows, the latest end."""
     ends: dict[str, float] = {}
     for window in look.windows:
         if window.open_at(look.at):
             ends[window.component] = max(window.ends, ends.get(window.component, -math.inf))
-    family = gauge("maintenance_end_timestamp_seconds", "When the maintenance that continues will end.", ["component"])
+    family = gauge("maintenance_end_timestamp_seconds", "End time of the present maintenance window.", ["component"])
     for component, at in ends.items():
         family.add_metric([look.target, component], at)
     yield family
@@ -123,12 +124,12 @@ _WELL = frozenset({ProbeStatus.OK, ProbeStatus.ABSENT})
 
 
 def hosts(look: Observation) -> Iterator[Metric]:
-    """Whether hosts answer, when they booted and how their probes do; of an unreachable host only the first."""
+    """Whether hosts answer, when they booted, and the state of their probes; for unreachable hosts only the first."""
     up = gauge("host_up", "Whether a host could be reached (1) or not (0).", ["host"])
     booted = gauge("host_boot_timestamp_seconds", "When a host started.", ["host"])
     labels = ["host", "probe"]
-    well = gauge("probe_success", "Whether all probes of a kind brought an answer (1) or not (0).", labels)
-    took = gauge("probe_duration_seconds", "How long the slowest probe of a kind took when it last ended.", labels)
+    well = gauge("probe_success", "Whether all probes of a kind returned an answer (1) or not (0).", labels)
+    took = gauge("probe_duration_seconds", "Duration of the slowest probe of a kind when it last ended.", labels)
     for name, host in look.snapshot.hosts.items():
         up.add_metric([look.target, name], float(host.reachable))
         if not host.reachable:
@@ -152,10 +153,10 @@ def hosts(look: Observation) -> Iterator[Metric]:
 
 
 def circuits(look: Observation) -> Iterator[Metric]:
-    """The light at the ends of each circuit, and the loss that its route should have."""
+    """The light at the ends of each circuit, and the expected loss of its route."""
     text = "Light received at one end of a circuit; -Inf is no light."
     power = gauge("circuit_rx_power_dbm", text, ["circuit", "lane"])
-    loss = gauge("circuit_expected_loss_db", "Loss that a circuit's route should have.", ["circuit"])
+    loss = gauge("circuit_expected_loss_db", "Expected loss of a circuit's route.", ["circuit"])
     for circuit in look.report.circuits.values():
         for end in circuit.ends:
             if end.rx_power_dbm is not None:
@@ -167,7 +168,7 @@ def circuits(look: Observation) -> Iterator[Metric]:
 
 
 def look_metrics(look: Observation, *, now: float, ages: bool) -> Iterator[Metric]:
-    """All metrics of an observation. ``ages``: with ages of readings, which a file would show wrongly later."""
+    """All metrics of an observation. ``ages``: include the ages of readings, which become wrong in a file."""
     readable = FreshReadings(look, now)
     yield from components(look, now, ages=ages)
     yield from findings(look)
@@ -184,7 +185,7 @@ def look_metrics(look: Observation, *, now: float, ages: bool) -> Iterator[Metri
 def metrics_text(look: Observation) -> str:
     """All metrics of an observation in the text format, for node_exporter's textfile collector.
 
-    Times are time stamps, not ages, so that a file that is no longer written is seen to grow old.
+    Times are time stamps, not ages, so that a file that is no longer written shows its age.
     """
     registry = CollectorRegistry()
     registry.register(_OneLook(look))
@@ -197,7 +198,7 @@ class _OneLook(Collector):
 
     def collect(self) -> Iterator[Metric]:
         yield from look_metrics(self._look, now=self._look.at, ages=False)
-        made_at = GaugeMetricFamily("lumctl_check_timestamp_seconds", "When this was looked at.", labels=["target"])
+        made_at = GaugeMetricFamily("lumctl_check_timestamp_seconds", "Time of the observation.", labels=["target"])
         made_at.add_metric([self._look.target], self._look.at)
         yield made_at
         took = GaugeMetricFamily("lumctl_check_collection_seconds", "How long the collection took.", labels=["target"])

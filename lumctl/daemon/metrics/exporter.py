@@ -1,4 +1,4 @@
-"""Metrics over HTTP for Prometheus: the rack's, the daemon's own and the autopilot's; and the daemon's health check."""
+"""Metrics of rack, daemon and autopilot over HTTP for Prometheus; and the daemon's health check."""
 
 import gzip
 import socket
@@ -30,7 +30,7 @@ _TICK_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
 class SelfMetrics(Collector):
-    """The daemon's own metrics, and those of the newest observation while it is new enough. Thread-safe."""
+    """The daemon's own metrics, and the metrics of the newest observation while that is new enough. Thread-safe."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class SelfMetrics(Collector):
         self.registry = CollectorRegistry()
         self.tick_duration = Histogram(
             "lumctl_watch_tick_duration_seconds",
-            "How long one look takes, with all that is done about it.",
+            "Duration of one observation, including the actions that follow it.",
             buckets=_TICK_BUCKETS,
             registry=self.registry,
         )
@@ -74,12 +74,12 @@ class SelfMetrics(Collector):
         return age_s is not None and age_s <= self.limit_s
 
     def missed(self, beats: int) -> None:
-        """Count beats that were left out because the previous one took too long."""
+        """Count beats that were skipped because the previous one took too long."""
         with self._lock:
             self._overruns += beats
 
     def changed(self, change: Transition) -> None:
-        """Count a change of state."""
+        """Count a state change."""
         with self._lock:
             key = (change.kind, change.after.value)
             self._changes[key] = self._changes.get(key, 0) + 1
@@ -91,36 +91,38 @@ class SelfMetrics(Collector):
         look = self._newest.look
         if look is not None and self.well():
             yield from look_metrics(look, now=self._now(), ages=True)
-            yield _one("hosts_late", "Hosts that had no new answer in the newest look.", _late(look, self._interval_s))
+            yield _one(
+                "hosts_late", "Hosts without a new answer in the newest observation.", _late(look, self._interval_s)
+            )
         age_s = self._newest.age_s()
         if look is not None and age_s is not None:
-            yield _one("look_timestamp_seconds", "When the newest look was taken.", look.at)
-            yield _one("look_age_seconds", "How long ago the newest look was taken.", age_s)
-        yield _one("interval_seconds", "Seconds from one look to the next.", self._interval_s)
+            yield _one("look_timestamp_seconds", "Time of the newest observation.", look.at)
+            yield _one("look_age_seconds", "Age of the newest observation.", age_s)
+        yield _one("interval_seconds", "Seconds between two observations.", self._interval_s)
         yield from self._counts()
 
     def describe(self) -> list[Metric]:
-        """Nothing: otherwise the registry would render a whole observation to learn the names."""
+        """Return nothing: otherwise the registry would render a whole observation to learn the names."""
         return []
 
     def _counts(self) -> Iterator[Metric]:
         with self._lock:
             changes, overruns = dict(self._changes), self._overruns
-        yield _count("overruns", "Looks left out because the one before took too long.", overruns)
+        yield _count("overruns", "Observations skipped because the previous one took too long.", overruns)
         transitions = _counter("transitions", "Changes of a component's state.", ["kind", "state"])
         for key, value in changes.items():
             transitions.add_metric(list(key), value)
         yield transitions
-        errors = _counter("errors", "What went wrong, by place and kind of error.", ["place", "kind"])
+        errors = _counter("errors", "Errors, by place and kind.", ["place", "kind"])
         for key, value in self._errors.counts().items():
             errors.add_metric(list(key), value)
         yield errors
         history = self._history
         yield _count("history_write_failures", "Attempts to write transitions that failed.", history.failures)
-        yield _count("history_dropped", "Transitions for which there was no room in memory.", history.dropped)
+        yield _count("history_dropped", "Transitions dropped for lack of memory.", history.dropped)
         yield _one("history_waiting", "Transitions that are not written yet.", history.waiting)
         if self._outbox is not None:
-            sent = _counter("notifications", "Notifications, by what became of them.", ["outcome"])
+            sent = _counter("notifications", "Notifications, by result.", ["outcome"])
             for outcome, value in self._outbox.counts().items():
                 sent.add_metric([outcome], value)
             yield sent
@@ -128,13 +130,13 @@ class SelfMetrics(Collector):
 
 
 class AutopilotMetrics(Collector):
-    """The autopilot's metrics; none without policies."""
+    """The autopilot's metrics; there are none without policies."""
 
     def __init__(self, pilot: Pilot) -> None:
         self._pilot = pilot
 
     def describe(self) -> list[Metric]:
-        """Nothing: metrics are made for each scrape."""
+        """Return nothing: metrics are made for each scrape."""
         return []
 
     def collect(self) -> Iterator[Metric]:
@@ -146,13 +148,13 @@ class AutopilotMetrics(Collector):
             "lumctl_autopilot_running", "Whether the autopilot of a rack may act.", labels=["rack"]
         )
         breakers = GaugeMetricFamily(
-            "lumctl_autopilot_breaker_open", "Whether a policy's breaker is open.", labels=["rack", "policy"]
+            "lumctl_autopilot_breaker_open", "Whether a policy's circuit breaker is open.", labels=["rack", "policy"]
         )
         decisions = CounterMetricFamily(
-            "lumctl_autopilot_decisions", "Decisions that were new, by what was decided.", labels=["rack", "act"]
+            "lumctl_autopilot_decisions", "New decisions, by result.", labels=["rack", "act"]
         )
         attempts = CounterMetricFamily(
-            "lumctl_autopilot_attempts", "Swaps that were tried, by how they ended.", labels=["rack", "outcome"]
+            "lumctl_autopilot_attempts", "Attempted swaps, by outcome.", labels=["rack", "outcome"]
         )
         for rack, state in states.items():
             running.add_metric([rack], float(state["running"]))
@@ -186,10 +188,10 @@ _PATIENCE_S = 10.0
 
 
 def parse_listen(text: str) -> tuple[str, int] | None:
-    """``HOST:PORT`` or ``[IPV6]:PORT``; ``None`` for ``none``. Port 0 takes one that is free.
+    """Parse ``HOST:PORT`` or ``[IPV6]:PORT``; ``None`` for ``none``. Port 0 selects a free port.
 
     Raises:
-        UsageError: it is neither.
+        UsageError: the text has none of these forms.
     """
     if text == "none":
         return None
@@ -197,7 +199,7 @@ def parse_listen(text: str) -> tuple[str, int] | None:
     host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     if not colon or not host or not port.isdecimal() or int(port) > _HIGHEST_PORT:
         raise UsageError(
-            f"{text!r} is not an address to listen at", hint=f"HOST:PORT such as {DEFAULT_LISTEN}, or none"
+            f"{text!r} is not an address to listen at", hint=f"use HOST:PORT such as {DEFAULT_LISTEN}, or none"
         )
     return host, int(port)
 
@@ -209,10 +211,11 @@ class MetricsServer:
         """Begin to serve.
 
         Raises:
-            UsageError: the address is not of this machine, or the port is taken.
+            UsageError: the address does not belong to this machine, or the port is in use.
         """
         host, port = listen
         try:
+            # HTTPServer knows only IPv4 unless it is told the family.
             family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
             self._server = _Server(listen, family, self_metrics)
         except OSError as error:
@@ -252,6 +255,7 @@ class _Server(BoundedThreads, HTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
+    # A time limit of the socket: a client that sends nothing must not hold a thread forever.
     timeout = _PATIENCE_S
     server: _Server
 
@@ -262,7 +266,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._metrics()
         elif path == "/healthz":
             well = self.server.self_metrics.well()
-            said = "ok" if well else f"no look within {self.server.self_metrics.limit_s:g} s"
+            said = "ok" if well else f"no observation within {self.server.self_metrics.limit_s:g} s"
             self._say(HTTPStatus.OK if well else HTTPStatus.SERVICE_UNAVAILABLE, said)
         else:
             self._say(HTTPStatus.NOT_FOUND, "there are /metrics and /healthz")

@@ -30,7 +30,7 @@ from lumctl.inventory.model import Transponder
 
 @dataclass(frozen=True)
 class FreshReadings:
-    """The readings of an observation that are new enough at a time (seconds since the epoch)."""
+    """The readings of an observation that are recent enough at a given time (seconds since the epoch)."""
 
     look: Observation
     now: float
@@ -41,7 +41,7 @@ class FreshReadings:
         return self.look.target
 
     def is_new(self, taken_at: float, *, beyond_s: float = 0.0) -> bool:
-        """Whether a reading is new enough; ``beyond_s`` is added for what is read less often."""
+        """Whether a reading is recent enough; ``beyond_s`` extends the limit for readings taken less often."""
         return self.now - taken_at <= self.look.inventory.thresholds.stale_after_s + beyond_s
 
     @cached_property
@@ -57,7 +57,7 @@ class FreshReadings:
 
     @cached_property
     def _matched(self) -> Mapping[str, Mapping[str, GpuReading]]:
-        """The readings of each host's accelerators, whatever their age: they identify the accelerators."""
+        """The readings of each host's accelerators, of any age: they identify the accelerators."""
         accelerators = self.look.inventory.accelerators_of
         return {name: match_gpus(accelerators(name), host.gpus) for name, host in self.hosts.items()}
 
@@ -68,7 +68,7 @@ class FreshReadings:
         return {name: gpu for name, gpu in everything if self.is_new(gpu.taken_at)}
 
     def matched(self, host: str) -> Mapping[str, GpuReading]:
-        """The readings of a host's accelerators, whatever their age."""
+        """The readings of a host's accelerators, of any age."""
         return self._matched[host]
 
     @cached_property
@@ -96,7 +96,7 @@ class FreshReadings:
                 yield lane, module
 
     def ports(self) -> Iterator[tuple[Transponder, PortCounters]]:
-        """The counters of each link: of its interface, or of the ports of the InfiniBand device of that name."""
+        """The counters of each link: of its interface, or of the ports of its InfiniBand device."""
         for lane, host in self._lanes():
             for port in host.counters.values():
                 if port.name.partition("/")[0] == lane.interface and self.is_new(port.taken_at):
@@ -109,7 +109,7 @@ class FreshReadings:
 
 
 Numbers = Mapping[str, float | int | bool | None]
-"""A value for each component; ``None`` where there is none."""
+"""A value for each component; ``None`` if it has no value."""
 Filled = TypeVar("Filled", GaugeMetricFamily, CounterMetricFamily)
 
 
@@ -134,7 +134,12 @@ def with_values(family: Filled, target: str, numbers: Numbers, factor: float = 1
 _MIB = 1024 * 1024
 _ACCELERATOR_GAUGES: tuple[tuple[str, str, str, float], ...] = (
     ("temperature_celsius", "Temperature of the accelerator.", "temperature_c", 1),
-    ("slowdown_temperature_celsius", "Temperature at which it slows itself down.", "temperature_slowdown_c", 1),
+    (
+        "slowdown_temperature_celsius",
+        "Temperature at which the accelerator slows itself down.",
+        "temperature_slowdown_c",
+        1,
+    ),
     ("memory_temperature_celsius", "Temperature of the accelerator's memory.", "memory_temperature_c", 1),
     ("utilization_ratio", "Share of time in which the accelerator computed.", "utilization_percent", 0.01),
     ("memory_utilization_ratio", "Share of time in which its memory was used.", "memory_utilization_percent", 0.01),
@@ -144,11 +149,11 @@ _ACCELERATOR_GAUGES: tuple[tuple[str, str, str, float], ...] = (
     ("power_limit_watts", "Electrical power that the accelerator may draw.", "power_limit_w", 1),
     ("sm_clock_hertz", "Clock of the accelerator's processors.", "sm_clock_mhz", 1e6),
     ("uncorrectable_remapped_rows", "Rows of memory remapped for uncorrectable errors.", "remap_uncorrectable", 1),
-    ("row_remap_pending", "Whether rows wait for a reset to be remapped (1) or not (0).", "remap_pending", 1),
+    ("row_remap_pending", "Whether rows need a reset to be remapped (1) or not (0).", "remap_pending", 1),
     ("row_remap_failed", "Whether a row could not be remapped (1) or not (0).", "remap_failed", 1),
     ("reset_required", "Whether the accelerator asks for a reset (1) or not (0).", "reset_required", 1),
-    ("pcie_generation", "Generation of PCI Express at which the accelerator speaks now.", "pcie_generation", 1),
-    ("pcie_lanes", "Lanes of PCI Express on which the accelerator speaks now.", "pcie_width", 1),
+    ("pcie_generation", "Generation of PCI Express that the accelerator uses now.", "pcie_generation", 1),
+    ("pcie_lanes", "Lanes of PCI Express that the accelerator uses now.", "pcie_width", 1),
 )
 _ECC_ERRORS = (
     ("volatile", "true", "ecc_volatile_correctable"),
@@ -158,7 +163,7 @@ _ECC_ERRORS = (
 
 
 def accelerators(readable: FreshReadings) -> Iterator[Metric]:
-    """The readings of each accelerator, and where it is and what runs on it."""
+    """The readings of each accelerator, its place, and the job that runs on it."""
     yield _places(readable)
     target, gpus = readable.target, readable.gpus
     for name, text, field, factor in _ACCELERATOR_GAUGES:
@@ -170,8 +175,8 @@ def accelerators(readable: FreshReadings) -> Iterator[Metric]:
         "accelerator_ecc_errors", "ECC errors; volatile: since the driver was loaded.", ["id", "scope", "correctable"]
     )
     retired = gauge("accelerator_retired_pages", "Pages of memory that were retired, by cause.", ["id", "cause"])
-    held = gauge("accelerator_throttled", "1 for each reason that holds the clocks down now.", ["id", "reason"])
-    held_for = counter("accelerator_throttled_seconds", "How long a reason held the clocks down.", ["id", "reason"])
+    held = gauge("accelerator_throttled", "1 for each reason that reduces the clocks now.", ["id", "reason"])
+    held_for = counter("accelerator_throttled_seconds", "How long a reason has reduced the clocks.", ["id", "reason"])
     for name, gpu in gpus.items():
         for scope, correctable, field in _ECC_ERRORS:
             if (count := getattr(gpu, field)) is not None:
@@ -190,7 +195,7 @@ def accelerators(readable: FreshReadings) -> Iterator[Metric]:
 
 def _places(readable: FreshReadings) -> Metric:
     look = readable.look
-    info = InfoMetricFamily("lumctl_accelerator", "Where an accelerator is, and what runs on it.", labels=["id"])
+    info = InfoMetricFamily("lumctl_accelerator", "Location of an accelerator, and what runs on it.", labels=["id"])
     for accelerator in look.inventory.accelerators.values():
         job, rank = look.place_of(accelerator.id) or ("", "")
         told = {
@@ -216,16 +221,16 @@ _NVLINK_ERRORS = (("replay", "replay_errors"), ("recovery", "recovery_errors"), 
 
 
 def nvlinks(readable: FreshReadings) -> Iterator[Metric]:
-    """How many NVLinks of an accelerator work, their error counts and the worst error rate.
+    """The number of working NVLinks of each accelerator, their error counts and the worst error rate.
 
-    They are summed over each accelerator: eighteen links with three counters each would be too many series.
+    Counts are summed over each accelerator: eighteen links with three counters each would be too many series.
     """
     beyond_s = readable.look.inventory.probes["nvlink"].every_s
     count = gauge("accelerator_nvlinks", "NVLinks of an accelerator, by whether they are active.", ["id", "active"])
     errors = counter("accelerator_nvlink_errors", "Errors of an accelerator's NVLinks, by kind.", ["id", "kind"])
     rates: dict[str, float] = {}
     for name, known in readable.nvlinks.items():
-        # Where no link is active, nvidia-smi does not tell how many there are.
+        # If no link is active, nvidia-smi does not report how many links there are.
         links = tuple(link for link in known if link.link != ALL_NVLINKS)
         single = [link for link in links if link.link != NVLINK_TOTAL]
         stated = [link for link in single if readable.is_new(link.taken_at, beyond_s=beyond_s)]
@@ -234,7 +239,7 @@ def nvlinks(readable: FreshReadings) -> Iterator[Metric]:
                 found = sum(link.active is active for link in stated)
                 count.add_metric([readable.target, name, str(active).lower()], found)
         counted = [link for link in links if _is_counted(readable, link, beyond_s)]
-        # A sum over fewer links than before would look like counters that were reset.
+        # A sum over fewer links than before would look like a counter reset.
         if links and len(counted) == len(links):
             for kind, total in _sums(counted):
                 errors.add_metric([readable.target, name, kind], total)
@@ -271,7 +276,7 @@ _ACTIVE = "ACTIVE"
 
 
 def links(readable: FreshReadings) -> Iterator[Metric]:
-    """Whether links are up, how fast they are, and what their modules read."""
+    """Whether links are up, their speed, and the readings of their modules."""
     target = readable.target
     interfaces = {lane.id: interface for lane, interface in readable.interfaces()}
     up: dict[str, bool | None] = dict(_infiniband(readable))
@@ -282,7 +287,7 @@ def links(readable: FreshReadings) -> Iterator[Metric]:
     }
     yield with_values(gauge("link_up", "Whether a link is up (1) or not (0).", ["id"]), target, up)
     speeds: Numbers = {name: interface.speed_mbps for name, interface in interfaces.items()}
-    speed = gauge("link_speed_bytes", "What a link carries in a second when it is full.", ["id"])
+    speed = gauge("link_speed_bytes", "Full rate of a link.", ["id"])
     yield with_values(speed, target, speeds, 1e6 / _BITS_PER_BYTE)
     changes: Numbers = {name: interface.carrier_changes for name, interface in interfaces.items()}
     yield with_values(counter("link_carrier_changes", "Times a link went up or down.", ["id"]), target, changes)
@@ -291,12 +296,12 @@ def links(readable: FreshReadings) -> Iterator[Metric]:
         numbers = {lane: getattr(module, field) for lane, module in modules.items()}
         yield with_values(gauge(f"link_{name}", text, ["id"]), target, numbers, factor)
     limits: Numbers = {lane: module.thresholds.get("rx_power_low_alarm") for lane, module in modules.items()}
-    text = "Received light below which the module of a link itself gives alarm."
+    text = "Received light power below which the module of a link raises its own alarm."
     yield with_values(gauge("link_rx_power_low_alarm_dbm", text, ["id"]), target, limits)
 
 
 def _infiniband(readable: FreshReadings) -> Iterator[tuple[str, bool]]:
-    """Links that the inventory names by an InfiniBand device: up when all its ports are."""
+    """Links that the inventory names by an InfiniBand device; a link is up if all ports of the device are."""
     for lane in readable.look.inventory.transponders.values():
         host = readable.hosts.get(lane.host)
         ports = [port for port in host.infiniband if port.device == lane.interface] if host else []
@@ -306,7 +311,7 @@ def _infiniband(readable: FreshReadings) -> Iterator[tuple[str, bool]]:
 
 
 _WORD_BYTES = 4
-"""InfiniBand counts its data in words of four bytes."""
+"""InfiniBand counts data in words of four bytes."""
 _TRAFFIC: tuple[tuple[str, str, tuple[tuple[str, int], ...]], ...] = (
     ("receive_bytes", "Bytes that a port of a link received.", (("rx_bytes", 1), ("port_rcv_data", _WORD_BYTES))),
     ("transmit_bytes", "Bytes that a port of a link sent.", (("tx_bytes", 1), ("port_xmit_data", _WORD_BYTES))),
@@ -343,11 +348,11 @@ _CONGESTION = frozenset(
         "rp_cnp_handled",
     }
 )
-"""The other counters that are read are parts of these or of ``link_carrier_changes``."""
+"""All other counters read are parts of these or of ``link_carrier_changes``."""
 
 
 def ports(readable: FreshReadings) -> Iterator[Metric]:
-    """Traffic, errors and congestion of the ports of links; the last two by the kernel's names."""
+    """Traffic, errors and congestion of the ports of links; errors and congestion by the kernel's counter names."""
     target = readable.target
     counted = list(readable.ports())
     for name, text, sources in _TRAFFIC:
@@ -359,7 +364,11 @@ def ports(readable: FreshReadings) -> Iterator[Metric]:
         yield family
     kinds = (
         ("errors", "Errors that a port of a link counted, by the kernel's name of the counter.", _PORT_ERRORS),
-        ("congestion_events", "Signs of congestion that a port of a link counted, likewise.", _CONGESTION),
+        (
+            "congestion_events",
+            "Signs of congestion that a port of a link counted, by the kernel's name of the counter.",
+            _CONGESTION,
+        ),
     )
     for name, text, names in kinds:
         family = counter(f"link_{name}", text, ["id", "port", "counter"])
@@ -371,9 +380,9 @@ def ports(readable: FreshReadings) -> Iterator[Metric]:
 
 
 def devices(readable: FreshReadings) -> Iterator[Metric]:
-    """Alarms, temperatures and port powers of meshes and switches, as far as they are new and plausible."""
+    """Alarms, temperatures and port powers of meshes and switches, if they are new and plausible."""
     said = readable.devices
-    text = "Alarms of a mesh or a switch, by severity: its own word as lumctl health rules understand it."
+    text = "Alarms of a mesh or a switch, by severity: the device's own word as classified by lumctl health rules."
     alarms = gauge("device_alarms", text, ["id", "severity"])
     severities = [line.case for line in rulebook().lines("device.alarm")]
     powers = gauge("device_port_power_dbm", "Light at a port of a mesh or a switch; -Inf is no light.", ["id", "port"])
@@ -405,17 +414,18 @@ Latest = dict[tuple[str, ...], float]
 def events(readable: FreshReadings) -> Iterator[Metric]:
     """Events in kernel logs: XIDs by accelerator where known, SXids and events of network drivers by host.
 
-    They are gauges, because the log forgets. Counts start at zero, so that the first event is seen as an increase; a
-    code has a series after its first event.
+    They are gauges, because old lines leave the log. Counts start at zero, so that the first event shows as an
+    increase. A code has a series only after its first event.
     """
     target = readable.target
-    xids = gauge("host_xid_events", "XID lines that are known of a host's kernel log.", ["host"])
-    sxids = gauge("host_sxid_events", "SXid lines that are known of a host's kernel log.", ["host", "fatal"])
-    nics = gauge("host_nic_events", "Lines of network drivers that are known of it.", ["host", "event"])
+    xids = gauge("host_xid_events", "XID lines found in a host's kernel log.", ["host"])
+    sxids = gauge("host_sxid_events", "SXid lines found in a host's kernel log.", ["host", "fatal"])
+    nics = gauge("host_nic_events", "Lines of network drivers found in a host's kernel log.", ["host", "event"])
     xid_at: Latest = {}
     sxid_at: Latest = {}
     for name, host in readable.hosts.items():
         kernel = host.probes.get("kernel")
+        # Without an answer, counts of 0 would look like a log without events.
         if kernel is None or kernel.status is not ProbeStatus.OK:
             continue
         xids.add_metric([target, name], len(host.xids))

@@ -1,1 +1,1 @@
-"""Notifications: which messages operators get, whether they have them already, and how each receiver is reached."""
+"""Notifications: which messages operators get, which they have already, and how each receiver is reached."""

@@ -1,12 +1,12 @@
 """Receivers over HTTP: webhooks, and Prometheus' Alertmanager by its API version 2.
 
-URL and token come from the environment or from files, never from the inventory, and are never printed. A POST is
-verified where it is https and cut off when it takes too long. ``http.client`` follows no redirect and uses no proxy:
-what is posted goes to the host that was named, or nowhere.
+URL and token come from the environment or from files, never from the inventory, and are never printed. With https,
+the certificate is verified. A POST that takes too long is cut off. ``http.client`` follows no redirect and uses no
+proxy: a message goes to the configured host, or nowhere.
 
-To Alertmanager a case is an alert until it is over. It keeps alerts in memory only and ends each at its ``endsAt``. So
-all open cases are posted again each minute, which restores them after it was restarted, with an end a day ahead: that
-lumctl was down for an hour does not mean that a fault is gone.
+For Alertmanager, each open case is an alert. Alertmanager keeps alerts only in memory and ends each at its ``endsAt``.
+So all open cases are posted again each minute, which restores them after a restart of Alertmanager. Their ``endsAt`` is
+a day ahead, so that no alert ends because lumctl was down for an hour.
 """
 
 import http.client
@@ -30,15 +30,16 @@ from lumctl.daemon.process import ErrorLog
 from lumctl.errors import LumctlError, UsageError
 from lumctl.health.states import State
 from lumctl.printable import printable_values
+from lumctl.tcp import unknown_name
 
 URL_VARIABLE = "LUMCTL_WEBHOOK_URL"
-TOKEN_VARIABLE = "LUMCTL_WEBHOOK_TOKEN"  # noqa: S105 - the name of a variable, not what is in it
+TOKEN_VARIABLE = "LUMCTL_WEBHOOK_TOKEN"  # noqa: S105 - the name of a variable, not its value
 _MOST_BYTES = 8192
 
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """A receiver. URL and token are secrets: with many receivers, everyone who knows the URL may post."""
+    """A receiver. URL and token are secrets: many receivers accept messages from everyone who knows the URL."""
 
     https: bool
     host: str
@@ -48,7 +49,7 @@ class Webhook:
 
 
 def webhook_from(url_file: Path | None, token_file: Path | None) -> Webhook | None:
-    """The receiver that the files name, or else the environment; ``None`` if neither does.
+    """The receiver from the files, or else from the environment; ``None`` if neither configures one.
 
     Raises:
         UsageError: a file cannot be read, the URL is invalid, or the token would cross the network unencrypted.
@@ -57,13 +58,13 @@ def webhook_from(url_file: Path | None, token_file: Path | None) -> Webhook | No
     token = _secret(token_file, TOKEN_VARIABLE)
     if url is None:
         if token is not None:
-            raise UsageError("there is a token for a webhook but no URL", hint=f"set ${URL_VARIABLE}")
+            raise UsageError("a webhook has a token but no URL", hint=f"set ${URL_VARIABLE}")
         return None
     return parse_webhook(url, token)
 
 
 def webhook_in(url_file: Path | None, token_file: Path | None) -> Webhook:
-    """The receiver that these files name; the environment is not used.
+    """The receiver from these files. The environment is not used.
 
     Raises:
         UsageError: as :func:`webhook_from`.
@@ -91,7 +92,7 @@ def parse_webhook(url: str, token: str | None = None, *, of: str = "the webhook"
     Raises:
         UsageError: the URL is invalid, or the token would cross the network unencrypted.
     """
-    wrong = UsageError(f"the URL of {of} is not an http:// or https:// URL", hint="https://HOST[:PORT]/PATH")
+    wrong = UsageError(f"the URL of {of} must start with http:// or https://", hint="https://HOST[:PORT]/PATH")
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -140,7 +141,7 @@ _LONGEST_WAIT_S = 300.0
 
 
 class DeliveryError(LumctlError):
-    """A receiver did not accept a message. ``again``: a later attempt may succeed, after ``wait_s`` if it said so."""
+    """A receiver did not accept a message. ``again``: a later attempt may succeed; ``wait_s``: a requested pause."""
 
     def __init__(self, message: str, *, again: bool, wait_s: float = 0.0) -> None:
         super().__init__(message)
@@ -152,10 +153,10 @@ def post(webhook: Webhook, body: bytes, *, timeout_s: float = TIMEOUT_S) -> None
     """Deliver one JSON document.
 
     Raises:
-        DeliveryError: it was not accepted. The message shows neither the URL's path nor the token.
+        DeliveryError: the document was not accepted. The error shows neither the URL's path nor the token.
     """
     connection = _connection(webhook, timeout_s)
-    # A socket's time limit holds for each piece that it receives: a receiver that answers byte by byte is cut off here.
+    # A socket's time limit applies to each received piece. This cuts off a receiver that answers byte by byte.
     late = threading.Event()
     end = threading.Timer(timeout_s, _cut, (connection, late))
     end.daemon = True
@@ -165,14 +166,17 @@ def post(webhook: Webhook, body: bytes, *, timeout_s: float = TIMEOUT_S) -> None
         with connection.getresponse() as answer:
             status, wait_s = answer.status, _wait_s(answer.getheader("Retry-After"))
     except OSError as error:
-        said = error.strerror or (str(error) if isinstance(error, (TimeoutError, socket.gaierror)) else "")
+        said = error.strerror or (str(error) if isinstance(error, TimeoutError) else "")
+        if isinstance(error, socket.gaierror):
+            said = unknown_name(webhook.host, error)
         raise DeliveryError(f"{webhook.host}: {said or type(error).__name__}", again=True) from None
     except http.client.HTTPException as error:
+        # Only the error's name: some of these errors quote the URL.
         raise DeliveryError(f"{webhook.host}: no valid HTTP answer ({type(error).__name__})", again=True) from None
     finally:
         end.cancel()
         connection.close()
-    if late.is_set():  # an answer that was cut off can look complete
+    if late.is_set():  # an answer that was cut off may look complete
         raise DeliveryError(f"{webhook.host}: no complete answer within {timeout_s:g} s", again=True)
     _judge(webhook.host, status, wait_s)
 
@@ -200,42 +204,44 @@ def _headers(webhook: Webhook) -> dict[str, str]:
 
 def _cut(connection: http.client.HTTPConnection, late: threading.Event) -> None:
     late.set()
+    # Without a socket yet, the time limit of connecting applies.
     opened: socket.socket | None = connection.sock
     with suppress(OSError):
         if opened is not None:
+            # close() would not wake the thread that waits for an answer.
             opened.shutdown(socket.SHUT_RDWR)
 
 
 def _wait_s(retry_after: str | None) -> float:
-    """Seconds to wait; the other form of the header, a date, is ignored, since the outbox waits too."""
+    """Seconds to wait, from a ``Retry-After`` header. A date is ignored: the outbox waits in any case."""
     return min(float(retry_after), _LONGEST_WAIT_S) if retry_after and retry_after.isdecimal() else 0.0
 
 
 AGAIN_EVERY_S = 60.0
 _LASTS_S = 86400.0
 _EVENT_LASTS_S = 3600.0
-"""How long an alert about an event lasts, in contrast to one about a state."""
+"""How long an alert about an event lasts. An alert about a state lasts as long as the state."""
 _SEVERITIES = {State.FAILED: "critical"}
 
 Alert = dict[str, Any]
 
 
 class Alertmanager:
-    """One Alertmanager. Of a cluster each member is sent everything: they remove duplicates themselves."""
+    """One Alertmanager. In a cluster, each member gets all alerts: the members remove duplicates themselves."""
 
     def __init__(self, webhook: Webhook, still_open: Callable[[], Sequence[Notification]], errors: ErrorLog) -> None:
-        """``still_open`` gives the open cases as they were sent last."""
+        """``still_open`` returns the open cases as last sent."""
         self._webhook = webhook
         self._still_open = still_open
         self._errors = errors
         self._posting = threading.Lock()
-        """Held while open cases are looked up and posted, so that an older state is never posted after the end."""
+        """Held while open cases are looked up and posted, so that an older state is never posted after a case's end."""
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._repeat, name="lumctl-alertmanager", daemon=True)
 
     @property
     def place(self) -> str:
-        """The name under which its errors are reported."""
+        """The name under which this receiver's errors are reported."""
         return f"alertmanager {self._webhook.host}:{self._webhook.port}"
 
     def start(self) -> None:
@@ -250,7 +256,7 @@ class Alertmanager:
         """Post a message.
 
         Raises:
-            DeliveryError: it was not accepted.
+            DeliveryError: the message was not accepted.
         """
         alerts = alerts_of(message.about) if message.about is not None else [_autopilot_alert(message)]
         with self._posting:
@@ -260,10 +266,10 @@ class Alertmanager:
         """Post all cases that are open, as of this time (seconds since the epoch).
 
         Raises:
-            DeliveryError: they were not accepted.
+            DeliveryError: the cases were not accepted.
         """
         with self._posting:
-            # What is acknowledged has ended for Alertmanager: it would alert again and again.
+            # For Alertmanager, an acknowledged case has ended: else it would alert again and again.
             open_now = [(each, at if each.case.silent else at + _LASTS_S) for each in self._still_open()]
             if open_now:
                 self._post([_alert(each, each.after, ends_at) for each, ends_at in open_now])
@@ -282,7 +288,7 @@ class Alertmanager:
 
 
 def alerts_of(notification: Notification) -> list[Alert]:
-    """The alerts that a notification changes: the one as it is now, and the one of another severity that it ends."""
+    """The alerts that a notification changes: the current one, and one of another severity that it ends."""
     if notification.occasion is CaseOccasion.RESOLVED:
         return [_alert(notification, notification.before, notification.at)]
     alerts = [_alert(notification, notification.after, notification.at + _LASTS_S)]
@@ -294,9 +300,9 @@ def alerts_of(notification: Notification) -> list[Alert]:
 
 
 def _alert(notification: Notification, state: State, ends_at: float) -> Alert:
-    """An alert is identified by its labels alone, so only the severity may change while the case is open.
+    """The alert of a notification. Its labels identify it: only the severity may change while the case is open.
 
-    The rule is an annotation: it may change with the gravest finding.
+    The rule is an annotation, because it may change with the worst finding.
     """
     case = notification.case
     advice = next((finding.advice for finding in case.findings), None)

@@ -1,4 +1,4 @@
-"""Which cases are open and what receivers know of each, so that nobody is notified twice of the same change."""
+"""Open cases and what receivers know about each, so that no receiver is notified twice of the same change."""
 
 import json
 import threading
@@ -11,17 +11,17 @@ from typing import Any
 from lumctl.daemon.notifications.message import Case, CaseOccasion, Notification, cases_of, states_of
 from lumctl.files import write_whole
 from lumctl.health.observation import Observation, rack_of
-from lumctl.health.states import SEVERITY, State
+from lumctl.health.states import HARMLESS, SEVERITY, State
 
 NOTES_SCHEMA = "lumctl/daemon-notes/v1"
 FILE = "watch.json"
 
 
 class NotificationFile:
-    """A small file beside the store: what receivers know, for the next daemon. May be used from any thread."""
+    """A small file next to the store that tells the next daemon what receivers know. Any thread may use it."""
 
     def __init__(self, path: Path) -> None:
-        """Read what an earlier daemon left; invalid content is ignored."""
+        """Read the file of an earlier daemon; ignore invalid content."""
         self._path = path
         self._lock = threading.Lock()
         self._unsaved = False
@@ -33,7 +33,7 @@ class NotificationFile:
 
     @property
     def told(self) -> Mapping[str, Any]:
-        """What receivers know, by case."""
+        """The knowledge of receivers, by case."""
         return self._told
 
     def note(self, told: Mapping[str, Any]) -> None:
@@ -43,10 +43,10 @@ class NotificationFile:
             self._unsaved = True
 
     def save(self) -> bool:
-        """Write the content if it changed; whether it had.
+        """Write the content if it changed; return whether it had changed.
 
         Raises:
-            OSError: it cannot be written; the next call tries again.
+            OSError: the file cannot be written; the next call tries again.
         """
         with self._lock:
             if not self._unsaved:
@@ -57,12 +57,12 @@ class NotificationFile:
 
 
 AGAIN_AFTER_S = 600.0
-"""How long after a notification was given up it is sent again, if the case is still open."""
+"""The time after which an undelivered notification is sent again, if the case is still open."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """An open case as receivers know it, or will when their notification has arrived."""
+    """An open case as receivers know it, or will know it once their notification has arrived."""
 
     key: str
     component: str
@@ -78,11 +78,11 @@ class _Open:
 class NotificationLedger:
     """Turns reports into notifications.
 
-    ``delivered`` and ``undelivered`` may be called from another thread than ``review``.
+    ``delivered`` and ``undelivered`` may be called from a thread other than the caller of ``review``.
     """
 
     def __init__(self, notes: NotificationFile, *, settle_s: float = 0.0, remind_after_s: float = 0.0) -> None:
-        """``settle_s`` is how long a case must last before it is reported: its cause may be found in that time."""
+        """``settle_s`` is how long a case must last before it is reported: in that time its cause may be found."""
         self._notes = notes
         self._settle_s = settle_s
         self._remind_after_s = remind_after_s
@@ -91,16 +91,16 @@ class NotificationLedger:
         self._open = dict(self._told)
         self._seen_at: dict[str, float] = {}
         self._cases: Mapping[str, Case] = {}
-        """Of the newest observation."""
+        """The cases of the newest observation."""
         self._lost: dict[str, float | None] = {}
-        """Cases whose notification was given up, and when they are reported again."""
+        """Cases whose notification could not be delivered, and when they are notified again."""
 
     def review(self, look: Observation) -> list[Notification]:
-        """The notifications that are due: cases that are new, worse or due for a reminder, then those that are over."""
+        """The notifications that are due: for cases that are new, worse or due for a reminder, then for ended cases."""
         cases = cases_of(look.report)
         states = states_of(look.report)
         now = look.at
-        # After the clock was set back, a case that was seen before counts from now.
+        # If the clock was set back, a known case counts from now.
         self._seen_at = {key: min(self._seen_at.get(key, now), now) for key in cases}
         with self._lock:
             self._cases = cases
@@ -113,7 +113,7 @@ class NotificationLedger:
         return [*(each for each in news if each is not None), *resolved]
 
     def delivered(self, notification: Notification) -> None:
-        """Note that a receiver accepted it, so that the next daemon does not send it again."""
+        """Note that a receiver accepted a notification, so that the next daemon does not send it again."""
         key = notification.case.key
         with self._lock:
             if notification.occasion is CaseOccasion.RESOLVED:
@@ -124,7 +124,7 @@ class NotificationLedger:
             self._notes.note({key: _document(entry) for key, entry in self._told.items()})
 
     def still_open(self, target: str) -> list[Notification]:
-        """The open cases, each as it was sent last: for receivers that forget."""
+        """The open cases, each as last sent, for receivers that lose their state at a restart."""
         with self._lock:
             return [
                 Notification(
@@ -141,13 +141,14 @@ class NotificationLedger:
             ]
 
     def undelivered(self, notification: Notification) -> None:
-        """Note that no receiver accepted it and that it was given up."""
+        """Note that no receiver accepted a notification before it was dropped."""
         with self._lock:
             self._lost[notification.case.key] = None
 
     def _reset_lost(self, now: float) -> None:
-        """Reset cases whose notification was given up a while ago to what receivers knew before it."""
+        """Reset cases whose notification was dropped some time ago to the state that receivers know."""
         latest = now + AGAIN_AFTER_S
+        # If the clock was set back, a case waits no longer than AGAIN_AFTER_S.
         self._lost = {key: min(latest if at is None else at, latest) for key, at in self._lost.items()}
         for key in [key for key, at in self._lost.items() if at is not None and at <= now]:
             del self._lost[key]
@@ -170,6 +171,7 @@ class NotificationLedger:
             return None
         rack = rack_of(look.inventory, case.component, look.circuits) or ""
         made = Notification(occasion, case, before, case.state, now, opened_at, look.target, rack)
+        # Before it is delivered: the next observation must not make it again.
         self._open[case.key] = _entry(made)
         return made
 
@@ -181,16 +183,16 @@ def _resolved(entry: _Open, now: float, target: str) -> Notification:
 
 
 def _case_of(entry: _Open) -> Case:
-    """The case of an entry that is no longer found."""
+    """The case of an entry that the newest report does not contain."""
     return Case(entry.key, entry.component, entry.rule, State.OK, entry.since, (), entry.summary, (), silent=False)
 
 
 def _is_over(entry: _Open, states: Mapping[str, State]) -> bool:
-    """Whether a case that is no longer found has ended.
+    """Whether a case that the newest report does not contain has ended.
 
-    It has not if its component is merely unreadable now or became part of another case.
+    It has not ended if its component is only unreadable now or became part of another case.
     """
-    return states.get(entry.component, State.OK) in {State.OK, State.DISABLED}
+    return states.get(entry.component, State.OK) in HARMLESS
 
 
 def _entry(notification: Notification) -> _Open:
@@ -221,5 +223,5 @@ def _entries(told: Mapping[str, Any]) -> Iterator[_Open]:
         try:
             entry = _Open(**document)
             yield replace(entry, state=State(entry.state), told_at=float(entry.told_at))
-        except (TypeError, ValueError):  # written by another version: it is reported again
+        except (TypeError, ValueError):  # another version wrote it: the case is reported again
             continue

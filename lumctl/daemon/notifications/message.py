@@ -1,4 +1,4 @@
-"""What receivers are sent: notifications of cases (beginning, change, end), and messages of the autopilot."""
+"""The messages that receivers get: notifications of cases (beginning, change, end), and autopilot messages."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -8,29 +8,26 @@ from typing import Any
 
 from lumctl.health.states import (
     DEFAULT_GRAVITY,
+    HARMLESS,
     SEVERITY,
-    CircuitHealth,
-    ComponentHealth,
     Finding,
+    Health,
     HealthReport,
     State,
     gravest_first,
-    place_of,
+    kind_and_id,
 )
 from lumctl.printable import printable_values
 
 EARLY_WARNINGS = frozenset({"host.missed"})
 """Early-warning rules; most of their findings are harmless."""
-NOT_SERIOUS = frozenset({State.OK, State.DISABLED})
-
-Health = ComponentHealth | CircuitHealth
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A case to notify. ``key`` is that of the incident, or ``KIND:ID`` if there is none.
+    """A case to notify. ``key`` is the incident's key, or ``KIND:ID`` if there is no incident.
 
-    ``silent``: it is acknowledged or in maintenance.
+    ``silent``: the case is acknowledged or in maintenance.
     """
 
     key: str
@@ -46,20 +43,20 @@ class Case:
 
     @property
     def out_of_service(self) -> bool:
-        """Whether it is silent because of maintenance, not because all of it is acknowledged."""
+        """Whether the case is silent because of maintenance, not because all findings are acknowledged."""
         return self.silent and any(finding.acknowledged is None for finding in self.findings)
 
 
 def cases_of(report: HealthReport) -> dict[str, Case]:
-    """Every incident of a report, and every component with serious findings outside of incidents, gravest first."""
+    """The cases of a report, worst first: incidents, and components with serious findings outside of incidents."""
     grouped: dict[str | None, list[tuple[Health, Finding]]] = {incident.id: [] for incident in report.incidents}
     alone: dict[tuple[str, str], list[tuple[Health, Finding]]] = {}
-    for health in _components(report):
+    for health in report.with_findings:
         for finding in health.findings:
             if finding.incident in grouped:
                 grouped[finding.incident].append((health, finding))
-            elif finding.state not in NOT_SERIOUS and finding.rule not in EARLY_WARNINGS:
-                alone.setdefault(place_of(health), []).append((health, finding))
+            elif finding.state not in HARMLESS and finding.rule not in EARLY_WARNINGS:
+                alone.setdefault(kind_and_id(health), []).append((health, finding))
     cases = [
         Case(
             incident.id,
@@ -74,14 +71,14 @@ def cases_of(report: HealthReport) -> dict[str, Case]:
             gravity=incident.gravity,
         )
         for incident in report.incidents
-        if incident.state not in NOT_SERIOUS and incident.rule not in EARLY_WARNINGS
+        if incident.state not in HARMLESS and incident.rule not in EARLY_WARNINGS
     ]
     cases += [_own(*place, pairs) for place, pairs in alone.items()]
     return {case.key: case for case in gravest_first(cases)}
 
 
 def states_of(report: HealthReport) -> dict[str, State]:
-    """The worst state for each name: a host and its only accelerator may share one."""
+    """The worst state for each name; a host and its only accelerator may share a name."""
     states: dict[str, State] = {}
     for health in _components(report):
         known = states.get(health.id, health.state)
@@ -100,7 +97,7 @@ def _own(kind: str, component: str, pairs: list[tuple[Health, Finding]]) -> Case
 
 
 def _silent(pairs: list[tuple[Health, Finding]]) -> bool:
-    """Whether every finding is acknowledged or of a component that is out of service."""
+    """Whether every finding is acknowledged or belongs to a component that is out of service."""
     return bool(pairs) and all(f.acknowledged is not None or h.state is State.DISABLED for h, f in pairs)
 
 
@@ -111,6 +108,7 @@ def _components(report: HealthReport) -> Iterator[Health]:
 
 
 SCHEMA = "lumctl/notification/v1"
+# An incident of a whole rack has thousands, and many receivers limit the size of a message.
 MOST_FINDINGS, MOST_MEMBERS = 20, 200
 
 
@@ -124,7 +122,7 @@ class CaseOccasion(StrEnum):
 
 
 class AutopilotOccasion(StrEnum):
-    """Why receivers are notified of the autopilot."""
+    """Why receivers are notified about the autopilot."""
 
     FOUND = "found"
     """A policy with ``how: notify`` matched."""
@@ -144,12 +142,12 @@ class AutopilotOccasion(StrEnum):
 ESCALATES = frozenset(
     {AutopilotOccasion.ESCALATED, AutopilotOccasion.FAILED, AutopilotOccasion.HALTED, AutopilotOccasion.BREAKER_OPENED}
 )
-"""Messages that also go to the receiver that the policy names: nobody answered, or an operator is needed."""
+"""Messages that also go to the receiver in the policy: no operator answered, or one is needed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """One message about one case. ``opened_at`` tells this case from an earlier one of the same name."""
+    """One message about one case. ``opened_at`` distinguishes the case from an earlier one of the same name."""
 
     occasion: CaseOccasion
     case: Case
@@ -162,13 +160,14 @@ class Notification:
 
     @property
     def id(self) -> str:
-        """Equal for equal news, so that a receiver can ignore repetitions."""
+        """The notification's id. The repetition of a notification has the same id, so that a receiver can ignore it."""
         said = f"{self.case.key}@{self.opened_at:.3f}:{self.occasion}:{self.after}"
+        # Without its time, a second reminder would look like a repetition of the first.
         return f"{said}:{self.at:.0f}" if self.occasion is CaseOccasion.REMINDER else said
 
 
 def document_of(notification: Notification) -> dict[str, Any]:
-    """The notification as it is sent. Fields may be added, never renamed; times are seconds since the epoch."""
+    """The document that is sent. Fields may be added, never renamed; times are seconds since the epoch."""
     case = notification.case
     return {
         "schema": SCHEMA,
@@ -193,7 +192,7 @@ def document_of(notification: Notification) -> dict[str, Any]:
 
 
 def text_of(notification: Notification) -> str:
-    """One line for people, which chat rooms and pagers show unchanged."""
+    """One line of text for people; chat rooms and pagers show it unchanged."""
     where = f"{notification.rack} ({notification.target})"
     said = "resolved" if notification.occasion is CaseOccasion.RESOLVED else notification.after.value
     still = "still " if notification.occasion is CaseOccasion.REMINDER else ""
@@ -215,7 +214,7 @@ def _finding_document(finding: Finding) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What receivers are sent. ``id`` is equal for equal news; ``about`` is set for a message about a case."""
+    """A message to receivers. A repetition has the same id; ``about`` is set for a message about a case."""
 
     id: str
     document: Mapping[str, Any] = field(repr=False)
@@ -233,7 +232,7 @@ def case_message(notification: Notification) -> Message:
 
 
 def autopilot_message(occasion: str, text: str, data: Mapping[str, Any], *, target: str, at: float) -> Message:
-    """A message of the autopilot; ``data`` has details, and ``rack`` where it concerns one."""
+    """A message of the autopilot; ``data`` has details, and ``rack`` if the message concerns one rack."""
     rack = str(data.get("rack", ""))
     name = f"autopilot:{rack}:{occasion}:{at:.3f}"
     told = {"schema": SCHEMA, "id": name, "occasion": occasion, "text": text, "at": at, "target": target, "rack": rack}

@@ -1,4 +1,4 @@
-"""Receivers of messages. Each has its own outbox and thread, so that none delays another or the daemon's loop."""
+"""Receivers of messages. Each has its own outbox and thread, so that it delays neither others nor the daemon's loop."""
 
 import random
 import shlex
@@ -21,25 +21,25 @@ from lumctl.programs import NotStartedError, run_program
 
 MOST_WAITING = 256
 GIVE_UP_AFTER_S = 3600.0
-"""After that the next message is tried: the ledger reports again what is still open."""
+"""The age at which a message is dropped. The ledger notifies again of cases that are still open."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
 _END_WITHIN_S = 2.0
 
 
 class DeliveryOutcome(StrEnum):
-    """What became of a message."""
+    """The outcome of a delivery."""
 
     SENT = "sent"
     FAILED = "failed"
-    """It was given up, or the receiver refused it."""
+    """The message became too old, or the receiver refused it."""
     DROPPED = "dropped"
     """Too many messages waited."""
 
 
 class Outbox:
-    """Delivers in order; tries again with growing, random pauses until a message is too old."""
+    """Delivers messages in order. It retries, with growing random pauses, until a message is too old."""
 
-    def __init__(  # noqa: PLR0913 - the clock and chance are a test's
+    def __init__(  # noqa: PLR0913 - tests pass clock and randomness
         self,
         deliver: Callable[[Message], None],
         ended: Callable[[Message, DeliveryOutcome], None],
@@ -77,21 +77,22 @@ class Outbox:
                 self._counts[DeliveryOutcome.DROPPED] += 1
             self._waiting.append((notification, self._monotonic()))
             self._changed.notify()
+        # Outside the lock: the callback takes locks of its own.
         if dropped is not None:
             self._ended_with(dropped, DeliveryOutcome.DROPPED)
 
     @property
     def waiting(self) -> int:
-        """How many are not yet delivered."""
+        """The number of messages not yet delivered."""
         return len(self._waiting)
 
     def counts(self) -> dict[str, int]:
-        """How many were ``sent``, ``retried`` (each attempt), ``failed`` (given up) and ``dropped`` (no room)."""
+        """Counts of messages ``sent``, ``failed`` (too old) and ``dropped`` (no room), and of attempts ``retried``."""
         with self._changed:
             return {outcome: self._counts[outcome] for outcome in ("retried", *DeliveryOutcome)}
 
     def close(self) -> None:
-        """Send nothing more. What was not delivered is not recorded as known, so the next daemon sends it."""
+        """Send nothing more. Undelivered messages are not recorded as known, so the next daemon sends them."""
         with self._changed:
             self._ended = True
             self._changed.notify()
@@ -108,10 +109,11 @@ class Outbox:
     def _head(self) -> tuple[Message, float] | None:
         with self._changed:
             self._changed.wait_for(lambda: self._ended or self._waiting)
+            # The message stays in the queue until it is finished, so that the order holds and it counts as waiting.
             return None if self._ended else self._waiting[0]
 
     def _attempt(self, notification: Message, taken_at: float, failures: int) -> float | None:
-        """Try once; seconds until the next attempt, ``None`` if this message is finished."""
+        """Try once; return the seconds until the next attempt, or ``None`` if this message is finished."""
         try:
             self._deliver(notification)
         except Exception as error:  # noqa: BLE001 - a bug in one delivery must not end all of them
@@ -127,7 +129,9 @@ class Outbox:
         return None
 
     def _pause_s(self, failures: int, asked_s: float) -> float:
+        # A larger exponent would overflow: 2.0 ** 1024 raises an error.
         grown = min(self._first_pause_s * 2.0 ** min(failures, 16), _LONGEST_PAUSE_S)
+        # Random, so that several daemons do not all try again at once.
         return max(grown * (0.5 + self._chance() / 2), asked_s)
 
     def _pause(self, seconds: float) -> None:
@@ -141,7 +145,7 @@ class Outbox:
     def _done(self, notification: Message, outcome: DeliveryOutcome) -> None:
         with self._changed:
             self._counts[outcome] += 1
-            # It may have been dropped while it was tried.
+            # The message may have been dropped during the attempt.
             if self._waiting and self._waiting[0][0] is notification:
                 self._waiting.popleft()
         self._ended_with(notification, outcome)
@@ -152,14 +156,14 @@ Deliver = Callable[[Message], None]
 
 @dataclass(frozen=True, slots=True)
 class NamedReceiver:
-    """A receiver that policies name: how one attempt is made, and for how many seconds a message is tried."""
+    """A receiver that policies refer to: its function for one attempt, and how many seconds a message is retried."""
 
     deliver: Deliver
     give_up_after_s: float
 
 
 class Receivers:
-    """Sends each message to every receiver; reports when all have finished a case whether any accepted it."""
+    """Sends each message to every receiver. Once all have finished a case, it reports whether any accepted it."""
 
     def __init__(
         self,
@@ -171,7 +175,7 @@ class Receivers:
         now: Callable[[], float] = time.time,
         named: Callable[[str], NamedReceiver | None] = lambda _name: None,
     ) -> None:
-        """``receivers`` by the name under which their errors are reported; ``named`` finds those that policies name."""
+        """``receivers`` are by the name for error reports; ``named`` finds receivers that policies refer to."""
         self._told = told
         self._errors = errors
         self._named = named
@@ -180,7 +184,7 @@ class Receivers:
         self._now = now
         self._lock = threading.Lock()
         self._open: dict[int, tuple[int, bool]] = {}
-        """By message: how many receivers have not finished it, and whether any accepted it."""
+        """For each message, how many receivers have not finished it, and whether any accepted it."""
         self._outboxes = [Outbox(deliver, self._ended, errors, place=name) for name, deliver in receivers.items()]
 
     def put(self, notification: Notification) -> None:
@@ -188,7 +192,7 @@ class Receivers:
         self._send(case_message(notification))
 
     def tell(self, occasion: str, text: str, data: Mapping[str, Any]) -> None:
-        """Send a message of the autopilot; one that escalates goes to the receiver that the policy names, too."""
+        """Send a message of the autopilot. An escalation also goes to the receiver in the policy."""
         message = autopilot_message(occasion, text, data, target=self._target, at=self._now())
         self._send(message)
         hook = data.get("hook")
@@ -199,7 +203,7 @@ class Receivers:
 
     @property
     def usual(self) -> bool:
-        """Whether there are receivers other than those that policies name."""
+        """Whether there are receivers other than those that policies refer to."""
         return bool(self._outboxes)
 
     def _escalation(self, name: str) -> Outbox | None:
@@ -210,10 +214,12 @@ class Receivers:
         place = f"receiver {name}"
         found = self._named(name)
         if found is None:
-            self._errors.record(place, UsageError("a policy names it, but the inventory has none of that name"))
+            self._errors.record(
+                place, UsageError("a policy refers to it, but the inventory has no receiver of that name")
+            )
             return None
         with self._lock:
-            if name not in self._escalating:  # another thread may have made it meanwhile
+            if name not in self._escalating:  # another thread may have made the outbox meanwhile
                 self._escalating[name] = Outbox(
                     found.deliver, lambda *_: None, self._errors, place=place, give_up_after_s=found.give_up_after_s
                 )
@@ -221,7 +227,7 @@ class Receivers:
 
     @property
     def waiting(self) -> int:
-        """How many deliveries are outstanding."""
+        """The number of outstanding deliveries."""
         return sum(outbox.waiting for outbox in self._all())
 
     def counts(self) -> dict[str, int]:
@@ -244,6 +250,7 @@ class Receivers:
         if not self._outboxes:
             return
         with self._lock:
+            # Before the first put: a receiver may be done before the next line.
             self._open[id(message)] = (len(self._outboxes), False)
         for outbox in self._outboxes:
             outbox.put(message)
@@ -262,12 +269,12 @@ class Receivers:
 
 TIMEOUT_S = 30.0
 REFUSES = 65
-"""The exit code of a program that refuses a message for good (EX_DATAERR)."""
+"""The exit code of a program that refuses a message permanently (EX_DATAERR)."""
 _VARIABLES = ("occasion", "text", "rack", "target", "component", "state_after", "incident")
 
 
 def parse_command(text: str) -> tuple[str, ...]:
-    """The program and its arguments, split as a shell does; nothing else of a shell applies.
+    """The program and its arguments, split as by a shell; no other shell syntax applies.
 
     Raises:
         UsageError: the text is invalid or the program does not exist.
@@ -301,7 +308,7 @@ def run(command: tuple[str, ...], message: Message, *, timeout_s: float = TIMEOU
     """Run a program with the document on its standard input, without a shell.
 
     Raises:
-        DeliveryError: its exit code was not 0, or it took too long.
+        DeliveryError: the program's exit code was not 0, or it took too long.
     """
     variables = {f"LUMCTL_{key.upper()}": str(message.document[key]) for key in _VARIABLES if message.document.get(key)}
     name = Path(command[0]).name
@@ -317,7 +324,7 @@ def run(command: tuple[str, ...], message: Message, *, timeout_s: float = TIMEOU
 
 
 def receiver_lookup(current: Callable[[], Inventory]) -> Callable[[str], NamedReceiver | None]:
-    """A function that finds a receiver by name in the current inventory; ``None`` if there is none."""
+    """A function that finds a receiver by name in the current inventory, or returns ``None``."""
 
     def find(name: str) -> NamedReceiver | None:
         found = current().receivers.get(name)
@@ -325,7 +332,7 @@ def receiver_lookup(current: Callable[[], Inventory]) -> Callable[[str], NamedRe
             return None
 
         def deliver(message: Message) -> None:
-            # The inventory may have been read again since.
+            # The inventory may have been read again since then.
             deliver_to(current().receivers.get(name, found), message)
 
         return NamedReceiver(deliver, found.give_up_after_s)
@@ -337,7 +344,7 @@ def deliver_to(receiver: NotificationReceiver, message: Message) -> None:
     """Deliver one message to a receiver of the inventory.
 
     Raises:
-        DeliveryError: it was not accepted, or the file with its address cannot be read now.
+        DeliveryError: the message was not accepted, or the file with the address cannot be read now.
     """
     if receiver.command:
         run(receiver.command, message, timeout_s=receiver.timeout_s)
@@ -350,7 +357,7 @@ def deliver_to(receiver: NotificationReceiver, message: Message) -> None:
 
 
 def require_reachable(inventory: Inventory) -> None:
-    """Refuse receivers that cannot be used, rather than find out during an escalation.
+    """Refuse receivers that cannot be used, so that an escalation does not fail later.
 
     Raises:
         UsageError: a file cannot be read or has no URL, or a program does not exist.

@@ -1,1 +1,1 @@
-"""Formats that both drivers and the fleet's probes read. Pure functions that never raise."""
+"""Parsers of formats that both drivers and the fleet's probes read: pure functions that never raise."""

@@ -1,11 +1,11 @@
-"""``ethtool -m IFACE``: the module of an interface, as SFP (SFF-8472), QSFP (SFF-8636) or CMIS prints it.
+"""Parses ``ethtool -m IFACE``: the optical module of an interface, of type SFP (SFF-8472), QSFP (SFF-8636) or CMIS.
 
-Power lines give milliwatts and dBm; a module with several lanes gives one line per channel. The reading is one value
-per module (see :mod:`lumctl.devices.formats.ethtool`).
+Power lines give milliwatts and dBm; a module with several lanes gives one line per channel. The reading has one value
+per module, that of the worst lane in use (see :func:`module_of`).
 
-Alarm flags are not read. A module latches them until they are read, so they may tell of last week or be gone because
-somebody else looked; and versions of ethtool show a CMIS lane's flag from the wrong bit. Values and limits tell now.
-A transmitter's fault is read, for no value tells it.
+Alarm flags are not read. A module latches them until they are read, so a flag may be a week old, or may be gone because
+another program read it. Some versions of ethtool also show a CMIS lane's flag from the wrong bit. The values and limits
+show the present state. Only a transmitter's fault flag is read, because no value shows it.
 """
 
 import json
@@ -19,14 +19,14 @@ from typing import Any, NamedTuple
 from lumctl.devices.types import OpticsReading
 
 DARK_DBM = -40.0
-"""The least power that a module can state, 0.1 uW: a laser that is off is printed as this or as ``-inf``."""
+"""The lowest power that a module can report (0.1 uW): ethtool prints this or ``-inf`` for a laser that is off."""
 
 Lane = dict[str, float]
-"""What one lane states; what is the module's own, temperature and voltage, stands under no lane."""
+"""The values of one lane; the values of the whole module, temperature and voltage, belong to no lane."""
 
 
 def module_of(lanes: list[Lane], taken_at: float) -> OpticsReading:
-    """An optical module from ``tx_power``, ``rx_power``, ``bias``, ``ber``, ``temperature`` and ``voltage``."""
+    """A module's reading from its lanes: lowest powers, highest ``bias`` and ``ber``, ``temperature``, ``voltage``."""
     used = _used(lanes)
     tx_powers = _each(used, "tx_power")
     return OpticsReading(
@@ -43,7 +43,7 @@ def module_of(lanes: list[Lane], taken_at: float) -> OpticsReading:
 
 
 def has_no_monitors(lanes: list[Lane]) -> bool:
-    """Whether a module only fills its monitors' places: none that works is at 0 V."""
+    """Whether a module has no monitors and fills their fields with zeros: a working module is never at 0 V."""
     stated = {kind for lane in lanes for kind in lane}
     nothing = not any(lane.get("temperature") or lane.get("voltage") for lane in lanes)
     return {"temperature", "voltage"} <= stated and nothing and not any(map(_is_lit, lanes))
@@ -54,9 +54,9 @@ def _each(lanes: Iterable[Lane], kind: str) -> list[float]:
 
 
 def _used(lanes: list[Lane]) -> list[Lane]:
-    """The lanes in use: beside one that is lit, one that neither sends nor receives is not wired to anything.
+    """The lanes in use: if one lane has light, a lane that neither sends nor receives is not wired.
 
-    Where nothing is lit all of them stay, and so does a lane that sends: its receiver may have lost its light.
+    If no lane has light, all lanes count. A lane that sends always counts: its receiver may have lost its light.
     """
     lit = [lane for lane in lanes if _is_lit(lane)]
     return [lane for lane in lanes if _is_lit(lane) or not {"tx_power", "bias"} & lane.keys()] if lit else lanes
@@ -77,7 +77,7 @@ _LEVELS = ("high_alarm", "low_alarm", "high_warning", "low_warning")
 
 
 class Fact(NamedTuple):
-    """One fact: its key in lower case and single-spaced, its lane (empty for what the module has once), its value."""
+    """One fact: its key in lower case with single spaces, its lane (empty for the whole module), its value."""
 
     key: str
     lane: str
@@ -85,7 +85,7 @@ class Fact(NamedTuple):
 
 
 def facts_of(text: str) -> list[Fact] | None:
-    """All facts of an answer, in its order, limits by their names in the text form; ``None`` for JSON cut short."""
+    """All facts in order; limits have the names of the text form. ``None`` if the JSON is incomplete."""
     begins = _JSON.search(text)
     if begins is None:
         return [_fact(match) for line in text.splitlines() if (match := _LINE.match(line))]
@@ -98,7 +98,7 @@ def facts_of(text: str) -> list[Fact] | None:
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """An object of JSON."""
+    """A JSON object as pairs of key and value."""
 
 
 def _fact(match: re.Match[str]) -> Fact:
@@ -111,6 +111,7 @@ def _facts(module: object) -> Iterator[Fact]:
     pairs = module if isinstance(module, _Pairs) else _Pairs()
     described = {name.removesuffix(_DESCRIPTION) for name, _ in pairs if name.endswith(_DESCRIPTION)}
     for name, value in pairs:
+        # This is the number; the text form has only the description next to it.
         if name in described:
             continue
         if isinstance(value, _Pairs):
@@ -127,7 +128,7 @@ def _facts(module: object) -> Iterator[Fact]:
 
 
 def _received(value: _Pairs, lanes: Counter[str]) -> Iterator[Fact]:
-    """``{"value": 0.05, "type": "Receiver signal OMA"}``, or a list of ``values``."""
+    """Facts of ``{"value": 0.05, "type": "Receiver signal OMA"}``, or of a list of ``values``."""
     kind = next((str(item) for name, item in value if name == "type"), "")
     for name, item in value:
         if name == "value":
@@ -143,7 +144,7 @@ def _of_lanes(key: str, name: str, values: list[Any], lanes: Counter[str]) -> It
 
 
 def _limits(name: str, value: _Pairs) -> Iterator[Fact]:
-    """``"laser_bias_current": {"high_alarm_threshold": 75}``, whose words newer versions put the other way round."""
+    """Facts of ``"laser_bias_current": {"high_alarm_threshold": 75}``; newer versions order the words differently."""
     what = name.removesuffix("_threshold")
     for level, limit in value:
         if level.removesuffix("_threshold") in _LEVELS:
@@ -151,7 +152,7 @@ def _limits(name: str, value: _Pairs) -> Iterator[Fact]:
 
 
 def _key(name: str) -> str:
-    """A key of the JSON as it stands in the text, where a description stands beside the number that it describes."""
+    """A JSON key in the form of the text, where a description stands next to the number that it describes."""
     key = " ".join(name.replace("_", " ").lower().split())
     return key.removesuffix(" description").removesuffix(" measurement")
 
@@ -160,7 +161,7 @@ _MOST_MW = 1e9
 
 
 def _with_unit(name: str, value: object) -> str:
-    # A number that no float holds is no power: as text it counts as unread.
+    # A number this large is not a power: without a unit it counts as unread.
     if "power" in name and isinstance(value, float | int) and not isinstance(value, bool) and abs(value) < _MOST_MW:
         return f"{value:.4f} mW"
     return str(value)
@@ -168,6 +169,7 @@ def _with_unit(name: str, value: object) -> str:
 
 _DBM = re.compile(r"([+-]?(?:[0-9]{1,6}(?:\.[0-9]{1,9})?|inf))\s*dBm", re.IGNORECASE)
 _MILLIWATT = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,9})?)\s*mW")
+# The lookahead refuses part of a number: of 1.2.3, or of one with too many digits.
 _NUMBER = re.compile(r"[+-]?[0-9]{1,9}(?:\.[0-9]{1,9})?(?![0-9.])")
 _RATE = re.compile(r"[0-9](?:\.[0-9]{1,9})?(?:[eE]-?[0-9]{1,3})?")
 _THRESHOLD = re.compile(r"(?P<what>.+) (?P<side>high|low) (?P<level>alarm|warning) threshold")
@@ -181,7 +183,7 @@ _VALUES = {
     "transmit avg optical power": "tx_power",
     "receiver signal average optical power": "rx_power",
     "rcvr signal avg optical power": "rx_power",
-    # Printed instead where the module measures the modulation's amplitude and not the average.
+    # Printed instead if the module measures the amplitude of the modulation, not the average.
     "receiver signal oma": "rx_power",
     "module temperature": "temperature",
     "module voltage": "voltage",
@@ -196,48 +198,48 @@ _THRESHOLDS = {
     "module voltage": "voltage",
 }
 _POWERS = frozenset({"tx_power", "rx_power"})
-# Where a module says what it is made of. "Length (Copper)" is not among them: optical modules print it too, as 0 m.
+# Fields that show whether a module is copper. "Length (Copper)" is not one: optical modules print it too, as 0 m.
 _KIND_KEYS = ("connector", "transmitter technology", "transceiver type", "cable technology", "media type")
 _COPPER = re.compile(r"copper|passive cable|rj45|base-(?:t|cx|cr)", re.IGNORECASE)
 _STATES_POWER = re.compile(r"qsfp(?!.*(?:dd|cmis))", re.IGNORECASE)
-"""Kinds of modules that all state what they receive."""
+"""Identifiers of modules that always state the received power."""
 _LAST_LIMIT = "laser rx power low warning threshold"
 _FAULT = re.compile(r"\b(?:yes|on|true)\b", re.IGNORECASE)
 _STEP_MW, _STEP_DBM = 6e-5, 0.02
-"""How far apart the two units of one power may be: milliwatts have four decimals, dBm two."""
+"""Rounding steps of one power in its two units: milliwatts have four decimals, dBm two."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModuleAnswer:
-    """What an answer tells of a module: nothing, where it is not one. ``unread`` is a value that cannot be read."""
+    """A parsed answer. ``reading`` is ``None`` if it is not a module; ``unread`` is an unreadable value."""
 
     reading: OpticsReading | None
     unread: str | None = None
 
 
 def parse_ethtool_module(text: str, taken_at: float) -> OpticsReading:
-    """Read a module's page. What it does not print is ``None``; copper is not optical and has no powers."""
+    """Parse a module's page. Values that it does not print are ``None``; copper is not optical and has no powers."""
     return _reading(facts_of(text) or [], taken_at)
 
 
 def read_ethtool_module(text: str, taken_at: float) -> ModuleAnswer:
-    """Read a module's page, and whether it is one and all of it could be read."""
+    """Parse a module's page; also return whether it is a module's page and whether all of it could be read."""
     facts = facts_of(text) or []
     if not any(fact.key == "identifier" and fact.value for fact in facts):
         return ModuleAnswer(None)
     reading = _reading(facts, taken_at)
     unread = [f"{fact.key}: {fact.value}" for fact in facts if _is_unread(fact)]
     if _lacks_received_power(facts):
-        unread.append("no received power of every lane")
+        unread.append("it lacks the received power of some lanes")
     if _lacks_limits(facts):
         unread.append("the answer ends before the module's limits")
     return ModuleAnswer(reading, next(iter(unread), None) if reading.optical else None)
 
 
 def _lacks_received_power(facts: list[Fact]) -> bool:
-    """Whether an answer was cut before the powers that such a module states.
+    """Whether an answer was cut before the received powers that such a module states.
 
-    Under CMIS it is a module's own choice, but what follows the powers in the answer must then stand there.
+    Under CMIS a module may omit the powers, but then the later part of the answer must be present.
     """
     words = {fact.key: fact.value.lower() for fact in reversed(facts)}
     sending, receiving = ({f.lane for f in facts if _VALUES.get(f.key) == kind} for kind in ("bias", "rx_power"))
@@ -252,7 +254,7 @@ def _lacks_received_power(facts: list[Fact]) -> bool:
 def _lacks_limits(facts: list[Fact]) -> bool:
     """Whether an answer was cut before or within the limits that the module has: ethtool prints them last.
 
-    A module says whether it has any: in words, or, under CMIS, by the flags that it raises beyond them.
+    A module reports whether it has limits: in a separate field or, under CMIS, by having alarm and warning flags.
     """
     words = {fact.key: fact.value.lower() for fact in facts}
     said = words.get("alarm/warning flags implemented")
@@ -263,6 +265,7 @@ def _lacks_limits(facts: list[Fact]) -> bool:
 
 
 def _reading(facts: list[Fact], taken_at: float) -> OpticsReading:
+    # Reversed, so that the first of several values under one key counts, as it does in _values().
     words = {fact.key: fact.value for fact in reversed(facts)}
     vendor, part = words.get("vendor name") or None, words.get("vendor pn") or None
     if _is_copper(facts):
@@ -283,7 +286,7 @@ def _reading(facts: list[Fact], taken_at: float) -> OpticsReading:
 
 
 def _tx_fault(facts: Iterable[Fact]) -> bool | None:
-    """Whether a transmitter reports a fault: ``None``, ``[ No, Yes ]`` or a word; a module need not say."""
+    """Whether a transmitter reports a fault; ``None`` if unknown. The value may be ``[ No, Yes ]``."""
     said = [fact.value for fact in facts if fact.key == "tx fault"]
     return any(_FAULT.search(value) for value in said) if said else None
 
@@ -293,13 +296,13 @@ def _is_copper(facts: Iterable[Fact]) -> bool:
 
 
 def _described(words: dict[str, str], key: str) -> str | None:
-    """``ModuleReady`` of ``0x03 (ModuleReady)``."""
+    """The word in a value: ``ModuleReady`` in ``0x03 (ModuleReady)``."""
     found = _DESCRIBED.fullmatch(words.get(key, ""))
     return found[1].strip() if found else None
 
 
 def _values(facts: Iterable[Fact]) -> list[Lane]:
-    """What each lane states, and what is stated of none."""
+    """The values of each lane, and those of the whole module."""
     found: dict[str, Lane] = defaultdict(dict)
     for fact in facts:
         kind = _VALUES.get(fact.key)
@@ -321,14 +324,14 @@ def _thresholds(facts: Iterable[Fact]) -> dict[str, float]:
 
 
 def _is_unread(fact: Fact) -> bool:
-    """Whether a fact should tell a quantity and tells something else."""
+    """Whether a fact should be a quantity but cannot be read as one."""
     match = _THRESHOLD.fullmatch(fact.key)
     kind = _THRESHOLDS.get(match["what"]) if match else _VALUES.get(fact.key)
     return kind is not None and not _NOT_TOLD.match(fact.value) and _quantity(kind, fact.value) is None
 
 
 def _quantity(kind: str | None, text: str) -> float | None:
-    """A power in dBm (``-inf`` is no light), anything else in the first unit that is printed."""
+    """A power in dBm (``-inf`` is no light), or another quantity in the first unit that is printed."""
     if kind in _POWERS:
         return _power(text)
     number = (_RATE.fullmatch if kind == "ber" else _NUMBER.match)(text)
@@ -336,10 +339,11 @@ def _quantity(kind: str | None, text: str) -> float | None:
 
 
 def _power(text: str) -> float | None:
-    """A power that stands there in both units or in one; ``None`` where they are not the same power."""
+    """A power that is given in both units or in one; ``None`` if the two values differ."""
     in_dbm, in_milliwatt = _DBM.search(text), _MILLIWATT.search(text)
     milliwatt = float(in_milliwatt[1]) if in_milliwatt else None
     if in_dbm is None:
+        # After a slash ethtool prints the same power in dBm; here that part could not be read.
         return None if milliwatt is None or "/" in text else _dbm(milliwatt)
     dbm = float(in_dbm[1])
     if milliwatt is None:

@@ -1,7 +1,7 @@
-"""``lldpctl -f json``: whom each interface hears.
+"""Parses ``lldpctl -f json``: the neighbours that each interface hears.
 
 lldpd's JSON follows its data, not a schema: ``interface`` is an object for one entry, a list for several, and absent
-for none; a chassis stands under its name, or without one when it told none.
+for none; a chassis is listed under its name, or without a name if it sent none.
 """
 
 import json
@@ -13,22 +13,22 @@ from typing import Any
 from lumctl.devices.types import Neighbour
 
 MARK_OUI, MARK_SUBTYPE = "02,6c,6d", "1"
-"""The custom TLV that carries a mark: an organisation of the locally administered range, so nobody else's."""
+"""The custom TLV that contains a mark: its organisation is in the locally administered range, so no vendor uses it."""
 
 _BEGINS = re.compile(r"^[ \t]*\{", re.MULTILINE)
 _DECODER = json.JSONDecoder()
 _LONGEST_NAME = 512
-"""A field of LLDP holds 511 bytes at most."""
+"""A field of LLDP contains at most 511 bytes."""
 _AGE = re.compile(r"(?:([0-9]{1,6}) days?, )?([0-9]{1,4}):([0-9]{2}):([0-9]{2})")
 
 
 def parse_lldp(text: str) -> dict[str, tuple[Neighbour, ...]]:
-    """Neighbours by local interface, freshest first; none where the text is no answer of lldpctl."""
+    """Neighbours by local interface, freshest first; empty if the text is not an answer of lldpctl."""
     return neighbours_of(read_lldp(text) or {})
 
 
 def read_lldp(text: str) -> dict[str, Any] | None:
-    """The JSON document of an answer, which warnings may stand around; ``None`` if there is none."""
+    """The JSON document of an answer, which warnings may surround; ``None`` if there is none."""
     begins = _BEGINS.search(text)
     try:
         document, _ = _DECODER.raw_decode(text, begins.end() - 1 if begins else 0)
@@ -39,25 +39,26 @@ def read_lldp(text: str) -> dict[str, Any] | None:
 
 
 def neighbours_of(document: Mapping[str, Any]) -> dict[str, tuple[Neighbour, ...]]:
-    """What :func:`parse_lldp` gives, from what :func:`read_lldp` gave."""
+    """The result of :func:`parse_lldp`, from a document of :func:`read_lldp`."""
     found: dict[str, list[Neighbour]] = defaultdict(list)
     for interface, entry in _entries(document):
-        # lldpd also hears CDP and its kin, which a switch may speak beside LLDP under other names.
+        # lldpd also hears CDP and similar protocols, in which a switch may use other names than in LLDP.
         if entry.get("via", "LLDP") != "LLDP":
             continue
         neighbour = _neighbour(entry)
         if neighbour is not None:
-            # lldpd adds new neighbours at the end, and ages are whole seconds: of two alike the later is the fresher.
-            # Marks begin with the time, so they tell even better.
+            # lldpd adds new neighbours at the end, and ages are whole seconds: of two with the same age, the later
+            # entry is the fresher. Marks begin with the time, so they order entries more exactly.
             found[interface].insert(0, neighbour)
     for seen in found.values():
         seen.sort(key=lambda n: n.mark or "", reverse=True)
+        # Sorting is stable: entries of the same age stay in the order of their marks.
         seen.sort(key=lambda n: n.age_s)
     return {interface: tuple(seen) for interface, seen in found.items()}
 
 
 def mark_command(mark: str) -> str:
-    """The command that makes lldpd say a mark on every interface of its host, and say it at once."""
+    """The command that makes lldpd send a mark at once on every interface of its host."""
     content = ",".join(mark[at : at + 2] for at in range(0, len(mark), 2))
     return f"lldpcli configure lldp custom-tlv replace oui {MARK_OUI} subtype {MARK_SUBTYPE} oui-info {content}"
 
@@ -96,7 +97,7 @@ def _system(chassis: Any) -> str | None:
 
 
 def _port(port: Any) -> str | None:
-    """The far interface's name: its id where that is a name, else its description (lldpd's own id is a MAC)."""
+    """The far interface's name: its id if that is a name, else its description (lldpd's own id is a MAC)."""
     own_id, kind = _text(_at(_at(port, "id"), "value")), _at(_at(port, "id"), "type")
     return own_id if kind == "ifname" and own_id else _text(_at(port, "descr")) or own_id
 

@@ -1,4 +1,4 @@
-"""The asking side: calls over connections to one rack's gateway, which are kept and shared by threads."""
+"""The client of one rack's gateway: calls over connections that are kept open and shared by threads."""
 
 import socket
 import threading
@@ -13,15 +13,15 @@ from lumctl.json_lines import JsonLines
 
 READ_WITHIN_S = 20.0
 WRITTEN_WITHIN_S = 120.0
-"""A device has its own deadlines, and others may be served before us: this is for a gateway that stands still."""
+"""The time limit of a request, for a gateway that hangs: devices have their own limits."""
 _GREETED_WITHIN_S = 5.0
 _SENT_WITHIN_S = 10.0
 _KEPT = 8
-"""How many connections are kept when nobody uses them."""
+"""How many idle connections are kept."""
 
 
 class Gateway:
-    """One rack's gateway. ``dial`` connects to it, and ``where`` is how messages name the place."""
+    """One rack's gateway. ``dial`` connects to it, and ``where`` is its place in messages."""
 
     def __init__(self, rack: str, target: str, where: str, dial: Callable[[float], Stream]) -> None:
         self.rack = rack
@@ -37,21 +37,24 @@ class Gateway:
 
         Raises:
             GatewayUnreachableError: the gateway does not answer; nothing was sent to the device.
-            WrongGatewayError: what answers there is another gateway.
-            OutcomeUnknownError: a write was handed over, and the gateway did not say what became of it.
-            LumctlError: whatever the driver behind it raised.
+            WrongGatewayError: another gateway answers there.
+            OutcomeUnknownError: the gateway received a write and did not report its outcome.
+            LumctlError: any error of the driver behind the gateway.
         """
         lines = self._connected(about)
         try:
             try:
+                # Asked after the connection was made: the lease may have ended during that wait.
                 require_permission()
                 lines.send(request, _SENT_WITHIN_S)
             except OSError as error:
+                # The gateway acts on no incomplete line, so nothing was written.
                 raise self._lost(about, error) from error
             try:
                 answer = lines.receive(WRITTEN_WITHIN_S if writes else READ_WITHIN_S)
             except (OSError, ValueError) as error:
                 raise self._unanswered(about, error) if writes else self._lost(about, error) from error
+        # Also after an interrupt: a late answer on this connection would be taken for the answer to another request.
         except BaseException:
             lines.close()
             raise
@@ -61,7 +64,7 @@ class Gateway:
         return answer.get("answer")
 
     def close(self) -> None:
-        """Hang up; whoever asks again connects again."""
+        """Close the connections; the next call connects again."""
         with self._lock:
             idle, self._idle = self._idle, []
         for lines in idle:
@@ -100,7 +103,7 @@ class Gateway:
 
     def _require_ours(self, greeting: Mapping[str, Any], about: str) -> None:
         if greeting.get("schema") != SCHEMA:
-            raise ValueError("what answers there is no gateway of this version")
+            raise ValueError("the program there is not a gateway of this version")
         if "refused" in greeting:
             raise ConnectionError(str(greeting["refused"]))
         rack, target = str(greeting.get("rack")), str(greeting.get("target"))
@@ -114,28 +117,29 @@ class Gateway:
             )
 
     def _lost(self, about: str, error: Exception) -> GatewayUnreachableError:
-        aimed = "" if self._on_rack else f" --target {self._target}; it is $LUMCTL_GATEWAY that names it here"
+        aimed = "" if self._on_rack else f" --target {self._target}; here $LUMCTL_GATEWAY sets it"
         return GatewayUnreachableError(
             f"{about}: the gateway of rack {self.rack} at {self._where} does not answer: {_reason(error)}; "
             "nothing was written",
-            hint=f"it alone may write to the rack's devices; start it: lumctl gateway run {self.rack}{aimed}",
+            hint=f"only the gateway may write to the rack's devices; start it: lumctl gateway run {self.rack}{aimed}",
         )
 
     def _unanswered(self, about: str, error: Exception) -> OutcomeUnknownError:
         return OutcomeUnknownError(
-            f"{about}: the gateway of rack {self.rack} was told to write and did not say what became of it: "
+            f"{about}: the gateway of rack {self.rack} received a write and did not report its result: "
             f"{_reason(error)}",
-            hint="read the device back before anything else is written to it",
+            hint="read the device back before you write anything else to it",
         )
 
 
 def _still_there(lines: JsonLines) -> bool:
-    """Whether a kept connection leads to somebody: a gateway that has ended would leave a write's outcome unknown."""
+    """Whether an idle connection still works: a write to a gateway that has ended would have an unknown outcome."""
     try:
         if isinstance(lines.stream, socket.socket):
             lines.stream.settimeout(0.0)
             lines.stream.recv(1, socket.MSG_PEEK)
-            return False  # it says something unasked, or has closed
+            return False  # the gateway sent something without a request, or closed
+        # A channel of an SSH session cannot be looked into without reading, so the gateway is asked.
         lines.send({"call": "ping"}, _GREETED_WITHIN_S)
         lines.receive(_GREETED_WITHIN_S)
     except BlockingIOError:
@@ -149,7 +153,9 @@ def _heard(said: Any, *, wrote: bool) -> Exception:
     try:
         return error_heard(said, wrote=wrote)
     except (KeyError, TypeError, AttributeError):
-        return (OutcomeUnknownError if wrote else GatewayUnreachableError)("the gateway failed and did not say how")
+        return (OutcomeUnknownError if wrote else GatewayUnreachableError)(
+            "the gateway failed and did not give a reason"
+        )
 
 
 def _reason(error: Exception) -> str:

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 from lumctl.devices.endpoints import Endpoints, GatewayEndpoint
 from lumctl.devices.errors import GatewayUnreachableError, OutcomeUnknownError
 from lumctl.devices.gateway.client import Gateway
-from lumctl.devices.gateway.subject import GatewaySubject, rack_of, written
+from lumctl.devices.gateway.wire import GatewaySubject, rack_of, written
 from lumctl.devices.protocols import Driver
-from lumctl.devices.recorded_calls import WRITES, bound, signatures
+from lumctl.devices.recorded_calls import WRITES, bound, forwarding
 from lumctl.devices.recorded_values import decode, encode
 from lumctl.devices.types import Capability
 from lumctl.devices.ways import Stream
@@ -23,15 +23,16 @@ Fence = Callable[[], int | None]
 
 
 def gateway_driver(gateway: Gateway, subject: GatewaySubject, written: str, fence: Fence) -> Driver:
-    """The driver of a subject behind a gateway, which is asked what it can do.
+    """The driver of a subject behind a gateway; the gateway reports its capabilities.
 
-    ``written`` is what our inventory says of the subject; each call carries the number that ``fence`` gives then.
+    ``written`` is our inventory's description of the subject; ``fence`` gives the lease number that each call carries.
 
     Raises:
         GatewayUnreachableError: the gateway does not answer.
-        WrongGatewayError: its inventory says otherwise of the subject.
+        WrongGatewayError: the gateway's inventory describes the subject differently.
     """
     said = gateway.ask({**_address(subject), "call": "describe", "written": written}, about=subject.name)
+    # A newer gateway may state capabilities that this version does not know.
     known = {each.value for each in Capability}
     try:
         about = {
@@ -40,15 +41,17 @@ def gateway_driver(gateway: Gateway, subject: GatewaySubject, written: str, fenc
             "proven": str(said["proven"]),
         }
     except (KeyError, TypeError) as error:
-        raise GatewayUnreachableError(f"{subject.name}: the gateway does not say what it can do") from error
-    calls = {name: _call(name) for name in signatures(subject.kind)}
+        raise GatewayUnreachableError(
+            f"{subject.name}: the gateway does not report the capabilities of its driver"
+        ) from error
+    calls = forwarding(subject.kind, lambda self, name, args, kwargs: self._ask(name, args, kwargs))
     made: Any = type("GatewayDriver", (_GatewayDriver,), about | calls)
     driver: Driver = made(gateway, subject, fence)
     return driver
 
 
 class _GatewayDriver:
-    """Base of every such driver; :func:`gateway_driver` adds the calls of its kind."""
+    """Base of every driver behind a gateway; :func:`gateway_driver` adds the calls of its kind."""
 
     api_version: ClassVar[int] = 1
     kind: ClassVar[str]
@@ -59,11 +62,11 @@ class _GatewayDriver:
         self._fence = fence
 
     def close(self) -> None:
-        """Do nothing: the connections belong to all drivers of the rack, and the device's to the gateway."""
+        """Do nothing: all drivers of the rack share the connections, and the gateway owns the device's connection."""
 
     def _ask(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         arguments = {key: encode(value) for key, value in bound(self.kind, name, args, kwargs).items()}
-        # A read carries it too: from then on no older lease begins a write.
+        # A read carries the lease number too: after it the gateway refuses writes under an older lease.
         request = {**_address(self._subject), "call": name, "arguments": arguments, "fence": self._fence()}
         writes = name in WRITES
         answer = self._gateway.ask(request, about=self._subject.name, writes=writes)
@@ -71,22 +74,15 @@ class _GatewayDriver:
             return decode(answer)
         except ValueError as error:
             kind = OutcomeUnknownError if writes else GatewayUnreachableError
-            raise kind(f"{self._subject.name}: what its gateway answered is not understood: {error}") from error
+            raise kind(f"{self._subject.name}: the gateway's answer cannot be interpreted: {error}") from error
 
 
 def _address(subject: GatewaySubject) -> dict[str, Any]:
     return {"kind": subject.kind, "id": subject.id, "component": subject.component}
 
 
-def _call(name: str) -> Callable[..., Any]:
-    def call(self: _GatewayDriver, *args: Any, **kwargs: Any) -> Any:
-        return self._ask(name, args, kwargs)
-
-    return call
-
-
 Dial = Callable[[GatewayEndpoint, float], Stream]
-"""Connects to a gateway within so many seconds, or raises ``OSError``."""
+"""Connects to a gateway within a time limit in seconds, or raises ``OSError``."""
 
 
 def _dial(endpoint: GatewayEndpoint, within_s: float) -> Stream:
@@ -103,9 +99,9 @@ class GatewayMeans:
 
 
 class GatedRacks:
-    """Opens drivers behind gateways and keeps them. Safe to use from several threads.
+    """Opens drivers behind gateways and caches them. Safe to use from several threads.
 
-    ``recorded`` is what is put around each driver that is opened.
+    ``recorded`` wraps each driver that is opened.
     """
 
     def __init__(
@@ -126,11 +122,11 @@ class GatedRacks:
         self._opened: dict[GatewaySubject, Driver] = {}
 
     def driver(self, kind: str, name: str, component: str = "") -> Driver | None:
-        """The driver of a subject; ``None`` where its rack has no gateway, and it is driven from here.
+        """The driver of a subject; ``None`` if its rack has no gateway and this program drives the device itself.
 
         Raises:
-            GatewayUnreachableError: the gateway does not answer: nobody else may write to the device.
-            WrongGatewayError: it is another one's, or its inventory says otherwise of the device.
+            GatewayUnreachableError: the gateway does not answer; only the gateway may write to the device.
+            WrongGatewayError: it is the gateway of another rack, or its inventory describes the device differently.
         """
         if not self._gateways:
             return None
@@ -142,14 +138,18 @@ class GatedRacks:
         with self._lock:
             known = self._opened.get(subject)
         if known is None:
+            # Without the lock: a gateway that does not answer must not hold up the other racks.
             said = written(self._inventory, subject)
-            known = self._recorded(gateway_driver(gateway, subject, said, partial(self._fence_of, rack)), subject)
+            made = self._recorded(gateway_driver(gateway, subject, said, partial(self._fence_of, rack)), subject)
             with self._lock:
-                known = self._opened.setdefault(subject, known)
+                # Another thread may have opened it meanwhile; all must use the same driver.
+                known = self._opened.setdefault(subject, made)
+            if known is not made:
+                made.close()  # no other code closes its recording
         return known
 
     def close(self) -> None:
-        """Hang up everywhere; a driver asked for later is opened again."""
+        """Close all connections; a later call opens drivers again."""
         with self._lock:
             opened, self._opened = list(self._opened.values()), {}
         for driver in opened:

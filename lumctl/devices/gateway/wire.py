@@ -1,9 +1,11 @@
-"""What passes between a program and the gateway of a rack: a line of JSON each way, after a line of greeting.
+"""The protocol between a program and the gateway of a rack: after a greeting, one JSON line each way per request.
 
-A line that is not whole is never acted on: who could not send all of it knows that nothing was done.
+An incomplete line is ignored: a sender who could not send the whole line knows that nothing was done. Both sides
+use the same rules here: what a request is about, how their inventories are compared, and how an error is sent.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from lumctl.devices import errors
@@ -11,24 +13,69 @@ from lumctl.devices.errors import DeviceError, OutcomeUnknownError
 from lumctl.devices.recorded_calls import WRITES
 from lumctl.devices.recorded_values import encode_error
 from lumctl.errors import LumctlError, UsageError
+from lumctl.inventory.model import Device, Inventory
 
 SCHEMA = "lumctl/daemon/gateway/v1"
 FENCED = WRITES - {"announce"}
-"""The calls that need a lease. A host may always say who it is: that moves no light, and is asked before any lease."""
+"""The calls that need a lease. A host may always announce itself: that changes no light path."""
+
+
+@dataclass(frozen=True, slots=True)
+class GatewaySubject:
+    """One driver: its kind, the id of the device or transponder, and for a power controller the machine."""
+
+    kind: str
+    id: str
+    component: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name of the subject in messages."""
+        return f"{self.id}/{self.component}" if self.component else self.id
+
+
+def rack_of(inventory: Inventory, subject: GatewaySubject) -> str:
+    """The rack under whose lease a subject is written.
+
+    Raises:
+        UsageError: the inventory has no subject of that name.
+    """
+    if subject.kind == "transponder":
+        lane = inventory.transponders.get(subject.id)
+        if lane is not None:
+            return inventory.hosts[lane.host].rack
+    elif (device := inventory.devices.get(subject.id)) is not None:
+        return device.rack
+    raise UsageError(f"the inventory of the gateway has no {subject.kind} {subject.id!r}")
+
+
+def written(inventory: Inventory, subject: GatewaySubject) -> str:
+    """The part of an inventory that decides which device is driven for a subject, and how, as text."""
+    if subject.kind != "transponder":
+        return _device(inventory.devices[subject.id])
+    lane = inventory.transponders[subject.id]
+    managed = f" {_device(inventory.devices[lane.module.device])} {lane.module.component}" if lane.module else ""
+    return f"{lane.driver} {lane.host} {inventory.hosts[lane.host].address} {lane.interface}{managed}"
+
+
+def _device(device: Device) -> str:
+    pucs = device.geometry.puc_count if device.geometry else 0
+    return f"{device.driver} {device.address} {device.via} {pucs} {device.port_count} {device.input_count}"
 
 
 def error_said(error: Exception) -> dict[str, Any]:
-    """An error as it goes over the wire."""
+    """An error as a JSON value for the wire."""
     return {"error": encode_error(error)}
 
 
 def error_heard(said: Mapping[str, Any], *, wrote: bool) -> LumctlError:
-    """The error behind an answer, of the class it had there.
+    """The error in an answer, of the class that it had at the gateway.
 
-    One that no driver may raise says nothing of what it left: after a write, the outcome is not known.
+    An error that no driver may raise does not show the state of the device: after a write, the outcome is unknown.
     """
     kind, message = str(said["kind"]), str(said["message"])
     hint = None if said.get("hint") is None else str(said["hint"])
+    # From this module only: a name that comes over the wire must not choose any other class.
     found = getattr(errors, kind, None)
     if isinstance(found, type) and issubclass(found, DeviceError):
         return found(message, hint=hint)

@@ -34,7 +34,8 @@ MOST_BYTES = 2 * 1024 * 1024
 _MOST_REDIRECTS = 3
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _BROKEN = (OSError, ValueError, http.client.HTTPException)
-"""Errors that a connection may raise, however hostile the other side is."""
+"""Errors that a connection may raise, even if the other side is hostile."""
+# "identity", because http.client does not unpack compressed answers.
 _ALWAYS = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "lumctl"}
 
 
@@ -62,7 +63,7 @@ class HttpAnswer:
 
 
 class LostAnswerError(Exception):
-    """The request was sent, perhaps in part, and no complete answer came; ``stale``: on a connection used before."""
+    """The request was sent, perhaps in part, and no complete answer came. ``stale``: the connection was used before."""
 
     def __init__(self, why: str, *, stale: bool) -> None:
         super().__init__(why)
@@ -91,9 +92,9 @@ class HttpClient:
 
     The address is ``HOST:PORT`` (TLS) or ``http://HOST:PORT``. ``authorization`` returns the login headers of each
     request, by default from the device's login. ``explain`` extracts the device's message from the body of an error.
-    ``ca_file`` holds the authorities to trust instead of this machine's (``$SSL_CERT_FILE``); certificates are always
-    checked. ``most_bytes`` limits one answer. The attribute ``failures`` (:class:`Failures`) makes the error
-    that a status means, for drivers that call :meth:`read` or :meth:`exchange`.
+    ``ca_file`` contains the authorities to trust instead of this machine's (``$SSL_CERT_FILE``); certificates are
+    always checked. ``most_bytes`` limits one answer. The attribute ``failures`` (:class:`Failures`) makes the error for
+    a status, for drivers that call :meth:`read` or :meth:`exchange`.
     """
 
     def __init__(
@@ -137,9 +138,10 @@ class HttpClient:
             yield
             return
         timeout_s = min(self._timeout_s, most_s)
+        # Set before the turn is awaited, so that the wait for other threads counts too.
         deadline = CallDeadline(timeout_s, self._clock)
         if not self._turn.acquire(timeout=timeout_s):
-            raise DeviceUnreachableError(f"{self.name}: another call is still under way; nothing was sent")
+            raise DeviceUnreachableError(f"{self.name}: another call is still in progress; nothing was sent")
         try:
             self._holder, self._deadline = threading.get_ident(), deadline
             yield
@@ -239,6 +241,7 @@ class HttpClient:
             answer, ended = self._asked(connection, method, path, content, headers)
         except _BROKEN as error:
             self.close()
+            # A timeout is not a sign of a stale connection, and it leaves no time to ask again.
             raise LostAnswerError(reason(error), stale=stale and not isinstance(error, TimeoutError)) from None
         except BaseException:
             self.close()
@@ -257,13 +260,16 @@ class HttpClient:
         self, connection: HttpConnection, method: str, path: str, content: bytes | None, headers: Mapping[str, str]
     ) -> tuple[HttpAnswer, bool]:
         spoken = http.client.HTTPConnection(self._place.host, self._place.port)
+        # Otherwise http.client would connect by itself, past the device's way, when it finds no socket.
         spoken.auto_open = 0
         spoken.sock = cast("socket.socket", connection)  # it has the methods used here
+        # http.client takes this for plain HTTP, and would add the port to the name of a host with TLS.
         shown = {**_ALWAYS, "Host": self.origin.partition("://")[2], **headers}
         if content is not None:
             shown["Content-Type"] = "application/json"
         spoken.request(method, path, content, shown)
         with spoken.getresponse() as response:
+            # http.client gives up its socket if the answer says that the server closes the connection.
             ended = spoken.sock is None
             names = {name.lower(): value for name, value in response.headers.items()}
             return HttpAnswer(response.status, names, response.read(), self.name), ended

@@ -28,7 +28,7 @@ class HttpPlace:
 
     @property
     def origin(self) -> str:
-        """Scheme, host and port; the port only where it is not the usual one."""
+        """Scheme, host and port; the port is omitted if it is the default port."""
         scheme = "https" if self.secure else "http"
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{scheme}://{host}" if self.port == _PORTS[scheme] else f"{scheme}://{host}:{self.port}"
@@ -42,17 +42,17 @@ def place_of(context: DriverContext) -> HttpPlace:
 
 
 class CallDeadline:
-    """The one moment by which all of a call must be over."""
+    """The deadline of a whole call."""
 
     def __init__(self, seconds: float, clock: Clock = time.monotonic) -> None:
         self._clock = clock
         self._at = clock() + seconds
 
     def left(self) -> float:
-        """Seconds that are left.
+        """Seconds left until the deadline.
 
         Raises:
-            TimeoutError: none.
+            TimeoutError: the deadline has passed.
         """
         left = self._at - self._clock()
         if left <= 0:
@@ -74,7 +74,7 @@ class HttpConnection:
                 raise
 
     def renew(self) -> None:
-        """Another answer may be as long again."""
+        """Reset the count of received bytes: the limit applies to each answer."""
         self._stream.received = 0
 
     def sendall(self, data: bytes) -> None:
@@ -82,16 +82,16 @@ class HttpConnection:
         self._spoken.sendall(data)
 
     def recv(self, count: int) -> bytes:
-        """Up to ``count`` bytes; none at the end, however the other side ended."""
+        """Up to ``count`` bytes; none at the end, whether or not the other side closed properly."""
         return self._spoken.recv(count)
 
     def makefile(self, mode: str, buffering: int = -1) -> io.BufferedReader:
-        """What ``http.client`` reads answers from."""
+        """The file from which ``http.client`` reads answers."""
         del mode, buffering
         return _Lines(_Reader(self), _PIECE)
 
     def close(self) -> None:
-        """Do nothing: the answer may not be read yet."""
+        """Do nothing: the answer may not have been read yet."""
 
     def hang_up(self) -> None:
         """Close the connection."""
@@ -122,11 +122,13 @@ class _Tls:
             try:
                 done = act()
             except ssl.SSLWantReadError:
+                # The device answers only what it has received: send before waiting for its bytes.
                 self._flush()
                 piece = self._stream.recv(_PIECE)
                 if piece:
                     self._incoming.write(piece)
                 else:
+                    # OpenSSL then raises an error; without this it would ask for more bytes for ever.
                     self._incoming.write_eof()
             else:
                 self._flush()
@@ -137,7 +139,7 @@ class _Tls:
 
 
 class _Bounded:
-    """The stream below TLS: every piece is waited for until the deadline only, and there are not too many of them."""
+    """The stream below TLS: it waits for data until the deadline only, and limits the number of bytes."""
 
     def __init__(self, stream: Stream, deadline: CallDeadline, most_bytes: int) -> None:
         self._stream = stream
@@ -151,6 +153,7 @@ class _Bounded:
             self._stream.sendall(data)
 
     def recv(self, count: int) -> bytes:
+        # Set again for each piece, so that a device that sends slowly cannot extend the deadline.
         self._stream.settimeout(self._deadline.left())
         piece = self._stream.recv(min(count, _PIECE))
         self.received += len(piece)
@@ -177,7 +180,7 @@ class _Reader(io.RawIOBase):
 
 
 class _Lines(io.BufferedReader):
-    """Where a line is due, the end is an error: ``http.client`` takes an answer cut in its headers for a whole one."""
+    """Raises an error if the data ends where a line is due: ``http.client`` accepts answers cut in their headers."""
 
     def readline(self, size: int | None = -1, /) -> bytes:
         line = super().readline(size)

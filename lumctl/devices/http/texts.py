@@ -40,6 +40,7 @@ def error_text(body: bytes) -> str:
 
 def one_line(said: str) -> str:
     """Text reduced to one printable line of at most 200 characters."""
+    # Cut first: a device may put megabytes into one text.
     return printable.one_line(
         "".join(each if each.isprintable() else " " for each in said[: 4 * _MOST_TEXT + 1]), _MOST_TEXT
     )
@@ -47,6 +48,7 @@ def one_line(said: str) -> str:
 
 def is_path(path: str) -> bool:
     """Whether this is valid as the path of a request."""
+    # A space or a line break in a path would end the request's first line.
     return 0 < len(path) <= _MOST_PATH and path.startswith("/") and all("!" <= each <= "~" for each in path)
 
 

@@ -1,6 +1,6 @@
-"""NETCONF messages as text and as XML trees, and an ``rpc-error`` (RFC 6241, 4.3) as one of our errors.
+"""NETCONF messages as text and as XML trees; translates an ``rpc-error`` (RFC 6241, 4.3) into a device error.
 
-A message with a document type is refused before it is parsed, so no entity of it is ever expanded.
+A message with a document type is refused before it is parsed, so its entities are never expanded.
 """
 
 import re
@@ -21,24 +21,24 @@ BASE_1_0 = "urn:ietf:params:netconf:base:1.0"
 BASE_1_1 = "urn:ietf:params:netconf:base:1.1"
 _NOTIFICATION = "{urn:ietf:params:xml:ns:netconf:notification:1.0}notification"
 _PROLOG = '<?xml version="1.0" encoding="UTF-8"?>\n'
-# Possessive throughout: hostile bytes make it walk once over them, never back.
+# All quantifiers are possessive: the match passes over hostile bytes once and never backtracks.
 _DOCUMENT_TYPE = re.compile(r"\ufeff?(?:\s++|<\?(?>.*?\?>)|<!--(?>.*?-->))*+<!DOCTYPE", re.DOTALL)
 _DEEPEST = 200
-"""No data model nests as deep; Python's own walks over a tree go by its stack."""
+"""Limit of nesting; no data model needs that much, and Python walks trees by recursion, limited by its stack."""
 
 
 class MessageError(Exception):
-    """What came is no NETCONF message. The message says why."""
+    """The received bytes are not a NETCONF message. The error's message says why."""
 
 
 def hello() -> str:
-    """Ours: we speak both versions of the framing."""
+    """Our hello: it offers both versions of the framing."""
     offered = "".join(f"<capability>{uri}</capability>" for uri in (BASE_1_0, BASE_1_1))
     return f'{_PROLOG}<hello xmlns="{NS}"><capabilities>{offered}</capabilities></hello>'
 
 
 def rpc(message_id: int, operation: str) -> str:
-    """A request; within it ``nc:`` is NETCONF's own namespace, for attributes such as ``nc:operation``."""
+    """A request; ``nc:`` is bound to NETCONF's namespace in it, for attributes such as ``nc:operation``."""
     return f'{_PROLOG}<rpc xmlns="{NS}" xmlns:nc="{NS}" message-id="{message_id}">{operation}</rpc>'
 
 
@@ -46,33 +46,35 @@ def parse(message: bytes) -> Element:
     """The tree of a message.
 
     Raises:
-        MessageError: it is not UTF-8, declares a document type, is not well-formed, or nests too deep.
+        MessageError: it is not UTF-8, declares a document type, is not well-formed, or is nested too deeply.
     """
     try:
         text = message.decode()
     except UnicodeDecodeError:
-        raise MessageError("a message that is not UTF-8 came") from None
+        raise MessageError("received a message that is not UTF-8") from None
     if _DOCUMENT_TYPE.match(text):
-        raise MessageError("a message with a document type came, which NETCONF forbids")
+        raise MessageError("received a message with a document type, which NETCONF forbids")
     try:
         root = ET.fromstring(text.removeprefix("\ufeff"))  # noqa: S314 - no document type, so no entities
     except (ET.ParseError, ValueError, LookupError):
-        raise MessageError("a message that is not well-formed came") from None
+        raise MessageError("received a message that is not well-formed") from None
+    # Level by level: recursion is what a message nested too deeply would break.
     level = [root]
     for _ in range(_DEEPEST):
         level = [child for element in level for child in element]
         if not level:
             return root
-    raise MessageError(f"a message that nests more than {_DEEPEST} deep came")
+    raise MessageError(f"received a message that nests more than {_DEEPEST} levels deep")
 
 
 def is_notification(root: Element) -> bool:
-    """Whether a message is one that nobody asked for."""
+    """Whether a message is a notification, which the device sends without a request."""
     return root.tag == _NOTIFICATION
 
 
 def reads_as_xml(fragment: str) -> bool:
-    """Whether a fragment stays within the element that it is put in, and does not end the message."""
+    """Whether a fragment is well-formed, so that it cannot close the element around it or end the message."""
+    # In a comment this is well-formed, and still ends the message in the framing of base 1.0.
     if "]]>]]>" in fragment:
         return False
     try:
@@ -83,55 +85,56 @@ def reads_as_xml(fragment: str) -> bool:
 
 
 def capabilities_of(root: Element) -> frozenset[str]:
-    """What a hello offers.
+    """The capabilities in a hello.
 
     Raises:
-        MessageError: it is no hello, or offers no version of NETCONF that we speak.
+        MessageError: it is not a hello, or offers no version of NETCONF that we support.
     """
     if root.tag != f"{{{NS}}}hello":
         raise MessageError("it does not begin with a NETCONF hello")
     offered = frozenset((each.text or "").strip() for each in root.iterfind(f"{{{NS}}}capabilities/{{{NS}}}capability"))
     if not offered & {BASE_1_0, BASE_1_1}:
-        raise MessageError("its hello offers no version of NETCONF that we speak")
+        raise MessageError("its hello offers no version of NETCONF that lumctl supports")
     return offered
 
 
 _NAMES_CAUSES = (f"{{{NS}}}", "{urn:ietf:params:xml:ns:yang:1}")
-"""Namespaces whose words in an error-info tell an operator something."""
+"""Namespaces of the elements in an error-info that are useful to an operator."""
 _BUSY = {"lock-denied", "in-use"}
 _HALF_DONE = {"partial-operation", "rollback-failed"}
 _HINTS = {
-    "access-denied": "the device lets this user in, and not do this: check its access rules",
-    "lock-denied": "another session holds the device's configuration: wait for it, or end it on the device",
+    "access-denied": "the device accepts this user's login, but not this operation: check its access rules",
+    "lock-denied": "another session has locked the device's configuration: wait for it, or end it on the device",
 }
 
 
 def refusal(reply: Element, where: str, *, may_be_partial: bool = False) -> DeviceError | None:
-    """The error that a reply tells of; ``None`` if there is none, warnings aside.
+    """The error in a reply; ``None`` if it has none. Warnings do not count.
 
-    ``may_be_partial``: the device was not bound to undo what it took before it said no.
+    ``may_be_partial``: the device may keep the part of the change that it made before it refused.
     """
     errors = [each for each in reply.iterfind(_named("rpc-error")) if _of(each, "error-severity") != "warning"]
     if not errors:
         return None
     tags = [_of(each, "error-tag") for each in errors]
+    # One error that says that part of the change stands decides, whatever the others say.
     first = next((each for each, tag in zip(errors, tags, strict=True) if tag in _HALF_DONE), errors[0])
     tag = _of(first, "error-tag") or "no error-tag"
     more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
     message = f"{where}: refused: {_described(first, tag)}{more}"
     if tag in _HALF_DONE:
-        return InconsistentError(f"{message}; some of the change may stand", hint="read the device back")
+        return InconsistentError(f"{message}; part of the change may be in effect", hint="read the device back")
     if tag in _BUSY:
         return DeviceBusyError(message, hint=_HINTS.get(tag))
     if may_be_partial:
         return OutcomeUnknownError(
-            f"{message}; this device does not undo what it took before that", hint="read the device back"
+            f"{message}; this device does not undo what it accepted before the error", hint="read the device back"
         )
     return DeviceRefusedError(message, hint=_HINTS.get(tag))
 
 
 def _described(error: Element, tag: str) -> str:
-    """Tag, path, the device's words, and what it names as the cause: ``in-use at /a/b: locked (session-id 3)``."""
+    """Tag, path, the device's message, and the reported cause: ``in-use at /a/b: locked (session-id 3)``."""
     path, said = _of(error, "error-path"), _of(error, "error-message")
     kind = _of(error, "error-app-tag")
     info = error.find(_named("error-info"))

@@ -1,4 +1,4 @@
-"""A client's one NETCONF session: opened on first use, shared, given to one caller at a time."""
+"""The one NETCONF session of a client: opened on first use, shared by threads, used by one caller at a time."""
 
 import math
 import time
@@ -21,21 +21,21 @@ from lumctl.devices.protocols import DriverContext
 
 
 class _Calls(local):
-    """Of each thread: when the call that it is in must be over."""
+    """The deadline of each thread's present call."""
 
     until = math.inf
 
 
 class KeptSession:
-    """The session, and what on the device lasts only as long as it: locks, and edits that are not committed."""
+    """The session, and what ends on the device together with it: locks and uncommitted edits."""
 
     def __init__(self, context: DriverContext, default_port: int, clock: Clock = time.monotonic) -> None:
         self.name = f"{context.device} at {context.address}" if context.address else context.device
         self.clock = clock
         self.held: list[str] = []
-        """The datastores that are locked for us; not emptied when the session is lost, so that nobody writes on."""
+        """The datastores that we locked; kept after a lost session, so that writes without the lock are refused."""
         self.edited = False
-        """Whether the candidate holds edits of ours."""
+        """Whether the candidate contains edits of ours."""
         self._way = context.way
         self._default_port = default_port
         self._timeout_s = context.timeout_s
@@ -46,9 +46,9 @@ class KeptSession:
 
     @contextmanager
     def call(self) -> Iterator[float]:
-        """Have one deadline for all that this thread does inside; gives the moment at which it must be over.
+        """Set one deadline for this thread's actions within the block, and yield it.
 
-        A call within a call is a part of it, and ends with it.
+        A nested call belongs to the outer one and has no later deadline.
         """
         outer = self._calls.until
         self._calls.until = min(self.clock() + self._timeout_s, outer)
@@ -58,50 +58,52 @@ class KeptSession:
             self._calls.until = outer
 
     def left_s(self) -> float:
-        """Seconds that this thread's call still has; outside of one, those that it would have."""
+        """Seconds left of this thread's call; outside a call, the time limit of one."""
         return min(self._calls.until - self.clock(), self._timeout_s)
 
     @contextmanager
     def turn(self) -> Iterator[float]:
-        """Have the session to ourselves; it is a call, or a part of one, and so is the wait for it.
+        """Use the session exclusively, as a call or part of one; the wait for the turn counts toward its time.
 
         Raises:
-            DeviceBusyError: another thread's call is still at work by then.
+            DeviceBusyError: another thread's call did not end before the deadline.
         """
         with self.call() as deadline:
             if not self._turn.acquire(timeout=max(0.0, self.left_s())):
-                raise DeviceBusyError(f"{self.name}: another call of this program is still at work; nothing was sent")
+                raise DeviceBusyError(
+                    f"{self.name}: another call of this program is still in progress; nothing was sent"
+                )
             try:
                 yield deadline
             finally:
                 self._turn.release()
 
     def open(self, deadline: float) -> NetconfSession:
-        """The session, replaced if it has died.
+        """The session; a dead one is replaced.
 
         Raises:
-            DeviceUnreachableError: there is none to be had; or what stood on the old one went with it.
+            DeviceUnreachableError: no session can be opened; or the old one ended with locks or edits that are needed.
         """
         if self._session is not None and self._session.alive():
             return self._session
+        # Asked before drop(), which forgets the edits.
         lost = "the lock" if self.held else "what was not committed" if self.edited else ""
         self.drop()
         if lost:
-            raise DeviceUnreachableError(
-                f"{self.name}: the session was lost, and {lost} with it; nothing was committed"
-            )
+            raise DeviceUnreachableError(f"{self.name}: the session ended and discarded {lost}; nothing was committed")
         hung_up = self._hung_up
         session = self._session = self._connect(deadline)
+        # Another thread has hung up while this one connected, and found no session to close.
         if self._hung_up != hung_up:
             self.drop()
             raise DeviceUnreachableError(f"{self.name}: the session was closed; nothing was sent")
         return session
 
     def need(self, capability: str, deadline: float) -> ServerCapabilities:
-        """Hold the device to a capability.
+        """Require a capability of the device.
 
         Raises:
-            UnsupportedError: it does not have it; nothing was sent.
+            UnsupportedError: the device does not have it; nothing was sent.
         """
         offer = ServerCapabilities(self.open(deadline).capabilities)
         if not offer.has(capability):
@@ -109,7 +111,7 @@ class KeptSession:
         return offer
 
     def need_datastore(self, name: str, deadline: float, *, to_write: bool = False) -> ServerCapabilities:
-        """Hold the device to having a datastore. Raises as :meth:`need`."""
+        """Require a datastore of the device. Raises as :meth:`need`."""
         offer = ServerCapabilities(self.open(deadline).capabilities)
         lacking = offer.lacking(name, to_write=to_write)
         if lacking is not None:
@@ -117,11 +119,12 @@ class KeptSession:
         return offer
 
     def is_current(self, session: NetconfSession) -> bool:
-        """Whether a session is still the one, and lives."""
+        """Whether a session is the current one and still open."""
         return self._session is session and session.alive()
 
     def drop(self) -> None:
-        """Hang up. May be called by any thread: whoever waits for a reply is woken."""
+        """Close the session. Any thread may call this: all waiting callers are woken."""
+        # Counted even without a session: another thread may be connecting one at this moment.
         self._hung_up += 1
         session, self._session = self._session, None
         self.edited = False
@@ -129,13 +132,13 @@ class KeptSession:
             session.close()
 
     def exchange(self, operation: str, deadline: float, *, writes: bool, may_be_partial: bool = False) -> Element:
-        """One request and its reply.
+        """Send one request and return its reply.
 
-        ``writes``: without a reply it is not known what the device has done; else nothing that counts was changed.
+        ``writes``: without a reply, what the device did is unknown; for other requests a lost reply does no harm.
 
         Raises:
-            DeviceUnreachableError: there is no session, or it was lost and nothing was changed.
-            DeviceRefusedError: the device said no.
+            DeviceUnreachableError: no session can be opened, or it was lost and nothing was changed.
+            DeviceRefusedError: the device refused.
             OutcomeUnknownError: the request was sent, and no reply came.
         """
         session = self.open(deadline)
@@ -145,7 +148,7 @@ class KeptSession:
             self.drop()
             raise self._lost(error, writes=writes) from None
         except BaseException:
-            # An interrupt: the reply that comes later would be taken for another's.
+            # After an interrupt, the late reply would be taken for the reply to another request.
             self.drop()
             raise
         refused = refusal(reply, self.name, may_be_partial=may_be_partial)
@@ -154,21 +157,24 @@ class KeptSession:
         return reply
 
     def do(self, operation: str, deadline: float, *, writes: bool = True, may_be_partial: bool = False) -> None:
-        """A request that is answered with OK. Raises as :meth:`exchange`."""
+        """Send a request that is answered with OK. Raises as :meth:`exchange`."""
         reply = self.exchange(operation, deadline, writes=writes, may_be_partial=may_be_partial)
         if reply.find(f"{{{NS}}}ok") is None:
-            raise self._lost(SessionError("a reply that is neither yes nor no came", sent=True), writes=writes)
+            raise self._lost(
+                SessionError("received a reply that is neither success nor failure", sent=True), writes=writes
+            )
 
     def read(self, operation: str, deadline: float) -> Element:
-        """A request that is answered with data. Raises as :meth:`exchange`."""
+        """Send a request that is answered with data. Raises as :meth:`exchange`."""
         data = self.exchange(operation, deadline, writes=False).find(f"{{{NS}}}data")
         if data is None:
-            raise DeviceUnreachableError(f"{self.name}: the reply holds no data")
+            raise DeviceUnreachableError(f"{self.name}: the reply contains no data")
         return data
 
     def _connect(self, deadline: float) -> NetconfSession:
         stream = None
         try:
+            # The deadline may have passed by now, and sockets accept no negative time limit.
             left_s = max(0.05, deadline - self.clock())
             stream = self._way.subsystem("netconf", self._default_port, left_s)
             return NetconfSession(stream, deadline, self.clock)
@@ -195,6 +201,6 @@ class KeptSession:
         if not writes:
             return DeviceUnreachableError(f"{self.name}: {error}; nothing was changed")
         return OutcomeUnknownError(
-            f"{self.name}: the request was sent, then {error}; it may or may not have acted",
-            hint="read the device back before anything else",
+            f"{self.name}: the request was sent, then {error}; it may or may not have taken effect",
+            hint="read the device back before you do anything else",
         )

@@ -1,6 +1,6 @@
 """A standalone mesh and switch on a bench: a device's twin gets one of these if there is no simulated rack.
 
-Each knows what the contract kit compares the driver with: its states, readings, alarms and progress.
+Each knows the values with which the contract kit compares the driver: states, readings, alarms and progress.
 """
 
 import math
@@ -16,11 +16,11 @@ from lumctl.devices.types import Alarm, DeviceReading, PortReading, Progress, Pu
 
 TEMPERATURE_C = 31.5
 ALARMS = (("power supply has failed", "critical", "psu/1", 7200), ("monitor drifts", "minor", "port/2", 86_400))
-"""Text, severity and source of each alarm, and for how many seconds it has been there when it is raised."""
+"""Text, severity and source of each alarm, and its age in seconds when it is raised."""
 
 
 class _BenchDevice:
-    """What the mesh and the switch of a bench have in common."""
+    """The common part of a bench's mesh and switch."""
 
     _stops = False
 
@@ -32,7 +32,7 @@ class _BenchDevice:
 
     @contextmanager
     def stops_midway(self) -> Iterator[None]:
-        """While inside, every change is refused when half of it was made."""
+        """Within the block, make half of every change and then refuse it."""
         self._stops = True
         try:
             yield
@@ -41,7 +41,7 @@ class _BenchDevice:
 
     @contextmanager
     def completes_late(self) -> Iterator[None]:
-        """While inside, a change is answered at once; it is made when the block ends."""
+        """Within the block, answer a change at once; make it when the block ends."""
         self._is_late = True
         try:
             yield
@@ -54,7 +54,7 @@ class _BenchDevice:
 
     @property
     def alarms(self) -> tuple[Callable[[], AbstractContextManager[Alarm]], ...]:
-        """Each raises one alarm, of another severity, source and time than the others."""
+        """Context managers that raise one alarm each; the alarms differ in severity, source and time."""
         return tuple(partial(self._raises, *alarm) for alarm in ALARMS)
 
     @contextmanager
@@ -67,19 +67,19 @@ class _BenchDevice:
             self._raised.remove(alarm)
 
     def reading(self) -> DeviceReading:
-        """What it measures."""
+        """The temperature, powers and alarms that the device measures."""
         return DeviceReading(0.0, temperature_c=TEMPERATURE_C, powers_dbm=self.read_powers((0, 1, 2, 3)))
 
     def read_powers(self, ports: tuple[int, ...]) -> dict[int, float]:
-        """Light of another power at each port, and none at every fourth."""
+        """A different power at each port, and no light at every fourth port."""
         return {port: -math.inf if port % 4 == 3 else -6.0 - 1.5 * port for port in ports}  # noqa: PLR2004 - the fourth
 
     def read_temperature(self) -> float:
-        """In degrees Celsius."""
+        """Temperature in degrees Celsius."""
         return TEMPERATURE_C
 
     def read_alarms(self) -> tuple[Alarm, ...]:
-        """Those that are raised now."""
+        """The alarms that are raised now."""
         return tuple(self._raised)
 
     def read_progress(self) -> Progress | None:
@@ -88,7 +88,7 @@ class _BenchDevice:
 
 
 class BenchMesh(_BenchDevice):
-    """One mesh with all PUCs in bar. Inside :meth:`stops_midway` it makes half of a change, then refuses it."""
+    """One mesh with all PUCs in bar. Within :meth:`stops_midway` it makes half of a change, then refuses it."""
 
     def __init__(self, device: str, puc_count: int) -> None:
         super().__init__()
@@ -147,6 +147,7 @@ class BenchSwitch(_BenchDevice):
         """
         with self._lock:
             wanted = list(joins.items())
+            # The whole change is checked, even if only half of it will be made.
             todo = plan(Ports(self.id, self.port_count, self.input_count), self._joins, dict(wanted))
             if self._stops:
                 half = dict(wanted[: len(wanted) // 2])
@@ -167,7 +168,7 @@ class BenchSwitch(_BenchDevice):
     ports = read_ports
 
     def set_port(self, port: int, enabled: bool) -> None:
-        """Let light through a port or not."""
+        """Enable or disable light through a port."""
         with self._lock:
             self._ports[port] = PortReading(port, enabled, label=self._ports[port].label)
 

@@ -1,8 +1,8 @@
-"""Random changes under random faults: whatever goes wrong, what the program believes of a device is true, or nothing.
+"""Random changes under random faults: whatever goes wrong, the program's record of a device is true or empty.
 
-This is a contract of every driver of a mesh or a switch, shown by many seeded sequences. A sequence changes a device a
-few times, as the change engine does it (:mod:`lumctl.devices.transaction`), while bytes are lost, answers lie and
-changes are half applied. After each step the belief that the outcome allows is held against the device itself.
+Every driver of a mesh or a switch must fulfil this; many seeded sequences test it. A sequence changes a device a few
+times with the code of the change engine (:mod:`lumctl.devices.transaction`), while bytes are lost, answers are wrong
+and changes are half applied. After each step, the state that the outcome implies is compared with the device itself.
 """
 
 import random
@@ -26,12 +26,12 @@ Cells = dict[int, str]
 class Rig:
     """A device on which the sequences are run.
 
-    ``open`` gives a new driver over ``way``, which knows ``states`` if the device cannot be read. ``truth`` is what the
-    device really holds, seen apart from any driver. ``own`` are the cells that may be changed and ``states`` their
-    possible states (of a switch: egress ports, besides none); all others belong to somebody else. ``misbehave`` makes
-    the device itself behave badly in one of ``habits``, or well again (``None``). Faults on the way come after up to
-    ``most_bytes``: about as many as a change takes, with everything that is read before and after it. ``pass_time``
-    lets so many seconds go by for a device whose driver declares a confirm timer.
+    ``open`` returns a new driver over ``way``; the driver gets known states if the device cannot be read. ``truth``
+    returns the real state of the device, read independently of any driver. ``own`` are the cells that may be changed,
+    ``states`` their possible states (for a switch: egress ports, besides none); all other cells belong to other users.
+    ``misbehave`` makes the device itself behave badly in one of ``habits``, or well again (``None``). Faults on the way
+    strike after up to ``most_bytes``: about as many as a change and the readings before and after it take.
+    ``pass_time`` lets seconds pass for a device whose driver declares a confirm timer.
     """
 
     open: Callable[[Mapping[int, str]], LightDriver]
@@ -46,7 +46,7 @@ class Rig:
 
 
 class Steps:
-    """What is done to the device in one sequence. Each method gives what may be believed afterwards."""
+    """The steps of one sequence. Methods that change the device return the state that may be assumed afterwards."""
 
     def __init__(self, rig: Rig, driver: LightDriver, dice: random.Random, tally: TroubleCount) -> None:
         self._rig = rig
@@ -56,7 +56,7 @@ class Steps:
         self._timed = Capability.CONFIRM_TIMER in driver.capabilities
 
     def change(self, belief: Cells) -> Cells | None:
-        """Try a change under some trouble, undo it if it fails; ``None``: nothing may be believed."""
+        """Try a change under random faults and undo it if it fails; ``None``: no state may be assumed."""
         cells = self._cells(belief)
         self._require_no_theft(belief)
         heal(self._rig)
@@ -86,21 +86,21 @@ class Steps:
         return self._kept(belief, after, cells, receipt) if receipt.revert_armed else after
 
     def found_again(self, last: Cells) -> Cells:
-        """Read the device, or write its known state again: what one does before relying on it, with all well again."""
+        """End all faults, then read the device or write its known state again, as before relying on a device."""
         heal(self._rig)
         if self._timed:
-            self._rig.pass_time(TIMER_S + 1)  # until then the device may still go back by itself
+            self._rig.pass_time(TIMER_S + 1)  # until then the device may still revert by itself
         if transaction.readable(self._driver):
             self._tally.count("read again")
             return transaction.read_cells(self._driver, sorted(self._rig.truth()))
-        # Its own cells only: nobody else's were part of any change, so they are known.
+        # Only our own cells: cells of other users were part of no change, so they are known.
         own: list[Cell] = [(cell, None, last[cell]) for cell in self._rig.own]
         transaction.write(self._driver, transaction.stage(self._driver, own))
         self._tally.count("asserted again")
         return dict(last)
 
     def reads_true(self, belief: Cells) -> bool:
-        """Whether a reading gives the truth, if it gives anything: in the midst of trouble it may fail, and not lie."""
+        """Whether a reading is true or fails: during faults a reading may fail, but must not be wrong."""
         if not transaction.readable(self._driver):
             return True
         try:
@@ -110,10 +110,11 @@ class Steps:
             return True
 
     def _kept(self, before: Cells, after: Cells, cells: list[Cell], receipt: Receipt[Any]) -> Cells | None:
-        """Confirm a change that the device would take back by itself, or see that it does."""
-        if self._dice.random() < 0.3:  # noqa: PLR2004 - whoever was to confirm it is gone
+        """Confirm a change that the device would revert by itself, or wait until it does."""
+        if self._dice.random() < 0.3:  # noqa: PLR2004 - the one that was to confirm it is gone
             self._rig.pass_time(TIMER_S + 1)
             self._tally.count("ran out")
+            # If a commit is known only from reading back, it is unknown whether its timer ran.
             return before if receipt.text != transaction.READ_BACK else None
         if self._dice.random() < 0.5:  # noqa: PLR2004 - other trouble than that of the commit
             trouble(self._rig, self._dice, self._tally)
@@ -144,28 +145,28 @@ class Steps:
         return belief
 
     def _require_doubt(self, cells: list[Cell]) -> None:
-        """A driver that cannot read says that it does not know what a failed change has left, and undoes nothing to it.
+        """Require that a driver that cannot read reports the state after a failed change as unknown and undoes nothing.
 
         Raises:
-            AssertionError: it continues as if it knew.
+            AssertionError: the driver continues as if it knew the state.
         """
         if transaction.readable(self._driver):
             return
         staged = transaction.stage(self._driver, cells)
         if any(change.before is not None for change in staged.changes):
-            raise AssertionError(f"after a change with no clear outcome the driver claims to know: {staged.changes}")
+            raise AssertionError(f"after a change with an unclear outcome the driver claims to know: {staged.changes}")
         try:
             self._driver.roll_back(Receipt(staged, revert_armed=False))
         except DeviceRefusedError:
             self._tally.count("unknown")
             return
-        raise AssertionError("the driver undid a change to what it does not know")
+        raise AssertionError("the driver undid a change although it does not know the previous state")
 
     def _require_no_theft(self, belief: Cells) -> None:
-        """A switch takes no egress port from an ingress port that the change does not name.
+        """Require that a switch takes no egress port from an ingress port that the change does not list.
 
         Raises:
-            AssertionError: it would.
+            AssertionError: the driver would take it.
         """
         taken = [state for cell, state in belief.items() if cell not in self._rig.own and state != FREE]
         if not transaction.is_switch(self._driver) or not taken or self._dice.random() < 0.8:  # noqa: PLR2004
@@ -177,10 +178,10 @@ class Steps:
         except DeviceRefusedError:
             self._tally.count("theft refused")
             return
-        raise AssertionError(f"an egress port of somebody else was staged: {theft}")
+        raise AssertionError(f"an egress port that belongs to somebody else was staged: {theft}")
 
     def _cells(self, belief: Cells) -> list[Cell]:
-        """A random change of own cells; on a switch no egress is given twice, or taken from somebody else."""
+        """A random change of own cells; on a switch, no egress is used twice or taken from another user."""
         chosen = self._dice.sample(list(self._rig.own), k=self._dice.randint(1, len(self._rig.own)))
         states = list(self._rig.states)
         if not transaction.is_switch(self._driver):
@@ -192,7 +193,7 @@ class Steps:
 
 
 def _kind(error: DeviceError) -> str:
-    """An error's name; the kinds of unreachable and refused count as those."""
+    """The name of an error; subclasses of unreachable and refused count as these."""
     for kind in (DeviceUnreachableError, DeviceRefusedError):
         if isinstance(error, kind):
             return kind.__name__
@@ -203,7 +204,7 @@ __all__ = ["STEPS", "Rig", "TroubleCount", "run_sequence"]
 
 
 def run_sequence(rig: Rig, seed: int, tally: TroubleCount) -> None:
-    """One sequence. Fails by an assertion where a belief is not true, or somebody else's cells have changed."""
+    """Run one sequence. An assertion fails if an assumed state is not true, or if another user's cells changed."""
     heal(rig)
     last: Cells = dict(rig.truth())
     foreign = {cell: state for cell, state in last.items() if cell not in rig.own}
@@ -215,18 +216,21 @@ def run_sequence(rig: Rig, seed: int, tally: TroubleCount) -> None:
             tally.steps += 1
             if belief is None:
                 belief = steps.found_again(last)
+            # The last certain states: found_again() writes them if the device cannot be read.
             last = dict(belief)
             belief = steps.change(belief)
             account(rig, tally)
             _require_true(rig, belief, foreign, seed)
             if belief is not None and not steps.reads_true(belief):
-                raise AssertionError(f"sequence {seed}: what was read in trouble is not what is believed, {belief}")
+                raise AssertionError(
+                    f"sequence {seed}: a reading during faults differs from the expected state, {belief}"
+                )
         heal(rig)
         if belief is None:
             belief = steps.found_again(last)
         _require_true(rig, belief, foreign, seed)
     except DeviceError as error:
-        raise AssertionError(f"sequence {seed}: with all well again: {error!r}") from error
+        raise AssertionError(f"sequence {seed}: after all faults were cleared: {error!r}") from error
     finally:
         driver.close()
     _require_fresh(rig, belief, seed)
@@ -236,19 +240,21 @@ def _require_true(rig: Rig, belief: Cells | None, foreign: Mapping[int, str], se
     truth = rig.truth()
     changed = {cell: (state, truth[cell]) for cell, state in foreign.items() if truth[cell] != state}
     if changed:
-        raise AssertionError(f"sequence {seed}: cells of somebody else have changed: {changed}")
+        raise AssertionError(f"sequence {seed}: cells that belong to somebody else have changed: {changed}")
     wrong = {cell: (state, truth[cell]) for cell, state in (belief or {}).items() if truth[cell] != state}
     if wrong:
-        raise AssertionError(f"sequence {seed}: believed and true differ in {wrong}")
+        raise AssertionError(f"sequence {seed}: the expected and the true state differ in {wrong}")
 
 
 def _require_fresh(rig: Rig, belief: Cells, seed: int) -> None:
-    """What a driver reads that was just opened is what is believed."""
+    """Require that a newly opened driver reads the assumed state."""
     fresh = rig.open(belief)
     try:
         if transaction.readable(fresh):
             read = transaction.read_cells(fresh, sorted(belief))
             if read != belief:
-                raise AssertionError(f"sequence {seed}: a fresh reading {read} is not what is believed, {belief}")
+                raise AssertionError(
+                    f"sequence {seed}: a fresh reading {read} differs from the expected state, {belief}"
+                )
     finally:
         fresh.close()

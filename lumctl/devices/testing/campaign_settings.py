@@ -1,6 +1,6 @@
-"""Random settings under random faults: the contract of drivers that set single values, as transponders and power do.
+"""Random settings under random faults, for drivers that set single values: drivers of transponders and power.
 
-As in :mod:`lumctl.devices.testing.campaign`: what may be believed after each outcome is held against the device itself.
+As in :mod:`lumctl.devices.testing.campaign`, the state implied by each outcome is compared with the device itself.
 """
 
 import random
@@ -18,9 +18,9 @@ Values = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Knob:
-    """One value that can be set: what it may be, and how a driver is told.
+    """One setting: its possible values, and how a driver sets it.
 
-    Where a driver only has a change accepted, and reading tells whether it came (power), ``turn`` reads.
+    If a driver returns when a change is only accepted (power), ``turn`` reads whether the change took effect.
     """
 
     values: Sequence[Any]
@@ -31,9 +31,9 @@ class Knob:
 class SettingsRig:
     """A device on which the sequences are run.
 
-    ``open`` gives a new driver over ``way``; ``read`` has a driver say what is set, by the names of ``knobs``.
-    ``truth`` is what the device really holds, and ``others`` whatever belongs to somebody else, both seen apart from
-    any driver. The rest is as of :class:`lumctl.devices.testing.campaign.Rig`.
+    ``open`` returns a new driver over ``way``; ``read`` returns the settings that a driver reads, by name of ``knobs``.
+    ``truth`` returns the real settings of the device, ``others`` the state that belongs to other users; both are read
+    independently of any driver. The rest is as in :class:`lumctl.devices.testing.campaign.Rig`.
     """
 
     open: Callable[[], Driver]
@@ -48,7 +48,7 @@ class SettingsRig:
 
 
 def run_settings(rig: SettingsRig, seed: int, tally: TroubleCount) -> None:
-    """One sequence. Fails by an assertion where a belief is not true, or something of somebody else has changed."""
+    """Run one sequence. An assertion fails if an assumed state is not true, or if state of other users changed."""
     dice = random.Random(seed)  # noqa: S311 - the same sequence in every run
     heal(rig)
     belief: dict[str, Any] = dict(rig.truth())
@@ -66,6 +66,7 @@ def run_settings(rig: SettingsRig, seed: int, tally: TroubleCount) -> None:
             if outcome == "done":
                 belief[name] = value
             elif outcome not in {"DeviceUnreachableError", "DeviceRefusedError", "UnsupportedError"}:
+                # Unknown or inconsistent: nothing may be believed of this setting.
                 belief.pop(name, None)
             _require_true(rig, belief, seed)
             _require_true(rig, _read(rig, driver, tally), seed)
@@ -73,21 +74,21 @@ def run_settings(rig: SettingsRig, seed: int, tally: TroubleCount) -> None:
         driver.close()
     heal(rig)
     if rig.others() != others:
-        raise AssertionError(f"sequence {seed}: what belongs to somebody else has changed")
+        raise AssertionError(f"sequence {seed}: settings that belong to somebody else have changed")
     fresh = rig.open()
     try:
         read = dict(rig.read(fresh))
     except DeviceError as error:
-        raise AssertionError(f"sequence {seed}: with all well again: {error!r}") from error
+        raise AssertionError(f"sequence {seed}: after all faults were cleared: {error!r}") from error
     finally:
         fresh.close()
     if {name: read.get(name) for name in belief} != belief:
-        raise AssertionError(f"sequence {seed}: a fresh reading {read} is not what is believed, {belief}")
+        raise AssertionError(f"sequence {seed}: a fresh reading {read} differs from the expected state, {belief}")
     _require_true(rig, read, seed)
 
 
 def _turned(knob: Knob, driver: Driver, value: Any) -> str:
-    """Set it, and say how that ended; the kinds of unreachable and refused count as those."""
+    """Set a value and return the outcome; subclasses of unreachable and refused count as these."""
     try:
         knob.turn(driver, value)
     except DeviceError as error:
@@ -99,7 +100,7 @@ def _turned(knob: Knob, driver: Driver, value: Any) -> str:
 
 
 def _read(rig: SettingsRig, driver: Driver, tally: TroubleCount) -> Values:
-    """What is read in the midst of trouble, if anything is."""
+    """The settings read during faults; empty if the reading fails."""
     try:
         return rig.read(driver)
     except DeviceError:
@@ -111,4 +112,4 @@ def _require_true(rig: SettingsRig, belief: Values, seed: int) -> None:
     truth = rig.truth()
     wrong = {name: (value, truth[name]) for name, value in belief.items() if truth[name] != value}
     if wrong:
-        raise AssertionError(f"sequence {seed}: believed and true differ in {wrong}")
+        raise AssertionError(f"sequence {seed}: the expected and the true state differ in {wrong}")

@@ -1,4 +1,4 @@
-"""What all suites ask."""
+"""Checks that all suites use."""
 
 from collections.abc import Callable
 from threading import Event
@@ -17,7 +17,7 @@ CONFIRMED_AFTER_S = 1.0
 
 
 def supported(driver: Driver, capability: Capability, call: Callable[[], object]) -> bool:
-    """Whether the driver declares a capability; if it does not, the call must be refused."""
+    """Whether the driver declares a capability; if not, check that the call is refused."""
     if capability in driver.capabilities:
         return True
     with pytest.raises(UnsupportedError):
@@ -28,7 +28,7 @@ def supported(driver: Driver, capability: Capability, call: Callable[[], object]
 def stays(
     commit: Callable[[], Receipt[Any]], confirm: Callable[[Any], object], held: Callable[[], bool], *, timed: bool
 ) -> None:
-    """Commit and confirm a change, and check that it is held; with a timer, also after the timer's end.
+    """Commit and confirm a change, and check that the device holds it; with a timer, also after the timer's end.
 
     If the machine was so slow that the device reverted before the confirm, try once more.
     """
@@ -42,7 +42,7 @@ def stays(
     assert held()
     if timed:
         Event().wait(CONFIRMED_AFTER_S * 1.3)
-        assert held(), "the change was confirmed, but the device went back all the same"
+        assert held(), "the change was confirmed, but the device reverted it"
 
 
 def becomes_true(condition: Callable[[], bool], within_s: float = 10.0) -> bool:

@@ -1,140 +1,49 @@
-"""What every driver must do, of any kind, tested with faults that the kit injects in front of the device."""
+"""The contract of drivers of all kinds, tested with faults that the kit injects in front of the device."""
 
 import contextlib
 import io
-import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import Any
 
 import pytest
 
-from lumctl.devices.answers import fault_of
 from lumctl.devices.contained_driver import class_of
 from lumctl.devices.errors import (
-    DeviceBusyError,
     DeviceError,
-    DeviceRefusedError,
-    DeviceUnreachableError,
-    InconsistentError,
     OutcomeUnknownError,
-    UnsupportedError,
 )
-from lumctl.devices.protocols import DriverContext
 from lumctl.devices.testing.checks import becomes_true
 from lumctl.devices.testing.interception import Fault, Interception, intercepted
-from lumctl.devices.testing.readings import ReadingsContract
+from lumctl.devices.testing.readings import (
+    FOLLOWS_WITHIN_S,
+    MEASURED,
+    listed,
+    reported,
+    require_sound,
+    states_it,
+    unknown_measures,
+)
 from lumctl.devices.testing.rules import broken, not_tested, one_line, proves
-from lumctl.devices.testing.settings import SettingsContract
-from lumctl.devices.testing.subjects import Subject, Write
+from lumctl.devices.testing.subjects import Subject, Write, another
 from lumctl.devices.testing.time_limit import Call, closing, ended_within
-from lumctl.devices.types import Alarm, Neighbour, OpticsReading, PowerReading
-from lumctl.printable import printable
+from lumctl.devices.testing.writes import (
+    error_of,
+    prepared_write,
+    require_outcome,
+    require_unreachable,
+    takes_effect,
+    unseen_values,
+    writes_of,
+)
+from lumctl.devices.types import Alarm, Capability
 
-MOST_WATTS = 100_000.0
-YEARS_S = 10 * 365 * 86400.0
-DARK_DBM = -20.0
-MHZ = (100_000_000, 300_000_000)
-_NUMBERED = ("PUC", "port")
-_UNITS = ("dBm", "degrees", " W", " mA", "rate", "time", "age", " V")
-
-
-def require_sound(kind: str, call: str, answer: Any, arguments: Mapping[str, Any], context: DriverContext) -> None:
-    """Check an answer against the contract.
-
-    Raises:
-        ContractBrokenError: the answer has a wrong type or unit, or wrong port or PUC numbers.
-    """
-    wrong = fault_of(kind, call, answer, arguments, context)
-    if wrong:
-        rule = "types" if ", expected " in wrong else _rule_of(wrong)
-        broken(rule, f"{call}() {wrong}")
-    if call == "identify":
-        _require_line(answer)
-    elif call == "read_powers":
-        _require_dbm(answer)
-    elif call in {"read_states", "read_ports"}:
-        _require_all(call, answer, context)
-    elif isinstance(answer, OpticsReading):
-        _require_optics(answer, context)
-    elif isinstance(answer, PowerReading):
-        _require_time("read_power", answer.taken_at, context)
-        if answer.watts is not None and answer.watts > MOST_WATTS:
-            broken("units", f"read_power() gives {answer.watts:g} W for one machine")
-    elif call == "neighbours":
-        _require_ages(answer)
-    elif call == "read_alarms":
-        _require_alarms(answer)
-
-
-def _rule_of(wrong: str) -> str:
-    if any(unit in wrong for unit in _UNITS):
-        return "units"
-    return "numbering" if any(word in wrong for word in _NUMBERED) else "types"
-
-
-def _require_line(line: str) -> None:
-    if not line or len(line.splitlines()) != 1 or printable(line) != line:
-        broken("identity", f"identify() gives {line!r}, which is not one printable line")
-
-
-def _require_dbm(powers: Mapping[int, float]) -> None:
-    if any(math.isnan(power) for power in powers.values()):
-        broken("units", "read_powers() gives NaN; no light is -inf")
-    if powers and all(power >= 0 for power in powers.values()):
-        shown = ", ".join(f"{power:g}" for power in powers.values())
-        broken("units", f"read_powers() gives {shown}: no port on a bench has 1 mW or more; these look like mW")
-
-
-def _require_all(call: str, answer: Mapping[int, Any], context: DriverContext) -> None:
-    count = context.puc_count if call == "read_states" else context.port_count
-    missing = sorted(set(range(count)) - set(answer))
-    if missing and call == "read_ports":
-        broken("numbering", f"{call}() lacks {missing[0]}; numbers start at 0, and there are {count}")
-
-
-def _require_optics(reading: OpticsReading, context: DriverContext) -> None:
-    _require_time("read_optics", reading.taken_at, context)
-    if reading.rx_power_dbm is not None and reading.rx_power_dbm >= 0:
-        broken("units", f"read_optics() gives {reading.rx_power_dbm:g} dBm received: 1 mW or more looks like mW")
-    tx = reading.tx_power_dbm
-    if reading.transmitting is False and tx is not None and tx > DARK_DBM:
-        broken("units", f"read_optics() gives {tx:g} dBm sent while the transmitter is off; no light is -inf")
-    frequency = reading.frequency_mhz
-    if frequency is not None and not MHZ[0] <= frequency <= MHZ[1]:
-        broken("units", f"read_optics() gives {frequency:g} MHz, which is not an optical frequency")
-    limits = [reading.thresholds.get(f"rx_power_{name}") for name in ("low_alarm", "high_alarm")]
-    if None not in limits and limits[0] >= limits[1]:  # type: ignore[operator]  # neither is None
-        broken(
-            "units",
-            f"read_optics() gives rx_power_low_alarm {limits[0]}, which is not below rx_power_high_alarm {limits[1]}",
-        )
-
-
-def _require_time(call: str, taken_at: float, context: DriverContext) -> None:
-    now = context.now()
-    if now and not now - 60 <= taken_at <= now + 1:
-        broken("units", f"{call}() gives taken_at {taken_at:g}; context.now() is {now:g}")
-
-
-def _require_ages(heard: tuple[Neighbour, ...]) -> None:
-    for each in heard:
-        if each.age_s > YEARS_S:
-            broken("units", f"neighbours() gives an age of {each.age_s:g} s: this looks like a time or like ms")
-
-
-def _require_alarms(alarms: tuple[Alarm, ...]) -> None:
-    for alarm in alarms:
-        if not alarm.text:
-            broken("types", "read_alarms() gives an alarm without a text")
-        if alarm.since is not None and alarm.since > time.time() + 86400:
-            broken("units", f"read_alarms() gives an alarm since {alarm.since:g}: this looks like milliseconds")
-
-
-NO_CONTEXT = "the driver keeps no `context`, so the kit cannot open another driver: give `context` in the set-up"
+NO_CONTEXT = (
+    "the driver has no attribute `context`, so the kit cannot open another driver: give `context` in the set-up"
+)
 NO_PASSAGE = (
     "the driver uses neither context.way, context.shell nor a connection to context.address, so the kit cannot inject "
     "faults between it and its device"
@@ -144,16 +53,10 @@ LONGEST_S = 4.0
 LEAST = 4
 GRACE_S = 0.5
 LEAST_TIMEOUT_S, TIMES = 0.4, 10
-BUSY_TRIES, BUSY_WAIT_S = 50, 0.1
 
 
-class CommonContract(ReadingsContract, SettingsContract):
-    """The part common to all contracts; each contract provides the fixture ``subject``."""
-
-    @pytest.fixture
-    def subject(self) -> Subject:
-        """The driver as these tests use it; each kind overrides this."""
-        pytest.fail("override the fixture `subject`")
+class CommonContract:
+    """The common part of all contracts; each subclass gives the fixture ``subject``."""
 
     @pytest.fixture
     def between(self, subject: Subject) -> Iterator[Interception]:
@@ -167,13 +70,25 @@ class CommonContract(ReadingsContract, SettingsContract):
             yield interception
             interception.heal()
 
+    @proves("readings", "units", "numbering")
+    def test_readings_are_what_the_device_measures(self, subject: Subject) -> None:
+        """Values have the unit of the contract, and come from the port, lane or outlet that was requested."""
+        reads = {"read_temperature", "read_powers", *MEASURED} & {read.call for read in subject.readings()}
+        if not reads:
+            pytest.skip("the driver declares no reading of a measured value")
+        if subject.reading is None:
+            not_tested(f"the set-up gives no `reading`, so only the driver states what {listed(reads)} should return")
+        unknown = unknown_measures(subject, reads, subject.reading())
+        if unknown:
+            not_tested(f"`reading` in the set-up does not give {listed(unknown)}")
+
     @proves("units", "types", "numbering")
     def test_answers_are_of_the_types_and_units_of_the_contract(self, subject: Subject) -> None:
-        """Every reading, on the device as it is and after a write."""
+        """Every reading is correct, on the device as it is and after a write."""
         if subject.context is None:
             not_tested(NO_CONTEXT)
         self._require_sound(subject)
-        with contextlib.suppress(Exception):  # other tests check writes
+        with suppress(Exception):  # other tests check writes
             for write in subject.writes:
                 write.prepare(subject.driver)()
         self._require_sound(subject)
@@ -186,7 +101,10 @@ class CommonContract(ReadingsContract, SettingsContract):
             answer = read.of(subject.driver)
             require_sound(subject.driver.kind, read.call, answer, read.arguments, subject.context)
             if read.call in subject.true_reads and answer != subject.true_reads[read.call]():
-                broken("numbering", f"{read.call}() gives {answer}, the device holds {subject.true_reads[read.call]()}")
+                broken(
+                    "numbering",
+                    f"{read.call}() returns {answer}, but the device holds {subject.true_reads[read.call]()}",
+                )
 
     @proves("units")
     def test_ages_grow_by_seconds(self, subject: Subject) -> None:
@@ -199,6 +117,7 @@ class CommonContract(ReadingsContract, SettingsContract):
             second = {each.system: each.age_s for each in read.of(subject.driver)}
             passed = time.monotonic() - began
             grown = {name: second[name] - age for name, age in first.items() if name in second}
+            # Ages may be whole seconds (lldpd's are), so one may grow by a second at once.
             wrong = {name: age for name, age in grown.items() if age > passed + 1.5}
             if wrong:
                 broken("units", f"ages of neighbours grew by {wrong} in {passed:.2f} s: they look like milliseconds")
@@ -217,7 +136,7 @@ class CommonContract(ReadingsContract, SettingsContract):
 
     @proves("opening")
     def test_opening_contacts_nothing(self, subject: Subject, between: Interception) -> None:
-        """A command constructs a driver for each device of an inventory and never uses most of them."""
+        """A driver contacts nothing when constructed: a command constructs all drivers of an inventory and uses few."""
         attempts = between.attempts
         with closing(subject.opens(between.context)):
             assert between.attempts == attempts
@@ -229,10 +148,10 @@ class CommonContract(ReadingsContract, SettingsContract):
             for has_read in (False, True):
                 with closing(subject.opens(between.context)) as driver:
                     if has_read:
-                        with contextlib.suppress(DeviceError):  # without a device, there is nothing to remember
+                        with suppress(DeviceError):  # without a device, there is nothing to remember
                             read.of(driver)
                     between.set(between.gone())
-                    _require_unreachable(read.call, partial(read.of, driver))
+                    require_unreachable(read.call, partial(read.of, driver))
                     between.heal()
 
     @proves("unreachable")
@@ -240,16 +159,16 @@ class CommonContract(ReadingsContract, SettingsContract):
         """Every write raises DeviceUnreachableError, and nothing changes."""
         for write in subject.writes:
             with closing(subject.opens(between.context)) as driver:
-                act = _prepared(write, driver)
+                act = prepared_write(write, driver)
                 between.set(between.gone())
-                _require_unreachable(write.call, act)
+                require_unreachable(write.call, act)
                 between.heal()
                 if write.held is not None and write.held() != write.before:
                     broken("unreachable", f"{write.call} raised unreachable, but the device changed: {write.held()}")
 
     @proves("errors")
     def test_spoilt_answers_raise_device_errors_only(self, subject: Subject, between: Interception) -> None:
-        """If an answer is cut, garbled or missing, a reading returns a correct value or raises."""
+        """If an answer is cut, garbled or missing, a reading returns a correct value or raises an error."""
         for read in subject.readings():
             with closing(subject.opens(between.unhurried)) as driver:
                 began = time.monotonic()
@@ -274,36 +193,63 @@ class CommonContract(ReadingsContract, SettingsContract):
             broken("errors", f"{fault.text}: {read.call}() raised {type(error).__name__}: {one_line(error)}")
         require_sound(subject.driver.kind, read.call, answer, read.arguments, subject.context)  # type: ignore[arg-type]
         if read.call in subject.true_reads and answer != subject.true_reads[read.call]():
-            broken("unreachable", f"{fault.text}: {read.call}() gives {answer}, which the device does not hold")
+            broken("unreachable", f"{fault.text}: {read.call}() returns {answer}, which the device does not hold")
 
     @proves("outcome", "half-applied", "atomic")
     def test_the_outcome_of_a_spoilt_write_is_the_truth(self, subject: Subject, between: Interception) -> None:
-        """If a request is cut or an answer is lost, the error states the truth about the device."""
+        """If a request is truncated or an answer is lost, the error states the truth about the device."""
         if not subject.writes:
-            pytest.skip("the driver declares nothing that changes the device")
+            pytest.skip("the driver declares no call that changes the device")
         unseen = [write.call for write in subject.writes if write.held is None]
         for write in subject.writes:
             self._spoil(subject, write, between)
         if unseen:
-            not_tested(f"only the driver reads what the device holds after {', '.join(unseen)}: give `truth`")
+            not_tested(f"only the driver can read the device's state after {', '.join(unseen)}: give `truth`")
 
     def _spoil(self, subject: Subject, write: Write, between: Interception) -> None:
         began = time.monotonic()
         with closing(subject.opens(between.unhurried)) as driver:
-            faults = between.faults_of(_prepared(write, driver), sending=True)
-            if write.held is not None and not _comes(write, (write.after,)):
+            faults = between.faults_of(prepared_write(write, driver), sending=True)
+            if write.held is not None and not takes_effect(write, (write.after,)):
                 broken("commit", f"{write.call} returned, but the device holds {write.held()}, not {write.after}")
         for fault in _spread(faults, time.monotonic() - began):
             with closing(subject.opens(between.context)) as driver:
-                act = _prepared(write, driver)
+                act = prepared_write(write, driver)
                 between.set(fault)
-                error = _raised(act)
+                error = error_of(act)
                 between.heal()
-                _require_outcome(subject, write, fault, error)
+                require_outcome(subject, write, fault, error)
+
+    @proves("read-back", "read-afresh")
+    def test_a_write_shows_to_another_driver(self, subject: Subject) -> None:
+        """A write of one driver is read by another, in both directions: neither driver returns remembered values."""
+        writes = [write for write in writes_of(subject) if write.shown is not None]
+        if not writes:
+            pytest.skip("the driver reads none of the values that it writes")
+        with closing(another(subject)) as other:
+            for write in writes:
+                if write.shown is not None:
+                    for wanted, seen in unseen_values(write, subject.driver, partial(write.shown, other)):
+                        broken("read-back", f"{write.call} wrote {wanted}, but another driver reads {seen}")
+                    for wanted, seen in unseen_values(write, other, partial(write.shown, subject.driver)):
+                        broken(
+                            "read-afresh", f"{write.call} of another driver wrote {wanted}, but the driver reads {seen}"
+                        )
+
+    @proves("read-back", "commit")
+    def test_a_write_is_what_the_device_holds(self, subject: Subject) -> None:
+        """A driver may use the same wrong port, lane or outlet for reading and writing."""
+        writes = writes_of(subject)
+        for write in writes:
+            if write.truth is not None:
+                for wanted, seen in unseen_values(write, subject.driver, write.truth):
+                    broken("read-back", f"{write.call} wrote {wanted}, but the device holds {seen}")
+        if unknown := [write.call for write in writes if write.truth is None]:
+            not_tested(f"the set-up gives no `truth`: only the driver reports the effect of {', '.join(unknown)}")
 
     @proves("deadline")
     def test_every_call_ends_in_its_time(self, subject: Subject, between: Interception) -> None:
-        """Also if the device accepts the connection and stays silent, or its answer never ends."""
+        """A call ends in time even if the device accepts the connection and stays silent, or its answer never ends."""
         timeout_s = between.context.timeout_s
         slow = getattr(class_of(subject.driver), "slow_calls", {})
         for fault in (between.silent(), between.endless()):
@@ -317,6 +263,7 @@ class CommonContract(ReadingsContract, SettingsContract):
                 limit_s = timeout_s * 1.2 + GRACE_S
                 overdue = [name for name, call in late if not ended_within(call, max(limit_s, slow.get(name, 0.0)))]
                 between.heal()
+                # Releases the calls that still wait, and waits for them: their bytes would count for the next fault.
                 between.way.over.set()
                 if between.shell is not None:
                     between.shell.hung = None
@@ -324,18 +271,73 @@ class CommonContract(ReadingsContract, SettingsContract):
                     ended_within(call, 2 * timeout_s + GRACE_S)
                 between.way.over.clear()
             if overdue:
-                broken("deadline", f"{fault.text}: {overdue[0]} had not ended {limit_s:.1f} s after its call, "
-                       f"timeout_s is {timeout_s:.1f}")  # fmt: skip
+                broken("deadline", (
+                    f"{fault.text}: {overdue[0]} had not ended {limit_s:.1f} s after its call, although timeout_s is "
+                    f"{timeout_s:.1f}"
+                ))  # fmt: skip
 
     @staticmethod
     def _acts(subject: Subject, context: Any, opened: ExitStack) -> Iterator[tuple[str, Callable[[], object]]]:
-        """The calls, each on its own driver, so that all wait at the same time."""
+        """The calls, each on a separate driver, so that all wait at the same time."""
         drivers = [opened.enter_context(closing(subject.opens(context))) for _ in (*subject.reads, *subject.writes)]
-        prepared = [_prepared(write, driver) for write, driver in zip(subject.writes, drivers, strict=False)]
+        # All are prepared before the first is given, because a write cannot be prepared during a fault.
+        prepared = [prepared_write(write, driver) for write, driver in zip(subject.writes, drivers, strict=False)]
         for write, act in zip(subject.writes, prepared, strict=True):
             yield write.call, act
         for read, driver in zip(subject.reads, drivers[len(prepared) :], strict=True):
             yield read.call, partial(read.of, driver)
+
+
+class AlarmsContract:
+    """A part of ``MeshContract`` and ``SwitchContract``: alarms, and changes that continue after the answer."""
+
+    @proves("alarms")
+    def test_alarms_are_those_of_the_device(self, subject: Subject) -> None:
+        """Each alarm is reported with its source, severity and time, and no longer reported when it has ended."""
+        if Capability.READ_ALARMS not in subject.driver.capabilities:
+            pytest.skip("the driver does not declare read-alarms")
+        if not subject.alarms:
+            not_tested("the set-up gives no `alarms`, which makes the device raise alarms")
+        told: list[tuple[Alarm, Alarm]] = [reported(subject.driver, raises) for raises in subject.alarms]
+        untested = []
+        for name in ("source", "severity", "since"):
+            if any(getattr(raised, name) and not states_it(name, raised, shown) for raised, shown in told):
+                untested.append(
+                    f"read_alarms() returns no {name} that the kit knows, only none or the device's own words"
+                )
+            elif len({getattr(raised, name) for raised, _ in told}) == 1 and getattr(told[0][0], name):
+                untested.append(f"`alarms` in the set-up all have the same {name}, so a constant would pass")
+        if untested:
+            not_tested("; ".join(untested))
+
+    @proves("progress")
+    def test_a_change_in_progress_is_reported(self, subject: Subject) -> None:
+        """Progress is reported from the device's answer until the change is complete, but not by an idle device."""
+        driver: Any = subject.driver
+        if Capability.PROGRESS not in driver.capabilities:
+            pytest.skip("the driver does not declare progress")
+        write = subject.writes[0]
+        act = write.prepare(driver)
+        if not becomes_true(lambda: driver.read_progress() is None, FOLLOWS_WITHIN_S):
+            broken("progress", f"read_progress() returns {driver.read_progress()} for a device that is idle")
+        if subject.completes_late is None:
+            not_tested(
+                "the set-up gives no `completes_late`, which makes the device complete a change after its answer"
+            )
+        if write.truth is None:
+            not_tested("the set-up gives no `truth`, so the kit cannot see whether a change is complete")
+        with subject.completes_late():
+            with suppress(OutcomeUnknownError):
+                act()
+            progress = driver.read_progress()
+            if write.truth() == write.after:
+                not_tested("inside `completes_late` of the set-up, the device completed a change before its answer")
+            if progress is None:
+                broken("progress", f"read_progress() returns None, but the device still holds {write.truth()}")
+        if not becomes_true(lambda: driver.read_progress() is None, FOLLOWS_WITHIN_S):
+            broken("progress", f"the change is complete, but read_progress() still returns {driver.read_progress()}")
+        if write.truth() != write.after:
+            broken("progress", f"read_progress() returns None, but the device holds {write.truth()}, not {write.after}")
 
 
 def _timeout_s(subject: Subject) -> float:
@@ -343,7 +345,7 @@ def _timeout_s(subject: Subject) -> float:
     slowest = 0.0
     for read in subject.reads:
         began = time.monotonic()
-        with contextlib.suppress(DeviceError):
+        with suppress(DeviceError):
             read.of(subject.driver)
         slowest = max(slowest, time.monotonic() - began)
     wanted = max(LEAST_TIMEOUT_S, TIMES * slowest)
@@ -356,57 +358,3 @@ def _spread(faults: list[Fault], took_s: float) -> list[Fault]:
     if len(faults) <= most:
         return faults
     return [faults[at * len(faults) // most] for at in range(most)]
-
-
-def _prepared(write: Write, driver: Any) -> Callable[[], object]:
-    """Prepare the device for a write; wait if it is slow or a lost session still holds its lock."""
-    for _ in range(BUSY_TRIES):
-        try:
-            return write.prepare(driver)
-        except (DeviceBusyError, DeviceUnreachableError):  # the time limit is short and the machine may be busy
-            threading.Event().wait(BUSY_WAIT_S)
-    return write.prepare(driver)
-
-
-def _raised(act: Callable[[], object]) -> BaseException | None:
-    try:
-        act()
-    except Exception as error:  # noqa: BLE001 - a driver may raise anything; the caller judges it
-        return error
-    return None
-
-
-def _require_unreachable(call: str, act: Callable[[], object]) -> None:
-    try:
-        answer = act()
-    except DeviceUnreachableError:
-        return
-    except DeviceError as error:
-        broken("unreachable", f"the device is gone, and {call} raised {type(error).__name__}: {one_line(error)}")
-    except Exception as error:  # noqa: BLE001 - any error is one that the driver did not catch
-        broken("errors", f"the device is gone, and {call} raised {type(error).__name__}: {one_line(error)}")
-    broken("unreachable", f"the device is gone, and {call} gave {answer!r:.200}")
-
-
-def _comes(write: Write, states: tuple[object, ...]) -> bool:
-    """Whether the device is in one of these states, or reaches one in its allowed time."""
-    held = write.held
-    return held is None or becomes_true(lambda: held() in states, write.follows_within_s)
-
-
-def _require_outcome(subject: Subject, write: Write, fault: Fault, error: BaseException | None) -> None:
-    said = "returned" if error is None else f"raised {type(error).__name__}"
-    if error is not None and not isinstance(error, DeviceError):
-        broken("errors", f"{fault.text}: {write.call} raised {type(error).__name__}: {one_line(error)}")
-    if write.held is None:
-        return
-    unclear = isinstance(error, OutcomeUnknownError | InconsistentError)
-    if subject.atomic and write.held() not in (write.before, write.after):
-        broken("atomic", f"{fault.text}: {write.call} {said}, and the device holds {write.held()}")
-    if error is None and not _comes(write, (write.after,)):
-        broken("outcome", f"{fault.text}: {write.call} returned, and the device holds {write.held()}")
-    if isinstance(error, DeviceRefusedError | DeviceUnreachableError | UnsupportedError) and not unclear:
-        held = write.held()
-        if held != write.before:
-            rule = "outcome" if held == write.after else "half-applied"
-            broken(rule, f"{fault.text}: {write.call} {said}, and the device has changed: {held}")

@@ -1,4 +1,4 @@
-"""Faults on the way to a device, below its protocol: what a network, a firewall or a dying controller does to bytes."""
+"""Faults on the connection to a device, below its protocol, as a network or a failing controller causes them."""
 
 import random
 import threading
@@ -13,27 +13,27 @@ DRIP_S = 0.02
 
 
 class WayFault(StrEnum):
-    """What befalls the bytes of a connection."""
+    """A fault of a connection. Most strike after a set number of bytes."""
 
     REFUSED = "refused"
-    """The device is gone when so many bytes came: who is connected is cut off by the next request, nobody gets in."""
+    """After this many received bytes the device is gone: the next request breaks, and no connection is accepted."""
     CUT_SENDING = "cut-sending"
-    """The connection breaks in a request, when so many bytes were sent."""
+    """The connection breaks within a request, after that many bytes were sent."""
     CUT_ANSWER = "cut-answer"
-    """The far end closes in good order in an answer, when so many bytes came."""
+    """The far end closes properly within an answer, after that many bytes arrived."""
     BROKEN_ANSWER = "broken-answer"
-    """The connection breaks in an answer, when so many bytes came."""
+    """The connection breaks within an answer, after that many bytes arrived."""
     SILENT = "silent"
-    """So many bytes come, and then nothing more, until the reader has waited for as long as it wanted."""
+    """That many bytes arrive, then no more until the reader's time limit."""
     DRIPPING = "dripping"
-    """Every byte comes alone. Nothing is lost: a driver must not notice."""
+    """Bytes arrive one at a time. None is lost, so a driver must work as usual."""
     GARBAGE = "garbage"
-    """What comes after so many bytes is noise, and then the end."""
+    """After that many bytes, noise arrives, then the end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """A fault and the number of bytes, over all connections, after which it strikes; only once if it ``passes``.
+    """A fault and the number of bytes, over all connections, after which it takes effect; with ``passes`` only once.
 
     With ``lasts`` it takes real time: a silent device makes its reader wait, a dripping one sends bytes endlessly.
     ``text`` replaces the noise.
@@ -47,7 +47,7 @@ class Trouble:
 
 
 class FaultyWay:
-    """A route with faults: while :attr:`trouble` is set, it affects open connections as well as new ones.
+    """A connection path with faults: while :attr:`trouble` is set, it affects both open and new connections.
 
     ``struck`` counts how often each fault was met, which is less often than it was set. ``opened``, ``sent`` and
     ``came`` count connections and bytes. ``over`` ends every wait that a lasting fault causes.
@@ -63,7 +63,7 @@ class FaultyWay:
 
     @property
     def trouble(self) -> Trouble | None:
-        """What befalls bytes from now on."""
+        """The fault that affects connections from now on; ``None``: no fault."""
         return self._trouble
 
     @trouble.setter
@@ -72,21 +72,21 @@ class FaultyWay:
         self.left = trouble.after if trouble else 0
 
     def tcp(self, default_port: int, timeout_s: float) -> Stream:
-        """Connect, or be refused."""
+        """Connect, unless the fault refuses connections."""
         self._welcome()
         return _FaultyStream(self, self._way.tcp(default_port, timeout_s))
 
     def subsystem(self, name: str, default_port: int, timeout_s: float) -> Stream:
-        """Open a subsystem, or be refused."""
+        """Open a subsystem, unless the fault refuses connections."""
         self._welcome()
         return _FaultyStream(self, self._way.subsystem(name, default_port, timeout_s))
 
     def noise(self, count: int) -> bytes:
-        """Bytes that mean nothing."""
+        """Bytes without meaning."""
         return self._noise.randbytes(count)
 
     def strike(self, trouble: Trouble) -> None:
-        """The trouble is met now."""
+        """Count a fault that strikes now."""
         self.struck[trouble.fault] += 1
         if trouble.passes and trouble.fault is not WayFault.DRIPPING and self.trouble is trouble:
             self.trouble = None
@@ -99,9 +99,9 @@ class FaultyWay:
 
 
 class _FaultyStream:
-    """A stream that counts what passes for its way.
+    """A stream that applies the faults of its connection path and counts its bytes.
 
-    An answer is spoilt when it comes, and not before: what it answers was done by then, or will never be.
+    An answer is spoilt only when it arrives: by then the device has either executed the request or never will.
     """
 
     def __init__(self, way: FaultyWay, stream: Stream) -> None:
@@ -146,6 +146,7 @@ class _FaultyStream:
         if trouble is None:
             return self._come(count)
         if self._way.left > 0:
+            # Not a byte more, so that the fault strikes exactly where it was set.
             return self._come(min(count, self._way.left))
         return self._spoilt(trouble, count)
 
@@ -168,16 +169,17 @@ class _FaultyStream:
         raise TimeoutError("timed out")
 
     def _come(self, count: int) -> bytes:
-        """What is there, first what was held back."""
+        """Received bytes; bytes that were held back come first."""
         came, self._held = self._held[:count], self._held[count:]
         came = came or self._stream.recv(count)
         self._way.came += len(came)
+        # That fault counts sent bytes only.
         if not self._now(WayFault.CUT_SENDING):
             self._way.left -= len(came)
         return came
 
     def _spoilt(self, trouble: Trouble, count: int) -> bytes:
-        idle = self._timeout == 0  # it is only looked whether something came in between
+        idle = self._timeout == 0  # the caller only checks whether bytes have arrived
         if not (idle and trouble.fault in {WayFault.CUT_ANSWER, WayFault.BROKEN_ANSWER}) and not self._held:
             self._held = self._stream.recv(count)
             if not self._held:
@@ -186,6 +188,7 @@ class _FaultyStream:
             self._break(trouble)
         self._way.strike(trouble)
         if trouble.fault is WayFault.SILENT:
+            # At once, without the time that a reader would wait, so that a campaign is fast.
             raise TimeoutError("timed out")
         self._ended = True
         self._stream.close()

@@ -1,4 +1,4 @@
-"""Intercepts a driver's way, shell or address to inject faults, if the author supplies none."""
+"""Intercepts a driver's connection path, shell or address to inject faults, if the author supplies none."""
 
 from __future__ import annotations
 
@@ -94,14 +94,17 @@ class Bridge:
 
     def _listen(self) -> socket.socket:
         if self._folder is None:
+            # Any free port at first; later the same one, because drivers know the address.
             listener = socket.create_server(("127.0.0.1", getattr(self, "_port", 0)))
             self._port = listener.getsockname()[1]
         else:
             self._path = Path(self._folder.name) / "s"
+            # A Unix-domain socket stays in the file system when it is closed.
             self._path.unlink(missing_ok=True)
             listener = socket.socket(socket.AF_UNIX)
             listener.bind(str(self._path))
             listener.listen()
+        # accept() must not wait, because it holds the lock that gone() needs.
         listener.settimeout(0)
         return listener
 
@@ -158,6 +161,7 @@ def _pump(
 def _reset(client: socket.socket) -> None:
     """Close a connection as if it broke."""
     with contextlib.suppress(OSError):
+        # With a linger time of 0 the kernel sends a reset instead of an orderly end.
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     client.close()
 
@@ -178,7 +182,7 @@ class Fault:
 
 
 class Interception:
-    """A way and a shell that inject faults.
+    """A connection path and a shell that inject faults.
 
     Drivers opened with ``context`` use them; ``unhurried`` does too, but keeps the device's own time limit.
     """
@@ -227,7 +231,7 @@ class Interception:
 
     def gone(self) -> Fault:
         """The device cannot be reached at all."""
-        return Fault("the device is gone", Trouble(WayFault.REFUSED), (ShellFault.LOST_BEFORE, 0))
+        return Fault("the device does not answer", Trouble(WayFault.REFUSED), (ShellFault.LOST_BEFORE, 0))
 
     def faults_of(self, act: Callable[[], object], *, sending: bool) -> list[Fault]:
         """The faults to try on an act; the act runs once without faults to count its bytes and commands."""
@@ -272,7 +276,7 @@ def _spread(count: int) -> list[int]:
 
 @contextmanager
 def intercepted(context: DriverContext, opens: Opens, probe: Callable[[Any], object]) -> Iterator[Interception | None]:
-    """Intercept traffic between drivers and their device; ``None`` if they reach it in a way unknown to the kit.
+    """Intercept traffic between drivers and their device; ``None`` if the kit does not know how they reach it.
 
     ``probe`` reads from the device with a driver. If no traffic is seen then, the driver connects by itself, and a
     server on loopback replaces its address.
@@ -291,6 +295,7 @@ def intercepted(context: DriverContext, opens: Opens, probe: Callable[[Any], obj
     with Bridge(context.address, way) as bridge:
         beside = Interception(replace(context, address=bridge.address), way, None, bridge)
         yield _cleared(beside) if _passes(beside, opens, probe) else None
+        # Releases what still waits on the bridge, so that its threads end.
         way.over.set()
 
 

@@ -1,33 +1,35 @@
-"""What every driver of a mesh must do."""
+"""The contract of every driver of a mesh."""
 
 import random
 
 import pytest
 
 from lumctl.devices.contained_driver import class_of
-from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, UnsupportedError
+from lumctl.devices.errors import (
+    DeviceError,
+    DeviceRefusedError,
+    DeviceUnreachableError,
+    InconsistentError,
+    OutcomeUnknownError,
+    UnsupportedError,
+)
 from lumctl.devices.protocols import MeshDriver
 from lumctl.devices.testing.checks import CONFIRMED_AFTER_S, becomes_true, stays, supported
-from lumctl.devices.testing.common_contract import CommonContract
-from lumctl.devices.testing.mesh_doubts import MeshDoubtsContract
-from lumctl.devices.testing.mesh_under_test import MeshUnderTest
-from lumctl.devices.testing.readings import AlarmsContract
-from lumctl.devices.testing.rules import proves
-from lumctl.devices.testing.subjects import Subject, gone, of_mesh
+from lumctl.devices.testing.common_contract import AlarmsContract, CommonContract
+from lumctl.devices.testing.rules import not_tested, proves
+from lumctl.devices.testing.subjects import Subject, another, gone, of_mesh, require_size_found_out
+from lumctl.devices.testing.under_test import MeshUnderTest
 from lumctl.devices.types import Capability, PucChange, PucState, Receipt, Staged
 
 BAR, CROSS = PucState.BAR, PucState.CROSS
+HALF_OF = 4
+"""PUCs of a change that is stopped in the middle."""
 ROUNDS = 12
-"""Random changes in a row that are held against a model."""
+"""Number of random changes that are compared with a model, one after the other."""
 
 
-class MeshContract(MeshDoubtsContract, AlarmsContract, CommonContract):
-    """Subclass it and override the fixture ``mesh``."""
-
-    @pytest.fixture
-    def mesh(self) -> MeshUnderTest:
-        """Give the driver under test; override this."""
-        pytest.fail("override the fixture `mesh`")
+class MeshContract(AlarmsContract, CommonContract):
+    """Subclass it and define the fixture ``mesh``, the driver under test."""
 
     @pytest.fixture
     def subject(self, mesh: MeshUnderTest) -> Subject:
@@ -36,7 +38,7 @@ class MeshContract(MeshDoubtsContract, AlarmsContract, CommonContract):
 
     @proves("declaration")
     def test_it_declares_itself(self, mesh: MeshUnderTest) -> None:
-        """Version, kind, capabilities and proof are there for `plugin list`."""
+        """Version, kind, capabilities and ``proven`` are stated for `plugin list`."""
         driver = class_of(mesh.driver)
         assert (driver.api_version, driver.kind) == (1, "mesh")
         assert all(isinstance(each, Capability) for each in driver.capabilities)
@@ -50,14 +52,14 @@ class MeshContract(MeshDoubtsContract, AlarmsContract, CommonContract):
 
     @proves("commit")
     def test_a_commit_writes_what_was_staged_and_nothing_else(self, mesh: MeshUnderTest) -> None:
-        """PUCs that are not named keep their states."""
+        """PUCs that are not listed keep their states."""
         mesh.write(mesh.everywhere(BAR))
         mesh.write({0: CROSS, mesh.puc_count - 1: CROSS})
         assert mesh.holds(mesh.everywhere(BAR) | {0: CROSS, mesh.puc_count - 1: CROSS})
 
     @proves("commit")
     def test_a_commit_returns_when_the_device_holds_it(self, mesh: MeshUnderTest) -> None:
-        """Checked before the confirm, because an undo and the proof of light read the device then."""
+        """The state is checked before the confirm, because an undo and the proof of light read the device then."""
         mesh.write(mesh.everywhere(BAR))
         receipt = mesh.driver.commit(mesh.driver.stage({6: CROSS}))
         assert isinstance(receipt, Receipt)
@@ -86,7 +88,7 @@ class MeshContract(MeshDoubtsContract, AlarmsContract, CommonContract):
 
     @proves("idempotent")
     def test_committing_again_is_harmless(self, mesh: MeshUnderTest) -> None:
-        """The engine re-asserts what it believes."""
+        """A repeated write is harmless: the engine writes the state again that it assumes."""
         mesh.write(mesh.everywhere(BAR))
         staged = mesh.driver.stage({5: CROSS})
         mesh.driver.confirm(mesh.driver.commit(staged))
@@ -95,7 +97,7 @@ class MeshContract(MeshDoubtsContract, AlarmsContract, CommonContract):
 
     @proves("commit")
     def test_an_empty_change_is_no_error(self, mesh: MeshUnderTest) -> None:
-        """It changes nothing."""
+        """A comparison changes nothing."""
         mesh.write(mesh.everywhere(CROSS))
         mesh.write({})
         assert mesh.holds(mesh.everywhere(CROSS))
@@ -111,7 +113,7 @@ class MeshContract(MeshDoubtsContract, AlarmsContract, CommonContract):
 
     @proves("roll-back")
     def test_rolling_back_restores_the_states_before(self, mesh: MeshUnderTest) -> None:
-        """Also when others were written in between."""
+        """An undo restores the earlier states, even if other PUCs were written in between."""
         mesh.write(mesh.everywhere(BAR) | {1: CROSS})
         receipt = mesh.driver.commit(mesh.driver.stage({0: CROSS, 1: BAR, 2: BAR}))
         mesh.write({7: CROSS})
@@ -145,7 +147,7 @@ class MeshContract(MeshDoubtsContract, AlarmsContract, CommonContract):
 
     @proves("revert-timer")
     def test_a_revert_timer_is_armed_or_refused(self, mesh: MeshUnderTest) -> None:
-        """Without the capability it is refused at once; with it the device reverts by itself."""
+        """Without the capability a timer is refused at once; with it the device reverts by itself."""
         mesh.write(mesh.everywhere(BAR))
         staged = mesh.driver.stage({2: CROSS})
         if Capability.CONFIRM_TIMER not in mesh.driver.capabilities:
@@ -180,6 +182,92 @@ class MeshContract(MeshDoubtsContract, AlarmsContract, CommonContract):
             assert set(driver.read_powers((0, 1))) == {0, 1}
         if supported(driver, Capability.READ_TEMPERATURE, driver.read_temperature):
             assert isinstance(driver.read_temperature(), float)
+
+    @proves("identity")
+    def test_a_mesh_of_another_size_is_found_out(self, mesh: MeshUnderTest, subject: Subject) -> None:
+        """The address may lead to a mesh other than the one in the inventory."""
+        if mesh.wrong_size is None:
+            require_size_found_out(subject, puc_count=mesh.puc_count + 1)
+            return
+        with pytest.raises(InconsistentError):
+            mesh.wrong_size.identify()
+
+    @proves("read-afresh")
+    def test_what_is_read_is_read_afresh(self, mesh: MeshUnderTest, subject: Subject) -> None:
+        """Every reading shows what another driver has written."""
+        if not mesh.readable:
+            pytest.skip("the driver does not declare read-states")
+        other = another(subject)
+        receipt = mesh.write(mesh.everywhere(BAR) | {1: CROSS})
+        staged = mesh.driver.stage({2: CROSS})
+        other.confirm(other.commit(other.stage({1: BAR, 2: CROSS})))
+        assert mesh.driver.compare(receipt.staged) == (PucChange(1, BAR, CROSS), PucChange(2, CROSS, BAR))
+        assert mesh.driver.compare(staged) == ()
+        assert mesh.driver.read_states() == mesh.everywhere(BAR) | {2: CROSS}
+        assert mesh.driver.stage({1: BAR, 2: BAR}).changes == (PucChange(1, BAR, BAR), PucChange(2, CROSS, BAR))
+
+    @proves("read-afresh")
+    def test_a_puc_between_bar_and_cross_is_neither(self, mesh: MeshUnderTest) -> None:
+        """A PUC between the states is omitted from the reading, has no ``before`` state, and cannot be rolled back."""
+        if not mesh.readable:
+            pytest.skip("the driver does not declare read-states")
+        if mesh.put_between is None:
+            not_tested("the set-up gives no `put_between`")
+        mesh.write(mesh.everywhere(BAR))
+        mesh.put_between(3)
+        assert mesh.driver.read_states() == {puc: BAR for puc in range(mesh.puc_count) if puc != 3}  # noqa: PLR2004
+        staged = mesh.driver.stage({2: CROSS, 3: CROSS})
+        assert staged.changes == (PucChange(2, BAR, CROSS), PucChange(3, None, CROSS))
+        assert mesh.driver.compare(staged) == staged.changes
+        receipt = mesh.driver.commit(staged)
+        assert mesh.driver.compare(staged) == ()
+        with pytest.raises(DeviceRefusedError):
+            mesh.driver.roll_back(receipt)
+        assert mesh.holds({2: CROSS, 3: CROSS})
+
+    @proves("half-applied")
+    def test_half_a_change_is_never_called_none(self, mesh: MeshUnderTest) -> None:
+        """A driver with ``ATOMIC`` changes nothing; one without must not claim that nothing changed."""
+        if mesh.stops_midway is None:
+            not_tested("the set-up gives no `stops_midway`, which makes the device stop in the middle of a change")
+        mesh.write(mesh.everywhere(BAR))
+        staged = mesh.driver.stage(dict.fromkeys(range(HALF_OF), CROSS))
+        with mesh.stops_midway(), pytest.raises(DeviceError) as caught:
+            mesh.driver.commit(staged)
+        untouched = self._seen(mesh, mesh.everywhere(BAR))
+        if Capability.ATOMIC in mesh.driver.capabilities:
+            assert untouched is not False
+        elif not untouched:
+            assert not isinstance(caught.value, (DeviceRefusedError, DeviceUnreachableError))
+
+    @proves("outcome")
+    def test_what_nobody_knows_is_not_claimed(self, mesh: MeshUnderTest) -> None:
+        """After an unknown outcome on a device that cannot be read, no PUC of the change has a known state.
+
+        The change does not count as made, and its undo is refused, until the PUCs are written again.
+        """
+        if mesh.readable:
+            pytest.skip("the device can be read: its states are known after any outcome")
+        if mesh.stops_midway is None:
+            not_tested("the set-up gives no `stops_midway`, which makes the device stop in the middle of a change")
+        mesh.write(mesh.everywhere(BAR))
+        wanted = dict.fromkeys(range(HALF_OF), CROSS)
+        with mesh.stops_midway(), pytest.raises(OutcomeUnknownError):
+            mesh.driver.commit(mesh.driver.stage(wanted))
+        unknown = mesh.driver.stage(wanted)
+        assert unknown.changes == tuple(PucChange(puc, None, CROSS) for puc in wanted)
+        assert mesh.driver.compare(unknown) == unknown.changes
+        assert mesh.driver.stage({HALF_OF: CROSS}).changes == (PucChange(HALF_OF, BAR, CROSS),)
+        with pytest.raises(DeviceRefusedError):
+            mesh.driver.roll_back(Receipt(mesh.driver.stage({0: CROSS, HALF_OF: CROSS}), revert_armed=False))
+        receipt = mesh.write(wanted)
+        assert mesh.driver.compare(receipt.staged) == ()
+        assert mesh.holds(mesh.everywhere(BAR) | wanted)
+
+    @staticmethod
+    def _seen(mesh: MeshUnderTest, states: dict[int, PucState]) -> bool | None:
+        """Whether the mesh is in these states; ``None`` if only the driver's own record shows them."""
+        return mesh.holds(states) if mesh.truth is not None or mesh.readable else None
 
     @proves("unreachable")
     def test_a_device_that_does_not_answer_is_unreachable(self, mesh: MeshUnderTest, subject: Subject) -> None:

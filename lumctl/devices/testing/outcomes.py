@@ -20,7 +20,7 @@ FIXTURES = ("mesh", "switch", "transponder", "power")
 
 
 def pytest_runtest_logstart(nodeid: str) -> None:
-    """Record that a test begins, which identifies a test that ends its process."""
+    """Record the start of a test, which identifies a test that ends its process."""
     _note({"test": nodeid, "outcome": "begun"})
 
 
@@ -48,6 +48,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     outcome: Any = yield
     report: pytest.TestReport = outcome.get_result()
     function = getattr(item, "function", None)
+    # One outcome for each test: that of its call, or of a set-up that failed or skipped it.
     if call.when != "call" and (report.passed or call.when == "teardown"):
         return
     rule, detail = getattr(function, "contract_rule", None), ""

@@ -1,4 +1,4 @@
-"""What every driver of power must do."""
+"""The contract of every driver of power."""
 
 from collections.abc import Callable
 
@@ -9,19 +9,14 @@ from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, Un
 from lumctl.devices.protocols import PowerDriver
 from lumctl.devices.testing.checks import supported
 from lumctl.devices.testing.common_contract import CommonContract
-from lumctl.devices.testing.power_under_test import PowerUnderTest
 from lumctl.devices.testing.rules import not_tested, proves
 from lumctl.devices.testing.subjects import Subject, gone, of_power
+from lumctl.devices.testing.under_test import PowerUnderTest
 from lumctl.devices.types import Capability
 
 
 class PowerContract(CommonContract):
-    """Subclass it and override the fixture ``power``."""
-
-    @pytest.fixture
-    def power(self) -> PowerUnderTest:
-        """Give the driver under test; override this."""
-        pytest.fail("override the fixture `power`")
+    """Subclass it and define the fixture ``power``, the driver under test."""
 
     @pytest.fixture
     def subject(self, power: PowerUnderTest) -> Subject:
@@ -30,7 +25,7 @@ class PowerContract(CommonContract):
 
     @proves("declaration")
     def test_it_declares_itself(self, power: PowerUnderTest) -> None:
-        """Version, kind, capabilities and proof are there for `plugin list`."""
+        """Version, kind, capabilities and ``proven`` are stated for `plugin list`."""
         driver = class_of(power.driver)
         assert (driver.api_version, driver.kind) == (1, "power")
         assert all(isinstance(each, Capability) for each in driver.capabilities)
@@ -44,7 +39,7 @@ class PowerContract(CommonContract):
 
     @proves("units")
     def test_a_reading_is_of_now_and_changes_nothing(self, power: PowerUnderTest) -> None:
-        """Each reading carries its time; what a machine draws is never negative."""
+        """Each reading has its time; the power that a machine draws is never negative."""
         before = power.orders() if power.orders is not None else 0
         first, second = power.driver.read_power(), power.driver.read_power()
         assert first.taken_at <= second.taken_at
@@ -61,7 +56,7 @@ class PowerContract(CommonContract):
 
     @proves("commit")
     def test_it_is_switched_off_by_its_operating_system_or_that_is_refused(self, power: PowerUnderTest) -> None:
-        """A controller that cannot ask the system says so, and the machine stays on."""
+        """A controller that cannot shut down the operating system reports that, and the machine stays on."""
         if not self._switches(power):
             return
         assert power.switched(on=True)
@@ -75,7 +70,7 @@ class PowerContract(CommonContract):
     @pytest.mark.parametrize("on", [False, True], ids=["off", "on"])
     @proves("idempotent")
     def test_what_is_so_already_is_not_ordered_again(self, power: PowerUnderTest, on: bool) -> None:
-        """Switching is idempotent: a second order to a machine that is there could only do harm."""
+        """Switching is idempotent: a second command to a machine already in that state could only do harm."""
         if not self._switches(power):
             return
         assert power.switched(on=on, force=True)
@@ -86,7 +81,7 @@ class PowerContract(CommonContract):
 
     @proves("commit")
     def test_a_restart_leaves_it_on(self, power: PowerUnderTest) -> None:
-        """One order, after which the machine comes back by itself."""
+        """A restart is one command, after which the machine returns by itself."""
         if supported(power.driver, Capability.RESET, power.driver.reset):
             power.driver.set_power(on=True)
             assert power.becomes(on=True)
@@ -95,7 +90,7 @@ class PowerContract(CommonContract):
 
     @proves("numbering")
     def test_the_other_machines_stay_as_they_are(self, power: PowerUnderTest) -> None:
-        """Neither an order nor a restart reaches the machine at the next outlet."""
+        """Neither switching nor a restart affects the machine at the next outlet."""
         if not power.driver.capabilities & {Capability.SET_POWER, Capability.RESET}:
             pytest.skip("the driver declares nothing that changes a machine")
         if power.others is None:
@@ -109,11 +104,11 @@ class PowerContract(CommonContract):
         for order in orders:
             order()
             after = power.others()
-            assert after == before, f"the other machines were {before} and are {after}"
+            assert after == before, f"the other machines were {before} but are now {after}"
 
     @proves("refused")
     def test_a_machine_that_the_controller_lacks_is_refused(self, power: PowerUnderTest) -> None:
-        """No other machine is switched in its place."""
+        """For a machine that does not exist, no other machine is switched."""
         driver = power.nobody
         if driver is None:
             not_tested("the set-up gives no `nobody`: a driver for a machine that the controller lacks")
@@ -125,7 +120,7 @@ class PowerContract(CommonContract):
 
     @proves("unreachable")
     def test_a_controller_that_does_not_answer_is_unreachable(self, power: PowerUnderTest, subject: Subject) -> None:
-        """Nothing was sent, and the error says so."""
+        """Nothing was sent, and the error states that."""
         driver = power.unreachable
         if driver is None:
             driver = gone(subject)

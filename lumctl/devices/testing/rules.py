@@ -32,7 +32,7 @@ RULES = {
         "a library that it needs is not installed, or not declared as a requirement of the package",
     ),
     "declaration": Rule(
-        "a driver states api_version, kind, capabilities and what it was proven on",
+        "a driver states api_version, kind, capabilities and what it was tested on",
         "a capability is written as text, or `proven` is empty",
     ),
     "opening": Rule(
@@ -54,7 +54,7 @@ RULES = {
     ),
     "numbering": Rule(
         "PUCs and ports are numbered from 0 to one less than the inventory's count",
-        "front-panel numbers, which begin at 1, are passed through, or a list of ports is read from the wrong place",
+        "front-panel numbers, which begin at 1, are passed on, or a list of ports is read from the wrong position",
     ),
     "errors": Rule(
         "a call raises only the errors of lumctl.devices.errors",
@@ -118,8 +118,8 @@ RULES = {
         "revert_after_s is ignored",
     ),
     "foreign": Rule(
-        "joins that a change does not name stay in place",
-        "the egress port is freed first, even if another join uses it",
+        "connections that a change does not list stay in place",
+        "the egress port is freed first, even if another connection uses it",
     ),
     "read-back": Rule(
         "a setting reaches the device, and is read back from it before the call returns",
@@ -127,11 +127,11 @@ RULES = {
     ),
     "readings": Rule(
         "a reading is what the device measures at that port, lane or outlet, in the unit of the contract",
-        "a value is passed through in mW, A, kW or Fahrenheit, or taken from the next port or lane",
+        "a value is passed on in mW, A, kW or Fahrenheit, or taken from the next port or lane",
     ),
     "alarms": Rule(
         "an alarm is reported with its own source, severity and time for as long as the device raises it",
-        "front-panel port numbers are passed through, a value is constant, ended alarms are kept, or the twin does not "
+        "front-panel port numbers are passed on, a value is constant, ended alarms are kept, or the twin does not "
         "pass on the alarms of its device",
     ),
     "progress": Rule(
@@ -177,7 +177,7 @@ def not_tested(reason: str) -> NoReturn:
 
 
 def proves(rule: str, *also: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Mark a test as the proof of a rule, which its failure names. A foreign error of the driver breaks ``errors``.
+    """Mark a test as the proof of a rule, which its failure names. A driver's foreign error breaks ``errors``.
 
     A passing test also proves the rules ``also``; a failing one names the rule that is broken.
     """

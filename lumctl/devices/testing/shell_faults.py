@@ -1,4 +1,4 @@
-"""Faults between a driver and the host that it works through: what befalls a command on its way there and back."""
+"""Faults between a driver and the host that it uses: faults of a command between the driver and the host."""
 
 from collections import Counter
 from enum import StrEnum
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
 
 
 class ShellFault(StrEnum):
-    """What befalls a command."""
+    """A fault of a command."""
 
     LOST_BEFORE = "lost-before"
-    """There is no session: it is not run."""
+    """No session can be opened: the command does not run."""
     LOST_AFTER = "lost-after"
-    """It is run, and whether it was is not heard any more."""
+    """The command runs, but its outcome is lost."""
     NO_STATUS = "no-status"
-    """It is run, and the host tells no exit status."""
+    """The command runs, but the host gives no exit status."""
     DENIED = "denied"
-    """The host lets us do nothing: it is not run."""
+    """The host denies access: the command does not run."""
     GARBLED = "garbled"
-    """It is run, and what it printed is noise."""
+    """The command runs, but its output is noise."""
 
 
 class FaultyShell:
@@ -41,15 +41,15 @@ class FaultyShell:
         self.set(None)
 
     def set(self, fault: ShellFault | None, *, after: int = 0, passes: bool = False) -> None:
-        """Have a fault from now on, or none."""
+        """Set the fault from now on; ``None``: no fault."""
         self._fault, self._after, self._passes = fault, after, passes
 
     def run(self, command: str, *, timeout_s: float) -> CommandResult:
-        """Run a command, or not."""
+        """Run a command, unless the fault prevents it."""
         self.ran += 1
         if self.hung is not None:
             self.hung.wait(timeout_s)
-            raise OutcomeUnknownError(f"{command!r} did not end in time; it may have acted")
+            raise OutcomeUnknownError(f"{command!r} did not end in time; it may have taken effect")
         fault = self._fault if self._after <= 0 else None
         self._after -= 1
         if fault is not None:
@@ -62,7 +62,7 @@ class FaultyShell:
             return CommandResult(1, "", "Operation not permitted\n")
         result = self._shell.run(command, timeout_s=timeout_s)
         if fault is ShellFault.LOST_AFTER:
-            raise OutcomeUnknownError(f"{command!r} did not end in time; it may have acted")
+            raise OutcomeUnknownError(f"{command!r} did not end in time; it may have taken effect")
         if fault is ShellFault.NO_STATUS:
             return CommandResult(-1, "", "")
         return CommandResult(result.exit_status, "\x00\ufffd?\n", "") if fault is ShellFault.GARBLED else result

@@ -11,11 +11,8 @@ from lumctl.devices.errors import DeviceError, InconsistentError, UnsupportedErr
 from lumctl.devices.protocols import Driver, DriverContext
 from lumctl.devices.testing.faults import FaultyWay, Trouble, WayFault
 from lumctl.devices.testing.interception import Opens
-from lumctl.devices.testing.mesh_under_test import MeshUnderTest
-from lumctl.devices.testing.power_under_test import PowerUnderTest
 from lumctl.devices.testing.rules import broken, not_tested, one_line
-from lumctl.devices.testing.switch_under_test import SwitchUnderTest
-from lumctl.devices.testing.transponder_under_test import TransponderUnderTest
+from lumctl.devices.testing.under_test import MeshUnderTest, PowerUnderTest, SwitchUnderTest, TransponderUnderTest
 from lumctl.devices.types import (
     Alarm,
     Capability,
@@ -48,9 +45,9 @@ class Read:
 class Write:
     """A call that changes the device from ``before`` to ``after``.
 
-    ``prepare`` brings the device to ``before`` and returns the call for a driver. ``truth`` returns what the device
-    holds, read independently of ``driver``, and ``shown`` what a driver reads; either is ``None`` if there is none.
-    The device may take ``follows_within_s`` to follow.
+    ``prepare`` brings the device to ``before`` and returns the call for a driver. ``truth`` returns the state of the
+    device, read independently of ``driver``, and ``shown`` the state that a driver reads; either is ``None`` if there
+    is none. The device may take ``follows_within_s`` to carry out a write.
     """
 
     call: str
@@ -64,13 +61,13 @@ class Write:
 
     @property
     def held(self) -> Callable[[], object] | None:
-        """What the device holds: ``truth``, else as ``driver`` reads it, ``None`` if it cannot be read."""
+        """The device's state: from ``truth``, else as ``driver`` reads it, ``None`` if it cannot be read."""
         return self.truth or (None if self.shown is None else partial(self.shown, self.driver))
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A driver, how to open another one, its readings and writes, and what the set-up knows of its device.
+    """A driver, how to open another one, its readings and writes, and what the set-up knows about its device.
 
     ``settings`` are further writes, which are tested without faults.
     """
@@ -88,7 +85,7 @@ class Subject:
     completes_late: Callable[[], AbstractContextManager[object]] | None = None
 
     def readings(self) -> Iterator[Read]:
-        """The readings that it supports; powers only if these ports have monitors."""
+        """The supported readings; powers only if these ports have monitors."""
         for read in self.reads:
             if read.call == "read_powers":
                 try:
@@ -99,7 +96,7 @@ class Subject:
 
     @property
     def atomic(self) -> bool:
-        """Whether it declares atomic changes."""
+        """Whether the driver declares atomic changes."""
         return Capability.ATOMIC in self.driver.capabilities
 
 
@@ -164,6 +161,7 @@ def of_switch(switch: SwitchUnderTest) -> Subject:
     joins = dict(zip(switch.inputs[:_JOINS], switch.outputs[:_JOINS], strict=False))
 
     def prepare(other: Any) -> Callable[[], object]:
+        # Removes every join (None), except those of other users.
         switch.write(dict.fromkeys(switch.held()) | dict(switch.foreign))
         staged = other.stage(joins)
         return lambda: other.commit(staged)
@@ -189,7 +187,7 @@ def of_switch(switch: SwitchUnderTest) -> Subject:
 
 
 def _port_settings(switch: SwitchUnderTest) -> Iterator[Write]:
-    """A port that is switched on, and one whose label is taken away."""
+    """Writes that switch on a port and remove a label."""
     driver, ports, port = switch.driver, switch.ports, switch.outputs[1]
     for capability, call, name, before, after in (
         (Capability.SET_PORTS, "set_port", "enabled", *_OFF_ON),
@@ -235,6 +233,7 @@ def of_transponder(transponder: TransponderUnderTest) -> Subject:
         shown = (lambda other: other.read_optics().frequency_mhz) if optics else None
         writes.append(_setting("set_channel", *transponder.channels_mhz, driver, true, shown))
     if Capability.SET_OUTPUT_POWER in able:
+        # Modules state powers in steps of 0.1 dB.
         true = (lambda: round(told()[1] or 0.0, 1)) if told else None
         shown = (lambda other: round(other.read_optics().target_power_dbm or 0.0, 1)) if optics else None
         writes.append(_setting("set_output_power", *transponder.powers_dbm, driver, true, shown))
@@ -293,7 +292,7 @@ def another(subject: Subject) -> Any:
     if subject.other is not None:
         return subject.other
     if subject.context is None:
-        not_tested("the set-up gives no `other`, and the driver keeps no `context`")
+        not_tested("the set-up gives no `other`, and the driver has no attribute `context`")
     return subject.opens(subject.context)
 
 
@@ -313,18 +312,18 @@ def require_size_found_out(subject: Subject, **sizes: int) -> None:
         ContractBrokenError: it raised another error than ``InconsistentError``.
     """
     if subject.context is None:
-        not_tested("the set-up gives no `wrong_size`, and the driver keeps no `context`")
+        not_tested("the set-up gives no `wrong_size`, and the driver has no attribute `context`")
     driver = subject.opens(replace(subject.context, **sizes))  # type: ignore[arg-type]  # they are size fields of the context
     try:
         driver.identify()
     except InconsistentError:
         return
     except DeviceError as error:
-        broken("identity", f"given another size, identify() raised {type(error).__name__}: {one_line(error)}")
+        broken("identity", f"with another size, identify() raised {type(error).__name__}: {one_line(error)}")
     finally:
         driver.close()
     if subject.driver.capabilities & {Capability.READ_STATES, Capability.READ_PORTS}:
-        broken("identity", f"given another size ({sizes}), identify() accepts it")
+        broken("identity", f"with another size ({sizes}), identify() succeeds")
     not_tested(
         "identify() accepts another size: compare it with the device's size if that can be read, or give `wrong_size`"
     )

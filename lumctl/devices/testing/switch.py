@@ -1,4 +1,4 @@
-"""What every driver of a switch must do."""
+"""The contract of every driver of a switch."""
 
 import math
 import random
@@ -16,20 +16,19 @@ from lumctl.devices.errors import (
 )
 from lumctl.devices.protocols import SwitchDriver
 from lumctl.devices.testing.checks import CONFIRMED_AFTER_S, becomes_true, stays, supported
-from lumctl.devices.testing.common_contract import CommonContract
-from lumctl.devices.testing.readings import AlarmsContract
+from lumctl.devices.testing.common_contract import AlarmsContract, CommonContract
 from lumctl.devices.testing.rules import not_tested, proves
 from lumctl.devices.testing.subjects import Subject, another, gone, of_switch, require_size_found_out
-from lumctl.devices.testing.switch_under_test import SwitchUnderTest
+from lumctl.devices.testing.under_test import SwitchUnderTest
 from lumctl.devices.types import Alarm, Capability, JoinChange
 
 
 class SwitchPortsContract:
-    """A part of ``SwitchContract``, which gives the fixture ``ready``."""
+    """A part of ``SwitchContract``, which defines the fixture ``ready``."""
 
     @proves("numbering")
     def test_ports_are_read_or_refused_as_declared(self, ready: SwitchUnderTest) -> None:
-        """Every port is there, under its own number."""
+        """Every port is reported, under its own number."""
         driver = ready.driver
         if supported(driver, Capability.READ_PORTS, driver.read_ports):
             ports = driver.read_ports()
@@ -38,7 +37,7 @@ class SwitchPortsContract:
 
     @proves("units")
     def test_powers_are_read_or_refused_as_declared(self, ready: SwitchUnderTest) -> None:
-        """In dBm, for the requested ports; minus infinity is no light."""
+        """Powers are in dBm, for the requested ports; minus infinity is no light."""
         driver = ready.driver
         asked = tuple(port for port in (ready.dark, ready.lit) if port is not None) or (0, 1)
         if not supported(driver, Capability.READ_POWERS, lambda: driver.read_powers(asked)):
@@ -59,12 +58,12 @@ class SwitchPortsContract:
         if supported(driver, Capability.READ_TEMPERATURE, driver.read_temperature):
             assert isinstance(driver.read_temperature(), float)
         if supported(driver, Capability.READ_ALARMS, driver.read_alarms):
-            assert driver.read_alarms() == driver.read_alarms(), "reading them takes none away"
+            assert driver.read_alarms() == driver.read_alarms(), "a reading does not remove alarms"
             assert all(isinstance(alarm, Alarm) and alarm.text for alarm in driver.read_alarms())
 
     @proves("read-back")
     def test_a_port_is_switched_and_read_back(self, ready: SwitchUnderTest) -> None:
-        """Off and on, each twice: switching is idempotent and changes no join."""
+        """A port is switched off and on, each twice: switching is idempotent and changes no join."""
         driver, port = ready.driver, ready.outputs[0]
         if not supported(driver, Capability.SET_PORTS, lambda: driver.set_port(port, enabled=True)):
             return
@@ -79,7 +78,7 @@ class SwitchPortsContract:
 
     @proves("read-back")
     def test_a_label_is_set_and_read_back(self, ready: SwitchUnderTest) -> None:
-        """Also an empty one and one with special characters of XML and shells; other labels stay."""
+        """A label can be empty or have special characters of XML and shells; other labels stay."""
         driver, (port, beside) = ready.driver, ready.inputs[:2]
         if not supported(driver, Capability.SET_LABELS, lambda: driver.set_label(port, "")):
             return
@@ -95,16 +94,11 @@ class SwitchPortsContract:
 
 
 ROUNDS = 12
-"""Random changes in a row that are held against a model."""
+"""Number of random changes that are compared with a model, one after the other."""
 
 
 class SwitchContract(SwitchPortsContract, AlarmsContract, CommonContract):
-    """Subclass it and override the fixture ``switch``."""
-
-    @pytest.fixture
-    def switch(self) -> SwitchUnderTest:
-        """Give the driver under test; override this."""
-        pytest.fail("override the fixture `switch`")
+    """Subclass it and define the fixture ``switch``, the driver under test."""
 
     @pytest.fixture
     def subject(self, switch: SwitchUnderTest) -> Subject:
@@ -121,7 +115,7 @@ class SwitchContract(SwitchPortsContract, AlarmsContract, CommonContract):
 
     @proves("declaration")
     def test_it_declares_itself(self, switch: SwitchUnderTest) -> None:
-        """Version, kind, capabilities and proof are there for `plugin list`."""
+        """Version, kind, capabilities and ``proven`` are stated for `plugin list`."""
         driver = class_of(switch.driver)
         assert (driver.api_version, driver.kind) == (1, "switch")
         assert all(isinstance(each, Capability) for each in driver.capabilities)
@@ -135,7 +129,7 @@ class SwitchContract(SwitchPortsContract, AlarmsContract, CommonContract):
 
     @proves("identity")
     def test_a_switch_of_another_size_is_found_out(self, switch: SwitchUnderTest, subject: Subject) -> None:
-        """The inventory's port numbers would mean other ports on it."""
+        """A switch of another size is refused: the inventory's port numbers would mean other ports on it."""
         if switch.wrong_size is None:
             require_size_found_out(subject, port_count=switch.port_count + 2, input_count=switch.input_count + 1)
             return
@@ -144,7 +138,7 @@ class SwitchContract(SwitchPortsContract, AlarmsContract, CommonContract):
 
     @proves("commit")
     def test_a_commit_writes_what_was_staged_and_nothing_else(self, ready: SwitchUnderTest) -> None:
-        """Joins that are not named stay."""
+        """Joins that are not listed stay."""
         (a, b), (x, y) = ready.inputs[:2], ready.outputs[:2]
         ready.write({a: x})
         assert ready.driver.read_circuits() == {**ready.foreign, a: x}
@@ -169,7 +163,7 @@ class SwitchContract(SwitchPortsContract, AlarmsContract, CommonContract):
 
     @proves("read-afresh")
     def test_comparing_reads_the_switch_afresh(self, ready: SwitchUnderTest, subject: Subject) -> None:
-        """Another driver removes the join; the driver must not rely on what it remembers."""
+        """Another driver removes the join; the driver must not rely on its own record."""
         a, x = ready.inputs[0], ready.outputs[0]
         receipt = ready.write({a: x})
         assert ready.driver.compare(receipt.staged) == ()
@@ -179,7 +173,7 @@ class SwitchContract(SwitchPortsContract, AlarmsContract, CommonContract):
 
     @proves("idempotent")
     def test_committing_again_is_harmless(self, ready: SwitchUnderTest) -> None:
-        """The engine re-asserts what it believes."""
+        """A repeated write is harmless: the engine writes the state again that it assumes."""
         a, x = ready.inputs[0], ready.outputs[0]
         staged = ready.driver.stage({a: x})
         ready.driver.confirm(ready.driver.commit(staged))
@@ -188,7 +182,7 @@ class SwitchContract(SwitchPortsContract, AlarmsContract, CommonContract):
 
     @proves("commit")
     def test_an_empty_change_is_no_error(self, ready: SwitchUnderTest) -> None:
-        """It changes nothing."""
+        """A comparison changes nothing."""
         ready.write({})
         assert ready.holds({})
 
@@ -243,7 +237,7 @@ class SwitchContract(SwitchPortsContract, AlarmsContract, CommonContract):
 
     @proves("commit")
     def test_an_egress_moves_together_with_its_ingress(self, ready: SwitchUnderTest) -> None:
-        """The change names both, so no other join is lost."""
+        """The change lists both, so no other join is lost."""
         (a, b), (x, y) = ready.inputs[:2], ready.outputs[:2]
         ready.write({a: x})
         ready.write({a: None, b: x})
@@ -253,7 +247,7 @@ class SwitchContract(SwitchPortsContract, AlarmsContract, CommonContract):
 
     @proves("commit")
     def test_two_joins_are_swapped_in_one_change(self, ready: SwitchUnderTest) -> None:
-        """Each takes the egress that the other one gives up."""
+        """Two ingress ports exchange their egress ports."""
         (a, b), (x, y) = ready.inputs[:2], ready.outputs[:2]
         ready.write({a: x, b: y})
         receipt = ready.write({a: y, b: x})
@@ -263,7 +257,7 @@ class SwitchContract(SwitchPortsContract, AlarmsContract, CommonContract):
 
     @proves("roll-back")
     def test_rolling_back_restores_what_was_before(self, ready: SwitchUnderTest) -> None:
-        """Also when other joins were made in between."""
+        """An undo restores the earlier joins, even if other joins were made in between."""
         (a, b, c), (x, y, z) = ready.inputs[:3], ready.outputs[:3]
         ready.write({a: x})
         receipt = ready.driver.commit(ready.driver.stage({a: y, b: x}))
@@ -301,7 +295,7 @@ class SwitchContract(SwitchPortsContract, AlarmsContract, CommonContract):
 
     @proves("revert-timer")
     def test_a_revert_timer_is_armed_or_refused(self, ready: SwitchUnderTest) -> None:
-        """Without the capability it is refused at once; with it the device reverts by itself."""
+        """Without the capability a timer is refused at once; with it the device reverts by itself."""
         a, x = ready.inputs[0], ready.outputs[0]
         staged = ready.driver.stage({a: x})
         if Capability.CONFIRM_TIMER not in ready.driver.capabilities:
@@ -328,7 +322,7 @@ class SwitchContract(SwitchPortsContract, AlarmsContract, CommonContract):
 
     @proves("half-applied")
     def test_stopping_midway_is_no_refusal(self, ready: SwitchUnderTest) -> None:
-        """Refused means that nothing changed, but here half of the change was made."""
+        """A refusal would mean that nothing changed, but here half of the change was made."""
         if ready.stops_midway is None:
             not_tested("the set-up gives no `stops_midway`, which makes the device stop in the middle of a change")
         (a, b), (x, y) = ready.inputs[:2], ready.outputs[:2]

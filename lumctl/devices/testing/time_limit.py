@@ -31,7 +31,7 @@ class Call:
 
 
 def ended_within(call: Call, seconds: float) -> bool:
-    """Whether a call ends within so many seconds; time in which this process does not run is not counted."""
+    """Whether a call ends within a time limit; time in which this process does not run is not counted."""
     ticks = int(seconds / _TICK_S)
     for _ in range(ticks):
         if call.ended.wait(_TICK_S):

@@ -1,4 +1,4 @@
-"""What every driver of a transponder must do."""
+"""The contract of every driver of a transponder."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from lumctl.devices.testing.checks import supported
 from lumctl.devices.testing.common_contract import CommonContract
 from lumctl.devices.testing.rules import not_tested, proves
 from lumctl.devices.testing.subjects import Subject, gone, of_transponder
-from lumctl.devices.testing.transponder_under_test import TransponderUnderTest
+from lumctl.devices.testing.under_test import TransponderUnderTest
 from lumctl.devices.types import Capability
 
 RX_LIMITS = ("low_alarm", "low_warning", "high_warning", "high_alarm")
@@ -17,12 +17,7 @@ HALF_STEP_DBM = 0.05
 
 
 class TransponderContract(CommonContract):
-    """Subclass it and override the fixture ``transponder``."""
-
-    @pytest.fixture
-    def transponder(self) -> TransponderUnderTest:
-        """Give the driver under test; override this."""
-        pytest.fail("override the fixture `transponder`")
+    """Subclass it and define the fixture ``transponder``, the driver under test."""
 
     @pytest.fixture
     def subject(self, transponder: TransponderUnderTest) -> Subject:
@@ -31,7 +26,7 @@ class TransponderContract(CommonContract):
 
     @proves("declaration")
     def test_it_declares_itself(self, transponder: TransponderUnderTest) -> None:
-        """Version, kind, capabilities and proof are there for `plugin list`."""
+        """Version, kind, capabilities and ``proven`` are stated for `plugin list`."""
         driver = transponder.driver
         assert (driver.api_version, driver.kind) == (1, "transponder")
         assert all(isinstance(each, Capability) for each in driver.capabilities)
@@ -40,7 +35,7 @@ class TransponderContract(CommonContract):
 
     @proves("undeclared")
     def test_optics_are_read_or_refused_as_declared(self, transponder: TransponderUnderTest) -> None:
-        """A reading carries its time; thresholds are ordered where the module states them."""
+        """A reading has its time; thresholds are ordered if the module states them."""
         driver = transponder.driver
         if not supported(driver, Capability.READ_OPTICS, driver.read_optics):
             return
@@ -65,7 +60,7 @@ class TransponderContract(CommonContract):
 
     @proves("read-back")
     def test_the_channel_is_set_and_read_back(self, transponder: TransponderUnderTest) -> None:
-        """One channel, twice, then another: the reading shows the last one."""
+        """One channel is set twice, then another: the reading shows the last one."""
         driver, first = transponder.driver, transponder.channels_mhz[0]
         if not supported(driver, Capability.SET_CHANNEL, lambda: driver.set_channel(first)):
             return
@@ -77,7 +72,7 @@ class TransponderContract(CommonContract):
 
     @proves("read-back")
     def test_the_output_power_is_set_and_read_back(self, transponder: TransponderUnderTest) -> None:
-        """As the channel, which must not change."""
+        """The output power is set like the channel, which must not change."""
         driver, first = transponder.driver, transponder.powers_dbm[0]
         if not supported(driver, Capability.SET_OUTPUT_POWER, lambda: driver.set_output_power(first)):
             return
@@ -93,7 +88,7 @@ class TransponderContract(CommonContract):
 
     @proves("undeclared")
     def test_what_is_not_declared_is_refused_before_anything_is_sent(self, transponder: TransponderUnderTest) -> None:
-        """The change engine relies on the error to find out what a device lacks."""
+        """The change engine relies on the error to learn which capabilities a device lacks."""
         driver = transponder.driver
         before = transponder.sent() if transponder.sent is not None else None
         for capability, calls in transponder.calls_of(driver).items():
@@ -104,7 +99,7 @@ class TransponderContract(CommonContract):
 
     @proves("undeclared")
     def test_neighbours_are_heard_or_refused_as_declared(self, transponder: TransponderUnderTest) -> None:
-        """The one heard last comes first; announcing is allowed at any time."""
+        """The neighbour that was heard last comes first; announcing is allowed at any time."""
         driver = transponder.driver
         if not supported(driver, Capability.READ_NEIGHBOURS, driver.neighbours):
             with pytest.raises(UnsupportedError):
@@ -132,7 +127,7 @@ class TransponderContract(CommonContract):
 
     @proves("refused")
     def test_a_component_that_is_not_there_is_an_error(self, transponder: TransponderUnderTest) -> None:
-        """It gives no reading, and no other component is set in its place."""
+        """A wrong component gives no reading, and no other component is set instead."""
         driver = transponder.wrong
         if driver is None:
             not_tested("the set-up gives no `wrong`: a driver for a component that the device lacks")

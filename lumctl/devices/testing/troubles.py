@@ -1,4 +1,4 @@
-"""The troubles of a campaign: which ones come, and the account of what came of them."""
+"""The faults of a campaign: which ones occur, and how changes ended under them."""
 
 import random
 from collections import Counter
@@ -13,11 +13,11 @@ STEPS = 4
 
 
 class Rigged(Protocol):
-    """What can be troubled: the way to a device, and the device itself."""
+    """The parts of a set-up that can have faults: the connection to a device, and the device itself."""
 
     @property
     def way(self) -> FaultyWay | None:
-        """The way that its drivers go, if they go one."""
+        """The connection path that the device's drivers use, if any."""
         ...
 
     @property
@@ -27,21 +27,20 @@ class Rigged(Protocol):
 
     @property
     def misbehave(self) -> Callable[[str | None], object]:
-        """Makes it do so, or behave well again (``None``)."""
+        """Makes the device behave badly in one of these ways, or well again (``None``)."""
         ...
 
     @property
     def most_bytes(self) -> int:
-        """After how many bytes a fault on the way comes at the latest."""
+        """The largest number of bytes after which a fault of the connection path takes effect."""
         ...
 
 
 @dataclass
 class TroubleCount:
-    """What happened in a campaign, so that one that met no faults cannot pass for one that did.
+    """Counts of what happened in a campaign; a test can then require that faults really occurred.
 
-    ``outcomes`` counts how changes ended, ``faults`` the faults that were met on the way and the habits that a device
-    had.
+    ``outcomes`` counts how changes ended; ``faults`` counts the connection faults and the device's bad habits.
     """
 
     steps: int = 0
@@ -49,19 +48,19 @@ class TroubleCount:
     faults: Counter[str] = field(default_factory=Counter)
 
     def count(self, outcome: str) -> None:
-        """Note one outcome."""
+        """Count one outcome."""
         self.outcomes[outcome] += 1
 
     def require(self, *outcomes: str, least: int = 1, faults: bool = True) -> None:
-        """Require that each of these outcomes came so often, and that (``faults``) every fault was met as often.
+        """Require ``least`` occurrences of each of these outcomes and, with ``faults``, of every fault.
 
         Raises:
-            AssertionError: one did not.
+            AssertionError: one occurred less often.
         """
         missing = [outcome for outcome in outcomes if self.outcomes[outcome] < least]
         missing += [fault for fault, count in self.faults.items() if faults and count < least]
         if missing:
-            raise AssertionError(f"these came less than {least} times: {', '.join(missing)}; there were: {self}")
+            raise AssertionError(f"these occurred less than {least} times: {', '.join(missing)}; the counts: {self}")
 
     def __str__(self) -> str:
         told = [f"{name} {count}" for name, count in sorted(self.outcomes.items())]
@@ -70,16 +69,17 @@ class TroubleCount:
 
 
 def heal(rig: Rigged) -> None:
-    """All is well again."""
+    """End all faults."""
     if rig.way is not None:
         rig.way.trouble = None
     rig.misbehave(None)
 
 
 def trouble(rig: Rigged, dice: random.Random, tally: TroubleCount) -> None:
-    """Perhaps something is wrong from now on: on the way, for once or for longer, or with the device, or both."""
+    """Set random faults: none, one on the connection (passing or lasting), one of the device, or both."""
     heal(rig)
     if rig.way is not None and dice.random() < 0.5:  # noqa: PLR2004 - as often as not
+        # Adds 0, so that require() also finds the faults that never struck.
         tally.faults.update(dict.fromkeys(WayFault, 0))
         fault, soon = dice.choice(list(WayFault)), dice.random() < 0.2  # noqa: PLR2004
         after = 0 if soon else dice.randint(0, rig.most_bytes)
@@ -91,7 +91,7 @@ def trouble(rig: Rigged, dice: random.Random, tally: TroubleCount) -> None:
 
 
 def account(rig: Rigged, tally: TroubleCount) -> None:
-    """Take over what the way has counted."""
+    """Add the faults that the connection has counted to the tally."""
     if rig.way is not None:
         tally.faults.update(rig.way.struck)
         rig.way.struck.clear()

@@ -2,7 +2,7 @@
 
 ``$LUMCTL_CHECK_DRIVER`` names the driver. The twin is the one that a simulated rack uses, see
 :mod:`lumctl.devices.twins`. Here it serves a mesh or a switch on a bench, which knows its true state and can stop
-midway. Without a twin, only the tests that need no device run.
+midway. Without a twin, only the tests that need no device are run.
 """
 
 import contextlib
@@ -22,15 +22,12 @@ from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.devices.protocols import CommandResult, DriverContext
 from lumctl.devices.testing.bench import BenchMesh, BenchSwitch
 from lumctl.devices.testing.mesh import MeshContract
-from lumctl.devices.testing.mesh_under_test import MeshUnderTest
 from lumctl.devices.testing.power import PowerContract
-from lumctl.devices.testing.power_under_test import PowerUnderTest
 from lumctl.devices.testing.rules import not_tested
 from lumctl.devices.testing.switch import SwitchContract
-from lumctl.devices.testing.switch_under_test import SwitchUnderTest
 from lumctl.devices.testing.time_limit import bounded
 from lumctl.devices.testing.transponder import TransponderContract
-from lumctl.devices.testing.transponder_under_test import TransponderUnderTest
+from lumctl.devices.testing.under_test import MeshUnderTest, PowerUnderTest, SwitchUnderTest, TransponderUnderTest
 from lumctl.devices.twins import GROUP, scheme_and_port
 from lumctl.devices.ways import Direct
 
@@ -67,6 +64,7 @@ def _device() -> Iterator[tuple[BenchMesh | BenchSwitch | None, str]]:
             scheme, port = scheme_and_port(given, LISTEN)
             yield bench, f"{scheme}{LISTEN}:{port}"
         return
+    # The port is free again after this block, so nothing answers there.
     with socket.create_server((LISTEN, 0)) as listener:
         nobody = "{}:{}".format(*listener.getsockname())
     yield None, nobody
@@ -103,45 +101,36 @@ def _under_test(request: pytest.FixtureRequest, made: type[Any], *sizes: str) ->
             bounded(driver.close)
 
 
+@pytest.fixture
+def mesh(request: pytest.FixtureRequest) -> Iterator[MeshUnderTest]:
+    """The driver of a mesh on its twin."""
+    yield from _under_test(request, MeshUnderTest, "puc_count")
+
+
+@pytest.fixture
+def switch(request: pytest.FixtureRequest) -> Iterator[SwitchUnderTest]:
+    """The driver of a switch on its twin."""
+    yield from _under_test(request, SwitchUnderTest, "port_count", "input_count")
+
+
+@pytest.fixture
+def transponder(request: pytest.FixtureRequest) -> Iterator[TransponderUnderTest]:
+    """The driver of a transponder on its twin."""
+    yield from _under_test(request, TransponderUnderTest)
+
+
+@pytest.fixture
+def power(request: pytest.FixtureRequest) -> Iterator[PowerUnderTest]:
+    """The driver of power on its twin."""
+    yield from _under_test(request, PowerUnderTest)
+
+
+# pytest collects the contract of this kind under the name of the module's attribute.
 if KIND == "mesh":
-
-    class TestMesh(MeshContract):
-        """The contract of meshes."""
-
-        @pytest.fixture
-        def mesh(self, request: pytest.FixtureRequest) -> Iterator[MeshUnderTest]:
-            """Give the driver on its twin."""
-            yield from _under_test(request, MeshUnderTest, "puc_count")
-
-
-if KIND == "switch":
-
-    class TestSwitch(SwitchContract):
-        """The contract of switches."""
-
-        @pytest.fixture
-        def switch(self, request: pytest.FixtureRequest) -> Iterator[SwitchUnderTest]:
-            """Give the driver on its twin."""
-            yield from _under_test(request, SwitchUnderTest, "port_count", "input_count")
-
-
-if KIND == "transponder":
-
-    class TestTransponder(TransponderContract):
-        """The contract of transponders."""
-
-        @pytest.fixture
-        def transponder(self, request: pytest.FixtureRequest) -> Iterator[TransponderUnderTest]:
-            """Give the driver on its twin."""
-            yield from _under_test(request, TransponderUnderTest)
-
-
-if KIND == "power":
-
-    class TestPower(PowerContract):
-        """The contract of power."""
-
-        @pytest.fixture
-        def power(self, request: pytest.FixtureRequest) -> Iterator[PowerUnderTest]:
-            """Give the driver on its twin."""
-            yield from _under_test(request, PowerUnderTest)
+    TestMesh = MeshContract
+elif KIND == "switch":
+    TestSwitch = SwitchContract
+elif KIND == "transponder":
+    TestTransponder = TransponderContract
+elif KIND == "power":
+    TestPower = PowerContract

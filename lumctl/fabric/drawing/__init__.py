@@ -1,4 +1,4 @@
-"""Meshes drawn with their circuits: in characters for a terminal, as SVG, as PNG. Nothing is read, nothing written."""
+"""Draws meshes with their circuits: in characters for a terminal, as SVG, as PNG. It reads and writes no files."""
 
 from collections.abc import Mapping, Sequence
 
@@ -38,11 +38,11 @@ def svg(
     names: Sequence[str] = (),
     title: str = "",
 ) -> str:
-    """Draw a mesh with its circuits as SVG. Without a ``title`` the mesh's own name stands over it.
+    """Draw a mesh with its circuits as SVG. Without a ``title`` the mesh's own name is the title.
 
     Raises:
         UsageError: the mesh has no positions.
-        InconsistentFabricError: a route is no way through this mesh.
+        InconsistentFabricError: a route is not a path through this mesh.
     """
     return written(picture(carried(mesh, states, routes, condition, names), title or mesh.name))
 
@@ -60,7 +60,7 @@ def png(
     """The same picture as PNG; with a ``scale`` of 1 an edge is 60 pixels long.
 
     Raises:
-        UsageError: the mesh has no positions, Pillow is not installed, or the scale makes no picture.
-        InconsistentFabricError: a route is no way through this mesh.
+        UsageError: the mesh has no positions, Pillow is not installed, or the scale is invalid.
+        InconsistentFabricError: a route is not a path through this mesh.
     """
     return painted(picture(carried(mesh, states, routes, condition, names), title or mesh.name), scale)

@@ -1,4 +1,4 @@
-"""What is drawn: the circuits by letter, which waveguides they run in, and how every PUC stands."""
+"""The contents of a drawing: the circuits with their letters and waveguides, and the state of every PUC."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ Leg = tuple[int, int]
 """One pass through a PUC: the terminal where light comes in and the one where it goes out."""
 
 
-# Without those that look like a waveguide, a cross or a nought.
+# Without the letters that look like a waveguide, a cross or a zero.
 _CAPITALS = "".join(letter for letter in ascii_uppercase if letter not in "IOX")
 _LETTERS = _CAPITALS + "".join(letter for letter in ascii_lowercase if letter not in "lox")
 
@@ -31,7 +31,7 @@ class DrawnCircuit:
 
     @property
     def letter(self) -> str:
-        """What stands for the circuit where there is no colour: A to Z, a to z, then AA, AB and so on."""
+        """The letters that name the circuit without colour: A to Z, a to z, then AA, AB and so on."""
         if self.number < len(_LETTERS):
             return _LETTERS[self.number]
         major, minor = divmod(self.number - len(_LETTERS), len(_CAPITALS))
@@ -40,7 +40,7 @@ class DrawnCircuit:
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """A mesh with all that stands in a drawing of it. ``lit`` is the circuit at each terminal where there is one."""
+    """A mesh with everything that its drawing shows. ``lit`` maps a terminal to the circuit there."""
 
     mesh: Mesh
     circuits: tuple[DrawnCircuit, ...]
@@ -49,11 +49,11 @@ class Carried:
     lit: Mapping[int, DrawnCircuit]
 
     def state(self, puc: int) -> PucState:
-        """How a PUC stands; in bar if nobody said."""
+        """The state of a PUC; bar if no state was given."""
         return self.states.get(puc, PucState.BAR)
 
     def circuits_through(self, puc: int) -> tuple[DrawnCircuit, ...]:
-        """The circuits that pass a PUC: none, one, or two. One that passes it twice stands here once."""
+        """The circuits that pass a PUC: none, one, or two. A circuit that passes it twice is listed once."""
         found = {self.lit[t].number: self.lit[t] for t in range(4 * puc, 4 * puc + 4) if t in self.lit}
         return tuple(found.values())
 
@@ -67,11 +67,12 @@ def carried(
 ) -> Carried:
     """Lay the routes on the mesh.
 
-    A PUC that a route passes is drawn as the route wants it, whatever ``states`` says: a plan can be drawn before it is
-    written. A stuck PUC is drawn as it is stuck. Without ``names`` a circuit is called by its ports.
+    A PUC on a route is drawn in the state that the route needs, regardless of ``states``, so that a plan can be drawn
+    before it is written. A stuck PUC is drawn in the state in which it is stuck. Without ``names`` a circuit is named
+    by its ports.
 
     Raises:
-        InconsistentFabricError: a route is no way through this mesh.
+        InconsistentFabricError: a route is not a path through this mesh.
         ValueError: there are names, but not one for each route.
     """
     called = names or [f"{a}:{b}" for a, b in (found.ports for found in routes)]
@@ -104,5 +105,5 @@ def _legs(mesh: Mesh, route: Route) -> Iterator[Leg]:
 def _astray(mesh: Mesh, route: Route) -> InconsistentFabricError:
     a, b = route.ports
     return InconsistentFabricError(
-        f"the route {a}:{b} is no way through the mesh {mesh.name}", hint="was it made for another mesh?"
+        f"the route {a}:{b} is not a path through the mesh {mesh.name}", hint="was it made for another mesh?"
     )

@@ -1,14 +1,15 @@
 """Colours of circuits and marks.
 
-The eight of Okabe and Ito stay apart for colour-blind eyes. From the ninth circuit on they come again in another
-pattern: dashes on paper, underlined in a terminal. Everywhere the circuit's letter says the same without colour.
+The eight colours of Okabe and Ito can be distinguished by colour-blind readers. From the ninth circuit on they repeat
+with another pattern: dashed on paper, underlined in a terminal. The circuit's letter always identifies it without
+colour.
 """
 
 from collections.abc import Mapping
 
 ON_PAPER = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#000000", "#f0e442")
 DASHES: tuple[tuple[float, ...], ...] = ((), (0.14, 0.18), (0.01, 0.14), (0.17, 0.15, 0.01, 0.15))
-"""Lengths of dash and gap in edge lengths. Lines end round: each dash is longer, and each gap shorter, by the width."""
+"""Lengths of dash and gap in edge lengths. Round ends make each dash longer, and each gap shorter, by the width."""
 
 _IN_TERMINAL = ("#56b4e9", "#e69f00", "#009e73", "#f0e442", "#cc79a7", "#d55e00", "#3d8fd6", "")
 
@@ -37,12 +38,12 @@ def dashes(number: int) -> tuple[float, ...]:
 
 
 def tint(colour: str) -> str:
-    """The same colour, pale: what shows between the dashes."""
+    """A pale tint of a colour, for the space between dashes."""
     return mixed(colour, "#ffffff", 0.68)
 
 
 def outline(colour: str) -> str:
-    """What a colour too light for white paper is edged with; nothing for others."""
+    """The edge colour for a colour that is too light for white paper; empty for others."""
     return mixed(colour, "#000000", 0.45) if _brightness(colour) > 200 else ""  # noqa: PLR2004 - only yellow is
 
 
@@ -52,7 +53,7 @@ def ink_on(colour: str) -> str:
 
 
 def terminal_style(style: str) -> str:
-    """What a style key means, in the words of Rich: ``circuit:3`` -> ``bold #f0e442``, ``chosen:3`` reversed."""
+    """The Rich style for a style key: ``circuit:3`` -> ``bold #f0e442``; ``chosen:3`` is reversed."""
     kind, _, digits = style.partition(":")
     if not digits:
         return MARKS[style]
@@ -73,7 +74,7 @@ def mixed(colour: str, other: str, share: float) -> str:
 
 
 def _brightness(colour: str) -> float:
-    """How bright a colour looks, from 0 to 255."""
+    """The perceived brightness of a colour, from 0 to 255."""
     red, green, blue = _rgb(colour)
     return 0.299 * red + 0.587 * green + 0.114 * blue
 

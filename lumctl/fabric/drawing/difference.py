@@ -1,4 +1,4 @@
-"""The change of a mesh in characters: circuits added, removed and kept, and the PUCs that are written."""
+"""Draws a change of a mesh in characters: circuits added, removed and kept, and the PUCs that are written."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _DARK, _DARK_ASCII = "\u00b7", "."
 
 @dataclass(frozen=True, slots=True)
 class NamedRoutes:
-    """Circuits with their ways: the name of each, and its route at the same place."""
+    """Circuits with their routes; a name and its route have the same index."""
 
     names: tuple[str, ...] = ()
     routes: tuple[Route, ...] = ()
@@ -24,7 +24,7 @@ class NamedRoutes:
 
 @dataclass(frozen=True, slots=True)
 class MeshDifference:
-    """A drawn change: its rows, what its marks mean, and the circuits with their letters, added ones first."""
+    """A drawn change: its rows, the legend of its marks, and the circuits with their letters, added ones first."""
 
     rows: tuple[Row, ...]
     marks: Row
@@ -32,7 +32,7 @@ class MeshDifference:
     kept: tuple[DrawnCircuit, ...]
 
 
-def difference(  # noqa: PLR0913 - what stood, what will stand, and how it is to be drawn
+def difference(  # noqa: PLR0913 - the states before and after, and how to draw them
     mesh: Mesh,
     before: Mapping[int, PucState],
     after: Mapping[int, PucState],
@@ -44,19 +44,20 @@ def difference(  # noqa: PLR0913 - what stood, what will stand, and how it is to
     ascii_only: bool = False,
     width: int = 120,
 ) -> MeshDifference:
-    """Draw a mesh as it will be: added circuits stand out, kept ones are quiet, dots mark the ways that go dark.
+    """Draw a mesh after a change: added circuits are highlighted, kept ones are grey, dots mark paths that go dark.
 
-    A PUC that is changed bears the sign of what it becomes: ``+`` cross, ``-`` bar.
+    A PUC that changes shows its new state: ``+`` cross, ``-`` bar.
 
     Raises:
         UsageError: the mesh has no positions, or does not fit.
-        InconsistentFabricError: a route is no way through this mesh.
+        InconsistentFabricError: a route is not a path through this mesh.
     """
     shown = carried(mesh, after, (*added.routes, *kept.routes), condition, (*added.names, *kept.names))
     places = grid(mesh, width)
     cells = drawn(shown, places, ascii_only=ascii_only, chosen=range(len(added.routes)))
     gone = carried(mesh, before, removed, condition, ())
     for terminal in gone.lit:
+        # The two terminals of a waveguide share one character, so both must be dark.
         if terminal not in shown.lit and mesh.peers[terminal] not in shown.lit:
             cells[places.letters[terminal]] = Glyph(_DARK_ASCII if ascii_only else _DARK, "removed")
     for puc, mark in _changes(shown, before, after).items():
@@ -70,7 +71,7 @@ def difference(  # noqa: PLR0913 - what stood, what will stand, and how it is to
 
 
 def _changes(shown: Carried, before: Mapping[int, PucState], after: Mapping[int, PucState]) -> dict[int, str]:
-    """What each written PUC becomes; one that is stuck does not change, whatever is written."""
+    """The sign of the new state of each PUC that changes; a stuck PUC does not change, whatever is written."""
     return {
         puc: _TO[state]
         for puc, state in after.items()

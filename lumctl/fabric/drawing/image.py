@@ -1,4 +1,4 @@
-"""A picture written as SVG that stands alone: no style sheet, no script, no font but what the reader has."""
+"""Writes a picture as SVG or PNG. The SVG is self-contained: no style sheet, no script, only the reader's own fonts."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _FONTS = "Helvetica, Arial, Liberation Sans, sans-serif"
 _CAPITALS = 0.36
-"""Half the height of capitals, in font sizes: how far below its middle a label's baseline lies."""
+"""Half the height of capitals, in font sizes: the distance of a label's baseline below its middle."""
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -79,33 +79,33 @@ def _numbers(point: Point) -> tuple[str, str]:
 
 
 def _short(number: float) -> str:
-    """A number with two places at most. No sign stands before nothing: a drawing is the same on every machine."""
+    """A number with at most two decimals. Zero has no sign, so that a drawing is the same on every machine."""
     rounded = round(number, 2)
     return f"{0.0 if rounded == 0 else rounded:.2f}".rstrip("0").rstrip(".")
 
 
 def _text(text: str) -> str:
-    """Text as XML takes it: what XML has no way to write is shown as a replacement mark."""
+    """Text for XML; a character that XML cannot contain becomes a replacement mark."""
     return escape(_NOT_XML.sub("\ufffd", text))
 
 
 _FINER = 3
-"""Everything is painted so much larger and then made smaller: Pillow's own edges are not smooth."""
+"""The picture is painted larger by this factor and then reduced, because Pillow's own edges are not smooth."""
 _MOST_PIXELS = 60_000_000
-"""Of the finished picture; while it is painted it takes 27 bytes for each."""
+"""Most pixels of the finished picture; while it is painted, it takes 27 bytes for each pixel."""
 _STEPS = 10
 _WEIGHTS = tuple(
     ((1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3)
     for t in (step / _STEPS for step in range(1, _STEPS + 1))
 )
-"""What the four points of a curve weigh at the end of each straight piece that it is painted in."""
+"""A curve is painted as straight pieces; these are the weights of its four points at the end of each piece."""
 
 
 def painted(sheet: Picture, scale: float) -> bytes:
-    """The picture as the bytes of a PNG file, ``scale`` pixels to a unit of the sheet.
+    """The picture as the bytes of a PNG file; ``scale`` is in pixels per unit of the sheet.
 
     Raises:
-        UsageError: Pillow is not installed, or the scale makes no picture.
+        UsageError: Pillow is not installed, or the scale is invalid.
     """
     try:
         from PIL import Image, ImageDraw  # noqa: PLC0415 - an extra
@@ -113,7 +113,9 @@ def painted(sheet: Picture, scale: float) -> bytes:
         raise UsageError("PNG needs the package Pillow", hint="pip install 'lumctl[png]', or draw SVG") from missing
     size = round(sheet.width * scale), round(sheet.height * scale)
     if not 0 < size[0] * size[1] <= _MOST_PIXELS:
-        raise UsageError(f"a picture of {size[0]} x {size[1]} pixels cannot be", hint="choose another scale, or SVG")
+        raise UsageError(
+            f"a picture of {size[0]} x {size[1]} pixels is not possible", hint="choose another scale, or SVG"
+        )
     large = Image.new("RGB", (size[0] * _FINER, size[1] * _FINER), "#ffffff")
     brush = _Brush(ImageDraw.Draw(large), scale * _FINER)
     for item in sheet.items():
@@ -124,7 +126,7 @@ def painted(sheet: Picture, scale: float) -> bytes:
 
 
 class _Brush:
-    """Paints items; ``scale`` is pixels to a unit of the sheet."""
+    """Paints items; ``scale`` is in pixels per unit of the sheet."""
 
     def __init__(self, draw: "ImageDraw.ImageDraw", scale: float) -> None:
         self._draw = draw
@@ -153,7 +155,7 @@ class _Brush:
             self._stroke(piece, line.colour, width)
 
     def _stroke(self, points: Sequence[Point], colour: str, width: float) -> None:
-        """A line with round ends and joints. Pillow's own lines have a whole number of pixels and uneven joints."""
+        """Paint a line with round ends and joints: Pillow's own lines have integer widths and uneven joints."""
         half = width / 2
         for (x0, y0), (x1, y1) in pairwise(points):
             length = hypot(x1 - x0, y1 - y0) or 1.0
@@ -166,7 +168,7 @@ class _Brush:
         self._disc((at[0] * self._scale, at[1] * self._scale), radius * self._scale, colour)
 
     def _disc(self, at: Point, radius: float, colour: str) -> None:
-        """A disc in pixels; Pillow paints the last row and column too."""
+        """Paint a disc in pixels; Pillow includes the last row and column."""
         x, y = at
         self._draw.ellipse((x - radius, y - radius, x + radius - 1, y + radius - 1), fill=colour)
 
@@ -178,11 +180,11 @@ class _Brush:
             fill=label.colour,
             font=self._font(label.size),
             anchor="mm" if label.centred else "lm",
-            stroke_width=label.size * self._scale / 40 if label.bold else 0,  # the one font that is built in is light
+            stroke_width=label.size * self._scale / 40 if label.bold else 0,  # the only built-in font is light
         )
 
     def _font(self, size: float) -> "ImageFont.ImageFont | ImageFont.FreeTypeFont":
-        """The font that is built into Pillow: the picture is the same on every machine."""
+        """The font that is built into Pillow, so that the picture is the same on every machine."""
         if size not in self._fonts:
             from PIL import ImageFont  # noqa: PLC0415 - an extra
 
@@ -206,7 +208,7 @@ def _curve(start: Point, curve: Curve) -> Iterator[Point]:
 
 
 def _pieces(points: Sequence[Point], lengths: Sequence[float]) -> Iterator[list[Point]]:
-    """The dashes of a line: lengths of dash and gap by turns."""
+    """The dashes of a line; ``lengths`` alternate between dash and gap."""
     at, left, piece = 0, lengths[0], [points[0]]
     for start, end in pairwise(points):
         here, whole = 0.0, hypot(end[0] - start[0], end[1] - start[1])

@@ -1,4 +1,4 @@
-"""A mesh with its circuits as a picture, and under it what its letters and marks stand for."""
+"""Draws a mesh with its circuits as a picture, with a legend of the letters and marks below it."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -30,18 +30,18 @@ from lumctl.printable import counted
 
 # In lengths of the shortest edge:
 ASIDE = 0.105
-"""How far a waveguide runs beside its edge."""
+"""The distance of a waveguide from its edge."""
 GATE = 0.23
-"""Half the length of a PUC's gate: within it light keeps or changes its side."""
+"""Half the length of a PUC's gate, in which light keeps or changes its side."""
 REACH = 0.6
-"""How far from its vertex a port ends."""
+"""The distance of a port's end from its vertex."""
 _APART = 0.17
 """Half the distance between the two ports of one vertex."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tracks:
-    """A mesh's waveguides on a sheet: an edge is ``scale`` long, and the paper's origin lies at ``origin``."""
+    """A mesh's waveguides on a sheet. An edge has the length ``scale``; the paper's origin is at ``origin``."""
 
     mesh: Mesh
     paper: Paper
@@ -53,15 +53,15 @@ class Tracks:
         return self.origin[0] + point[0] * self.scale, self.origin[1] + point[1] * self.scale
 
     def gate_end(self, terminal: int) -> Point:
-        """Where the gate of a PUC ends at a terminal."""
+        """The end of a PUC's gate at a terminal."""
         return self.at(self._gate_end(terminal))
 
     def port(self, port: int) -> Point:
-        """Where a port ends."""
+        """The end of a port."""
         return self.at(port_at(self.paper.corners[self.mesh.ports[port]]))
 
     def passing(self, leg: Leg) -> Curve:
-        """Through a gate: straight on in bar, over to the other side in cross."""
+        """The curve through a gate: straight on in bar, over to the other side in cross."""
         start, end = self._gate_end(leg[0]), self._gate_end(leg[1])
         if leg[0] ^ leg[1] == 2:  # noqa: PLR2004 - bar, by the numbering of terminals
             return self._curve(straight(start, end))
@@ -69,13 +69,13 @@ class Tracks:
         return self._curve((along(start, inward, GATE), along(end, outward, GATE), end))
 
     def turning(self, terminal: int) -> Curve:
-        """From the gate's end at a terminal round the corner to the next gate."""
+        """The curve from the gate's end at a terminal round the corner to the next gate."""
         peer = self.mesh.peers[terminal]
         start, end = self._gate_end(terminal), self._gate_end(peer)
         return self._curve((self._pull(terminal, start, end), self._pull(peer, end, start), end))
 
     def leaving(self, port: int) -> Curve:
-        """From the gate's end at a port's terminal out of the mesh."""
+        """The curve from the gate's end at a port's terminal out of the mesh."""
         terminal = self.mesh.ports[port]
         corner = self.paper.corners[terminal]
         start, end = self._gate_end(terminal), port_at(corner)
@@ -83,7 +83,7 @@ class Tracks:
         return self._curve((along(start, corner.edge + pi, reach), along(end, corner.middle + pi, reach), end))
 
     def way(self, legs: Sequence[Leg]) -> tuple[Point, tuple[Curve, ...]]:
-        """A circuit from port to port: in, through gates and round corners by turns, and out."""
+        """The line of a circuit from port to port: its start, and its curves through gates and round corners."""
         first, last = self.mesh.port_at[legs[0][0]], self.mesh.port_at[legs[-1][1]]
         curves = [_back(self.leaving(first), self.gate_end(legs[0][0]))]
         for leg in legs:
@@ -111,7 +111,7 @@ class Tracks:
         return along(along(middle, corner.edge, -GATE), corner.edge + aside, ASIDE)
 
     def _pull(self, terminal: int, start: Point, end: Point) -> Point:
-        """The control point of a turn: towards where the two tracks would meet."""
+        """The control point of a turn, in the direction of the point where the two tracks would meet."""
         corner = self.paper.corners[terminal]
         distance = hypot(start[0] - corner.vertex[0], start[1] - corner.vertex[1])
         half = abs(corner.width) / 2
@@ -124,14 +124,14 @@ class Tracks:
 
 
 def port_at(corner: Corner) -> Point:
-    """Where a port ends on paper: out of the middle of the room at its vertex, on its own edge's side."""
+    """The end of a port on paper: next to the middle of the room at its vertex, on the side of its own edge."""
     sideways = -pi / 2 if corner.width > 0 else pi / 2
     return along(along(corner.vertex, corner.middle, REACH), corner.middle + sideways, _APART)
 
 
 def port_number_at(corner: Corner) -> Point:
-    """Where the number of a port stands: further out, and a little further from its neighbour."""
-    away = 0.27 + 0.07 * abs(cos(corner.middle))  # numbers are wider than high
+    """The position of a port's number: outside the port, and a little further from the neighbouring port."""
+    away = 0.27 + 0.07 * abs(cos(corner.middle))  # numbers are wider than they are high
     sideways = -pi / 2 if corner.width > 0 else pi / 2
     return along(along(port_at(corner), corner.middle, away), corner.middle + sideways, 0.03)
 
@@ -151,14 +151,14 @@ _RIM = (REACH + 0.45) * EDGE
 """The room for ports round the mesh."""
 _SIZE, _SMALL = 12.0, 11.0
 _STEP = 26.0
-"""From one line of the key to the next."""
+"""The distance between lines of the key."""
 _ENTRY = 36.0
-"""From one circuit to the next: a name and a line of numbers."""
+"""The distance between circuits in the key: each has a name and a line of numbers."""
 _SWATCH = 50.0
 _MARK = 32.0
 _SPACE = 28.0
 _ONE_PUC = Mesh("one PUC", ((0, 1),), (FREE,) * 4, (0, 1, 2, 3), ((0.0, 0.0), (1.0, 0.0)))
-"""What the gates of the key are drawn from."""
+"""The mesh from which the gates of the key are drawn."""
 PAGE, INK, QUIET, GLASS = "#ffffff", "#1b232c", "#5c6873", "#c3ccd5"
 THIN = 1.6
 BADGE = 8.2
@@ -167,7 +167,7 @@ _THICK, _GAP = 4.2, 1.3
 _LANE = "#98a4b0"
 _BAR_GATE, _CROSS_GATE, _STUCK_GATE, _DAMAGED_GATE = "#f6f8fa", "#dbe2e9", "#ffe9a8", "#4b5560"
 _ROUND_LANES, _ROUND_STUCK = 0.065, 0.105
-"""How far the gate's frame runs outside its tracks, in edge lengths."""
+"""The distance of the gate's frame from its tracks, in edge lengths."""
 
 
 def picture(shown: Carried, title: str) -> Picture:
@@ -243,7 +243,7 @@ def _port(shown: Carried, tracks: Tracks, port: int) -> Group:
 
 
 def key(shown: Carried, corner: Point, room: float) -> tuple[tuple[Group, ...], Point]:
-    """The key's parts, from its upper left corner on and ``room`` wide where that is enough; its lower right corner."""
+    """The parts of the key, and its lower right corner. ``corner`` is the upper left one, ``room`` the usual width."""
     left, top = corner
     marks = tuple(_marks(shown, (left, top + _STEP / 2), room))
     if not shown.circuits:
@@ -276,7 +276,7 @@ def _numbers(circuit: DrawnCircuit) -> str:
 
 
 def _marks(shown: Carried, at: Point, room: float) -> Iterator[Group]:
-    """The marks side by side, those that the picture has: bar and cross always."""
+    """The marks of the legend, side by side: bar and cross always, others only if the picture has them."""
     x, y = at
     for word, symbol in _symbols(shown):
         width = _MARK + 6 + text_width(word, _SIZE)
@@ -305,7 +305,7 @@ def _gate(at: Point, *, state: PucState, stuck: bool = False, damaged: bool = Fa
 
 
 def _room(groups: Iterable[Group]) -> Point:
-    """The lower right corner of what the labels of groups take."""
+    """The lower right corner of the area of the groups' labels."""
     labels = [item for group in groups for item in group.items if isinstance(item, Label) and not item.centred]
     right = max(label.at[0] + text_width(label.text, label.size) for label in labels)
     return right, max(label.at[1] for label in labels)
@@ -316,7 +316,7 @@ def gate(
 ) -> tuple[PictureLine, ...]:
     """A PUC: a frame with its two tracks in it, side by side in bar, over each other in cross.
 
-    A stuck one has a heavy frame, a damaged one is dark and crossed out.
+    A stuck PUC has a heavy frame; a damaged PUC is dark and crossed out.
     """
     corners = _frame(tracks, puc, _ROUND_STUCK if stuck else _ROUND_LANES)
     if damaged:
@@ -330,9 +330,9 @@ def gate(
 
 
 def circuit_line(start: Point, curves: tuple[Curve, ...], number: int) -> tuple[PictureLine, ...]:
-    """A circuit's line, apart from what lies under it by a gap; where it is dashed, pale between the dashes.
+    """A circuit's line, with a gap to lines under it. A dashed line is pale between its dashes.
 
-    A colour too light for that, yellow, has dark dashes.
+    Yellow is too light for that: its dashes are dark.
     """
     colour, pattern, edge = line_colour(number), dashes(number), outline(line_colour(number))
     lines = [PictureLine(start, curves, PAGE, _THICK + 2 * _GAP)]
@@ -358,7 +358,7 @@ def free_port(at: Point) -> Dot:
 
 
 def blocked_port(at: Point) -> tuple[Dot | PictureLine, ...]:
-    """A ring with a bar across."""
+    """A ring with a bar across: a blocked port."""
     radius = 6.0
     a, b = along(at, pi / 4, -radius), along(at, pi / 4, radius)
     return Dot(at, radius, PAGE, INK, 2.0), PictureLine(a, (straight(a, b),), INK, 2.0)

@@ -1,6 +1,6 @@
-"""Where the parts of a mesh lie on paper: corners, and the room that each leaves for light to turn or to leave.
+"""The layout of a mesh on paper: its corners, and the room at each in which waveguides turn or leave the mesh.
 
-Lengths are in those of the shortest edge, ``x`` to the right and ``y`` downwards, so that angles grow clockwise.
+The unit of length is the shortest edge. ``x`` grows to the right and ``y`` downwards, so angles grow clockwise.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,14 +13,14 @@ from lumctl.fabric.geometry import FREE, Mesh
 Point = tuple[float, float]
 
 _SAME = 1e-9
-"""Angles closer than this, in radians, are one."""
+"""Angles that differ by less than this, in radians, count as equal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Corner:
-    """The room beside an edge's end, on one side of it, up to the next edge: where a terminal's waveguide turns.
+    """The room on one side of an edge's end, up to the next edge. A terminal's waveguide turns in it.
 
-    ``vertex`` is where the edge ends and ``edge`` the angle at which it leaves from there, in radians. ``width`` is the
+    ``vertex`` is the end of the edge, and ``edge`` the direction of the edge from there, in radians. ``width`` is the
     angle to the next edge, positive clockwise.
     """
 
@@ -30,12 +30,12 @@ class Corner:
 
     @property
     def middle(self) -> float:
-        """The angle that halves the room."""
+        """The angle in the middle of the room."""
         return self.edge + self.width / 2
 
     @property
     def quarter(self) -> float:
-        """The angle that halves the half at this edge: for what shares the room and not the waveguide."""
+        """The angle in the middle of the half next to this edge, for marks that share the room, not the waveguide."""
         return self.edge + self.width / 4
 
     @property
@@ -46,7 +46,7 @@ class Corner:
 
 @dataclass(frozen=True, slots=True)
 class Paper:
-    """A mesh on paper: ``ends`` of every PUC, and the ``corners`` of every terminal."""
+    """A mesh on paper: the two ``ends`` of every PUC, and the corner of every terminal in ``corners``."""
 
     ends: tuple[tuple[Point, Point], ...]
     corners: tuple[Corner, ...]
@@ -60,21 +60,21 @@ def paper(mesh: Mesh) -> Paper:
     """
     if not mesh.points:
         raise UsageError(
-            f"mesh {mesh.name} cannot be drawn: it was given without positions",
+            f"mesh {mesh.name} cannot be drawn: its positions are not known",
             hint="give a position to every junction of its geometry",
         )
     lengths = [hypot(*_from(mesh.points[a], mesh.points[b])) for a, b in mesh.ends]
     unit = min(lengths)
     if unit <= 0:
         puc = lengths.index(unit)
-        raise UsageError(f"mesh {mesh.name} cannot be drawn: the two ends of PUC {puc} have one position")
+        raise UsageError(f"mesh {mesh.name} cannot be drawn: both ends of PUC {puc} have the same position")
     points = [(x / unit, y / unit) for x, y in mesh.points]
     ends = tuple((points[a], points[b]) for a, b in mesh.ends)
     return Paper(ends, _corners(mesh, points))
 
 
 def along(start: Point, angle: float, length: float) -> Point:
-    """The point so far from ``start`` in this direction."""
+    """The point at distance ``length`` from ``start`` in the direction ``angle``."""
     return start[0] + length * cos(angle), start[1] + length * sin(angle)
 
 
@@ -83,7 +83,7 @@ def _from(a: Point, b: Point) -> Point:
 
 
 def _corners(mesh: Mesh, points: list[Point]) -> tuple[Corner, ...]:
-    angles: list[float] = []  # by terminal, the direction in which its edge leaves the vertex there
+    angles: list[float] = []  # by terminal, the direction of its edge from the vertex there
     stars: dict[int, list[float]] = {}
     for pair in mesh.ends:
         for end in (0, 1):
@@ -105,9 +105,9 @@ def _corners(mesh: Mesh, points: list[Point]) -> tuple[Corner, ...]:
 
 
 def _mirrored(mesh: Mesh, puc: int, angles: list[float]) -> bool:
-    """Whether a PUC's sides lie the other way round than in the meshes made here: data may say so.
+    """Whether a PUC's sides are swapped compared with the meshes made here; this happens in meshes from data.
 
-    What its waveguides lead to tells: the neighbour that is joined with a side lies on that side.
+    Its waveguides show the swap: the neighbour that is connected to a side lies on that side.
     """
     agreed = 0.0
     for terminal in range(4 * puc, 4 * puc + 4):
@@ -119,7 +119,7 @@ def _mirrored(mesh: Mesh, puc: int, angles: list[float]) -> bool:
 
 
 Curve = tuple[Point, Point, Point]
-"""A cubic Bezier curve from where the line has come to: its two control points and its end."""
+"""A cubic Bezier curve that starts at the present end of the line: its two control points and its end."""
 
 # Wide enough for a line of text in any common sans-serif; a label must not run out of the sheet.
 _NARROW, _WIDE = 0.62, 1.0
@@ -127,7 +127,7 @@ _NARROW, _WIDE = 0.62, 1.0
 
 @dataclass(frozen=True, slots=True)
 class PictureLine:
-    """A line of curves, or an area that one encloses: with ``fill`` it is closed. No ``width``, no line."""
+    """A line of curves. With ``fill`` it is a closed area; with a ``width`` of 0 the line itself is not drawn."""
 
     start: Point
     curves: tuple[Curve, ...]
@@ -150,7 +150,7 @@ class Dot:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """Text on one line, centred at a point or starting there, always halfway up its capitals."""
+    """Text on one line, centred at a point or starting there; the point is at half the height of its capitals."""
 
     at: Point
     text: str
@@ -165,7 +165,7 @@ Item = PictureLine | Dot | Label
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Things that are one thing to the reader. ``kind`` names what it is, ``title`` this one of them."""
+    """Items that form one object. ``kind`` says what it is, ``title`` names the single object."""
 
     kind: str
     items: tuple[Item, ...]
@@ -174,7 +174,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A sheet with all that is on it, the lowest first. ``title`` and ``description`` are for who cannot see it."""
+    """A sheet and its items, the lowest first. ``title`` and ``description`` are for readers who cannot see it."""
 
     width: float
     height: float
@@ -200,7 +200,7 @@ def polygon(points: Sequence[Point], *, fill: str, colour: str = "", width: floa
 
 
 def text_width(text: str, size: float) -> float:
-    """The room to leave for a text, never less than it takes."""
+    """An upper bound of the width of a text."""
     return size * sum(_WIDE if char in "MWmw@%" or not char.isascii() else _NARROW for char in text)
 
 

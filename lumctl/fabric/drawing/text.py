@@ -1,4 +1,4 @@
-"""A mesh in characters: rows of cells, each a character and the key of a style."""
+"""Draws a mesh in characters: rows of cells, each a character and the key of a style."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,18 +18,18 @@ Cell = tuple[int, int]
 """Line and column, from 0."""
 
 _LETTER = 0.25
-"""How far from the vertex a letter stands, in edge lengths."""
+"""Distance of a letter from the vertex, in edge lengths."""
 _LEVEL = 0.1
-"""Up to this fall, in edge lengths, an edge is level; up to this lean it is upright."""
+"""An edge counts as level or upright if its ends differ by less than this, in edge lengths, in height or sideways."""
 _HALF_CELL = sqrt(3) / 2
 _SLANTED = tuple((columns / _HALF_CELL, lines) for columns, lines in ((4, 2), (3, 2), (2, 2), (6, 4), (8, 6), (12, 8)))
 _SQUARED = ((6.0, 3), (4.0, 3), (8.0, 5), (12.0, 8))
-"""Columns and lines to an edge length, the best to look at first."""
+"""Columns and lines per edge length, the best-looking first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The places of one mesh: ``pucs`` and their ``slants``, letters by terminal, numbers by port."""
+    """The positions of one mesh's parts: ``pucs`` and their ``slants``, letters by terminal, numbers by port."""
 
     lines: int
     columns: int
@@ -41,7 +41,7 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """Edge lengths to characters. ``staggered``: the second number at a vertex stands on a line of its own."""
+    """Converts edge lengths to characters. ``staggered``: the second number at a vertex is on a separate line."""
 
     columns: float
     lines: int
@@ -49,6 +49,7 @@ class _Scale:
     staggered: bool
 
     def column(self, x: float) -> int:
+        # Half a column is always rounded up: round() would go to the even column, and the drawing would be uneven.
         return floor(self.columns * x + 0.5 + 1e-6)
 
     def line(self, y: float) -> int:
@@ -57,7 +58,7 @@ class _Scale:
 
 @lru_cache(maxsize=16)
 def grid(mesh: Mesh, width: int) -> Grid:
-    """Find places on at most ``width`` columns.
+    """Find positions for all parts on at most ``width`` columns.
 
     Raises:
         UsageError: the mesh has no positions, or does not fit.
@@ -76,12 +77,13 @@ def grid(mesh: Mesh, width: int) -> Grid:
     if not narrowest:
         raise UsageError(f"mesh {mesh.name} is too dense to be drawn in characters", hint="draw it as SVG")
     raise UsageError(
-        f"mesh {mesh.name} does not fit {width} columns: it needs {narrowest}", hint="widen, or draw it as SVG"
+        f"mesh {mesh.name} does not fit {width} columns: it needs {narrowest}",
+        hint="use a wider terminal, or draw it as SVG",
     )
 
 
 def _placed(mesh: Mesh, on_paper: Paper, scale: _Scale) -> Grid | None:
-    """The places at one scale, from 0; ``None`` where two things would want the same one."""
+    """The positions at one scale, from 0; ``None`` if two parts would share a position."""
     pucs = [tuple(_marks(pair, scale)) for pair in on_paper.ends]
     letters = [_letter(mesh, on_paper, terminal, scale) for terminal in range(len(mesh.peers))]
     numbers = [_number(on_paper, port, terminal, letters[terminal], scale) for port, terminal in enumerate(mesh.ports)]
@@ -128,12 +130,12 @@ def _letter(mesh: Mesh, on_paper: Paper, terminal: int, scale: _Scale) -> Cell:
 
 
 def _number(on_paper: Paper, port: int, terminal: int, letter: Cell, scale: _Scale) -> tuple[Cell, ...]:
-    """Where the digits of a port stand: outwards from its letter."""
+    """The positions of the digits of a port, outwards from its letter."""
     corner = on_paper.corners[terminal]
     line, column = letter
     size = len(str(port))
     out, up = cos(corner.middle), sin(corner.middle)
-    first = corner.width < 0  # of the two ports of a room the one that is met first, going round clockwise
+    first = corner.width < 0  # the first of the two ports of a room, in clockwise order
     if abs(out) > 0.4:  # noqa: PLR2004 - a rim that faces the side
         start = column + 1 if out > 0 else column - size
     else:
@@ -143,9 +145,10 @@ def _number(on_paper: Paper, port: int, terminal: int, letter: Cell, scale: _Sca
 
 
 def _apart(mesh: Mesh, pucs: list[tuple[Cell, ...]], letters: list[Cell], numbers: list[tuple[Cell, ...]]) -> bool:
-    """Whether everything has a place of its own, and numbers are not run together."""
+    """Whether all parts have separate positions, and numbers do not touch."""
     taken: dict[Cell, int] = {}
     for terminal, cell in enumerate(letters):
+        # Only the two ends of one waveguide may share a letter's place.
         if taken.setdefault(cell, terminal) not in {terminal, mesh.peers[terminal]}:
             return False
     cells = [*taken, *(cell for run in (*pucs, *numbers) for cell in run)]
@@ -156,7 +159,7 @@ def _apart(mesh: Mesh, pucs: list[tuple[Cell, ...]], letters: list[Cell], number
 
 
 BEYOND = "+"
-"""Stands for a circuit that has no single letter of its own, the 47th and all after it."""
+"""The mark of a circuit without a single letter: the 47th and all later ones."""
 
 _BAR = {"|": "│", "-": "─", "/": "╱", "\\": "╲"}  # noqa: RUF001 - meant
 _CROSS, _CROSS_ASCII = "╳", "x"  # noqa: RUF001 - meant
@@ -173,7 +176,7 @@ class Glyph(NamedTuple):
 
 Row = tuple[Glyph, ...]
 Chosen = Collection[int] | None
-"""Numbers of the circuits that stand out from the others; ``None`` where all are drawn alike."""
+"""Numbers of the highlighted circuits; ``None`` if all circuits are drawn alike."""
 
 _BLANK = Glyph(" ")
 
@@ -189,13 +192,13 @@ def text(
     width: int = 120,
     chosen: Chosen = None,
 ) -> tuple[Row, ...]:
-    """Draw a mesh with its circuits on at most ``width`` columns, all rows of one length.
+    """Draw a mesh with its circuits on at most ``width`` columns; all rows have the same length.
 
-    ``chosen`` circuits, by their numbers, stand out and the others are quiet; without it all are drawn alike.
+    The circuits with the numbers ``chosen`` are highlighted and the others are grey; without it all are drawn alike.
 
     Raises:
         UsageError: the mesh has no positions, or does not fit.
-        InconsistentFabricError: a route is no way through this mesh.
+        InconsistentFabricError: a route is not a path through this mesh.
     """
     shown = carried(mesh, states, routes, condition, names)
     places = grid(mesh, width)
@@ -203,7 +206,7 @@ def text(
 
 
 def drawn(shown: Carried, places: Grid, *, ascii_only: bool, chosen: Chosen = None) -> dict[Cell, Glyph]:
-    """Everything that stands somewhere, by its place."""
+    """The characters of the drawing, by position."""
     return {
         **_pucs(shown, places, ascii_only=ascii_only, chosen=chosen),
         **_lanes(shown, places, ascii_only=ascii_only, chosen=chosen),
@@ -211,7 +214,7 @@ def drawn(shown: Carried, places: Grid, *, ascii_only: bool, chosen: Chosen = No
 
 
 def rows_of(cells: Mapping[Cell, Glyph], places: Grid) -> tuple[Row, ...]:
-    """The rows of a drawing, blank where nothing stands."""
+    """The rows of a drawing, blank where nothing is drawn."""
     return tuple(
         tuple(cells.get((line, column), _BLANK) for column in range(places.columns)) for line in range(places.lines)
     )
@@ -226,10 +229,10 @@ def legend(
     names: Sequence[str] = (),
     ascii_only: bool = False,
 ) -> tuple[Row, ...]:
-    """Say what the letters and marks of :func:`text` stand for: a row of marks, a heading, a row for each circuit.
+    """The legend of the letters and marks of :func:`text`: a row of marks, a heading, a row for each circuit.
 
     Raises:
-        InconsistentFabricError: a route is no way through this mesh.
+        InconsistentFabricError: a route is not a path through this mesh.
     """
     shown = carried(mesh, states, routes, condition, names)
     rows = [marks_row(shown, ascii_only=ascii_only)]
@@ -290,7 +293,7 @@ def _lanes(shown: Carried, places: Grid, *, ascii_only: bool, chosen: Chosen) ->
 
 
 def marks_row(shown: Carried, *, ascii_only: bool) -> Row:
-    """What the marks of the PUCs and ports stand for."""
+    """The legend of the marks of PUCs and ports."""
     slants = tuple(_BAR) if ascii_only else tuple(_BAR.values())
     row = _plain(" ".join(slants) + " bar   ") + _plain((_CROSS_ASCII if ascii_only else _CROSS) + " cross")
     condition = shown.condition
@@ -303,7 +306,7 @@ def marks_row(shown: Carried, *, ascii_only: bool) -> Row:
         mark = _CLOSED_ASCII if ascii_only else _CLOSED
         row += _plain("   ") + _plain(mark, "damaged") + _plain(f" {' or '.join(closed)}")
     if any(len(circuit.letter) > 1 for circuit in shown.circuits):
-        row += _plain(f"   {BEYOND} a circuit of two letters")
+        row += _plain(f"   {BEYOND} a circuit with a two-letter name")
     return row
 
 

@@ -1,1 +1,1 @@
-"""One fabric of several devices joined by fibres: meshes and switches, and circuits that run through all of them."""
+"""One fabric of several devices connected by fibres: meshes and switches, and circuits through several devices."""

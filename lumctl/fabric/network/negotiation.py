@@ -1,37 +1,39 @@
-"""Ways for many circuits at once through a network, by negotiated congestion.
+"""Paths for many circuits at once through a network, by negotiated congestion.
 
-It is the bargain of :mod:`lumctl.fabric.negotiation`, over what a network has to share: waveguides, fibres, and the
-capacity of bundles. Here prices are losses, and a fibre may cost as much as many PUCs: so what
-each round adds grows from round to round, until any detour is cheaper than a fight.
+It is the negotiation of :mod:`lumctl.fabric.negotiation` over the shared parts of a network: waveguides, fibres, and
+the capacity of bundles. Prices are losses here, and a fibre may cost as much as many PUCs. So the surcharge grows from
+round to round, until any detour is cheaper than a contested place.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from math import inf
 
 from lumctl.fabric.geometry import FREE
 from lumctl.fabric.negotiation import Pressure, bargain
 from lumctl.fabric.network.model import JointNetwork
+from lumctl.fabric.search import endless, walked_back
 
 Step = tuple[int, int]
-"""The terminals at which light comes into a PUC or a switch, and at which it leaves it."""
+"""The terminals at which light enters and leaves a PUC or a switch."""
 Way = tuple[Step, ...]
 _ROUNDS, _GROWTH = 120, 1.06
 _PRESSURES = tuple(
-    Pressure(price, grudge, _ROUNDS, _ROUNDS, _GROWTH) for price, grudge in ((1.0, 0.15), (0.25, 0.6), (4.0, 0.05))
+    Pressure(price, surcharge, _ROUNDS, _ROUNDS, _GROWTH)
+    for price, surcharge in ((1.0, 0.15), (0.25, 0.6), (4.0, 0.05))
 )
-"""How hard is bargained, first and where that failed."""
+"""Tried in this order; each is tried only if the previous one left circuits that block each other."""
 _WALL = 1e6
-"""More than any way costs: what is in the way of another circuit at this price is not to be had."""
+"""More than any path costs: at this price, blocking another circuit is forbidden."""
 _SAME = 1e-6
-"""What is closer than this is one price."""
+"""Prices that differ by less than this count as equal."""
 TerminalPair = tuple[int, int]
 
 
 class NetworkPrices:
-    """What ways cost now: passing a PUC in a state, leaving a device's terminal, and using any fibre of a bundle.
+    """The present prices: of passing a PUC in a state, leaving at a terminal, and using any fibre of a bundle.
 
-    ``inf`` is forbidden. No price ever falls below what it was when :func:`prices_ahead` looked.
+    ``inf`` means forbidden. No price may fall below its value at the time when :class:`PricesAhead` read it.
     """
 
     def __init__(self, joint: JointNetwork, turn: list[float], wire: list[float], bundle: list[float]) -> None:
@@ -41,7 +43,7 @@ class NetworkPrices:
         self.bundle = bundle
 
     def moves(self, entered: int, goal: int) -> Iterator[tuple[int, float]]:
-        """Where light that comes in at a terminal can leave what it came into, and what that costs."""
+        """The terminals at which light that enters a PUC or switch at ``entered`` can leave it, each with its price."""
         joint = self.joint
         if entered < joint.first_switch:
             turns = 2 * (entered >> 2)
@@ -49,24 +51,59 @@ class NetworkPrices:
             yield entered ^ 3, self.turn[turns + 1]
             return
         switch = joint.switch_at[entered]
-        cost = joint.crossing[switch]
-        for out in joint.linked[switch]:
-            if out != entered:
+        cost, first_output = joint.crossing[switch], joint.first_output.get(switch)
+        outs = joint.linked[switch]
+        # A port of a switch without a fibre is the end of a circuit, so only the goal may be such a port.
+        for out in (*outs, goal) if joint.switch_at.get(goal) == switch else outs:
+            if out != entered and (first_output is None or (entered < first_output) != (out < first_output)):
                 yield out, cost
-        if joint.switch_at.get(goal) == switch:
-            yield goal, cost
 
     def onward(self, out: int) -> float:
-        """What it costs to continue from where light left, to whatever is joined there."""
+        """The price of continuing from the terminal ``out`` to the terminal that is connected to it."""
         bundle = self.joint.bundle_at[out]
         return self.wire[out] if bundle < 0 else self.wire[out] + self.bundle[bundle]
 
 
-def cheapest_way(prices: NetworkPrices, start: int, goal: int, ahead: list[float]) -> Way | None:
-    """The cheapest way from port to port, ``None`` if there is none; among equals always the same one.
+class PricesAhead:
+    """For each terminal, a lower bound of the price from there until light leaves at ``goal``.
 
-    It never turns back in a PUC. It may still want one PUC in both states, or one fibre or waveguide twice: that is
-    left to the negotiation, so that ``None`` is proof. ``ahead`` is from :func:`prices_ahead`.
+    A path has the same price in both directions, so one search from the goal serves all terminals. The search only goes
+    as far as the requested terminals.
+    """
+
+    def __init__(self, prices: NetworkPrices, start: int, goal: int) -> None:
+        self._prices = prices
+        self._start = start
+        self._ahead = [inf] * len(prices.joint.peers)
+        self._queue = [(0.0, goal)]
+        self._settled: set[int] = set()
+
+    def __getitem__(self, terminal: int) -> float:
+        ahead, queue = self._ahead, self._queue
+        # An entry in the queue leads only to terminals that cost at least as much.
+        while queue and queue[0][0] < ahead[terminal]:
+            self._step(*heappop(queue))
+        return ahead[terminal]
+
+    def _step(self, so_far: float, entered: int) -> None:
+        if entered in self._settled:
+            return
+        self._settled.add(entered)
+        prices, ahead, peers = self._prices, self._ahead, self._prices.joint.peers
+        for out, price in prices.moves(entered, self._start):
+            cost = so_far + price
+            if cost < ahead[out]:
+                ahead[out] = cost
+                if peers[out] != FREE and (on := cost + prices.onward(out)) < inf:
+                    heappush(self._queue, (on, peers[out]))
+
+
+def cheapest_way(prices: NetworkPrices, start: int, goal: int, ahead: PricesAhead) -> Way | None:
+    """The cheapest path from port to port, ``None`` if there is none; among equals always the same one.
+
+    The path never turns back in a PUC. It may need one PUC in both states, or one fibre or waveguide twice: the
+    negotiation resolves this, so ``None`` is a proof. ``ahead`` belongs to these two terminals; the prices that it has
+    read must not be higher than ``prices``.
     """
     peers = prices.joint.peers
     best = {start: 0.0}
@@ -76,7 +113,7 @@ def cheapest_way(prices: NetworkPrices, start: int, goal: int, ahead: list[float
     while queue:
         _, entered = heappop(queue)
         if entered == goal:
-            return _walked_back(came, start, goal)
+            return walked_back(came, start, goal)
         if entered in settled:
             continue
         settled.add(entered)
@@ -98,48 +135,18 @@ def cheapest_way(prices: NetworkPrices, start: int, goal: int, ahead: list[float
     return None
 
 
-def _walked_back(came: dict[int, Step], start: int, goal: int) -> Way:
-    steps = [came[goal]]
-    while steps[-1][0] != start:
-        steps.append(came[steps[-1][0]])
-    return tuple(reversed(steps))
-
-
 def price_of(prices: NetworkPrices, way: Way) -> float:
-    """What a way costs."""
+    """The price of a path."""
     moves = sum(next(price for out, price in prices.moves(entered, left) if out == left) for entered, left in way)
     return moves + sum(prices.onward(out) for _, out in way[:-1])
 
 
-def prices_ahead(prices: NetworkPrices, start: int, goal: int) -> list[float]:
-    """For light from ``start`` that comes in at each terminal, what it still pays at least until it leaves at ``goal``.
-
-    A way of light can be walked backwards at the same price, so one search from the goal answers for all terminals.
-    """
-    peers = prices.joint.peers
-    ahead = [inf] * len(peers)
-    queue = [(0.0, goal)]
-    settled: set[int] = set()
-    while queue:
-        so_far, entered = heappop(queue)
-        if entered in settled:
-            continue
-        settled.add(entered)
-        for out, price in prices.moves(entered, start):
-            cost = so_far + price
-            if cost < ahead[out]:
-                ahead[out] = cost
-                if peers[out] != FREE and (on := cost + prices.onward(out)) < inf:
-                    heappush(queue, (on, peers[out]))
-    return ahead
-
-
 class NetworkOccupancy:
-    """Who uses what, and the prices that others see: everything that is in the way of a circuit costs ``pressure``.
+    """The places that are in use, and the resulting prices: a place that blocks a circuit costs ``pressure`` more.
 
-    ``rooms`` is how many circuits each bundle has room for. Waveguides, fibres and bundles are all that is written
-    down: a way in bar and a way in cross through one PUC share one of its terminals, so whoever wants a PUC in both
-    states also fights over the waveguide there (and a terminal that is a port belongs to one circuit anyway).
+    ``rooms`` is the number of circuits for which each bundle has room. Only waveguides, fibres and bundles are
+    recorded: paths in bar and in cross through one PUC share one of its terminals. So circuits that need a PUC in both
+        states also compete for the waveguide there; a terminal that is a port belongs to one circuit anyway.
     """
 
     def __init__(self, prices: NetworkPrices, rooms: Sequence[int], pressure: float) -> None:
@@ -151,7 +158,7 @@ class NetworkOccupancy:
         self._bundles = [0] * len(rooms)
 
     def enter(self, way: Way, count: int = 1) -> None:
-        """Write a way in, or with -1 out again."""
+        """Add a path, or remove it with -1."""
         joint, price = self._joint, count * self._pressure
         for out in _wires(joint, way):
             for terminal in (out, joint.peers[out]):
@@ -159,86 +166,94 @@ class NetworkOccupancy:
                 self.prices.wire[terminal] += price
             bundle = joint.bundle_at[out]
             if bundle >= 0:
+                # The price is that of one more circuit: a bundle that is just full costs already.
                 before = self._excess(bundle, 1)
                 self._bundles[bundle] += count
                 self.prices.bundle[bundle] += (self._excess(bundle, 1) - before) * self._pressure
 
-    def is_fought_over(self, way: Way) -> bool:
-        """Whether a way that is written in wants what another wants too; one alone can be in its own way."""
+    def is_contested(self, way: Way) -> bool:
+        """Whether an added path shares a place with another path, or uses one twice itself."""
         return any(
             self._wires[out] > 1 or self._is_crowded(self._joint.bundle_at[out]) for out in _wires(self._joint, way)
         )
 
-    def bear_grudges(self, ways: Iterable[Way], grudge: float) -> None:
-        """Make dearer for good whatever these ways are fought over for."""
+    def raise_prices(self, ways: Iterable[Way], surcharge: float) -> None:
+        """Make the contested waveguides of these paths more expensive for all later rounds."""
         wires = {out for way in ways for out in _wires(self._joint, way) if self._wires[out] > 1}
         for terminal in wires | {self._joint.peers[out] for out in wires}:
-            self.prices.wire[terminal] += grudge
+            self.prices.wire[terminal] += surcharge
         for bundle in range(len(self._bundles)):
             if self._is_crowded(bundle):
-                self.prices.bundle[bundle] += grudge
+                self.prices.bundle[bundle] += surcharge
 
     def _is_crowded(self, bundle: int) -> bool:
         return bundle >= 0 and self._excess(bundle) > 0
 
     def _excess(self, bundle: int, more: int = 0) -> int:
-        """By how many circuits a bundle is over its capacity, or would be with some more."""
+        """By how many circuits a bundle exceeds its capacity, with ``more`` further circuits."""
         return max(0, self._bundles[bundle] + more - self._rooms[bundle])
 
 
 def _wires(joint: JointNetwork, way: Way) -> Iterable[int]:
-    """The terminals at which a way leaves for another."""
+    """The terminals at which a path leaves one PUC or switch for the next."""
     return (out for _, out in way if joint.peers[out] != FREE)
 
 
 class Negotiation:
-    """What one bargain is about: the demands, what they find alone, and who still is in another's way.
+    """One negotiation of some demands.
 
-    ``alone`` are the ways that each demand would take if there were no others, ``None`` where there is none: that is
-    proof.
+    ``alone`` contains the path of each demand routed alone; ``None`` proves that the demand has no path.
     """
 
     def __init__(self, prices: NetworkPrices, rooms: Sequence[int], demands: Sequence[TerminalPair]) -> None:
         self._prices = prices
         self._rooms = rooms
         self._demands = demands
-        self._ahead = [prices_ahead(prices, start, goal) for start, goal in demands]
+        self._ahead = [PricesAhead(prices, start, goal) for start, goal in demands]
         self.alone = [self._cheapest(at, prices) for at in range(len(demands))]
 
-    def settle(self) -> tuple[list[Way], list[int]]:
-        """One way for each demand, and who is in another's way when the rounds are over: nobody, if all went well.
+    def settle(self, left: Callable[[], float] = endless) -> tuple[list[Way], list[int]]:
+        """One path for each demand, and the indices of demands that block others after all rounds: none on success.
 
-        Each demand must have a way alone.
+        Each demand must have a path alone. When no seconds are ``left``, the search ends, and paths that were found are
+        not made cheaper any more.
         """
         alone = [way for way in self.alone if way is not None]
         ways, losers = alone, list(range(len(alone)))
         for pressure in _PRESSURES:
-            ways, losers = self._bargain(alone, pressure)
+            ways, losers = self._bargain(alone, pressure, left)
             if not losers:
-                return self._shortened(ways), []
+                return self._shortened(ways, left), []
+            if left() <= 0:
+                break
         return ways, losers
 
-    def _bargain(self, alone: Sequence[Way], pressure: Pressure) -> tuple[list[Way], list[int]]:
+    def _bargain(
+        self, alone: Sequence[Way], pressure: Pressure, left: Callable[[], float]
+    ) -> tuple[list[Way], list[int]]:
         ways = list(alone)
         occupancy = NetworkOccupancy(self._prices, self._rooms, pressure.price)
-        losers = bargain(occupancy, ways, lambda at: self._cheapest(at, occupancy.prices), pressure)
+        losers = bargain(occupancy, ways, lambda at: self._cheapest(at, occupancy.prices), pressure, left)
         return ways, losers
 
-    def _shortened(self, ways: Sequence[Way]) -> list[Way]:
-        """The same ways, each made as cheap as the others allow: old grudges may have led it astray."""
+    def _shortened(self, ways: Sequence[Way], left: Callable[[], float]) -> list[Way]:
+        """The paths, each made as cheap as the others allow: surcharges may have left needless detours."""
         occupancy = NetworkOccupancy(self._prices, self._rooms, _WALL)
         shorter = list(ways)
         for way in shorter:
             occupancy.enter(way)
         cheaper = True
+        # This ends: each change makes the total cheaper by at least _SAME.
         while cheaper:
             cheaper = False
             for at, way in enumerate(shorter):
+                if left() <= 0:
+                    return shorter
                 occupancy.enter(way, -1)
                 other = self._cheapest(at, occupancy.prices) or way
                 if price_of(self._prices, other) < price_of(self._prices, way) - _SAME:
                     occupancy.enter(other)
-                    if not occupancy.is_fought_over(other):  # with itself: the search does not see that
+                    if not occupancy.is_contested(other):  # it may contest itself, which the search does not see
                         shorter[at], cheaper = other, True
                         continue
                     occupancy.enter(other, -1)

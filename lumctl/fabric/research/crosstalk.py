@@ -1,4 +1,4 @@
-"""From the powers that pass between ports to what each receiver hears: its own circuit, and everything else."""
+"""Computes what each receiver hears, from the gains between ports: its own circuit, and all other light."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ from lumctl.fabric.research.optics import Reals, np
 
 @dataclass(frozen=True, slots=True)
 class Reception:
-    """What one receiver hears, powers in dBm at the port (its loss included), ``-inf`` for none.
+    """What one receiver hears. Powers are in dBm at the port, after the port's loss; ``-inf`` for none.
 
-    ``signal_dbm`` is all light of the circuit's far transmitter, over whichever way it comes. ``interference_dbm`` is
-    the sum over all other transmitters, the circuit's own at this very port (its echo) included. The strongest of them
-    is at ``worst_port``, a part of ``worst_circuit`` unless that port has none.
+    ``signal_dbm`` is all light of the circuit's far transmitter, over any path. ``interference_dbm`` is the sum over
+    all other transmitters, including the transmitter at the same port (its echo). The strongest of them is at
+    ``worst_port``; ``worst_circuit`` is the circuit of that port, if it has one.
     """
 
     circuit: PortPair
@@ -29,7 +29,7 @@ class Reception:
 
     @property
     def signal_to_crosstalk_db(self) -> float:
-        """How far the signal stands above the sum of all else; ``inf`` where there is nothing else."""
+        """The ratio of the signal to the interference in dB; ``inf`` if there is no interference."""
         return inf if self.interference_dbm == -inf else self.signal_dbm - self.interference_dbm
 
 
@@ -47,10 +47,11 @@ def powers_at_ports(gains: Reals, transmitters: Mapping[int, float]) -> dict[int
 def crosstalk(
     gains: Reals, circuits: Sequence[PortPair], transmitters: Mapping[int, float] | None = None
 ) -> tuple[Reception, ...]:
-    """What every receiver of these circuits hears: of each circuit the second port's, then the first port's.
+    """What every receiver of these circuits hears: for each circuit the second port, then the first port.
 
-    Without ``transmitters`` both ends of every circuit send 0 dBm, so that powers are gains in dB. With them (dBm by
-    port) an end whose far end does not transmit is no receiver: a directed circuit has one.
+    Without ``transmitters`` both ends of every circuit send 0 dBm, so that powers are gains in dB. With
+    ``transmitters`` (dBm by port) an end whose far end does not transmit is not a receiver: a directed circuit has one
+    receiver.
 
     Raises:
         UsageError: a port is not on the mesh.
@@ -69,7 +70,7 @@ def crosstalk(
 
 
 def worst_by_circuit(receptions: Sequence[Reception]) -> dict[PortPair, Reception]:
-    """Of each circuit the receiver that crosstalk troubles most."""
+    """By circuit, the receiver with the worst crosstalk."""
     worst: dict[PortPair, Reception] = {}
     for found in receptions:
         held = worst.setdefault(found.circuit, found)
@@ -95,7 +96,7 @@ def _reception(circuit: PortPair, here: int, far: int, arriving: Reals, owner: M
 
 
 def _sent(gains: Reals, transmitters: Mapping[int, float]) -> Reals:
-    """Milliwatts into each port."""
+    """The power that each port's transmitter sends, in mW."""
     sent = np.zeros(len(gains))
     _require_ports(gains, transmitters)
     for port, power_dbm in transmitters.items():

@@ -1,8 +1,8 @@
-"""What the exact answers are computed on: which turns light may take, and how far it is from everywhere to a port.
+"""The graph for the exact answers: the turns that light may take, and the distances from all terminals to a port.
 
-One fact makes the model small. Two ways that want one PUC in both states always meet on one of its terminals: bar and
-cross share exactly one, whichever sides they are taken on. So circuits can stand together exactly if no waveguide
-carries two of them, and the states of the PUCs need no variables of their own.
+One fact makes the model small: if two paths need one PUC in different states, they always share one of its terminals,
+because a pass in bar and a pass in cross share exactly one. So circuits are compatible if and only if no waveguide
+carries two of them, and the states of the PUCs need no separate variables.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -17,12 +17,12 @@ from lumctl.fabric.routing import Route
 from lumctl.fabric.search import InconsistentFabricError
 
 Way = tuple[int, ...]
-"""The terminals at which a way enters its PUCs, in order."""
+"""The terminals at which a path enters its PUCs, in order."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Graph:
-    """A mesh with what may be used of it.
+    """The usable part of a mesh, and the demands.
 
     ``turns[t]`` are the turns open to light that enters a PUC at terminal ``t`` (2 as in bar, 3 as in cross),
     ``wire[t]`` numbers the waveguide at ``t`` (:data:`FREE` at a port), ``demands`` are pairs of terminals.
@@ -36,13 +36,14 @@ class Graph:
 
     @property
     def most_passes(self) -> int:
-        """All circuits together never pass more PUCs than this: each PUC carries light at most twice."""
+        """An upper bound of the PUCs that all circuits pass together: each PUC carries light at most twice."""
         return 2 * self.mesh.puc_count
 
-    def costs(self, start: int, prices: Sequence[float]) -> list[float]:
-        """For every terminal the least cost to enter there, from ``start``: 1 a PUC, and the price of each waveguide.
+    def costs(self, start: int, prices: Sequence[float], passes: Sequence[float] = ()) -> list[float]:
+        """The least cost of light from ``start`` to entering at each terminal, over all PUCs and waveguides on the way.
 
-        Light can walk every way backwards, so from a goal the same numbers tell what is left.
+        ``passes`` are the costs of the PUCs, 1 each by default. Every path is reversible, so with a goal as ``start``
+        the same numbers are the costs that remain to the goal.
         """
         peers, wire = self.mesh.peers, self.wire
         costs = [inf] * len(peers)
@@ -52,10 +53,11 @@ class Graph:
             cost, terminal = heappop(queue)
             if cost > costs[terminal]:
                 continue
+            passed = cost + (passes[terminal >> 2] if passes else 1)
             for turn in self.turns[terminal]:
                 entered = peers[terminal ^ turn]
-                if entered != FREE and cost + 1 + prices[wire[entered]] < costs[entered]:
-                    costs[entered] = cost + 1 + prices[wire[entered]]
+                if entered != FREE and passed + prices[wire[entered]] < costs[entered]:
+                    costs[entered] = passed + prices[wire[entered]]
                     heappush(queue, (costs[entered], entered))
         return costs
 
@@ -69,10 +71,10 @@ def graph(
     live: Collection[Route],
     blocked_ports: Collection[int],
 ) -> Graph:
-    """What is left of a mesh for ``demands``. At a blocked port, or a live circuit's waveguide, no turn is left.
+    """The graph of a mesh for ``demands``. There are no turns at a blocked port or at a live circuit's waveguide.
 
     Raises:
-        UsageError: a port or PUC is not on the mesh, or a port is wanted twice.
+        UsageError: a port or PUC is not on the mesh, or a port is used twice.
         InconsistentFabricError: live circuits contradict each other or a stuck PUC.
     """
     _check_ports(mesh, (*(route.ports for route in live), *demands))
@@ -85,6 +87,7 @@ def graph(
     ]
     for puc in damaged:
         turns[4 * puc : 4 * puc + 4] = [()] * 4
+    # No turn for light that comes in here. As the goal of a demand, the port is refused where its turns are looked at.
     for terminal in (mesh.ports[port] for port in blocked_ports if 0 <= port < mesh.port_count):
         turns[terminal] = ()
     wire, wires = [FREE] * len(mesh.peers), 0
@@ -97,9 +100,9 @@ def graph(
 
 
 def _held(stuck: Mapping[int, PucState], live: Collection[Route]) -> dict[int, PucState]:
-    """The states that cannot be chosen any more.
+    """The states that are fixed, of stuck PUCs and of PUCs of live circuits.
 
-    That holds a live circuit's waveguides too: only a PUC in its other state could lead light onto them.
+    This also protects the waveguides of live circuits: only a PUC in its other state could lead light onto them.
     """
     held = dict(stuck)
     for route in live:
@@ -107,7 +110,7 @@ def _held(stuck: Mapping[int, PucState], live: Collection[Route]) -> dict[int, P
             if held.setdefault(puc, state) is not state:
                 a, b = route.ports
                 raise InconsistentFabricError(
-                    f"the live circuit {a}:{b} needs PUC {puc} in {state.word}, which stands in the other state",
+                    f"the live circuit {a}:{b} needs PUC {puc} in {state.word}, but it is in the other state",
                     hint="read or re-assert the mesh's states first",
                 )
     return held
@@ -119,5 +122,5 @@ def _check_ports(mesh: Mesh, pairs: Collection[PortPair]) -> None:
         if not 0 <= port < mesh.port_count:
             raise UsageError(f"port {port} is not on the mesh", hint=f"its ports are 0 to {mesh.port_count - 1}")
         if port in used:
-            raise UsageError(f"port {port} is wanted twice", hint="a port is the end of one circuit")
+            raise UsageError(f"port {port} is used twice", hint="a port can be the end of only one circuit")
         used.add(port)

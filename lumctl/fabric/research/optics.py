@@ -1,4 +1,4 @@
-"""How far the PUCs of a mesh are from ideal ones, and which phases its waveguides have."""
+"""The imperfections of a mesh's PUCs, and the phases of its waveguides."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,20 +19,20 @@ class Phases:
 
 
 Setting = PucState | Phases
-"""What a PUC is told to be: one of its two states, or partial, by the exact phases of its arms."""
+"""The setting of a PUC: one of its two states, or a partial coupling by the exact phases of its arms."""
 
 
 @dataclass(frozen=True, slots=True)
 class WaveOptics:
-    """What is wrong with the PUCs, loss apart (that is the condition's).
+    """The imperfections of the PUCs, apart from loss, which is part of the mesh's condition.
 
-    Extinction is what leaves by the right side over what leaves by the wrong one, in dB, ``inf`` for an ideal PUC.
-    It belongs to the two states: a PUC that is set by its exact phases has what they give. ``puc_extinction_db`` is
-    that of single PUCs, in both states. ``phase_errors`` are added to the arms' phases, by PUC. ``waveguide_phases``
-    are in rad, by the lower terminal of the waveguide; those not named are 0.
+    Extinction is the ratio of the power at the intended output to the power at the other output, in dB; ``inf`` for an
+    ideal PUC. It applies to the two states; if a PUC is set by exact phases, these determine its extinction.
+    ``puc_extinction_db`` is the extinction of single PUCs, in both states. ``phase_errors`` are added to the arms'
+    phases, by PUC. ``waveguide_phases`` are in rad, by the lower terminal of the waveguide, and 0 by default.
 
     Raises:
-        UsageError: an extinction is below 0 dB or no number.
+        UsageError: an extinction is below 0 dB or not a number.
     """
 
     bar_extinction_db: float = 30.0
@@ -45,7 +45,7 @@ class WaveOptics:
         for found in (self.bar_extinction_db, self.cross_extinction_db, *self.puc_extinction_db.values()):
             if isnan(found) or found < 0:
                 raise UsageError(
-                    f"an extinction of {found:g} dB cannot be", hint="it starts at 0 dB; 20 to 45 is usual"
+                    f"an extinction of {found:g} dB is not possible", hint="it is at least 0 dB; 20 to 45 is usual"
                 )
 
     def extinction_db(self, puc: int, state: PucState) -> float:
@@ -55,19 +55,19 @@ class WaveOptics:
 
 
 IDEAL = WaveOptics(inf, inf)
-"""PUCs that leak nothing."""
+"""PUCs without leakage."""
 
 
 def random_phase_errors(mesh: Mesh, sigma_rad: float, rng: Random) -> dict[int, Phases]:
     """An error for every arm of every PUC, normal with the standard deviation ``sigma_rad``.
 
-    It is made once for a mesh: like the real ones, errors stay while states change.
+    Make the errors once for a mesh: like real errors, they stay when states change.
     """
     return {puc: Phases(rng.gauss(0, sigma_rad), rng.gauss(0, sigma_rad)) for puc in range(mesh.puc_count)}
 
 
 def random_waveguide_phases(mesh: Mesh, rng: Random) -> dict[int, float]:
-    """A phase for every waveguide between two PUCs, evenly over the circle."""
+    """A random phase for every waveguide between two PUCs, uniform over the circle."""
     return {
         terminal: rng.uniform(0, 2 * pi)
         for terminal, peer in enumerate(mesh.peers)
@@ -76,6 +76,7 @@ def random_waveguide_phases(mesh: Mesh, rng: Random) -> dict[int, float]:
 
 
 try:
+    # Imported here for all modules of the field model, so that one error names the extra.
     import numpy as np
     from numpy.typing import NDArray
     from scipy.sparse import csc_matrix
@@ -83,7 +84,7 @@ try:
     from scipy.sparse.linalg import splu
 except ImportError as absent:
     raise UsageError(
-        f"light is traced as waves with numpy and scipy: {absent.name} is not installed",
+        f"tracing light as waves needs numpy and scipy: {absent.name} is not installed",
         hint="pip install 'lumctl[optics]'",
     ) from absent
 

@@ -1,11 +1,11 @@
 """The linear relaxation, by column generation: a bound that no setting of the mesh can beat.
 
-Circuits may be split into fractions that go different ways, as long as every waveguide carries at most one circuit in
-all. The program knows only some ways; its dual values price the waveguides, and the cheapest ways at those prices join
-it, until none would help.
+Circuits may be split into fractions that take different paths, as long as every waveguide carries at most one circuit
+in total. The program has only some paths. Its dual values are prices of the waveguides; the cheapest paths at these
+prices are added to the program, until none would improve it.
 
-For any prices, each circuit's cheapest way together, less the sum of the prices, is a bound already (Lagrange). So the
-bound holds whenever the loop is stopped, and it does not hang on the solver's tolerances.
+For any prices, the sum of all circuits' cheapest paths less the sum of the prices is a bound (Lagrange). So the bound
+holds whenever the loop is stopped, and it does not depend on the solver's tolerances.
 """
 
 from collections import Counter
@@ -24,14 +24,15 @@ from lumctl.fabric.search import Prices, cheapest_path
 if TYPE_CHECKING:
     import highspy
 
+# The bound is a sum of floats: without this tolerance, rounding up could raise it by one.
 _TOLERANCE = 1e-6
 _LEFT_OUT = 20
-"""What leaving a circuit out costs, in times the most that all circuits can ever pass: dear, so that it shows."""
+"""The cost of omitting a circuit, in multiples of the most PUCs that all circuits can pass; high enough to show."""
 
 
 @dataclass(frozen=True, slots=True)
 class DemandSearch:
-    """A demand, and for each terminal how many PUCs light that enters there still has to pass: A*'s estimate."""
+    """A demand, and for each terminal the number of remaining PUCs for light that enters there: A*'s estimate."""
 
     graph: Graph
     start: int
@@ -40,7 +41,7 @@ class DemandSearch:
 
     @property
     def shortest(self) -> float:
-        """The PUCs passed by the shortest way when no other circuit is there; ``inf`` if there is none."""
+        """The PUCs of the demand's shortest path if it is alone; ``inf`` if there is none."""
         return self.left[self.start]
 
 
@@ -49,26 +50,26 @@ def demand_search(graph: Graph, demand: int) -> DemandSearch:
     start, goal = graph.demands[demand]
     back = graph.costs(goal, [0.0] * graph.wires)
     left = [min((1 + back[at ^ turn] for turn in turns), default=inf) for at, turns in enumerate(graph.turns)]
-    if not graph.turns[goal]:  # a blocked port lets nothing out, though a way back into the mesh begins there
+    if not graph.turns[goal]:  # light cannot leave at a blocked port, though the reverse search starts there
         left = [inf] * len(left)
     return DemandSearch(graph, start, goal, tuple(left))
 
 
 def cheapest(search: DemandSearch, prices: Prices) -> tuple[float, Way]:
-    """The cost of the cheapest way, and the way: 1 for each PUC passed and the price of each waveguide.
+    """The cost of the cheapest path, and that path. Each PUC passed costs 1, each waveguide its price.
 
-    The way may use a waveguide twice: that is left to who sets the prices, so that no way is cheaper than told. The
-    demand must have a way.
+    The path may use a waveguide twice: the prices resolve this, and the cost remains a lower bound. The demand must
+    have a path.
     """
     found = cheapest_path(search.graph.mesh.peers, search.start, search.goal, prices, search.left)
     if found is None:
-        raise LumctlError("a demand that has a way has none", hint="a defect: please report it")
+        raise LumctlError("the solver lost the route of a demand that has one", hint="this is a bug: please report it")
     cost, way = found
     return cost, tuple(entered for entered, _ in way)
 
 
 def _turn_prices(graph: Graph) -> list[float]:
-    """1 for passing a PUC in a state that light may use, by :class:`lumctl.fabric.search.Prices`."""
+    """The prices of turns for :class:`lumctl.fabric.search.Prices`: 1 for a turn that light may take."""
     return [
         1.0 if any(2 + turn in graph.turns[at] for at in range(4 * puc, 4 * puc + 4)) else inf
         for puc in range(graph.mesh.puc_count)
@@ -80,9 +81,9 @@ def _turn_prices(graph: Graph) -> list[float]:
 class Relaxation:
     """A lower bound of the total of PUCs passed, ``inf`` if the demands are proven impossible.
 
-    ``shortest`` is the way of each demand if there were no others, in PUCs. ``prices``, one for each waveguide, give
-    the bound, ``ways`` are all ways that were tried, each with the number of its demand, and ``converged`` tells
-    whether more time would not raise it.
+    ``shortest`` is the length of each demand's shortest path if it is alone, in PUCs. ``prices``, one for each
+    waveguide, give the bound. ``ways`` are all ways that were tried, each with the number of its demand. ``converged``:
+    more time would not raise the bound.
     """
 
     shortest: tuple[float, ...]
@@ -92,13 +93,8 @@ class Relaxation:
     converged: bool
 
     @property
-    def farthest(self) -> float:
-        """The longest of the shortest ways: no routing's longest way is shorter."""
-        return max(self.shortest, default=0.0)
-
-    @property
     def whole(self) -> float:
-        """The bound, rounded up: passes are whole numbers."""
+        """The bound, rounded up, since the number of passes is an integer."""
         return self.bound if self.bound == inf else ceil(self.bound - _TOLERANCE)
 
 
@@ -118,6 +114,7 @@ def relax(graph: Graph, left: Callable[[], float]) -> Relaxation:
         told, ways = _told(searches, asked, turns)
         if told > bound:
             bound, prices = told, asked
+        # No routing passes so many PUCs, so there is none.
         if bound > graph.most_passes + 1:
             return Relaxation(shortest, inf, prices, tuple(known), converged=True)
         fresh = [way for way in ways if way not in known]
@@ -128,14 +125,16 @@ def relax(graph: Graph, left: Callable[[], float]) -> Relaxation:
             return Relaxation(shortest, bound, prices, tuple(known), converged=True)
         if left() <= 0 or run(solver, left()) != "optimal":
             return Relaxation(shortest, bound, prices, tuple(known), converged=False)
+        # The program's optimum is never below the bound: where they meet, more ways do not help.
         if bound > solver.getObjectiveValue() - _TOLERANCE:
             return Relaxation(shortest, bound, prices, tuple(known), converged=True)
         duals = solver.getSolution().row_dual
+        # A negative price, which the solver's tolerance allows, would make the bound wrong.
         asked = tuple(max(0.0, -float(value)) for value in duals[len(searches) :])
 
 
 def chosen(graph: Graph, relaxation: Relaxation, seconds: float) -> tuple[Way, ...] | None:
-    """The best whole routing among the ways that the relaxation tried; ``None`` if there is none or time is up."""
+    """The best whole routing among the paths that the relaxation tried; ``None`` if there is none or time is up."""
     rows = [(1.0, 1.0)] * len(graph.demands) + [(-inf, 1.0)] * graph.wires
     columns = [_column(graph, demand, way) for demand, way in relaxation.ways]
     solver = program(rows, columns, whole=True)
@@ -149,7 +148,7 @@ def chosen(graph: Graph, relaxation: Relaxation, seconds: float) -> tuple[Way, .
 def _told(
     searches: list[DemandSearch], prices: tuple[float, ...], turns: list[float]
 ) -> tuple[float, list[tuple[int, Way]]]:
-    """The bound that prices give, and the ways that are cheapest at them."""
+    """The bound that prices give, and the cheapest paths at these prices."""
     wires = [0.0 if wire == FREE else prices[wire] for wire in searches[0].graph.wire] if searches else []
     found = [cheapest(one, Prices(turns, wires)) for one in searches]
     ways = [(demand, way) for demand, (_, way) in enumerate(found)]
@@ -157,7 +156,7 @@ def _told(
 
 
 def _without_ways(graph: Graph) -> "highspy.Highs":
-    """The program before it knows a way: every circuit is left out, at a high cost."""
+    """The program without any paths: every circuit is omitted, at a high cost."""
     demands = range(len(graph.demands))
     rows = [(1.0, 1.0) for _ in demands] + [(-inf, 1.0)] * graph.wires
     dear = float(_LEFT_OUT * graph.most_passes)
@@ -165,7 +164,7 @@ def _without_ways(graph: Graph) -> "highspy.Highs":
 
 
 def _column(graph: Graph, demand: int, way: Way) -> Column:
-    """A way as a variable: it serves its demand and fills the waveguides between its PUCs."""
+    """A path as a variable: it serves its demand and fills the waveguides between its PUCs."""
     used = Counter(graph.wire[entered] for _, entered in pairwise(way))
     first = len(graph.demands)
     return float(len(way)), [(demand, 1.0), *((first + wire, float(times)) for wire, times in used.items())]

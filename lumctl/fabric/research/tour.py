@@ -1,9 +1,9 @@
-"""The order in which a set of configurations is visited round and round, so that few PUCs change.
+"""Orders a set of configurations that are visited in repeated rounds, so that few PUCs change.
 
-A configuration says how some PUCs must stand; the others stay as they are. So what a visit changes depends on more than
-the configuration before it: a PUC keeps what the last one said that had a word on it. After one round every such PUC
-has been told, and from then on each round is like the one before: its changes are what is made few. They do not depend
-on where the round starts, nor on which way it goes.
+A configuration gives the states of some PUCs; the others stay as they are. So the changes on arrival at a configuration
+depend not only on the one before: a PUC keeps the state of the last configuration that sets it. After the first round
+every such PUC has been set, and all further rounds are equal ("settled"). The changes of a settled round are minimised.
+They do not depend on the start or the direction of the round.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,18 +16,20 @@ from lumctl.devices.types import PucState
 from lumctl.errors import UsageError
 from lumctl.fabric.research.integer_program import Column, program, run
 
+# The subgradient search for the bound: its number of rounds, the factor by which its step shrinks, and the number of
+# rounds without a better bound after which it shrinks.
 _ROUNDS = 400
 _CALMER = 0.95
 _PATIENCE = 5
 _TOLERANCE = 1e-5
 Bits = tuple[int, int]
-"""The PUCs that a configuration uses, and those of them in cross, as bits by PUC."""
+"""The PUCs that a configuration uses, and the subset in cross, as bits by PUC."""
 
 
 def round_trip_bound(distances: Sequence[Sequence[int]], *, at_most: int) -> int:
-    """No round trip through all places is shorter than this; ``at_most`` is the length of one that is known.
+    """A lower bound of the length of a round trip through all places; ``at_most`` is the length of a known round trip.
 
-    ``distances`` are the same both ways, and there are at least three places.
+    ``distances`` are symmetric, and there are at least three places.
     """
     count = len(distances)
     fees, step, best, waited = [0.0] * count, 2.0, 0.0, 0
@@ -36,6 +38,7 @@ def round_trip_bound(distances: Sequence[Sequence[int]], *, at_most: int) -> int
         bound = length - 2 * sum(fees)
         waited = 0 if bound > best else waited + 1
         best = max(best, bound)
+        # As Held and Karp do: places with more than two ways become more expensive, ends become cheaper.
         off = [met - 2 for met in ways]
         spread = sum(o * o for o in off)
         if not spread:
@@ -48,7 +51,7 @@ def round_trip_bound(distances: Sequence[Sequence[int]], *, at_most: int) -> int
 
 
 def _one_tree(distances: Sequence[Sequence[int]], fees: Sequence[float]) -> tuple[float, list[int]]:
-    """The length of the shortest 1-tree with its fees, and how many ways meet each place; place 0 is the one apart."""
+    """The length of the shortest 1-tree, fees included, and the degree of each place; place 0 is outside the tree."""
     count = len(distances)
     ways = [0] * count
     length = 0.0
@@ -71,7 +74,7 @@ def _one_tree(distances: Sequence[Sequence[int]], fees: Sequence[float]) -> tupl
 
 
 def three_in_a_row_bound(needs: Sequence[Bits], seconds: float) -> int | None:
-    """No settled round changes fewer PUCs than this; ``None`` if the time ran out. At least three configurations.
+    """A lower bound of the changes in a settled round of at least three configurations; ``None`` if time ran out.
 
     Raises:
         UsageError: the solver is not installed.
@@ -106,7 +109,8 @@ def _differences(one: Bits, other: Bits) -> int:
 
 
 _EXACT = 8
-"""Up to so many configurations every order is tried: 2,520 at the most."""
+"""Up to this many configurations, all orders are tried: at most 2,520."""
+# Fixed, so that the same configurations always give the same order.
 _SEED = 31
 _TRIALS = 40_000
 
@@ -115,10 +119,10 @@ Order = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Tour:
-    """An order, the PUCs that change on arrival at each in a settled round, and what is known of better orders.
+    """An order, the PUCs that change on arrival at each configuration in a settled round, and a bound for all orders.
 
-    ``first_round`` is what the first round changes, from the states that stand. No order has fewer than ``bound``
-    changes in a settled round; ``optimal``: nor fewer than this one.
+    ``first_round`` holds the changes of the first round, from the present states. No order has fewer than ``bound``
+    changes in a settled round. ``optimal``: no order has fewer changes than this one.
     """
 
     order: Order
@@ -133,18 +137,18 @@ class Tour:
 
     @property
     def optimal(self) -> bool:
-        """Whether it is proven that no order changes fewer PUCs a round."""
+        """Whether it is proven that no order changes fewer PUCs in a round."""
         return self.per_round == self.bound
 
     @property
     def gap(self) -> float:
-        """The share of its changes that the best order may save at most."""
+        """The largest share of the changes that a better order could save."""
         return 1 - self.bound / self.per_round if self.per_round else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Need:
-    """What a configuration needs, as bits by PUC: the PUCs it uses, and those of them in cross."""
+    """The PUCs that a configuration uses, and the subset in cross, as bits by PUC."""
 
     used: int
     crossed: int
@@ -158,15 +162,15 @@ def tour(
     random: Random | None = None,
     relax_s: float = 0.0,
 ) -> Tour:
-    """An order of the configurations (each as the PUCs that it uses, with their states) that changes few PUCs a round.
+    """Find an order of the configurations that changes few PUCs in a round.
 
-    Up to eight configurations the order is the best one. For more it is the best that was found in about ``trials``
-    orders looked at: stretches are reversed and moved elsewhere (2-opt, Or-opt) until that helps no more, and again
-    after each of many disturbances. The round starts where the fewest PUCs change from ``states``. With ``relax_s`` a
-    solver, which is an extra, may take so many seconds to make the bound better.
+    A configuration is given as the PUCs that it uses, with their states. For up to eight configurations the order is
+    optimal. For more it is the best of about ``trials`` orders: parts are reversed and moved (2-opt, Or-opt) until this
+    does not help any more, and again after each of many random changes. The round starts where the fewest PUCs change
+    from ``states``. With ``relax_s`` an optional solver may take that many seconds to improve the bound.
 
     Raises:
-        UsageError: there are no configurations, or the solver is wanted and not installed.
+        UsageError: there are no configurations, or the solver is requested and not installed.
     """
     if not configurations:
         raise UsageError("there is no configuration to visit")
@@ -192,7 +196,7 @@ def _need(configuration: Mapping[int, PucState]) -> _Need:
 
 
 def _round(needs: Sequence[_Need], order: Order, held: int) -> tuple[tuple[int, ...], int]:
-    """What one round changes on arrival at each configuration, and which PUCs are in cross after it."""
+    """The number of changes of one round on arrival at each configuration, and the PUCs in cross after the round."""
     changes = []
     for at in order:
         wrong = (held ^ needs[at].crossed) & needs[at].used
@@ -202,7 +206,7 @@ def _round(needs: Sequence[_Need], order: Order, held: int) -> tuple[tuple[int, 
 
 
 def _cost(needs: Sequence[_Need], order: Order) -> int:
-    """What a settled round changes."""
+    """The number of changes in a settled round."""
     held = 0
     for at in order:
         held = held & ~needs[at].used | needs[at].crossed
@@ -210,12 +214,12 @@ def _cost(needs: Sequence[_Need], order: Order) -> int:
 
 
 def _distances(needs: Sequence[_Need]) -> list[list[int]]:
-    """What surely changes between two configurations, one right after the other: what they want differently."""
+    """The least number of changes between two consecutive configurations: the PUCs that they set differently."""
     return [[((a.crossed ^ b.crossed) & a.used & b.used).bit_count() for b in needs] for a in needs]
 
 
 def _all_orders(count: int) -> Iterator[Order]:
-    """Every round trip once: where it starts and which way it goes makes no difference."""
+    """All round trips; those that differ only in start or direction appear once."""
     for rest in permutations(range(1, count)):
         if not rest or rest[0] <= rest[-1]:
             yield (0, *rest)
@@ -227,7 +231,7 @@ def _started_near(needs: Sequence[_Need], order: Order, held: int) -> Order:
 
 
 def _nearest_first(needs: Sequence[_Need]) -> Order:
-    """From each configuration to the nearest that is left, by what really changes on the way."""
+    """An order that goes from each configuration to the nearest remaining one, by the real changes."""
     order, left, held = [0], set(range(1, len(needs))), needs[0].crossed
     while left:
         following = min(left, key=lambda at: (_round(needs, (at,), held)[0], at))
@@ -238,10 +242,11 @@ def _nearest_first(needs: Sequence[_Need]) -> Order:
 
 
 def _improved(needs: Sequence[_Need], order: Order, trials: int, random: Random) -> Order:
-    """Make an order better until nothing near it is; then disturb it, and keep what comes out if it is no worse."""
+    """Improve an order to a local optimum; then repeatedly disturb and improve it, and keep what is not worse."""
     best, least, trials = _descended(needs, order, trials)
     while trials > 0:
         a, b, c = sorted(random.sample(range(1, len(order)), 3))
+        # Two neighbouring parts change places (a double bridge): reversing one part does not undo that.
         disturbed = (*best[:a], *best[b:c], *best[a:b], *best[c:])
         found, cost, trials = _descended(needs, disturbed, trials)
         if cost <= least:
@@ -250,7 +255,7 @@ def _improved(needs: Sequence[_Need], order: Order, trials: int, random: Random)
 
 
 def _descended(needs: Sequence[_Need], order: Order, trials: int) -> tuple[Order, int, int]:
-    """The best order down the hill, its cost, and how many trials are left."""
+    """The local optimum that is reached from an order, its cost, and the number of trials that are left."""
     cost = _cost(needs, order)
     better = True
     while better and trials > 0:
@@ -267,7 +272,7 @@ def _descended(needs: Sequence[_Need], order: Order, trials: int) -> tuple[Order
 
 
 def _near(order: Order) -> Iterator[Order]:
-    """Orders with one stretch reversed, or one of up to three configurations moved elsewhere."""
+    """The orders with one part reversed, or with up to three consecutive configurations moved."""
     for a, b in combinations(range(1, len(order) + 1), 2):
         yield (*order[:a], *reversed(order[a:b]), *order[b:])
     for size in (1, 2, 3):

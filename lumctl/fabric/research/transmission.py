@@ -1,21 +1,20 @@
 """The field model: the light that an imperfect mesh sends from every port to every port, as waves.
 
-A PUC has no reflection. From either end to the other it is, over its two sides,
+A PUC has no reflection. Its transfer matrix from either end to the other, over its two sides, is
 
     T = j e^(jD) [[sin t, cos t], [cos t, -sin t]],   D = (p0 + p1) / 2,   t = (p0 - p1) / 2
 
 with ``p0`` and ``p1`` the phases of its two arms: equal phases are cross, a difference of pi is bar. Leaked light runs
-in loops, so the waves at all terminals are the solution of one linear system, not a sum over ways.
+in loops, so the waves at all terminals are the solution of one linear system instead of a sum over paths.
 
 What a number means:
 
-* Light of one transmitter that reaches a port over several ways adds up as waves, so it depends on the phase of every
-  waveguide, which nobody knows. :func:`gains` holds for the phases given (0 where
-  none are); :func:`mean_gains` is the mean over random ones, and
-  :func:`incoherent_gains` adds powers instead of waves, one solve for nearly that
-  mean.
+* Light of one transmitter that reaches a port over several paths adds up as waves. So it depends on the phases of all
+  waveguides, which are unknown. :func:`gains` holds for given phases (0 by default); :func:`mean_gains` is the mean
+  over random phases. :func:`incoherent_gains` adds powers instead of waves: it gives nearly that mean by one solve.
 * Light of two transmitters never interferes: their powers add.
-* Everything holds for one wavelength and one polarisation, at rest. Drift and the drive of the PUCs are not modelled.
+* Everything holds for one wavelength and one polarisation in a steady state. Drift and the drive of the PUCs are not
+  modelled.
 """
 
 from collections.abc import Mapping
@@ -45,14 +44,14 @@ from lumctl.fabric.research.optics import (
 _DARK = 1e-6
 """Amplitudes below this (120 dB down) count as none.
 
-The phases of bar contain pi, so that its leak would be a rounding error; and a loop without loss that light could
-enter only by such a leak would have no answer.
+The phases of bar contain pi, so an ideal bar would leak by a rounding error. A loop without loss that light can enter
+only by such a leak would have no solution.
 """
 _NONE = Phases(0.0, 0.0)
 Number = TypeVar("Number", np.float64, np.complex128)
 SAMPLES = 64
-"""So many random sets of waveguide phases give the crosstalk into a port to about 0.1 dB, or 0.6 dB where all of it has
-leaked several times (standard deviations, 9x9 cells with 16 circuits and 30 dB extinction)."""
+"""The number of random sets of waveguide phases. It gives the crosstalk into a port to about 0.1 dB, or to 0.6 dB if
+all of it has leaked several times (standard deviations; 9x9 cells, 16 circuits, 30 dB extinction)."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -64,7 +63,7 @@ class Couplers:
 
 
 def couplers(mesh: Mesh, settings: Mapping[int, Setting], optics: WaveOptics, condition: MeshCondition) -> Couplers:
-    """All PUCs as they are set; a stuck one is what it is stuck in, one that is not named is in bar."""
+    """The amplitudes of all PUCs as set; a stuck PUC has the state in which it is stuck, an unnamed PUC is in bar."""
     standing = {**settings, **condition.stuck}
     pucs = range(mesh.puc_count)
     turns = np.array([_turn(puc, standing.get(puc, PucState.BAR), optics) for puc in pucs], dtype=np.float64)
@@ -73,7 +72,7 @@ def couplers(mesh: Mesh, settings: Mapping[int, Setting], optics: WaveOptics, co
     factor = 1j * np.exp(1j * common) * 10 ** (-loss_db / 20)
     bar = np.stack((factor * sines, -factor * sines), axis=1)
     cross = np.stack((factor * cosines, factor * cosines), axis=1)
-    # Both ways through the PUC are alike: T is symmetric.
+    # Both directions through the PUC are equal: T is symmetric.
     return Couplers(_lit(np.tile(bar, 2).ravel()), _lit(np.tile(cross, 2).ravel()))
 
 
@@ -84,7 +83,7 @@ def _turn(puc: int, setting: Setting, optics: WaveOptics) -> tuple[float, float,
     if isinstance(setting, Phases):
         half += (setting.side_0 - setting.side_1) / 2
         return sin(half), cos(half), common + (setting.side_0 + setting.side_1) / 2
-    # Not by way of an angle, so that an ideal PUC leaks nothing at all.
+    # Computed without an angle, so that an ideal PUC has no leakage at all.
     leak = 10 ** (-optics.extinction_db(puc, setting) / 10)
     right, wrong = sqrt(1 / (1 + leak)), sqrt(leak / (1 + leak))
     sine, cosine = (right, wrong) if setting is PucState.BAR else (wrong, right)
@@ -98,11 +97,11 @@ def _lit(amplitudes: Waves) -> Waves:
 def transmission(mesh: Mesh, settings: Mapping[int, Setting], optics: WaveOptics, *, condition: MeshCondition) -> Waves:
     """The amplitude that leaves each port (row) for light of amplitude 1 into each port (column).
 
-    It holds for the waveguide phases that ``optics`` names, those not named being 0. It is symmetric: a mesh passes as
-    much one way as the other. Ports that the condition blocks pass light like any other: a block is a rule for routing.
+    It holds for the waveguide phases that ``optics`` names; the others are 0. The matrix is symmetric: a mesh passes
+    light equally in both directions. Blocked ports pass light like all others: a block is only a rule for routing.
 
     Raises:
-        UsageError: ``optics`` gives a phase to a waveguide that is not there.
+        UsageError: ``optics`` gives a phase to a waveguide that does not exist.
     """
     return _Waves.of(mesh, settings, optics, condition).amplitudes(optics.waveguide_phases)
 
@@ -121,16 +120,16 @@ def mean_gains(
     rng: Random,
     samples: int = SAMPLES,
 ) -> Reals:
-    """Like :func:`gains`, the mean over random phases of all waveguides (those of ``optics`` do not matter).
+    """The mean of :func:`gains` over random phases of all waveguides; the phases of ``optics`` do not matter.
 
-    What one mesh does on one day lies about this mean: the crosstalk into a port within 1 or 2 dB where circuits share
-    PUCs, and up to 7 dB above where all of it has leaked several times (9x9 cells, 16 circuits, 30 dB extinction).
+    The crosstalk into a port of one mesh at one time differs from this mean: by 1 or 2 dB if circuits share PUCs, and
+    it is up to 7 dB higher if all of it has leaked several times (9x9 cells, 16 circuits, 30 dB extinction).
 
     Raises:
         UsageError: ``samples`` is below 1.
     """
     if samples < 1:
-        raise UsageError(f"a mean over {samples} samples cannot be", hint="it takes at least 1")
+        raise UsageError(f"a mean over {samples} samples is not possible", hint="use at least 1")
     waves = _Waves.of(mesh, settings, optics, condition)
     total = np.zeros((mesh.port_count, mesh.port_count))
     for _ in range(samples):
@@ -141,11 +140,11 @@ def mean_gains(
 def incoherent_gains(
     mesh: Mesh, settings: Mapping[int, Setting], optics: WaveOptics, *, condition: MeshCondition
 ) -> Reals:
-    """Like :func:`mean_gains`, by adding powers where ways meet: one solve and no randomness.
+    """An approximation of :func:`mean_gains` that adds powers where paths meet: one solve, and no randomness.
 
-    Echoes count twice: light that comes back to its own port can run the same way the other way round, which has the
-    same phase, so that the two always add up as waves. Other ways of equal phase (the same waveguides in another order)
-    have leaked several times each and are left out: that is how it differs from the mean.
+    Echoes count twice: light that returns to its own port can take the same path in both directions. Both have the same
+    phase, so they always add up as waves. Other paths of equal phase (the same waveguides in another order) have leaked
+    several times each. They are omitted, which is the difference from the mean.
     """
     waves = _Waves.of(mesh, settings, optics, condition)
     power = _solved(waves.net, _power(waves.bar), _power(waves.cross), _power(waves.ports))
@@ -155,10 +154,10 @@ def incoherent_gains(
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Net:
-    """Where light goes in a mesh, whatever its PUCs do: arrays by the terminal at which light comes into a PUC.
+    """The connections in a mesh, for any states of its PUCs: arrays by the terminal at which light enters a PUC.
 
-    ``after_bar`` is the terminal that it comes to next in bar (:data:`FREE`: it leaves), ``bar_exit`` the port that it
-    leaves by (:data:`FREE`: it does not), and likewise for cross. ``ports`` are the terminals of the ports.
+    ``after_bar`` is the next terminal of light in bar (:data:`FREE`: it leaves the mesh), ``bar_exit`` the port at
+    which it leaves (:data:`FREE`: it does not), and likewise for cross. ``ports`` are the terminals of the ports.
     """
 
     after_bar: NDArray[np.intp]
@@ -178,7 +177,7 @@ class _Net:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Waves:
-    """A mesh as it stands, but for the phases of its waveguides."""
+    """A mesh in its present state, except for the phases of its waveguides."""
 
     mesh: Mesh
     net: _Net
@@ -199,17 +198,17 @@ class _Waves:
             if not 0 <= terminal < len(angles) or self.mesh.peers[terminal] == FREE:
                 raise UsageError(f"there is no waveguide at terminal {terminal}", hint="its phase cannot be set")
             angles[[terminal, self.mesh.peers[terminal]]] = phase
-        # A waveguide's phase is put on the light that comes out of it, into the PUC.
+        # A waveguide's phase is applied to the light that enters the PUC from it.
         wires = np.exp(1j * angles)
         return _solved(self.net, self.bar * wires, self.cross * wires, self.ports)
 
 
 def _solved(net: _Net, bar: NDArray[Number], cross: NDArray[Number], ports: NDArray[Number]) -> NDArray[Number]:
-    """Solve for what comes into all PUCs, for light into each port in turn, and lead it out of the ports."""
+    """Solve for the waves into all PUCs, for light into each port in turn; return the waves that leave the ports."""
     lead = _arcs(net.after_bar, net.after_cross, bar, cross, len(bar))
     leave = _arcs(net.bar_exit, net.cross_exit, bar, cross, len(ports))
-    # Loops that no light gets into would have no answer where they lose nothing. Without reflection and with the same
-    # way back for all light, what cannot be reached from a port is not joined to one at all.
+    # A loop without loss that light cannot enter has no solution, so such loops are left out. There is no reflection,
+    # and light is reversible, so a terminal that cannot be reached from a port is not connected to any port.
     _, part = connected_components(abs(lead), directed=False)
     lit = np.flatnonzero(np.isin(part, part[net.ports]))
     sources = np.zeros((len(bar), len(ports)), dtype=bar.dtype)
@@ -227,7 +226,7 @@ def _arcs(
     cross: NDArray[Number],
     rows: int,
 ) -> csc_matrix:
-    """A sparse matrix from the terminal at which light comes in to where it goes; what is dark has no entry."""
+    """A sparse matrix from the terminals where light enters to those where it goes; zero amplitudes have no entry."""
     to = np.concatenate((after_bar, after_cross))
     amplitudes = np.concatenate((bar, cross))
     origin = np.tile(np.arange(len(bar)), 2)

@@ -1,7 +1,7 @@
 """The shape of a capture: one folder for each host, one file for each probe, and a manifest of what was asked.
 
-The files hold what the host's tools printed, so that anybody can read them and anybody can make them by hand; only the
-manifests are ours, and a capture without them is read as well.
+The files hold what the host's tools printed, so anyone can read them or make them by hand. Only the manifests have a
+format of lumctl's own; a capture without manifests is read as well.
 """
 
 import json
@@ -15,9 +15,9 @@ from lumctl.fleet.readings import ProbeStatus
 from lumctl.inventory.model import NVIDIA_SMI
 
 ABOUT_CAPTURE = "capture.json"
-"""The manifest of a whole capture, beside the folders of its hosts."""
+"""The manifest of a whole capture, next to the folders of its hosts."""
 ABOUT_HOST = "manifest.json"
-"""The manifest of one host, beside its files."""
+"""The manifest of one host, next to its files."""
 CAPTURE_SCHEMA = "lumctl/capture/v1"
 HOST_SCHEMA = "lumctl/captured-host/v1"
 
@@ -25,6 +25,7 @@ FILES: Mapping[str, str] = {
     "gpu": "nvidia-smi.xml",
     "nvlink": "nvlink.txt",
     "nvlink:errors": "nvlink-errors.txt",
+    "nvlink:traffic": "nvlink-traffic.txt",
     "kernel": "kernel.log",
     "mounts": "mounts.txt",
     "disks": "df.txt",
@@ -43,12 +44,12 @@ FILES: Mapping[str, str] = {
     "amd": "amd.prom",
     "gpud": "gpud.json",
 }
-"""The file of each probe's output; that of a module is ``ethtool-IFACE.txt``."""
+"""The file of each probe's output, by probe. The file of an optical module's output is ``ethtool-IFACE.txt``."""
 TABLES = frozenset({"net", "infiniband", "counters", "adapters"})
 """Probes whose files are tables: path, tab, value."""
 
 _LATEST = 253402300799.0
-"""The last second of the year 9999: no calendar holds a later one."""
+"""The last second of the year 9999: ``datetime`` cannot represent a later one."""
 _LONGEST_TEXT = 500
 _MOST_PROBES = 1024
 
@@ -63,7 +64,7 @@ def file_of(probe: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CapturedProbe:
-    """One probe as it went: ``exit_status`` and ``file`` are ``None`` where it did not end or printed nothing."""
+    """The result of one probe. ``exit_status`` is ``None`` if it did not end, ``file`` if no output was stored."""
 
     probe: str
     status: ProbeStatus
@@ -76,9 +77,9 @@ class CapturedProbe:
 
 @dataclass(frozen=True, slots=True)
 class HostManifest:
-    """What is known of one host's part: when (seconds since the epoch), since when it runs, and how each probe went.
+    """The capture of one host: when it was taken, when the host booted (epoch seconds), and the result of each probe.
 
-    ``accelerator_probe`` is the probe that read its accelerators.
+    ``accelerator_probe`` is the probe that read the host's accelerators.
     """
 
     host: str
@@ -95,7 +96,7 @@ class HostManifest:
 
 @dataclass(frozen=True, slots=True)
 class CaptureManifest:
-    """What is known of a whole capture. ``assignment`` is who ran where: the accelerators of each job by rank."""
+    """A whole capture: its time, target, racks and hosts. ``assignment`` has the accelerators of each job by rank."""
 
     taken_at: float
     target: str
@@ -113,7 +114,7 @@ def write_manifest(schema: str, manifest: HostManifest | CaptureManifest) -> str
 def read_host_manifest(text: str, host: str) -> HostManifest | None:
     """A host's manifest; ``None`` if the text is not one.
 
-    Wrong fields are left out: a capture may come from any source.
+    Wrong fields are ignored: a capture may come from any source.
     """
     document = _document(text, HOST_SCHEMA)
     taken_at = _time(document.get("taken_at"))
@@ -138,7 +139,7 @@ def read_host_manifest(text: str, host: str) -> HostManifest | None:
 
 
 def read_capture_manifest(text: str) -> CaptureManifest | None:
-    """As :func:`read_host_manifest`, of a whole capture."""
+    """The manifest of a whole capture, read as :func:`read_host_manifest` does."""
     document = _document(text, CAPTURE_SCHEMA)
     taken_at = _time(document.get("taken_at"))
     if taken_at is None:
@@ -181,6 +182,7 @@ def _asked(entry: Any) -> CapturedProbe | None:
 
 
 def _time(value: Any) -> float | None:
+    # JSON's true is an int to Python.
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:

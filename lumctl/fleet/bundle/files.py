@@ -1,6 +1,6 @@
 """Reading the folders of a capture from an untrusted source: links are not followed, and reads are bounded.
 
-Names become ids and file texts become readings, so both are bounded, and everything refused is reported.
+Names become ids and file texts become readings, so both are bounded. All refused names and files are reported.
 """
 
 import errno
@@ -18,9 +18,11 @@ from lumctl.fleet.bundle.capture import ABOUT_CAPTURE, ABOUT_HOST
 from lumctl.fleet.probe_plugins import probe_command
 
 SESSION = "session"
-"""Several outputs in one file, or outputs in nvidia-smi's words for people."""
+"""A transcript: several outputs in one file, or nvidia-smi's text output."""
 
+# The first name that fits decides: nvlink-errors.txt also fits the plain nvlink.
 _NAMES = (
+    ("nvlink:traffic", r".*nvlink.*(?:traffic|throughput|-gt\b).*"),
     ("nvlink:errors", r".*nvlink.*(?:error|-e\b).*"),
     ("nvlink", r".*nvlink.*"),
     (SESSION, r".*session.*\.(?:txt|log)"),
@@ -48,7 +50,7 @@ _MODULE = re.compile(
     r"ethtool(?:[-_.]m(?=[-_.]))?(?:[-_.]+(?P<interface>.+?))?\.(?:txt|json|log|out)", re.IGNORECASE | re.DOTALL
 )
 _OTHER_ETHTOOL = re.compile(r"ethtool[-_.](?!m[-_.])[a-z][-_.].*", re.IGNORECASE | re.DOTALL)
-"""``ethtool -S`` and its kin: another question."""
+"""Outputs of ethtool other than ``-m``, such as ``ethtool -S``: they do not describe a module."""
 _NOT_OURS = re.compile(r".*\.(?:md|gz|xz|zst|bz2|zip|tar|tgz|png|pdf|html?)", re.IGNORECASE | re.DOTALL)
 _BEGINNINGS = (
     ("gpu", re.compile(r"<nvidia_smi_log")),
@@ -63,9 +65,9 @@ _BEGINNINGS = (
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """Whose output a file holds: the name of a probe (``gpu``, ``optics:eth2``) or :data:`SESSION`.
+    """The content of a file: the output of a probe (``gpu``, ``optics:eth2``) or a transcript (:data:`SESSION`).
 
-    ``plugin`` is the probe plug-in whose command it is the output of, if any.
+    ``plugin`` is the probe plug-in whose command printed the output; empty if none did.
     """
 
     probe: str
@@ -76,6 +78,7 @@ def content_of(name: str, beginning: str = "") -> Content | None:
     """The kind of a file; ``None`` if neither its name nor its beginning shows it."""
     if _NOT_OURS.fullmatch(name) or _OTHER_ETHTOOL.fullmatch(name):
         return None
+    # The name comes before the text, so that a damaged file is reported and not taken for another.
     if module := _MODULE.fullmatch(name):
         return Content(f"optics:{_printable(unquote(module['interface'] or '')) or 'module'}")
     by_name = next((content for content, pattern in _BY_NAME if pattern.fullmatch(name)), None)
@@ -100,12 +103,12 @@ MAX_FILES = 2048
 MAX_HOSTS = 4096
 _CHUNK = 1024 * 1024
 _HEAD = 4096
-_WHAT_TO_DO = "make one with lumctl fleet capture, or put what each host printed into {folder}/HOST/"
+_WHAT_TO_DO = "make one with lumctl fleet capture, or put the output of each host into {folder}/HOST/"
 
 
 @dataclass(frozen=True, slots=True)
 class CapturedFile:
-    """One file that was understood by its name or its beginning. ``modified`` is its time stamp."""
+    """One file whose kind is known by its name or its beginning. ``modified`` is its modification time."""
 
     name: str
     content: Content
@@ -115,7 +118,7 @@ class CapturedFile:
 
 @dataclass(frozen=True, slots=True)
 class HostFolder:
-    """One host's files. ``refused`` are those that were not read, with the reason."""
+    """One host's files. ``refused`` are the files that were not read, with the reason."""
 
     id: str
     files: tuple[CapturedFile, ...]
@@ -125,7 +128,7 @@ class HostFolder:
 
 @dataclass(frozen=True, slots=True)
 class CaptureFolder:
-    """A whole capture; its hosts are read one by one, for together they may be large."""
+    """A whole capture. Its hosts are read one by one, because together they may be large."""
 
     path: Path
     name: str
@@ -134,39 +137,40 @@ class CaptureFolder:
     alone: bool
 
     def folders(self) -> Iterator[HostFolder]:
-        """Each host's folder, read."""
+        """Read each host's folder in turn."""
         with _opened(self.path) as top:
             if self.alone:
                 alike = self.name in map(shown, self.hosts)
+                # A folder in it has its name: two hosts may not have one id.
                 yield _read_host(top, f"{self.name}/." if alike else self.name)
             for name in self.hosts:
                 yield _read_below(top, name)
 
 
 def open_capture(path: Path) -> CaptureFolder:
-    """Find out what a folder holds: folders of hosts, or the files of one.
+    """Open a folder that contains either folders of hosts or the files of one host.
 
     Raises:
-        UsageError: it cannot be read, or there is nothing in it.
+        UsageError: the folder cannot be read, or it is empty.
     """
     with _opened(path) as top:
         names = _names(top)
         folders = [name for name in names if _is_folder(top, name)]
         alone = any(content_of(name) is not None for name in names if name not in folders)
         if alone:
-            # Beside a host's own files, a folder without known files is something else of the host.
+            # Beside a host's own files, a folder without known files is not another host.
             folders = [name for name in folders if _holds_something(top, name)]
         about = _text(top, ABOUT_CAPTURE) if ABOUT_CAPTURE in names else None
     if not folders and not alone:
         what_to_do = _WHAT_TO_DO.format(folder=path)
-        raise UsageError(f"{shown(str(path))} holds no captured host: {what_to_do}")
+        raise UsageError(f"{shown(str(path))} contains no captured host: {what_to_do}")
     if len(folders) > MAX_HOSTS:
-        raise UsageError(f"{shown(str(path))} holds {len(folders)} folders, more than any rack has hosts")
+        raise UsageError(f"{shown(str(path))} contains {len(folders)} folders, more than any rack has hosts")
     return CaptureFolder(path, shown(path.resolve().name) or "host", about, tuple(folders), alone)
 
 
 def shown(name: str) -> str:
-    """A name fit for an id and for a terminal: what cannot be printed is written as ``%0A``."""
+    """A name fit for an id and for a terminal: unprintable characters are quoted, as in ``%0A``."""
     return "".join(
         character if character.isprintable() and character != "%" else quote(os.fsencode(character), safe="")
         for character in name
@@ -188,7 +192,7 @@ def _opened(path: Path) -> Iterator[int]:
 
 
 def _names(folder: int) -> list[str]:
-    """The names in a folder without the hidden ones, which are unfinished or not ours."""
+    """The names in a folder without hidden ones, which are unfinished captures or foreign files."""
     try:
         return sorted(name for name in os.listdir(folder) if not name.startswith("."))
     except OSError:
@@ -196,7 +200,7 @@ def _names(folder: int) -> list[str]:
 
 
 def _is_folder(top: int, name: str) -> bool:
-    """Whether it is a folder, or a link to one: links are not followed either, but reported."""
+    """Whether a name is a folder or a link to one. Such a link counts so that it is reported; it is not followed."""
     try:
         return stat.S_ISDIR(os.stat(name, dir_fd=top).st_mode)
     except OSError:
@@ -218,7 +222,7 @@ def _read_below(top: int, name: str) -> HostFolder:
     try:
         folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=top)
     except OSError as error:
-        # Linux calls a link that is not followed no directory.
+        # Linux reports ENOTDIR for a link that is not followed.
         followed = error.errno not in {errno.ELOOP, errno.ENOTDIR}
         reason = f"cannot be opened: {error.strerror}" if followed else "is a link, and links are not followed"
         return HostFolder(shown(name), (), None, ((shown(name), reason),))
@@ -233,7 +237,9 @@ def _read_host(folder: int, host: str) -> HostFolder:
     refused: list[tuple[str, str]] = []
     names = _names(folder)
     if len(names) > MAX_FILES:
-        refused.append((f"{len(names) - MAX_FILES} files", f"beyond the first {MAX_FILES} are not read"))
+        refused.append(
+            (f"{len(names) - MAX_FILES} files", f"beyond the first {MAX_FILES}, which are the only ones read")
+        )
     budget = MAX_HOST_BYTES
     for name in names[:MAX_FILES]:
         content = content_of(name)
@@ -262,10 +268,10 @@ def _text(folder: int, name: str) -> str | None:
 
 
 def _read(folder: int, name: str, limit: int) -> tuple[str, float]:
-    """The text of a regular file and when it was written. Never waits: a FIFO has no writer, a device no end.
+    """The text of a regular file, and when it was written. Other files are refused: a FIFO or device could block.
 
     Raises:
-        OSError: it cannot be read, or must not be.
+        OSError: the file cannot be read, or must not be read.
     """
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
     try:
@@ -284,9 +290,11 @@ def _read(folder: int, name: str, limit: int) -> tuple[str, float]:
         size = 0
         while part := os.read(descriptor, _CHUNK):
             size += len(part)
+            # The file may grow while it is read.
             if size > limit:
                 raise OSError(errno.EFBIG, f"is larger than {limit // 2**20} MiB")
             parts.append(part)
+        # Some editors put a byte order mark in front.
         return b"".join(parts).decode("utf-8", "replace").removeprefix("\ufeff"), about.st_mtime
     finally:
         os.close(descriptor)

@@ -1,7 +1,7 @@
 """Transcripts: several commands with their outputs in one file, and ``nvidia-smi -q`` without ``-x``.
 
-What people save for a support case is often one long text. It is taken apart at its commands, and nvidia-smi's text for
-people is put into the XML that it prints for programs, so that one parser reads both.
+A support case often comes as one long text. It is split at its commands. nvidia-smi's text output is converted into the
+XML that nvidia-smi prints for programs, so one parser reads both.
 """
 
 import re
@@ -22,17 +22,19 @@ _COMMANDS = {
     "nvidia-smi nvlink --status": "nvlink",
     "nvidia-smi nvlink -e": "nvlink:errors",
     "nvidia-smi nvlink --errorcounters": "nvlink:errors",
+    "nvidia-smi nvlink -gt d": "nvlink:traffic",
+    "nvidia-smi nvlink --getthroughput d": "nvlink:traffic",
     "lldpctl -f json": "lldp",
 }
 _WITH_INTERFACE = 2
-"""Arguments of ethtool: the option and the interface."""
+"""Number of ethtool's arguments: the option and the interface."""
 _ANY_COMMAND = re.compile(r"^(?:# |[\w.-]+@[\w.-]+[:~ ][^\n$#]{0,80})?[$#] \S", re.MULTILINE)
 _RULER = re.compile(r"^#{20,}\s*$", re.MULTILINE)
 _ROW = re.compile(r"(?P<indent> *)(?P<key>[^:\n]{1,60}?)\s*(?: : ?(?P<value>.*))?$")
 _GPU = re.compile(r"GPU ([0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\s*$")
 _ATTACHED = re.compile(r"^Attached GPUs\s+: ([0-9]{1,4})\s*$", re.MULTILINE)
 _LAST_ROWS = re.compile(r" +(?:Compute )?Processes\b")
-"""With this every driver ends a GPU, or nearly so: what comes before was not cut off."""
+"""A row at or near the end of a GPU in every driver's output: if it is there, the GPU was not cut off."""
 _TIMESTAMP = re.compile(r"^Timestamp\s+: (.{1,60})$", re.MULTILINE)
 _NO_WORD = re.compile(r"[^a-z0-9]+")
 
@@ -78,18 +80,19 @@ _NAMES = {
     "clocks/sm": "sm_clock",
     "max_clocks/sm": "sm_clock",
 }
-"""What the XML calls a row in another word than its own, by the row or by its place and the row."""
+"""The XML's names of rows that it names differently, by the row's name or by its place and name."""
 _COUNTS = {
     "retired_pages/single bit ecc": "multiple_single_bit_retirement",
     "retired_pages/double bit ecc": "double_bit_retirement",
 }
-"""Rows that are an element with a count in it."""
+"""Rows that become an element with a ``retired_count`` in it, and the element's name."""
 _REASONS = re.compile(r"clocks_(throttle|event)_reasons")
 
 
 def outputs(text: str) -> dict[str, str]:
-    """The outputs of a transcript by the probe whose they are; of one that was asked twice the later is the newer."""
+    """The outputs in a transcript, by probe. If a command was run twice, its later output counts."""
     found: dict[str, str] = {}
+    # Any command ends the output before it, also one that is not known here.
     starts = [*(match.start() for match in _ANY_COMMAND.finditer(text)), len(text)]
     for start, end in pairwise(starts):
         command = _COMMAND.match(text, start, end)
@@ -97,6 +100,7 @@ def outputs(text: str) -> dict[str, str]:
             continue
         output = _RULER.sub("", text[command.end() : end]).strip("\n")
         found[told] = as_xml(output) if told == "gpu" and "<nvidia_smi_log" not in output else output
+    # Without a prompt, the text may be a single output of nvidia-smi.
     if not found and "NVSMI LOG" in text:
         found["gpu"] = as_xml(text)
     return found
@@ -127,7 +131,7 @@ def as_xml(text: str) -> str:
         parts.append(f"<timestamp>{_clean(stated[1])}</timestamp>\n")
     addresses = [heading.split()[1] for heading, *_ in gpus]
     for address, (_, *rows) in zip(addresses, gpus, strict=True):
-        # Listed twice, by two answers in one file or a damaged heading: it is unknown which rows are valid.
+        # A GPU is listed twice if a file holds two answers or a heading is damaged: which rows are valid is unknown.
         elements = _elements(rows) if addresses.count(address) == 1 else ()
         parts += [f"<gpu id={quoteattr(address)}>\n", *elements, "</gpu>\n"]
     whole = all(any(_LAST_ROWS.match(row) for row in gpu) for gpu in gpus)
@@ -137,9 +141,9 @@ def as_xml(text: str) -> str:
 
 
 def _elements(rows: list[str]) -> Iterator[str]:
-    """Rows as elements: a row belongs to the last one above it that is indented less.
+    """Rows as elements: a row belongs to the last row above it that is indented less.
 
-    A row with a value that holds others is both, an element with its value and one with the others.
+    A row that has a value and also holds other rows becomes two elements: one with its value, one with those rows.
     """
     parsed = [found for row in rows if row.strip() and (found := _ROW.match(row)) and found["indent"]]
     above: list[tuple[int, str]] = []
@@ -166,7 +170,7 @@ def _elements(rows: list[str]) -> Iterator[str]:
 
 
 def _name(place: str, key: str) -> str:
-    """The element's name: the XML's own word, else the row's in the XML's manner."""
+    """The element's name: the XML's own word if it differs, otherwise the row's name written as XML names are."""
     if reasons := _REASONS.fullmatch(place):
         return f"clocks_{reasons[1]}_reason_{_slug(key)}"
     tail = place.rpartition("pci/")[2]
@@ -179,5 +183,5 @@ def _slug(key: str) -> str:
 
 
 def _clean(value: str) -> str:
-    """A value that XML may hold."""
+    """A value escaped for XML, without unprintable characters."""
     return escape("".join(character for character in value.strip() if character.isprintable()))

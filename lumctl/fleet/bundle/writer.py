@@ -1,17 +1,14 @@
-"""Capturing hosts into a folder: what their tools print, asked once, each host over its one connection."""
+"""Capture hosts into a folder: each tool is run once, over the host's single connection, and its output is saved."""
 
 import os
-import shlex
 import shutil
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from lumctl.devices.errors import DeviceError, DeviceUnreachableError, OutcomeUnknownError
-from lumctl.devices.protocols import CommandResult, HostShell
 from lumctl.errors import RefusedError, UsageError
 from lumctl.files import make_private
 from lumctl.fleet.bundle.capture import (
@@ -26,17 +23,12 @@ from lumctl.fleet.bundle.capture import (
     file_of,
     write_manifest,
 )
-from lumctl.fleet.exporters.client import PageClient
-from lumctl.fleet.exporters.combination import SHELL
+from lumctl.fleet.bundle.host_answers import FIRST_PROBE, Clocks, HostAnswer, host_answers
 from lumctl.fleet.fleet import Fleet
-from lumctl.fleet.probe_output import Gathered, ProbeAnswer
 from lumctl.fleet.probes import Probe
 from lumctl.fleet.readings import HostSnapshot, ProbeStatus
 from lumctl.inventory.model import NVIDIA_SMI
 from lumctl.workers import Workers
-
-_ALMOST = 0.9
-"""The share of its deadline after which a command without an outcome is taken to have run out of time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +39,12 @@ class HostCapture:
     files: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Clocks:
-    """The time of day, and one that never jumps."""
-
-    now: Callable[[], float]
-    monotonic: Callable[[], float]
-
-
 def prepare(folder: Path) -> None:
-    """Have an empty folder that only its owner may enter.
+    """Make sure that a folder exists, is empty, and can be entered only by its owner.
 
     Raises:
-        RefusedError: there is something in it.
-        UsageError: it cannot be had.
+        RefusedError: the folder is not empty.
+        UsageError: the folder cannot be made or used.
     """
     try:
         make_private(folder)
@@ -82,25 +66,22 @@ def capture(
     narrate: Callable[[str], None],
     monotonic: Callable[[], float] = time.monotonic,
 ) -> list[HostCapture]:
-    """Capture hosts at the same time, into a folder made by :func:`prepare`; each appears there complete or not at all.
+    """Capture hosts in parallel, into a folder made by :func:`prepare`. Each appears there complete or not at all.
 
-    ``probes`` are those of each host to capture, and ``accelerator_probes`` those that read its accelerators, if not
-    nvidia-smi. The manifest of the whole is written last: it shows that the capture is complete.
+    ``probes`` are the probes of each host to capture. ``accelerator_probes`` has, by host, the probe that reads its
+    accelerators if that is not nvidia-smi. The manifest of the whole capture is written last: it shows that the capture
+    is complete.
 
     Raises:
-        UsageError: a host is not known, or the folder cannot be written.
+        UsageError: a host is unknown, or the folder cannot be written.
     """
-    # A light question first: it connects, tells a host that is not reached from one that does not answer, and brings
-    # the time of its boot, which the stamps of its kernel log count from.
-    first = fleet.collect(hosts=tuple(probes), probes=["net"])
+    first = fleet.collect(hosts=tuple(probes), probes=[FIRST_PROBE])
     workers = Workers("capture")
     at_the_end, abandoned = threading.Lock(), threading.Event()
 
     def one(host: str) -> HostCapture:
-        asked: list[tuple[Probe, HostShell]] = [(probe, _PageShell(client)) for probe, client in fleet.pages(host)]
-        if SHELL not in first.hosts[host].probes:
-            asked = [*((probe, fleet.shell(host)) for probe in probes[host]), *asked]
-        captured = _ask_all(asked, first.hosts[host], about, Clocks(now, monotonic))
+        answers = host_answers(fleet, first.hosts[host], probes[host], Clocks(now, monotonic))
+        captured = _captured(answers, first.hosts[host], about)
         manifest = replace(captured.manifest, accelerator_probe=accelerator_probes.get(host, NVIDIA_SMI))
         captured = replace(captured, manifest=manifest)
         with at_the_end:
@@ -125,24 +106,20 @@ def capture(
     return captured
 
 
-def _ask_all(
-    asking: Collection[tuple[Probe, HostShell]], first: HostSnapshot, about: CaptureManifest, clocks: Clocks
-) -> HostCapture:
+def _captured(answers: Iterable[HostAnswer], first: HostSnapshot, about: CaptureManifest) -> HostCapture:
     asked: list[CapturedProbe] = []
     files: dict[str, str] = {}
-    hung: dict[str, str] = {}
-    for probe, shell in asking if first.reachable else ():
-        if probe.lane in hung:
-            # A second copy behind one that hangs would only hang as well.
-            skipped = f"not asked, because {hung[probe.lane]} did not end"
-            asked.append(CapturedProbe(probe.name, ProbeStatus.TIMED_OUT, clocks.now(), 0.0, detail=skipped))
-            continue
-        outcome, text = _ask(shell, probe, first.booted_at, clocks)
-        asked.append(outcome)
-        if outcome.file is not None:
-            files[outcome.file] = text
-        if outcome.status is ProbeStatus.TIMED_OUT and probe.lane:
-            hung[probe.lane] = probe.name
+    for answer in answers:
+        probe = answer.probe
+        worth_keeping = bool(answer.text.strip()) and answer.status is not ProbeStatus.ABSENT
+        file = (probe.file or file_of(probe.name)) if worth_keeping else None
+        if file is not None:
+            files[file] = as_table(answer.text) if probe.name in TABLES else answer.text
+        asked.append(
+            CapturedProbe(
+                probe.name, answer.status, answer.taken_at, answer.seconds, answer.exit_status, file, answer.detail
+            )
+        )
     manifest = HostManifest(
         host=first.host,
         taken_at=about.taken_at,
@@ -157,57 +134,15 @@ def _ask_all(
     return HostCapture(manifest, files)
 
 
-@dataclass(frozen=True, slots=True)
-class _PageShell:
-    """What fetches the page of one exporter, asked in the manner of a shell."""
-
-    client: PageClient
-
-    def run(self, command: str, *, timeout_s: float) -> CommandResult:
-        del command
-        return CommandResult(0, self.client.fetch(timeout_s), "")
-
-
-def _ask(shell: HostShell, probe: Probe, booted_at: float | None, clocks: Clocks) -> tuple[CapturedProbe, str]:
-    """Read one probe, and let its own parser judge the answer."""
-    taken_at, started = clocks.now(), clocks.monotonic()
-    try:
-        result = shell.run(command_of(probe), timeout_s=probe.deadline_s)
-    except DeviceError as error:
-        seconds = clocks.monotonic() - started
-        late = isinstance(error, OutcomeUnknownError | DeviceUnreachableError) and seconds > _ALMOST * probe.deadline_s
-        status = ProbeStatus.TIMED_OUT if late else ProbeStatus.FAILED
-        detail = f"no answer within {probe.deadline_s:g} s" if late else error.message
-        return CapturedProbe(probe.name, status, taken_at, seconds, detail=detail), ""
-    seconds = clocks.monotonic() - started
-    text = result.stdout + result.stderr
-    status, detail = probe.take(ProbeAnswer(result.exit_status, text), taken_at, Gathered(booted_at=booted_at))
-    worth_keeping = bool(text.strip()) and status is not ProbeStatus.ABSENT
-    file = (probe.file or file_of(probe.name)) if worth_keeping else None
-    kept = as_table(text) if probe.name in TABLES else text
-    return CapturedProbe(probe.name, status, taken_at, seconds, result.exit_status, file, detail), kept
-
-
-def command_of(probe: Probe) -> str:
-    """The command line that prints what a probe's row of the host's loop prints; of a log, all of it."""
-    kind, _, rest = probe.command.partition(" ")
-    match kind:
-        case "files":
-            return f"grep -sH . {rest}"
-        case "grow":
-            return shlex.join(shlex.split(rest)[1:])
-        case _:
-            return rest
-
-
 def as_table(text: str) -> str:
-    """``PATH:VALUE`` as path, tab and value, which any table reader takes."""
+    """Lines of ``PATH:VALUE`` as path, tab and value, which any table reader accepts."""
     return "".join(
         f"{line.replace(':', chr(9), 1) if line.startswith('/sys/') else line}\n" for line in text.splitlines()
     )
 
 
 def _write_host(folder: Path, captured: HostCapture) -> None:
+    # Hidden until it is complete: the reader of captures skips hidden names.
     unfinished = folder / f".{captured.manifest.host}.unfinished"
     try:
         unfinished.mkdir(mode=0o700)
@@ -221,7 +156,9 @@ def _write_host(folder: Path, captured: HostCapture) -> None:
 
 
 def _write(path: Path, text: str) -> None:
+    # O_EXCL also refuses a link that another user put there.
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    # newline="": the outputs keep their own ends of lines.
     with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace", newline="") as file:
         file.write(text)
 
@@ -240,6 +177,6 @@ def _told(captured: HostCapture) -> str:
 
 
 def problems_of(manifest: HostManifest) -> list[str]:
-    """The probes without a result, and why; tools that a host does not have are left out."""
+    """The probes without a result, and why. Tools that the host does not have are omitted."""
     fine = {ProbeStatus.OK, ProbeStatus.ABSENT}
     return [f"{asked.probe} {asked.status}: {asked.detail}" for asked in manifest.probes if asked.status not in fine]

@@ -1,6 +1,6 @@
-"""AMD's device-metrics-exporter. GPUs are known by the label ``gpu_uuid``, else by their serial number.
+"""AMD's device-metrics-exporter. The label ``gpu_uuid`` identifies a GPU; without it, the serial number does.
 
-It is not run on hardware: names and meanings are from the exporter's list of metrics.
+This module has never been run against real hardware: names and meanings are from the exporter's list of metrics.
 """
 
 import math
@@ -39,16 +39,16 @@ _THROTTLED = {
 }
 _SPEEDS = {"pcie_speed": "pcie_generation", "pcie_max_speed": "pcie_generation_max"}
 _GENERATIONS = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}
-"""Generations of PCI Express by gigatransfers a second."""
+"""PCI Express generations by their gigatransfers per second."""
 _HEALTH = "gpu_health"
 _NAMES = frozenset({*_READINGS, *_THROTTLED, *_SPEEDS, _HEALTH})
 
 
 class Amd:
-    """Reads the pages of one exporter."""
+    """Reads the pages of one device-metrics-exporter."""
 
     def take(self, answer: ProbeAnswer, taken_at: float, gathered: Gathered) -> Verdict:
-        """A page replaces what was known of all GPUs of the host."""
+        """Read a page. It replaces the readings of all GPUs of the host."""
         page = GpuPage(
             pci=("pcie_bus_id", "pci_bus_id", "gpu_bdf"),
             uuid=("gpu_uuid", "serial_number"),
@@ -82,7 +82,7 @@ class Amd:
 
 def _unwell(gpu: GpuValues, taken_at: float) -> ComponentReport:
     devices = frozenset(name.lower() for name in (gpu.key, gpu.uuid) if name)
-    return ComponentReport(taken_at, SOURCE, _HEALTH, "unhealthy", "its health service says so", devices)
+    return ComponentReport(taken_at, SOURCE, _HEALTH, "unhealthy", "its health service reports it", devices)
 
 
 def _reading(gpu: GpuValues, taken_at: float) -> GpuReading:
@@ -91,7 +91,7 @@ def _reading(gpu: GpuValues, taken_at: float) -> GpuReading:
     for name, reading in _READINGS.items():
         if name in values:
             said[reading] = max(values[name], said.get(reading, values[name]))
-    # Each block of the chip has a count of its own, and the operator chooses which of them are printed.
+    # Each block of the chip has its own count, and the operator chooses which counts are printed.
     blocks = [value for name, value in values.items() if name.startswith(_UNCORRECTABLE)]
     if blocks:
         said["ecc_volatile_uncorrectable"] = max(blocks)

@@ -1,8 +1,8 @@
 """Combine the readings of shell and exporters of one host into one snapshot.
 
-The shell's readings count if both have the same reading and the shell's is recent; exporters add what the shell
-lacks. If they disagree about a fault of a GPU, the worse one counts. A GPU that nvidia-smi does not list is lost, and
-one that an exporter should list and does not is reported.
+If both have the same reading and the shell's is recent, the shell's counts; exporters add what the shell lacks. If they
+disagree about a fault of a GPU, the worse reading counts. A GPU that nvidia-smi does not list is lost. A GPU that an
+exporter should list but does not is reported.
 """
 
 from collections.abc import Hashable, Iterable, Mapping
@@ -15,9 +15,9 @@ from lumctl.fleet.readings import GpuReading, HostSnapshot, ProbeOutcome, ProbeS
 from lumctl.inventory.exporters import EXPORTER_KINDS
 
 SHELL = "shell"
-"""The name of a failed SSH session among the probes of a host that its exporters describe."""
+"""The name under which a failed SSH session is listed among the probes of a host that its exporters describe."""
 _MOST_APART_S = 30.0
-"""Readings of one GPU that are farther apart are of two different moments: then the newer one counts alone."""
+"""If two readings of a GPU are farther apart than this, they are not combined: only the newer one counts."""
 _HIGHER_IS_WORSE = frozenset(
     {
         "temperature_c", "memory_temperature_c", "ecc_volatile_uncorrectable", "ecc_aggregate_uncorrectable",
@@ -42,7 +42,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 def combined(shell: HostSnapshot, pages: HostSnapshot) -> HostSnapshot:
-    """One snapshot. If only one side answers, the other's failure is among the probes."""
+    """Both snapshots in one. If only one side answers, the other's failure is among the probes."""
     own = {name: outcome for name, outcome in pages.probes.items() if name in EXPORTER_KINDS}
     if not shell.reachable and not pages.reachable:
         return shell
@@ -60,7 +60,7 @@ def combined(shell: HostSnapshot, pages: HostSnapshot) -> HostSnapshot:
         xids=(*shell.xids, *_other_xids(shell.xids, pages.xids)),
         interfaces=_newer(shell.interfaces, pages.interfaces),
         infiniband=tuple(_newer(_by_port(shell.infiniband), _by_port(pages.infiniband)).values()),
-        # One counter is never read from two sources: they may count from different moments.
+        # A counter comes from one source only, because two sources may count from different moments.
         counters={**pages.counters, **shell.counters},
         mounts=_mounts(shell.mounts, pages.mounts),
         disks=_disks(shell.disks, pages.disks),
@@ -72,7 +72,7 @@ def combined(shell: HostSnapshot, pages: HostSnapshot) -> HostSnapshot:
 
 
 def _missing(shell: Mapping[str, ProbeOutcome], pages: Mapping[str, ProbeOutcome]) -> dict[str, ProbeOutcome]:
-    """What pages answer of the questions that the shell was not asked, or for which the host has no tool."""
+    """The pages' outcomes of probes that the shell did not run, or for which the host has no tool."""
     return {
         name: outcome
         for name, outcome in pages.items()
@@ -98,6 +98,7 @@ def _gpus(shell: HostSnapshot, pages: HostSnapshot) -> tuple[GpuReading, ...]:
 
 def _is_same(gpu: GpuReading, other: GpuReading) -> bool:
     if whole_pci(gpu.pci) and whole_pci(other.pci):
+        # Without the function, which some sources leave out.
         return gpu.pci.partition(".")[0] == other.pci.partition(".")[0]
     return gpu.uuid is not None and other.uuid is not None and gpu.uuid.lower() == other.uuid.lower()
 
@@ -105,7 +106,7 @@ def _is_same(gpu: GpuReading, other: GpuReading) -> bool:
 def _merged(gpu: GpuReading, other: GpuReading) -> GpuReading:
     if abs(gpu.taken_at - other.taken_at) > _MOST_APART_S:
         newer = max(gpu, other, key=lambda reading: reading.taken_at)
-        # The inventory may know it by what only the shell prints.
+        # The inventory may identify the GPU by an address or UUID that only the shell prints.
         return replace(newer, pci=gpu.pci, minor=gpu.minor, uuid=gpu.uuid or other.uuid)
     values: dict[str, Any] = {}
     for name in (each.name for each in fields(GpuReading) if each.name not in _NOT_COMPARED):
@@ -116,11 +117,13 @@ def _merged(gpu: GpuReading, other: GpuReading) -> GpuReading:
             values[name] = max(mine, theirs)
         elif name in _LOWER_IS_WORSE:
             values[name] = min(mine, theirs)
+        # Where one source asks for nothing, what the other asks for counts.
         elif name == "recovery_action" and mine.strip().lower() == _NO_ACTION:
             values[name] = theirs
     return replace(
         gpu,
         **values,
+        # The older time: the values must not look newer than the oldest of them.
         taken_at=min(gpu.taken_at, other.taken_at),
         throttle_reasons=gpu.throttle_reasons | other.throttle_reasons,
         source=f"{gpu.source} and {other.source}",
@@ -128,7 +131,7 @@ def _merged(gpu: GpuReading, other: GpuReading) -> GpuReading:
 
 
 def _mounts(mine: Mounts | None, theirs: Mounts | None) -> Mounts | None:
-    """The shell lists every mount, an exporter leaves some out; a stop that either reports counts."""
+    """The shell's mounts, because an exporter leaves some out. A mount is stopped if either side reports it so."""
     if mine is None or theirs is None:
         return theirs if mine is None else mine
     stopped = {path for path, mount in theirs.by_path.items() if mount.stopped}
@@ -143,7 +146,7 @@ def _disks(mine: Disks | None, theirs: Disks | None) -> Disks | None:
 
 
 def _other_xids(known: Iterable[XidEvent], others: Iterable[XidEvent]) -> Iterable[XidEvent]:
-    """The XIDs that are not in the kernel log: its lines have more detail, and a time."""
+    """The exporters' XIDs that the kernel log lacks. Its own lines are preferred: they have more detail, and a time."""
     told = {(event.pci.partition(".")[0], event.xid) for event in known}
     return (event for event in others if (event.pci.partition(".")[0], event.xid) not in told)
 
@@ -153,7 +156,7 @@ def _by_port(ports: Iterable[Any]) -> dict[tuple[str, int], Any]:
 
 
 def _newer(mine: Mapping[K, R], theirs: Mapping[K, R]) -> dict[K, R]:
-    """Both, with the newer reading of each quantity; of equally new ones the shell's."""
+    """Both mappings in one, with the newer reading of each quantity; the shell's if both are equally new."""
     return {**theirs, **{key: max(value, theirs.get(key, value), key=_taken_at) for key, value in mine.items()}}
 
 

@@ -31,6 +31,8 @@ _READINGS: Mapping[str, str] = {
     "FB_USED": "memory_used_mib",
     "SM_CLOCK": "sm_clock_mhz",
     "MAX_SM_CLOCK": "sm_clock_max_mhz",
+    "MEM_CLOCK": "memory_clock_mhz",
+    "MAX_MEM_CLOCK": "memory_clock_max_mhz",
     "PERSISTENCE_MODE": "persistence_enabled",
     "ECC_CURRENT": "ecc_enabled",
     "ECC_SBE_VOL_TOTAL": "ecc_volatile_correctable",
@@ -52,7 +54,7 @@ _READINGS: Mapping[str, str] = {
     "PCIE_LINK_WIDTH": "pcie_width",
     "PCIE_MAX_LINK_WIDTH": "pcie_width_max",
 }
-"""Fields by their names without ``DCGM_FI_DEV_``, and the readings that they are."""
+"""The reading that each field gives; fields are named without ``DCGM_FI_DEV_``."""
 _OTHERS = frozenset(
     {
         "FB_TOTAL", "FB_FREE", "FB_RESERVED", "ECC_DBE_AGG_DEV", "CLOCK_THROTTLE_REASONS", "CLOCKS_EVENT_REASONS",
@@ -61,29 +63,36 @@ _OTHERS = frozenset(
         "NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", "NVLINK_CRC_DATA_ERROR_COUNT_TOTAL",
     }
 )  # fmt: skip
-_PCIE = {"DCGM_FI_PROF_PCIE_TX_BYTES": "pcie_tx_kb_s", "DCGM_FI_PROF_PCIE_RX_BYTES": "pcie_rx_kb_s"}
+_RATES = {
+    "DCGM_FI_PROF_PCIE_TX_BYTES": "pcie_tx_kb_s",
+    "DCGM_FI_PROF_PCIE_RX_BYTES": "pcie_rx_kb_s",
+    "DCGM_FI_PROF_NVLINK_TX_BYTES": "nvlink_tx_kb_s",
+    "DCGM_FI_PROF_NVLINK_RX_BYTES": "nvlink_rx_kb_s",
+}
+"""Fields that are rates in bytes per second over the exporter's own interval, and the readings that they give."""
 _REASONS = (
     "gpu_idle", "applications_clocks_setting", "sw_power_cap", "hw_slowdown", "sync_boost", "sw_thermal_slowdown",
     "hw_thermal_slowdown", "hw_power_brake_slowdown", "display_clocks_setting",
 )  # fmt: skip
-"""What each bit of the mask of clock event reasons means, from the lowest."""
+"""The clock event reason of each bit of the mask, from the lowest bit."""
 _RECOVERY_ACTIONS = ("None", "Reset", "Reboot", "Drain P2P", "Drain and Reset")
 _HEALTH_WORDS = {10.0: "degraded", 20.0: "unhealthy"}
+# DCGM_INT32_BLANK, and the three values above it that say why a value is missing.
 _BLANK_INT32 = range(0x7FFFFFF0, 0x7FFFFFF4)
 _BLANK_FROM = 2.0**47
-"""DCGM's blanks of 64 bits begin here: 2^47 for a fraction, almost 2^63 for a whole number."""
+"""The lowest 64-bit value with which DCGM marks a missing one: 2^47 for a fraction, almost 2^63 for a whole number."""
 
 
 def is_blank(value: float) -> bool:
-    """Whether a value means that there is none: not found, not supported, not permitted."""
+    """Whether DCGM marks a value as missing: not found, not supported or not permitted."""
     return math.isnan(value) or math.isinf(value) or value >= _BLANK_FROM or value in _BLANK_INT32
 
 
 class Dcgm:
-    """Reads the pages of one exporter."""
+    """Reads the pages of one dcgm-exporter."""
 
     def take(self, answer: ProbeAnswer, taken_at: float, gathered: Gathered) -> Verdict:
-        """A page replaces what was known of all GPUs of the host."""
+        """Read a page. It replaces the readings of all GPUs of the host."""
         page = GpuPage(pci=("pci_bus_id",), uuid=("UUID", "uuid", "gpu_uuid"), product=("modelName", "model_name"))
         shown: set[tuple[str, int]] = set()
         reports: list[ComponentReport] = []
@@ -100,6 +109,7 @@ class Dcgm:
         except PageError as error:
             return ProbeStatus.FAILED, str(error)
         readings = tuple(_reading(gpu, taken_at) for gpu in page if gpu.values)
+        # Not an empty list: a page without a GPU does not prove that the host has none.
         if not readings:
             return ProbeStatus.FAILED, "the page lists no GPU"
         gathered.gpus = readings
@@ -116,12 +126,12 @@ def _add(sample: Sample, gpu: GpuValues) -> None:
     name = sample.name.removeprefix(_DEVICE)
     if "GPU_I_ID" in sample.labels:
         gpu.partitioned = True
-    if sample.name in _PCIE or (sample.name.startswith(_DEVICE) and (name in _READINGS or name in _OTHERS)):
+    if sample.name in _RATES or (sample.name.startswith(_DEVICE) and (name in _READINGS or name in _OTHERS)):
         gpu.add(sample, name)
 
 
 def _xids(sample: Sample, key: str) -> set[tuple[str, int]]:
-    """The XIDs that a sample shows: the last one as a value, or the number of those of a window by a label."""
+    """The XID that a sample shows: as its value (the last XID), or as a label (its value counts them in a window)."""
     if sample.name == _XID:
         number = count_of(sample.value)
     else:
@@ -132,11 +142,12 @@ def _xids(sample: Sample, key: str) -> set[tuple[str, int]]:
 def _events(before: tuple[XidEvent, ...], shown: set[tuple[str, int]], taken_at: float) -> tuple[XidEvent, ...]:
     """XIDs as events. DCGM reports only the last one, without its time.
 
-    While it is shown, it has no time and does not age. When another replaces it, or DCGM was restarted, it happened
-    before now at the latest: a page without it proves nothing about the past.
+    While a page shows an XID, its event has no time and does not age. When a page no longer shows it (another XID
+    replaced it, or DCGM was restarted), the event is kept with the present time, the latest at which it can have
+    happened.
     """
     gone = [replace(e, at=taken_at) if e.at is None else e for e in before if (e.pci, e.xid) not in shown]
-    lasting = [XidEvent(None, pci, xid, f"{SOURCE}: XID {xid} was the last one") for pci, xid in sorted(shown)]
+    lasting = [XidEvent(None, pci, xid, f"{SOURCE}: the last XID was {xid}") for pci, xid in sorted(shown)]
     return tuple([*gone, *lasting][-_MOST_XIDS:])
 
 
@@ -152,13 +163,14 @@ def _reports(sample: Sample, gpu: GpuValues, taken_at: float) -> list[ComponentR
 def _reading(gpu: GpuValues, taken_at: float) -> GpuReading:
     values = gpu.values
     said: dict[str, Any] = {reading: values[name] for name, reading in _READINGS.items() if name in values}
-    said |= {reading: values[name] / 1000 for name, reading in _PCIE.items() if name in values}
+    said |= {reading: values[name] / 1000 for name, reading in _RATES.items() if name in values}
     parts = [values.get(name) for name in ("FB_USED", "FB_FREE")]
     if "FB_TOTAL" in values:
         said["memory_total_mib"] = values["FB_TOTAL"]
+    # Of a partitioned GPU each part prints its own memory, and the greatest values are not of one part.
     elif not gpu.partitioned and None not in parts:
         said["memory_total_mib"] = sum(part or 0.0 for part in parts) + values.get("FB_RESERVED", 0.0)
-    # Without a separate count of device memory the kind of memory is unknown: DRAM is by far the largest.
+    # The total does not state the kind of memory. It counts as DRAM, which is by far the largest.
     dram = values.get("ECC_DBE_AGG_DEV", values.get("ECC_DBE_AGG_TOTAL"))
     if dram is not None:
         said["dram_aggregate_uncorrectable"] = dram

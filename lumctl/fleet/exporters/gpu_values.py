@@ -1,7 +1,7 @@
 """The values of each GPU of a page, by the GPU's PCI address or UUID.
 
-An exporter prints one GPU several times where it is partitioned; then the greatest value counts, which for every
-quantity that means a fault is the worst.
+An exporter prints a partitioned GPU several times. Then the greatest value counts: it is the worst for every quantity
+that indicates a fault.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,13 +12,14 @@ from lumctl.fleet.exporters.text_format import Sample, count_of
 from lumctl.fleet.parsers.fields import whole_pci
 from lumctl.fleet.readings import GpuReading
 
+# By the fields' types, which are texts and equal to none of these if readings.py ever postpones its annotations.
 _COUNTS = frozenset(each.name for each in fields(GpuReading) if each.type == int | None)
 _SWITCHES = frozenset(each.name for each in fields(GpuReading) if each.type == bool | None)
 
 
 @dataclass
 class GpuValues:
-    """One GPU of a page. ``at`` is the oldest time that one of its samples states, if any does."""
+    """One GPU of a page. ``at`` is the oldest time that its samples state; ``None`` if none states a time."""
 
     key: str
     uuid: str | None
@@ -28,13 +29,13 @@ class GpuValues:
     partitioned: bool = False
 
     def add(self, sample: Sample, name: str) -> None:
-        """Take a value; of several the greatest."""
+        """Store a value; if a name has several, keep the greatest."""
         self.values[name] = max(sample.value, self.values.get(name, sample.value))
         if sample.at is not None:
             self.at = sample.at if self.at is None else min(self.at, sample.at)
 
     def reading(self, source: str, taken_at: float, values: Mapping[str, Any]) -> GpuReading:
-        """The reading; ``values`` are numbers and others by the reading's own fields."""
+        """The reading of this GPU; ``values`` are by the names of the reading's fields."""
         typed = {name: _typed(name, value) for name, value in values.items()}
         return GpuReading(
             taken_at=taken_at if self.at is None else min(taken_at, self.at),
@@ -56,14 +57,14 @@ def _typed(name: str, value: Any) -> Any:
 
 
 class GpuPage:
-    """Collects the GPUs of a page; labels of the address, the UUID and the model are tried in their order."""
+    """Collects the GPUs of a page. The labels of the address, the UUID and the model are tried in the order given."""
 
     def __init__(self, *, pci: Iterable[str], uuid: Iterable[str], product: Iterable[str]) -> None:
         self._pci, self._uuid, self._product = tuple(pci), tuple(uuid), tuple(product)
         self._gpus: dict[str, GpuValues] = {}
 
     def gpu(self, labels: Mapping[str, str]) -> GpuValues | None:
-        """The GPU that a sample belongs to; ``None`` where its labels name none."""
+        """The GPU that a sample belongs to; ``None`` if its labels name no GPU."""
         pci = whole_pci(_first(labels, self._pci) or "")
         uuid = _first(labels, self._uuid)
         key = pci or (uuid.lower() if uuid else None)

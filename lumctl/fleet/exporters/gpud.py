@@ -1,4 +1,4 @@
-"""gpud: the states of its components (``/v1/states``), which are verdicts of its own and are shown as such."""
+"""gpud: the states of its components (``/v1/states``). These are gpud's own verdicts and are shown as such."""
 
 import json
 import re
@@ -24,7 +24,7 @@ class Gpud:
         try:
             document = json.loads(answer.text)
         except (ValueError, RecursionError):
-            return ProbeStatus.FAILED, "the answer is not JSON, or is cut short"
+            return ProbeStatus.FAILED, "the answer is not JSON, or is truncated"
         if not isinstance(document, list) or not document:
             return ProbeStatus.FAILED, "the answer lists no component"
         reports: list[ComponentReport] = []
@@ -32,7 +32,7 @@ class Gpud:
             component = entry.get("component") if isinstance(entry, dict) else None
             states = entry.get("states") if isinstance(entry, dict) else None
             if not isinstance(component, str) or not isinstance(states, list):
-                return ProbeStatus.FAILED, "the answer holds a component without its states"
+                return ProbeStatus.FAILED, "the answer contains a component without its states"
             found = [_report(component, state, taken_at) for state in states]
             reports += [report for report in found if report.health != _WELL]
         gathered.reports = {**gathered.reports, "gpud": tuple(reports[:_MOST_REPORTS])}
@@ -41,7 +41,7 @@ class Gpud:
 
 
 def _report(component: str, state: Any, taken_at: float) -> ComponentReport:
-    """One state; what is not of the known form has the health ``unknown``."""
+    """One state. If it does not have the known form, its health is ``unknown``."""
     said = state if isinstance(state, dict) else {}
     health, reason, error = (str(said.get(key) or "") for key in ("health", "reason", "error"))
     text = " ".join(filter(None, (reason, error)))

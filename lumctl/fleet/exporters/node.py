@@ -1,6 +1,6 @@
 """Prometheus' node_exporter: network interfaces, InfiniBand ports, file systems, main memory, clock and boot time.
 
-It has nothing about GPUs, the kernel log, neighbours (LLDP) and optical modules.
+It reports nothing about GPUs, the kernel log, neighbours (LLDP) and optical modules.
 """
 
 from collections import defaultdict
@@ -8,7 +8,16 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from lumctl.fleet.exporters.text_format import PageError, Sample, count_of, samples_of
-from lumctl.fleet.host_readings import ClockReading, Disks, DiskUse, HostEvent, HostEventKind, Mount, Mounts
+from lumctl.fleet.host_readings import (
+    DISK_KINDS,
+    ClockReading,
+    Disks,
+    DiskUse,
+    HostEvent,
+    HostEventKind,
+    Mount,
+    Mounts,
+)
 from lumctl.fleet.probe_output import OK, Gathered, ProbeAnswer, Verdict
 from lumctl.fleet.readings import InfinibandPort, InterfaceReading, PortCounters, ProbeStatus
 
@@ -20,7 +29,7 @@ _PREFIXES = (
 _BITS_PER_MB_S = 8 / 1e6
 _GIB = 1024**3
 _BOOT_SLACK_S = 60.0
-"""The time of the boot is computed from two clocks: one that moves by less is the same boot."""
+"""The boot time is computed from two clocks: if it differs by less than this, it is the same boot."""
 _INTERFACE_COUNTERS: Mapping[str, str] = {
     "carrier_up_changes_total": "carrier_up_count",
     "carrier_down_changes_total": "carrier_down_count",
@@ -36,7 +45,7 @@ _INTERFACE_COUNTERS: Mapping[str, str] = {
     "transmit_fifo_total": "tx_fifo_errors",
     "transmit_carrier_total": "tx_carrier_errors",
 }
-"""Counters of interfaces without their prefix, and the kernel's files of the same."""
+"""Counters of interfaces, without their prefix, and the kernel's files that hold the same counters."""
 _INFINIBAND_COUNTERS: Mapping[str, str] = {
     "link_downed_total": "link_downed",
     "link_error_recovery_total": "link_error_recovery",
@@ -58,9 +67,8 @@ _PHYSICAL_STATES = {
     6: "LinkErrorRecovery",
     7: "Phy Test",
 }
-_DISK_KINDS = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "jfs", "reiserfs"})
 _READ_ONLY_BY_DESIGN = ("/dev/dm-", "/dev/mapper/", "/dev/loop")
-"""Devices whose file systems an image may mount read-only for good."""
+"""Devices whose file systems an image may mount read-only on purpose."""
 
 
 class _FileSystem(NamedTuple):
@@ -84,7 +92,7 @@ class _Page:
         self.failed: set[str] = set()
 
     def add(self, sample: Sample) -> None:
-        """Take one sample."""
+        """Store one sample."""
         name, labels, value = sample.name, sample.labels, sample.value
         if name == "node_scrape_collector_success" and value == 0:
             self.failed.add(labels.get("collector", ""))
@@ -113,9 +121,10 @@ class _Page:
 
 
 class NodeExporterReader:
-    """Reads the pages of one exporter, for a host with these interfaces and mounts in the inventory.
+    """Reads the pages of one node_exporter, for a host with these interfaces and mounts in the inventory.
 
-    Without ``interfaces`` all are read. Other interfaces, of which a host of containers has hundreds, are ignored.
+    If ``interfaces`` is ``None``, all interfaces are read. Otherwise the others are ignored: a host of containers has
+    hundreds of them.
     """
 
     def __init__(self, interfaces: Collection[str] | None, mounts: Collection[str]) -> None:
@@ -123,7 +132,7 @@ class NodeExporterReader:
         self._mounts = frozenset(mounts)
 
     def take(self, answer: ProbeAnswer, taken_at: float, gathered: Gathered) -> Verdict:
-        """A page replaces the earlier readings; those that it lacks stay and age."""
+        """Read a page. It replaces earlier readings; readings that the page lacks stay and age."""
         page = _Page()
         try:
             for sample in samples_of(answer.text, *_PREFIXES):
@@ -133,7 +142,8 @@ class NodeExporterReader:
         answered = {*self._network(page, taken_at, gathered), *self._host(page, taken_at, gathered)}
         gathered.answered = {**gathered.answered, "node": frozenset(answered)}
         if not answered:
-            return ProbeStatus.FAILED, "the page is not of node_exporter"
+            return ProbeStatus.FAILED, "the page is not from node_exporter"
+        # A failed collector leaves its metrics out, and mounts or interfaces without metrics would count as missing.
         needed = {"filesystem"} | ({"netclass"} if self._interfaces else set())
         failed = sorted(needed & page.failed)
         return (ProbeStatus.FAILED, f"its collector {failed[0]} failed") if failed else OK
@@ -174,7 +184,7 @@ class NodeExporterReader:
         booted_at = gathered.booted_at
         if page.booted_at and (booted_at is None or abs(page.booted_at - booted_at) > _BOOT_SLACK_S):
             gathered.booted_at = page.booted_at
-        # The kernel counts them since its start, without times: they have no time and do not age.
+        # The kernel counts these events since its start, without times. So they have no time and do not age.
         gathered.host_events = tuple(
             HostEvent(
                 None, HostEventKind.MEMORY, f"{SOURCE}: {count:g} uncorrectable memory errors at {name}", device=name
@@ -184,15 +194,18 @@ class NodeExporterReader:
         )
 
     def _disks(self, page: _Page, taken_at: float) -> Disks:
-        judged = {s: values for s, values in page.systems.items() if s.kind in _DISK_KINDS or s.path in self._mounts}
+        judged = {s: values for s, values in page.systems.items() if s.kind in DISK_KINDS or s.path in self._mounts}
         broken = {system.path for system, values in judged.items() if values.get("device_error")}
-        uses = [_use(s.path, v) for s, v in judged.items() if s.kind in _DISK_KINDS and s.path not in broken]
+        uses = [_use(s.path, v) for s, v in judged.items() if s.kind in DISK_KINDS and s.path not in broken]
         return Disks(taken_at, tuple(uses), dict.fromkeys(sorted(broken), f"{SOURCE} cannot read it"))
 
 
 def _mount(system: _FileSystem, values: Mapping[str, float]) -> Mount:
-    """Read-only is an error, except of a root that an image made so. Rules look at the root and at named paths."""
-    by_design = system.kind not in _DISK_KINDS or system.device.startswith(_READ_ONLY_BY_DESIGN)
+    """The mount of a file system. Read-only counts as stopped by an error, except for the read-only root of an image.
+
+    Rules look at the root and at the paths that the inventory names.
+    """
+    by_design = system.kind not in DISK_KINDS or system.device.startswith(_READ_ONLY_BY_DESIGN)
     stopped = bool(values.get("readonly")) and (system.path != "/" or not by_design)
     return Mount(system.path, system.device, system.kind, stopped=stopped)
 
@@ -202,14 +215,14 @@ def _interface(name: str, page: _Page, taken_at: float) -> InterfaceReading:
     state = page.operstates.get(name)
     if not state and "up" in values:
         state = "up" if values["up"] else "down"
-    speed = values.get("speed_bytes")
+    speed_mbps = values.get("speed_bytes", -1.0) * _BITS_PER_MB_S
     return InterfaceReading(
         name=name,
         taken_at=taken_at,
         operstate=state or None,
         carrier_changes=count_of(values.get("carrier_changes_total")),
-        # Without carrier the kernel reports -1.
-        speed_mbps=count_of(round(speed * _BITS_PER_MB_S)) if speed is not None and 0 <= speed < 2**53 else None,
+        # If there is no carrier, the kernel reports -1, or 4294967295 if the driver stores the speed unsigned.
+        speed_mbps=round(speed_mbps) if 0 <= speed_mbps < 2**32 - 1 else None,
     )
 
 

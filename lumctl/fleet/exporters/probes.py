@@ -1,4 +1,4 @@
-"""Exporters as probes: each page is one question to a host, which has the parser of its kind."""
+"""Exporters as probes: each page is one probe of a host, with the parser for its kind of exporter."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Protocol
@@ -18,7 +18,7 @@ class PageParser(Protocol):
     """Reads the pages of one kind of exporter."""
 
     def take(self, answer: ProbeAnswer, taken_at: float, gathered: Gathered) -> Verdict:
-        """Read a page; where it is not sound, older readings stay and grow old."""
+        """Read a page; if it is not valid, older readings stay and age."""
 
 
 ANSWERS: Mapping[str, frozenset[str]] = {
@@ -27,7 +27,7 @@ ANSWERS: Mapping[str, frozenset[str]] = {
     "amd": frozenset({"gpu"}),
     "gpud": frozenset(),
 }
-"""The probes of the shell whose questions a page of each kind can answer."""
+"""The shell's probes that a page of each kind can replace."""
 
 
 def exporter_probes(
@@ -51,7 +51,7 @@ def exporter_probes(
 
 
 def _read_whole(_taken_at: float, _gathered: Gathered) -> None:
-    """Do nothing: a page is read whole each time."""
+    """Do nothing, because a page is read whole each time."""
 
 
 def answered_probes(
@@ -59,8 +59,8 @@ def answered_probes(
 ) -> dict[str, ProbeOutcome]:
     """The outcomes of the shell's probes that pages replace; ``pages`` are by kind.
 
-    Probes that no exporter of the host can replace are ``not-asked``. Those of a failed exporter are left out,
-    because its own outcome has the reason.
+    Probes that no exporter of the host can replace are ``not-asked``. Probes that a failed exporter replaces are left
+    out, because the exporter's own outcome has the reason.
     """
     found: dict[str, ProbeOutcome] = {}
     for kind, page in pages.items():
@@ -71,5 +71,5 @@ def answered_probes(
         if probe in found or any(pages[kind].status is not ProbeStatus.OK for kind in asked):
             continue
         programs = " and ".join(EXPORTER_KINDS[kind].program for kind in asked or pages)
-        found[probe] = ProbeOutcome(probe, ProbeStatus.NOT_ASKED, now, 0.0, f"{programs} does not tell it")
+        found[probe] = ProbeOutcome(probe, ProbeStatus.NOT_ASKED, now, 0.0, f"{programs} does not report it")
     return found

@@ -1,4 +1,4 @@
-"""One host that is read by its exporters: which pages are fetched when, and the newest of all readings."""
+"""One host that is read through its exporters: when each page is fetched, and the newest of all readings."""
 
 import ssl
 import threading
@@ -8,29 +8,64 @@ from dataclasses import dataclass, field
 from math import inf
 
 from lumctl.devices.endpoints import HostEndpoint
-from lumctl.devices.errors import DeviceError
-from lumctl.devices.http import LostAnswerError
-from lumctl.fleet.exporters.client import PageClient
+from lumctl.devices.errors import DeviceError, DeviceRefusedError
+from lumctl.devices.http import HttpClient, LostAnswerError, login_headers
+from lumctl.devices.logins import Login
+from lumctl.devices.protocols import DriverContext
+from lumctl.devices.ways import Direct
 from lumctl.fleet.exporters.combination import combined
 from lumctl.fleet.exporters.probes import ANSWERS, answered_probes, exporter_probes
 from lumctl.fleet.host_requests import Outcomes
 from lumctl.fleet.probe_output import Gathered, ProbeAnswer, Verdict, visible
 from lumctl.fleet.probes import Probe
-from lumctl.fleet.reader import HostReader, SharedByHosts
+from lumctl.fleet.reader import GRACE_S, HostReader, SharedByHosts
 from lumctl.fleet.readings import HostSnapshot, ProbeStatus
 from lumctl.fleet.rounds import Backoff, Owed, Round
+from lumctl.inventory.exporters import Exporter
 from lumctl.inventory.model import Inventory
 
-_GRACE_S = 0.5
-"""Extra time for a thread beyond a time limit, so that the limit's own error arrives first."""
+MOST_PAGE_BYTES = 8 * 1024 * 1024
+"""Size limit of a page. A node_exporter of a host with hundreds of processors prints less than one MiB."""
+_ACCEPT = {"dcgm": "text/plain;version=0.0.4", "gpud": "application/json"}
+
+
+class PageClient:
+    """One exporter over HTTP, whose certificate is checked. Threads fetch one at a time."""
+
+    def __init__(self, exporter: Exporter, *, timeout_s: float) -> None:
+        self.exporter = exporter
+        # The client uses TLS for an address without a scheme.
+        address = exporter.origin.removeprefix("https://")
+        self._login = Login(exporter.user or "", exporter.secret_file, exporter.secret_variable)
+        self._http = HttpClient(
+            DriverContext(exporter.program, address, Direct(address), self._login, timeout_s=timeout_s),
+            ca_file=exporter.ca_file,
+            most_bytes=MOST_PAGE_BYTES,
+        )
+
+    def fetch(self, most_s: float) -> str:
+        """The whole page: one GET with a deadline and a size limit.
+
+        Raises:
+            DeviceError: no connection, no whole answer in time, an HTTP error, or no secret for the login.
+        """
+        accept = _ACCEPT.get(self.exporter.kind, _ACCEPT["dcgm"])
+        with self._http.call(most_s):
+            answer = self._http.get(self.exporter.path, headers={**login_headers(self._login), "Accept": accept})
+        if "content-length" not in answer.headers and "chunked" not in answer.headers.get("transfer-encoding", ""):
+            # Without a length or chunks, a broken connection looks like the end of the page.
+            raise DeviceRefusedError(
+                f"{self.exporter.program} at {self.exporter.url} does not mark the end of its page"
+            )
+        return answer.body.decode("utf-8", "replace")
 
 
 @dataclass
 class _Page:
     """One exporter of a host. Times are of the monotonic clock.
 
-    ``request`` numbers its fetches. ``since`` is when the present one began: ``None`` if there is none, infinite
-    while it waits for its turn. ``answers``: the host itself answered last time, even by a refusal.
+    ``request`` numbers its fetches. ``since`` is when the present fetch began: ``None`` if none is in progress,
+    infinite while it waits for its turn. ``answers`` is true if the host itself answered last time, even by a refusal.
     """
 
     client: PageClient
@@ -46,7 +81,7 @@ class _Page:
 
 
 class ExporterReader:
-    """A host and its exporters. It runs no command and opens no SSH session. Any thread may ask."""
+    """A host and its exporters. It runs no command and opens no SSH session. Any thread may call it."""
 
     def __init__(
         self,
@@ -69,7 +104,7 @@ class ExporterReader:
         self._owed: list[Owed] = []
 
     def read_now(self, round_: Round, wanted: Collection[str] | None) -> None:
-        """Fetch the pages that answer some probes, or all; the round waits for new ones."""
+        """Fetch the pages that replace the wanted probes (``None``: all pages). The round waits for new pages."""
         numbers = self._numbers(wanted)
         with self._lock:
             owed = Owed(round_, numbers)
@@ -79,7 +114,7 @@ class ExporterReader:
             self._keep(owed)
 
     def read_due(self, round_: Round) -> None:
-        """Fetch what is due. The round waits for pages that never came; one that fails is asked ever more rarely."""
+        """Fetch the pages that are due. The round waits for pages that never came; failed ones are tried less often."""
         now = time.monotonic()
         with self._lock:
             due = [n for n, page in enumerate(self._pages) if page.since is None and page.due <= now]
@@ -98,11 +133,11 @@ class ExporterReader:
     def _ask(self, number: int, owed: Owed) -> None:
         page = self._pages[number]
         if page.hangs:
-            # A second fetch beside one that hangs would hang as well.
+            # A second fetch would hang as the first one does.
             self._outcomes.note((number,), ProbeStatus.TIMED_OUT, f"{page.client.exporter.url} still does not answer")
             owed.forgive(number)
             return
-        # What is under way was begun before now; the one after it counts.
+        # A fetch that is under way began before now; the one after it counts.
         owed.require(number, page.request + 1)
         if page.since is None:
             self._start(number)
@@ -116,6 +151,7 @@ class ExporterReader:
     def _start(self, number: int) -> None:
         page = self._pages[number]
         page.request += 1
+        # Its time begins when the gate lets it pass; until then it waits for others.
         page.since, page.again = inf, False
         page.due = time.monotonic() + self.probes[number].every_s
         request = page.request
@@ -132,8 +168,9 @@ class ExporterReader:
                 text = page.client.fetch(deadline_s)
             except DeviceError as error:
                 problem = error.message
+                # A host whose exporter refuses is reachable: only its page has failed.
                 answers = _host_answers(error)
-            except Exception as error:  # noqa: BLE001 - one page's surprise must not end the reading of the others
+            except Exception as error:  # noqa: BLE001 - an error with one page must not end the reading of the others
                 problem = f"{page.client.exporter.url}: unexpected {type(error).__name__}: {error}"
         with self._lock:
             late = time.monotonic() >= since + deadline_s and not text
@@ -166,7 +203,7 @@ class ExporterReader:
             page.backoff.worked()
 
     def _release(self, number: int, request: int | None) -> None:
-        """End the wait for a page: it arrived (with this request's number), or will not arrive in time."""
+        """End the wait for a page: it arrived (``request`` is its number), or it will not arrive in time."""
         for owed in list(self._owed):
             if request is None:
                 owed.forgive(number)
@@ -176,17 +213,17 @@ class ExporterReader:
                 self._owed.remove(owed)
 
     def expire(self, now: float) -> float:
-        """Let go what has run out of time; when the next deadline is."""
+        """Abandon the pages that have run out of time; return when the next deadline is."""
         nearest = inf
         with self._lock:
             for number, page in enumerate(self._pages):
                 if page.since is None or page.hangs:
                     continue
                 deadline_s = self.probes[number].deadline_s
-                if now < page.since + deadline_s + _GRACE_S:
-                    nearest = min(nearest, page.since + deadline_s + _GRACE_S)
+                if now < page.since + deadline_s + GRACE_S:
+                    nearest = min(nearest, page.since + deadline_s + GRACE_S)
                     continue
-                # Some thread waits in a place without a time limit, such as a look-up of the host's name.
+                # The fetching thread waits in a call without a time limit, such as a look-up of the host's name.
                 page.hangs, page.answers = True, False
                 page.problem = f"{page.client.exporter.url}: no answer within {deadline_s:g} s"
                 verdict = (ProbeStatus.TIMED_OUT, page.problem)
@@ -195,15 +232,17 @@ class ExporterReader:
         return nearest
 
     def snapshot(self, wanted: Collection[str] | None, since: float | None) -> HostSnapshot:
-        """What is known now; with ``since`` (epoch seconds) only what was read from then on, of the probes wanted."""
+        """The readings of the wanted probes; with ``since`` (epoch seconds) only readings from then on."""
         with self._lock:
             numbers = self._numbers(wanted)
             pages = self._outcomes.named([self.probes[number].name for number in numbers])
+            # If none of its pages was asked for, nothing shows that the host is not reachable.
             reachable = any(self._pages[number].answers for number in numbers) or not numbers
             problems = [page.problem for page in self._pages if page.problem]
             now = self._means.now()
             shell = [name for name in self._shell_probes if wanted is None or name.partition(":")[0] in wanted]
             outcomes = {**pages, **answered_probes(pages, self._gathered, shell, now)} if pages else {}
+            # The host is reached as well as its best exporter.
             attempts = min((page.backoff.shown for page in self._pages), default=0)
             return HostSnapshot(
                 host=self.host,
@@ -220,8 +259,7 @@ class ExporterReader:
 def _host_answers(error: DeviceError) -> bool:
     """Whether the host itself answers.
 
-    Only a connection that failed without being refused counts against the host. Later failures belong to the
-    exporter.
+    Only a connection that failed without being refused counts as no answer. Later failures are the exporter's.
     """
     chain: list[BaseException] = []
     cause: BaseException | None = error
@@ -236,7 +274,7 @@ def _host_answers(error: DeviceError) -> bool:
 def exporter_reader(
     inventory: Inventory, endpoint: HostEndpoint, means: SharedByHosts, shell_probes: Sequence[str]
 ) -> ExporterReader:
-    """The reader of a host of an inventory. ``shell_probes`` are what its shell would be asked."""
+    """The reader of a host of an inventory. ``shell_probes`` are the probes that its shell would run."""
     probes = exporter_probes(
         {exporter.kind: exporter.url for exporter in endpoint.exporters},
         interfaces=[lane.interface for lane in inventory.transponders.values() if lane.host == endpoint.host],
@@ -251,7 +289,7 @@ def exporter_reader(
 
 
 class CombinedReader:
-    """A host that is read over SSH and by its exporters at once."""
+    """A host that is read both over SSH and through its exporters."""
 
     def __init__(self, shell: HostReader, pages: ExporterReader) -> None:
         self.host = shell.host
@@ -261,19 +299,19 @@ class CombinedReader:
         self._pages = pages
 
     def read_now(self, round_: Round, wanted: Collection[str] | None) -> None:
-        """Ask both."""
+        """Read both."""
         self._shell.read_now(round_, wanted)
         self._pages.read_now(round_, wanted)
 
     def read_due(self, round_: Round) -> None:
-        """Ask both for what is due."""
+        """Read from both the probes that are due."""
         self._shell.read_due(round_)
         self._pages.read_due(round_)
 
     def expire(self, now: float) -> float:
-        """Let go what has run out of time; when the next deadline of either is."""
+        """Abandon requests that have run out of time; return the earlier of both next deadlines."""
         return min(self._shell.expire(now), self._pages.expire(now))
 
     def snapshot(self, wanted: Collection[str] | None, since: float | None) -> HostSnapshot:
-        """What both know."""
+        """The readings of both, combined."""
         return combined(self._shell.snapshot(wanted, since), self._pages.snapshot(wanted, since))

@@ -1,7 +1,7 @@
 """The text format of Prometheus 0.0.4, as exporters print it.
 
-prometheus_client's own parser takes about 10 microseconds a sample (10,140 samples in 0.10 s of CPU time, this one
-0.015 s): with 64 hosts whose node_exporter prints 3,000 samples that is two seconds for each round.
+prometheus_client's own parser takes about 10 microseconds a sample: 0.10 s of CPU time for 10,140 samples, where this
+parser takes 0.015 s. With 64 hosts whose node_exporter prints 3,000 samples, that is two seconds for each round.
 """
 
 import math
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from lumctl.devices.formats.complaint import first_line
 
+# The look-behind keeps a name that ends in digits whole: otherwise "m12" would be the sample m1 with value 2.
 _LINE = re.compile(
     r"(?P<name>[a-zA-Z_:][a-zA-Z0-9_:]*)[ \t]*(?:\{(?P<labels>.*)\})?[ \t]*(?<=[ \t}])"
     r"(?P<value>[+-]?(?:[0-9.]+(?:[eE][+-]?[0-9]+)?|Inf|NaN))(?:[ \t]+(?P<at>-?[0-9]{1,18}))?[ \t]*"
@@ -21,12 +22,12 @@ _PLAIN = {"n": "\n", '"': '"', "\\": "\\"}
 
 
 class PageError(ValueError):
-    """A page that is not whole, or not of this format."""
+    """A page that is incomplete, or not in this format."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One sample. ``at`` is its own time in epoch seconds; most exporters print none."""
+    """One sample. ``at`` is the time that it states, in epoch seconds; most exporters print none."""
 
     name: str
     labels: Mapping[str, str]
@@ -38,17 +39,17 @@ def samples_of(text: str, *prefixes: str) -> Iterator[Sample]:
     """The samples of a page whose names begin with one of ``prefixes``. Every line is checked, whatever its name.
 
     Raises:
-        PageError: the page ends within a line, or a line is not of the format.
+        PageError: the page ends within a line, or a line is not in the format.
     """
     if not text.endswith("\n"):
-        raise PageError("the page is cut short" if text.strip() else "the page is empty")
+        raise PageError("the page is truncated" if text.strip() else "the page is empty")
     for line in text.split("\n"):
         line = line.rstrip("\r")  # noqa: PLW2901 - the same line without its end
         if not line or line.startswith("#") or line.isspace():
             continue
         found = _LINE.fullmatch(line)
         if found is None:
-            raise PageError(f"a line that cannot be read: {first_line(line)}")
+            raise PageError(f"unreadable line: {first_line(line)}")
         if found["name"].startswith(prefixes):
             yield Sample(
                 found["name"],
@@ -62,7 +63,7 @@ def _number(text: str, line: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise PageError(f"a line that cannot be read: {first_line(line)}") from None
+        raise PageError(f"unreadable line: {first_line(line)}") from None
 
 
 def _labels(text: str | None, line: str) -> Mapping[str, str]:
@@ -71,7 +72,7 @@ def _labels(text: str | None, line: str) -> Mapping[str, str]:
     while text and at < len(text):
         found = _LABEL.match(text, at)
         if found is None:
-            raise PageError(f"a line that cannot be read: {first_line(line)}")
+            raise PageError(f"unreadable line: {first_line(line)}")
         value = found[2]
         labels[found[1]] = _ESCAPED.sub(lambda each: _PLAIN.get(each[1], each[0]), value) if "\\" in value else value
         at = found.end()
@@ -79,5 +80,5 @@ def _labels(text: str | None, line: str) -> Mapping[str, str]:
 
 
 def count_of(value: float | None) -> int | None:
-    """A value as a counter: whole, not negative, and small enough to be exact."""
+    """A value as a counter; ``None`` if it is not a whole number, is negative, or is too large to be exact."""
     return int(value) if value is not None and math.isfinite(value) and 0 <= value < 2.0**53 else None

@@ -1,1 +1,1 @@
-"""From what a host's tools print to readings. Pure functions that never raise: what cannot be read is left out."""
+"""Parse the output of a host's tools into readings: pure functions that never raise and skip unreadable parts."""

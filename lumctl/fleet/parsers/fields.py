@@ -1,29 +1,29 @@
-"""Numbers out of cells such as ``81559 MiB``, ``-2 C``, ``16x`` or ``N/A``."""
+"""Read numbers from cells such as ``81559 MiB``, ``-2 C``, ``16x`` or ``N/A``, and PCI addresses and complaints."""
 
 import re
 
 from lumctl.devices.formats.complaint import COMMAND_NOT_FOUND, first_line, is_denial
 
-# The length is bounded because a mutilated answer may hold any number of digits, and an integer may not be infinite.
+# The length is bounded because a damaged answer may hold any number of digits, which may overflow to infinity.
 _LEADING_NUMBER = re.compile(r"\s*(-?[0-9]{1,18}(?:\.[0-9]{1,9})?)(?![0-9])")
 _WHOLE_COUNT = re.compile(r"\s*([0-9]{1,20})\s*")
 _MOST_COUNTED = 2**64 - 1
 
 
 def leading_float(cell: str | None) -> float | None:
-    """The number that a cell begins with, its unit left out; ``None`` for ``N/A`` and the like."""
+    """The number at the start of a cell, without the unit; ``None`` for ``N/A`` and the like."""
     found = _LEADING_NUMBER.match(cell) if cell else None
     return float(found[1]) if found else None
 
 
 def leading_int(cell: str | None) -> int | None:
-    """The same, as a whole number."""
+    """The number at the start of a cell, without its fraction; ``None`` if there is none."""
     found = _LEADING_NUMBER.match(cell) if cell else None
     return int(found[1].partition(".")[0]) if found else None
 
 
 def whole_count(cell: str | None) -> int | None:
-    """A counter of the kernel: digits and nothing else, of at most 64 bits."""
+    """A counter of the kernel; ``None`` unless the cell is only digits and fits into 64 bits."""
     found = _WHOLE_COUNT.fullmatch(cell) if cell else None
     count = int(found[1]) if found else _MOST_COUNTED + 1
     return count if count <= _MOST_COUNTED else None
@@ -42,12 +42,12 @@ _ADDRESS = re.compile(
 
 
 def find_pci(text: str) -> str | None:
-    """The first PCI address in a text, in the program's form: ``0000:9b:00.0``; ``None`` if there is none."""
+    """The first PCI address in a text, in lumctl's form ``0000:9b:00.0``; ``None`` if there is none."""
     return _written(_ADDRESS.search(text))
 
 
 def whole_pci(text: str) -> str | None:
-    """A text that is nothing but a PCI address, as the program writes it."""
+    """A text that is nothing but a PCI address, in lumctl's form; ``None`` for any other text."""
     return _written(_ADDRESS.fullmatch(text.strip()))
 
 
@@ -67,9 +67,9 @@ _NOT_FOUND = re.compile(r"(?:sudo|env|\S{0,100}sh): .*(?:not found|no such file 
 
 
 def said_in(text: str) -> str:
-    """The line of a failed answer that has the reason: a refusal first, a warning only if there is no other.
+    """The line of a failed answer that states the reason: a refusal if any, a warning only if there is no other line.
 
-    It is bounded and printable.
+    The line is bounded and printable.
     """
     lines = [line for line in text.splitlines() if line.strip()]
     denial = next((line for line in lines if is_denial(line)), None)
@@ -83,5 +83,5 @@ def is_harmless(text: str) -> bool:
 
 
 def is_missing_tool(status: int, said: str) -> bool:
-    """Whether a host does not have the tool: by the exit status of its shell, or by the words of shell or sudo."""
+    """Whether a host lacks the tool, judged by the shell's exit status or by the message of the shell or sudo."""
     return status == COMMAND_NOT_FOUND or _NOT_FOUND.match(said) is not None

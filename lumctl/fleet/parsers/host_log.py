@@ -1,7 +1,7 @@
-"""What the kernel log says of the machine under the GPUs: memory, processors, disks, GPUs that do not start.
+"""Kernel log lines about the host itself: memory, processors, disks, and GPUs that do not start.
 
-The expressions are those that both ``grep -E`` and Python understand, because the host picks the lines by them. Errors
-that were corrected, and what every boot prints, have none.
+The expressions must work in both ``grep -E`` and Python, because the host selects the lines with them. No expression
+matches corrected errors or lines that every boot prints.
 """
 
 import re
@@ -13,7 +13,7 @@ from lumctl.fleet.parsers.fields import find_pci
 from lumctl.fleet.readings import GpuReading
 
 _BLOCK_DEVICE = r"(sd|nvme|vd|xvd|md|dm-)"
-"""How disks are called. Cards without a medium and images in a file print the same errors in ordinary life."""
+"""The names of disks. Other block devices (card readers without a card, image files) print the same errors normally."""
 _NOT_READY = r"Device not ready; aborting (reset|initiali[sz]ation)"
 _SIGNS = (
     (HostEventKind.PANIC, r"Kernel panic - not syncing"),
@@ -49,7 +49,7 @@ _SIGNS = (
 """The expression of each kind, in the order of matching."""
 
 HOST_PATTERN = "|".join(sign for _, sign in _SIGNS)
-"""What lets the lines of this module through on the host."""
+"""The expression that selects the lines of this module on the host."""
 
 _KINDS = tuple((kind, re.compile(sign)) for kind, sign in _SIGNS)
 _ANY = re.compile(HOST_PATTERN)
@@ -70,6 +70,7 @@ _PREFIX = re.compile(
 
 def host_event(line: str, at: float | None, stamp: str) -> HostEvent | None:
     """The event of a line of a kernel log; ``None`` for every other line."""
+    # One expression rejects most lines; the kinds are tried one after the other only for the rest.
     if _ANY.search(line) is None:
         return None
     kind, found = next((kind, found) for kind, sign in _KINDS if (found := sign.search(line)))
@@ -80,7 +81,7 @@ def host_event(line: str, at: float | None, stamp: str) -> HostEvent | None:
 
 
 def _was_corrected(line: str) -> bool:
-    """Whether a processor reports an error that it corrected: with the same words, and another status."""
+    """Whether a processor reports a corrected error: only the status differs from that of an uncorrected one."""
     bank = _STATUS.search(line)
     return bank is not None and not bank["exception"] and not int(bank["status"], 16) >> _UNCORRECTED_BIT & 1
 
@@ -103,8 +104,8 @@ def _device(kind: HostEventKind, line: str, begins: int) -> str | None:
 
 
 def of_jobs(events: tuple[HostEvent, ...], gpus: Collection[GpuReading]) -> tuple[HostEvent, ...]:
-    """The same events, where a process that was killed at a memory limit used a GPU when that was read last."""
-    users = {str(pid) for gpu in gpus for pid, _ in gpu.processes}
+    """The same events; a process killed at a memory limit becomes ``JOB_KILLED`` if a GPU's last reading lists it."""
+    users = {str(process.pid) for gpu in gpus for process in gpu.processes}
     return tuple(
         replace(event, kind=HostEventKind.JOB_KILLED)
         if event.kind is HostEventKind.MEMORY_LIMIT and event.device in users

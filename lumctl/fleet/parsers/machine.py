@@ -1,10 +1,10 @@
-"""What a host prints of its mounts, disks, clock, crash records, services, memory, processors and network cards."""
+"""Parse a host's output about mounts, disks, clock, crash records, services, memory, processors and network cards."""
 
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from lumctl.fleet.host_readings import Adapters, Capacity, Disks, DiskUse, FabricError, Mount, Service
+from lumctl.fleet.host_readings import DISK_KINDS, Adapters, Capacity, Disks, DiskUse, FabricError, Mount, Service
 from lumctl.fleet.parsers.fields import is_harmless, lines_of, whole_count, whole_pci
 
 _MOUNT = re.compile(r"(?P<source>\S+) (?P<path>/\S*) (?P<kind>\S+) (?P<options>\S+) [0-9]+ [0-9]+")
@@ -14,11 +14,10 @@ _DISK = re.compile(
     r"\s+(?P<free>[0-9]{1,18})\s+(?P<path>/.*)"
 )
 _HEADER = re.compile(r"Filesystem\s+Type\s+Inodes\s+IUsed\s+Used\s+Avail\s+Mounted on", re.IGNORECASE)
-_DISK_KINDS = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "jfs", "nilfs2"})
-"""File systems that are written to. Images (squashfs, iso9660) are always full, and layers lie on another one."""
 _OTHERS = ("/boot", "/snap/", "/var/lib/kubelet/", "/var/lib/docker/", "/run/", "/media/")
-"""Below these lie what is full by design and what belongs to a single container."""
+"""Paths below which file systems are not read: they are full by design, or belong to a single container."""
 _BROKEN = re.compile(r"df: (?P<path>/.*): (?P<said>Input/output error|Structure needs cleaning)")
+# Reduced versions of date print N or %N in place of the fraction.
 _CLOCK = re.compile(r"([0-9]{9,11})(?:\.([0-9]{1,9}))?(?:\.?%?N)?")
 _CRASH = re.compile(r"\s*([0-9]{9,11})(?:\.[0-9]{1,10})?\s*")
 _ADAPTER = re.compile(r"/sys/class/(net|infiniband)/([^/]+)/device/uevent[:\t]PCI_SLOT_NAME=(\S+)")
@@ -34,7 +33,7 @@ _SHAPES: Mapping[str, tuple[re.Pattern[str], ...]] = {
     "services": (_PROPERTY,),
     "capacity": (_MEMORY, _PROCESSORS, _COMPLAINT),
 }
-"""What the lines of each answer may look like."""
+"""The forms that the lines of each answer may have."""
 _KIB_PER_GIB = 1024 * 1024
 
 
@@ -44,19 +43,20 @@ def parse_mounts(text: str) -> dict[str, Mount]:
     for line in lines_of(text):
         if match := _MOUNT.fullmatch(line):
             options = frozenset(match["options"].split(","))
+            # The kernel writes blanks in a path as octal numbers.
             path = _ESCAPED.sub(lambda digits: chr(int(digits[1], 8)), match["path"])
             found[path] = Mount(path, match["source"], match["kind"], _is_stopped(options))
     return found
 
 
 def _is_stopped(options: frozenset[str]) -> bool:
-    """Whether the kernel itself stopped the writes: a read-only mount has no option for errors."""
+    """Whether the kernel stopped writes after an error; a mount made read-only on purpose has no ``errors=`` option."""
     by_error = {"errors=remount-ro", "errors=panic"} & options
     return bool({"emergency_ro", "shutdown"} & options) or ("ro" in options and bool(by_error))
 
 
 def parse_disks(text: str, taken_at: float) -> Disks | None:
-    """``df --output=source,fstype,itotal,iused,used,avail,target`` in KiB; ``None`` where that is no such table."""
+    """``df --output=source,fstype,itotal,iused,used,avail,target`` in KiB; ``None`` if the text is not such a table."""
     lines = lines_of(text)
     if not any(_HEADER.match(line) for line in lines):
         return None
@@ -67,12 +67,13 @@ def parse_disks(text: str, taken_at: float) -> Disks | None:
 
 def _disk_use(line: str) -> DiskUse | None:
     found = _DISK.fullmatch(line)
-    if found is None or found["kind"] not in _DISK_KINDS or found["path"].startswith(_OTHERS):
+    if found is None or found["kind"] not in DISK_KINDS or found["path"].startswith(_OTHERS):
         return None
     used, free = int(found["used"]), int(found["free"])
     inodes, inodes_used = (int(found[name]) if found[name] != "-" else 0 for name in ("inodes", "inodes_used"))
     return DiskUse(
         found["path"],
+        # As df does: space that is reserved for root counts neither as used nor as free.
         used / (used + free) if used + free else None,
         inodes_used / inodes if inodes else None,
         free / _KIB_PER_GIB,
@@ -80,7 +81,7 @@ def _disk_use(line: str) -> DiskUse | None:
 
 
 def parse_clock(text: str) -> tuple[float, float] | None:
-    """``date +%s.%N``: the time, and how much later it may have been; some tools print whole seconds."""
+    """``date +%s.%N``: the time, and by how much it may be later: 1 s if the tool prints whole seconds, otherwise 0."""
     found = next((match for line in lines_of(text) if (match := _CLOCK.fullmatch(line.strip()))), None)
     if found is None:
         return None
@@ -88,13 +89,13 @@ def parse_clock(text: str) -> tuple[float, float] | None:
 
 
 def parse_crashes(text: str) -> tuple[float, ...]:
-    """The times of crash records, one a line, each once: a record comes in parts."""
+    """The times of crash records, one per line. Each time counts once, because a record consists of several files."""
     times = {int(match[1]) for line in lines_of(text) if (match := _CRASH.fullmatch(line))}
     return tuple(float(time) for time in sorted(times))
 
 
 def parse_adapters(text: str) -> Adapters | None:
-    """``grep PCI_SLOT_NAME`` of devices' ``uevent``; ``None`` if there is none."""
+    """``grep PCI_SLOT_NAME`` of devices' ``uevent``; ``None`` if the text names no device."""
     interfaces: dict[str, str] = {}
     rdma_devices: dict[str, str] = {}
     for line in lines_of(text):
@@ -104,7 +105,7 @@ def parse_adapters(text: str) -> Adapters | None:
 
 
 def parse_services(text: str) -> dict[str, Service] | None:
-    """``systemctl show`` of some units, by name; ``None`` where no unit is described whole."""
+    """``systemctl show`` of some units, by name; ``None`` if no unit is described completely."""
     found: dict[str, Service] = {}
     whole = False
     for block in re.split(r"\n\s*\n", text):
@@ -134,7 +135,7 @@ def parse_capacity(text: str, taken_at: float) -> Capacity | None:
 
 
 def unread_line(kind: str, text: str) -> str | None:
-    """The first line that does not belong to this kind of answer; a warning does not count."""
+    """The first line that does not have a form of this kind of answer; warnings do not count."""
     shapes = _SHAPES[kind]
     return next(
         (
@@ -152,15 +153,15 @@ _LINE = re.compile(
     r"(?:\[tid [0-9]{1,10}\] )?(\S.*)"
 )
 _ZONE_STEP_S = 900
-"""Zones differ by quarters of an hour."""
+"""Time zones differ by multiples of a quarter of an hour."""
 _MOST, _MOST_CHARACTERS = 32, 400
 
 
 def parse_fabric_log(text: str) -> tuple[FabricError, ...] | None:
-    """The errors at the end of a log, the newest last; ``None`` if its first line lacks the time of writing.
+    """The errors at the end of a log, the newest last; ``None`` if the first line is not the time of the last write.
 
-    The first line is the time of the last write twice, as seconds since the epoch and as local time: their difference
-    is the host's zone.
+    The first line states that time twice, as seconds since the epoch and as local time. The difference is the host's
+    time zone.
     """
     first, *lines = lines_of(text) or [""]
     written = _WRITTEN.fullmatch(first)
@@ -178,7 +179,7 @@ def parse_fabric_log(text: str) -> tuple[FabricError, ...] | None:
 
 
 def _seconds(text: str, form: str) -> float | None:
-    """A local time as if it were UTC, in seconds since the epoch."""
+    """A local time in seconds since the epoch, as if it were UTC; ``None`` if the text is not a time."""
     try:
         return datetime.strptime(text, form).replace(tzinfo=UTC).timestamp()
     except ValueError:

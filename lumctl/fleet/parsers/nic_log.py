@@ -1,4 +1,4 @@
-"""Network drivers' lines in the kernel log: links, firmware, queues, heat, cables, and their PCI Express links.
+"""Network drivers' lines in the kernel log: links, firmware, queues, heat, cables, and the cards' PCI Express links.
 
 The expressions are in the common subset of ``grep -E`` and Python, because the host selects the lines by them.
 """
@@ -12,7 +12,7 @@ _DRIVERS = r"(mlx4_core|mlx4_en|mlx5_core|bnxt_en|ice|i40e|ixgbe|ionic|qede|cxgb
 _SIGNS = (
     (NicEventKind.COMMAND, r"leak of a command resource|canceled on out of queue timeout|No done completion"),
     (NicEventKind.QUEUE, r"CQ error on CQN|dump error cqe|WC error: "),
-    # The administration queue of EFA: without it nothing can be set up.
+    # The administration queue of EFA. Without this queue nothing can be set up.
     (NicEventKind.FATAL, r"Admin queue is closed|send any completion for|[Ww]ait for completion \(polling\) timeout"),
     (NicEventKind.FATAL, r"Reset indication didn.t turn|Device isn.t ready"),
     (NicEventKind.PCIE, r"PCIe Bus Error|AER: |PCIe link (lost|down)|insufficient power on the PCIe"),
@@ -26,16 +26,16 @@ _SIGNS = (
     (NicEventKind.FATAL, r"[Ff]atal|FATAL|assert|[Hh]ealth (compromised|recovery)|miss count|[Ii]nternal error"),
     (NicEventKind.FATAL, r"synd(rome)? 0x|[Rr]eset (failed|due to)|not respond|unrecover|[Ff]irmware (hang|crash)"),
 )
-"""The expression of each kind, in the order of matching: a line about heat or a cable may also call itself fatal.
+"""The expression of each kind, in the order of matching. Heat and cables come first: such lines may say "fatal" too.
 
 The host's shell holds these in single quotes, so none of them may contain one.
 """
 _WITHOUT_ADDRESS = ("mlx4_en", "infiniband")
-"""First words of lines that name a network or RDMA device and no PCI address."""
+"""Drivers whose lines name a network or RDMA device but no PCI address."""
 
 _WATCHDOG = r"NETDEV WATCHDOG: "
 NIC_PATTERN = f"{_WATCHDOG}|{_DRIVERS}[ :].*(" + "|".join(sign for _, sign in _SIGNS) + ")"
-"""What lets the lines of this module through on the host."""
+"""The expression that selects the lines of this module on the host."""
 
 _KINDS = tuple((kind, re.compile(sign)) for kind, sign in _SIGNS)
 _LINE = re.compile(

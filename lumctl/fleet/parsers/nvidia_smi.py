@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from lumctl.fleet.parsers.fields import find_pci, leading_float, leading_int, whole_pci
 from lumctl.fleet.parsers.smi_cache import SmiCache, SmiGpu
 from lumctl.fleet.parsers.smi_sections import Leaves
-from lumctl.fleet.readings import GpuReading
+from lumctl.fleet.readings import GpuProcess, GpuReading
 
 _NO_HANDLE = re.compile(r"\s*unable to determine the device handle for\b(.{0,100})", re.IGNORECASE)
 _LOST_HANDLE = ("is lost", "unknown error", "not found")
-"""Why there is no handle for a GPU that is gone; missing rights or power cables are other reasons."""
+"""The reasons for a missing handle if the GPU is gone. Missing rights or power cables are other reasons."""
 _CORRUPTED = "infoROM is corrupted at gpu"
 _LONGEST_WORD = 256
 _NOT_TOLD = re.compile(r"\[?(?:n/a|unknown error|not supported|requested functionality .*|err!)\]?", re.IGNORECASE)
@@ -28,8 +28,9 @@ _ABSOLUTE_ZERO_C, _MOST_C = -273.15, 1000.0
 class SmiReport:
     """One answer of nvidia-smi.
 
-    ``lost`` are PCI addresses that it names as lost; ``complete`` is whether it ended; ``withheld`` are its complaints
-    about GPUs that it leaves out for another reason than their loss; ``nameless`` counts GPUs without an address.
+    ``lost`` are PCI addresses that it names as lost. ``complete`` is whether the answer was not cut short. ``withheld``
+    are its complaints about GPUs that it omits for a reason other than loss. ``nameless`` counts GPUs without an
+    address.
     """
 
     gpus: tuple[GpuReading, ...]
@@ -40,7 +41,7 @@ class SmiReport:
 
 
 def parse_nvidia_smi(text: str, taken_at: float, cache: SmiCache | None = None) -> SmiReport:
-    """Read the XML and the complaints around it or in its place. A cache belongs to one host."""
+    """Read the XML, and complaints around it or instead of it. A cache must be used for one host only."""
     log = (cache or SmiCache()).read(text)
     complaints = _complaints(text)
     withheld = tuple(line.strip() for line in complaints if not _is_loss(line))
@@ -64,7 +65,7 @@ def _complaints(text: str) -> list[str]:
 
 
 def _corrupted_inforoms(text: str) -> frozenset[str]:
-    """The PCI addresses of GPUs that nvidia-smi warns of."""
+    """The PCI addresses of GPUs whose infoROM is corrupted, according to nvidia-smi's warnings."""
     if _CORRUPTED not in text:
         return frozenset()
     named = (find_pci(line) for line in text.splitlines() if _CORRUPTED in line)
@@ -72,10 +73,7 @@ def _corrupted_inforoms(text: str) -> frozenset[str]:
 
 
 def _is_loss(complaint: str) -> bool:
-    """Whether a line like ``Unable to determine the device handle for GPU0000:9B:00.0.
-
-    Unknown Error`` means a loss.
-    """
+    """Whether a line such as ``Unable to determine the device handle for GPU...: Unknown Error`` reports a loss."""
     found = _NO_HANDLE.match(complaint)
     return found is not None and any(reason in found[1].lower() for reason in _LOST_HANDLE)
 
@@ -120,6 +118,8 @@ def _reading(gpu: SmiGpu, taken_at: float) -> GpuReading | None:
         ),
         sm_clock_mhz=_float(leaves, "clocks/sm_clock"),
         sm_clock_max_mhz=_float(leaves, "max_clocks/sm_clock"),
+        memory_clock_mhz=_float(leaves, "clocks/mem_clock"),
+        memory_clock_max_mhz=_float(leaves, "max_clocks/mem_clock"),
         application_clock_mhz=_float(leaves, "applications_clocks/graphics_clock"),
         ecc_enabled=_flag(leaves, "ecc_mode/current_ecc"),
         persistence_enabled=_flag(leaves, "persistence_mode"),
@@ -160,20 +160,21 @@ def _reading(gpu: SmiGpu, taken_at: float) -> GpuReading | None:
 
 
 def _unread(leaves: Leaves) -> dict[str, str]:
-    """The judged leaves that hold an error, and missing counts of memory errors."""
+    """The leaves that health uses but that contain an error, and missing counts of memory errors."""
     unread = {path: leaf for section in leaves.sections for path, leaf in section.unread.items()}
     if leaves.get("ecc_mode/current_ecc") == "Enabled" and _ecc(leaves, "volatile", "uncorrectable") is None:
         unread.setdefault("ecc_errors", "no count")
     return unread
 
 
+# As the XML spells them, and as a transcript gives them, whose names are converted to lower case.
 _FABRIC_IDS = frozenset({"fabric/cliqueId", "fabric/clusterUuid", "fabric/cliqueid", "fabric/clusteruuid"})
 
 
 def _fabric(leaves: Mapping[str, str]) -> dict[str, str]:
-    """State, status and health of the registration; identities are no state."""
+    """State, status and health of the registration in the NVLink fabric, without its ids."""
     told = {path.partition("/")[2]: leaf for path, leaf in leaves.items() if path not in _FABRIC_IDS}
-    # An error that is not known is an outcome of the registration too.
+    # "Unknown error" is a valid status of the registration, although elsewhere it means that there is no value.
     kept = {
         path: leaf[:_LONGEST_WORD] if path == "status" and _is_error(leaf) else _word(leaf)
         for path, leaf in told.items()
@@ -186,7 +187,7 @@ def _is_error(leaf: str) -> bool:
 
 
 def _word(leaf: str | None) -> str | None:
-    """A printed word; ``None`` if nvidia-smi prints that there is none (its own ``None`` is a word)."""
+    """A printed word; ``None`` if nvidia-smi prints that it has no value (a printed ``None`` is a word)."""
     return None if not leaf or _NOT_TOLD.fullmatch(leaf) else leaf[:_LONGEST_WORD]
 
 
@@ -208,20 +209,20 @@ def _either(*flags: bool | None) -> bool | None:
 
 
 def _degrees(value: float | None) -> float | None:
-    """A temperature that a GPU can have: another number is garbage, and must not pass for a cool one."""
+    """A temperature that a GPU can have; ``None`` for other numbers, which are invalid and must not count as cool."""
     return value if value is not None and _ABSOLUTE_ZERO_C <= value <= _MOST_C else None
 
 
 def _above_zero(limit: float | None) -> float | None:
-    """A limit in degrees; cards without one print 0."""
+    """A limit in degrees; ``None`` if there is none, in which case cards print 0."""
     return limit if limit is not None and limit > 0 else None
 
 
 def _limit(leaves: Mapping[str, str], absolute: str, relative: str) -> float | None:
     """A temperature limit. Since Hopper the card states it as an offset in its margin (``T.Limit``), not in degrees.
 
-    ``gpu_temp_tlimit`` is the distance of the chip from its limit, and ``relative`` is the margin at which the card
-    acts: both together with the temperature give the degrees.
+    ``gpu_temp_tlimit`` is the chip's distance from its limit, and ``relative`` is the margin at which the card acts.
+    Together with the temperature they give the limit in degrees.
     """
     stated = _above_zero(_float(leaves, f"temperature/{absolute}"))
     if stated is not None:
@@ -233,7 +234,7 @@ def _limit(leaves: Mapping[str, str], absolute: str, relative: str) -> float | N
 
 
 def _ecc(leaves: Leaves, period: str, severity: str) -> int | None:
-    """Errors over all memories. Old: ``single_bit`` and ``double_bit`` with a total; new: one count per kind of RAM."""
+    """Errors of all memories. Old schemas total ``single_bit`` and ``double_bit``; new ones count each kind of RAM."""
     prefix, errors = f"ecc_errors/{period}/", leaves.under("ecc_errors")
     bits = "double_bit" if severity == "uncorrectable" else "single_bit"
     total = leading_int(errors.get(f"{prefix}{bits}/total"))
@@ -242,7 +243,7 @@ def _ecc(leaves: Leaves, period: str, severity: str) -> int | None:
     counts = [
         count
         for ram in ("sram", "dram")
-        # A schema prints either the sum or its parts (parity, SEC-DED); where it prints both, the sum has them all.
+        # A schema prints the sum or its parts (parity, SEC-DED). If it prints both, the sum includes the parts.
         for path in _sum_or_parts(errors, f"{prefix}{ram}_{severity}")
         if (count := leading_int(errors[path])) is not None
     ]
@@ -250,7 +251,7 @@ def _ecc(leaves: Leaves, period: str, severity: str) -> int | None:
 
 
 def _ecc_of(leaves: Leaves, period: str, ram: str) -> int | None:
-    """Uncorrectable errors of one kind of memory. The old schema counts those of DRAM as ``device_memory``."""
+    """Uncorrectable errors of one kind of memory. The old schema counts errors of DRAM as ``device_memory``."""
     prefix, errors = f"ecc_errors/{period}/", leaves.under("ecc_errors")
     total, dram = (leading_int(errors.get(f"{prefix}double_bit/{name}")) for name in ("total", "device_memory"))
     if total is not None:
@@ -271,7 +272,7 @@ _COUNTED_REASONS = {
     "hw_therm_slowdown": "hw_thermal_slowdown",
     "hw_power_brake": "hw_power_brake_slowdown",
 }
-"""The names of clock event reasons, where nvidia-smi counts them and where it shows them as active."""
+"""The names of clock event reasons: as nvidia-smi counts them, and as it shows them if they are active."""
 
 
 def _throttled(leaves: Mapping[str, str]) -> dict[str, int]:
@@ -282,11 +283,12 @@ def _throttled(leaves: Mapping[str, str]) -> dict[str, int]:
     return {reason: count for reason, count in counts.items() if count is not None}
 
 
-def _processes(leaves: Mapping[str, str]) -> tuple[tuple[int, str], ...]:
+def _processes(leaves: Mapping[str, str]) -> tuple[GpuProcess, ...]:
     found = []
     for path, leaf in leaves.items():
         parent, _, name = path.rpartition("/")
         pid = leading_int(leaf) if name == "pid" and _PROCESS.match(parent) else None
         if pid is not None:
-            found.append((pid, leaves.get(f"{parent}/process_name", "")))
+            name, memory = leaves.get(f"{parent}/process_name", ""), leaves.get(f"{parent}/used_memory")
+            found.append(GpuProcess(pid, name, leading_float(memory)))
     return tuple(found)

@@ -1,6 +1,6 @@
-"""Repeated ``nvidia-smi -q -x``: only the sections that changed since the last answer are parsed.
+"""Parse repeated ``nvidia-smi -q -x``: only the sections that changed since the last answer are parsed again.
 
-This is a shortcut: the full parser below reads everything that is not in nvidia-smi's own layout, and it alone
+This is a shortcut for documents in nvidia-smi's usual layout. The full parser below reads all others, and it alone
 decides about broken documents.
 """
 
@@ -18,7 +18,7 @@ _MAX_DEPTH = 32
 
 @dataclass
 class XmlGpu:
-    """One ``<gpu>``: its ``id`` and every leaf under it, by path. The second of two siblings alike is ``name[2]``."""
+    """One ``<gpu>``: its ``id`` and every leaf under it, by path. The second sibling of one name is ``name[2]``."""
 
     id: str
     leaves: dict[str, str] = field(default_factory=dict)
@@ -26,7 +26,7 @@ class XmlGpu:
 
 @dataclass
 class SmiLog:
-    """A whole answer. ``complete`` is false where it was cut short or broken off by what was refused."""
+    """All GPUs of an answer. ``complete`` is false if it was cut short, or if something in it was refused."""
 
     gpus: list[XmlGpu] = field(default_factory=list)
     complete: bool = False
@@ -48,12 +48,12 @@ def begin_of_xml(text: str) -> int:
 
 
 class _RefusedXmlError(Exception):
-    """Entities or absurd nesting."""
+    """The XML declares entities or is nested too deeply."""
 
 
 @dataclass
 class _Open:
-    """An element that has begun and not ended."""
+    """An element that has begun but not ended."""
 
     path: str
     text: list[str] = field(default_factory=list)
@@ -77,7 +77,7 @@ class _Reader:
         try:
             parser.Parse(text.encode("utf-8", "replace"), True)  # noqa: FBT003 - its signature has no names
         except (expat.ExpatError, _RefusedXmlError):
-            # Everything read before this stays; ``complete`` shows the difference.
+            # Everything read so far is kept; ``complete`` stays false.
             return
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
@@ -112,6 +112,7 @@ class _Reader:
 
     @staticmethod
     def _refuse_entity(*_declaration: object) -> None:
+        # A few entities that name each other can expand to gigabytes.
         raise _RefusedXmlError
 
 
@@ -121,7 +122,7 @@ _ENDS = re.compile(r"\s*</nvidia_smi_log>")
 
 @dataclass(frozen=True, slots=True)
 class SmiGpu:
-    """One ``<gpu>``: its ``id`` and all that is under it."""
+    """One ``<gpu>``: its ``id`` and its leaves by section."""
 
     id: str
     leaves: Leaves
@@ -129,16 +130,16 @@ class SmiGpu:
 
 @dataclass(frozen=True, slots=True)
 class SmiAnswer:
-    """A whole answer. ``complete`` is false where it was cut short."""
+    """All GPUs of an answer. ``complete`` is false if it was cut short."""
 
     gpus: tuple[SmiGpu, ...]
     complete: bool
 
 
 class SmiCache:
-    """The sections of one host's last answer, by the hash of their text: the text itself would be most of the memory.
+    """The sections of one host's last answer, by the hash of their text. The text itself would take most of the memory.
 
-    A hash of 64 bits, salted by Python, that meets another section's by chance is not to be expected.
+    The hash has 64 bits and is salted by Python, so two sections are not expected to have the same hash.
     """
 
     def __init__(self) -> None:
@@ -156,18 +157,20 @@ class SmiCache:
         return SmiAnswer(tuple(SmiGpu(g.id, leaves_in_sections(g.leaves)) for g in log.gpus), log.complete)
 
     def _gpus(self, xml: str, known: dict[tuple[int, int], tuple[str, SmiSection]]) -> tuple[SmiGpu, ...] | None:
-        """Every GPU of a document that is whole and written as usual, else ``None``."""
+        """Every GPU of a document that is complete and has the usual layout; ``None`` for any other document."""
         blocks = list(_GPU.finditer(xml))
         if not blocks or not xml.isascii():
             return None
         gpus: list[SmiGpu] = []
         after = blocks[0].start()
-        # The head is small and has a grammar of its own; a GPU that is written in an unusual way would lie in it.
+        # The head is small and has a different layout, so the full parser reads it. A GPU in an unusual layout would be
+        # part of the head.
         head = read_smi_xml(f"{xml[:after]}</nvidia_smi_log>")
         if not head.complete or head.gpus:
             return None
         for block in blocks:
             line = xml.rfind("\n", 0, block.start())
+            # The end tag with the indentation of the start tag: tags inside are indented further.
             ends = f"{xml[line : block.start()]}</gpu>"
             end = xml.find(ends, block.end())
             if line < 0 or end < 0 or not ends.startswith("\n") or xml[min(after, line) : block.start()].strip():
@@ -182,8 +185,9 @@ class SmiCache:
     def _sections(
         self, inside: str, between: str, known: dict[tuple[int, int], tuple[str, SmiSection]]
     ) -> dict[str, SmiSection] | None:
-        """The sections of a GPU, which begin and end in lines of one indentation."""
+        """The sections of a GPU. Their first and last lines all have the same indentation."""
         parts = inside.split(between)
+        # A part begins where a line has a section's indentation. One that begins with "/" ends the section before it.
         begins = [number for number, part in enumerate(parts) if not part.startswith("/")]
         found: dict[str, SmiSection] = {}
         for begin, end in pairwise((*begins, len(parts))):
@@ -196,6 +200,7 @@ class SmiCache:
                     return None
                 section = (read[0], section_of(read[1]))
             known[key] = section
+            # A second section of this name: only the full parser numbers siblings.
             if section[0] in found:
                 return None
             found[section[0]] = section[1]

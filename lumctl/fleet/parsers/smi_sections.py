@@ -1,6 +1,6 @@
-"""One section of a GPU in the XML of ``nvidia-smi -q -x``, such as ``<temperature>``: read once, kept while it lasts.
+"""One section of a GPU in the XML of ``nvidia-smi -q -x``, such as ``<temperature>``: read once, kept until it changes.
 
-Most of a GPU's text never changes, and a document of eight GPUs is long, so a section is what is remembered.
+A document of eight GPUs is long, but most of a GPU's text never changes. So sections are cached.
 """
 
 import re
@@ -34,7 +34,7 @@ _HOMES = {
         "fabric/state",
         "fabric/health/route_unhealthy",
         "fabric/health/incorrect_configuration",
-        # Rows of the text for people that have these names only where the heading above them is missing or damaged.
+        # Rows of the text output. They get these names only if the heading above them is missing or damaged.
         "remapped_rows/correctable_error",
         "remapped_rows/uncorrectable_error",
         "remapped_rows/remapping_failure_occurred",
@@ -45,13 +45,13 @@ _HOMES = {
         "retired_pages/pending_page_blacklist",
     )
 }
-"""The places of some leaves. In another place, or twice, their value cannot be trusted."""
+"""The places of some leaves. If such a leaf is in another place or occurs twice, its value cannot be trusted."""
 _PROGRAMS = re.compile(r"(?:\w*process\w*)/")
 """The places of program names, which their users choose."""
 _ACTIVE_REASON = re.compile(r"clocks_(?:throttle|event)_reason_(\w+)$")
 
-# A leaf, the begin or the end of an element, or one without content: all that nvidia-smi writes. Entities, attributes,
-# comments and control characters are for a real parser.
+# A leaf, the start or end of an element, or an empty element: nvidia-smi writes nothing else. Entities, attributes,
+# comments and control characters need the full parser.
 _TOKEN = re.compile(
     r"[ \t\n]*(?:<(?P<leaf>\w+)>(?P<text>[^<&\x00-\x08\x0b-\x1f]*)</(?P=leaf)>|<(?P<begin>\w+)>|</(?P<end>\w+)>"
     r"|<(?P<empty>\w+) ?/>)",
@@ -62,10 +62,11 @@ _MAX_DEPTH = 16
 
 @dataclass(frozen=True, slots=True)
 class SmiSection:
-    """The leaves under one child of a ``<gpu>``, by their paths from it, and the special ones among them.
+    """The leaves under one child of a ``<gpu>``, by their paths from the ``<gpu>``, and the special ones among them.
 
-    ``unread`` are leaves that health uses and that hold an error or are out of place; ``lost`` and ``needs_reset``: a
-    leaf reports that in place of a value; ``active`` are clock event reasons.
+    ``unread`` are leaves that health uses but that contain an error or are misplaced. ``lost``: a leaf reports the
+    GPU's loss instead of a value. ``needs_reset`` is the path of a leaf that reports the need of a reset instead of a
+    value. ``active`` are the active clock event reasons.
     """
 
     leaves: Mapping[str, str]
@@ -76,7 +77,7 @@ class SmiSection:
 
 
 def section_of(leaves: Mapping[str, str]) -> SmiSection:
-    """Notice what there is to notice."""
+    """The section with these leaves: find the special ones."""
     unread: dict[str, str] = {}
     lost, needs_reset, active = False, None, list[str]()
     for path, leaf in leaves.items():
@@ -94,7 +95,7 @@ def section_of(leaves: Mapping[str, str]) -> SmiSection:
 
 
 class Leaves(Mapping[str, str]):
-    """The leaves of a GPU by path, as they lie in its sections."""
+    """The leaves of a GPU by path, stored in its sections."""
 
     __slots__ = ("_sections",)
 
@@ -107,7 +108,7 @@ class Leaves(Mapping[str, str]):
         return self._sections.values()
 
     def under(self, name: str) -> Mapping[str, str]:
-        """The leaves of one section, by their whole paths."""
+        """The leaves of one section, by their full paths."""
         section = self._sections.get(name)
         return {} if section is None else section.leaves
 
@@ -123,7 +124,7 @@ class Leaves(Mapping[str, str]):
 
 
 def leaves_in_sections(leaves: Mapping[str, str]) -> Leaves:
-    """The data of a whole document about a GPU, by section."""
+    """A GPU's leaves, grouped by section."""
     parts: dict[str, dict[str, str]] = defaultdict(dict)
     for path, leaf in leaves.items():
         parts[path.partition("/")[0]][path] = leaf
@@ -147,6 +148,7 @@ def read_section(text: str) -> tuple[str, dict[str, str]] | None:
             name, prefix, path = around.pop()
             if name != end:
                 return None
+            # Nothing came between the start and the end, so it is a leaf without text.
             if bare:
                 leaves[path] = ""
             bare = False
@@ -163,6 +165,6 @@ def read_section(text: str) -> tuple[str, dict[str, str]] | None:
         else:
             around.append((begin, prefix, path))
             prefix = f"{path}/"
-    # The end of a CDATA section is not allowed elsewhere.
+    # XML allows the end of a CDATA section nowhere else.
     whole = leaves and not around and not text[at:].strip() and "]]>" not in text
     return (next(iter(leaves)).partition("/")[0], leaves) if whole else None

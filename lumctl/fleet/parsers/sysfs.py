@@ -1,7 +1,6 @@
-"""``/sys/class/net`` and ``/sys/class/infiniband`` as ``grep -sH .`` prints them: one ``path:value`` a line.
+"""``/sys/class/net`` and ``/sys/class/infiniband`` as ``grep -sH .`` prints them: one ``path:value`` per line.
 
-InfiniBand is also read from a table of ``DEVICE/ports/N/...`` and value, separated by a tab, which is how it is
-captured to a file.
+InfiniBand is also read from the table of a capture: ``DEVICE/ports/N/...`` and the value, separated by a tab.
 """
 
 import re
@@ -22,7 +21,7 @@ INTERFACE_COUNTERS = (
     "statistics/rx_missed_errors",
     "statistics/tx_carrier_errors",
 )
-"""The counters of a network interface that rules or operators want, by their files."""
+"""The counters of a network interface that rules or operators need, as files below its folder."""
 
 INFINIBAND_COUNTERS = (
     *(
@@ -57,12 +56,16 @@ INFINIBAND_COUNTERS = (
         )
     ),
 )
-"""The same for an InfiniBand or RoCE port.
+"""The counters of an InfiniBand or RoCE port, as files below its folder.
 
-Each file costs a request to the adapter's firmware, so there are few.
+Each file costs a request to the adapter's firmware, so the list is short.
 """
 
 _NET = re.compile(r"/sys/class/net/([^/]+)/(operstate|carrier_changes|speed):(.*)")
+_VIRTUAL = re.compile(
+    r"lo|docker\d*|veth\w+|br-\w+|virbr\d+(?:-nic)?|cni\d+|flannel\S*|cali\w+|cilium\S*|lxc\w+|tun\d+|tap\w+|dummy\d*"
+    r"|bond\d+|team\d+|vxlan\S*|kube\S*|ip6tnl\d+|sit\d+|gre\w*|ifb\d+|wg\d+|podman\d+|\S+\.\d+|\S+@\S+"
+)
 _NET_COUNTER = re.compile(r"/sys/class/net/([^/]+)/(?:statistics/)?(\w+):(.*)")
 _INFINIBAND = re.compile(r"(?:/sys/class/infiniband/)?([^/\s:]+)/ports/([0-9]{1,4})/([\w/]+)[:\t](.*)")
 _BOARD = re.compile(r"(?:/sys/class/infiniband/)?([^/\s:]+)/board_id[:\t](.{1,64})")
@@ -70,14 +73,14 @@ _NUMBERED_STATE = re.compile(r"[0-9]+:\s*(.+)")
 
 
 _STATES = frozenset({"unknown", "notpresent", "down", "lowerlayerdown", "testing", "dormant", "up"})
-"""Every state that the kernel has a word for."""
+"""Every state of an interface that the kernel has a word for."""
 _SHAPE = re.compile(r"(?:/sys/class/(?:net|infiniband)/[!-~]+?:|[\w.-]+/[\w/.-]+\t)[ -~]*", re.ASCII)
 _NOT_COUNTED = "N/A"
-"""What the kernel prints in place of a counter that an adapter does not have."""
+"""What the kernel prints for a counter that an adapter does not have."""
 
 
 def unread_line(text: str) -> str | None:
-    """The first line that is not as the kernel writes it: not a path and a value, or a value of another sort."""
+    """The first line that the kernel would not write: it is not a path and a value, or the value has the wrong form."""
     return next((line for line in lines_of(text) if line.strip() and not _is_sound(line)), None)
 
 
@@ -114,13 +117,18 @@ def parse_interfaces(text: str, taken_at: float) -> dict[str, InterfaceReading]:
     }
 
 
+def is_virtual(name: str) -> bool:
+    """Whether a name is that of an interface without a port of its own, such as a bridge, a bond or a tunnel."""
+    return _VIRTUAL.fullmatch(name) is not None
+
+
 def _known_state(value: str | None) -> str | None:
     return value if value in _STATES else None
 
 
 def _speed(value: str | None) -> int | None:
     speed = leading_int(value)
-    # Without carrier the kernel prints -1, or 4294967295 where a driver stores it unsigned.
+    # If there is no carrier, the kernel prints -1, or 4294967295 if the driver stores the speed unsigned.
     return speed if speed is not None and 0 <= speed < 2**32 - 1 else None
 
 
@@ -157,9 +165,9 @@ def _state(value: str | None) -> str | None:
 
 
 def parse_counters(text: str, taken_at: float) -> dict[str, PortCounters]:
-    """What network interfaces (``eth2``) and InfiniBand ports (``mlx5_0/1``) have counted, by their names.
+    """The counters of network interfaces (``eth2``) and InfiniBand ports (``mlx5_0/1``), by their names.
 
-    A line that does not end in a whole number is no counter: part of a number is a wrong number.
+    A line that does not end in a whole number is ignored: it may be cut, and part of a number is a wrong number.
     """
     found: dict[str, dict[str, int]] = defaultdict(dict)
     for line in lines_of(text):

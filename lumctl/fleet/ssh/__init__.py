@@ -1,1 +1,1 @@
-"""Connections to hosts: where they are, who they are, how they let us in, and one kept session for each."""
+"""SSH connections to hosts: their routes, host keys and logins, and one session per host that is kept open."""

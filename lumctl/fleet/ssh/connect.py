@@ -1,8 +1,7 @@
-"""From a route to an authenticated SSH connection, or to one line that says why there is none."""
+"""Make an authenticated SSH connection from a route, or raise an error that states the reason in one line."""
 
 import logging
 import os
-import socket
 import time
 from collections.abc import Callable
 from threading import Lock
@@ -11,10 +10,11 @@ from typing import TypeVar
 import paramiko
 from paramiko.ssh_exception import IncompatiblePeer
 
+from lumctl import tcp
 from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.devices.formats.complaint import first_line
 from lumctl.errors import LumctlError
-from lumctl.fleet.ssh.connection import Client, SshConnection
+from lumctl.fleet.ssh.connection import Client, SshConnection, time_left_s
 from lumctl.fleet.ssh.credentials import Credentials
 from lumctl.fleet.ssh.fast_client import FastClient
 from lumctl.fleet.ssh.host_keys import HostKey, KnownHosts, KnownHostsCache
@@ -26,23 +26,24 @@ T = TypeVar("T")
 
 PLAIN_VARIABLE = "LUMCTL_PLAIN_SSH"
 
+# known_hosts says ssh-rsa for every RSA key, but a handshake names the signature. ssh-rsa itself means SHA-1 there,
+# which current servers refuse.
 _RSA_SIGNATURES = ("rsa-sha2-512", "rsa-sha2-256")
 
 _REASONS: tuple[tuple[type[Exception], str], ...] = (
     (TimeoutError, "no answer within {timeout_s:g} s"),
-    (socket.gaierror, "this address is not known"),
     (ConnectionRefusedError, "connection refused"),
     (paramiko.ChannelException, "the jump host cannot reach it"),
     (EOFError, "the connection was closed before SSH began"),
-    (IncompatiblePeer, "it has no SSH algorithm in common with us"),
+    (IncompatiblePeer, "it and lumctl have no SSH algorithm in common"),
 )
 
-# paramiko reports a failed handshake to its own log as well; without a handler that ends up on the user's screen.
+# paramiko also reports a failed handshake to its own log. Without a handler, that report appears on the user's screen.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
 
 def plain_reason() -> str | None:
-    """Why hosts are read over paramiko's public API alone, or ``None`` if they are not."""
+    """Why only paramiko's public API is used (the plain client), or ``None`` if the fast client is used."""
     if os.environ.get(PLAIN_VARIABLE, "") not in {"", "0"}:
         return f"{PLAIN_VARIABLE} is set"
     if lacking := missing():
@@ -51,7 +52,7 @@ def plain_reason() -> str | None:
 
 
 class Connector:
-    """Connects; keys, known hosts and jump hosts are shared by all its connections."""
+    """Makes connections that share keys, known hosts and jump hosts."""
 
     def __init__(self, *, timeout_s: float) -> None:
         self._timeout_s = timeout_s
@@ -59,10 +60,11 @@ class Connector:
         self._credentials = Credentials(self._client.agent_key)
         self._known_hosts = KnownHostsCache()
         self._lock = Lock()
+        # A lock for each jump host: a slow login to one must not hold up the hosts behind another.
         self._jumps: dict[SshRoute, tuple[Lock, list[SshConnection]]] = {}
 
     def known_hosts(self, route: SshRoute) -> KnownHosts:
-        """The known-hosts files of a route, as they are now."""
+        """The present contents of a route's known-hosts files."""
         return self._known_hosts.of(route.known_hosts)
 
     def connect(
@@ -75,18 +77,19 @@ class Connector:
     ) -> SshConnection:
         """Connect, check the host's key, authenticate.
 
-        ``password`` is fetched only if it is asked for. ``over`` is a channel that leads there already; it is
-        closed with the connection, or if there is none.
+        ``password`` is called only if a password is needed. ``over`` is a channel that already leads to the host. It is
+        closed with the connection, or if no connection can be made.
 
         Raises:
             HostKeyError: the key is unknown or changed.
-            AuthenticationFailedError: the host lets us in with none of our keys, and not with the password.
-            DeviceUnreachableError: nobody answers, or not in time, or not in SSH.
+            AuthenticationFailedError: the host accepts none of our keys, and not the password.
+            DeviceUnreachableError: there is no answer, or not in time, or the answer is not SSH.
         """
         timeout_s = self._timeout_s if timeout_s is None else timeout_s
         deadline = time.monotonic() + timeout_s
         connection, shown = self._negotiate(route, deadline, timeout_s, over)
         try:
+            # Before the login: a password must not go to a host that only pretends to be this one.
             self.known_hosts(route).check(route.key_name, route.label, shown)
             where = f"{route.label}: {route.address} port {route.port}"
             transport = connection.transport
@@ -100,17 +103,17 @@ class Connector:
         return connection
 
     def shown_key(self, route: SshRoute) -> HostKey:
-        """The key that a host shows now, whether it is known or not. Nothing is authenticated, nothing is sent.
+        """The key that a host presents now, whether it is known or not. No login is attempted.
 
         Raises:
-            DeviceUnreachableError: nobody answers; or a jump host on the way is not known itself.
+            DeviceUnreachableError: there is no answer, or the key of a jump host is unknown.
         """
         connection, shown = self._negotiate(route, time.monotonic() + self._timeout_s, self._timeout_s)
         connection.close()
         return shown
 
     def close(self) -> None:
-        """Hang up on the jump hosts."""
+        """Close the connections to jump hosts."""
         with self._lock:
             jumps, self._jumps = self._jumps, {}
         for _, held in jumps.values():
@@ -124,8 +127,8 @@ class Connector:
         connection = _or_unreachable(where, timeout_s, lambda: self._open(route, deadline, over))
         transport = connection.transport
         try:
-            # Our own deadline comes first, and says what it is.
-            transport.banner_timeout = transport.handshake_timeout = _left(deadline) + 1.0
+            # Our own deadline passes before paramiko's limits, so that its error message is shown.
+            transport.banner_timeout = transport.handshake_timeout = time_left_s(deadline) + 1.0
             self._prefer(transport, route)
             key = _or_unreachable(where, timeout_s, lambda: _shake_hands(transport, deadline))
         except BaseException:
@@ -138,16 +141,17 @@ class Connector:
             return self._client.over_channel(over)
         if route.jump:
             jump = self._jump(route.jump)
+            # The source is the client for whom the channel is opened (RFC 4254). There is none here.
             target, source = (route.address, route.port), ("127.0.0.1", 0)
             return self._client.over_channel(
-                jump.transport.open_channel("direct-tcpip", target, source, timeout=_left(deadline))
+                jump.transport.open_channel("direct-tcpip", target, source, timeout=time_left_s(deadline))
             )
         if route.proxy_command:
             return self._client.over_command(route.proxy_command)
-        return self._client.over_tcp(route.address, route.port, _left(deadline))
+        return self._client.over_tcp(route.address, route.port, time_left_s(deadline))
 
     def _jump(self, route: SshRoute) -> SshConnection:
-        """The one connection to a jump host that all hosts behind it share."""
+        """The connection to a jump host, shared by all hosts behind it."""
         with self._lock:
             lock, held = self._jumps.setdefault(route, (Lock(), []))
         with lock:
@@ -158,28 +162,26 @@ class Connector:
             return held[-1]
 
     def _prefer(self, transport: paramiko.Transport, route: SshRoute) -> None:
-        """Ask first for the kind of key that is known: a host has several, and another one would look changed."""
+        """Prefer the known kinds of host key: a host has several keys, and one of another kind would look changed."""
         options = transport.get_security_options()
         kinds = {
             signature
             for known in self.known_hosts(route).keys_of(route.key_name)
             for signature in (_RSA_SIGNATURES if known.key.kind == "ssh-rsa" else (known.key.kind,))
         }
+        # Other kinds stay allowed: otherwise a host with a new kind of key has no algorithm in common with us, and no
+        # message says that its key has changed.
         options.key_types = sorted(options.key_types, key=lambda kind: kind not in kinds)
-        # Authenticated encryption in one pass of hardware-supported code: less work per packet for both ends.
+        # GCM encrypts and authenticates in one pass with hardware support: less work per packet for both ends.
         options.ciphers = sorted(options.ciphers, key=lambda cipher: "gcm" not in cipher)
 
 
 def _shake_hands(transport: paramiko.Transport, deadline: float) -> paramiko.PKey:
-    transport.start_client(timeout=_left(deadline))
-    # start_client returns when its time is over, too; then there is no key yet, and asking for it says so.
+    transport.start_client(timeout=time_left_s(deadline))
+    # start_client also returns when its time is over. Then there is no key yet, and asking for the key would raise.
     if time.monotonic() >= deadline:
         raise TimeoutError
     return transport.get_remote_server_key()
-
-
-def _left(deadline: float) -> float:
-    return max(0.05, deadline - time.monotonic())
 
 
 def _or_unreachable(where: str, timeout_s: float, call: Callable[[], T]) -> T:
@@ -187,17 +189,18 @@ def _or_unreachable(where: str, timeout_s: float, call: Callable[[], T]) -> T:
         return call()
     except LumctlError:
         raise
-    except Exception as error:  # noqa: BLE001 - the transport's thread died of it, and hostile bytes can cause anything
+    except Exception as error:  # noqa: BLE001 - it ended the transport's thread; hostile bytes can cause any error
         raise DeviceUnreachableError(f"{where}: {_reason(error, timeout_s)}") from None
 
 
 def _reason(error: Exception, timeout_s: float) -> str:
-    """What went wrong, in words an operator knows."""
+    """The reason for an error, in the operator's words."""
     for kind, words in _REASONS:
         if isinstance(error, kind):
             return words.format(timeout_s=timeout_s)
+    # After the table, because TimeoutError and ConnectionRefusedError are OSErrors too.
     if isinstance(error, OSError) and error.strerror:
-        return error.strerror.lower()
+        return tcp.reason(error)
     if isinstance(error, paramiko.SSHException) and "banner" in str(error):
         return "no SSH server answers there"
     return first_line(str(error)) or type(error).__name__

@@ -1,62 +1,40 @@
-"""What the rest of lumctl needs of an SSH client: the shape that the fast and the plain client share."""
+"""The interface of an SSH client for the rest of lumctl, which the fast and the plain client share."""
 
 import contextlib
 import os
 import signal
 import socket
 import subprocess
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import paramiko
 
-if TYPE_CHECKING:
-    from lumctl.fleet.conversation import Conversation
+from lumctl import tcp
+from lumctl.fleet.conversation import ChannelService
 
-
-class ChannelService(Protocol):
-    """How a conversation's channel is served: who tells it that something arrived, and when it may send."""
-
-    def attach(self, conversation: "Conversation") -> None:
-        """Name the conversation, before its command is started."""
-
-    def start(self) -> None:
-        """Call :meth:`Conversation.drain` from now on whenever something arrived."""
-
-    def close(self) -> None:
-        """Stop calling."""
-
-    def call_soon(self, call: Callable[[], None]) -> None:
-        """Make a call that sends: in the thread that serves the channel where others would compete with it."""
-
-    def can_send(self) -> bool:
-        """Whether this thread may send now. If not, the conversation is drained again when sending is possible."""
-
-    def has_ended(self) -> bool:
-        """Whether the host has closed the channel, or sends no more on it."""
-
-    def is_lost(self) -> bool:
-        """Whether the channel has ended because the connection has."""
+SETTLE_S = 0.2
+"""Wait for paramiko to note that a connection is lost: it wakes a channel's waiting threads shortly before that."""
 
 
 class SshConnection(ABC):
-    """An SSH transport and what it runs over."""
+    """An SSH transport and the socket, process or channel that it runs over."""
 
     def __init__(self, transport: paramiko.Transport) -> None:
         self.transport = transport
 
     def alive(self) -> bool:
-        """Whether nothing is known to be wrong with it."""
+        """Whether the connection is unknown to be lost."""
         return self.transport.is_active()
 
     @abstractmethod
     def end_timeouts(self) -> None:
-        """After authentication, wait for the host without a limit; the kernel's keep-alive finds a dead peer."""
+        """After login, wait for the host without a time limit. The kernel's keep-alive finds a dead peer."""
 
     @abstractmethod
     def link(self, channel: paramiko.Channel) -> ChannelService:
-        """How a conversation over this channel is served."""
+        """The service for a conversation over this channel."""
 
     @abstractmethod
     def wait_for_status(self, channel: paramiko.Channel, timeout_s: float) -> bool:
@@ -64,17 +42,17 @@ class SshConnection(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Hang up. Threads that wait on one of its channels are woken."""
+        """Close the connection, and wake threads that wait on one of its channels."""
 
 
 class Client(Protocol):
-    """Opens connections that have not begun to speak SSH yet."""
+    """Opens connections on which SSH has not started yet."""
 
     def over_tcp(self, address: str, port: int, timeout_s: float) -> SshConnection:
         """Connect to an address.
 
         Raises:
-            OSError: the address is not known, or nobody answers there.
+            OSError: the address cannot be resolved, or there is no answer.
         """
 
     def over_command(self, command: str) -> SshConnection:
@@ -87,8 +65,9 @@ class Client(Protocol):
         """A key of the SSH agent, in the form that is offered to a host."""
 
 
+# Idle and interval are in seconds, the user timeout in milliseconds: 10 s of silence, then 3 probes 5 s apart.
 _KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 15_000}
-"""A peer that vanished without a word is noticed within half a minute, whatever waits on it."""
+"""Socket options that detect a peer that vanished silently within half a minute."""
 
 
 class ProxyProcess:
@@ -96,14 +75,16 @@ class ProxyProcess:
 
     def __init__(self, command: str) -> None:
         self.sock, far = socket.socketpair()
+        # Our copy of the far end is closed: while it is open, reading never finds the end of the command's output.
         with far:
-            # The user's own ssh_config holds this line, and ssh gives it to a shell as well.
+            # The line is from the user's own ssh_config, and ssh also passes it to a shell.
             self._process = subprocess.Popen(  # noqa: S602
                 f"exec {command}",
                 shell=True,
                 stdin=far.fileno(),
                 stdout=far.fileno(),
                 stderr=subprocess.DEVNULL,
+                # A process group of its own, for `end` to signal. Ctrl-C in our terminal does not reach it.
                 start_new_session=True,
             )
 
@@ -113,16 +94,17 @@ class ProxyProcess:
         return self._process.poll()
 
     def end(self) -> None:
-        """Tell it to end, before ``sock`` is closed: once it has ended by that, its process group may be another's.
+        """Send SIGTERM to its process group. Must be called before ``sock`` is closed.
 
-        The whole group is told, for the command may be a pipe of several programs.
+        Closing ``sock`` may end the process, and its process group id could then belong to another process. The whole
+        group gets the signal because the command may be a pipe of several programs.
         """
         if self._process.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGTERM)
 
     def wait(self) -> None:
-        """Wait until it has ended; kill it after a second."""
+        """Wait until the process has ended; kill it after a second."""
         try:
             self._process.wait(timeout=1)
         except subprocess.TimeoutExpired:
@@ -130,16 +112,22 @@ class ProxyProcess:
             self._process.wait()
 
 
+def time_left_s(deadline: float) -> float:
+    """The seconds until a deadline of the monotonic clock, as a time limit: a little more than 0 if it has passed."""
+    # Not 0: a socket with time limit 0 does not wait, and fails with BlockingIOError instead of a time-out.
+    return max(0.05, deadline - time.monotonic())
+
+
 def connect_tcp(address: str, port: int, timeout_s: float) -> socket.socket:
     """Connect to an address, with small packets sent at once and dead peers noticed.
 
     Raises:
-        OSError: the address is not known, or nobody answers there.
+        OSError: the address cannot be resolved, or there is no answer.
     """
-    sock = socket.create_connection((address, port), timeout=timeout_s)
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock = tcp.connect(address, port, timeout_s)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in _KEEPALIVE.items():
+        # macOS lacks some of them.
         option = getattr(socket, name, None)
         if option is not None:
             sock.setsockopt(socket.IPPROTO_TCP, option, value)

@@ -1,4 +1,4 @@
-"""Who we are to a host: keys of the agent, then key files. Nothing secret ever stands in a message."""
+"""Our login on a host: keys of the agent, then key files. No message contains a secret."""
 
 import base64
 import binascii
@@ -11,17 +11,18 @@ import paramiko
 from paramiko.pkey import PublicBlob, UnknownKeyType
 
 from lumctl.devices.errors import DeviceLoginError
+from lumctl.fleet.ssh.connection import time_left_s
 from lumctl.fleet.ssh.routes import SshRoute
 
 
 class AuthenticationFailedError(DeviceLoginError):
-    """The host answers and does not let us in."""
+    """The host answers but does not accept the login."""
 
 
 class Credentials:
-    """Private keys, each file loaded once: loading an RSA key costs a tenth of a second.
+    """Private keys. Each file is loaded once, because loading an RSA key takes a tenth of a second.
 
-    ``agent_key`` gives a key of the agent the form in which it is offered.
+    ``agent_key`` converts a key of the agent into the form that is offered to a host.
     """
 
     def __init__(self, agent_key: Callable[[paramiko.AgentKey], paramiko.PKey]) -> None:
@@ -37,16 +38,16 @@ class Credentials:
         deadline: float,
         password: Callable[[], str] | None = None,
     ) -> None:
-        """Offer keys until one is taken, then the password, or until a moment of the monotonic clock.
+        """Offer keys until one is accepted, then the password. ``deadline`` is of the monotonic clock.
 
-        Where there is a password, only keys that were chosen for this host are offered before it.
+        If there is a password, only keys that were chosen for this host are offered before it.
 
         Raises:
-            AuthenticationFailedError: none was taken.
-            TimeoutError: the host has not said so in time.
+            AuthenticationFailedError: the host accepted nothing.
+            TimeoutError: the host has not answered in time.
         """
         offered = 0
-        # A device that counts refusals would lock us out over keys that were never meant for it.
+        # A device that counts refusals would lock us out because of keys that were never meant for it.
         if password is None or route.only_these_keys:
             offered = self._offer_keys(transport, route, deadline)
         with_password = False
@@ -57,26 +58,29 @@ class Credentials:
             raise self._failure(route, offered, with_password=with_password)
 
     def _offer_keys(self, transport: paramiko.Transport, route: SshRoute, deadline: float) -> int:
-        """Offer keys until one is taken; how many were offered."""
+        """Offer keys until one is accepted; return how many were offered."""
         offered = 0
         agent = _Agent(self._agent_key)
         try:
             for key in self._candidates(agent, route):
                 offered += 1
-                transport.auth_timeout = max(0.05, deadline - time.monotonic())
+                transport.auth_timeout = time_left_s(deadline)
                 try:
                     transport.auth_publickey(route.user, key)
                 except paramiko.BadAuthenticationType:
+                    # The host accepts no keys at all, so it would refuse the next one too.
                     break
                 except paramiko.AuthenticationException:
+                    # paramiko reports a missing answer as a refusal.
                     if time.monotonic() >= deadline:
                         raise TimeoutError from None
                     if not transport.is_active():
                         break
                     continue
                 except (paramiko.SSHException, EOFError, OSError):
-                    # sshd hangs up after too many keys.
+                    # sshd closes the connection after too many keys.
                     break
+                # If not, the host accepted the key and wants a second factor, which may be another key.
                 if transport.is_authenticated():
                     break
         finally:
@@ -86,6 +90,7 @@ class Credentials:
     def _candidates(self, agent: "_Agent", route: SshRoute) -> Iterator[paramiko.PKey]:
         loaded = [(path, self._load(path)) for path in route.key_files]
         if route.only_these_keys:
+            # The agent may hold the unlocked copy of a key file that needs a passphrase. It counts as this file's key.
             locked = {_public_half(path) for path, key in loaded if isinstance(key, str)} - {None}
             if locked:
                 yield from (key for key in agent.offered() if key.asbytes() in locked)
@@ -97,7 +102,7 @@ class Credentials:
                 yield key
 
     def _certified_by(self, path: Path, certificates: tuple[Path, ...]) -> Iterator[paramiko.PKey]:
-        """A key with each certificate that is of it: offered before the bare key, as ssh does."""
+        """A key with each of its certificates. They are offered before the key without one, as ssh does."""
         for certificate in certificates:
             with self._lock:
                 if (path, certificate) not in self._certified:
@@ -127,7 +132,7 @@ class Credentials:
         if not offered:
             return AuthenticationFailedError(
                 f"{route.label}: no SSH key to offer to {where}{said}",
-                hint="add one to the SSH agent, or name one with key_file in the inventory",
+                hint="add one to the SSH agent, or set key_file in the inventory",
             )
         return AuthenticationFailedError(
             f"{route.label}: {where} refused {keys}{said}",
@@ -136,17 +141,18 @@ class Credentials:
 
 
 def _offer_password(transport: paramiko.Transport, user: str, password: str, deadline: float) -> None:
-    """Offer a password, also where it is asked for as a question."""
-    transport.auth_timeout = max(0.05, deadline - time.monotonic())
+    """Offer a password, also if the host asks for it by keyboard-interactive login."""
+    transport.auth_timeout = time_left_s(deadline)
     try:
         transport.auth_password(user, password)
     except (paramiko.SSHException, EOFError, OSError):
+        # A refusal is not raised: the caller finds that there is no login, and names everything that was offered.
         if time.monotonic() >= deadline:
             raise TimeoutError from None
 
 
 class _Agent:
-    """One connection to the SSH agent for one attempt, made when it is asked: two callers may not share one."""
+    """A connection to the SSH agent for one login, opened on first use. Two callers may not share a connection."""
 
     def __init__(self, offered_form: Callable[[paramiko.AgentKey], paramiko.PKey]) -> None:
         self._offered_form = offered_form
@@ -172,15 +178,15 @@ def _read_key(path: Path) -> paramiko.PKey | str:
     except OSError as error:
         return f"key file {path} cannot be read: {error.strerror}"
     except (paramiko.PasswordRequiredException, TypeError):
-        # cryptography tells a missing passphrase by TypeError.
+        # The cryptography package reports a missing passphrase as TypeError.
         return f"key file {path} needs its passphrase: add it to the agent with ssh-add"
     except (paramiko.SSHException, UnknownKeyType, ValueError):
-        return f"key file {path} holds no key that can be read"
+        return f"key file {path} contains no readable key"
     return key
 
 
 def _bare_key(path: Path) -> paramiko.PKey:
-    """Load a key without the certificate beside it, with which it would never be offered bare."""
+    """Load a key without the certificate next to its file; with the certificate it could not be offered alone."""
     key = paramiko.PKey.from_path(path)
     return type(key).from_private_key_file(str(path)) if Path(f"{path}-cert.pub").exists() else key
 
@@ -188,13 +194,14 @@ def _bare_key(path: Path) -> paramiko.PKey:
 def _certified_key(path: Path, certificate: Path) -> paramiko.PKey | None:
     """A key that shows a certificate; ``None`` if that is not the key's own, or cannot be read."""
     try:
+        # Not the key that is kept: loading a certificate changes it, and it could not be offered bare afterwards.
         key = _bare_key(path)
         shown = PublicBlob.from_file(str(certificate))
         key.load_certificate(str(certificate))
     except (paramiko.SSHException, OSError, ValueError, TypeError, UnicodeDecodeError):
         return None
     blob = paramiko.Message(shown.key_blob)
-    # Its kind and a nonce; then the key's own numbers, as in its public half.
+    # A certificate starts with its kind and a nonce. Then comes the public key, as in the key's own public half.
     blob.get_string()
     blob.get_string()
     public = key.asbytes()[4 + len(key.get_name()) :]
@@ -202,7 +209,7 @@ def _certified_key(path: Path, certificate: Path) -> paramiko.PKey | None:
 
 
 def _public_half(path: Path) -> bytes | None:
-    """The public key beside a private one, to find it in the agent."""
+    """The public key in the file next to a private key, by which the agent's copy is found."""
     try:
         return base64.b64decode(Path(f"{path}.pub").read_text(encoding="utf-8").split()[1], validate=True)
     except (OSError, ValueError, IndexError, binascii.Error):

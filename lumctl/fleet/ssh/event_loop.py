@@ -1,9 +1,9 @@
 """One thread that receives for many connections.
 
 paramiko gives each connection a thread. When hundreds of threads have work at once, each waits for the interpreter's
-lock at nearly every system call, and passing the lock around costs more than the work. So the body of a connection's
-thread runs here as a task of one shared thread: a greenlet, which yields only while it waits for its socket. Code that
-runs in this thread must not wait for anything else; :func:`run_apart` is for calls that have to wait.
+lock at nearly every system call, and passing the lock on costs more than the work itself. So the code of a connection's
+thread runs here as a task of one shared thread. A task is a greenlet, which yields only while it waits for its socket.
+Code in this thread must not wait for anything else; calls that have to wait go through :func:`run_apart`.
 """
 
 import atexit
@@ -25,9 +25,9 @@ T = TypeVar("T")
 _WAKE_BYTES = 4096
 _BUFFER_BYTES = 64 * 1024
 _READY, _TIMED_OUT = True, False
-"""What a waiting task receives when it continues."""
+"""Why a waiting task continues; passed to the task."""
 _JOIN_TIMEOUT_S = 5.0
-"""How long the end of the program waits for the thread, which may be in the middle of its work."""
+"""How long the program waits for the thread when it exits, because the thread may be in the middle of its work."""
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ class SocketWatch:
 
     sock: socket.socket
     flush: Callable[[], None]
-    """Called in the thread when the socket takes more, after :meth:`EventLoop.watch_writable`."""
+    """Called in the thread when the socket accepts more bytes, after :meth:`EventLoop.watch_writable`."""
     task: greenlet | None = None
     interests: int = 0
     closed: bool = False
@@ -47,10 +47,11 @@ class EventLoop:
 
     def __init__(self, name: str) -> None:
         self.buffer = memoryview(bytearray(_BUFFER_BYTES))
-        """Receive buffer of the running task: allocating one each time costs more than receiving."""
+        """Receive buffer of the running task; allocating a buffer for each call would cost more than receiving."""
         self._name = name
         self._lock = threading.Lock()
         self._tasks: set[greenlet] = set()
+        # Tasks that were requested and have not begun. While there are any, the thread must not end.
         self._starting = 0
         self._calls: deque[Callable[[], None]] = deque()
         self._wake_times: dict[greenlet, float] = {}
@@ -60,7 +61,7 @@ class EventLoop:
         self._wake_sender: socket.socket
         self._wake_sent = False
         self._hub: greenlet
-        """Runs while no task does: it waits for all sockets at once."""
+        """The greenlet that runs while no task does. It waits for all sockets at once."""
 
     # --- from any thread ---
 
@@ -73,8 +74,9 @@ class EventLoop:
         self.call_soon(lambda: greenlet(self._run_task).switch(body))
 
     def call_soon(self, call: Callable[[], None]) -> None:
-        """Have the thread make a call that does not wait; without a running thread, make it here and now."""
+        """Make a call that does not wait: in the thread, or right here if the thread does not run."""
         with self._lock:
+            # Under the lock, because `_is_over` closes these sockets under it. One byte wakes the thread for all calls.
             if self._thread is not None:
                 self._calls.append(call)
                 if not self._wake_sent:
@@ -84,7 +86,7 @@ class EventLoop:
         call()
 
     def end(self) -> None:
-        """End all tasks where they wait, and with them the thread."""
+        """End all tasks where they wait; the thread ends with them."""
         thread = self._thread
         if thread is not None:
             self.call_soon(self._end_tasks)
@@ -96,6 +98,7 @@ class EventLoop:
         """Yield until there is something to receive, or the socket is closed; ``False`` after ``timeout_s``."""
         if watch.closed:
             return True
+        # It stays registered between waits: registering again costs a system call for each packet.
         if not watch.interests & selectors.EVENT_READ:
             self._set_interests(watch, watch.interests | selectors.EVENT_READ)
         watch.task = getcurrent()
@@ -116,9 +119,10 @@ class EventLoop:
             del self._wake_times[task]
 
     def run_apart(self, call: Callable[[], T]) -> T:
-        """Yield while a thread of its own makes a call that waits; return or raise what the call does."""
+        """Make a call that waits in a separate thread, and yield meanwhile. Return or raise what the call does."""
         task = getcurrent()
         if task is self._hub:
+            # The hub cannot yield, so here the call does hold up the other connections.
             return call()
         results: list[T] = []
         errors: list[BaseException] = []
@@ -128,6 +132,7 @@ class EventLoop:
                 results.append(call())
             except BaseException as error:  # noqa: BLE001 - it belongs to the task
                 errors.append(error)
+            # `end` may have ended the task meanwhile.
             if not task.dead:
                 self.call_soon(task.switch)
 
@@ -140,31 +145,35 @@ class EventLoop:
     # --- in the thread ---
 
     def watch_writable(self, watch: SocketWatch, *, wanted: bool = True) -> None:
-        """Call ``watch.flush`` each time the socket takes more, until ``wanted`` is false."""
+        """Call ``watch.flush`` each time the socket accepts more bytes; stop if ``wanted`` is false."""
         if current_loop() is self and not watch.closed:
             others = watch.interests & ~selectors.EVENT_WRITE
             self._set_interests(watch, others | (selectors.EVENT_WRITE if wanted else 0))
 
     def unwatch(self, watch: SocketWatch) -> None:
-        """Stop watching a socket that is about to be closed: the task that waits for it continues."""
+        """Stop watching a socket that is about to be closed. The task that waits for it continues."""
         if current_loop() is self:
+            # Otherwise no thread runs, and there is no selector that knows the socket.
             self._set_interests(watch, 0)
         watch.closed = True
         if watch.task is not None:
             watch.task.switch(_READY)
 
     def _start_thread(self) -> None:
-        """Not in the thread itself: the caller's next call already sends a wake-up byte."""
+        """Start the thread. The sockets are made here, because the caller's next call already sends a wake-up byte."""
         self._wake_receiver, self._wake_sender = socket.socketpair()
         self._wake_receiver.settimeout(0.0)
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._wake_receiver, selectors.EVENT_READ)
         self._wake_sent = False
         _running.add(self)
+        # A daemon thread, which `_end_running` ends. Python joins other threads before it runs atexit functions, and
+        # this one would wait for its hosts for ever.
         self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
+        # `current_loop` tells code in this thread that it must not wait.
         _current.loop = self
         self._hub = getcurrent()
         while not self._is_over():
@@ -176,9 +185,11 @@ class EventLoop:
         with self._lock:
             if self._starting or self._calls:
                 return False
+            # From here on, `start_task` starts another thread, with a selector and sockets of its own.
             self._thread = None
             for key in self._selector.get_map().values():
                 if key.data is not None:
+                    # The next thread's selector does not know the socket, so it must be registered again.
                     key.data.interests = 0
             for each in (self._selector, self._wake_receiver, self._wake_sender):
                 each.close()
@@ -198,7 +209,7 @@ class EventLoop:
                 if watch.task is not None:
                     watch.task.switch(_READY)
                 else:
-                    # The task waits for something else, and asks again before it waits for its socket.
+                    # The task waits for something else now. It watches its socket again before it waits for it.
                     self._set_interests(watch, watch.interests & ~selectors.EVENT_READ)
         if self._wake_times:
             now = time.monotonic()
@@ -207,6 +218,7 @@ class EventLoop:
 
     def _run_calls(self) -> None:
         with suppress(BlockingIOError):
+            # First: a call that comes after this and before the lock sends no byte, but is among those taken below.
             self._wake_receiver.recv(_WAKE_BYTES)
         with self._lock:
             self._wake_sent = False
@@ -254,24 +266,24 @@ _running: "WeakSet[EventLoop]" = WeakSet()
 
 @atexit.register
 def _end_running() -> None:
-    """End all loops: the interpreter crashes if it ends while a thread is in the middle of a task."""
+    """End all loops, because the interpreter crashes if it exits while a thread is in the middle of a task."""
     for loop in list(_running):
         loop.end()
 
 
 def current_loop() -> EventLoop | None:
-    """The event loop that runs in this thread, if one does."""
+    """The event loop that runs in this thread; ``None`` if none does."""
     return _current.loop
 
 
 def run_apart(call: Callable[[], T]) -> T:
-    """Make a call that waits: in a thread of its own where it would delay other connections."""
+    """Make a call that waits; in a separate thread if it would delay other connections."""
     loop = current_loop()
     return call() if loop is None else loop.run_apart(call)
 
 
 def _make(call: Callable[[], None]) -> None:
-    """Make a call. An error is reported like one that ends a thread; the other connections continue."""
+    """Make a call. Its error is reported like an uncaught error of a thread, and the other connections continue."""
     try:
         call()
     except Exception as error:  # noqa: BLE001 - whatever it is

@@ -1,4 +1,4 @@
-"""The SSH client that reads hundreds of hosts in one thread, on paramiko with parts of it replaced."""
+"""The SSH client that reads hundreds of hosts in one thread: paramiko with some parts replaced."""
 
 import contextlib
 import socket
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import paramiko
 
-from lumctl.fleet.ssh.connection import ChannelService, ProxyProcess, SshConnection, connect_tcp
+from lumctl.fleet.conversation import ChannelService
+from lumctl.fleet.ssh.connection import ProxyProcess, SshConnection, connect_tcp
 from lumctl.fleet.ssh.event_loop import EventLoop, SocketWatch, run_apart
 from lumctl.fleet.ssh.paramiko_internals import (
     LoopAgentKey,
@@ -28,10 +29,10 @@ _QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
 
 
 class BufferedSocket(StandInSocket):
-    """A stream with read-ahead, with a socket's methods. Behind a jump host the stream is a channel.
+    """A stream with read-ahead and the methods of a socket. Behind a jump host the stream is a channel.
 
-    ``on_idle`` is called whenever the transport is about to wait: by then the channels hold all that has arrived, and
-    no other thread has to be woken to fetch it. ``on_closed`` is called once, when the connection is over.
+    ``on_idle`` is called whenever the transport is about to wait. By then the channels hold all bytes that have
+    arrived, and no other thread has to be woken to fetch them. ``on_closed`` is called once, when the connection ends.
     """
 
     def __init__(self, sock: socket.socket | paramiko.Channel) -> None:
@@ -45,7 +46,7 @@ class BufferedSocket(StandInSocket):
     def end_timeouts(self) -> None:
         """After authentication, wait without a limit until something arrives or :meth:`close` is called.
 
-        The kernel's keep-alive finds a dead peer. A time limit would cost one more system call for each call.
+        The kernel's keep-alive finds a dead peer. A time limit would cost an additional system call for each call.
         """
         self._limit(None)
         self._without_timeouts = True
@@ -63,7 +64,7 @@ class BufferedSocket(StandInSocket):
     def take(self, size: int) -> bytes | None:
         """Return ``size`` bytes of what was read ahead, or ``None`` if there are fewer.
 
-        Only after :meth:`end_timeouts`: before, paramiko itself may hold bytes that come first.
+        Call it only after :meth:`end_timeouts`: before that, paramiko itself may hold earlier bytes.
         """
         at, end = self._at, self._at + size
         if not self._without_timeouts or end > len(self._ahead):
@@ -76,7 +77,7 @@ class BufferedSocket(StandInSocket):
         return self._sock.send(data)
 
     def settimeout(self, timeout: float | None) -> None:
-        """Set the time limit of one call; without effect after :meth:`end_timeouts`."""
+        """Set the time limit of one call. It has no effect after :meth:`end_timeouts`."""
         if not self._without_timeouts:
             self._limit(timeout)
 
@@ -85,9 +86,10 @@ class BufferedSocket(StandInSocket):
         return self._sock.getpeername()
 
     def close(self) -> None:
-        """Close, waking a thread that waits in :meth:`recv`."""
+        """Close the stream, and wake a thread that waits in :meth:`recv`."""
         if self.closed:
             return
+        # Marked first: the thread or task that is woken below looks at it.
         self.mark_closed()
         with contextlib.suppress(OSError):
             self._sock.shutdown(socket.SHUT_RDWR)
@@ -107,9 +109,9 @@ class BufferedSocket(StandInSocket):
 
 
 class LoopSocket(BufferedSocket):
-    """A socket of the system, whose transport is a task. It acknowledges at once, and sending never waits.
+    """A system socket whose transport is a task. It sends acknowledgements at once, and sending never waits.
 
-    Bytes that the far end does not take yet are queued: at most what SSH's windows let a channel send.
+    Bytes that the far end does not accept yet are queued: at most as many as SSH's windows let a channel send.
     """
 
     def __init__(self, sock: socket.socket, loop: EventLoop) -> None:
@@ -124,7 +126,7 @@ class LoopSocket(BufferedSocket):
         self._unsent = bytearray()
 
     def send(self, data: bytes) -> int:
-        """Take all of it, and send what fits now."""
+        """Accept all bytes: send what fits now, and queue the rest."""
         with self._sending:
             if self._unsent:
                 self._unsent += data
@@ -149,13 +151,14 @@ class LoopSocket(BufferedSocket):
         sock = self._system_sock
         while True:
             if self._is_tcp and _QUICKACK is not None and not self.closed:
-                # Linux forgets this option after a while, so it is set again before each wait.
+                # Linux resets this option after a while, so it is set again before each wait.
                 sock.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 1)
             if not self.loop.wait_readable(self._watch, self._timeout_s):
                 raise TimeoutError
             try:
                 return b"" if self.closed else bytes(self.loop.buffer[: sock.recv_into(self.loop.buffer)])
             except BlockingIOError:
+                # The kernel may call a socket readable that has nothing after all, for example after a wrong checksum.
                 continue
 
     def _limit(self, timeout: float | None) -> None:
@@ -170,14 +173,14 @@ class LoopSocket(BufferedSocket):
 
 
 class ProxySocket(LoopSocket):
-    """The near end of a ``ProxyCommand``, which ends with it."""
+    """The near end of a ``ProxyCommand``. The command ends when the socket is closed."""
 
     def __init__(self, command: str, loop: EventLoop) -> None:
         self.process = ProxyProcess(command)
         super().__init__(self.process.sock, loop)
 
     def close(self) -> None:
-        """Close, and end the command."""
+        """Close the socket, and end the command."""
         self.process.end()
         super().close()
         if self.process.exit_status is None:
@@ -216,7 +219,7 @@ class FastClient:
 
 
 class FastConnection(SshConnection):
-    """A connection of the event loop; over another connection's channel, which has no socket, one with a thread."""
+    """A connection of the event loop. Over another connection's channel, which has no socket, it has its own thread."""
 
     def __init__(self, sock: BufferedSocket) -> None:
         try:
@@ -250,12 +253,13 @@ class _FastLink:
     def __init__(self, connection: FastConnection, channel: paramiko.Channel) -> None:
         self._sock = connection.sock
         self._conversation: Conversation
-        # Called several times per host and tick: bound here, without a method around each.
+        # Called several times per host and tick, so the functions are bound here without a method around each.
         self.can_send = sending_test(connection.transport)
         self.has_ended = end_test(channel)
         self.call_soon = self._sock.loop.call_soon if isinstance(self._sock, LoopSocket) else _call_now
 
     def attach(self, conversation: "Conversation") -> None:
+        # A connection has one conversation at a time. A new one takes the place of one that has ended.
         self._conversation = conversation
         self._sock.on_closed = lambda: conversation.end("the connection was lost")
 
@@ -263,10 +267,10 @@ class _FastLink:
         self._sock.on_idle = self._conversation.drain
 
     def close(self) -> None:
-        """Nothing: the conversation closes its channel when it is drained."""
+        """Do nothing: the conversation closes its channel when it is drained."""
 
     def is_lost(self) -> bool:
-        return False  # the socket's on_closed says so
+        return False  # the socket's on_closed reports it
 
 
 def _call_now(call: Callable[[], None]) -> None:

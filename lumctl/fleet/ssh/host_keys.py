@@ -1,4 +1,4 @@
-"""Known-hosts files: who a host is known to be. Checking is strict: an unknown or changed key ends the connection."""
+"""Known-hosts files and their host keys. Checking is strict: an unknown or changed key ends the connection."""
 
 import base64
 import binascii
@@ -16,7 +16,7 @@ from lumctl.errors import UsageError
 
 
 class HostKeyError(DeviceUnreachableError):
-    """The host's key is not the one that is known, or none is known."""
+    """The host's key differs from the known key, or no key is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class HostKey:
 
 @dataclass(frozen=True, slots=True)
 class KnownKey:
-    """A key as a line of a known-hosts file states it."""
+    """A key in a line of a known-hosts file."""
 
     key: HostKey
     path: Path
@@ -46,7 +46,7 @@ class KnownKey:
 
 
 class KnownHosts:
-    """Some known-hosts files, read once: plain names in a dict, hashed names and patterns beside it."""
+    """The keys of some known-hosts files, read once. Plain names are in a dict; hashed names and patterns in lists."""
 
     def __init__(self, paths: Iterable[Path]) -> None:
         self._plain: dict[str, list[KnownKey]] = defaultdict(list)
@@ -56,7 +56,7 @@ class KnownHosts:
             self._read(path)
 
     def keys_of(self, name: str) -> list[KnownKey]:
-        """All that is known of a host under ``address`` or ``[address]:port``, in the order of the files."""
+        """The known keys of a host named ``address`` or ``[address]:port``: by plain name, hashed name, pattern."""
         name = name.lower()
         found = list(self._plain.get(name, ()))
         found += [known for salt, digest, known in self._hashed if _hash(salt, name) == digest]
@@ -67,7 +67,7 @@ class KnownHosts:
         """Accept a key only if it is known.
 
         Raises:
-            HostKeyError: it is unknown, revoked, or another than the known one.
+            HostKeyError: the key is unknown, revoked, or differs from the known key.
         """
         known = self.keys_of(name)
         same = [entry for entry in known if entry.key == shown]
@@ -80,7 +80,7 @@ class KnownHosts:
         if not others:
             raise HostKeyError(
                 f"{label}: the host key of {name} is unknown: {shown}",
-                hint="compare it with the host's own, then enrol it: lumctl inventory trust",
+                hint="compare it with the key on the host itself, then enrol it: lumctl inventory trust",
             )
         raise HostKeyError(changed_message(label, name, shown, others[0]), hint=changed_hint(name, others[0]))
 
@@ -96,6 +96,7 @@ class KnownHosts:
 
     def _take(self, path: Path, number: int, words: list[str]) -> None:
         marker = words.pop(0) if words and words[0].startswith("@") else ""
+        # The key of an authority (@cert-authority) is no host's key; as one, it would make its hosts look changed.
         if marker not in {"", "@revoked"} or not words or words[0].startswith("#"):
             return
         try:
@@ -104,6 +105,7 @@ class KnownHosts:
         except (binascii.Error, ValueError):
             return
         known = KnownKey(key, path, number, revoked=marker == "@revoked")
+        # A hashed name is base64, so its case counts.
         names = [host] if host.startswith("|") else host.lower().split(",")
         if names[0].startswith("|1|"):
             self._take_hashed(names[0], known)
@@ -122,28 +124,28 @@ class KnownHosts:
 
 
 def changed_message(label: str, name: str, shown: HostKey, known: KnownKey) -> str:
-    """One line that says that a key changed, with both fingerprints and where the known one stands."""
+    """One line that reports that a key changed, with both fingerprints and the file and line of the known one."""
     where = f"{known.path}:{known.line}"
-    return f"{label}: the host key of {name} has CHANGED: it shows {shown}, known is {known.key} ({where})"
+    return f"{label}: the host key of {name} has CHANGED: it presents {shown}, but {known.key} is known ({where})"
 
 
 def changed_hint(name: str, known: KnownKey) -> str:
     """What to do about a changed key."""
     return (
         f"only if the host was reinstalled: ssh-keygen -R '{name}' -f {known.path}, then lumctl inventory trust; "
-        "else somebody may be in between"
+        "otherwise the connection may be intercepted"
     )
 
 
 class KnownHostsCache:
-    """Known-hosts files by path, read again when they changed, so that a key enrolled meanwhile is seen."""
+    """Known-hosts files by path. They are read again when they change, so that newly enrolled keys are found."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._read: dict[tuple[Path, ...], tuple[tuple[object, ...], KnownHosts]] = {}
 
     def of(self, paths: tuple[Path, ...]) -> KnownHosts:
-        """What these files say now."""
+        """The present contents of these files."""
         stamp = tuple(_stamp(path) for path in paths)
         with self._lock:
             held = self._read.get(paths)
@@ -161,12 +163,13 @@ def _stamp(path: Path) -> tuple[int, int] | None:
 
 
 def _hash(salt: bytes, name: str) -> bytes:
+    # OpenSSH's format |1|: HMAC-SHA1 with the salt as its key.
     return hmac.digest(salt, name.encode(), "sha1")
 
 
 def _matches(patterns: list[str], name: str) -> bool:
-    """The rule of OpenSSH: one pattern must match, and no negated one may."""
-    # Brackets are literal in known_hosts and a character class in fnmatch.
+    """Whether patterns match a name, by OpenSSH's rule: a pattern must match, and no negated pattern may."""
+    # Brackets are literal in known_hosts, but a character class in fnmatch.
     literal = [(pattern.lstrip("!").replace("[", "[[]"), pattern.startswith("!")) for pattern in patterns]
     matching = [negated for pattern, negated in literal if fnmatchcase(name, pattern)]
     return bool(matching) and not any(matching)

@@ -1,7 +1,7 @@
 """The SSH client on paramiko's public API alone: a thread for each connection, and one for each conversation.
 
-For a paramiko whose internals have changed, and to find out whether a problem comes from the fast client. A tick over
-128 hosts on loopback takes 1.2 to 1.3 times the fast client's time, and 3 to 4 times its CPU (CONTRIBUTING.md).
+It is used if paramiko's internals have changed, and to find out whether a problem comes from the fast client. A tick
+over 128 hosts on loopback takes 1.2 to 1.3 times the fast client's time, and 3 to 4 times its CPU (CONTRIBUTING.md).
 """
 
 import contextlib
@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, cast
 
 import paramiko
 
-from lumctl.fleet.ssh.connection import ChannelService, ProxyProcess, SshConnection, connect_tcp
+from lumctl.fleet.conversation import ChannelService
+from lumctl.fleet.ssh.connection import SETTLE_S, ProxyProcess, SshConnection, connect_tcp
 
 if TYPE_CHECKING:
     from lumctl.fleet.conversation import Conversation
 
 _RETRY_S = 0.1
-"""How soon sending is tried again while the host's window is full: paramiko does not say when it opens."""
-_SETTLE_S = 0.2
-"""paramiko wakes those who wait on a channel a moment before it notes that the connection is gone."""
+"""How soon sending is tried again while the host's window is full. paramiko does not report when it opens."""
 _WAKE_BYTES = 4096
 
 
@@ -47,20 +46,20 @@ class PlainClient:
 
 
 class PlainConnection(SshConnection):
-    """A connection as paramiko makes it. ``process`` ends with it."""
+    """A connection as paramiko makes it. ``process`` ends with the connection."""
 
     def __init__(self, sock: socket.socket | paramiko.Channel, process: ProxyProcess | None = None) -> None:
         self._sock = sock
         self._process = process
         try:
-            # paramiko takes any object with a socket's methods; its type hints know sockets only.
+            # paramiko accepts any object with a socket's methods, but its type hints name only sockets.
             super().__init__(paramiko.Transport(cast("socket.socket", sock)))
         except BaseException:
             self._release()
             raise
 
     def end_timeouts(self) -> None:
-        """Nothing: paramiko looks ten times a second whether the connection was closed here."""
+        """Do nothing: paramiko checks ten times a second whether the connection was closed here."""
 
     def link(self, channel: paramiko.Channel) -> ChannelService:
         """See :class:`SshConnection`."""
@@ -69,7 +68,7 @@ class PlainConnection(SshConnection):
     def wait_for_status(self, channel: paramiko.Channel, timeout_s: float) -> bool:
         """See :class:`SshConnection`."""
         if not channel.exit_status_ready():
-            # paramiko's own wait has no limit, so it waits in a thread, which ends with the channel.
+            # paramiko's own wait has no time limit, so it runs in a thread, which ends with the channel.
             waiter = threading.Thread(target=channel.recv_exit_status, name="ssh-exit-status", daemon=True)
             waiter.start()
             waiter.join(timeout_s)
@@ -120,7 +119,7 @@ class _PlainLink:
     def can_send(self) -> bool:
         if threading.current_thread() is self._thread:
             return True
-        # Sending may wait 30 s for a key exchange, and the caller may have other hosts to serve.
+        # Sending may wait 30 s for a key exchange, and the calling thread may have other hosts to serve.
         self._wake()
         return False
 
@@ -128,7 +127,7 @@ class _PlainLink:
         return self._at_end or self._channel.exit_status_ready()
 
     def is_lost(self) -> bool:
-        self._transport.join(_SETTLE_S)
+        self._transport.join(SETTLE_S)
         return not self._transport.is_active()
 
     def _wake(self) -> None:
@@ -145,10 +144,11 @@ class _PlainLink:
                 while not (self._conversation.is_over or self._closed_here):
                     self._turn(selector)
             if self._conversation.is_over:
-                # Closes the channel, if the conversation was ended by another thread.
+                # This closes the channel if another thread ended the conversation.
                 self._conversation.drain()
         finally:
             with self._lock:
+                # Under the lock: `_wake` must not write to a closed socket.
                 self._runs = False
                 self._wake_receiver.close()
                 self._wake_sender.close()
@@ -156,14 +156,15 @@ class _PlainLink:
     def _turn(self, selector: selectors.BaseSelector) -> None:
         ready = selector.select(_RETRY_S if self._conversation.has_unsent else None)
         if any(key.data is not None for key, _ in ready):
-            # A channel that is readable with nothing to read is at its end.
+            # A channel is at its end if it is readable but has nothing to read.
             self._at_end = not self._has_data()
+        # Before draining: a request that comes from now on wakes the next turn.
         with self._lock:
             with contextlib.suppress(BlockingIOError):
                 self._wake_receiver.recv(_WAKE_BYTES)
             self._wake_sent = False
         self._conversation.drain()
-        # The channel's descriptor stands for two streams, and misses what one receives while the other is emptied.
+        # The channel's descriptor serves two streams. It misses what one stream receives while the other is emptied.
         while self._has_data() and not self._conversation.is_over:
             self._conversation.drain()
 

@@ -1,6 +1,10 @@
-"""How to get to a host: what the inventory says, and for what it leaves open, the SSH client configuration."""
+"""Find the SSH route to a host: from the inventory, and where it states nothing, from the SSH client configuration.
+
+A route is also written as the command line of the ssh program, with the same user, keys, jump hosts and known hosts.
+"""
 
 import getpass
+import os
 import re
 import shlex
 from collections.abc import Iterator, Mapping
@@ -16,19 +20,20 @@ from lumctl.inventory.model import SshSettings
 
 _USER_CONFIG = Path("~/.ssh/config")
 _SYSTEM_CONFIG = Path("/etc/ssh/ssh_config")
-_DEEPEST = 16
+_DEEPEST = 16  # OpenSSH's own limit
+# paramiko does not follow Include, so included files are put in place of its line here.
 _INCLUDE = re.compile(r"\s*include(?:\s*=\s*|\s+)(.+?)\s*$", re.IGNORECASE)
 _BLOCK = re.compile(r"\s*(?:host|match)(?:\s*=\s*|\s+)", re.IGNORECASE)
 _EVERYTHING = "Host *"
 
 
 def where(config_file: Path | None) -> Path:
-    """The file to name in a message."""
+    """The configuration file to name in a message."""
     return config_file or _USER_CONFIG
 
 
 def read_config(config_file: Path | None) -> str:
-    """The text of one named file, or of the user's and then the system's.
+    """The text of one named configuration file, or else of the user's file followed by the system's.
 
     Raises:
         UsageError: a named file does not exist, a file cannot be read, or files include each other.
@@ -47,7 +52,7 @@ def read_config(config_file: Path | None) -> str:
 
 
 def _expanded(path: Path, depth: int, block: str) -> Iterator[str]:
-    """The lines of a file; ``block`` is the line that opened the block in which it is included."""
+    """The lines of a file. ``block`` is the line that opened the block in which the file is included."""
     if depth > _DEEPEST:
         raise UsageError(f"SSH client configuration {path}: included more than {_DEEPEST} files deep")
     for line in _lines(path):
@@ -60,7 +65,7 @@ def _expanded(path: Path, depth: int, block: str) -> Iterator[str]:
         for pattern in include[1].split():
             for each in _matching(pattern.strip('"'), path):
                 yield from _expanded(each, depth + 1, block)
-                # What the included file opened ends with it.
+                # A block that the included file opened ends with that file.
                 yield block
 
 
@@ -74,7 +79,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def _matching(pattern: str, includer: Path) -> list[Path]:
-    """The files that a pattern names, as ssh finds them: relative ones beside the user's or the system's file."""
+    """The files that a pattern matches, found as ssh does: relative ones next to the user's or the system's file."""
     base = _SYSTEM_CONFIG.parent if includer.is_relative_to(_SYSTEM_CONFIG.parent) else _USER_CONFIG.parent.expanduser()
     full = base / Path(pattern).expanduser()
     return sorted(path for path in Path(full.anchor).glob(str(full.relative_to(full.anchor))) if path.is_file())
@@ -89,11 +94,11 @@ _Hops = tuple[tuple[str, int | None], ...]
 
 @dataclass(frozen=True, slots=True)
 class SshRoute:
-    """One host as SSH reaches it. ``label`` is how messages name it.
+    """The route by which SSH reaches one host. ``label`` is the host's name in messages.
 
-    ``key_name`` is its name in the known-hosts files, the first of which is where a new key is written.
-    ``certificate_files`` certify keys of ours. ``only_these_keys``: the key files were chosen for this host, so no
-    other key of the agent is offered.
+    ``key_name`` is its name in the known-hosts files; a new key is written to the first of them. ``certificate_files``
+    certify our keys. ``only_these_keys`` means that the key files were chosen for this host, so no other key of the
+    agent is offered.
     """
 
     label: str
@@ -110,7 +115,7 @@ class SshRoute:
 
     @property
     def jumps(self) -> tuple["SshRoute", ...]:
-        """The jump hosts in the order in which they are passed."""
+        """The jump hosts, in the order in which the connection passes them."""
         return () if self.jump is None else (*self.jump.jumps, self.jump)
 
 
@@ -121,7 +126,7 @@ class Routes:
         self._texts: dict[Path | None, str] = {}
 
     def of(self, endpoint: HostEndpoint) -> SshRoute:
-        """The route to a host. The inventory's settings win over the configuration file's.
+        """The route to a host. The inventory's settings override the configuration file's.
 
         Raises:
             UsageError: the configuration file cannot be read, or a jump host leads back to itself.
@@ -134,7 +139,7 @@ class Routes:
         port = int(configured.get("port", SSH_PORT))
         key_files, chosen = _key_files(ssh, configured)
         hops = ssh.jump or configured.get("proxyjump") or "none"
-        # An explicit jump host wins over a proxy command, as it does in ssh.
+        # An explicit jump host overrides a proxy command, as it does in ssh.
         proxy_command = configured.get("proxycommand") if hops == "none" else None
         return SshRoute(
             label=label,
@@ -145,19 +150,19 @@ class Routes:
             certificate_files=_certificates(key_files, configured),
             only_these_keys=chosen,
             known_hosts=_known_hosts(known_hosts, configured),
-            key_name=_key_name(str(configured.get("hostkeyalias") or ""), hostname, port),
+            key_name=str(configured.get("hostkeyalias") or "").lower() or default_key_name(hostname, port),
             jump=self._jump(hops, ssh, known_hosts, (*behind, (address, ssh.port))),
             proxy_command=proxy_command,
         )
 
     def _jump(self, hops: str, ssh: SshSettings, known_hosts: Path | None, behind: _Hops) -> SshRoute | None:
-        """The last of some comma-separated jump hosts; it is itself reached through those before it."""
+        """The last of some comma-separated jump hosts. It is reached through the ones before it."""
         if hops == "none":
             return None
         before, _, last = hops.rpartition(",")
         user, address, port = _split_hop(last.strip())
         if (address, port) in behind:
-            # `Host *` with a ProxyJump applies to the jump host as well: that one is reached directly.
+            # `Host *` with a ProxyJump also applies to the jump host itself, which is then reached directly.
             return None
         settings = SshSettings(
             user=user, port=port, jump=before or None, key_file=ssh.key_file, config_file=ssh.config_file
@@ -165,9 +170,9 @@ class Routes:
         return self._route(f"jump host {address}", address, settings, known_hosts, behind)
 
     def _lookup(self, ssh: SshSettings, address: str) -> Mapping[str, Any]:
-        """What the configuration says of an address, with the inventory's own words put before it.
+        """The configuration for an address, with the inventory's settings put before it.
 
-        The first value wins in such a file, and so the inventory's port is also the one in a ``ProxyCommand``.
+        In such a file the first value of a setting counts. So a ``ProxyCommand`` also gets the inventory's port.
         """
         if ssh.config_file not in self._texts:
             self._texts[ssh.config_file] = read_config(ssh.config_file)
@@ -191,7 +196,7 @@ def _key_files(ssh: SshSettings, configured: Mapping[str, Any]) -> tuple[tuple[P
 
 
 def _certificates(key_files: tuple[Path, ...], configured: Mapping[str, Any]) -> tuple[Path, ...]:
-    """Certificates of our keys: those that are named, and the one beside each key."""
+    """Certificates of our keys: the configured one, and the one next to each key file."""
     named = configured.get("certificatefile")
     beside = (Path(f"{path}-cert.pub") for path in key_files)
     return (*((Path(str(named)).expanduser(),) if named else ()), *(path for path in beside if path.exists()))
@@ -204,20 +209,72 @@ def _known_hosts(own: Path | None, configured: Mapping[str, Any]) -> tuple[Path,
     return (*(Path(name).expanduser() for name in files), _SYSTEM_KNOWN_HOSTS)
 
 
-def _key_name(alias: str, hostname: str, port: int) -> str:
-    if alias:
-        return alias.lower()
+def default_key_name(hostname: str, port: int) -> str:
+    """The name in known-hosts files of a host without an alias."""
     return hostname.lower() if port == SSH_PORT else f"[{hostname.lower()}]:{port}"
 
 
 def _split_hop(hop: str) -> tuple[str | None, str, int | None]:
-    """``[user@]host[:port]``, also as ``ssh://`` and with an IPv6 address in brackets."""
+    """User, address and port of ``[user@]host[:port]``, also after ``ssh://`` and with an IPv6 address in brackets."""
     user, _, where = hop.removeprefix("ssh://").rpartition("@")
     if where.startswith("["):
         address, _, rest = where[1:].partition("]")
         port = rest.removeprefix(":")
     else:
         address, _, port = where.partition(":")
+    # isdigit() alone also accepts digits such as superscripts, which int() refuses.
     if not address or (port and not port.isascii()) or (port and not port.isdigit()):
         raise UsageError(f"jump host {hop!r} is not of the form [user@]host[:port]")
     return user or None, address, int(port) if port else None
+
+
+PROGRAM = "ssh"
+
+
+def ssh_command(route: SshRoute) -> tuple[str, ...]:
+    """The words of a command that opens a shell on a host; it refuses unknown or changed keys, like our sessions.
+
+    No configuration file is read: the route contains the settings of the files. A jump host is reached by a
+    ``ProxyCommand``, since ``-J`` would use neither its key files nor its known hosts.
+    """
+    # After "--" ssh takes nothing for an option, whatever the address begins with.
+    return (PROGRAM, *_options(route), "--", route.address)
+
+
+def _options(route: SshRoute) -> Iterator[str]:
+    yield from ("-F", "none", "-p", str(route.port), "-l", route.user)
+    for path in route.key_files:
+        # Not -i, which looks for the file before ssh expands the name.
+        yield from _option("IdentityFile", _quoted(str(path)))
+    for path in route.certificate_files:
+        yield from _option("CertificateFile", _quoted(str(path)))
+    if route.only_these_keys:
+        yield from _option("IdentitiesOnly", "yes")
+    yield from _option("StrictHostKeyChecking", "yes")
+    yield from _option("UserKnownHostsFile", " ".join(_quoted(str(path)) for path in route.known_hosts))
+    # The route's list is complete. A file beside it could know a key that our own sessions refuse.
+    yield from _option("GlobalKnownHostsFile", os.devnull)
+    # Otherwise ssh adds other keys of the host to the file, and those were not enrolled.
+    yield from _option("UpdateHostKeys", "no")
+    if route.key_name != default_key_name(route.address, route.port):
+        yield from _option("HostKeyAlias", route.key_name)
+    if route.jump is not None:
+        where = f"[{route.address}]:{route.port}"
+        inner = (PROGRAM, *_options(route.jump), "-W", where, "--", route.jump.address)
+        yield from _option("ProxyCommand", _verbatim(shlex.join(inner)))
+    elif route.proxy_command:
+        yield from _option("ProxyCommand", _verbatim(route.proxy_command))
+
+
+def _option(name: str, value: str) -> tuple[str, str]:
+    return "-o", f"{name}={value}"
+
+
+def _verbatim(text: str) -> str:
+    """A text in which ssh expands no token such as ``%h``: the route has expanded all."""
+    return text.replace("%", "%%")
+
+
+def _quoted(path: str) -> str:
+    """A path as one word of an option that takes several."""
+    return f'"{_verbatim(path)}"'

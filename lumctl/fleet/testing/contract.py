@@ -1,4 +1,4 @@
-"""The rules that a probe must keep, each as a test that says what breaks it."""
+"""The rules that a probe must keep, each with a test that states what breaks it."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -22,9 +22,9 @@ _HOST = "host"
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The state of each accelerator by its PCI address, the rules that found something, and its reading.
+    """The state of each accelerator by its PCI address, the rules with findings, and its reading.
 
-    ``misbehaved`` says what the probe did wrong; empty where it answered a report.
+    ``misbehaved`` states what the probe did wrong; it is empty if the probe returned a report.
     """
 
     states: Mapping[str, str]
@@ -34,12 +34,13 @@ class Judged:
 
 
 def judged(probe: type[AcceleratorProbe], files: Mapping[str, str], accelerators: Iterable[str]) -> Judged:
-    """Judge one host with these accelerators, of which each command printed its file; one without a file was silent."""
+    """Judge one host with these accelerators. Each command prints its file; a command without one does not answer."""
     gathered = Gathered(booted_at=_BOOTED_AT)
     outcomes: dict[str, ProbeOutcome] = {}
     misbehaved = ""
     for each in probes_for((), sudo=False, accelerators=probe.name):
         name = each.file or (KERNEL_LOG if each.name == "kernel" else "")
+        # A host always has a kernel log; without a fixture for it, it is empty of events.
         if name not in files and each.name != "kernel":
             continue
         status, detail = each.take(ProbeAnswer(0, files.get(name, "[    0.000000] Linux version\n")), _AT, gathered)
@@ -81,7 +82,7 @@ def _inventory(probe: str, accelerators: tuple[str, ...]) -> Inventory:
 
 _DAMAGED_A_LINE = 3
 _MOST_MUTATIONS = 40
-"""Of each sort and file; which ones is the same in every run."""
+"""How many mutations of each kind are tested for each file. Every run picks the same ones."""
 _NONSENSE = (
     "", "\n", "{}", "[]", "null", "[1, 2]", '{"a": [', "<html></html>", "\x00\x01\x02", "error: 5\n", "," * 99,
 )  # fmt: skip
@@ -103,12 +104,12 @@ _PLAUSIBLE: Mapping[str, tuple[float, float, str]] = {
     "pcie_width": (1, 32, "lanes"),
     "pcie_width_max": (1, 32, "lanes"),
 }
-"""Between which values a reading in its unit must be."""
+"""The range of a reading in its proper unit, and that unit."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuleResult:
-    """How a probe keeps one rule: ``broken`` says how it breaks it, or is empty."""
+    """The result of one rule: ``broken`` states how the probe breaks it, and is empty if the probe keeps it."""
 
     rule: str
     text: str
@@ -116,12 +117,12 @@ class RuleResult:
 
 
 def check_probe(probe: type[AcceleratorProbe]) -> tuple[RuleResult, ...]:
-    """Test a probe against every rule, without any host. A rule that needs the fixtures is broken without them."""
+    """Test a probe against every rule, without any host. Without fixtures, the rules that need them count as broken."""
     return tuple(RuleResult(rule, text, broken_by(probe, rule)) for rule, (text, _) in RULES.items())
 
 
 def broken_by(probe: type[AcceleratorProbe], rule: str) -> str:
-    """How a probe breaks one rule; empty if it keeps it."""
+    """How a probe breaks one rule; empty if the probe keeps it."""
     try:
         with under_test(probe):
             return next(RULES[rule][1](probe), "")
@@ -138,7 +139,7 @@ def _declaration(probe: type[AcceleratorProbe]) -> Iterator[str]:
     if wrong:
         yield f"it {wrong}"
     if probe.proven == AcceleratorProbe.proven:
-        yield "it does not state on what it was proven, or that it was not run on hardware"
+        yield "it does not state what it was tested on, or that it was not run on hardware"
 
 
 def _times(probe: type[AcceleratorProbe]) -> Iterator[str]:
@@ -147,7 +148,7 @@ def _times(probe: type[AcceleratorProbe]) -> Iterator[str]:
         if command.needed and command.every_s + command.deadline_s > limit:
             yield (
                 f"{command.run}: every_s {command.every_s:g} and deadline_s {command.deadline_s:g} are together more "
-                f"than {limit:g} s, after which a reading is too old"
+                f"than {limit:g} s, the maximum age of a reading"
             )
 
 
@@ -160,14 +161,14 @@ def _rules(probe: type[AcceleratorProbe]) -> Iterator[str]:
     told = {rule.event for rule in rules} | {rule.ended_by for rule in rules}
     for line in probe.kernel_lines:
         if line.kind not in told:
-            yield f"no rule looks at kernel lines of kind {line.kind!r}"
+            yield f"no rule checks kernel lines of kind {line.kind!r}"
 
 
 def _fixtures(probe: type[AcceleratorProbe]) -> Iterator[str]:
     fixtures = fixtures_of(probe)
     states = {expected.state for fixture in fixtures for expected in fixture.expected.values()}
     if "ok" not in states or states <= {"ok"}:
-        yield "the fixtures show no accelerator that is ok, or none that is not"
+        yield "the fixtures contain no accelerator that is ok, or none that is not ok"
     for fixture in fixtures:
         found = judged(probe, fixture.files, fixture.expected)
         if found.misbehaved:
@@ -208,7 +209,7 @@ def _implausible(reading: GpuReading) -> Iterator[str]:
 
 
 def _cut(text: str) -> Iterator[str]:
-    """Cut within a line. A table that is cut at the end of a line may be one that lacks an accelerator."""
+    """The text cut within each line. It is not cut between lines: the result could be a valid table of fewer rows."""
     lines = text.splitlines(keepends=True)
     for count, line in enumerate(lines):
         if len(line) > 2:  # noqa: PLR2004 - a character and the end of the line
@@ -221,7 +222,7 @@ def _without_a_line(text: str) -> Iterator[str]:
 
 
 def _damaged(text: str) -> Iterator[str]:
-    """With one character replaced; which ones is the same in every run."""
+    """The text with one character replaced. Every run replaces the same ones."""
     chance, lines = Random(text), text.splitlines(keepends=True)  # noqa: S311 - no secret
     for at, line in enumerate(lines):
         places = [place for place, character in enumerate(line) if not character.isspace()]
@@ -236,7 +237,7 @@ def _mutations(how: Callable[[str], Iterator[str]]) -> Callable[[type[Accelerato
             untouched = judged(probe, fixture.files, fixture.expected)
             for name, text in fixture.files.items():
                 if name == KERNEL_LOG:
-                    continue  # of a line that is gone nothing is left to find
+                    continue  # a dropped or damaged kernel line leaves nothing to find
                 mutations = list(enumerate(how(text)))
                 chance = Random(f"{fixture.name}/{name}")  # noqa: S311 - no secret
                 for number, mutated in chance.sample(mutations, min(_MOST_MUTATIONS, len(mutations))):
@@ -252,21 +253,23 @@ def _wrongs(fixture: Fixture, untouched: Judged, found: Judged, *, cut: bool) ->
         yield found.misbehaved
     for pci in fixture.expected:
         if untouched.states[pci] != "ok" and found.states[pci] == "ok":
-            yield f"{pci} is {untouched.states[pci]} and passes as ok"
+            yield f"{pci} is {untouched.states[pci]}, but was reported as ok"
         if cut and untouched.states[pci] == "ok" and found.states[pci] == "failed":
-            yield f"{pci} is ok and passes as failed: a cut answer proves no absence"
+            yield (
+                f"{pci} is ok, but was reported as failed: a truncated answer does not prove that a component is absent"
+            )
 
 
 def _nonsense(probe: type[AcceleratorProbe]) -> Iterator[str]:
-    """No accelerator is ok, and nothing is raised, where a tool prints what nobody expects."""
+    """Test that no accelerator is ok and nothing is raised if a tool prints nonsense."""
     fixture = fixtures_of(probe)[0]
     for text in _NONSENSE:
         for name in (name for name in fixture.files if name != KERNEL_LOG):
             found = judged(probe, dict.fromkeys(fixture.files, text) | {KERNEL_LOG: "", name: text}, fixture.expected)
             if found.misbehaved:
-                yield f"where a tool prints {text[:20]!r}: {found.misbehaved}"
+                yield f"if a tool prints {text[:20]!r}: {found.misbehaved}"
             if "ok" in found.states.values():
-                yield f"where a tool prints {text[:20]!r}, an accelerator is ok"
+                yield f"if a tool prints {text[:20]!r}, an accelerator is ok"
 
 
 def _purity(probe: type[AcceleratorProbe]) -> Iterator[str]:
@@ -277,15 +280,15 @@ def _purity(probe: type[AcceleratorProbe]) -> Iterator[str]:
 
 
 RULES: Mapping[str, tuple[str, Callable[[type[AcceleratorProbe]], Iterator[str]]]] = {
-    "declaration": ("it declares what it is, and on what it was proven", _declaration),
-    "times": ("needed commands run often enough that readings do not grow too old", _times),
-    "rules": ("its rules are right, and look at every kind of kernel line that it reads", _rules),
+    "declaration": ("it declares what it is, and what it was tested on", _declaration),
+    "times": ("required commands run often enough to keep readings fresh", _times),
+    "rules": ("its rules are valid, and check every kind of kernel line that it reads", _rules),
     "fixtures": ("its fixtures give the readings and verdicts that they state", _fixtures),
     "units": ("its readings are in the units of GpuReading", _units),
     "purity": ("the same outputs give the same readings", _purity),
-    "nonsense": ("what is not understood raises nothing and makes no accelerator ok", _nonsense),
-    "cut": ("a cut answer makes no bad accelerator ok, and none that is ok lost", _mutations(_cut)),
+    "nonsense": ("output that it cannot parse raises nothing and makes no accelerator ok", _nonsense),
+    "cut": ("a truncated answer makes no bad accelerator ok, and no good one lost", _mutations(_cut)),
     "dropped-lines": ("an answer that lacks a line makes no bad accelerator ok", _mutations(_without_a_line)),
     "damage": ("a damaged character makes no bad accelerator ok", _mutations(_damaged)),
 }
-"""Each rule of the contract: what it says, and how it is tested."""
+"""Each rule of the contract: its text and its test."""

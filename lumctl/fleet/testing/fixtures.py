@@ -1,4 +1,4 @@
-"""The fixtures of a probe: outputs in the real format, each with the readings and verdicts that are expected."""
+"""The fixtures of a probe: outputs in the real format, each with the expected readings and verdicts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ _FIELDS = frozenset({"state", "rules", "readings"})
 
 
 class FixtureError(Exception):
-    """A fixture is not what a fixture must be; the message names the file."""
+    """A fixture is missing or invalid; the message names the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedVerdict:
-    """What is expected of one accelerator. ``rules`` are some of those that must be found, ``readings`` some of its."""
+    """The verdict expected for one accelerator: its state, rules that must have findings, and some of its readings."""
 
     state: str
     rules: tuple[str, ...] = ()
@@ -32,7 +32,7 @@ class ExpectedVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Fixture:
-    """One case: files by name, as a capture names them, and what is expected by PCI address."""
+    """One case: files by their names in a capture, and the expected verdicts by PCI address."""
 
     name: str
     files: Mapping[str, str]
@@ -43,12 +43,12 @@ def fixtures_of(probe: type[AcceleratorProbe]) -> tuple[Fixture, ...]:
     """All fixtures of a probe, by name.
 
     Raises:
-        FixtureError: there is none, or one is not right.
+        FixtureError: there is no fixture, or a fixture is invalid.
     """
     folder = file_of(probe, probe.fixtures)
     cases = sorted(each for each in folder.iterdir() if each.is_dir()) if folder.is_dir() else []
     if not cases:
-        raise FixtureError(f"{folder} holds no fixture: a folder with {EXPECTED} and a file for each command")
+        raise FixtureError(f"{folder} contains no fixture: a folder with {EXPECTED} and a file for each command")
     return tuple(_read(case, {command.file for command in probe.commands}) for case in cases)
 
 

@@ -1,1 +1,1 @@
-"""The rules: one module of tests for each family of components, one YAML file of verdicts beside it."""
+"""The rules: for each family of components a module that tests readings, and a YAML file with the verdicts."""

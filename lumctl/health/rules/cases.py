@@ -1,8 +1,9 @@
-"""One host as its rules are asked about it."""
+"""The input of the rules: one host, accelerator or link with its readings and its expected values."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from lumctl.devices.types import OpticsReading
 from lumctl.fleet.host_readings import Capacity, ClockReading, ComponentReport, Disks, Mounts, Services
@@ -17,24 +18,46 @@ from lumctl.fleet.readings import (
     XidEvent,
 )
 from lumctl.health.events import HostEvents
-from lumctl.health.expectations import Expected, PortRate
 from lumctl.health.trend import Trend
 from lumctl.inventory.model import NVIDIA_SMI, Thresholds
+
+
+class Expected(NamedTuple):
+    """An expected value and its source."""
+
+    value: float
+    source: str
+
+
+class PortRate(NamedTuple):
+    """The rate of a port: Gb/s, and electrical lanes if known."""
+
+    gb_s: float
+    lanes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Usual:
+    """The value of a setting that ``alike`` of ``total`` GPUs have."""
+
+    value: float
+    alike: int
+    total: int
 
 
 @dataclass(frozen=True, slots=True)
 class HostCase:
     """One collected host.
 
-    ``stale`` is its age if it is too old to judge. ``needed`` are the probes without which some of its inventory
-    cannot be judged. ``stray_xids`` are recent XIDs of PCI addresses that belong to no accelerator and no listed GPU.
-    ``lost``: it was already found unreachable. ``quiet_until`` is the end of the last work on it. ``needed_mounts``
-    are those of the inventory. ``mounts``, ``disks``, ``clock``, ``services`` and ``capacity`` are its readings if
-    they are fresh; ``rack_ahead_s`` is how far the clocks of its rack are ahead of this machine's, as a median.
-    ``nic_events`` belong to no link of the inventory. ``events`` are those of its XIDs and SXids that earlier
-    observations saw, ``None`` if nothing is remembered of it. ``by_exporters``: it is read over HTTP alone;
-    ``reports`` are verdicts of other programs on it. ``probe`` reads its accelerators; ``stray_events`` are recent
-    kernel events of a probe plug-in that belong to none of them.
+    ``stale`` is the age of its readings, in words, if they are too old to judge. ``needed`` are the probes without
+    which some components of the host cannot be judged. ``stray_xids`` are recent XIDs with a PCI address of no
+    accelerator and no listed GPU. ``lost``: the host was already found unreachable. ``quiet_until`` is the end of the
+    last work on it. ``needed_mounts`` are the mounts that the inventory names. ``mounts``, ``disks``, ``clock``,
+    ``services`` and ``capacity`` are its readings if they are fresh. ``rack_ahead_s`` is how far the clocks of its rack
+    are ahead of this machine's, as a median. ``nic_events`` are network drivers' lines that concern no link of the
+    inventory. ``events`` are its remembered kernel events, ``None`` if nothing is remembered. ``by_exporters``: the
+    host is read only over HTTP. ``reports`` are other programs' verdicts on it. ``probe`` is the probe that reads its
+    accelerators; ``stray_events`` are recent kernel events of a probe plug-in that belong to no accelerator.
     """
 
     id: str
@@ -81,25 +104,16 @@ class Absence(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Usual:
-    """The value of a setting that ``alike`` of ``total`` GPUs have."""
-
-    value: float
-    alike: int
-    total: int
-
-
-@dataclass(frozen=True, slots=True)
 class GpuCase:
     """One accelerator with all its data of one collection.
 
-    ``reading`` is its own and fresh, or ``None``; ``stale`` is its age if it is not fresh. ``xids`` are those of its
-    PCI address that are not too old, ``nvlinks`` its recently read links. ``trend`` is its memory, ``None`` if there
-    is none. ``beside`` is how many other GPUs its host lists. ``usual`` has the values of most GPUs of its kind in
-    its rack, by setting. ``events`` are those of the XIDs that earlier observations saw, ``None`` if nothing is
-    remembered of its host. ``source`` is the program that lists the GPUs of its host; ``reports`` are verdicts of
-    other programs on it. ``probe`` reads its host's accelerators; if that is a plug-in, ``vendor_events`` are its
-    kernel events about this one that are not too old.
+    ``reading`` is its reading if that is fresh, otherwise ``None``; ``stale`` is then the reading's age, in words.
+    ``xids`` are the XIDs at its PCI address that count. ``nvlinks`` are its recently read links. ``trend`` is its
+    recorded history, ``None`` if nothing is recorded. ``beside`` is the number of other GPUs that its host lists.
+    ``usual`` has the values of most GPUs of its kind in its rack, by setting. ``events`` are the remembered kernel
+    events of its host, ``None`` if nothing is remembered. ``source`` is the program that lists the GPUs of its host.
+    ``reports`` are other programs' verdicts on the accelerator. ``probe`` is the probe that reads its host's
+    accelerators; if that is a plug-in, ``vendor_events`` are its kernel events about this accelerator that count.
     """
 
     id: str
@@ -127,11 +141,12 @@ class GpuCase:
 class LinkCase:
     """One transponder with the fresh readings of its interface and module.
 
-    ``in_use``: a circuit ends here; a lane without one may be dark and without carrier. ``listed``: the host listed
-    its interfaces, so that one may be missing; ``stale`` is the age of readings that are too old to judge.
-    ``rx_sensitivity_dbm`` is the inventory's. ``nic_events`` are the kernel log's lines about its interface,
-    ``trend`` is its memory, ``None`` if there is none. ``unread``: no source of its host reports modules. ``rates``
-    are those of its ports; the expected ones come from the inventory or from the rack's majority.
+    ``in_use``: a circuit ends here; a lane without a circuit may be dark and without carrier. ``listed``: the host
+    listed its interfaces, so an interface that is not listed is missing. ``stale`` is the age, in words, of readings
+    that are too old to judge. ``rx_sensitivity_dbm`` comes from the inventory. ``nic_events`` are the kernel log's
+    lines about its interface. ``trend`` is its recorded history, ``None`` if nothing is recorded.
+    ``unread``: no source of its host reports modules. ``rates`` are the rates of its ports; the expected values come
+    from the inventory or from the majority in the rack.
     """
 
     id: str

@@ -1,17 +1,17 @@
-"""Rules of one shape: something was counted more often in a time than its line of the rulebook allows."""
+"""Rules that count: something occurred more often in a time span than the rulebook allows."""
 
 from collections.abc import Iterable, Iterator
 from functools import cache
 from math import inf
 
 from lumctl.fleet.host_readings import ComponentReport
-from lumctl.health.rulebook import Verdict, found, has_case, rulebook
-from lumctl.health.states import Finding
+from lumctl.health.rulebook import found, has_case, rulebook
+from lumctl.health.states import Finding, Verdict
 from lumctl.health.trend import Trend
 
 
 def counted(component: str, rule: str, trend: Trend | None, *, now: float, read_at: float) -> Iterator[Finding]:
-    """One finding for each case of a rule whose limit is reached; the worst part is named."""
+    """Yield a finding for each case of a rule whose limit is reached; the finding names the worst part."""
     if trend is None or not trend.tallies:
         return
     for line in _lines(rule):
@@ -29,14 +29,14 @@ def _lines(rule: str) -> tuple[Verdict, ...]:
 
 def _evidence(line: Verdict, events: int, part: str, others: int) -> str:
     where = f"{part}: " if part else ""
-    more = f", and {others} more alike" if others else ""
+    more = f", and {others} more like it" if others else ""
     what = line.counter.replace("_", " ")
     rate = f"{line.rate(events):.3g} {line.unit} (limit: {line.limit:g})" if line.per_s else f"{events}"
     return f"{where}{what} {rate} in the last {span(line.window_s)}{more}"
 
 
 def span(seconds: float) -> str:
-    """A time in words, in the greatest unit that divides it."""
+    """A duration in words, in the greatest unit that divides it."""
     for name, unit in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
         if seconds >= unit and seconds % unit == 0:
             count = int(seconds // unit)
@@ -45,7 +45,7 @@ def span(seconds: float) -> str:
 
 
 def reported(component: str, rule: str, reports: Iterable[ComponentReport]) -> Iterator[Finding]:
-    """One finding for each report; a health that the rule does not know is ``unknown``."""
+    """Yield a finding for each report; a health that the rule does not know gives the case ``unknown``."""
     for report in reports:
         case = report.health if has_case(rule, report.health) else "unknown"
         reason = f": {report.reason}" if report.reason else ""

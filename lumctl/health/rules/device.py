@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from math import isfinite, isnan
 
 from lumctl.devices.types import Alarm, DeviceReading
-from lumctl.health.rulebook import found, rulebook, verdict
+from lumctl.health.rulebook import QUOTED, found, rulebook, verdict
 from lumctl.health.states import SEVERITY, Finding
 
-_SAID = 160
-"""Characters of an alarm that a finding quotes."""
 _MOST_ALARMS = 32
-"""Limit on findings of one device, so that a device with many alarms hides nothing else."""
+"""Limit on findings of one device, so that a device with many alarms does not hide other findings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +23,7 @@ class DeviceCase:
 
     @property
     def answered(self) -> DeviceReading | None:
-        """Its reading now; ``None`` if it does not answer."""
+        """Its current reading; ``None`` if it does not answer or the reading is too old."""
         well = self.reading is not None and self.reading.problem is None and self.stale is None
         return self.reading if well else None
 
@@ -42,14 +40,14 @@ def is_plausible_c(celsius: float) -> bool:
 
 
 def is_plausible_dbm(dbm: float) -> bool:
-    """Whether a power is possible at a port; ``-inf`` is no light."""
+    """Whether a power is possible at a port; ``-inf`` means no light."""
     return not isnan(dbm) and dbm <= verdict("device.reading", "nonsense").limits["brightest_dbm"]
 
 
 def answering(case: DeviceCase) -> Iterator[Finding]:
     """The device does not answer, or its last answer is too old."""
     if case.reading is None:
-        yield found(case.id, "device.unread", "never", "it was never asked", since=case.now)
+        yield found(case.id, "device.unread", "never", "it has never been read", since=case.now)
     elif case.stale is not None:
         yield found(case.id, "device.unread", "stale", case.stale, since=case.reading.taken_at)
     elif case.reading.obstacle is not None:
@@ -59,7 +57,7 @@ def answering(case: DeviceCase) -> Iterator[Finding]:
 
 
 def readings(case: DeviceCase) -> Iterator[Finding]:
-    """Readings that the driver declares and that are missing or impossible."""
+    """Readings that the driver supports and that are missing or impossible."""
     if (reading := case.answered) is None:
         return
     for name, why in reading.unread.items():
@@ -73,7 +71,7 @@ def readings(case: DeviceCase) -> Iterator[Finding]:
         more = f", and {len(wrong) - 1} more like it" if len(wrong) > 1 else ""
         absurd["powers"] = f"a power of {dbm:g} dBm at port {port}{more}"
     for name, what in absurd.items():
-        evidence = f"the driver gives {what}, which is impossible"
+        evidence = f"the driver returned {what}, which is impossible"
         yield found(case.id, "device.reading", "nonsense", evidence, since=case.now, about=name)
 
 
@@ -97,18 +95,19 @@ def alarms(case: DeviceCase) -> Iterator[Finding]:
             "device.alarm",
             severity_of(alarm),
             f"{_in_words(alarm)}{more}",
+            # A device whose clock is wrong may state a time to come, or 0: the finding then begins now.
             since=min(began, case.now) if began > 0 else case.now,
-            about=f"{alarm.source} {alarm.text}"[:_SAID],
+            about=f"{alarm.source} {alarm.text}"[:QUOTED],
         )
 
 
 def _in_words(alarm: Alarm) -> str:
-    severity, case = alarm.severity.strip()[:_SAID], severity_of(alarm)
+    severity, case = alarm.severity.strip()[:QUOTED], severity_of(alarm)
     named = f"{severity} alarm" if severity else "alarm without a severity"
     if case == "not-understood":
         named = f"alarm of unknown severity {severity!r}"
-    where = f" ({alarm.source.strip()[:_SAID]})" if alarm.source.strip() else ""
-    return f"{named}: {alarm.text.strip()[:_SAID] or 'without text'}{where}"
+    where = f" ({alarm.source.strip()[:QUOTED]})" if alarm.source.strip() else ""
+    return f"{named}: {alarm.text.strip()[:QUOTED] or 'without text'}{where}"
 
 
 def temperature(case: DeviceCase) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""What is less than it should be: by the inventory, or by most others of its kind in the rack."""
+"""Values below the expected ones, which come from the inventory or from most others of the kind in the rack."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from lumctl.health.states import Finding
 
 
 def nvlinks(case: GpuCase) -> Iterator[Finding]:
-    """Fewer active NVLinks than expected, unless gpu.nvlink reports the missing ones already."""
+    """Fewer active NVLinks than expected, unless gpu.nvlink already reports the missing ones."""
     expected = case.expected_nvlinks
     told_of = any(link.active is not None for link in case.nvlinks)
     if expected is None or not told_of or none_is_active(case) or is_mig(case):
@@ -25,7 +25,7 @@ def nvlinks(case: GpuCase) -> Iterator[Finding]:
 
 
 def pcie_width(case: GpuCase) -> Iterator[Finding]:
-    """A PCIe link of fewer lanes than those of the neighbours, or of a quarter of its own or less."""
+    """A PCIe link with fewer lanes than expected, or with at most a quarter of the lanes that it supports."""
     reading, expected = case.reading, case.expected_pcie_width
     if reading is None or not reading.pcie_width:
         return
@@ -65,7 +65,7 @@ def rdma_ports(case: HostCase) -> Iterator[Finding]:
 
 
 def capacity(case: HostCase) -> Iterator[Finding]:
-    """Less main memory or fewer processors than its like: a module or a processor that the firmware left out."""
+    """Less main memory or fewer processors than like hosts: the firmware may have disabled a module or processor."""
     reading, memory, processors = case.capacity, case.expected_memory_gib, case.expected_processors
     if reading is None:
         return

@@ -10,7 +10,7 @@ from lumctl.health.states import Finding
 _UNSUPPORTED = "not supported"
 _REGISTERED = frozenset({"completed", _UNSUPPORTED})
 _WELL = frozenset({"success", "healthy", "full", "false", "none", "no", _UNSUPPORTED})
-"""Words in lower case that mean no fault. ``N/A`` is not among the readings; an unknown word is a fault."""
+"""Words in lower case that mean no fault; an unknown word is a fault. Readings never contain ``N/A``."""
 _PARTS = MappingProxyType(
     {
         "health/summary": "summary",
@@ -21,18 +21,19 @@ _PARTS = MappingProxyType(
         "health/incorrect_configuration": "configuration",
     }
 )
-"""The cases of the parts of a GPU's fabric health. Other parts, such as an assigned partition, are no state."""
+"""The case for each part of a GPU's fabric health. Other parts, such as an assigned partition, are not health."""
 _LIMITED = "limited capacity"
 
 
 def registration(case: GpuCase) -> Iterator[Finding]:
-    """The state of the registration, and its outcome once it is over."""
+    """A registration with the fabric that is missing, in progress, or ended with an error."""
     told = case.reading.fabric if case.reading is not None else {}
     state, status = told.get("state", _UNSUPPORTED), told.get("status", _UNSUPPORTED)
     since = case.read_at
     if state.lower() == "in progress":
         evidence = "its registration with the fabric is in progress"
         yield found(case.id, "gpu.fabric", "registering", evidence, since=since)
+        # A case of its own, which counts only after it has lasted.
         yield found(case.id, "gpu.fabric", "not-registered", f"{evidence} and does not end", since=since)
     elif state.lower() not in _REGISTERED:
         evidence = f"it is not registered with the fabric (state: {state})"
@@ -43,7 +44,7 @@ def registration(case: GpuCase) -> Iterator[Finding]:
 
 
 def health(case: GpuCase) -> Iterator[Finding]:
-    """Reports of newer drivers about the links and routes behind a GPU."""
+    """Faults that newer drivers report about the links and routes behind a GPU."""
     told = case.reading.fabric if case.reading is not None else {}
     for part, name in _PARTS.items():
         word = told.get(part, _UNSUPPORTED)

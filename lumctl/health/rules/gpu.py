@@ -1,4 +1,4 @@
-"""What is wrong with one GPU: each rule looks at one :class:`GpuCase` and yields findings; none raises."""
+"""Faults of one GPU: each rule checks one :class:`GpuCase` and yields findings; none raises an error."""
 
 from collections.abc import Iterator
 
@@ -8,20 +8,16 @@ from lumctl.health.rules.cases import Absence, GpuCase
 from lumctl.health.rules.counters import counted, span
 from lumctl.health.states import Finding
 
-__all__ = ["RULES", "Absence", "GpuCase"]
-
 
 def absent(case: GpuCase) -> Iterator[Finding]:
     """The driver no longer has the GPU, or it cannot be identified among the driver's GPUs."""
     match case.absence:
         case Absence.NAMED_LOST:
-            yield found(case.id, "gpu.lost", "named", f"{case.probe} names it as lost", since=case.read_at)
+            yield found(case.id, "gpu.lost", "named", f"{case.probe} lists it as lost", since=case.read_at)
         case Absence.NOT_LISTED:
             yield found(case.id, "gpu.lost", "not-listed", f"{case.source} does not list it", since=case.read_at)
         case Absence.NOT_TOLD_APART:
-            evidence = f"{case.source} prints no minor number, and the inventory has neither pci nor uuid"
-            if case.source != case.probe:
-                evidence = f"{case.source} prints neither the pci nor the uuid by which the inventory knows it"
+            evidence = f"{case.source} does not print the pci, uuid or minor number by which the inventory knows it"
             yield found(case.id, "gpu.not-read", "no-key", evidence, since=case.read_at)
         case Absence.LIST_ABORTED:
             evidence = f"{case.probe} stopped at a lost GPU of this host and lists no other"
@@ -29,7 +25,7 @@ def absent(case: GpuCase) -> Iterator[Finding]:
 
 
 def unsteady(case: GpuCase) -> Iterator[Finding]:
-    """A GPU that is lost and comes back without a reboot, or fails and recovers, again and again."""
+    """A GPU that is repeatedly lost and comes back without a reboot, or repeatedly fails and recovers."""
     if case.trend is None or not case.trend.tallies:
         return
     for name, words in (
@@ -50,9 +46,9 @@ def stale(case: GpuCase) -> Iterator[Finding]:
 
 
 def silent(case: GpuCase) -> Iterator[Finding]:
-    """A GPU that is listed without the values to judge it by: errors and an unknown format must not count as ok.
+    """A GPU that is listed without the values needed to judge it: errors or an unknown format must not count as ok.
 
-    Every GPU reports its temperature, and one without ECC at least its memory.
+    The needed values are the temperature, and the ECC errors or, on a GPU without ECC, the used memory.
     """
     reading = case.reading
     if reading is None or case.absence is not None:
@@ -61,15 +57,16 @@ def silent(case: GpuCase) -> Iterator[Finding]:
     missing = [what for what, none in (("temperature", reading.temperature_c is None), ("memory", memory)) if none]
     if reading.unread:
         (path, leaf), *more = reading.unread.items()
-        evidence = f"{path} reads {leaf!r}" + (f", and {len(more)} more alike" if more else "")
+        evidence = f"{path} reads {leaf!r}" + (f", and {len(more)} more like it" if more else "")
         yield found(case.id, "gpu.silent", "errors", evidence, since=case.read_at)
+    # A GPU that needs a reset prints that in place of its values, and gpu.recovery-action reports it.
     elif missing and not reading.says_reset:
         evidence = f"{reading.source} lists it without {' and '.join(missing)}"
         yield found(case.id, "gpu.silent", "no-values", evidence, since=case.read_at)
 
 
 def row_remap(case: GpuCase) -> Iterator[Finding]:
-    """Rows of memory that were replaced by spare rows, wait for that, or could not be replaced."""
+    """Rows of memory that were replaced by spare rows, wait to be replaced, or could not be replaced."""
     reading = case.reading
     if reading is None:
         return
@@ -83,7 +80,7 @@ def row_remap(case: GpuCase) -> Iterator[Finding]:
 
 
 def spare_rows(case: GpuCase) -> Iterator[Finding]:
-    """Banks of memory without a spare row: the next error there cannot be repaired."""
+    """Banks of memory without a spare row: the next error in such a bank cannot be repaired."""
     banks = (case.reading.banks_without_spare_rows if case.reading else None) or 0
     if banks >= verdict("gpu.row-remap", "no-spare-rows").limit:
         evidence = f"{banks} bank{'s have' if banks > 1 else ' has'} no spare row left"
@@ -105,15 +102,15 @@ def repairs(case: GpuCase) -> Iterator[Finding]:
 
 
 def inforom(case: GpuCase) -> Iterator[Finding]:
-    """The memory of the board that holds its serial number, its settings, and its record of errors."""
+    """A corrupted infoROM: the memory of the board with its serial number, settings and record of errors."""
     if case.reading is not None and case.reading.inforom_corrupted:
         yield found(
-            case.id, "gpu.inforom", "corrupted", "nvidia-smi says that its infoROM is corrupted", since=case.read_at
+            case.id, "gpu.inforom", "corrupted", "nvidia-smi reports that its infoROM is corrupted", since=case.read_at
         )
 
 
 def retired_pages(case: GpuCase) -> Iterator[Finding]:
-    """Pages of memory taken out of use, on cards from before row remapping; both kinds share the places for them."""
+    """Retired pages of memory, on cards without row remapping; single-bit and double-bit errors share one limit."""
     reading = case.reading
     if reading is None:
         return
@@ -131,7 +128,7 @@ def retired_pages(case: GpuCase) -> Iterator[Finding]:
 
 
 def ecc(case: GpuCase) -> Iterator[Finding]:
-    """Memory errors that could not be corrected: since the driver was loaded, and too many of SRAM in a card's life."""
+    """Uncorrectable memory errors: since the driver was loaded, and of SRAM above the card's lifetime threshold."""
     errors = (case.reading.ecc_volatile_uncorrectable if case.reading else None) or 0
     if errors >= verdict("gpu.ecc", "uncorrectable").limit:
         plural = "s" if errors > 1 else ""
@@ -145,24 +142,28 @@ def ecc(case: GpuCase) -> Iterator[Finding]:
 
 
 def ecc_lifetime(case: GpuCase) -> Iterator[Finding]:
-    """Memory errors from before the driver was loaded. DRAM is repaired after them: a spare row, or a page retired."""
+    """Uncorrectable memory errors from before the driver was loaded.
+
+    DRAM is repaired after such an error: a spare row replaces the row, or the page is retired.
+    """
     reading = case.reading
+    # If all errors are of this load of the driver, rule `ecc` has reported them.
     if reading is None or (reading.ecc_aggregate_uncorrectable or 0) <= (reading.ecc_volatile_uncorrectable or 0):
         return
     sram, dram = reading.sram_aggregate_uncorrectable or 0, reading.dram_aggregate_uncorrectable or 0
     if sram >= verdict("gpu.ecc", "lifetime-sram").limit:
-        evidence = f"{sram} uncorrectable SRAM error{'s' if sram > 1 else ''} in the life of the card"
+        evidence = f"{sram} uncorrectable SRAM error{'s' if sram > 1 else ''} in the lifetime of the card"
         yield found(case.id, "gpu.ecc", "lifetime-sram", evidence, since=case.read_at)
     if dram >= verdict("gpu.ecc", "lifetime-dram").limit:
         repaired = (reading.remap_uncorrectable or 0) + (reading.retired_double_bit or 0)
         name = "lifetime-repaired" if repaired else "lifetime-dram"
-        evidence = f"{dram} uncorrectable DRAM error{'s' if dram > 1 else ''} in the life of the card"
-        evidence += f", {repaired} rows or pages repaired" if repaired else ", and no row or page repaired for it"
+        evidence = f"{dram} uncorrectable DRAM error{'s' if dram > 1 else ''} in the lifetime of the card"
+        evidence += f", {repaired} rows or pages repaired" if repaired else ", and no row or page was repaired for it"
         yield found(case.id, "gpu.ecc", name, evidence, since=case.read_at)
 
 
 def temperature(case: GpuCase) -> Iterator[Finding]:
-    """Core and memory temperature; the card's own threshold wins over the inventory's."""
+    """Core and memory temperature; the card's own threshold overrides the inventory's."""
     reading, thresholds = case.reading, case.thresholds
     if reading is None:
         return
@@ -178,15 +179,15 @@ def temperature(case: GpuCase) -> Iterator[Finding]:
 
 
 def sources(case: GpuCase) -> Iterator[Finding]:
-    """A GPU that one source lists and another, which lists its neighbours, does not."""
+    """A GPU that one source lists and another source, which lists its neighbours, does not."""
     reading = case.reading
     if reading is not None and reading.unlisted_by is not None:
-        evidence = f"{reading.unlisted_by} does not list it, {reading.source} does"
+        evidence = f"{reading.unlisted_by} does not list it, but {reading.source} does"
         yield found(case.id, "gpu.sources", "not-listed", evidence, since=case.read_at)
 
 
 def reported(case: GpuCase) -> Iterator[Finding]:
-    """What another program that watches the host reports of this GPU."""
+    """Faults of this GPU that another program on the host reports."""
     yield from counters.reported(case.id, "gpu.reported", case.reports)
 
 
@@ -212,4 +213,4 @@ RULES = (
     sources,
     reported,
 )
-"""The order of findings with equal weight: the kernel's report about a GPU is more specific than its absence."""
+"""The order of findings with equal weight: a kernel message about a GPU is more specific than its absence."""

@@ -1,15 +1,15 @@
-"""Faults of a host itself, or of reading it. The components behind it are then unknown, without own findings."""
+"""Faults of a host itself, or of reading it. The components of an unread host are unknown, without own findings."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from lumctl.fleet.readings import NicEventKind, ProbeOutcome, ProbeStatus, SxidEvent
-from lumctl.health.events import clear_hint, count_text
-from lumctl.health.rulebook import Verdict, found, rulebook, verdict
+from lumctl.health.events import clear_hint, count_text, earliest_at
+from lumctl.health.rulebook import QUOTED, found, rulebook, verdict
 from lumctl.health.rules import counters, machine
 from lumctl.health.rules.cases import HostCase
 from lumctl.health.rules.xid import action_of
-from lumctl.health.states import SEVERITY, Finding, State
+from lumctl.health.states import SEVERITY, Finding, State, Verdict
 from lumctl.inventory.exporters import EXPORTER_KINDS
 from lumctl.inventory.model import NVIDIA_SMI
 
@@ -23,17 +23,17 @@ _GRAVE = frozenset(
         NicEventKind.QUEUE,
     }
 )
-"""What is a fault of whatever card."""
+"""The kinds of lines that are a fault even if the card is not in the inventory."""
 LOSES_SIGHT_OF = {
     "gpu": "its accelerators are not read",
     "nvlink": "NVLink errors are not read",
     "kernel": "XIDs and other errors of its accelerators cannot be seen",
     "net": "its links are not read",
-    "counters": "what its ports count is not read",
-    "lldp": "whom its receivers hear is not read",
-    "optics": "what light they receive is not read",
+    "counters": "the counters of its ports are not read",
+    "lldp": "which transmitters its receivers hear is not read",
+    "optics": "the light power at its receivers is not read",
     "mounts": "its file systems are not read",
-    "disks": "how full its disks are is not read",
+    "disks": "the free space of its disks is not read",
     "services": "whether its fabric manager runs is not read",
     "dcgm": "its GPUs are not read",
     "amd": "its GPUs are not read",
@@ -41,14 +41,14 @@ LOSES_SIGHT_OF = {
     "gpud": "what it reports is not read",
     "shell": "its kernel log and its modules are not read",
 }
-"""What is not known of a host while one of its probes fails, by the part of the probe's name before the colon."""
+"""The data that are missing for a host while a probe fails, by the part of the probe's name before the colon."""
 
 
 _LINES_OF = {NVIDIA_SMI: "XIDs"}
 
 
 def session(case: HostCase) -> Iterator[Finding]:
-    """No session to the host, or nothing new from it."""
+    """No session to the host, or no new reading from it."""
     if case.seen is None:
         yield found(case.id, "host.unread", "never", "it was never read", since=case.read_at)
     elif case.stale is not None:
@@ -56,14 +56,15 @@ def session(case: HostCase) -> Iterator[Finding]:
     elif case.seen.reachable:
         return
     elif case.seen.awaited and case.seen.error is None:
-        yield found(case.id, "host.unread", "never", "it is being connected to for the first time", since=case.read_at)
+        yield found(case.id, "host.unread", "never", "the first connection to it is being made", since=case.read_at)
     elif case.seen.host_key_problem:
+        # Before the missed attempts are counted: to try again does not change a key.
         yield found(case.id, "host.unreachable", "host-key", case.seen.error or "no session", since=case.read_at)
     elif case.by_exporters and (case.lost or not 0 < case.seen.attempts < verdict("host.missed", "missed").limit):
         evidence = case.seen.error or "no exporter answers"
         yield found(case.id, "host.unreachable", "no-exporter", evidence, since=case.read_at)
     elif case.lost or not 0 < case.seen.attempts < verdict("host.missed", "missed").limit:
-        # Without a count of attempts the host was read just now and did not answer: that is its present state.
+        # Without a count of attempts the host was read once, just now, and did not answer.
         yield found(case.id, "host.unreachable", "no-session", case.seen.error or "no session", since=case.read_at)
     else:
         line = verdict("host.missed", "missed")
@@ -72,22 +73,25 @@ def session(case: HostCase) -> Iterator[Finding]:
 
 
 def too_slow(case: HostCase) -> Iterator[Finding]:
-    """Not one probe ended in time: a finding about the host, for nothing points at one part of it."""
+    """No probe ended in time: a finding about the host, because nothing points at one part of it."""
     if _too_slow(case):
         evidence = "answers too slowly: none of its probes ended in time"
         yield found(case.id, "host.too-slow", "timed-out", evidence, since=case.read_at)
 
 
 def driver_hung(case: HostCase) -> Iterator[Finding]:
-    """The tool of the GPUs does not end while other probes do: a finding about the driver, not about the host."""
+    """The GPU probe does not end while other probes do: a finding about the driver, not about the host."""
     outcome = _probe(case, "gpu")
     if outcome is not None and outcome.status is ProbeStatus.TIMED_OUT and not _too_slow(case):
-        evidence = f"driver does not answer: {case.probe} ran past its deadline ({outcome.seconds:.1f} s)"
+        evidence = f"driver does not answer: {case.probe} exceeded its deadline ({outcome.seconds:.1f} s)"
         yield found(case.id, "host.driver-hung", "timed-out", evidence, since=outcome.taken_at)
 
 
 def no_gpus(case: HostCase) -> Iterator[Finding]:
-    """The driver runs and finds no GPU. Those of the inventory are lost; without any there, the host reports it."""
+    """The driver runs and finds no GPU, on a host without accelerators in the inventory.
+
+    If the inventory has accelerators on the host, they are reported as lost instead.
+    """
     outcome = _probe(case, "gpu")
     if case.seen is None or outcome is None or outcome.status is not ProbeStatus.OK or "gpu" in case.needed:
         return
@@ -96,24 +100,27 @@ def no_gpus(case: HostCase) -> Iterator[Finding]:
 
 
 def kernel_log_denied(case: HostCase) -> Iterator[Finding]:
-    """Without the kernel log no XID is seen, so health is half blind."""
+    """The kernel log may not be read, so XIDs and other errors of the accelerators are not seen."""
     outcome = _probe(case, "kernel")
     if outcome is not None and "kernel" in case.needed and outcome.status is ProbeStatus.DENIED:
         evidence = f"the kernel log may not be read: {_LINES_OF.get(case.probe, 'errors of its GPUs')} cannot be seen"
         yield found(case.id, "host.kernel-log-denied", "denied", evidence, since=outcome.taken_at)
 
 
+_NVLINK = ("nvlink", "nvlink:errors", "nvlink:traffic")
+
+
 def probes(case: HostCase) -> Iterator[Finding]:
-    """The other probes that did not end well, one finding for each way in which they ended."""
+    """Other probes that failed: one finding for each kind of failure."""
     if _too_slow(case):
         return
     told_elsewhere = {("gpu", ProbeStatus.TIMED_OUT), ("kernel", ProbeStatus.DENIED)}
     gpu = _probe(case, "gpu")
     if gpu is not None and gpu.status is ProbeStatus.TIMED_OUT:
-        # They ask the same driver, one behind the other.
-        told_elsewhere |= {(name, ProbeStatus.TIMED_OUT) for name in ("nvlink", "nvlink:errors")}
+        # The NVLink probes ask the same driver, one after the other.
+        told_elsewhere |= {(name, ProbeStatus.TIMED_OUT) for name in _NVLINK}
     if machine.driver_unusable(gpu) is not None:
-        told_elsewhere |= {(name, ProbeStatus.FAILED) for name in ("gpu", "nvlink", "nvlink:errors")}
+        told_elsewhere |= {(name, ProbeStatus.FAILED) for name in ("gpu", *_NVLINK)}
     ended: dict[str, list[ProbeOutcome]] = {}
     for outcome in _probes(case):
         harmless = outcome.status is ProbeStatus.OK or (
@@ -127,17 +134,17 @@ def probes(case: HostCase) -> Iterator[Finding]:
 
 
 def _ending(outcome: ProbeOutcome) -> str:
-    """The case of host.probe-failed."""
+    """The case of host.probe-failed for an outcome."""
     return "exporter" if outcome.probe in EXPORTER_KINDS else outcome.status.value
 
 
 def reported(case: HostCase) -> Iterator[Finding]:
-    """What another program that watches the host reports of it."""
+    """Faults of the host that another program on it reports."""
     yield from counters.reported(case.id, "host.reported", case.reports)
 
 
 def stray_xids(case: HostCase) -> Iterator[Finding]:
-    """Grave XIDs that belong to no component: they must not be dropped silently."""
+    """XIDs that mean a fault and belong to no component: they must not be dropped silently."""
     grave = {
         (event.xid, event.pci): event
         for event in case.stray_xids
@@ -145,7 +152,7 @@ def stray_xids(case: HostCase) -> Iterator[Finding]:
     }
     if grave:
         named = ", ".join(f"XID {xid} at {pci}" for xid, pci in grave)
-        evidence = f"{named}, where the inventory has no accelerator"
+        evidence = f"{named}, but the inventory has no accelerator there"
         finding = found(case.id, "host.xid-unmatched", "nobody", evidence, since=case.read_at)
         lasting = [event for event in grave.values() if verdict("gpu.xid", action_of(event)).ends != "age"]
         yield replace(finding, advice=finding.advice + clear_hint(case.id, "reset", lasting, case.events))
@@ -156,8 +163,8 @@ def stray_events(case: HostCase) -> Iterator[Finding]:
     if case.stray_events:
         last = case.stray_events[-1]
         more = f", {len(case.stray_events)} lines" if len(case.stray_events) > 1 else ""
-        since = min((event.at for event in case.stray_events if event.at is not None), default=case.read_at)
-        yield found(case.id, "host.gpu-event", "unmatched", f"{last.kind}: {last.text[:160]}{more}", since=since)
+        since = earliest_at(case.stray_events, default=case.read_at)
+        yield found(case.id, "host.gpu-event", "unmatched", f"{last.kind}: {last.text[:QUOTED]}{more}", since=since)
 
 
 def nvswitch(case: HostCase) -> Iterator[Finding]:
@@ -168,17 +175,17 @@ def nvswitch(case: HostCase) -> Iterator[Finding]:
         if events:
             numbers = ", ".join(str(number) for number in dict.fromkeys(event.sxid for event in events))
             evidence = f"SXid {numbers} at {events[-1].pci}{count_text(events, case.events)}"
-            since = min((event.at for event in events if event.at is not None), default=case.read_at)
+            since = earliest_at(events, default=case.read_at)
             finding = found(case.id, "host.nvswitch", name, evidence, since=since)
             yield replace(finding, advice=finding.advice + clear_hint(case.id, line.ends, events, case.events))
 
 
 _SAID = {True: "fatal", None: "not-said", False: "non-fatal"}
-"""The cases of host.nvswitch by the text of a line."""
+"""The cases of host.nvswitch by the severity in the text of a line."""
 
 
 def sxid_case(event: SxidEvent) -> str:
-    """The graver of the line's own severity and the catalogue's."""
+    """The case of host.nvswitch for a line: the worse of its own severity and the catalogue's."""
     said, listed = _SAID[event.fatal], rulebook().sxid_cases.get(event.sxid)
     if listed is None or (event.fatal is None and listed == "non-fatal"):
         return listed or said
@@ -186,8 +193,9 @@ def sxid_case(event: SxidEvent) -> str:
 
 
 def _sxids(case: HostCase, line: Verdict) -> Iterator[SxidEvent]:
-    """The SXids of a host that may count: neither age nor work on the host ends those that need a restart."""
+    """The SXids of a host that may count: age and work on the host do not end SXids that need a restart."""
     lasting = line.ends != "age" and case.events is not None
+    # What was logged before work on the host ended is a consequence of the work.
     oldest = max(case.now - line.window_s, case.quiet_until)
     for event in case.seen.sxids if case.seen is not None and case.readable else ():
         if lasting or event.at is None or event.at > oldest:
@@ -197,15 +205,15 @@ def _sxids(case: HostCase, line: Verdict) -> Iterator[SxidEvent]:
 def nameless_nic(case: HostCase) -> Iterator[Finding]:
     """Network drivers' lines about a card that belongs to no link of the inventory.
 
-    An empty cage does not count: every boot logs unused ports.
+    Lines about ports without a module do not count: every boot logs them.
     """
     line = verdict("host.nic", "nameless")
     oldest = max(case.now - line.window_s, case.quiet_until)
     events = [event for event in case.nic_events if event.kind in _GRAVE and (event.at is None or event.at > oldest)]
     if events:
-        since = min((event.at for event in events if event.at is not None), default=case.read_at)
+        since = earliest_at(events, default=case.read_at)
         name = f"{events[-1].interface}: " if events[-1].interface else ""
-        yield found(case.id, "host.nic", "nameless", f"{name}{events[-1].text[:160]}", since=since)
+        yield found(case.id, "host.nic", "nameless", f"{name}{events[-1].text[:QUOTED]}", since=since)
 
 
 def _probes(case: HostCase) -> Collection[ProbeOutcome]:
@@ -222,7 +230,7 @@ def _too_slow(case: HostCase) -> bool:
 
 
 def _accounts(outcomes: Collection[ProbeOutcome]) -> Iterator[str]:
-    """A message once, with the kinds of probes that reported it."""
+    """Each message once, with the names of the probes that reported it."""
     alike: dict[tuple[str, str], list[str]] = {}
     for outcome in outcomes:
         alike.setdefault((outcome.probe.partition(":")[0], outcome.detail), []).append(outcome.probe)

@@ -1,12 +1,13 @@
-"""What is wrong with one link: a transponder, its module and the interface it sits behind."""
+"""Faults of one link: a transponder, its module and its host's interface."""
 
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from math import inf
+from math import inf, isfinite
 
 from lumctl.devices.types import OpticsReading
 from lumctl.fleet.readings import InterfaceReading, NicEventKind
-from lumctl.health.rulebook import found, has_case, rulebook, verdict
+from lumctl.health.events import earliest_at
+from lumctl.health.rulebook import QUOTED, found, has_case, rulebook, verdict
 from lumctl.health.rules.cases import LinkCase
 from lumctl.health.rules.counters import counted, span
 from lumctl.health.states import Finding
@@ -17,11 +18,12 @@ _WORST_FIRST = ("low_alarm", "high_alarm", "low_warning", "high_warning")
 
 
 def limits_of(thresholds: Mapping[str, float], quantity: str) -> dict[str, float] | None:
-    """The limits of ``quantity`` by level, ``None`` where they are out of order and so mean nothing."""
+    """The limits of ``quantity`` by level; ``None`` if they are out of order and therefore meaningless."""
     given = {level: thresholds[f"{quantity}_{level}"] for level in LEVELS if f"{quantity}_{level}" in thresholds}
     ordered = all(lower <= higher for lower, higher in pairwise(given.values()))
     low = max((value for level, value in given.items() if "low" in level), default=-inf)
     high = min((value for level, value in given.items() if "high" in level), default=inf)
+    # Zeros in place of all limits are in order, but leave nothing between low and high.
     return given if ordered and low < high else None
 
 
@@ -36,8 +38,8 @@ def crossed(value: float, limits: Mapping[str, float]) -> str | None:
 def sending(case: LinkCase) -> Iterator[Finding]:
     """Transmitted light, laser current, temperature and voltage of a sending module, and its own alarms.
 
-    A dark laser has neither light nor current: only link.tx-power reports it. Meaningless limits are not used; the
-    rule for receiving reports them.
+    A laser that is off is reported only by link.tx-power, although its current is zero too. Meaningless limits are not
+    used; link.rx-power reports the meaningless receive limits.
     """
     optics = case.optics
     if not case.in_use or optics is None or not optics.optical:
@@ -55,7 +57,7 @@ def sending(case: LinkCase) -> Iterator[Finding]:
     if optics.transmitting is not False:
         quantities.append(("tx_power", "sends", optics.tx_power_dbm, ".1f", " dBm"))
         if _draws_nothing(optics):
-            evidence = "all its lasers draw 0 mA, and the module does not say that they are off"
+            evidence = "all its lasers draw 0 mA, but the module does not report that they are off"
             yield found(case.id, "link.module", "no-current", evidence, since=case.read_at)
         else:
             quantities.append(("bias", "draws", optics.bias_ma, ".1f", " mA"))
@@ -70,24 +72,24 @@ def sending(case: LinkCase) -> Iterator[Finding]:
 
 
 def _draws_nothing(optics: OpticsReading) -> bool:
-    """Whether all lasers are off. A module whose limits of current are 0 as well just does not measure it."""
+    """Whether no laser draws current. If the module's current limits are 0 too, it does not measure current."""
     limits = [limit for name, limit in optics.thresholds.items() if name.startswith("bias_")]
     return optics.bias_ma is not None and optics.bias_ma <= 0 and (not limits or max(limits) > 0)
 
 
 NO_CARRIER = frozenset({"down", "lowerlayerdown", "notpresent"})
-"""Kernel words for an interface that carries nothing. ``unknown`` is no fault: some drivers never report more."""
+"""Kernel states of an interface without carrier. ``unknown`` is not a fault: some drivers never report another."""
 CARRIER = frozenset({"up", "unknown"})
-"""Kernel words for an interface that is no fault; what is in neither list waits for something, as ``dormant`` does."""
+"""Kernel states of an interface without fault. In a state of neither set, such as ``dormant``, it is not ready yet."""
 
 
 def has_no_light(optics: OpticsReading | None, *, below_dbm: float) -> bool:
-    """Whether a module is read and its receiver is dark."""
+    """Whether a module was read and its receiver is dark."""
     return optics is not None and optics.rx_power_dbm is not None and optics.rx_power_dbm < below_dbm
 
 
 def sends_no_light(optics: OpticsReading | None) -> bool:
-    """Whether a module is read and sends nothing, by its own word or by what it measures."""
+    """Whether a module is read and sends no light: by its own report, or by the measured power."""
     if optics is None or not optics.optical:
         return False
     limit = verdict("link.tx-power", "dark").limit
@@ -95,24 +97,24 @@ def sends_no_light(optics: OpticsReading | None) -> bool:
 
 
 def has_no_carrier(interface: InterfaceReading | None) -> bool:
-    """Whether an interface is read and carries nothing."""
+    """Whether an interface is read and has no carrier."""
     return interface is not None and interface.operstate in NO_CARRIER
 
 
 def sane_limits(thresholds: Mapping[str, float]) -> dict[str, float] | None:
-    """A module's receive limits where they are possible, ``None`` where they are absurd: out of order, or at 1 mW."""
+    """A module's receive limits; ``None`` if they are out of order, or a low limit is 1 mW (0 dBm) or more."""
     given = limits_of(thresholds, "rx_power")
     return given if given is not None and all(value < 0 for name, value in given.items() if "low" in name) else None
 
 
 def missing(case: LinkCase) -> Iterator[Finding]:
-    """An interface that the inventory names and the host does not have."""
+    """An interface that the inventory lists but the host does not have."""
     if case.listed and case.interface is None and not case.infiniband:
         yield found(case.id, "link.missing", "not-listed", f"the host has no interface {case.name}", since=case.read_at)
 
 
 def down(case: LinkCase) -> Iterator[Finding]:
-    """An interface in use without carrier. Silent if the receiver is dark: another rule reports that cause."""
+    """An interface in use without carrier. Finds nothing if the receiver is dark: link.rx-power reports that cause."""
     if not case.in_use or case.interface is None or _dark(case):
         return
     if has_no_carrier(case.interface):
@@ -123,50 +125,51 @@ def down(case: LinkCase) -> Iterator[Finding]:
         evidence = f"{case.name} is {case.interface.operstate}"
         yield found(case.id, "link.down", "not-ready", evidence, since=case.read_at)
     elif case.interface.operstate is None:
-        yield found(case.id, "link.down", "not-said", f"no operstate of {case.name}", since=case.read_at)
+        yield found(case.id, "link.down", "not-said", f"the operstate of {case.name} is missing", since=case.read_at)
 
 
 def infiniband(case: LinkCase) -> Iterator[Finding]:
-    """An InfiniBand port that the inventory names and that is not active."""
+    """An InfiniBand port that the inventory lists but that is not active."""
     for each in case.infiniband if case.in_use else ():
         if each.state is None:
-            evidence = f"{each.device} port {each.port} tells no state"
+            evidence = f"{each.device} port {each.port} reports no state"
             yield found(case.id, "link.infiniband", "not-said", evidence, since=case.read_at)
         elif each.state.upper() != "ACTIVE":
-            evidence = f"{each.device} port {each.port} is {each.state}, physically {each.phys_state or 'not told'}"
+            evidence = f"{each.device} port {each.port} is {each.state}, physically {each.phys_state or 'not reported'}"
             yield found(case.id, "link.infiniband", "not-active", evidence, since=case.read_at)
 
 
 def tx_power(case: LinkCase) -> Iterator[Finding]:
     """A transmitter that sends nothing although a circuit needs its light.
 
-    Silent where the interface is down though light arrives: that is the cause, and link.down reports it.
+    Finds nothing if the interface is down although light arrives: that is the cause, and link.down reports it.
     """
     if not case.in_use or not sends_no_light(case.optics) or (_lit(case) and has_no_carrier(case.interface)):
         return
     power = case.optics.tx_power_dbm if case.optics is not None else None
-    evidence = f"sends no light{'' if power is None else f' ({_dbm(power)})'}, and a circuit needs it"
+    evidence = f"sends no light{'' if power is None else _measured(power)}, but a circuit needs it"
     yield found(case.id, "link.tx-power", "dark", evidence, since=case.read_at)
 
 
 def rx_power(case: LinkCase) -> Iterator[Finding]:
-    """Received light of a lane in use against the module's own limits, or the inventory's where it states none.
+    """Received light of a lane in use, compared with the module's limits, or with the inventory's if it has none.
 
-    Copper has none, and that is no fault.
+    Copper modules receive no light, which is not a fault.
     """
     optics = case.optics
     if not case.in_use or optics is None or not optics.optical or optics.rx_power_dbm is None:
         return
     power = optics.rx_power_dbm
     if _dark(case):
-        yield found(case.id, "link.rx-power", "dark", f"no light ({_dbm(power)})", since=case.read_at)
+        yield found(case.id, "link.rx-power", "dark", f"no light{_measured(power)}", since=case.read_at)
         return
     limits = sane_limits(optics.thresholds)
     if limits is None or _disproved(case, power, limits):
         stated = {level: optics.thresholds.get(f"rx_power_{level}") for level in LEVELS}
         values = ", ".join(f"{level} {value:g}" for level, value in stated.items() if value is not None)
-        evidence = f"the module's receive limits are absurd ({values} dBm)"
+        evidence = f"the module's receive limits are impossible ({values} dBm)"
         yield found(case.id, "link.rx-power", "absurd-thresholds", evidence, since=case.read_at)
+        # Limits that are not believed must not be used below either; the inventory's sensitivity takes their place.
         limits = {}
     if not any("low" in name for name in limits) and power < case.rx_sensitivity_dbm:
         case_name = "insensitive-link-down" if has_no_carrier(case.interface) else "insensitive"
@@ -182,7 +185,7 @@ def rx_power(case: LinkCase) -> Iterator[Finding]:
 
 
 def _disproved(case: LinkCase, power: float, limits: Mapping[str, float]) -> bool:
-    """Whether a link works well where its module sees an alarm of too little light."""
+    """Whether a link works with ample light although its module's low alarm limit is exceeded."""
     works = case.interface is not None and case.interface.operstate == "up"
     ample = case.rx_sensitivity_dbm + verdict("link.rx-power", "absurd-thresholds").limit
     return works and ample <= power < limits.get("low_alarm", -inf)
@@ -196,6 +199,11 @@ def _lit(case: LinkCase) -> bool:
     return case.optics is not None and case.optics.rx_power_dbm is not None and not _dark(case)
 
 
+def _measured(power: float) -> str:
+    """The measured power in parentheses; empty if it is infinite."""
+    return f" ({_dbm(power)})" if isfinite(power) else ""
+
+
 def _dbm(power: float) -> str:
     return f"{power:.1f} dBm"
 
@@ -207,15 +215,13 @@ def stale(case: LinkCase) -> Iterator[Finding]:
 
 
 def not_read(case: LinkCase) -> Iterator[Finding]:
-    """A lane in use on a host whose exporters do not report light: carrier alone does not prove that it is ok."""
+    """A lane in use whose host's exporters do not report light: a carrier alone does not prove that it is ok."""
     if case.in_use and case.unread:
-        evidence = "the exporters of its host do not tell what light its module sends and receives"
+        evidence = "the exporters of its host do not report the light that its module sends and receives"
         yield found(case.id, "link.not-read", "module", evidence, since=case.read_at)
 
 
 _ENDS_WITH_A_PLUG = frozenset({NicEventKind.CABLE, NicEventKind.CABLE_ERROR})
-_SAID = 160
-"""Characters of a driver's line that a finding repeats."""
 
 
 def errors(case: LinkCase) -> Iterator[Finding]:
@@ -225,7 +231,7 @@ def errors(case: LinkCase) -> Iterator[Finding]:
 
 
 def unsteady(case: LinkCase) -> Iterator[Finding]:
-    """A carrier that comes and goes, or that stays away for long."""
+    """A carrier that is lost repeatedly or for a long time."""
     if not case.in_use or case.trend is None:
         return
     yield from counted(case.id, "link.unsteady", case.trend, now=case.now, read_at=case.read_at)
@@ -242,21 +248,22 @@ def full_counters(case: LinkCase) -> Iterator[Finding]:
     for counter, part in case.trend.saturated():
         kind = rulebook().counters[counter]
         covered = bool(kind.wider) and case.trend.counts(kind.wider)
-        evidence = f"counter saturated: {part} {counter} cannot grow any more" + (
-            f"; {kind.wider} is counted in its place" if covered else ""
+        evidence = f"counter saturated: {part} {counter} cannot increase any further" + (
+            f"; {kind.wider} is counted instead" if covered else ""
         )
         name = "covered" if covered else kind.full
         yield found(case.id, "link.counter-full", name, evidence, since=case.read_at)
 
 
 def driver_events(case: LinkCase) -> Iterator[Finding]:
-    """What the network driver wrote into the kernel log of late, one finding for each kind."""
+    """Recent lines of the network driver in the kernel log: one finding for each kind."""
     if not case.nic_events:
         return
     quiet_until = case.trend.quiet_until if case.trend is not None else 0.0
     plugged = [event.at for event in case.nic_events if event.kind is NicEventKind.PLUGGED and event.at is not None]
     plugged_at = max(plugged, default=0.0)
     for kind in NicEventKind:
+        # Some kinds are no fault, such as a link that comes up.
         if not has_case("link.nic", kind.value):
             continue
         line = verdict("link.nic", kind.value)
@@ -264,8 +271,8 @@ def driver_events(case: LinkCase) -> Iterator[Finding]:
         events = [event for event in case.nic_events if event.kind is kind and (event.at is None or event.at > oldest)]
         if events:
             again = f", {len(events)} times" if len(events) > 1 else ""
-            since = min((event.at for event in events if event.at is not None), default=case.read_at)
-            yield found(case.id, "link.nic", kind.value, f"{events[-1].text[:_SAID]}{again}", since=since)
+            since = earliest_at(events, default=case.read_at)
+            yield found(case.id, "link.nic", kind.value, f"{events[-1].text[:QUOTED]}{again}", since=since)
 
 
 RULES = (

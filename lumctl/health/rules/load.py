@@ -1,4 +1,4 @@
-"""What shows only while a GPU works, and only over time: clocks held down, a slow bus, a kernel that never ends."""
+"""Faults that show only while a GPU works, or over time: reduced clocks, a slow bus, a kernel that never ends."""
 
 from collections.abc import Iterator
 from math import ceil
@@ -12,33 +12,33 @@ from lumctl.health.states import Finding
 HARDWARE_THROTTLING = frozenset(
     {"hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown"}
 )
-"""Reasons that point at power or cooling; idle clocks and a power cap are ordinary life."""
+"""Reasons that point at power or cooling; idle clocks and a power cap are normal."""
 
 _BEST_GENERATION, _BEST_WIDTH = 6, 16
 
 
 def is_throttled(reading: GpuReading) -> bool:
-    """Whether power or cooling hold the clocks down."""
+    """Whether the clocks are reduced because of power or cooling."""
     return not HARDWARE_THROTTLING.isdisjoint(reading.throttle_reasons)
 
 
 def throttled(case: GpuCase) -> Iterator[Finding]:
-    """Clocks held down by power or cooling: a note, unless it lasts, for one sample never degrades."""
+    """Clocks reduced because of power or cooling: a note for one sample, a fault if it lasts."""
     if case.reading is None:
         return
     if is_throttled(case.reading):
         reasons = sorted(case.reading.throttle_reasons & HARDWARE_THROTTLING)
-        evidence = f"clocks held down: {', '.join(reasons)}"
+        evidence = f"clocks reduced: {', '.join(reasons)}"
         yield found(case.id, "gpu.throttled", "noted", evidence, since=case.read_at)
     yield from counted(case.id, "gpu.throttled", case.trend, now=case.read_at, read_at=case.read_at)
 
 
 def pcie_replays(case: GpuCase) -> Iterator[Finding]:
-    """Packets of the PCIe link that had to be sent again, against what a link of its speed and width may have."""
+    """More replayed PCIe packets than a link of this speed and width may have."""
     line, reading = verdict("gpu.pcie-replays", "above-allowed"), case.reading
     if reading is None or case.trend is None:
         return
-    # An exporter may not report the link's present limits: then assume the best possible link.
+    # An exporter may not report the link's present speed and width: then assume the best possible link.
     generation, width = reading.pcie_generation or _BEST_GENERATION, reading.pcie_width or _BEST_WIDTH
     per_lane = line.limits.get(f"gen{generation}")
     if per_lane is None:
@@ -46,12 +46,12 @@ def pcie_replays(case: GpuCase) -> Iterator[Finding]:
     allowed = ceil(per_lane * width)
     replays = case.trend.events("pcie_replays", line.window_s, case.read_at).get("", 0)
     if replays > allowed:
-        evidence = f"{replays} PCIe replays in the last minute (Gen{generation} x{width} may have {allowed})"
+        evidence = f"{replays} PCIe replays in the last minute (allowed for Gen{generation} x{width}: {allowed})"
         yield found(case.id, "gpu.pcie-replays", "above-allowed", evidence, since=case.read_at)
 
 
 def pcie_link(case: GpuCase) -> Iterator[Finding]:
-    """A PCIe link below its best while the GPU works; an idle one lowers its link to save power."""
+    """A PCIe link below its best speed or width while the GPU works; an idle GPU reduces them to save power."""
     reading = case.reading
     if reading is None or reading.utilization_percent is None:
         return
@@ -66,19 +66,19 @@ def pcie_link(case: GpuCase) -> Iterator[Finding]:
 
 
 def hung(case: GpuCase) -> Iterator[Finding]:
-    """All cores busy and nothing moves: neither memory nor bus nor the power that real work takes."""
+    """Busy cores without progress: no memory or bus traffic, and less power than real work draws."""
     reading, limits = case.reading, verdict("gpu.hung", "no-progress").limits
     if reading is None:
         return
     cores, memory, power = reading.utilization_percent, reading.memory_utilization_percent, reading.power_w
     sent, received = reading.pcie_tx_kb_s, reading.pcie_rx_kb_s
-    # All of these values are required: without one of them a hang cannot be shown.
+    # All of these values are required to prove a hang.
     if cores is None or memory is None or power is None or sent is None or received is None:
         return
     low_w = limits["power_share"] * reading.power_limit_w if reading.power_limit_w else limits["power_w"]
     idle_bus = sent < limits["pcie_kb_s"] and received < limits["pcie_kb_s"]
     if cores > limits["cores_percent"] and memory < limits["memory_percent"] and power < low_w and idle_bus:
-        evidence = f"cores {cores:g} % busy, memory {memory:g} %, {power:g} W, and the PCIe link is silent"
+        evidence = f"cores {cores:g} % busy, memory {memory:g} %, {power:g} W, but the PCIe link carries no data"
         yield found(case.id, "gpu.hung", "no-progress", evidence, since=case.read_at)
 
 

@@ -1,17 +1,17 @@
-"""What is wrong with the machine under the GPUs: memory, processors, disks, services, and the GPUs' driver."""
+"""Faults of the machine under the GPUs: memory, processors, disks, services, and the GPUs' driver."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import UTC, datetime
 
 from lumctl.fleet.host_readings import HostEvent, HostEventKind, Service
 from lumctl.fleet.readings import GpuReading, ProbeOutcome, ProbeStatus
+from lumctl.health.events import earliest_at
 from lumctl.health.identity import BOOT_SLACK_S, pci_slot
-from lumctl.health.rulebook import found, verdict
+from lumctl.health.rulebook import QUOTED, found, verdict
 from lumctl.health.rules.cases import HostCase
 from lumctl.health.states import Finding
 
-_SAID = 160
-"""Characters of a line of the log that a finding repeats."""
+# Most specific first: nvidia-smi begins several of these messages with "Failed to initialize NVML".
 _DRIVER_UNUSABLE = (
     ("mismatch", "driver/library version mismatch"),
     ("not-loaded", "couldn't communicate with the nvidia driver"),
@@ -27,6 +27,7 @@ def kernel(case: HostCase) -> Iterator[Finding]:
     seen = case.seen
     if seen is None or not case.readable or not seen.host_events:
         return
+    # Lines of an earlier boot do not count. The boot time itself may be off by the slack.
     begun = (seen.booted_at or 0.0) - BOOT_SLACK_S
     for kind in HostEventKind:
         oldest = max(case.now - verdict("host.kernel", kind.value).window_s, case.quiet_until, begun)
@@ -37,15 +38,16 @@ def kernel(case: HostCase) -> Iterator[Finding]:
         ]
         if events:
             again = f", {len(events)} lines" if len(events) > 1 else ""
-            since = min((event.at for event in events if event.at is not None), default=case.read_at)
-            yield found(case.id, "host.kernel", kind.value, f"{events[-1].text[:_SAID]}{again}", since=since)
+            since = earliest_at(events, default=case.read_at)
+            yield found(case.id, "host.kernel", kind.value, f"{events[-1].text[:QUOTED]}{again}", since=since)
 
 
 def _is_over(case: HostCase, event: HostEvent) -> bool:
-    """Whether a file server answers again, or a GPU that could not be started is listed by nvidia-smi since."""
+    """Whether the fault of a line has ended: its file server answers again, or nvidia-smi now lists its GPU."""
     if event.device is None or case.seen is None:
         return False
     if event.kind is HostEventKind.FILE_SERVER:
+        # By the order of the lines, because a line may have no time.
         later = case.seen.host_events[case.seen.host_events.index(event) + 1 :]
         return any(e.kind is HostEventKind.FILE_SERVER_BACK and e.device == event.device for e in later)
     if event.kind is not HostEventKind.GPU_START:
@@ -57,7 +59,7 @@ def _is_over(case: HostCase, event: HostEvent) -> bool:
 
 
 def driver(case: HostCase) -> Iterator[Finding]:
-    """A driver that works for no GPU of the host, by nvidia-smi's own words."""
+    """A driver that works for no GPU of the host, as nvidia-smi reports it."""
     outcome = case.seen.probes.get("gpu") if case.seen is not None and case.readable else None
     name = driver_unusable(outcome)
     if name is not None and outcome is not None:
@@ -73,7 +75,7 @@ def driver_unusable(outcome: ProbeOutcome | None) -> str | None:
 
 
 def services(case: HostCase) -> Iterator[Finding]:
-    """Services that GPUs need and that do not run although they are to start with the host."""
+    """Services that the GPUs need and that are enabled but do not run, or that restart repeatedly."""
     if case.services is None or case.seen is None:
         return
     gpus = case.seen.gpus
@@ -86,37 +88,37 @@ def services(case: HostCase) -> Iterator[Finding]:
     restarts = case.trend.events(line.counter, line.window_s, case.now) if case.trend is not None else {}
     count = restarts.get(_FABRIC_MANAGER, 0)
     if line.reached_by(count) and _has_nvswitches(gpus):
-        evidence = f"{_FABRIC_MANAGER} was started again {count} times in ten minutes"
+        evidence = f"{_FABRIC_MANAGER} was restarted {count} times in ten minutes"
         yield found(case.id, "host.service", "restarting", evidence, since=case.services.taken_at)
 
 
 def fabric_log(case: HostCase) -> Iterator[Finding]:
-    """Errors that the fabric manager wrote into its log of late."""
+    """Recent errors in the fabric manager's log."""
     line = verdict("host.fabric-log", "error")
     errors = case.seen.fabric_errors if case.seen is not None and case.readable else ()
     recent = [error for error in errors if case.now - line.window_s < error.at <= case.now + line.window_s]
     if recent:
         times = f", {len(recent)} lines" if len(recent) > 1 else ""
-        evidence = f"the fabric manager's log: {recent[-1].text[:160]}{times}"
+        evidence = f"the fabric manager's log: {recent[-1].text[:QUOTED]}{times}"
         yield found(case.id, "host.fabric-log", "error", evidence, since=recent[0].at)
 
 
 def _has_stopped(service: Service) -> bool:
-    """Whether a service that is to run does not, or is started again and again."""
+    """Whether an enabled service does not run or is being restarted."""
     stopped = service.state in {"failed", "inactive"} or service.sub_state == "auto-restart"
     return service.enabled and stopped
 
 
 _FABRIC_MANAGER = "nvidia-fabricmanager"
 _MOST_WITHOUT_SWITCHES = 4
-"""The most GPUs that boards join by NVLink without switches between them."""
+"""The maximum number of GPUs that one board connects by NVLink without switches."""
 
 
 def _has_nvswitches(gpus: Collection[GpuReading]) -> bool:
-    """Whether a host joins its GPUs by NVSwitches that its own fabric manager configures.
+    """Whether NVSwitches connect a host's GPUs and its own fabric manager configures them.
 
-    Before the H100 nvidia-smi shows no fabric; eight modules on one board then mean that. If the fabric joins several
-    hosts, its manager runs on the switches.
+    For GPUs before the H100 nvidia-smi shows no fabric; then more modules than a board connects without switches show
+    it. If the fabric connects several hosts, the fabric manager runs on the switches, not on the host.
     """
     if _has_rack_fabric(gpus):
         return False
@@ -129,18 +131,18 @@ _NO_FABRIC = "not supported"
 
 
 def _is_of_a_rack(gpu: GpuReading) -> bool:
-    """Whether the fabric of a GPU joins several hosts: then it has an identity."""
+    """Whether the fabric of a GPU connects several hosts: only such a fabric has a cluster UUID."""
     told = next((gpu.raw[path] for path in ("fabric/clusterUuid", "fabric/clusteruuid") if path in gpu.raw), "")
     return any(digit not in "0-" for digit in told) and told.upper() != "N/A"
 
 
 def _has_rack_fabric(gpus: Collection[GpuReading]) -> bool:
-    """Whether the NVLink fabric of a host joins it to other hosts."""
+    """Whether the NVLink fabric of a host connects it to other hosts."""
     return any(_is_of_a_rack(gpu) for gpu in gpus)
 
 
 def _is_not_persistent(gpus: Collection[GpuReading]) -> bool:
-    """Whether the driver unloads an unused GPU: persistence mode may be set without a service too."""
+    """Whether persistence mode is off on a GPU; it may be on even if the service does not run."""
     return any(gpu.persistence_enabled is False for gpu in gpus)
 
 
@@ -149,22 +151,22 @@ _NEEDED: Mapping[str, tuple[str, Callable[[Collection[GpuReading]], bool]]] = {
     "nvidia-imex": ("imex", _has_rack_fabric),
     "nvidia-persistenced": ("persistence", _is_not_persistent),
 }
-"""The cases of host.service by unit, and which GPUs need it."""
+"""By unit: the case of host.service, and whether some GPUs need the service."""
 
 
 def mounts(case: HostCase) -> Iterator[Finding]:
-    """Paths that the inventory names and that are not mounted, and file systems that take no writes after an error."""
+    """Paths of the inventory that are not mounted, and file systems that accept no writes after an error."""
     table = case.mounts
     if table is None:
         return
     for path in case.needed_mounts:
         if path not in table.by_path:
-            evidence = f"nothing is mounted at {path}, which the inventory names"
+            evidence = f"nothing is mounted at {path}, which the inventory lists"
             yield found(case.id, "host.mount", "missing", evidence, since=table.taken_at, about=path)
     for path in dict.fromkeys(("/", *case.needed_mounts)):
         mount = table.by_path.get(path)
         if mount is not None and mount.stopped:
-            evidence = f"{mount.source} at {path} takes no writes since an error"
+            evidence = f"{mount.source} at {path} has been read-only since an error"
             yield found(case.id, "host.mount", "stopped", evidence, since=table.taken_at, about=path)
 
 
@@ -177,6 +179,7 @@ def disks(case: HostCase) -> Iterator[Finding]:
         yield found(case.id, "host.mount", "broken", f"{path}: {said}", since=table.taken_at, about=path)
     full, nearly = verdict("host.disk", "full"), verdict("host.disk", "nearly-full")
     for use in table.uses:
+        # On a large file system, a high share may leave plenty of space.
         scarce = use.free_gib < full.limits["free_gib"]
         space = 100 * use.used if use.used is not None and scarce else 0.0
         inodes = 100 * use.inodes_used if use.inodes_used is not None else 0.0
@@ -188,7 +191,7 @@ def disks(case: HostCase) -> Iterator[Finding]:
 
 
 def clock(case: HostCase) -> Iterator[Finding]:
-    """A clock that is apart from those of the rack's other hosts, by more than the time that reading it took."""
+    """A clock that differs from the rack's median by more than the limit, not counting the time to read it."""
     line, reading, median = verdict("host.clock", "apart"), case.clock, case.rack_ahead_s
     if reading is None or median is None:
         return
@@ -200,7 +203,7 @@ def clock(case: HostCase) -> Iterator[Finding]:
 
 
 def crash(case: HostCase) -> Iterator[Finding]:
-    """Records that crashed kernels left."""
+    """Recent crash records of the kernel."""
     line = verdict("host.crash", "recorded")
     crashes = case.seen.crashes if case.seen is not None and case.readable else ()
     recent = [at for at in crashes if at > case.now - line.window_s]

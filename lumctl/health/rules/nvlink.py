@@ -1,4 +1,4 @@
-"""NVLinks of one GPU: errors that its counters gained, and links that were active before."""
+"""NVLinks of one GPU: counted errors, and links that are no longer active."""
 
 from collections.abc import Iterator
 
@@ -9,11 +9,11 @@ from lumctl.health.rules.counters import counted
 from lumctl.health.states import Finding
 
 _NAMED = 3
-"""Links that a note names: a GPU has up to 18."""
+"""How many counters a note lists: a GPU has up to 18 links."""
 
 
 def part_of(link: NvlinkReading) -> str:
-    """The name under which a GPU's trend keeps one link."""
+    """The name of one link in a GPU's trend."""
     return "all NVLinks" if link.link in {ALL_NVLINKS, NVLINK_TOTAL} else f"NVLink {link.link}"
 
 
@@ -25,11 +25,11 @@ _PACKET_ERRORS = (
     "rx general errors",
     "local link integrity errors",
 )
-"""What NVLink 5 counts of packets that arrived damaged or not at all, by nvidia-smi's names in lower case."""
+"""The NVLink 5 counters of damaged or lost packets, by nvidia-smi's names in lower case."""
 
 
 def packet_errors(link: NvlinkReading) -> int | None:
-    """The sum of what NVLink 5 counts in place of replays and CRC errors; ``None`` where it counts nothing of it."""
+    """The sum of NVLink 5's packet error counters, which replace replays and CRC errors; ``None`` without any."""
     counts = [link.errors[name] for name in _PACKET_ERRORS if name in link.errors]
     return sum(counts) if counts else None
 
@@ -37,13 +37,13 @@ def packet_errors(link: NvlinkReading) -> int | None:
 def errors(case: GpuCase) -> Iterator[Finding]:
     """Replays, recoveries and CRC errors."""
     if case.nvlinks:
-        # The counters are read more rarely than the GPU itself: what they count belongs to their own time.
+        # The counters are read less often than the GPU itself, so the time of their own reading counts.
         read_at = max((link.errors_at for link in case.nvlinks if link.errors_at is not None), default=case.read_at)
         yield from counted(case.id, "gpu.nvlink", case.trend, now=read_at, read_at=read_at)
 
 
 def counted_before(case: GpuCase) -> Iterator[Finding]:
-    """Replays and recoveries of whatever time: a note, for what is added now is judged by its own case."""
+    """All replays and recoveries since the driver was loaded: only a note, because new ones have their own cases."""
     counts = [
         f"{part_of(link)}: {count} {what}"
         for link in case.nvlinks
@@ -53,12 +53,12 @@ def counted_before(case: GpuCase) -> Iterator[Finding]:
     if counts:
         evidence = f"{', '.join(counts[:_NAMED])} since the driver was loaded"
         if len(counts) > _NAMED:
-            evidence += f", and {len(counts) - _NAMED} more alike"
+            evidence += f", and {len(counts) - _NAMED} more like it"
         yield found(case.id, "gpu.nvlink", "counted-before", evidence, since=case.read_at)
 
 
 def bit_errors(case: GpuCase) -> Iterator[Finding]:
-    """The error rate that NVLink 5 states in place of replays."""
+    """The effective bit error rate, which NVLink 5 states instead of replays."""
     line = verdict("gpu.nvlink", "bit-errors")
     bad = [link for link in case.nvlinks if link.effective_ber is not None and link.effective_ber > line.limit]
     if bad:
@@ -68,23 +68,25 @@ def bit_errors(case: GpuCase) -> Iterator[Finding]:
 
 
 def inactive(case: GpuCase) -> Iterator[Finding]:
-    """Links that are not active: all of them, or some that were before, for how many a card uses is not known.
+    """Links that are not active: all of them, or links that were active before.
 
-    A GPU that is partitioned into instances (MIG) since then uses none.
+    Links that were never active are not a fault: how many links a card uses is unknown. A GPU that was partitioned into
+    instances (MIG) in the meantime uses no link.
     """
     worked = case.trend.worked if case.trend is not None and not is_mig(case) else set()
     gone = [part_of(link) for link in case.nvlinks if link.active is False and part_of(link) in worked]
     if none_is_active(case):
         yield found(case.id, "gpu.nvlink", "all-inactive", "none of its NVLinks is active", since=case.read_at)
     elif gone:
-        evidence = f"{', '.join(gone)} {'is' if len(gone) == 1 else 'are'} not active any more"
+        evidence = f"{', '.join(gone)} {'is' if len(gone) == 1 else 'are'} no longer active"
         yield found(case.id, "gpu.nvlink", "inactive", evidence, since=case.read_at)
 
 
 def none_is_active(case: GpuCase) -> bool:
-    """Whether a GPU whose links worked, or should by its board, has no active link at all."""
+    """Whether a GPU has no active link, although links worked before or its board connects it to other GPUs."""
     if not case.nvlinks or any(link.active is not False for link in case.nvlinks) or is_mig(case):
         return False
+    # A PCIe card without a bridge never has an active link, and that is no fault.
     return bool(case.trend is not None and case.trend.worked) or _is_joined(case)
 
 
@@ -94,7 +96,7 @@ def is_mig(case: GpuCase) -> bool:
 
 
 def _is_joined(case: GpuCase) -> bool:
-    """Whether a board joins a GPU to others of its host; a PCIe card needs a bridge, or has no active link."""
+    """Whether a board connects a GPU to others of its host; a PCIe card without a bridge has no active link."""
     reading = case.reading
     if reading is None or not case.beside:
         return False

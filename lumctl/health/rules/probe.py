@@ -1,21 +1,19 @@
-"""The rules that a probe plug-in brings as data, asked about one accelerator that it reads."""
+"""The rules of a probe plug-in, applied to one accelerator that it reads."""
 
 from collections.abc import Iterator
 from dataclasses import replace
 
 from lumctl.fleet.readings import AcceleratorEvent, GpuReading
-from lumctl.health.events import clear_hint, count_text
+from lumctl.health.events import clear_hint, count_text, earliest_at
 from lumctl.health.probe_rules import ProbeRule, rules_of
-from lumctl.health.rulebook import found
+from lumctl.health.rulebook import QUOTED, found
 from lumctl.health.rules.cases import GpuCase
 from lumctl.health.states import Finding, State
 from lumctl.inventory.model import NVIDIA_SMI
 
-_MOST_CHARACTERS = 160
-
 
 def plugin_rules(case: GpuCase) -> Iterator[Finding]:
-    """Every rule of the plug-in; without them nothing that it reads can be ok."""
+    """The findings of the plug-in's rules, or that these cannot be used; then no accelerator that it reads is ok."""
     if case.probe == NVIDIA_SMI:
         return
     known = rules_of(case.probe)
@@ -44,7 +42,7 @@ def _by_reading(case: GpuCase, reading: GpuReading, rule: ProbeRule) -> Iterator
 def _said(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:g}" if isinstance(value, int | float) else str(value)[:_MOST_CHARACTERS]
+    return f"{value:g}" if isinstance(value, int | float) else str(value)[:QUOTED]
 
 
 def _by_event(case: GpuCase, rule: ProbeRule) -> Iterator[Finding]:
@@ -56,8 +54,8 @@ def _by_event(case: GpuCase, rule: ProbeRule) -> Iterator[Finding]:
         elif event.kind == rule.event and _is_within(event, case, line.window_s):
             events.append(event)
     if len(events) >= line.limit:
-        evidence = f"{events[-1].text[:_MOST_CHARACTERS]}{count_text(events, case.events)}"
-        since = min((event.at for event in events if event.at is not None), default=case.read_at)
+        evidence = f"{events[-1].text[:QUOTED]}{count_text(events, case.events)}"
+        since = earliest_at(events, default=case.read_at)
         finding = found(case.id, line.rule, line.case, evidence, since=since)
         ends = "age" if line.state is State.OK or line.window_s else "reset" if rule.ended_by else "reboot"
         yield replace(finding, advice=finding.advice + clear_hint(case.id, ends, events, case.events))

@@ -1,4 +1,4 @@
-"""Settings of a GPU that differ from most GPUs of its kind in its rack, which slow or endanger the job of all."""
+"""Settings of a GPU that differ from most GPUs of its kind in its rack; they may slow or endanger a whole job."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -12,7 +12,7 @@ from lumctl.health.states import Finding
 
 @dataclass(frozen=True, slots=True)
 class _Setting:
-    """What is compared, and how a value of it is written. Of an ``is_switch`` only that it is off is a fault."""
+    """One setting: how to read it, and how to print its value. With ``is_switch`` only the value off is a fault."""
 
     read: Callable[[GpuReading], float | None]
     written: str
@@ -26,11 +26,11 @@ _SETTINGS: Mapping[str, _Setting] = {
     "max-clock": _Setting(lambda gpu: gpu.sm_clock_max_mhz, "maximum SM clock {:g} MHz"),
     "application-clock": _Setting(lambda gpu: gpu.application_clock_mhz, "application clock {:g} MHz"),
 }
-"""By the cases of gpu.settings."""
+"""The settings, by the cases of gpu.settings."""
 
 
 def usual_settings(gpus: Iterable[GpuReading]) -> Mapping[str, Usual]:
-    """What most of some GPUs of one kind have, by setting; a setting without a majority is left out."""
+    """The values that most GPUs of one model have, by setting; a setting without a majority is omitted."""
     every = tuple(gpus)
     found_: dict[str, Usual] = {}
     for name, setting in _SETTINGS.items():
@@ -52,7 +52,7 @@ def settings(case: GpuCase) -> Iterator[Finding]:
         if value is None or (setting.is_switch and value) or _is_like(value, usual.value, name):
             continue
         expected = "on" if setting.is_switch else f"{usual.value:g}"
-        evidence = f"{setting.written.format(value)}; {usual.alike} of {usual.total} GPUs of its kind have {expected}"
+        evidence = f"{setting.written.format(value)}; {usual.alike} of {usual.total} GPUs of its model have {expected}"
         yield found(case.id, "gpu.settings", name, evidence, since=case.read_at)
 
 

@@ -1,17 +1,17 @@
-"""XIDs: errors of a GPU in the kernel log, and its own recovery action. Each source misses faults of the other."""
+"""XIDs (errors of a GPU in the kernel log) and the recovery action of a GPU. Each misses some faults of the other."""
 
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from lumctl.fleet.readings import GpuReading, XidEvent
-from lumctl.health.events import clear_hint, count_text
+from lumctl.health.events import clear_hint, count_text, earliest_at
 from lumctl.health.rulebook import found, has_case, rulebook, verdict
 from lumctl.health.rules.cases import GpuCase
 from lumctl.health.states import SEVERITY, Finding
 
 RECOVERY_ACTIONS = ("none", "reset", "reboot", "drain p2p", "drain and reset")
-"""Cases of the rule gpu.recovery-action by the code that the driver writes into XID 154."""
+"""Cases of the rule gpu.recovery-action, in the order of the codes that the driver writes into XID 154."""
 _NEW_RECOVERY_ACTION = re.compile(r"\bto 0x([0-9a-f]{1,4})\b", re.IGNORECASE)
 _OLD_RECOVERY_ACTION = re.compile(r"\bfrom 0x([0-9a-f]{1,4})\b", re.IGNORECASE)
 _UNIT = re.compile(r"\(?(GPC \d+, TPC \d+(?:, SM \d+)?)\)?|\b((?:GPC\d+ )?(?:GPC|HUB)CLIENT_\w+)")
@@ -20,7 +20,7 @@ _SUB_CODE = re.compile(
     r" [(\[](?P<info>0x[0-9a-f]{1,8})(?: (?P<status>0x[0-9a-f]{1,8}))?",
     re.IGNORECASE,
 )
-"""How lines of XIDs 144 to 150 name a unit and a link, and what follows: IntrInfo and the error status."""
+"""How lines of XIDs 144 to 150 name a unit and a link, followed by IntrInfo and the error status."""
 _PROGRAM = re.compile(r"\bpid='?(\d+)")
 
 
@@ -29,6 +29,7 @@ def xids(case: GpuCase) -> Iterator[Finding]:
     book = rulebook()
     for number in dict.fromkeys(event.xid for event in case.xids):
         every = [event for event in case.xids if event.xid == number]
+        # If the recovery action is known, gpu.recovery-action reports it, so the line that announces it adds nothing.
         quiet = {"ignore"} | ({"read-recovery-action"} if _recovery_action(case) is not None else set())
         actions = [action for event in every if (action := action_of(event)) not in quiet]
         if not actions:
@@ -39,17 +40,17 @@ def xids(case: GpuCase) -> Iterator[Finding]:
         where = next(filter(None, map(_nvlink_unit, events)), "")
         evidence = f"{meaning}{where} (XID {number})" if meaning else f"XID {number}"
         evidence += count_text(events, case.events)
-        since = min((event.at for event in events if event.at is not None), default=case.read_at)
+        since = earliest_at(events, default=case.read_at)
         finding = found(case.id, "gpu.xid", action, evidence, since=since, about=str(number))
         if case.reading is not None and not asks_for_reset(case.reading):
-            # A GPU that works and asks for nothing may have been repaired; lumctl has no evidence of that.
+            # A GPU that works and requires no reset may have been repaired, but lumctl has no evidence of that.
             hint = clear_hint(case.id, verdict("gpu.xid", action).ends, events, case.events)
             finding = replace(finding, advice=f"{finding.advice}{hint}")
         yield finding
 
 
 def action_of(event: XidEvent) -> str:
-    """The case of gpu.xid for one line: by its sub-code where the catalogue decodes it, else by its number."""
+    """The case of gpu.xid for one line: by its sub-code if the catalogue decodes it, else by its number."""
     book = rulebook()
     decoded = _SUB_CODE.search(event.text) if event.xid in book.xid_units else None
     if decoded is not None:
@@ -67,7 +68,7 @@ def _nvlink_unit(event: XidEvent) -> str:
 
 
 def tells_of_reset(event: XidEvent) -> bool:
-    """Whether a line means that a GPU that required a reset requires nothing any longer."""
+    """Whether a line reports that a GPU no longer requires the reset that it required before."""
     if rulebook().xid_actions.get(event.xid) != "read-recovery-action":
         return False
     before, after = (_recovery_code(pattern, event.text) for pattern in (_OLD_RECOVERY_ACTION, _NEW_RECOVERY_ACTION))
@@ -95,9 +96,13 @@ def _recovery_code(pattern: re.Pattern[str], text: str) -> str | None:
 
 
 def repeated(case: GpuCase) -> Iterator[Finding]:
-    """XIDs that programs cause, seen again: on one unit of the chip, or whatever program runs, it is the chip."""
+    """Repeated XIDs that programs normally cause.
+
+    If they repeat on one unit of the chip, or with different programs, the chip is at fault.
+    """
     book = rulebook()
     for number in dict.fromkeys(event.xid for event in case.xids):
+        # An exporter shows an XID without a time, so it does not show how often it occurred.
         events = [event for event in case.xids if event.xid == number and event.at is not None]
         match book.xid_actions.get(number, "unknown"):
             case "restart-application" if number in book.counted_by_unit:
@@ -115,7 +120,7 @@ def _by_unit(case: GpuCase, number: int, events: Iterable[XidEvent]) -> Iterator
     since = case.read_at
     again = [unit for unit in units if sum(unit in units_then for units_then in seen) >= _least("same-unit")]
     if again:
-        evidence = f"XID {number} on {again[0]} again and again"
+        evidence = f"XID {number} on {again[0]} repeatedly"
         yield found(case.id, "gpu.xid-repeated", "same-unit", evidence, since=since, about=str(number))
     elif len(seen) >= _least("different-units") and len(units) > 1:
         evidence = f"XID {number} {len(seen)} times, each time on another unit"
@@ -132,7 +137,7 @@ def _by_program(case: GpuCase, number: int, events: Iterable[XidEvent]) -> Itera
 def _alone(case: GpuCase, number: int, events: Iterable[XidEvent]) -> Iterator[Finding]:
     times = _occasions(events)
     if len(times) >= _least("cleanup-alone") and {event.xid for event in case.xids} == {number}:
-        evidence = f"XID {number} {len(times)} times, and no other XID that tells why"
+        evidence = f"XID {number} {len(times)} times, and no other XID that explains it"
         yield found(case.id, "gpu.xid-repeated", "cleanup-alone", evidence, since=case.read_at, about=str(number))
 
 
@@ -141,7 +146,7 @@ def _least(case: str) -> float:
 
 
 def _occasions(events: Iterable[XidEvent]) -> list[list[XidEvent]]:
-    """Events that belong together: one fault writes a line for each unit it touches."""
+    """Group events that belong together: one fault writes a line for each unit that it affects."""
     together_s = verdict("gpu.xid-repeated", "same-unit").limits["together_s"]
     found_: list[list[XidEvent]] = []
     for event in sorted(events, key=lambda event: event.at or 0.0):
@@ -172,7 +177,7 @@ def _announcements(case: GpuCase) -> list[XidEvent]:
 
 
 def recovery_action(case: GpuCase) -> Iterator[Finding]:
-    """What the GPU itself asks for, in the words of its driver's version."""
+    """The recovery action that the GPU requires, in the words of its driver's version."""
     word = _recovery_action(case) or "none"
     action = word.strip().lower()
     if action != "none":

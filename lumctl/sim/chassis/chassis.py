@@ -1,4 +1,4 @@
-"""The twin of a chassis that holds transponders, as OpenConfig models it: what is behind its NETCONF server."""
+"""The twin of a chassis with transponders, as OpenConfig models it; its NETCONF server uses this."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -7,7 +7,7 @@ from xml.etree.ElementTree import Element
 import paramiko
 
 from lumctl.inventory.model import DeviceKind, Inventory
-from lumctl.sim import keys
+from lumctl.sim import ssh
 from lumctl.sim.chassis import tree
 from lumctl.sim.netconf import Keys, NetconfServer, RpcError
 from lumctl.sim.world.links import CHANNELS_MHZ, POWERS_DBM
@@ -18,12 +18,12 @@ DRIVER = "openconfig"
 
 
 def chassis_services(world: World, *, client_key: paramiko.PKey) -> dict[str, NetconfServer]:
-    """A server for each chassis of this driver, by device; none of them is open yet."""
+    """A server for each chassis of this driver, by device id; they are not open yet."""
     return {
         device.id: NetconfServer(
             device.id,
             Chassis(world, modules_of(world.inventory, device.id)),
-            key=keys.loaded(keys.new_private_key()),
+            key=ssh.loaded(ssh.new_private_key()),
             client_key=client_key,
             conduct=partial(world.misbehaviour, device.id),
         )
@@ -33,7 +33,7 @@ def chassis_services(world: World, *, client_key: paramiko.PKey) -> dict[str, Ne
 
 
 def modules_of(inventory: Inventory, device: str) -> dict[str, str]:
-    """The transponders of a chassis by the components that hold them."""
+    """The transponders of a chassis, by the component that holds each."""
     return {
         transponder.module.component: transponder.id
         for transponder in inventory.transponders.values()
@@ -44,8 +44,8 @@ def modules_of(inventory: Inventory, device: str) -> dict[str, str]:
 class Chassis:
     """One chassis of a world. ``modules`` are its transponders by the names of their optical channels.
 
-    Each optical channel is carried by lane 0 of a transceiver, which is plugged into its line port, and comes from a
-    logical channel, numbered from 1. The light is off if any of ``tx-laser``, ``enabled`` and ``admin-state`` is off.
+    Each optical channel uses lane 0 of the transceiver in its line port, and carries one logical channel; these are
+    numbered from 1. The light is off if any of ``tx-laser``, ``enabled`` and ``admin-state`` is off.
     """
 
     keys: Keys = tree.KEYS
@@ -58,17 +58,17 @@ class Chassis:
         }
 
     def initial(self) -> Element:
-        """Every component as the world has its module now."""
+        """The configuration of every component, as its module is now in the world."""
         return tree.joined(
             tree.configured(name, number, self._world.module(transponder))
             for number, (name, transponder) in enumerate(self._modules.items(), 1)
         )
 
     def check(self, config: Element) -> None:
-        """Whether the components exist and the values are within the modules' reach.
+        """Check that the components exist and the values are within the modules' ranges.
 
         Raises:
-            RpcError: no.
+            RpcError: a component does not exist, or a value is out of range.
         """
         for name in tree.component_names(config):
             if name not in self._names:
@@ -82,6 +82,7 @@ class Chassis:
         for number, (name, transponder) in enumerate(self._modules.items(), 1):
             wanted = tree.settings(config, name, number)
             view = self._world.module(transponder)
+            # Only what differs is set, because the world counts each setting as a write.
             on = (wanted.laser.text, wanted.enabled.text, wanted.admin.text) == ("true", "true", "ENABLED")
             if on is not view.laser_on:
                 self._world.set_laser(transponder, on=on)
@@ -92,7 +93,7 @@ class Chassis:
                 self._world.set_output_power(transponder, float(power))
 
     def state(self) -> Element:
-        """What the modules show now."""
+        """The present state of the modules."""
         return tree.joined(
             tree.shown(name, number, self._world.module(transponder))
             for number, (name, transponder) in enumerate(self._modules.items(), 1)
@@ -106,7 +107,7 @@ class Chassis:
             (wanted.admin, ("ENABLED", "DISABLED", "MAINT")),
         ):
             if word.text is not None and word.text not in allowed:
-                raise RpcError("invalid-value", f"{word.text!r} is none of {', '.join(allowed)}", path=word.path)
+                raise RpcError("invalid-value", f"{word.text!r} is not one of {', '.join(allowed)}", path=word.path)
         for number, kind, (least, most) in (
             (wanted.frequency, int, CHANNELS_MHZ),
             (wanted.power, float, POWERS_DBM),
@@ -116,4 +117,4 @@ class Chassis:
             except ValueError:
                 reached = False
             if not reached:
-                raise RpcError("invalid-value", f"{number.text!r} is not within {least} to {most}", path=number.path)
+                raise RpcError("invalid-value", f"{number.text!r} is outside {least} to {most}", path=number.path)

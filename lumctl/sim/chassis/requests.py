@@ -1,6 +1,6 @@
-"""What the control socket answers about transponders: their modules, as a chassis that manages them would show them.
+"""Requests over the control socket about transponders: their modules, as the managing chassis shows them.
 
-A chassis that misbehaves (see :mod:`lumctl.sim.world.misbehaviour`) does so for each module that it manages.
+If a chassis misbehaves (see :mod:`lumctl.sim.world.misbehaviour`), it does so for each module that it manages.
 """
 
 import math
@@ -10,9 +10,10 @@ from typing import Any
 from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError
 from lumctl.errors import UsageError
 from lumctl.inventory.model import Inventory, Transponder
+from lumctl.sim.client import dbm_as_json
 from lumctl.sim.hosts import module
+from lumctl.sim.world.links import LinkView
 from lumctl.sim.world.misbehaviour import Misbehaviour
-from lumctl.sim.world.views import LinkView
 from lumctl.sim.world.world import World
 
 Request = Mapping[str, Any]
@@ -22,7 +23,7 @@ _LEVELS = ("high_alarm", "low_alarm", "high_warning", "low_warning")
 
 
 def transponder_requests(world: World) -> dict[str, Callable[[Request], Answer]]:
-    """The requests about one transponder each; ``device`` is its id, ``component`` what its chassis calls it."""
+    """The requests, by name. ``device`` is the id of a transponder, ``component`` its name at its chassis."""
     return {
         "transponder-read": lambda r: _document(world.module(_named(world, r).id)),
         "transponder-laser": lambda r: _written(world, r, lambda t: world.set_laser(t, on=bool(r["on"]))),
@@ -34,7 +35,7 @@ def transponder_requests(world: World) -> dict[str, Callable[[Request], Answer]]
 
 
 def managing_device(inventory: Inventory, request: Request) -> str:
-    """Whose conduct decides how a request is answered: the chassis of the transponder that is named, or the device."""
+    """The device whose faults affect the answer to a request: for a transponder its chassis, else the named device."""
     name = str(request.get("device"))
     if not str(request.get("do")).startswith("transponder-") or name not in inventory.transponders:
         return name
@@ -92,8 +93,8 @@ def _document(view: LinkView) -> Answer:
     facts = dict(module.vendor(view))
     return {
         "laser_on": view.laser_on,
-        "rx_power_dbm": _finite(view.rx_power_dbm),
-        "tx_power_dbm": _finite(view.tx_power_dbm),
+        "rx_power_dbm": dbm_as_json(view.rx_power_dbm),
+        "tx_power_dbm": dbm_as_json(view.tx_power_dbm),
         "bias_ma": module.bias_ma(view),
         "temperature_c": view.temperature_c,
         "voltage_v": module.VOLTAGE_V,
@@ -108,8 +109,3 @@ def _document(view: LinkView) -> Answer:
         "frequency_mhz": view.frequency_mhz,
         "target_power_dbm": view.target_power_dbm,
     }
-
-
-def _finite(dbm: float) -> float | None:
-    """JSON has no infinities: no light is null."""
-    return dbm if dbm > -math.inf else None

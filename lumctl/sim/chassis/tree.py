@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element, SubElement
 from lumctl.sim.hosts import module
 from lumctl.sim.netconf import Keys
 from lumctl.sim.netconf.tree import join
-from lumctl.sim.world.views import LinkView
+from lumctl.sim.world.links import LinkView
 
 _P = "{http://openconfig.net/yang/platform}"
 _X = "{http://openconfig.net/yang/platform/transceiver}"
@@ -23,7 +23,8 @@ KEYS: Keys = {
 }
 _NO_LIGHT_DBM = -40.0
 _BEST_Q, _Q_AT_SENSITIVITY = 3.7, 2.05
-"""Quality factors of the received signal: of a perfect line, and of the least light that a receiver is made for."""
+"""Quality factors of the received signal: with ample light, and at the receiver's sensitivity."""
+# About the bit error rate up to which soft-decision FEC corrects everything.
 _CORRECTABLE = 0.02
 
 Content = Mapping[str, "str | Content | list[Content]"]
@@ -31,7 +32,7 @@ Content = Mapping[str, "str | Content | list[Content]"]
 
 @dataclass(frozen=True, slots=True)
 class TreeSetting:
-    """A leaf of the configuration, ``text`` ``None`` if it is not there, and its path for messages."""
+    """A leaf of the configuration: its path for messages, and its text (``None`` if the leaf is missing)."""
 
     path: str
     text: str | None
@@ -111,7 +112,7 @@ def configured(name: str, number: int, view: LinkView) -> Element:
 
 
 def shown(name: str, number: int, view: LinkView) -> Element:
-    """What a chassis shows of a module besides its configuration."""
+    """The state that a chassis shows of a module, in addition to its configuration."""
     channel, port, transceiver = parts(name, number)
     facts = dict(module.vendor(view))
     light = {
@@ -158,7 +159,7 @@ def shown(name: str, number: int, view: LinkView) -> Element:
 
 
 def joined(trees: Iterable[Element]) -> Element:
-    """Several trees as one."""
+    """Join several trees into one."""
     whole = Element("data")
     for each in trees:
         join(whole, each, KEYS)
@@ -176,7 +177,7 @@ def _tree(components: Mapping[str, Content], number: int, logical: Content) -> E
 
 
 def _fill(parent: Element, content: Content, namespace: str) -> None:
-    """Names without a namespace are in that of the element around them."""
+    """Add content to an element. Names without a namespace get the namespace of the enclosing element."""
     for name, inside in content.items():
         own, brace, _ = name.rpartition("}")
         space = own + brace if brace else namespace
@@ -198,7 +199,7 @@ def _told(view: LinkView, port: str) -> dict[str, str]:
 
 
 def _thresholds(view: LinkView) -> Iterator[Content]:
-    """The module's limits are high and low alarm, high and low warning."""
+    """The module's alarm limits (severity CRITICAL) and warning limits (severity WARNING)."""
     stated = {
         "output-power": module.tx_limits(view),
         "input-power": module.rx_limits(view),
@@ -215,14 +216,16 @@ def _thresholds(view: LinkView) -> Iterator[Content]:
 
 
 def _error_rates(view: LinkView) -> Content:
-    """Error rates that follow from the light that comes in; with too little of it the receiver states none."""
+    """Bit error rates, computed from the received power; empty if that is below the receiver's sensitivity."""
     margin_db = view.rx_power_dbm - view.transponder.rx_sensitivity_dbm
     if margin_db < 0:
         return {}
     received = _Q_AT_SENSITIVITY * 10 ** (margin_db / 20)
+    # Relative noise adds in squares: the receiver's part grows as light fades, the other part (_BEST_Q) stays.
     quality = (received**-2 + _BEST_Q**-2) ** -0.5
     before = math.erfc(quality / math.sqrt(2)) / 2
     after = 0.0 if before < _CORRECTABLE else before
+    # Eighteen decimals, as the model's type has.
     return {"pre-fec-ber": _instant(f"{before:.18f}"), "post-fec-ber": _instant(f"{after:.18f}")}
 
 
@@ -231,7 +234,7 @@ def _instant(text: str) -> Content:
 
 
 def _dbm(power: float) -> str:
-    """A decimal of the models has no minus infinity: no light is the least that a module can state."""
+    """A power as a decimal. Decimals of the models have no infinity, so no light is the least power of a module."""
     return f"{max(power, _NO_LIGHT_DBM):.2f}"
 
 

@@ -1,1 +1,1 @@
-"""The simulated hosts: an SSH server each, and what the commands of the probes print on them."""
+"""The simulated hosts: an SSH server for each, and the output of the probes' commands."""

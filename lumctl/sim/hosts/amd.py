@@ -1,4 +1,4 @@
-"""What ``amd-smi`` prints on a simulated host, as JSON in the form of ROCm 7."""
+"""The output of ``amd-smi`` on a simulated host, as JSON in the form of ROCm 7."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -12,11 +12,11 @@ _IDLE_W, _BUSY_W, _LIMIT_W = 136, 620, 750
 
 
 def amd_smi_json(command: str, gpus: Sequence[GpuCondition]) -> str | None:
-    """The document of one subcommand for the GPUs that the driver still sees; ``None`` for one that is not known."""
+    """The output of one subcommand for the GPUs that the driver sees; ``None`` if the subcommand is unknown."""
     form = _FORMS.get(command)
     if form is None:
         return None
-    # Numbers close up when a GPU is lost, as amd-smi's do.
+    # As with amd-smi, the numbers move up when a GPU is lost.
     entries = [{"gpu": number, **form(condition)} for number, condition in enumerate(gpus)]
     return json.dumps({"gpu_data": entries}, indent=4) + "\n"
 

@@ -1,4 +1,4 @@
-"""What a simulated host answers to a command: the ones that probes and drivers send, and "not found" to the rest."""
+"""The answers of a simulated host to the commands that probes and drivers send; other commands are "not found"."""
 
 import hashlib
 import json
@@ -13,20 +13,19 @@ from typing import Any, NamedTuple
 from lumctl.inventory.model import NVIDIA_SMI, Transponder
 from lumctl.sim.hosts import sysfs
 from lumctl.sim.hosts.amd import amd_smi_json
-from lumctl.sim.hosts.module import module_text
-from lumctl.sim.hosts.module_json import module_json
-from lumctl.sim.hosts.nvidia import nvidia_smi_xml, nvlink_errors, nvlink_speeds
+from lumctl.sim.hosts.module import module_json, module_text
+from lumctl.sim.hosts.nvidia import nvidia_smi_xml, nvlink_errors, nvlink_speeds, nvlink_traffic
 from lumctl.sim.world.faults import FaultKind
 from lumctl.sim.world.kernel import AMD_SMI
-from lumctl.sim.world.links import LLDP_TTL_S
-from lumctl.sim.world.views import Neighbours
+from lumctl.sim.world.links import LLDP_TTL_S, Neighbours
 from lumctl.sim.world.world import World
 
 
 def neighbours_json(heard: Mapping[str, Neighbours]) -> str:
-    """All neighbours of a host.
+    """All neighbours of a host, as lldpd prints them in JSON.
 
-    ``interface`` is a list; with one neighbour in all it is that neighbour itself, with none it is absent.
+    ``interface`` is a list of neighbours. As in lldpd, it is the neighbour itself if there is only one, and is missing
+    if there is none.
     """
     entries: list[dict[str, Any]] = []
     for name, neighbours in heard.items():
@@ -66,7 +65,7 @@ def _age(seconds: float) -> str:
 
 
 def _mac(host: str) -> str:
-    """A locally administered address that is always the same for a host."""
+    """A locally administered MAC address; it is always the same for one name."""
     digest = hashlib.sha256(host.encode()).digest()
     return ":".join(f"{octet:02x}" for octet in (0x02, *digest[:5]))
 
@@ -77,7 +76,7 @@ _CUSTOM_TLV = re.compile(r"[0-9a-fA-F]{2}(,[0-9a-fA-F]{2}){2}/[0-9]{1,3}/[0-9a-f
 
 
 class CommandAnswer(NamedTuple):
-    """What a command printed, and after how many seconds (``inf``: it never ends)."""
+    """The result of a command, and the seconds until it ends (``inf``: never)."""
 
     exit_status: int
     stdout: str
@@ -86,9 +85,9 @@ class CommandAnswer(NamedTuple):
 
 
 def answer(world: World, host: str, command: str, *, now: float) -> CommandAnswer:
-    """Run one command on a host, or several that ``&&`` joins.
+    """Run one command on a host, or several joined by ``&&``.
 
-    A ``sudo -n`` before one changes nothing: the simulated user may do everything.
+    A ``sudo -n`` in front is ignored: the simulated user may do everything.
     """
     try:
         words = shlex.split(command)
@@ -136,6 +135,8 @@ def _nvidia_smi(world: World, host: str, arguments: list[str], now: float) -> Co
             return CommandAnswer(0, nvlink_speeds(world.gpus(host)), "", hung)
         case ["nvlink", "-e"]:
             return CommandAnswer(0, nvlink_errors(world.gpus(host)), "", hung)
+        case ["nvlink", "-gt", "d"]:
+            return CommandAnswer(0, nvlink_traffic(world.gpus(host)), "", hung)
         case _:
             return _unsupported("nvidia-smi", arguments, hung)
 
@@ -157,7 +158,7 @@ def _dmesg(world: World, host: str, arguments: list[str], _now: float) -> Comman
 
 def _grep(world: World, host: str, arguments: list[str], now: float) -> CommandAnswer:
     if arguments[:2] == ["-sH", "^PCI_SLOT_NAME="]:
-        # Simulated interfaces sit on no bus.
+        # Simulated interfaces have no PCI address.
         return CommandAnswer(2, "", "")
     if tuple(arguments[2:]) == CAPACITY_FILES:
         return CommandAnswer(0, CAPACITY, "")
@@ -242,11 +243,11 @@ def _ip(world: World, host: str, arguments: list[str], _now: float) -> CommandAn
 
 
 def _unsupported(tool: str, arguments: list[str], delay_s: float = 0.0) -> CommandAnswer:
-    return CommandAnswer(2, "", f"{tool}: the simulator does not know: {shlex.join(arguments)}\n", delay_s)
+    return CommandAnswer(2, "", f"{tool}: the simulator does not support: {shlex.join(arguments)}\n", delay_s)
 
 
 _VENDOR_TOOLS = frozenset({NVIDIA_SMI, AMD_SMI})
-"""A host has the tool of its own accelerators only."""
+"""The vendors' tools: a host has only the tool of its own accelerators."""
 _COMMANDS: dict[str, Callable[[World, str, list[str], float], CommandAnswer]] = {
     "nvidia-smi": _nvidia_smi,
     AMD_SMI: _amd_smi,
@@ -281,12 +282,13 @@ CAPACITY = "/proc/meminfo:MemTotal:       2113411308 kB\n/sys/devices/system/cpu
 
 
 def services(units: Sequence[str]) -> str:
-    """``systemctl show`` of some units, all of which run."""
+    """The output of ``systemctl show`` for some units; all of them run."""
     about = "LoadState=loaded\nActiveState=active\nSubState=running\nUnitFileState=enabled\nNRestarts=0\n"
     return "\n".join(f"Id={unit}\n{about}" for unit in units)
 
 
 def mounts(named: Sequence[str]) -> str:
-    """``/proc/self/mounts`` with what the inventory names."""
+    """The content of ``/proc/self/mounts``, with the mounts that the inventory names."""
+    # The kernel writes backslashes and spaces of a path in octal here.
     others = (path.replace("\\", "\\134").replace(" ", "\\040") for path in named if path != "/")
     return _MOUNTS + "".join(f"files:{path} {path} nfs4 rw,relatime,vers=4.2 0 0\n" for path in others)

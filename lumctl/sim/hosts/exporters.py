@@ -1,7 +1,6 @@
-"""The exporters of a simulated host on loopback: pages of dcgm-exporter and node_exporter of the same simulated parts.
+"""The exporters of a simulated host on loopback: pages of dcgm-exporter and node_exporter about the simulated parts.
 
-Of dcgm-exporter's counters it prints the default ones, and those of ECC errors, clock events and thresholds, which an
-operator turns on.
+The dcgm-exporter page has the default counters, and the optional ones of ECC errors, clock events and thresholds.
 """
 
 import contextlib
@@ -23,9 +22,10 @@ from lumctl.sim.world.world import World
 
 _MOST_CONNECTIONS = 16
 _HANGS_S = 60.0
-"""How long a hanging page keeps its client, which gives up long before."""
+"""How long a hanging page holds its connection; clients time out long before."""
 _XID = re.compile(r"NVRM: Xid \(PCI:([0-9a-f:]+)[^)]*\): ([0-9]+)")
 _GIB = 1024**3
+# Bits of NVML's clocks throttle reasons: HwSlowdown and HwThermalSlowdown.
 _HW_SLOWDOWN = 0x8 | 0x40
 _Page = Callable[[], str]
 
@@ -33,7 +33,7 @@ _Page = Callable[[], str]
 def exporters_of(
     world: World, host: str, now: Callable[[], float], pause: Callable[[float], object]
 ) -> dict[str, SimulatedService]:
-    """The services of a host by the inventory's kinds of exporter; one that is not served here is left out."""
+    """The services of a host by the inventory's kinds of exporter; kinds that are not served are omitted."""
     pages: Mapping[str, _Page] = {
         "dcgm": lambda: dcgm_page(world, host),
         "node": lambda: node_page(world, host, now()),
@@ -43,7 +43,7 @@ def exporters_of(
 
 
 def dcgm_page(world: World, host: str) -> str:
-    """What dcgm-exporter prints: of a GPU that is lost, nothing."""
+    """The page of dcgm-exporter, without lost GPUs."""
     last = dict(_XID.findall(world.kernel_log(host, iso=False)))
     families: dict[str, list[str]] = {}
     for place, condition in enumerate(world.gpus(host)):
@@ -82,11 +82,12 @@ def _gpu_values(condition: GpuCondition, xids: Mapping[str, str]) -> Iterator[tu
     yield "ROW_REMAP_PENDING", int(FaultKind.ECC in faults)
     yield "ROW_REMAP_FAILURE", int(FaultKind.ROW_REMAP_FAILED in faults)
     yield "CLOCK_THROTTLE_REASONS", _HW_SLOWDOWN if FaultKind.THROTTLED in faults else int(not condition.running)
+    # The kernel log names a GPU without the function at the end of its PCI address.
     yield "XID_ERRORS", int(xids.get(condition.gpu.pci.partition(".")[0], 0))
 
 
 def node_page(world: World, host: str, now: float) -> str:
-    """What node_exporter prints of the fabric's interfaces, the disk, the mounts and the clock."""
+    """The page of node_exporter about the fabric's interfaces, the disk, the mounts and the clock."""
     lines = [f"node_time_seconds {now:.9e}", f"node_boot_time_seconds {world.boots[host].at:.0f}"]
     lines += ['node_network_info{device="lo",operstate="unknown"} 1', 'node_network_up{device="lo"} 0']
     for name, view in world.interfaces(host).items():
@@ -97,6 +98,7 @@ def node_page(world: World, host: str, now: float) -> str:
             f"node_network_carrier_changes_total{device} {view.carrier_changes}",
             f"node_network_carrier_up_changes_total{device} {(view.carrier_changes + 1) // 2}",
             f"node_network_carrier_down_changes_total{device} {view.carrier_changes // 2}",
+            # The kernel states -1 Mbit/s for a link that is down, and node_exporter converts even that.
             f"node_network_speed_bytes{device} {speed_mbps(view) * 125_000 if view.carrier else -125_000}",
             f"node_network_receive_errs_total{device} 0",
             f"node_network_transmit_errs_total{device} 0",
@@ -121,7 +123,7 @@ def _service(world: World, host: str, kind: str, page: _Page, pause: Callable[[f
     def answer() -> str:
         pause(slowness(world, host))
         if kind == "dcgm" and world.has_fault(host, FaultKind.HUNG_SMI):
-            # It asks the same driver.
+            # dcgm-exporter asks the same driver as nvidia-smi, so it hangs too.
             pause(_HANGS_S)
         return page()
 
@@ -151,7 +153,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Log nothing: the simulator's log is for errors."""
 
     def do_GET(self) -> None:
-        """The page, whatever its path."""
+        """Answer with the page, for any path."""
         body = self._answer().encode()
         self.send_response(HTTPStatus.OK)
         self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")

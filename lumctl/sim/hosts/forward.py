@@ -1,4 +1,4 @@
-"""Lets a real sshd serve a simulated host: ``ForceCommand python -m lumctl.sim.hosts.forward CONTROL_SOCKET HOST``."""
+"""Let a real sshd serve a simulated host: ``ForceCommand python -m lumctl.sim.hosts.forward CONTROL_SOCKET HOST``."""
 
 import os
 import select
@@ -33,7 +33,7 @@ def forward(control: Path, host: str, command: str) -> int:
 
 
 def _forward_shell(control: Path, host: str) -> int:
-    """Carry our input and error stream to and from the loop of a simulated host until either side ends."""
+    """Connect stdin and stderr to the loop of a simulated host until either side ends."""
     try:
         connection = open_loop(control, host)
     except LumctlError as error:
@@ -42,7 +42,7 @@ def _forward_shell(control: Path, host: str) -> int:
     with connection:
         try:
             return _carry(connection, sys.stdin.fileno(), sys.stderr.fileno())
-        except OSError:  # one side is gone in the middle of a word
+        except OSError:  # one side closed the connection during a transfer
             return _LOST
 
 
@@ -66,7 +66,7 @@ def _carry(connection: socket.socket, source: int, sink: int) -> int:
             if data:
                 connection.sendall(data)
             else:
-                # The end of the input ends the loop, whose last output is passed on.
+                # The end of the input ends the loop; its remaining output is still forwarded.
                 connection.shutdown(socket.SHUT_WR)
                 poll.unregister(source)
                 status = _KILLED
@@ -78,7 +78,7 @@ def _write(sink: int, data: bytes) -> None:
 
 
 def _client_gone_within(seconds: float | None) -> bool:
-    """Wait (``None``: for ever) and see whether sshd has closed our output, as it does when its client goes."""
+    """Whether sshd closes our output within some seconds (``None``: no limit): then the client disconnected."""
     poll = select.poll()
     poll.register(sys.stdout.fileno(), 0)  # a hang-up is always reported
     return bool(poll.poll(None if seconds is None else seconds * 1000))

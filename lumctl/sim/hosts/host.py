@@ -1,4 +1,4 @@
-"""One simulated host as its own shell sees it: the tools, the files, and when it was booted."""
+"""One simulated host as its own shell sees it: its tools, its files, and its boot."""
 
 import re
 import time
@@ -23,18 +23,19 @@ _CLASSES = {
     "xdigit": "A-Fa-f0-9",
 }
 _BRACKETS = re.compile(r"\\.|\[(\^?)(\]?(?:\[:\w+:\]|[^\]])*)\]", re.DOTALL)
+# Also & ~ and |: Python warns of these in a set if they are doubled, because they may become operators.
 _IN_BRACKETS = re.compile(r"\[:(\w+):\]|[\\\[\]&~|]")
 
 
 class BadPatternError(Exception):
-    """Text that is no regular expression."""
+    """The text is not a valid regular expression."""
 
 
 def matching(pattern: str, text: str) -> str:
     """The lines of a text that match.
 
     Raises:
-        BadPatternError: the pattern means nothing.
+        BadPatternError: the pattern is not valid.
     """
     wanted = _compiled(pattern)
     return "".join(f"{line}\n" for line in text.removesuffix("\n").split("\n") if text and wanted.search(line))
@@ -49,7 +50,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def _bracket(found: re.Match[str]) -> str:
-    """A bracket expression in Python's words. In POSIX a backslash within one is a backslash."""
+    """Translate a POSIX bracket expression to Python. In POSIX a backslash in brackets has no special meaning."""
     if found[2] is None:
         return found[0]
     return f"[{found[1]}{_IN_BRACKETS.sub(_in_bracket, found[2])}]"
@@ -68,7 +69,7 @@ _NOT_FOUND, _TROUBLE = 127, 2
 
 @dataclass(frozen=True, slots=True)
 class HostOutput:
-    """What a row of the program printed, and after how many seconds (``inf``: it never ends)."""
+    """The output of one row of the program, and the seconds until it ends (``inf``: never)."""
 
     status: int
     content: bytes
@@ -85,16 +86,16 @@ class SimHost:
         self._now = now
 
     def answer(self, command: str) -> CommandAnswer:
-        """What one command line prints."""
+        """Run one command line."""
         return answer(self._world, self.name, command, now=self._now())
 
     def hello(self) -> bytes:
-        """The first line of the loop: the id of this boot, and the seconds since it."""
+        """The first line of the loop: the id of this boot, and the seconds since the boot."""
         boot = self._world.boots[self.name]
         return f"lumctl-loop 2 {boot.id} {self._now() - boot.at:.2f}\n".encode()
 
     def output(self, row: ProbeRow | None) -> HostOutput:
-        """What one row of the program's table prints; a number without a row is not found."""
+        """Run one row of the program's table; ``None`` (no row of that number) gives "not found"."""
         if row is None:
             return HostOutput(_NOT_FOUND, b"")
         now = self._now()
@@ -114,5 +115,5 @@ class SimHost:
 
 
 def _stripped(text: str) -> bytes:
-    """What a shell keeps of an output: its newlines at the end are gone."""
+    """An output without the newlines at its end, as a shell captures it."""
     return text.rstrip("\n").encode()

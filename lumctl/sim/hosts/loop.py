@@ -1,7 +1,7 @@
 """The loop on a simulated host: reads the program, sends the greeting, and answers requests until its input ends.
 
-It acts like the program in a real shell, and never blocks: a lane whose tool hangs, or is slow, is left until it is
-woken, while the other lanes continue.
+It acts like the program in a real shell, and never blocks: if the tool of a lane hangs or is slow, the lane waits while
+the other lanes continue.
 """
 
 import contextlib
@@ -16,6 +16,7 @@ from typing import Protocol
 from lumctl.sim.hosts.host import HostOutput, SimHost
 from lumctl.sim.hosts.shell import Program, read_program, split_program
 
+# At the end of its input the program ends its whole process group with `kill -9 0`.
 _KILLED = 137
 _USAGE = 2
 _LOST = 255
@@ -28,18 +29,18 @@ class Pipe(Protocol):
     """The input and the output of the loop."""
 
     def read(self) -> bytes | None:
-        """What has come in: ``None`` for nothing yet, ``b""`` for the end. Does not wait."""
+        """The received bytes, without waiting: ``None`` if there are none yet, ``b""`` at the end of the input."""
 
     def write(self, data: bytes) -> None:
-        """Send all of this; raises ``OSError`` or ``EOFError`` if the reader is gone."""
+        """Send all bytes; raises ``OSError`` or ``EOFError`` if the reader has disconnected."""
 
     def close(self, exit_status: int) -> None:
-        """The loop has ended."""
+        """Close the pipe after the loop has ended."""
 
 
 @dataclass(slots=True)
 class _Asked:
-    """A request for one probe: when it came, and the answer once its tool was started, due at ``due`` (monotonic)."""
+    """A request for one probe: when it arrived and, once its tool was started, the answer and when that is ``due``."""
 
     request: str
     number: str
@@ -51,8 +52,8 @@ class _Asked:
 class HostLoop:
     """One run of the program.
 
-    ``start`` runs a function soon, in another thread, and ``after`` does so some seconds from now: turns never
-    overlap. ``clock`` gives seconds.
+    ``start`` runs a function soon in another thread; ``after`` runs one after some seconds. Turns of the loop never
+    overlap. ``clock`` returns monotonic seconds.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class HostLoop:
         self._sent: dict[str, bytes] = {}
 
     def wake(self) -> None:
-        """There may be something to do: input, or an answer that is due."""
+        """Check for work: new input, or an answer that is due."""
         with self._lock:
             self._woken = True
             if self._running or self.ended:
@@ -93,7 +94,7 @@ class HostLoop:
         self.wake()
 
     def cut(self) -> None:
-        """The host is lost, and the loop with it."""
+        """End the loop because its host is lost."""
         self._cut = True
         self.wake()
 
@@ -111,11 +112,12 @@ class HostLoop:
 
     def _has_work(self) -> bool:
         with self._lock:
+            # A wake-up during a turn has set the flag, so what arrived then gets another turn.
             self._running, self._woken = self._woken, False
             return self._running
 
     def _turn(self) -> int | None:
-        """Take what came in and send what is due, in one piece; the exit status if the loop has ended."""
+        """Take the input, and send all answers that are due at once; return the exit status if the loop has ended."""
         if self._cut:
             return _LOST
         said: list[bytes] = []
@@ -146,6 +148,7 @@ class HostLoop:
             raise ValueError("a request without an end")
         for line in lines:
             request, *numbers = line.decode(errors="replace").split() or [""]
+            # After > a request asks for the answer straight from the tool; here every answer comes from the loop.
             for number in (number.partition(">")[0] for number in numbers):
                 waiting = self._waiting.setdefault(self._program.lanes.get(number, ""), deque())
                 if len(waiting) >= _MOST_WAITING:
@@ -154,11 +157,12 @@ class HostLoop:
 
     def _forget_hung(self) -> None:
         for waiting in self._waiting.values():
+            # Only the first request of a lane can hang; the others wait behind it.
             if waiting and waiting[0].due == math.inf:
                 waiting[0].output = None
 
     def _answer(self, waiting: deque[_Asked], said: list[bytes]) -> None:
-        """Answer what a lane can answer now, in the order in which it was asked."""
+        """Answer the requests of a lane that can be answered now, in the order in which they arrived."""
         while waiting:
             asked = waiting[0]
             now = self._clock()
@@ -177,20 +181,21 @@ class HostLoop:
         return self._host.output(row)
 
     def _worded(self, request: str, number: str, output: HostOutput) -> bytes:
-        """The answer: all of the output, what is new of it, or that nothing is."""
+        """The answer: the whole output, only its new part, or that it has not changed."""
         before = self._sent.get(number)
         content = output.content
         self._sent[number] = content
         if content == before:
             return f"~ {number} {request} {output.status}\n".encode()
         mark = "="
+        # Whole new lines only: a last line that has grown makes the whole output new.
         if output.grows and before and content.startswith(before + b"\n"):
             mark, content = "+", content[len(before) + 1 :]
         return f"{mark} {number} {request} {output.status} {len(content)}\n".encode() + content + b"\n"
 
 
 def _after(seconds: float, run: Callable[[], None]) -> None:
-    # A timer that came early, by however little, would find nothing due, and none would come after it.
+    # A timer that fires even slightly too early would find no answer due, and no other timer would follow.
     timer = threading.Timer(seconds + _TIMER_SLACK_S, run)
     timer.daemon = True
     timer.name = "slow answer"

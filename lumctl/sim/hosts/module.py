@@ -1,9 +1,13 @@
-"""What ``ethtool -m`` prints of a simulated module, by the decoders of SFF-8472 (SFP+) and SFF-8636 (QSFP28)."""
+"""The output of ``ethtool -m`` for a simulated module, by the decoders of SFF-8472 (SFP+) and SFF-8636 (QSFP28).
 
+As JSON (``ethtool --json -m``) it is as the text, but without units, and some keys occur twice.
+"""
+
+import json
 import math
 from collections.abc import Iterator
 
-from lumctl.sim.world.views import InterfaceView, LinkView
+from lumctl.sim.world.links import InterfaceView, LinkView
 
 _BIAS_MA = 36.4
 VOLTAGE_V = 3.2947
@@ -15,7 +19,7 @@ _LEVELS = ("high alarm", "low alarm", "high warning", "low warning")
 
 
 def module_text(view: LinkView) -> str:
-    """The module of one interface: a QSFP28 behind a duplex port, an SFP+ where transmit and receive are apart."""
+    """The module of one interface: a QSFP28 for a duplex port, an SFP+ if transmit and receive ports differ."""
     lines = _qsfp28(view) if view.transponder.lane.duplex else _sfp(view)
     return "".join(f"\t{name:<41} : {value}\n" for name, value in lines)
 
@@ -48,7 +52,7 @@ def _sfp(view: LinkView) -> Iterator[tuple[str, str]]:
 
 
 def _qsfp28(view: LinkView) -> Iterator[tuple[str, str]]:
-    """Four optical lanes on four colours of one fibre: they share the path, so they read alike."""
+    """A QSFP28: four optical lanes on four wavelengths of one fibre. They share the path, so their powers are alike."""
     yield "Identifier", "0x11 (QSFP28)"
     yield "Extended identifier", "0xcc"
     yield "Extended identifier description", "3.5W max. Power consumption"
@@ -67,6 +71,7 @@ def _qsfp28(view: LinkView) -> Iterator[tuple[str, str]]:
     for name, value in (
         ("Laser tx bias current (Channel {})", _bias(bias_ma(view))),
         ("Transmit avg optical power (Channel {})", _power(view.tx_power_dbm)),
+        # As ethtool prints it: without a space before this parenthesis.
         ("Rcvr signal avg optical power(Channel {})", _power(view.rx_power_dbm)),
     ):
         for channel in _CHANNELS:
@@ -77,7 +82,7 @@ def _qsfp28(view: LinkView) -> Iterator[tuple[str, str]]:
 
 
 def vendor(view: LinkView) -> Iterator[tuple[str, str]]:
-    """Its maker and its serial number."""
+    """The vendor and the serial number of a module."""
     yield "Vendor name", "LUMCTL-SIM"
     yield "Vendor OUI", "02:00:00"
     yield "Vendor PN", "LUM-Q28-100G-LR4" if view.transponder.lane.duplex else "LUM-SFP10G-ER"
@@ -86,14 +91,14 @@ def vendor(view: LinkView) -> Iterator[tuple[str, str]]:
 
 
 def _flags(view: LinkView, channel: int | None = None) -> Iterator[tuple[str, str]]:
-    """The module's own judgement of its readings by its own thresholds."""
+    """The module's alarm and warning flags, from its readings and its own thresholds."""
     for name, mark, reading, limits in (
         ("Laser bias current", "Chan", bias_ma(view), BIAS_LIMITS),
         ("Laser tx power" if channel else "Laser output power", "Channel", view.tx_power_dbm, tx_limits(view)),
         ("Laser rx power", "Channel", view.rx_power_dbm, rx_limits(view)),
     ):
         for level, limit in zip(_LEVELS, limits, strict=True):
-            exceeded = reading > limit if level.startswith("high") else reading < limit
+            exceeded = _exceeds(level, reading, limit)
             yield f"{name} {level}" + (f"   ({mark} {channel})" if channel else ""), "On" if exceeded else "Off"
 
 
@@ -126,6 +131,10 @@ def bias_ma(view: LinkView) -> float:
     return _BIAS_MA if view.tx_power_dbm > -math.inf else 0.0
 
 
+def _exceeds(level: str, reading: float, limit: float) -> bool:
+    return reading > limit if level.startswith("high") else reading < limit
+
+
 def _power(dbm: float) -> str:
     return f"{10 ** (dbm / 10):.4f} mW / {dbm:.2f} dBm"
 
@@ -140,3 +149,119 @@ def _temperature(celsius: float) -> str:
 
 def _voltage(volt: float) -> str:
     return f"{volt:.4f} V"
+
+
+_INDENT = " " * 8
+_JSON_LEVELS = tuple(level.replace(" ", "_") for level in _LEVELS)
+
+
+def module_json(view: LinkView) -> str:
+    """The module of one interface, see :func:`module_text`."""
+    pairs = _json_qsfp28(view) if view.transponder.lane.duplex else _json_sfp(view)
+    lines = f",\n{_INDENT}".join(f"{json.dumps(key)}: {value}" for key, value in pairs)
+    return f"[ {{\n{_INDENT}{lines}\n    }} ]\n"
+
+
+def _json_sfp(view: LinkView) -> Iterator[tuple[str, str]]:
+    yield "identifier", "3"
+    yield "identifier_description", '"SFP"'
+    yield "extended_identifier", "4"
+    yield "extended_identifier_description", '"GBIC/SFP defined by 2-wire interface ID"'
+    yield from _connector()
+    yield "transceiver_codes", _row(["128", *["0"] * 8])
+    yield "transceiver_type", '"10G Ethernet: 10G Base-ER"'
+    yield "encoding", "6"
+    yield "encoding_description", '"64B/66B"'
+    yield "br_nominal", "10300"
+    yield "length_(smf)", "40"
+    yield "laser_wavelength", "1550"
+    yield from _json_vendor(view)
+    yield "optical_diagnostics_support", "true"
+    yield "laser_bias_current", _number(bias_ma(view), 3)
+    yield "laser_output_power", _milliwatts(view.tx_power_dbm)
+    yield "rx_power", _object(value=_milliwatts(view.rx_power_dbm), type='"Receiver signal average optical power"')
+    yield from _monitors(view)
+    yield "alarm/warning_flags_implemented", "true"
+    yield from _json_flags(view, tx="laser_output_power")
+    yield from _json_thresholds(view)
+
+
+def _json_qsfp28(view: LinkView) -> Iterator[tuple[str, str]]:
+    yield "identifier", "17"
+    yield "identifier_description", '"QSFP28"'
+    yield "extended_identifier", _object(value="204", description=_row(['"3.5W max. Power consumption"']))
+    yield "power_set", "false"
+    yield from _connector()
+    yield "transceiver_codes", _row(["128", *["0"] * 7])
+    yield "transceiver_type", _row(['"100G Ethernet: 100G Base-LR4"'])
+    yield "encoding", "5"
+    yield "encoding_description", '"64B/66B"'
+    yield "br_nominal", "25500"
+    yield "length_(smf)", "10"
+    yield "laser_wavelength", "1310"
+    yield from _json_vendor(view)
+    yield from _monitors(view)
+    yield "alarm/warning_flags_implemented", "true"
+    yield "laser_tx_bias_current", _row([_number(bias_ma(view), 3)] * len(_CHANNELS))
+    yield "transmit_avg_optical_power", _row([_milliwatts(view.tx_power_dbm)] * len(_CHANNELS))
+    received = _row([_milliwatts(view.rx_power_dbm)] * len(_CHANNELS))
+    yield "rx_power", _object(values=received, type='"Rcvr signal avg optical power"')
+    for key, exceeded in _json_flags(view, tx="laser_tx_power"):
+        yield key, _row([exceeded] * len(_CHANNELS))
+    yield from _json_thresholds(view)
+
+
+def _connector() -> Iterator[tuple[str, str]]:
+    yield "connector", "7"
+    yield "connector_description", '"LC"'
+
+
+def _json_vendor(view: LinkView) -> Iterator[tuple[str, str]]:
+    for name, value in vendor(view):
+        octets = _row([str(int(octet, 16)) for octet in value.split(":")]) if name == "Vendor OUI" else ""
+        yield name.lower().replace(" ", "_"), octets or json.dumps(value)
+
+
+def _monitors(view: LinkView) -> Iterator[tuple[str, str]]:
+    yield "module_temperature", _number(view.temperature_c, 2)
+    yield "module_voltage", _number(VOLTAGE_V, 4)
+
+
+def _json_flags(view: LinkView, *, tx: str) -> Iterator[tuple[str, str]]:
+    for name, reading, limits in (
+        ("laser_bias_current", bias_ma(view), BIAS_LIMITS),
+        (tx, view.tx_power_dbm, tx_limits(view)),
+        ("laser_rx_power", view.rx_power_dbm, rx_limits(view)),
+    ):
+        for level, limit in zip(_JSON_LEVELS, limits, strict=True):
+            exceeded = _exceeds(level, reading, limit)
+            yield f"{name}_{level}", json.dumps(exceeded)
+
+
+def _json_thresholds(view: LinkView) -> Iterator[tuple[str, str]]:
+    for name, limits in (
+        ("laser_bias_current", [_number(limit, 3) for limit in BIAS_LIMITS]),
+        ("laser_output_power", [_milliwatts(limit) for limit in tx_limits(view)]),
+        ("module_temperature", [_number(limit, 2) for limit in TEMPERATURE_LIMITS]),
+        ("module_voltage", [_number(limit, 4) for limit in VOLTAGE_LIMITS]),
+        ("laser_rx_power", [_milliwatts(limit) for limit in rx_limits(view)]),
+    ):
+        yield name, _object(**{f"{level}_threshold": limit for level, limit in zip(_JSON_LEVELS, limits, strict=True)})
+
+
+def _object(**pairs: str) -> str:
+    inner = f",\n{_INDENT}    ".join(f'"{key}": {value}' for key, value in pairs.items())
+    return f"{{\n{_INDENT}    {inner}\n{_INDENT}}}"
+
+
+def _row(values: list[str]) -> str:
+    return f"[ {','.join(values)} ]"
+
+
+def _milliwatts(dbm: float) -> str:
+    return _number(10 ** (dbm / 10), 4)
+
+
+def _number(value: float, digits: int) -> str:
+    """A value rounded to the decimals that the module stores, with six significant digits."""
+    return f"{round(value, digits):g}"

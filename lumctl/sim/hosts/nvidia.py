@@ -1,4 +1,4 @@
-"""What ``nvidia-smi -q -x`` prints on a simulated host: the schema of driver branch 570, in its order."""
+"""The output of ``nvidia-smi -q -x`` on a simulated host, by the schema of driver branch 570, in its order."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -17,7 +17,7 @@ _CLOCK_REASONS = ("gpu_idle", "applications_clocks_setting", "sw_power_cap", "hw
 
 
 def nvidia_smi_xml(gpus: Sequence[GpuCondition], now: float) -> str:
-    """The whole document for the GPUs that the driver still sees."""
+    """The whole document, for the GPUs that the driver sees."""
     head = (
         '<?xml version="1.0" ?>\n<!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v12.dtd">\n<nvidia_smi_log>\n'
         f"\t<timestamp>{datetime.fromtimestamp(now, UTC):%a %b %e %H:%M:%S %Y}</timestamp>\n"
@@ -73,7 +73,8 @@ def _gpu(condition: GpuCondition) -> dict[str, Any]:
         "gpu_reset_status": {"reset_required": _yes(FaultKind.ECC in faults), "drain_and_reset_recommended": "No"},
         "gpu_recovery_action": "Reset" if FaultKind.ECC in faults else "None",
         "gsp_firmware_version": _DRIVER,
-        "pci": _pci(gpu.pci, generation=5 if architecture in {"Hopper", "Blackwell"} else 4),
+        "pci": _pci(condition, generation=5 if architecture in {"Hopper", "Blackwell"} else 4),
+        # The server cools these models, so they state no fan of their own.
         "fan_speed": _NA if architecture else "30 %",
         "performance_state": "P0" if condition.running else "P8",
         "clocks_event_reasons": _clock_reasons(condition),
@@ -92,7 +93,9 @@ def _gpu(condition: GpuCondition) -> dict[str, Any]:
     }
 
 
-def _pci(pci: str, *, generation: int) -> dict[str, Any]:
+def _pci(condition: GpuCondition, *, generation: int) -> dict[str, Any]:
+    pci = condition.gpu.pci
+    sent_kb_s, received_kb_s = (1_850_000, 2_100_000) if condition.running else (350, 400)
     link = {f"{which}_link_gen": generation
             for which in ("max", "current", "device_current", "max_device", "max_host")}  # fmt: skip
     return {
@@ -106,8 +109,8 @@ def _pci(pci: str, *, generation: int) -> dict[str, Any]:
         },
         "replay_counter": "0",
         "replay_rollover_counter": "0",
-        "tx_util": "350 KB/s",
-        "rx_util": "400 KB/s",
+        "tx_util": f"{sent_kb_s} KB/s",
+        "rx_util": f"{received_kb_s} KB/s",
     }
 
 
@@ -251,30 +254,47 @@ _LINKS: Mapping[str, tuple[int, str]] = {
     "B100": (18, "50"),
     "B200": (18, "50"),
 }
-"""How many links a model has, and the GB/s of each. A model that is not here has none, and prints nothing."""
+"""The number of links of each model, and the GB/s of a link. A model that is not listed has no links."""
 
 
 def nvlink_speeds(gpus: Sequence[GpuCondition]) -> str:
-    """``nvidia-smi nvlink -s``."""
+    """The output of ``nvidia-smi nvlink -s``."""
     return "".join(
         head + "".join(f"\t Link {link}: {speed} GB/s\n" for link in range(count))
-        for head, count, speed in _linked(gpus)
+        for head, count, speed, _ in _linked(gpus)
     )
 
 
 def nvlink_errors(gpus: Sequence[GpuCondition]) -> str:
-    """``nvidia-smi nvlink -e``."""
-    return "".join(head + "\n".join(map(_no_errors, range(count))) for head, count, _ in _linked(gpus))
+    """The output of ``nvidia-smi nvlink -e``."""
+    return "".join(head + "\n".join(map(_no_errors, range(count))) for head, count, _, _ in _linked(gpus))
+
+
+_BUSY_LINK_KIB_S = 9_000_000
+"""The traffic of a link in each direction while its GPU works, in KiB/s."""
+
+
+def nvlink_traffic(gpus: Sequence[GpuCondition]) -> str:
+    """The output of ``nvidia-smi nvlink -gt d``: the traffic of each link so far."""
+    return "".join(
+        head + "".join(f"\t Link {link}: Data {way}: {kib} KiB\n" for link in range(count) for way in ("Tx", "Rx"))
+        for head, count, _, kib in _linked(gpus)
+    )
 
 
 def _no_errors(link: int) -> str:
     return "".join(f"\t Link {link}: {kind} Errors: 0\n" for kind in ("Replay", "Recovery", "CRC"))
 
 
-def _linked(gpus: Sequence[GpuCondition]) -> Iterator[tuple[str, int, str]]:
+def _linked(gpus: Sequence[GpuCondition]) -> Iterator[tuple[str, int, str, int]]:
+    """For each GPU with links: its heading, the number of its links, the speed of each, and the KiB moved by each."""
     for number, condition in enumerate(gpus):
         model = condition.gpu.accelerator.model
         found = next((links for word, links in _LINKS.items() if word in model), None)
         if found:
             name = model if model.startswith("NVIDIA") else f"NVIDIA {model}"
-            yield f"GPU {number}: {name} (UUID: {condition.gpu.uuid})\n", *found
+            yield (
+                f"GPU {number}: {name} (UUID: {condition.gpu.uuid})\n",
+                *found,
+                round(condition.worked_s * _BUSY_LINK_KIB_S),
+            )

@@ -1,6 +1,6 @@
-"""The one program that ``sh`` of a simulated host runs: the loop that answers probes. Its text is read, not executed.
+"""The one program that ``sh`` of a simulated host runs: the loop that answers probes. Its text is parsed, not executed.
 
-What counts in the text are its table and its lanes, one line each::
+Only the rows of its table and its lanes are parsed, one line each::
 
     4) run nvidia-smi -q -x ;;
     4|5) echo "$n $id" >&3 ;;
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 _SHELLS = (["sh"], ["/bin/sh"], ["sh", "-s"])
+# After this line the input carries requests.
 _LAST_LINE = b"main; exit"
 _MOST_BYTES = 256 * 1024
 _ROW = re.compile(r"\s*([0-9]{1,6})\)\s*(files|run|grow)\s+(.*?)\s*;;\s*")
@@ -20,7 +21,7 @@ _LANE = re.compile(r"\s*([0-9]{1,6}(?:\|[0-9]{1,6})*)\)\s*echo\s.*>&([0-9])\s*;;
 
 
 class Kind(StrEnum):
-    """What a row of the table asks for."""
+    """The kind of a row of the table."""
 
     FILES = "files"
     RUN = "run"
@@ -29,7 +30,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProbeRow:
-    """One probe: the globs of ``files``, the words of ``run``; of ``grow`` the pattern and the words."""
+    """One probe. ``words``: the globs of ``files``, the words of ``run``, or the pattern and the words of ``grow``."""
 
     kind: Kind
     words: tuple[str, ...]
@@ -37,7 +38,7 @@ class ProbeRow:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """The rows by their number, and the lane of each; a number without a lane is answered by the loop itself."""
+    """The rows by number, and the lane of each number; the loop itself answers a number without a lane."""
 
     rows: Mapping[str, ProbeRow]
     lanes: Mapping[str, str]
@@ -53,10 +54,10 @@ def is_shell(command: str) -> bool:
 
 
 def split_program(received: bytes) -> tuple[bytes, bytes] | None:
-    """The program and what came after it; ``None`` while its last line is not there.
+    """The program and the bytes after it; ``None`` until its last line has arrived.
 
     Raises:
-        ValueError: it grows beyond what any such program is.
+        ValueError: it is longer than such a program can be.
     """
     start = 0
     while (end := received.find(b"\n", start)) >= 0:
@@ -69,7 +70,7 @@ def split_program(received: bytes) -> tuple[bytes, bytes] | None:
 
 
 def read_program(text: str) -> Program:
-    """The table and the lanes of a program. A line whose quotes do not close is no row."""
+    """Parse the table and the lanes of a program. A line with an unclosed quote is ignored."""
     rows: dict[str, ProbeRow] = {}
     lanes: dict[str, str] = {}
     for line in text.splitlines():

@@ -1,7 +1,6 @@
 """The SSH server of one simulated host: paramiko's server side, one key, the commands of a host, and its loop."""
 
 import contextlib
-import logging
 import math
 import socket
 import threading
@@ -10,18 +9,13 @@ from concurrent.futures import Executor
 from functools import partial
 
 import paramiko
-from paramiko.common import (
-    AUTH_FAILED,
-    AUTH_SUCCESSFUL,
-    OPEN_FAILED_ADMINISTRATIVELY_PROHIBITED,
-    OPEN_SUCCEEDED,
-)
 
 from lumctl.sim.hosts.commands import CommandAnswer
 from lumctl.sim.hosts.host import SimHost
 from lumctl.sim.hosts.loop import HostLoop, Pipe
 from lumctl.sim.hosts.shell import is_shell
-from lumctl.sim.service import SimulatedService, Wire
+from lumctl.sim.service import SimulatedService
+from lumctl.sim.ssh import SshLogin, ssh_transport, start_server
 
 _MOST_CONNECTIONS = 48
 _MOST_COMMANDS = 32
@@ -29,13 +23,9 @@ _SEND_PATIENCE_S = 30.0
 _MOST_READ = 64 * 1024
 _MOST_AT_ONCE = 4 * 1024
 
-# A client that goes away in the middle of a handshake is everyday life here and no news.
-logging.getLogger("paramiko").addHandler(logging.NullHandler())
-logging.getLogger("paramiko").propagate = False
-
 
 class HostServer:
-    """Serves one host; ``workers`` do the answering."""
+    """Serves one host; the threads of ``workers`` answer the requests."""
 
     def __init__(self, host: SimHost, key: paramiko.PKey, client_key: paramiko.PKey, workers: Executor) -> None:
         self.host = host
@@ -48,19 +38,19 @@ class HostServer:
         self.service = SimulatedService(f"ssh {host.name}", self._serve, most=_MOST_CONNECTIONS)
 
     def open_loop(self, pipe: Pipe) -> HostLoop:
-        """A shell of this host that waits for its program. Wake it whenever something comes in."""
+        """Open a shell of this host that waits for its program. The caller wakes it whenever data arrives."""
         loop = HostLoop(self.host, pipe, self.workers.submit)
         with self._lock:
             self._loops = [*(each for each in self._loops if not each.ended), loop]
         return loop
 
     def hang(self, answer: Callable[[], None]) -> None:
-        """Keep a command that hangs; its channel stays open until it continues, or the client gives it up."""
+        """Store a command that hangs; its channel stays open until the command continues or the client times out."""
         with self._lock:
             self._hanging.append(answer)
 
     def go_on(self) -> None:
-        """Let hanging commands continue: every command with a waiting client is answered."""
+        """Let hanging commands continue: answer every command whose client still waits."""
         with self._lock:
             loops = list(self._loops)
             waiting, self._hanging = self._hanging, []
@@ -70,7 +60,7 @@ class HostServer:
             self.workers.submit(answer)
 
     def cut(self) -> None:
-        """The host is lost: refuse and cut its connections, and the loops that run behind another's sshd."""
+        """Treat the host as lost: refuse and cut its connections, and end its loops that run behind another sshd."""
         self.service.shut()
         with self._lock:
             loops = list(self._loops)
@@ -84,27 +74,18 @@ class HostServer:
             login.wake_loops()
             self.service.done_with(connection)
 
-        wire = Wire(connection, on_read=login.dispatch, on_close=closed)
-        transport = paramiko.Transport(wire)  # type: ignore[arg-type]  # it takes any object with a socket's methods
-        transport.daemon = True
-        transport.name = f"ssh {self.host.name}"
-        transport.local_version = "SSH-2.0-lumctl_sim"
-        transport.add_server_key(self.key)
-        wire.logged_in = transport.is_authenticated
-        login.transport = transport
-        with contextlib.suppress(paramiko.SSHException, EOFError, OSError):
-            # With an event this returns at once; the handshake continues in the transport's own thread.
-            transport.start_server(event=threading.Event(), server=login)
+        transport = ssh_transport(connection, login, key=self.key, name=f"ssh {self.host.name}", closed=closed)
+        start_server(transport, login)
 
 
 class _ChannelPipe:
-    """A channel as the input and output of a loop, which speaks on the error stream."""
+    """A channel as the input and output of a loop; the output is the error stream."""
 
     def __init__(self, channel: paramiko.Channel) -> None:
         self._channel = channel
 
     def read(self) -> bytes | None:
-        # What came before the end is read before it.
+        # The end is checked first, so that data that arrived before it is read before it is reported.
         ended = self._channel.eof_received or self._channel.closed
         if self._channel.recv_ready():
             return self._channel.recv(_MOST_READ)
@@ -125,16 +106,14 @@ class _ChannelPipe:
             self._channel.close()
 
 
-class _Login(paramiko.ServerInterface):
-    """What one connection may do: log in with the one key and run commands, and the loop."""
+class _Login(SshLogin):
+    """What one connection may do: log in with the one key, run commands, and run the loop."""
 
     def __init__(self, server: HostServer) -> None:
+        super().__init__(server.client_key)
         self._server = server
         self._waiting: list[tuple[paramiko.Channel, str]] = []
-        # paramiko itself holds channels by weak references only.
-        self._open: list[paramiko.Channel] = []
         self._loops: list[tuple[paramiko.Channel, HostLoop]] = []
-        self.transport: paramiko.Transport | None = None
 
     def dispatch(self) -> None:
         """Start the requested commands; their requests have been granted by now, as clients expect."""
@@ -143,10 +122,7 @@ class _Login(paramiko.ServerInterface):
                 loop.wake()
         waiting, self._waiting = self._waiting, []
         for channel, command in waiting:
-            if self.transport is not None:
-                # Takes a channel off a list that would only grow. Of several it may be another than this one, and
-                # its command is still to come: it is held, or it would be collected as garbage, which closes it.
-                self._hold(self.transport.accept(0))
+            self._take_channel()
             if is_shell(command):
                 loop = self._server.open_loop(_ChannelPipe(channel))
                 self._loops = [*(each for each in self._loops if not each[1].ended), (channel, loop)]
@@ -155,32 +131,16 @@ class _Login(paramiko.ServerInterface):
             self._answer(channel, command)
 
     def wake_loops(self) -> None:
-        """The connection is gone, which ends the loops."""
+        """Wake the loops of a closed connection, so that they end."""
         for _, loop in self._loops:
             loop.wake()
 
-    def get_allowed_auths(self, username: str) -> str:  # noqa: ARG002 - the signature is paramiko's
-        return "publickey"
-
-    def check_auth_publickey(self, username: str, key: paramiko.PKey) -> int:  # noqa: ARG002
-        return AUTH_SUCCESSFUL if key == self._server.client_key else AUTH_FAILED
-
-    def check_channel_request(self, kind: str, chanid: int) -> int:  # noqa: ARG002
-        if kind != "session":
-            return OPEN_FAILED_ADMINISTRATIVELY_PROHIBITED
-        return OPEN_SUCCEEDED
-
     def check_channel_exec_request(self, channel: paramiko.Channel, command: bytes) -> bool:
-        self._open = [each for each in self._open if not each.closed]
-        if len(self._open) >= _MOST_COMMANDS:
+        if len(self._open_channels()) >= _MOST_COMMANDS:
             return False
         self._hold(channel)
         self._waiting.append((channel, command.decode(errors="replace")))
         return True
-
-    def _hold(self, channel: paramiko.Channel | None) -> None:
-        if channel is not None and channel not in self._open:
-            self._open.append(channel)
 
     def _answer(self, channel: paramiko.Channel, command: str) -> None:
         answer = self._server.host.answer(command)
@@ -188,7 +148,8 @@ class _Login(paramiko.ServerInterface):
             if len(answer.stdout) + len(answer.stderr) <= _MOST_AT_ONCE:
                 self._reply(channel, answer)
                 return
-            # More than the client's window may have to wait for it, and this is the thread that hears the client.
+            # Sending more than the client's window may block until the client reads. This thread receives from the
+            # client, so it must not block.
             with contextlib.suppress(RuntimeError):  # the simulator is ending
                 self._server.workers.submit(self._reply, channel, answer)
         elif answer.delay_s < math.inf:

@@ -1,4 +1,4 @@
-"""The few files of /sys that the probes read on a simulated host, and what reads them."""
+"""The few files of /sys that the probes read on a simulated host, and the commands that read them."""
 
 import random
 import re
@@ -41,7 +41,7 @@ _MULTICAST_EVERY_S = 30.0
 
 
 def counted(counter: str, source: str, *, speed_mbps: int, carried_s: float) -> int:
-    """One counter of an interface after ``carried_s`` seconds with carrier. ``source`` decides how busy it is."""
+    """One counter of an interface after ``carried_s`` seconds with carrier. ``source`` determines its load."""
     if counter == "multicast":
         return int(carried_s / _MULTICAST_EVERY_S)
     way, _, unit = counter.partition("_")
@@ -53,7 +53,7 @@ def counted(counter: str, source: str, *, speed_mbps: int, carried_s: float) -> 
 
 @lru_cache(maxsize=8192)
 def _share(source: str) -> float:
-    # Not cryptography: a rate that repeats with its source is the point.
+    # Not cryptography: the rate must be the same each time for one source.
     return random.Random(source).uniform(_LEAST_SHARE, _MOST_SHARE)  # noqa: S311
 
 
@@ -65,7 +65,7 @@ _FOLDER = "/sys/class/net"
 
 
 class _Interface(NamedTuple):
-    """What the kernel knows of one interface. ``speed`` is ``None`` where reading it is an error (EINVAL)."""
+    """The kernel's data about one interface. ``speed`` is ``None`` if reading it is an error (EINVAL)."""
 
     operstate: str
     carrier_changes: int
@@ -77,7 +77,7 @@ class _Interface(NamedTuple):
 
 _ATTRIBUTES: Mapping[str, Callable[[_Interface], str | None]] = {
     "carrier_changes": lambda interface: str(interface.carrier_changes),
-    # An interface of the kernel begins without carrier, so the first change is up.
+    # In the kernel an interface starts without carrier, so its first change is to up.
     "carrier_down_count": lambda interface: str(interface.carrier_changes // 2),
     "carrier_up_count": lambda interface: str((interface.carrier_changes + 1) // 2),
     "flags": lambda interface: f"0x{interface.flags:x}",
@@ -87,7 +87,7 @@ _ATTRIBUTES: Mapping[str, Callable[[_Interface], str | None]] = {
 
 
 class Files:
-    """The files of a host at one moment. Every host has a loopback and a management interface besides the fabric's."""
+    """The files of a host at one time. Every host also has a loopback and a management interface."""
 
     def __init__(self, world: World, host: str, now: float) -> None:
         up_s = now - world.boots[host].at
@@ -100,11 +100,11 @@ class Files:
         }
 
     def matching(self, pattern: str) -> Sequence[str]:
-        """The paths that a shell puts in the place of a pattern, in its order; none if no file matches."""
+        """The paths to which a shell expands a pattern, in the shell's order; empty if no file matches."""
         return _matching(tuple(self._interfaces), pattern)
 
     def read(self, path: str) -> str | None:
-        """What a file holds; ``None`` where reading it is an error (EINVAL), as the speed of a link that is down.
+        """The content of a file; ``None`` if reading it is an error (EINVAL), such as the speed of a link that is down.
 
         Raises:
             KeyError: there is no such file.
@@ -134,8 +134,8 @@ def first_lines(files: Files, patterns: Sequence[str]) -> str:
 def grep(files: Files, patterns: Sequence[str]) -> tuple[int, str]:
     """``grep -sH . PATTERN...`` as a shell runs it: exit status and output.
 
-    A pattern that matches nothing stays as it is and is then a file that does not exist; ``-s`` hides the complaint,
-    but the exit status is 2 all the same, even if lines were found.
+    The shell keeps a pattern that matches nothing as it is, so grep gets the name of a missing file. ``-s`` hides the
+    error message, but the exit status is 2, even if lines were found.
     """
     lines: list[str] = []
     failed = False
@@ -152,7 +152,7 @@ def grep(files: Files, patterns: Sequence[str]) -> tuple[int, str]:
 
 
 def cat(files: Files, path: str) -> tuple[int, str, str]:
-    """``cat PATH``: exit status, output and complaint."""
+    """``cat PATH``: exit status, output and error message."""
     try:
         content = files.read(path)
     except KeyError:
@@ -184,13 +184,13 @@ def _matching(interfaces: tuple[str, ...], pattern: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1024)
 def _paths(interfaces: tuple[str, ...]) -> Mapping[str, tuple[str, str]]:
-    """Interface and attribute of every file of a host with these interfaces. Hosts of one kind share them."""
+    """Interface and attribute of each file of a host with these interfaces; hosts with equal names share them."""
     attributes = [*_ATTRIBUTES, *(_STATISTICS + counter for counter in COUNTERS)]
     return {f"{_FOLDER}/{name}/{each}": (name, each) for name in interfaces for each in attributes}
 
 
 def _part(found: re.Match[str]) -> str:
-    """A part of a shell's pattern as a regular expression; none of them matches a slash."""
+    """A part of a shell's pattern as a regular expression; wildcards do not match a slash."""
     if found[2]:
         return f"[{'^/' if found[1] else ''}{re.sub(_SPECIAL_IN_BRACKETS, _escaped, found[2])}]"
     return {"*": "[^/]*", "?": "[^/]"}.get(found[0]) or re.escape(found[0])

@@ -1,1 +1,1 @@
-"""The lanes of a simulated rack: connections between accelerators whose bytes flow only where light leads."""
+"""The lanes of a simulated rack: connections between accelerators that carry bytes only where light arrives."""

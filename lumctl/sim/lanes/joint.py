@@ -1,4 +1,4 @@
-"""Two connections joined into one: a stream of bytes each way, each over its own way of lit lanes."""
+"""Two connections combined into one: a stream of bytes in each direction, each over its own path of lit lanes."""
 
 import math
 import socket
@@ -11,14 +11,14 @@ from lumctl.sim.lanes.loop import BROKEN, CLOSED, IN, OUT, LaneLoop
 
 
 class Bucket:
-    """A rate limit in bytes per second, ``inf`` for none; times are in seconds of any steady clock.
+    """A rate limit in bytes per second, ``inf`` for none; times are in seconds of any monotonic clock.
 
-    A sender that finds the lane free may send a whole piece, and then the lane is busy for the time of the piece:
-    pieces of any size pass, and over time the rate is exact.
+    A sender that finds the lane free may send a whole piece; then the lane is busy for as long as the piece takes at
+    this rate. So pieces of any size can be sent, and over time the rate is exact.
     """
 
     _DEPTH_S = 0.005
-    """What a lane that rested may carry at once, as the time in which it would have carried that."""
+    """The burst that an idle lane may carry at once, as a time at its rate."""
     _PIECE_S = 0.004
     _PIECES = (16 * 1024, 512 * 1024)
 
@@ -26,30 +26,31 @@ class Bucket:
         self.rate = rate
         least, most = self._PIECES
         self.piece = int(min(max(rate * self._PIECE_S, least), most))
-        """The most bytes that are taken at once, so that those who share a lane take turns."""
+        """The most bytes that are taken at once, so that streams that share a lane take turns."""
         self._free_at = -math.inf
         self._wanted_until = -math.inf
 
     def ready_at(self, now: float) -> float:
-        """When a piece may be taken: ``now``, or later."""
+        """The time when a piece may be taken: ``now`` or later."""
         return max(now, self._free_at)
 
     def take(self, count: int, now: float, *, due: float | None = None) -> None:
-        """Carry bytes now. ``due``: their sender waited until it was woken, and could have sent at that time.
+        """Carry bytes now. ``due``: the time when a sender that waited could have sent, which may be before now.
 
-        So a late timer does not lower the rate, while an idle lane does not catch up.
+        With ``due`` a late timer does not lower the rate; without it an idle lane does not catch up.
         """
         start = max(self._free_at, now - self._DEPTH_S)
         if due is not None:
             start = max(self._free_at, min(due, start))
             self._wanted_until = max(self._wanted_until, now)
         elif self._free_at < self._wanted_until:
+            # Somebody waited for the lane until after it was free: that time was lost to a late timer, not to idleness.
             start = self._free_at
         self._free_at = start + count / self.rate
 
 
 _BUFFER = memoryview(bytearray(512 * 1024))
-"""What a stream reads into before it sends it on: one for all, as there is one thread."""
+"""The buffer between reading and sending. All streams share it, because there is only one thread."""
 _WITHOUT_GRACE = struct.pack("ii", 1, 0)
 
 
@@ -64,7 +65,7 @@ class LitHop:
 
 @dataclass(slots=True)
 class HopStream:
-    """Bytes from one socket to another. ``way`` is ``None`` in the dark, and empty where no lane has to be passed."""
+    """Bytes from one socket to another. ``way`` is ``None`` without a lit path, and empty if no lane is needed."""
 
     origin: socket.socket
     target: socket.socket
@@ -72,27 +73,27 @@ class HopStream:
     held: memoryview = field(default_factory=lambda: memoryview(b""))
     ended: bool = False
     closing: bool = False
-    """The origin was seen to close in the dark, and what it sent before was not read yet."""
+    """The origin closed while there was no lit path; bytes that it sent before are not read yet."""
     reset: bool = False
     broken: bool = False
     delivered: bool = False
     due: float | None = None
-    """When the rates of its lanes let it continue; ``None`` while it does not wait for them."""
+    """The time when the rates of its lanes allow it to continue; ``None`` if it does not wait for them."""
     carried: int = 0
 
     @property
     def reads(self) -> bool:
-        """Whether it may take more from its origin now."""
+        """Whether it may read more from its origin now."""
         return not (self.way is None or self.held or self.ended or self.broken or self.due is not None)
 
     @property
     def writes(self) -> bool:
-        """Whether it has something that its target did not take yet."""
+        """Whether it holds bytes that its target has not accepted yet and can send them."""
         return self.way is not None and bool(self.held) and not self.broken
 
     @property
     def stuck(self) -> bool:
-        """Whether it takes nothing from its origin until light or the other direction changes that."""
+        """Whether it cannot read from its origin: there is no lit path, or its target is broken."""
         return self.way is None or self.broken
 
     @property
@@ -101,11 +102,11 @@ class HopStream:
         return self.ended or self.closing
 
     def ready_at(self, now: float) -> float:
-        """When all lanes of its way have room for it."""
+        """The time when all lanes of its path have room for a piece."""
         return max((lane.bucket.ready_at(now) for lane in self.way or ()), default=now)
 
     def move(self, now: float, *, due: float | None = None) -> None:
-        """Carry one piece. ``due``: it waited for its lanes, and could have continued then."""
+        """Carry one piece. ``due``: the time when it could have continued, if it waited for its lanes."""
         way = self.way or ()
         most = min((lane.bucket.piece for lane in way), default=len(_BUFFER))
         try:
@@ -124,10 +125,11 @@ class HopStream:
             lane.carried += count
         sent = self._send(_BUFFER[:count])
         if sent < count:
+            # A copy, because the next stream reads into the same buffer.
             self.held = memoryview(bytes(_BUFFER[sent:count]))
 
     def flush(self) -> None:
-        """Send the held bytes, as far as the target accepts them."""
+        """Send the held-back bytes, as far as the target accepts them."""
         self.held = self.held[self._send(self.held) :]
 
     def _send(self, data: memoryview) -> int:
@@ -137,6 +139,7 @@ class HopStream:
             return 0
         except OSError:
             self.broken = True
+            # As if it was sent, because no receiver is left.
             return len(data)
 
 
@@ -144,10 +147,10 @@ Queue = deque[tuple["Joint", HopStream]]
 
 
 class Joint:
-    """A connection that came in at an endpoint (``near``) and the one to the address that it is joined with (``far``).
+    """Joins a connection accepted at an endpoint (``near``) with a connection to the requested address (``far``).
 
-    A close travels as bytes do: it is delivered when the way is lit. Ends that have both closed are let go, lit or not.
-    ``queue`` holds streams that wait for their lanes' rate; ``left`` is called once, when all is over.
+    A close is forwarded like bytes: it is delivered when the path is lit. If both ends have closed, the joint ends even
+    without light. ``queue`` holds streams that wait for the rate of their lanes; ``left`` is called once, at the end.
     """
 
     def __init__(
@@ -171,16 +174,16 @@ class Joint:
 
     @property
     def streams(self) -> tuple[HopStream, HopStream]:
-        """There and back."""
+        """The streams of the two directions."""
         return (self.there, self.back)
 
     def lead(self, there: tuple[LitHop, ...] | None, back: tuple[LitHop, ...] | None) -> None:
-        """Take these ways from now on."""
+        """Use these paths from now on."""
         self.there.way, self.back.way = there, back
         self._settle()
 
     def go_on(self, stream: HopStream) -> None:
-        """Its turn has come: lanes have room for it."""
+        """Continue a stream that waited, because its lanes have room now."""
         due, stream.due = stream.due, None
         if self._open:
             self._carry(stream, due=due)
@@ -225,7 +228,7 @@ class Joint:
             stream.move(now, due=due)
 
     def _settle(self) -> None:
-        """After anything has changed: hand on a close, and watch each end for what matters now."""
+        """After any change: forward a close, and watch each end for the events that matter now."""
         if not self._open:
             return
         there, back = self.streams
@@ -256,11 +259,12 @@ class Joint:
 
 
 def _mask(outgoing: HopStream, incoming: HopStream) -> int:
-    """What one end is watched for: the origin of one stream and the target of the other."""
+    """The events to watch at one end, which is the origin of one stream and the target of the other."""
     mask = 0
     if outgoing.reads:
         mask |= IN
     elif outgoing.stuck and not outgoing.over:
+        # Bytes that cannot be read yet would wake a level-triggered loop without end, so only a close is watched.
         mask |= CLOSED
     if incoming.writes:
         mask |= OUT

@@ -1,4 +1,4 @@
-"""The simulator's side of its lanes: it opens their socket, starts their process, and sends it the light."""
+"""The simulator's side of its lanes: opens their socket, starts their process, and sends it the lit lanes."""
 
 import contextlib
 import json
@@ -25,7 +25,7 @@ _NOTHING: dict[str, Any] = {"connections": 0, "dark": 0, "bytes": 0, "lanes": {}
 class SimulatedLanes:
     """The lanes of one world. Their process is started on the first request.
 
-    ``mbps`` is the rate of each lane in each direction, in Mbit/s; ``None`` is as fast as this machine.
+    ``mbps`` is the rate of each lane in each direction, in Mbit/s; ``None``: no limit.
     """
 
     def __init__(self, world: World, path: Path, *, mbps: float | None = None) -> None:
@@ -47,7 +47,7 @@ class SimulatedLanes:
         self._thread.start()
 
     def close(self) -> None:
-        """Cut everything. Lanes are closed once."""
+        """Cut all connections and end the process. Call it only once."""
         self._ended.set()
         self._nudge()
         if self._thread.ident is not None:
@@ -57,7 +57,7 @@ class SimulatedLanes:
             each.close()
 
     def status(self) -> dict[str, Any]:
-        """Connections that are open and how many of them wait for light, bytes carried, and those of each lane."""
+        """The open connections, how many of them wait for light, and the bytes carried in all and by each lane."""
         rate: dict[str, Any] = {"mbps": self._mbps}
         if self._busy.is_set():
             with contextlib.suppress(OSError, ValueError):
@@ -65,27 +65,29 @@ class SimulatedLanes:
         return rate | _NOTHING
 
     def _nudge(self) -> None:
-        with contextlib.suppress(OSError):  # it is full: its reader will wake up
+        with contextlib.suppress(OSError):  # the buffer is full, so its reader will wake up anyway
             self._wake.send(b".")
 
     def _keep(self) -> None:
         while not self._ended.is_set():
-            # A client waits in the backlog, from which the new process accepts it.
+            # The client waits in the backlog; the new process accepts it from there.
             ready, _, _ = select.select([self._listener, self._woken], [], [])
             if self._listener in ready and not self._ended.is_set():
                 self._carry()
 
     def _carry(self) -> None:
-        """From the start of what carries the lanes to its end."""
+        """Start the process that carries the bytes, and serve it until it ends."""
         line, childs = socket.socketpair()
         order = {"mbps": self._mbps, "hosts": {a.id: a.host for a in self._world.inventory.accelerators.values()}}
         with line, childs:
             numbers = (self._listener.fileno(), childs.fileno())
             process = subprocess.Popen(  # noqa: S603 - our own interpreter and our own module
+                # -P: a file in the current folder must not replace a module.
                 [sys.executable, "-P", "-m", "lumctl.sim.lanes.server", *map(str, numbers), json.dumps(order)],
                 stdin=subprocess.DEVNULL,
                 pass_fds=numbers,
             )
+            # Only the process may hold this end, because its closing tells us that the process has ended.
             childs.close()
             self._world.follow_light(self._nudge)
             self._busy.set()
@@ -99,7 +101,7 @@ class SimulatedLanes:
                 _end(process)
 
     def _follow(self, line: socket.socket) -> None:
-        """Send the light of all lanes to their process, now and at every change."""
+        """Send the lit lanes to the process, now and at every change."""
         told = None
         while not self._ended.is_set():
             heard, until = self._world.lit_lanes()
@@ -110,9 +112,10 @@ class SimulatedLanes:
                 told = heard
             patience = None if until == math.inf else max(0.0, until - time.time())
             ready, _, _ = select.select([self._woken, line], [], [], patience)
-            if line in ready:  # no answer: it has ended
+            if line in ready:  # the process never sends, so it has ended
                 return
             if self._woken in ready:
+                # Emptied before the lanes are read again, so a change in between wakes the next turn.
                 self._woken.recv(4096)
 
 

@@ -1,11 +1,11 @@
-"""One thread that waits for many sockets: what each of them is watched for, and who handles it."""
+"""An event loop for many sockets in one thread: which events of a socket are watched, and who handles them."""
 
 import select
 import socket
 from collections.abc import Callable
 
 Handler = Callable[[int], None]
-"""Is given the mask of events that came."""
+"""A function that is called with the mask of the events that occurred."""
 
 IN, OUT, CLOSED = select.EPOLLIN, select.EPOLLOUT, select.EPOLLRDHUP
 BROKEN = select.EPOLLERR | select.EPOLLHUP
@@ -14,14 +14,14 @@ _MOST_EVENTS = 256
 
 
 class LaneLoop:
-    """Level-triggered. A socket must be let go of before it is closed."""
+    """A level-triggered event loop. Call :meth:`forget` for a socket before closing it."""
 
     def __init__(self) -> None:
         self._epoll = select.epoll()
         self._watched: dict[int, tuple[int, Handler]] = {}
 
     def watch(self, watched: socket.socket, mask: int, handler: Handler) -> None:
-        """From now on call ``handler`` for these events of a socket; for none at all with an empty mask."""
+        """Call ``handler`` for these events of a socket from now on; an empty mask watches no events."""
         number = watched.fileno()
         before = self._watched.get(number)
         if mask == 0:
@@ -34,17 +34,17 @@ class LaneLoop:
             self._watched[number] = (mask, handler)
 
     def forget(self, watched: socket.socket) -> None:
-        """Let go of a socket; does nothing if it was not watched."""
+        """Stop watching a socket; do nothing if it is not watched."""
         if self._watched.pop(watched.fileno(), None):
             self._epoll.unregister(watched.fileno())
 
     def turn(self, timeout_s: float | None) -> None:
-        """Wait for events, at most so long (``None``: for ever), and have them handled."""
+        """Wait for events for at most ``timeout_s`` (``None``: no limit), and call their handlers."""
         for number, events in self._epoll.poll(timeout_s, _MOST_EVENTS):
-            # A handler of the same turn may have let go of this one.
+            # Another handler of the same turn may have stopped watching this socket.
             if number in self._watched:
                 self._watched[number][1](events)
 
     def close(self) -> None:
-        """Close the system's descriptor."""
+        """Close the file descriptor of the loop."""
         self._epoll.close()

@@ -1,4 +1,4 @@
-"""The way from one accelerator to another over lit hops; those in between forward, as hosts in a ring do."""
+"""The path from one accelerator to another over lit hops; accelerators in between forward, as hosts in a ring do."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ class Hop:
 
     @property
     def lane(self) -> str:
-        """Its name: what sends, and what hears it."""
+        """Its name: transmitter and receiver."""
         return f"{self.transmitter}>{self.receiver}"
 
 
 class Ways:
-    """All lit hops of one moment."""
+    """All lit hops at one time."""
 
     def __init__(self, hops: Iterable[Hop]) -> None:
         self._from: dict[str, list[Hop]] = {}
@@ -32,13 +32,14 @@ class Ways:
             self._from.setdefault(hop.source, []).append(hop)
 
     def shortest(self, source: str, sink: str, load: Mapping[str, int]) -> tuple[str, ...] | None:
-        """The lanes of the way with the fewest hops; among these, the one that carries the fewest connections.
+        """The lanes of the path with the fewest hops; among equals, of the path with the fewest connections.
 
-        ``load`` is how many connections each lane carries already. ``None`` where no light leads from one to the other.
+        ``load`` is how many connections each lane already carries. ``None`` if there is no lit path.
         """
         ahead: list[tuple[int, int, str, tuple[str, ...]]] = [(0, 0, source, ())]
         passed: set[str] = set()
         while ahead:
+            # Ordered by hops, then load; the names after them make the choice the same each time.
             hops, carried, here, way = heappop(ahead)
             if here == sink:
                 return way

@@ -16,12 +16,14 @@ SMARTLIGHT_DRIVER = "smartlight"
 _MOST_CONNECTIONS = 16
 _MOST_BYTES = 64 * 1024
 _PATIENCE_S = 30.0
+_PARSING = threading.Lock()
+"""Held while a request is parsed: CPython 3.11 fails with SystemError if several threads build syntax trees at once."""
 
 
 class MeshController:
-    """Serves one mesh. ``settle`` waits until the cells have settled; light moves before the answer goes out.
+    """Serves one mesh. ``settle`` waits until the cells have settled; light moves before the answer is sent.
 
-    ``pause`` waits for so many seconds, or until the simulator ends.
+    ``pause`` waits for some seconds, or until the simulator ends.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class MeshController:
                     answer = f"{self._act(line)}\n".encode()
                     self._pause(conduct.delay_s)
                     connection.sendall(conduct.shortened(answer))
+                    # In this protocol the end of the stream is the end of the answer.
                     connection.shutdown(socket.SHUT_WR)
         finally:
             self.service.done_with(connection)
@@ -70,13 +73,14 @@ class MeshController:
 
 
 def parse_request(line: str) -> dict[int, PucState]:
-    """A request: a Python literal list of (PUC, mark) pairs.
+    """Parse a request: a Python literal list of (PUC, mark) pairs.
 
     Raises:
-        ValueError: it is something else.
+        ValueError: the line is not such a list.
     """
     try:
-        pairs = ast.literal_eval(line.strip())
+        with _PARSING:
+            pairs = ast.literal_eval(line.strip())
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         raise ValueError("not a list of (puc, state) pairs") from None
     match pairs:

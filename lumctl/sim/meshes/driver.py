@@ -1,6 +1,5 @@
 """The driver ``sim-mesh``: a simulated mesh over its simulator's control socket, with every capability there is."""
 
-import math
 import uuid
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -13,7 +12,7 @@ from lumctl.devices.errors import (
     OutcomeUnknownError,
 )
 from lumctl.devices.types import Alarm, Capability, Progress, PucChange, PucState, Receipt, Staged
-from lumctl.sim.client import ask_simulator, read_progress, read_simulator
+from lumctl.sim.client import ask_simulator, dbm_from_json, read_progress, read_simulator
 
 
 class SimMesh(BaseMesh):
@@ -37,19 +36,19 @@ class SimMesh(BaseMesh):
         """The line that the mesh's controller greets with.
 
         Raises:
-            InconsistentError: the simulated mesh is of another size than the inventory states.
+            InconsistentError: the size of the simulated mesh differs from the inventory.
         """
         text = str(self._read("mesh-identify")["text"])
         count = len(self._read("mesh-read")["states"])
         if count != self.context.puc_count:
             raise InconsistentError(
-                f"{self.context.device} has {count} PUCs, the inventory states {self.context.puc_count}",
-                hint="start the simulator again from this inventory",
+                f"{self.context.device} has {count} PUCs, but the inventory states {self.context.puc_count}",
+                hint="restart the simulator with this inventory",
             )
         return text
 
     def stage(self, changes: Mapping[int, PucState]) -> Staged[PucChange]:
-        """Check a change against the states as they are now."""
+        """Check a change against the present states."""
         states = self.read_states()
         missing = [puc for puc in changes if puc not in states]
         if missing:
@@ -58,7 +57,7 @@ class SimMesh(BaseMesh):
         return Staged(pairs, token=uuid.uuid4().hex)
 
     def compare(self, staged: Staged[PucChange]) -> tuple[PucChange, ...]:
-        """What committing would change now."""
+        """The changes that a commit would make now."""
         states = self.read_states()
         return tuple(
             PucChange(change.puc, states[change.puc], change.after)
@@ -67,10 +66,10 @@ class SimMesh(BaseMesh):
         )
 
     def commit(self, staged: Staged[PucChange], *, revert_after_s: float | None = None) -> Receipt[PucChange]:
-        """Write a staged change; with ``revert_after_s`` the simulated device itself goes back unless confirmed.
+        """Write a staged change; with ``revert_after_s`` the simulated device reverts it unless it is confirmed.
 
         Raises:
-            InconsistentError: it said no when it had taken some of it.
+            InconsistentError: the device refused the change but made part of it.
         """
         text, complete = self._write(staged.changes, staged.token, revert_after_s)
         return Receipt(staged, revert_armed=revert_after_s is not None, text=text, complete=complete)
@@ -79,18 +78,19 @@ class SimMesh(BaseMesh):
         """Disarm the revert timer.
 
         Raises:
-            DeviceRefusedError: it ran out before: the device has gone back.
+            DeviceRefusedError: the timer had already expired, so the device has reverted the change.
         """
         if not receipt.revert_armed:
             return
+        # If the answer to an earlier confirm was lost, no timer is armed any more, but the change is still there.
         if not self._ask("mesh-confirm", receipt=receipt.staged.token)["disarmed"] and self.compare(receipt.staged):
             raise DeviceRefusedError(f"{self.context.device} has reverted: it was not confirmed in time")
 
     def roll_back(self, receipt: Receipt[PucChange]) -> None:
-        """Write the states from before the change, which also disarms its timer.
+        """Write the states from before the change, which also disarms its revert timer.
 
         Raises:
-            DeviceRefusedError: some state from before is not known.
+            DeviceRefusedError: some earlier state is unknown.
         """
         back = tuple(
             PucChange(change.puc, change.after, change.before)
@@ -98,7 +98,7 @@ class SimMesh(BaseMesh):
             if change.before is not None
         )
         if len(back) < len(receipt.staged.changes):
-            raise DeviceRefusedError(f"{self.context.device} cannot be rolled back: what it held is not known")
+            raise DeviceRefusedError(f"{self.context.device} cannot be rolled back: its previous state is unknown")
         self._write(back, receipt.staged.token, None)
 
     def read_states(self) -> dict[int, PucState]:
@@ -108,7 +108,7 @@ class SimMesh(BaseMesh):
     def read_powers(self, ports: tuple[int, ...]) -> dict[int, float]:
         """Power that leaves each port in dBm; ``-inf`` for no light."""
         dbm = self._read("mesh-powers", ports=ports)["dbm"]
-        return {int(port): -math.inf if power is None else float(power) for port, power in dbm.items()}
+        return {int(port): dbm_from_json(power) for port, power in dbm.items()}
 
     def read_temperature(self) -> float:
         """Temperature of the chip in degrees Celsius."""
@@ -123,7 +123,7 @@ class SimMesh(BaseMesh):
         return read_progress(self.context)
 
     def _write(self, changes: tuple[PucChange, ...], token: str, revert_after_s: float | None) -> tuple[str, bool]:
-        """What the simulator answers, and whether it has finished."""
+        """Write a change; return the text of the simulator's answer, and whether the change is complete."""
         marks = {change.puc: change.after.value for change in changes}
         try:
             answer = self._ask("mesh-write", changes=marks, receipt=token, revert_after_s=revert_after_s)
@@ -137,6 +137,7 @@ class SimMesh(BaseMesh):
             held = self.read_states()
         except DeviceUnreachableError as error:
             raise OutcomeUnknownError(f"{refusal.message}; it cannot be read back: {error.message}") from refusal
+        # A cell that was to stay as it was cannot show whether it was written.
         taken = [c for c in changes if c.before is not c.after and held.get(c.puc) is c.after]
         if taken:
             raise InconsistentError(f"{refusal.message}; {len(taken)} of {len(changes)} cells were set") from refusal

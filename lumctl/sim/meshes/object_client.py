@@ -16,9 +16,9 @@ _SCHEME = "unix:"
 
 
 class SimMeshObject:
-    """One mesh of a running simulator. Every call waits for as long as it takes, as a careless vendor's would.
+    """One mesh of a running simulator. Calls have no time-out, as in a careless vendor's object.
 
-    Raises what the libraries beneath it raise.
+    Raises the exceptions of the libraries that it uses.
     """
 
     def __init__(self, address: str, way: Way) -> None:
@@ -27,14 +27,15 @@ class SimMeshObject:
         self._server: ServerProxy | None = None
 
     def connect(self) -> None:
-        """Begin; checks that the server answers."""
+        """Check that the server answers."""
         self._server = ServerProxy("http://simulator/", transport=_UnixTransport(self._path), allow_none=True)
         self.get_temp()
 
     def disconnect(self) -> None:
-        """End; nothing is held between two calls."""
+        """Forget the server, and close what its transport may still hold."""
         server, self._server = self._server, None
         if server is not None:
+            # ServerProxy takes every attribute for a remote method, so its own close() is reached by a call.
             server("close")()
 
     def reset(self) -> None:
@@ -63,7 +64,7 @@ class SimMeshObject:
         try:
             return getattr(self._server, method)(*arguments)
         except Exception:
-            self._server("close")()  # the next call must not read the rest of a broken answer
+            self._server("close")()  # otherwise the next call would read the rest of a broken answer
             raise
 
 

@@ -1,6 +1,6 @@
 """The twin behind a vendor-style object of a mesh: couplings and phases over XML-RPC, on its own socket.
 
-The vendor's protocol between its object and its device is not public; this one is lumctl's, and only the object's
+The protocol between the vendor's object and its device is not public. This protocol is lumctl's own; only the object's
 methods (see :mod:`lumctl.sim.meshes.object_client`) are like the vendor's.
 """
 
@@ -19,7 +19,7 @@ from lumctl.sim.service import SimulatedService
 from lumctl.sim.world.world import World
 
 OBJECT_DRIVER = "smartlight-object"
-"""The driver of the meshes that are served so."""
+"""The driver of the meshes that this server serves."""
 _MOST_CONNECTIONS = 16
 _MOST_BYTES = 256 * 1024
 _PATIENCE_S = 30.0
@@ -27,9 +27,9 @@ _COUPLING = {PucState.BAR: 0.0, PucState.CROSS: 1.0}
 
 
 class ObjectServer:
-    """Serves one mesh on the socket at ``path``. ``settle`` and ``pause`` are as of a mesh controller.
+    """Serves one mesh on the socket at ``path``. ``settle`` and ``pause`` are those of a mesh controller.
 
-    Its cells are in bar or cross and never between; phases are stored and shown, without effect on light.
+    Its cells are only in bar or cross. Phases are stored and shown, without effect on light.
     """
 
     def __init__(
@@ -71,14 +71,14 @@ class ObjectServer:
         self.set_puc_states([[puc, 0.0, 0.0] for puc in self._world.meshes.states(self._device)])
 
     def answer(self, request: bytes) -> tuple[bytes, bool]:
-        """What goes out for a request, and whether all of it does."""
+        """The answer to a request, and whether the answer is cut off."""
         conduct = self._world.misbehaviour(self._device)
         answer = self._done(request)
         self._pause(conduct.delay_s)
         return answer.encode(), conduct.cuts
 
     def _done(self, request: bytes) -> str:
-        """Do what a request asks for; whatever goes wrong with it is a fault of XML-RPC."""
+        """Perform a request; every error is returned as an XML-RPC fault."""
         try:
             arguments, method = loads(request)
             return dumps((self._methods[str(method)](*arguments),), methodresponse=True, allow_none=True)
@@ -99,7 +99,7 @@ class ObjectServer:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """One request of HTTP/1.0: the connection ends with the answer."""
+    """One request of HTTP/1.0: the connection ends after the answer."""
 
     timeout = _PATIENCE_S
 
@@ -128,4 +128,4 @@ def _state(coupling: float) -> PucState:
     for state, ideal in _COUPLING.items():
         if coupling == ideal:
             return state
-    raise ValueError(f"a coupling of {coupling:g}: the cells of this twin are in bar (0) or cross (1)")
+    raise ValueError(f"a coupling of {coupling:g} is not possible: the cells of this twin are in bar (0) or cross (1)")

@@ -1,4 +1,4 @@
-"""The twin of a NETCONF device: a server over SSH, on loopback, in front of a simulated device."""
+"""The twin of a NETCONF device: a server over SSH on loopback for a simulated device."""
 
 from lumctl.sim.netconf.datastore import Datastore
 from lumctl.sim.netconf.server import NetconfServer

@@ -12,7 +12,7 @@ from lumctl.sim.world.misbehaviour import Misbehaviour
 
 
 class Locks:
-    """Locks by datastore. Not thread-safe by itself."""
+    """Locks by datastore. Not thread-safe: the caller holds a lock."""
 
     def __init__(self) -> None:
         self._held: dict[str, int] = {}
@@ -21,7 +21,7 @@ class Locks:
         """Lock a datastore.
 
         Raises:
-            RpcError: it is locked already.
+            RpcError: the datastore is already locked.
         """
         self.require_unlocked(target)
         self._held[target] = session
@@ -30,33 +30,33 @@ class Locks:
         """Check that a datastore is not locked.
 
         Raises:
-            RpcError: it is.
+            RpcError: the datastore is locked.
         """
         if target in self._held:
-            raise denied(self._held[target], f"{target} is locked already")
+            raise denied(self._held[target], f"{target} is already locked")
 
     def give_back(self, session: int, target: str) -> None:
-        """Unlock it.
+        """Unlock a datastore.
 
         Raises:
-            RpcError: it is not this session's lock.
+            RpcError: this session has not locked it.
         """
         if self._held.get(target) != session:
             raise RpcError("operation-failed", f"this session has not locked {target}")
         del self._held[target]
 
     def require_free(self, session: int, target: str) -> None:
-        """Let a session change a datastore.
+        """Check that a session may change a datastore.
 
         Raises:
-            RpcError: another session has locked it.
+            RpcError: another session has locked the datastore.
         """
         holder = self._held.get(target, session)
         if holder != session:
             raise RpcError("in-use", f"{target} is locked by session {holder}", info=(("session-id", str(holder)),))
 
     def left(self, session: int) -> set[str]:
-        """A session has ended; what it had locked."""
+        """Release the locks of a session that has ended; return the datastores that it had locked."""
         freed = {target for target, holder in self._held.items() if holder == session}
         for target in freed:
             del self._held[target]
@@ -64,7 +64,7 @@ class Locks:
 
 
 def denied(holder: int, message: str) -> RpcError:
-    """A lock is not given; ``holder`` is the session in the way, or 0."""
+    """The error for a lock that is denied; ``holder`` is the session that prevents it, or 0."""
     return RpcError("lock-denied", message, info=(("session-id", str(holder)),))
 
 
@@ -73,7 +73,7 @@ RUNNING, CANDIDATE = "running", "candidate"
 
 @dataclass(slots=True)
 class _Trial:
-    """A commit that is undone unless it is confirmed."""
+    """A commit that is reverted unless it is confirmed."""
 
     before: Element
     session: int
@@ -89,7 +89,7 @@ class Datastore:
     ) -> None:
         self.device = device
         self.targets = (CANDIDATE,) if candidate else (RUNNING,)
-        """What may be edited."""
+        """The datastores that may be edited."""
         self._conduct = conduct
         self._lock = threading.RLock()
         self._stores = {RUNNING: deepcopy(device.initial())}
@@ -102,7 +102,7 @@ class Datastore:
         """One datastore.
 
         Raises:
-            RpcError: there is no such one.
+            RpcError: there is no such datastore.
         """
         with self._lock:
             return deepcopy(self._store(name))
@@ -118,11 +118,11 @@ class Datastore:
         """Change a datastore completely or not at all.
 
         Raises:
-            RpcError: it is not possible, or another session has locked it.
+            RpcError: the edit is not possible, or another session has locked the datastore.
         """
         with self._lock:
             if target not in self.targets:
-                raise RpcError("operation-not-supported", f"{target} is not written to directly")
+                raise RpcError("operation-not-supported", f"{target} cannot be written directly")
             self._locks.require_free(session, target)
             changed = deepcopy(self._stores[target])
             edit(changed, wanted, default, self.device.keys)
@@ -133,10 +133,10 @@ class Datastore:
                 self._stores[target] = changed
 
     def validate(self, name: str) -> None:
-        """Whether a datastore could run.
+        """Check that the device accepts the content of a datastore.
 
         Raises:
-            RpcError: it could not.
+            RpcError: the device does not accept it.
         """
         self.device.check(self.read(name))
 
@@ -149,24 +149,25 @@ class Datastore:
         with self._lock:
             self._store(target)
             self._locks.require_unlocked(target)
+            # These two refusals are rules of RFC 6241 (7.5).
             if target == CANDIDATE and self._dirty():
-                raise denied(0, "the candidate holds changes that nobody has committed")
+                raise denied(0, "the candidate contains uncommitted changes")
             if target == RUNNING and self._trial is not None and self._trial.session != session:
-                raise denied(self._trial.session, "a commit waits to be confirmed")
+                raise denied(self._trial.session, "a commit is waiting for confirmation")
             self._locks.take(session, target)
 
     def unlock(self, session: int, target: str) -> None:
         """Release a lock.
 
         Raises:
-            RpcError: it is not this session's.
+            RpcError: the lock is not this session's.
         """
         with self._lock:
             self._store(target)
             self._locks.give_back(session, target)
 
     def discard(self, session: int) -> None:
-        """Make the candidate as the running configuration is."""
+        """Reset the candidate to the running configuration."""
         with self._lock:
             self._store(CANDIDATE)
             self._locks.require_free(session, CANDIDATE)
@@ -175,10 +176,12 @@ class Datastore:
     def commit(
         self, session: int, *, trial_s: float | None = None, persist: str | None = None, persist_id: str | None = None
     ) -> None:
-        """Make the candidate run, for ``trial_s`` only unless it is confirmed by another commit.
+        """Make the candidate the running configuration; with ``trial_s`` it is reverted then unless confirmed.
+
+        Another commit confirms it.
 
         Raises:
-            RpcError: it cannot run, or another session's lock or trial is in the way.
+            RpcError: the device does not accept it, or another session has a lock or an unconfirmed commit.
         """
         with self._lock:
             wanted = self._store(CANDIDATE)
@@ -188,10 +191,12 @@ class Datastore:
             self.device.check(wanted)
             running, trial = self._stores[RUNNING], self._trial
             self._take(wanted)
+            # Only now: a commit that is refused must not end the trial.
             if trial is not None:
                 trial.timer.cancel()
                 self._trial = None
             if trial_s is not None:
+                # A commit that prolongs a trial still reverts to the state before the first one.
                 before = running if trial is None else trial.before
                 self._trial = _Trial(before, session, persist or persist_id, self._timer(trial_s))
 
@@ -199,16 +204,19 @@ class Datastore:
         """Revert a confirmed commit now.
 
         Raises:
-            RpcError: there is none, or it is another session's.
+            RpcError: there is no confirmed commit, or it is another session's.
         """
         with self._lock:
             if self._trial is None:
-                raise RpcError("operation-failed", "no commit waits to be confirmed")
+                raise RpcError("operation-failed", "no commit is waiting for confirmation")
             self._require_trial(session, persist_id)
             self._revert()
 
     def left(self, session: int) -> None:
-        """A session has ended: so have its locks, what it left in a candidate that it held, and its own trial."""
+        """End what a session leaves behind: its locks, its edits of a locked candidate, and its unconfirmed commit.
+
+        An unconfirmed commit with a persist-id remains.
+        """
         with self._lock:
             if CANDIDATE in self._locks.left(session):
                 self._stores[CANDIDATE] = deepcopy(self._stores[RUNNING])
@@ -216,14 +224,14 @@ class Datastore:
                 self._revert()
 
     def close(self) -> None:
-        """Stop the timer of a trial, if one runs."""
+        """Stop the timer of an unconfirmed commit, if there is one."""
         with self._lock:
             if self._trial is not None:
                 self._trial.timer.cancel()
 
     def _store(self, name: str) -> Element:
         if name not in self._stores:
-            raise RpcError("invalid-value", f"there is no datastore {name!r}")
+            raise RpcError("invalid-value", f"datastore {name!r} does not exist")
         return self._stores[name]
 
     def _dirty(self) -> bool:
@@ -231,27 +239,27 @@ class Datastore:
         return next(parts(self._stores[RUNNING], self._stores[CANDIDATE], keys), None) is not None
 
     def _require_trial(self, session: int, persist_id: str | None) -> None:
-        """A confirmed commit is confirmed, prolonged or cancelled by its own session, or by a session with its id."""
+        """Check that a session may confirm, prolong or cancel the pending commit: its own, or one whose id it gives."""
         trial = self._trial
         if persist_id is not None and (trial is None or trial.persist != persist_id):
-            raise RpcError("invalid-value", f"no commit of persist-id {persist_id!r} waits to be confirmed")
+            raise RpcError("invalid-value", f"no commit of persist-id {persist_id!r} is waiting for confirmation")
         if trial is None or persist_id is not None:
             return
         if trial.persist is not None or trial.session != session:
-            raise RpcError("in-use", f"a commit of session {trial.session} waits to be confirmed")
+            raise RpcError("in-use", f"a commit of session {trial.session} is waiting for confirmation")
 
     def _take(self, wanted: Element) -> None:
         """Make this the running configuration, as far as the device's faults allow.
 
         Raises:
-            RpcError: the device refuses, however much it changed.
+            RpcError: the device refuses; it may have made none or part of the change.
         """
         conduct, keys = self._conduct(), self.device.keys
         running = deepcopy(self._stores[RUNNING])
         every = tuple(parts(running, wanted, keys))
         taken = conduct.taken(every)
         for number, part in enumerate(every, 1):
-            # It stops in the middle of a change, but not with what no device of its kind can hold.
+            # A faulty device stops in the middle of a change, but only at a configuration that is valid for it.
             if number > len(taken) and (not taken or self._holds(running)):
                 break
             perform(running, part, keys)
@@ -281,7 +289,7 @@ class Datastore:
 
     def _time_out(self) -> None:
         with self._lock:
-            # A timer that was cancelled too late finds its commit gone, or another's timer.
+            # If this timer was cancelled too late, its commit has ended, or another commit has its own timer.
             if self._trial is not None and self._trial.timer is threading.current_thread():
                 self._revert()
 

@@ -1,4 +1,4 @@
-"""Changes of a tree: what ``edit-config`` asks for, and the single parts of which a change consists."""
+"""Changes of a tree: the edits of ``edit-config``, and the parts of a change."""
 
 from collections.abc import Iterator
 from copy import deepcopy
@@ -12,10 +12,10 @@ OPERATIONS = frozenset({"merge", "replace", "create", "delete", "remove"})
 
 
 def edit(config: Element, wanted: Element, default: str, keys: Keys) -> None:
-    """Do an edit on a tree; ``default`` is an operation, or ``none``.
+    """Apply an edit to a tree; ``default`` is an operation, or ``none``.
 
     Raises:
-        RpcError: it is not possible; the tree may be half changed, so pass a copy.
+        RpcError: the edit is not possible; the tree may be partly changed, so pass a copy.
     """
     for child in wanted:
         _edit(config, child, default, keys, "")
@@ -26,17 +26,21 @@ def _edit(parent: Element, wanted: Element, inherited: str, keys: Keys, above: s
     operation = wanted.get(_OPERATION, inherited)
     if operation not in OPERATIONS | {"none"} or (operation == "none" and _OPERATION in wanted.attrib):
         raise RpcError(
-            "bad-attribute", f"there is no operation {operation!r}", path=path, info=(("bad-attribute", "operation"),)
+            "bad-attribute",
+            f"operation {operation!r} does not exist",
+            path=path,
+            info=(("bad-attribute", "operation"),),
         )
+    # Only for its check: it raises if a key is missing.
     identity(wanted, keys, path)
     found = counterpart(parent, wanted, keys)
     if operation in {"delete", "remove", "replace"}:
         if found is not None:
             parent.remove(found)
         elif operation == "delete":
-            raise RpcError("data-missing", "what is to be deleted is not there", path=path)
+            raise RpcError("data-missing", "the data to delete does not exist", path=path)
     if operation == "create" and found is not None:
-        raise RpcError("data-exists", "what is to be created is there already", path=path)
+        raise RpcError("data-exists", "the data to create already exists", path=path)
     if operation in {"create", "replace"}:
         parent.append(_plain(wanted))
     if operation in {"merge", "none"}:
@@ -46,7 +50,7 @@ def _edit(parent: Element, wanted: Element, inherited: str, keys: Keys, above: s
 def _merge(parent: Element, found: Element | None, wanted: Element, operation: str, keys: Keys, path: str) -> None:
     if found is None:
         if operation == "none":
-            raise RpcError("data-missing", "what is to be changed is not there", path=path)
+            raise RpcError("data-missing", "the data to change does not exist", path=path)
         found = Element(wanted.tag)
         parent.append(found)
     if len(wanted):
@@ -65,7 +69,7 @@ def _plain(wanted: Element) -> Element:
 
 @dataclass(frozen=True, slots=True)
 class EditPart:
-    """The smallest part of a change: a leaf that is set, or an element that goes (``gone``), below ``above``."""
+    """The smallest part of a change: a leaf that is set, or an element that is removed (``gone``), below ``above``."""
 
     above: tuple[Element, ...]
     element: Element
@@ -73,7 +77,7 @@ class EditPart:
 
 
 def parts(before: Element, after: Element, keys: Keys, above: tuple[Element, ...] = ()) -> Iterator[EditPart]:
-    """What leads from one tree to another, in the order of the trees."""
+    """The parts of the change from one tree to another, in the order of the trees."""
     old, new = children_by_identity(before, keys), children_by_identity(after, keys)
     for name, child in new.items():
         other = old.get(name)

@@ -1,4 +1,4 @@
-"""The operations that a session may ask for, by name."""
+"""The operations that a session may request, by name."""
 
 from collections.abc import Callable, Mapping
 from xml.etree.ElementTree import Element
@@ -8,6 +8,7 @@ from lumctl.sim.netconf.edit import OPERATIONS
 from lumctl.sim.netconf.tree import NC, RpcError, local, selected
 
 _CAPABILITY = "urn:ietf:params:netconf:capability:"
+# The default and the type of RFC 6241 (8.4).
 _DEFAULT_TRIAL_S, _MOST_TRIAL_S = 600, 2**32 - 1
 
 
@@ -19,7 +20,7 @@ def capabilities(*, candidate: bool) -> list[str]:
 
 
 class Operations:
-    """The operations of one session on a datastore. ``kill`` ends another session, and returns false if there is none.
+    """The operations of one session on a datastore. ``kill`` ends another session; it returns false if there is none.
 
     ``own`` are operations of the device's own model, by full name.
     """
@@ -53,15 +54,15 @@ class Operations:
             }
 
     def perform(self, asked: Element) -> Element:
-        """Do what is asked; the content of the reply.
+        """Perform an operation; return the content of the reply.
 
         Raises:
-            RpcError: it is not done.
+            RpcError: the operation is refused or not possible.
         """
         name = local(asked.tag)
         operation = self._known.get(name) if asked.tag == f"{NC}{name}" else self._own.get(asked.tag)
         if operation is None:
-            raise RpcError("operation-not-supported", f"{name} is not known here")
+            raise RpcError("operation-not-supported", f"{name} is not supported")
         answer = operation(asked)
         return Element(f"{NC}ok") if answer is None else answer
 
@@ -76,7 +77,7 @@ class Operations:
         if wanted is not None:
             if wanted.get("type", "subtree") != "subtree":
                 raise RpcError(
-                    "operation-not-supported", "filters are subtrees here", info=(("bad-attribute", "type"),)
+                    "operation-not-supported", "only subtree filters are supported", info=(("bad-attribute", "type"),)
                 )
             data = selected(data, wanted, self._datastore.device.keys)
         data.tag = f"{NC}data"
@@ -88,7 +89,7 @@ class Operations:
             raise RpcError("missing-element", "an edit needs its config", info=(("bad-element", "config"),))
         default = asked.findtext(f"{NC}default-operation", "merge")
         if default not in (OPERATIONS & {"merge", "replace"}) | {"none"}:
-            raise RpcError("invalid-value", f"there is no default-operation {default!r}")
+            raise RpcError("invalid-value", f"default-operation {default!r} does not exist")
         self._datastore.edit(self._session, _named(asked, "target"), wanted, default)
 
     def _commit(self, asked: Element) -> None:
@@ -105,7 +106,7 @@ class Operations:
     def _kill_session(self, asked: Element) -> None:
         text = asked.findtext(f"{NC}session-id", "")
         if not text.isdecimal() or int(text) == self._session or not self._kill(int(text)):
-            raise RpcError("invalid-value", f"there is no other session {text!r}")
+            raise RpcError("invalid-value", f"session {text!r} does not exist")
 
 
 def _named(asked: Element, role: str) -> str:
@@ -118,5 +119,5 @@ def _named(asked: Element, role: str) -> str:
 
 def _seconds(text: str) -> float:
     if not text.isdecimal() or not 1 <= int(text) <= _MOST_TRIAL_S:
-        raise RpcError("invalid-value", f"{text!r} is no confirm-timeout")
+        raise RpcError("invalid-value", f"{text!r} is not a confirm-timeout")
     return float(text)

@@ -1,26 +1,22 @@
 """A NETCONF server: the ``netconf`` subsystem of an SSH server on loopback."""
 
-import contextlib
 import hmac
 import itertools
 import socket
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from xml.etree.ElementTree import Element
 
 import paramiko
-from paramiko.common import (
-    AUTH_FAILED,
-    AUTH_SUCCESSFUL,
-    OPEN_FAILED_ADMINISTRATIVELY_PROHIBITED,
-    OPEN_SUCCEEDED,
-)
+from paramiko.common import AUTH_FAILED, AUTH_SUCCESSFUL
 
 from lumctl.sim.netconf.datastore import CANDIDATE, Datastore
 from lumctl.sim.netconf.operations import Operations
 from lumctl.sim.netconf.session import ServerSession
 from lumctl.sim.netconf.tree import NetconfDevice
-from lumctl.sim.service import SimulatedService, Wire
+from lumctl.sim.service import SimulatedService
+from lumctl.sim.ssh import SshLogin, ssh_transport, start_server
 from lumctl.sim.world.misbehaviour import Misbehaviour
 
 _MOST_CONNECTIONS = 16
@@ -77,19 +73,20 @@ class NetconfServer:
         with self._lock:
             self._sessions[number] = session
             self._threads = [*(each for each in self._threads if each.is_alive()), thread]
+            # Under the lock, because close() joins every thread of the list and cannot join one that was never started.
             thread.start()
 
     def spoil(self, operation: str, answer: bytes) -> bytes:  # noqa: ARG002 - for a test that overrides this
-        """What is sent of an operation's answer; if not just that, the session is cut after it."""
+        """The bytes to send for an operation's answer; if they differ from it, the session is cut afterwards."""
         return answer
 
     def sessions(self) -> int:
-        """How many sessions there are now."""
+        """The number of open sessions."""
         with self._lock:
             return len(self._sessions)
 
     def close(self) -> None:
-        """Close the port, end every session, and wait for their ends."""
+        """Close the port, end every session, and wait until they have ended."""
         self._ended.set()
         self.service.close()
         with self._lock:
@@ -111,67 +108,47 @@ class NetconfServer:
             session = self._sessions.get(number)
         if session is None:
             return False
+        # First, so that the locks are free when the answer arrives.
         self.datastore.left(number)
         session.hang_up()
         return True
 
     def _serve(self, connection: socket.socket) -> None:
         login = _Login(self)
-        wire = Wire(connection, on_read=login.dispatch, on_close=lambda: self.service.done_with(connection))
-        transport = paramiko.Transport(wire)  # type: ignore[arg-type]  # it takes any object with a socket's methods
-        transport.daemon = True
-        transport.name = f"netconf ssh {self.name}"
-        transport.local_version = "SSH-2.0-lumctl_sim"
-        transport.add_server_key(self.key)
-        wire.logged_in = transport.is_authenticated
-        login.transport = transport
+        closed = partial(self.service.done_with, connection)
+        transport = ssh_transport(connection, login, key=self.key, name=f"netconf ssh {self.name}", closed=closed)
         with self._lock:
             self._threads.append(transport)
-        with contextlib.suppress(paramiko.SSHException, EOFError, OSError):
-            # With an event this returns at once; the handshake continues in the transport's own thread.
-            transport.start_server(event=threading.Event(), server=login)
+        start_server(transport, login)
 
 
-class _Login(paramiko.ServerInterface):
+class _Login(SshLogin):
     """What one connection may do: log in, and open the subsystem."""
 
     def __init__(self, server: NetconfServer) -> None:
+        super().__init__(server.client_key)
         self._server = server
         self._waiting: list[paramiko.Channel] = []
-        # paramiko itself holds channels by weak references only.
-        self._open: list[paramiko.Channel] = []
-        self.transport: paramiko.Transport | None = None
 
     def dispatch(self) -> None:
         """Begin the requested sessions; their requests have been granted by now, as clients expect."""
         waiting, self._waiting = self._waiting, []
         for channel in waiting:
-            if self.transport is not None:
-                self._hold(self.transport.accept(0))  # takes a channel off a list that would only grow
+            self._take_channel()
             self._server.open_session(channel)
 
     def get_allowed_auths(self, username: str) -> str:  # noqa: ARG002 - the signature is paramiko's
         return "publickey" if self._server.password is None else "publickey,password"
-
-    def check_auth_publickey(self, username: str, key: paramiko.PKey) -> int:  # noqa: ARG002
-        return AUTH_SUCCESSFUL if key == self._server.client_key else AUTH_FAILED
 
     def check_auth_password(self, username: str, password: str) -> int:  # noqa: ARG002
         expected = self._server.password
         right = expected is not None and hmac.compare_digest(password.encode(), expected.encode())
         return AUTH_SUCCESSFUL if right else AUTH_FAILED
 
-    def check_channel_request(self, kind: str, chanid: int) -> int:  # noqa: ARG002
-        return OPEN_SUCCEEDED if kind == "session" else OPEN_FAILED_ADMINISTRATIVELY_PROHIBITED
-
     def check_channel_subsystem_request(self, channel: paramiko.Channel, name: str) -> bool:
-        self._open = [each for each in self._open if not each.closed]
+        self._open_channels()
         if name != "netconf":
             return False
         self._hold(channel)
         self._waiting.append(channel)
         return True
-
-    def _hold(self, channel: paramiko.Channel | None) -> None:
-        if channel is not None and channel not in self._open:
-            self._open.append(channel)

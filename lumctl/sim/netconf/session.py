@@ -19,31 +19,31 @@ _MOST_BYTES = 4 * 1024 * 1024
 
 
 class BadFrameError(Exception):
-    """The client does not keep to the framing, or sends a message that is too large."""
+    """The client violates the framing, or sends a message that is too large."""
 
 
 class Reader:
-    """Takes bytes as they arrive and returns whole messages. It begins with the end marker, as every session does."""
+    """Collects bytes and returns complete messages. As in every session, the first ones end with the end marker."""
 
     def __init__(self) -> None:
         self.chunked = False
         self._came = bytearray()
 
     def feed(self, data: bytes) -> None:
-        """More has come.
+        """Add received bytes.
 
         Raises:
-            FramingError: a message has grown too large.
+            BadFrameError: a message is too large.
         """
         self._came += data
         if len(self._came) > _MOST_BYTES:
             raise BadFrameError("a message is too large")
 
     def next(self) -> bytes | None:
-        """The next whole message, if it is there.
+        """The next complete message; ``None`` if it has not arrived yet.
 
         Raises:
-            FramingError: what is there is no chunk.
+            BadFrameError: the received bytes are not a valid chunk.
         """
         return self._chunks() if self.chunked else self._marked()
 
@@ -56,7 +56,7 @@ class Reader:
         return message
 
     def _chunks(self) -> bytes | None:
-        """A message of chunks, looked for from its start each time: requests are small."""
+        """A message of chunks. It is parsed from its start each time, which is cheap because requests are small."""
         at, pieces = 0, bytearray()
         while True:
             if self._came.startswith(_CHUNKS_END, at):
@@ -65,7 +65,7 @@ class Reader:
             header = _CHUNK.match(self._came, at)
             if header is None:
                 if len(self._came) - at >= _LONGEST_HEADER:
-                    raise BadFrameError("what came is no chunk")
+                    raise BadFrameError("the data is not a chunk")
                 return None
             size, start = int(header[1]), header.end()
             if size > _MOST_BYTES:
@@ -77,7 +77,7 @@ class Reader:
 
 
 def framed(message: bytes, *, chunked: bool) -> bytes:
-    """A message as it goes out."""
+    """A message with its framing, as it is sent."""
     return b"\n#%d\n%b%b" % (len(message), message, _CHUNKS_END) if chunked else message + END
 
 
@@ -92,8 +92,8 @@ Spoil = Callable[[str, bytes], bytes]
 class ServerSession:
     """Serves one client.
 
-    ``spoil`` returns the bytes to send of an operation's answer: if they differ from the answer, the session ends
-    then.
+    ``spoil`` returns the bytes to send for an operation's answer. If they differ from the answer, the session ends
+    after they are sent.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class ServerSession:
         self._reader = Reader()
 
     def run(self) -> None:
-        """Serve until either side ends it."""
+        """Serve until either side ends the session."""
         try:
             with contextlib.suppress(OSError, EOFError, BadFrameError, ET.ParseError, ValueError):
                 self._greet()
@@ -127,7 +127,7 @@ class ServerSession:
             self.hang_up()
 
     def hang_up(self) -> None:
-        """Cut the session, from whatever thread."""
+        """Cut the session; may be called from any thread."""
         with contextlib.suppress(OSError, EOFError):
             self._channel.close()
 
@@ -156,7 +156,7 @@ class ServerSession:
         return message
 
     def _answer(self, message: bytes) -> bool:
-        """Do the request and answer it; false if it was the last of this session."""
+        """Perform a request and answer it; return false if it was the last of this session."""
         rpc = _parsed(message)
         if self._conduct().down:
             return False
@@ -171,6 +171,7 @@ class ServerSession:
 
     def _replied(self, rpc: ET.Element) -> tuple[str, ET.Element]:
         """The name of the requested operation, and the reply to it."""
+        # A reply repeats the attributes of its request (RFC 6241, 4.2).
         reply = ET.Element(f"{NC}rpc-reply", {name: value for name, value in rpc.attrib.items() if "}" not in name})
         try:
             asked = _asked(rpc)
@@ -193,13 +194,13 @@ def _asked(rpc: ET.Element) -> ET.Element:
         info = (("bad-attribute", "message-id"), ("bad-element", "rpc"))
         raise RpcError("missing-attribute", "an rpc with a message-id is expected", info=info)
     if not len(rpc):
-        raise RpcError("missing-element", "an rpc asks for something")
+        raise RpcError("missing-element", "the rpc contains no operation")
     return rpc[0]
 
 
 def _parsed(message: bytes) -> ET.Element:
     if _FORBIDDEN.search(message):
-        raise ValueError("a document type has no place in NETCONF")
+        raise ValueError("NETCONF does not allow a document type")
     return trimmed(ET.fromstring(message.strip()))  # noqa: S314 - entities are refused above
 
 

@@ -1,4 +1,4 @@
-"""Trees of configuration and state: which elements are the same one, how trees are joined, and subtree filters."""
+"""Trees of configuration and state: identity of elements, joining of trees, and subtree filters."""
 
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
@@ -86,13 +86,13 @@ def children_by_identity(parent: Element, keys: Keys) -> dict[Identity, Element]
 
 
 def counterpart(parent: Element, element: Element, keys: Keys) -> Element | None:
-    """The child of ``parent`` that is the same one as ``element``."""
+    """The child of ``parent`` with the same identity as ``element``."""
     wanted = identity(element, keys)
     return next((child for child in parent if child.tag == element.tag and identity(child, keys) == wanted), None)
 
 
 def join(into: Element, more: Element, keys: Keys) -> None:
-    """Put all of another tree into one; both have the same root."""
+    """Add all elements of another tree to a tree; both have the same root."""
     here = children_by_identity(into, keys)
     for child in more:
         found = here.get(identity(child, keys))
@@ -105,7 +105,7 @@ def join(into: Element, more: Element, keys: Keys) -> None:
 
 
 def shell(element: Element, keys: Keys) -> Element:
-    """An element that has nothing yet but its keys."""
+    """A copy of an element with only its keys."""
     made = Element(element.tag)
     for name in keys.get(element.tag, ()):
         SubElement(made, name).text = element.findtext(name)
@@ -113,7 +113,7 @@ def shell(element: Element, keys: Keys) -> Element:
 
 
 def trimmed(element: Element) -> Element:
-    """The same tree without the white space that only lays it out."""
+    """Remove from a tree the white space that is only layout."""
     for each in element.iter():
         each.tail = None
         each.text = None if len(each) else (each.text or "").strip() or None
@@ -121,7 +121,7 @@ def trimmed(element: Element) -> Element:
 
 
 def selected(root: Element, chosen: Element, keys: Keys) -> Element:
-    """What a subtree filter (RFC 6241, section 6) selects of a tree; of a list entry always its keys too."""
+    """The elements of a tree that a subtree filter (RFC 6241, section 6) selects; list entries keep their keys."""
     whole: set[Element] = set()
     partly: set[Element] = set()
     for wanted in chosen:
@@ -148,6 +148,7 @@ def _mark(element: Element, wanted: Element, whole: set[Element], partly: set[El
         whole.add(element)
         return True
     found = [_mark(child, each, whole, partly) for each in rest for child in _named(element, each.tag)]
+    # An entry that meets the conditions is selected even if it has nothing else that is asked for.
     if not any(found) and not conditions:
         return False
     whole.update(met)
@@ -156,7 +157,7 @@ def _mark(element: Element, wanted: Element, whole: set[Element], partly: set[El
 
 
 def _named(parent: Element, name: str) -> Iterator[Element]:
-    """Children of a name; a filter without a namespace means any."""
+    """The children with a name; a name without a namespace matches any namespace."""
     return (child for child in parent if child.tag == name or ("}" not in name and local(child.tag) == name))
 
 
@@ -169,26 +170,26 @@ def _copy(source: Element, made: Element, whole: set[Element], partly: set[Eleme
 
 
 class NetconfDevice(Protocol):
-    """What a device really is. Trees are below a root element of whatever name."""
+    """The device behind a server. The name of the root element of its trees does not matter."""
 
     keys: Keys
 
     def initial(self) -> Element:
-        """The configuration that it begins with."""
+        """The initial configuration of the device."""
         ...
 
     def check(self, config: Element) -> None:
-        """Whether a configuration can be taken.
+        """Check that the device accepts a configuration.
 
         Raises:
-            RpcError: it cannot.
+            RpcError: the device does not accept it.
         """
         ...
 
     def apply(self, config: Element) -> None:
-        """Follow the running configuration from now on."""
+        """Apply a new running configuration."""
         ...
 
     def state(self) -> Element:
-        """The present state besides the configuration."""
+        """The present state, without the configuration."""
         ...

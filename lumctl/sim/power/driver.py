@@ -18,12 +18,12 @@ class SimPower(BasePower):
     proven: ClassVar[str] = "simulator"
 
     def identify(self) -> str:
-        """What the simulator calls the machine."""
+        """The model, and the simulator's name for the machine."""
         said = read_simulator(self.context, "power-read", component=self.context.component)
         return f"{_MODEL}, {said['name']}"
 
     def read_power(self) -> PowerReading:
-        """The machine's power as the world has it."""
+        """The machine's power state and draw in the simulated world."""
         taken_at = self.context.now()
         said = read_simulator(self.context, "power-read", component=self.context.component)
         return PowerReading(taken_at, bool(said["on"]), health="OK", watts=float(said["watts"]), model=_MODEL)
@@ -32,14 +32,14 @@ class SimPower(BasePower):
         """Switch the machine; a simulated operating system never hangs, so ``force`` makes no difference.
 
         Raises:
-            InconsistentError: the controller says no, and has done it.
+            InconsistentError: the controller refused, but switched the machine.
         """
         del force
         try:
             ask_simulator(self.context, "power-switch", component=self.context.component, on=on)
         except DeviceRefusedError as refusal:
             if self._is_on_after(refusal) is on:
-                raise InconsistentError(f"{refusal.message}; and it was done") from refusal
+                raise InconsistentError(f"{refusal.message}; but the change was made") from refusal
             raise
 
     def reset(self) -> None:

@@ -1,4 +1,4 @@
-"""The machines behind one power controller of a world, as its twin and the control socket show and switch them."""
+"""The machines of one power controller of a world, as its twin and the control socket show and switch them."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,11 +13,11 @@ Request = Mapping[str, Any]
 Answer = dict[str, Any]
 
 _ONLY = "1"
-"""What a controller calls its machine where the inventory calls it nothing."""
+"""The controller's name for its machine if the inventory states none."""
 
 
 class Machines:
-    """Hosts by their names at their controller. ``repowered`` is called with a host whose power was switched."""
+    """The hosts of a controller, by the controller's names. ``repowered`` is called with a host that was switched."""
 
     def __init__(self, world: World, device: str, repowered: Callable[[str], None]) -> None:
         self._world = world
@@ -31,7 +31,7 @@ class Machines:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the controller calls its machines."""
+        """The controller's names for its machines."""
         return tuple(self._hosts)
 
     def conduct(self) -> Misbehaviour:
@@ -39,10 +39,10 @@ class Machines:
         return self._world.misbehaviour(self._device)
 
     def named(self, component: str) -> str:
-        """The machine of that name; an empty name means the only one.
+        """The name of a machine, checked; an empty name means the only machine.
 
         Raises:
-            DeviceRefusedError: there is none of that name, or the name is ambiguous.
+            DeviceRefusedError: no machine has that name, or the name is empty and there are several machines.
         """
         if component in self._hosts:
             return component
@@ -56,7 +56,7 @@ class Machines:
         return self._world.is_on(self._hosts[name])
 
     def watts(self, name: str) -> float:
-        """What it draws."""
+        """The power that a machine draws, in W."""
         return self._world.host_watts(self._hosts[name])
 
     def switch(self, name: str, *, on: bool) -> None:
@@ -70,7 +70,7 @@ class Machines:
     def restart(self, name: str) -> None:
         """Restart a machine.
 
-        Raises: as :meth:`switch`, and DeviceRefusedError for one that is off.
+        Raises: as :meth:`switch`, and DeviceRefusedError if the machine is off.
         """
         if not self.is_on(name):
             raise DeviceRefusedError(f"{self._device}: {name} is off: there is nothing to restart")
@@ -86,13 +86,13 @@ class Machines:
 
 
 def machines_of(world: World, inventory: Inventory, repowered: Callable[[str], None]) -> dict[str, Machines]:
-    """The machines behind every power controller."""
+    """The machines of every power controller, by device id."""
     controllers = [device.id for device in inventory.devices.values() if device.kind is DeviceKind.POWER]
     return {device: Machines(world, device, repowered) for device in controllers}
 
 
 def power_requests(every: Mapping[str, Machines]) -> dict[str, Callable[[Request], Answer]]:
-    """What the control socket answers about power; ``device`` is a controller, ``component`` its name for a machine."""
+    """The control socket's requests about power. ``device`` is a controller, ``component`` its name for a machine."""
     return {
         "power-read": lambda r: _read(*_meant(every, r)),
         "power-switch": lambda r: _switched(*_meant(every, r), on=bool(r["on"])),

@@ -1,7 +1,7 @@
-"""The twin of a management controller: as much of Redfish over HTTP as a power driver, or a person with curl, asks for.
+"""The twin of a management controller: the part of Redfish over HTTP that a power driver, or an operator's curl, uses.
 
-It serves a world's controller, or any :class:`Bench` in a test. Everything but the service root asks for the login, if
-there is one: a session, or the password with each request.
+It serves a controller of a world, or any :class:`Bench` in a test. If there is a login, everything except the service
+root requires it: a session, or the password with each request.
 """
 
 import base64
@@ -27,7 +27,7 @@ _WORDS = ("On", "ForceOff", "GracefulShutdown", "ForceRestart")
 
 
 def root_document(*, login: bool) -> dict[str, Any]:
-    """The service root."""
+    """The document of the service root."""
     document: dict[str, Any] = {
         "@odata.id": f"{ROOT}/",
         "@odata.type": "#ServiceRoot.v1_15_0.ServiceRoot",
@@ -43,7 +43,7 @@ def root_document(*, login: bool) -> dict[str, Any]:
 
 
 def system_document(name: str, *, on: bool) -> dict[str, Any]:
-    """One machine."""
+    """The document of one machine."""
     return {
         "@odata.type": "#ComputerSystem.v1_20_0.ComputerSystem",
         "Id": name,
@@ -63,7 +63,7 @@ def system_document(name: str, *, on: bool) -> dict[str, Any]:
 
 
 def chassis_documents(name: str, *, watts: float) -> dict[str, dict[str, Any]]:
-    """The chassis of one machine, and what it draws, by path."""
+    """The documents of one machine's chassis, with its power draw, by path."""
     chassis, system = f"{ROOT}/Chassis/{name}", {"@odata.id": f"{ROOT}/Systems/{name}"}
     return {
         chassis: {
@@ -86,7 +86,7 @@ def chassis_documents(name: str, *, watts: float) -> dict[str, dict[str, Any]]:
 
 
 def error_document(message: str) -> dict[str, Any]:
-    """The objection to a request."""
+    """The document of an error."""
     return {
         "error": {
             "code": "Base.1.8.GeneralError",
@@ -106,11 +106,11 @@ _OFF_WORDS = frozenset({"ForceOff", "GracefulShutdown"})
 
 
 class Bench(Protocol):
-    """The machines behind a controller, and how it misbehaves."""
+    """The machines of a controller, and how the controller misbehaves."""
 
     @property
     def names(self) -> Sequence[str]:
-        """What the controller calls them."""
+        """The controller's names for its machines."""
         ...
 
     def conduct(self) -> Misbehaviour:
@@ -122,20 +122,20 @@ class Bench(Protocol):
         ...
 
     def watts(self, name: str) -> float:
-        """What it draws."""
+        """The power that a machine draws, in W."""
         ...
 
     def switch(self, name: str, *, on: bool) -> None:
-        """Switch it. Raises DeviceRefusedError."""
+        """Switch a machine. Raises DeviceRefusedError."""
         ...
 
     def restart(self, name: str) -> None:
-        """Restart it. Raises DeviceRefusedError."""
+        """Restart a machine. Raises DeviceRefusedError."""
         ...
 
 
 class RedfishTwin:
-    """Serves one controller. ``pause`` waits for so many seconds, or until the end of everything."""
+    """Serves one controller. ``pause`` waits for some seconds, or until the simulator ends."""
 
     def __init__(
         self, name: str, bench: Bench, pause: Callable[[float], object], *, login: tuple[str, str] | None = None
@@ -145,12 +145,12 @@ class RedfishTwin:
         self.login = login
         self.sessions: set[str] = set()
         self.orders: list[tuple[str, str]] = []
-        """Every requested machine and reset type, done or not."""
+        """Every requested machine and reset type, whether or not the request succeeded."""
         self.service = SimulatedService(f"redfish {name}", self._serve, most=_MOST_CONNECTIONS)
 
     @property
     def address(self) -> str:
-        """Where it answers, without TLS: it is on loopback only."""
+        """The URL of the service. It has no TLS, because it is on loopback only."""
         return f"http://{self.service.address}"
 
     def _serve(self, connection: socket.socket) -> None:
@@ -158,7 +158,7 @@ class RedfishTwin:
 
     def _talk(self, connection: socket.socket) -> None:
         try:
-            # A client that goes away, or a fault that cuts it off, is everyday life here.
+            # Clients that disconnect, or that a fault cuts off, are normal here.
             with contextlib.suppress(OSError, ValueError):
                 _Handler(connection, connection.getpeername(), self)
         finally:
@@ -184,7 +184,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Log nothing: the simulator's log is for errors."""
 
     def do_GET(self) -> None:
-        """Answer a reading."""
+        """Answer a request for a document."""
         path = self._path()
         if path == ROOT:
             return self._say(HTTPStatus.OK, root_document(login=self._twin.login is not None))
@@ -192,11 +192,11 @@ class _Handler(BaseHTTPRequestHandler):
             return None
         document = self._document(path)
         if document is None:
-            return self._complain(HTTPStatus.NOT_FOUND, f"There is no resource {path}.")
+            return self._complain(HTTPStatus.NOT_FOUND, f"Resource {path} does not exist.")
         return self._say(HTTPStatus.OK, document)
 
     def do_POST(self) -> None:
-        """Open a session, or do what is asked."""
+        """Open a session, or perform an action."""
         path, body = self._path(), self._body()
         if path == LOGIN_PATH and self._twin.login is not None:
             return self._open_session(body)
@@ -205,7 +205,7 @@ class _Handler(BaseHTTPRequestHandler):
         for name in self._twin.bench.names:
             if path == f"{ROOT}/Systems/{name}/Actions/ComputerSystem.Reset":
                 return self._reset(name, body.get("ResetType"))
-        return self._complain(HTTPStatus.NOT_FOUND, f"There is no action {path}.")
+        return self._complain(HTTPStatus.NOT_FOUND, f"Action {path} does not exist.")
 
     def do_DELETE(self) -> None:
         """End a session."""
@@ -238,7 +238,7 @@ class _Handler(BaseHTTPRequestHandler):
             elif word == "On" or word in _OFF_WORDS:
                 bench.switch(name, on=word == "On")
             else:
-                return self._complain(HTTPStatus.BAD_REQUEST, f"{word!r} is no ResetType that this system takes.")
+                return self._complain(HTTPStatus.BAD_REQUEST, f"{word!r} is not a ResetType that this system accepts.")
         except DeviceRefusedError as error:
             return self._complain(HTTPStatus.CONFLICT, error.message)
         return self._say(HTTPStatus.NO_CONTENT)
@@ -247,7 +247,7 @@ class _Handler(BaseHTTPRequestHandler):
         if (body.get("UserName"), body.get("Password")) != self._twin.login:
             return self._complain(HTTPStatus.UNAUTHORIZED, "The user name or the password is wrong.")
         if len(self._twin.sessions) >= _MOST_SESSIONS:
-            return self._complain(HTTPStatus.SERVICE_UNAVAILABLE, "There are as many sessions as there may be.")
+            return self._complain(HTTPStatus.SERVICE_UNAVAILABLE, "The maximum number of sessions is open.")
         token = secrets.token_hex(16)
         self._twin.sessions.add(token)
         headers = {"X-Auth-Token": token, "Location": f"{LOGIN_PATH}/{token}"}
@@ -263,9 +263,10 @@ class _Handler(BaseHTTPRequestHandler):
         return self.path.partition("?")[0].rstrip("/")
 
     def _body(self) -> dict[str, Any]:
-        """The JSON object that came with the request; an empty one if none did."""
+        """The JSON object in the request's body; empty if there is none."""
         length = self.headers.get("Content-Length", "0")
         if not length.isdecimal() or int(length) > _MOST_BYTES:
+            # The body is not read, so its bytes would be taken for the next request.
             self.close_connection = True
             return {}
         try:
@@ -281,6 +282,7 @@ class _Handler(BaseHTTPRequestHandler):
         self, status: HTTPStatus, document: dict[str, Any] | None = None, headers: dict[str, str] | None = None
     ) -> None:
         body = b"" if document is None else json.dumps(document).encode() + b"\n"
+        # Collected before it is sent, so that a fault can cut headers and body as one answer.
         out, self.wfile = self.wfile, io.BytesIO()
         self.send_response(status)
         for name, value in {"Content-Type": "application/json", "OData-Version": "4.0", **(headers or {})}.items():

@@ -1,11 +1,10 @@
-"""What may be asked over the control socket about one switch; ``device`` is its id."""
+"""Requests over the control socket about one switch; ``device`` is its id."""
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from lumctl.devices.errors import DeviceRefusedError
+from lumctl.sim.client import dbm_as_json
 from lumctl.sim.world.world import World
 
 Request = Mapping[str, Any]
@@ -23,8 +22,8 @@ def switch_requests(world: World) -> dict[str, Callable[[Request], Answer]]:
         "switch-temperature": lambda r: {"celsius": world.switches.temperature(_id(r))},
         "switch-alarms": lambda r: {"alarms": [asdict(alarm) for alarm in world.switches.alarms(_id(r))]},
         "switch-ports": lambda r: _ports(world, _id(r)),
-        "switch-set-port": lambda r: _set_port(world, _id(r), int(r["port"]), on=bool(r["on"])),
-        "switch-set-label": lambda r: _set_label(world, _id(r), int(r["port"]), str(r["label"])),
+        "switch-set-port": lambda r: _set_port(world, r),
+        "switch-set-label": lambda r: _set_label(world, r),
     }
 
 
@@ -61,8 +60,7 @@ def _write(world: World, request: Request) -> Answer:
 
 def _powers(world: World, device: str, ports: Iterable[int]) -> Answer:
     powers = world.switches.powers(device, tuple(ports))
-    # JSON has no infinities: no light is null.
-    return {"dbm": {port: power if power > -math.inf else None for port, power in powers.items()}}
+    return {"dbm": {port: dbm_as_json(power) for port, power in powers.items()}}
 
 
 def _ports(world: World, device: str) -> Answer:
@@ -79,21 +77,11 @@ def _ports(world: World, device: str) -> Answer:
         }
 
 
-def _set_port(world: World, device: str, port: int, *, on: bool) -> Answer:
-    conduct = world.misbehaviour(device)
-    with world.switches.held(device) as state:
-        state.require((port,))
-        state.switch(conduct.taken((port,)), on=on)
-    if conduct.says_no:
-        raise DeviceRefusedError(f"{device}: {conduct.complaint}")
+def _set_port(world: World, request: Request) -> Answer:
+    world.switches.set_port(_id(request), int(request["port"]), on=bool(request["on"]))
     return {}
 
 
-def _set_label(world: World, device: str, port: int, label: str) -> Answer:
-    conduct = world.misbehaviour(device)
-    with world.switches.held(device) as state:
-        state.require((port,))
-        state.labels |= dict.fromkeys(conduct.taken((port,)), label)
-    if conduct.says_no:
-        raise DeviceRefusedError(f"{device}: {conduct.complaint}")
+def _set_label(world: World, request: Request) -> Answer:
+    world.switches.set_label(_id(request), int(request["port"]), str(request["label"]))
     return {}

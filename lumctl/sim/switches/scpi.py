@@ -1,8 +1,7 @@
 """The twin of an optical circuit switch's SCPI port: silent writes, an error queue, several commands in a line.
 
-It serves one :class:`SwitchState`, in a simulator or alone. Behaviour by the standard and behaviour of particular
-devices are separate where it matters: a join of a port that has one is refused here (a settings conflict), the
-stricter of the possible behaviours.
+It serves one :class:`SwitchState`, in a simulator or alone. Where devices may differ, it has the stricter behaviour: a
+join of a port that already has one is refused (a settings conflict).
 """
 
 import contextlib
@@ -19,6 +18,7 @@ from lumctl.sim.service import SimulatedService
 from lumctl.sim.world.misbehaviour import Misbehaviour
 from lumctl.sim.world.switch import SwitchState
 
+# Error numbers and texts of the SCPI standard.
 SYNTAX, NO_PARAMETER, NO_HEADER, CONFLICT, RANGE, OVERFLOW = -102, -109, -113, -221, -222, -350
 TEXTS = {
     SYNTAX: "Syntax error",
@@ -55,7 +55,7 @@ class ScpiError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One command of a line: its whole header in short upper-case words (``:OXC:SWIT:CONN:ADD``), and what follows."""
+    """One command of a line: its full header in short upper-case words (``:OXC:SWIT:CONN:ADD``), and its argument."""
 
     header: str
     argument: str
@@ -72,6 +72,7 @@ def commands(line: str) -> Iterator[Command | ScpiError]:
             yield ScpiError(SYNTAX)
             continue
         header = match[1].upper()
+        # A common command such as *CLS leaves the path as it is.
         if not header.startswith("*"):
             whole = header if header.startswith(":") else f"{path}:{header}"
             words = [_SHORT.get(word.rstrip("?"), word.rstrip("?")) for word in whole.split(":")[1:]]
@@ -81,7 +82,7 @@ def commands(line: str) -> Iterator[Command | ScpiError]:
 
 
 def lists(argument: str, count: int) -> list[list[int]]:
-    """Parse so many lists of ports, ``(@1,2),(@17,18)``; the ports count from 0 here.
+    """Parse ``count`` lists of ports, such as ``(@1,2),(@17,18)``; the returned ports count from 0.
 
     Raises:
         ScpiError: the text has another form.
@@ -96,12 +97,12 @@ def lists(argument: str, count: int) -> list[list[int]]:
 
 
 def written(ports: list[int]) -> str:
-    """Ports as a list, counted from 1 again."""
+    """Ports as a list in SCPI, counted from 1."""
     return f"(@{','.join(str(port + 1) for port in ports)})"
 
 
 NO_LIGHT_DBM = -100.0
-"""What a monitor shows where there is no light: it has no word for none."""
+"""The power that a monitor shows without light, because neither protocol has a word for no light."""
 
 _MOST_CONNECTIONS = 16
 _MOST_BYTES = 64 * 1024
@@ -111,15 +112,15 @@ _PATIENCE_S = 600.0
 
 Powers = Callable[[tuple[int, ...]], Mapping[int, float]]
 Part = tuple[str, int, int]
-"""A part of a change: ``add`` and ``sub`` with a pair of ports, ``on`` and ``off`` with one port, twice."""
+"""A part of a change: ``add`` or ``sub`` with two ports; ``on`` or ``off`` with one port, given twice."""
 
 
 class ScpiSwitch:
     """Serves one switch on loopback.
 
-    ``held`` returns the state for the duration of a line (``state.held`` of a separate one); ``powers`` the light in
-    dBm, ``None`` for a model without monitors. ``conduct`` is its misbehaviour; ``wait`` waits so many seconds, or
-    until the end.
+    ``held`` gives the state for the duration of a line (outside a simulator: ``state.held``). ``powers`` reads the
+    light in dBm; it is ``None`` for a model without monitors. ``conduct`` gives the present misbehaviour. ``wait``
+    waits for some seconds, or until the simulator ends.
     """
 
     def __init__(
@@ -138,7 +139,7 @@ class ScpiSwitch:
         self._lock = threading.Lock()
         self._errors: list[str] = []
         self.lines: list[str] = []
-        """The last received lines, to see what a client really sends."""
+        """The last received lines, for checking what a client really sends."""
         self.service = SimulatedService(f"switch {name}", self._serve, most=_MOST_CONNECTIONS)
         self._queries: dict[str, Callable[[SwitchState, str], str]] = {
             "*IDN?": lambda state, _: f"Polatis,I-SIM-{_sides(state)[0]}x{_sides(state)[1]}-{self._name},000000,0.0",
@@ -154,7 +155,7 @@ class ScpiSwitch:
             self._queries[":PMON:POW?"] = partial(_monitored, powers)
 
     def close(self) -> None:
-        """Close the port; connections are ended."""
+        """Close the port and end its connections."""
         self.service.close()
 
     def _serve(self, connection: socket.socket) -> None:
@@ -179,7 +180,7 @@ class ScpiSwitch:
             self.service.done_with(connection)
 
     def _obey(self, line: str, conduct: Misbehaviour) -> list[str]:
-        """Do a line, and return the answers to its queries."""
+        """Perform a line, and return the answers to its queries."""
         answers: list[str] = []
         with self._lock, contextlib.suppress(DeviceUnreachableError), self._held() as state:
             self.lines = [*self.lines[-99:], line]
@@ -189,6 +190,7 @@ class ScpiSwitch:
                     if isinstance(each, ScpiError):
                         raise each
                     if each.header.endswith("?"):
+                        # Commands that stand before a query in a line are done before it is answered.
                         self._act(state, parts, conduct)
                         answers.append(self._answer(state, each))
                     elif each.header == "*CLS":
@@ -207,7 +209,7 @@ class ScpiSwitch:
         return query(state, command.argument)
 
     def _act(self, state: SwitchState, parts: list[Part], conduct: Misbehaviour) -> None:
-        """Make what was gathered so far of this line's change, each part by itself: a batch may be half done."""
+        """Make the parts of this line's change that were collected so far, one by one: a batch may be partly done."""
         for verb, port, other in conduct.taken(parts):
             try:
                 if verb == "sub":
@@ -226,6 +228,7 @@ class ScpiSwitch:
         if len(self._errors) < _MOST_ERRORS:
             self._errors.append(str(error))
         else:
+            # In SCPI the last entry of a full queue gives way to this one.
             self._errors[-1] = str(ScpiError(OVERFLOW))
 
     def _taken_errors(self, count: int) -> str:
@@ -234,7 +237,7 @@ class ScpiSwitch:
 
 
 def _lines(connection: socket.socket) -> Iterator[str]:
-    """What is sent, line by line, until the other side hangs up or sends too long a one."""
+    """The received lines, until the other side disconnects or sends a line that is too long."""
     received = b""
     while len(received) <= _MOST_BYTES and (piece := connection.recv(4096)):
         *lines, received = (received + piece).split(b"\n")

@@ -1,4 +1,4 @@
-"""The servers of a world's switches: the twin of each driver's protocol."""
+"""The servers of a world's switches: a twin for the protocol of each driver."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -12,23 +12,22 @@ import paramiko
 from lumctl.devices.errors import DeviceRefusedError
 from lumctl.devices.types import Alarm
 from lumctl.inventory.model import Device, DeviceKind
-from lumctl.sim import keys
+from lumctl.sim import ssh
 from lumctl.sim.netconf import Keys, NetconfServer, RpcError
-from lumctl.sim.switches.scpi import ScpiSwitch
+from lumctl.sim.switches.scpi import NO_LIGHT_DBM, ScpiSwitch
 from lumctl.sim.world.misbehaviour import Misbehaviour
 from lumctl.sim.world.switch import SwitchState
 from lumctl.sim.world.world import World
 
 NS = "http://www.polatis.com/yang/optical-switch"
 ALARM_NS = "http://www.polatis.com/yang/polatis-switch"
-NO_LIGHT_DBM = -100.0
-"""What a monitor shows where there is no light: it has no word for none."""
 
 
 class SwitchTree:
-    """One switch for :class:`lumctl.sim.netconf.NetconfServer`. The arguments are as of :class:`ScpiSwitch`.
+    """One switch for :class:`lumctl.sim.netconf.NetconfServer`. The arguments are those of :class:`ScpiSwitch`.
 
-    ``alarms`` returns its alarms apart from those of ports. Joins change through its configuration only.
+    ``alarms`` returns its alarms; those of ports are ignored, because they come from the state. Joins change only
+    through its configuration.
     """
 
     keys: Keys
@@ -51,7 +50,7 @@ class SwitchTree:
         self.operations: Mapping[str, Callable[[Element], None]] = {_name("port-set-state"): self._set_state}
 
     def initial(self) -> Element:
-        """The joins and labels that it begins with."""
+        """The initial joins and labels."""
         root = Element("root")
         with self._held() as state:
             pairs = SubElement(root, _name("cross-connects"))
@@ -67,15 +66,16 @@ class SwitchTree:
         return root
 
     def check(self, config: Element) -> None:
-        """Check that every port exists, and is joined at most once.
+        """Check that every port exists and is joined at most once.
 
         Raises:
-            RpcError: one is not.
+            RpcError: a port does not exist or is joined twice.
         """
         for pair in config.findall(f"{_name('cross-connects')}/{_name('pair')}"):
             if pair.find(_name("egress")) is None:
-                raise RpcError("missing-element", "a pair needs its egress", info=(("bad-element", "egress"),))
+                raise RpcError("missing-element", "a pair lacks its egress port", info=(("bad-element", "egress"),))
         with self._held() as state:
+            # An empty switch, because a configuration states all joins.
             trial = SwitchState(state.port_count, state.input_count)
             try:
                 trial.join(_pairs(config))
@@ -84,9 +84,10 @@ class SwitchTree:
                 raise RpcError("invalid-value", error.message) from None
 
     def apply(self, config: Element) -> None:
-        """Set joins and labels by the configuration; incomplete entries change nothing."""
+        """Set joins and labels as in the configuration; incomplete entries change nothing."""
         pairs = dict(_pairs(config))
         with self._held() as state:
+            # Joins that stay are not touched, so that their light does not blink.
             state.part([pair for pair in state.joins.items() if pairs.get(pair[0]) != pair[1]])
             for pair in pairs.items():
                 if not {state.partner(port) for port in pair} - {None, *pair}:
@@ -131,7 +132,7 @@ class SwitchTree:
         return root
 
     def _set_state(self, asked: Element) -> None:
-        """The operation that opens and shuts ports."""
+        """The operation that enables and disables ports."""
         conduct = self._conduct()
         wanted = [(_number(leaf.text), leaf.tag == _name("port-enab")) for leaf in asked]
         with self._held() as state:
@@ -168,12 +169,12 @@ def _labels(config: Element) -> dict[int, str]:
 
 def _number(text: str | None) -> int:
     if text is None or not text.isdecimal():
-        raise RpcError("invalid-value", f"{text!r} is no port")
+        raise RpcError("invalid-value", f"{text!r} is not a port")
     return int(text) - 1
 
 
 SCPI_DRIVER, NETCONF_DRIVER = "polatis-scpi", "polatis-netconf"
-"""The drivers whose switches are served so."""
+"""The drivers whose switches are served here."""
 
 SwitchService = ScpiSwitch | NetconfServer
 
@@ -181,7 +182,7 @@ SwitchService = ScpiSwitch | NetconfServer
 def switch_services(
     world: World, *, client_key: paramiko.PKey, pause: Callable[[float], object]
 ) -> dict[str, SwitchService]:
-    """The services of all switches whose protocol is known here, by device; none listens yet."""
+    """The services of all switches whose protocol is served here, by device id; they do not listen yet."""
     found: dict[str, SwitchService] = {}
     for device in world.inventory.devices.values():
         if device.kind is DeviceKind.SWITCH and device.driver == SCPI_DRIVER:
@@ -213,7 +214,7 @@ def _netconf(world: World, device: Device, client_key: paramiko.PKey) -> Netconf
     return NetconfServer(
         device.id,
         tree,
-        key=keys.loaded(keys.new_private_key()),
+        key=ssh.loaded(ssh.new_private_key()),
         client_key=client_key,
         conduct=conduct,
         operations=tree.operations,

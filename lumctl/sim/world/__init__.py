@@ -1,1 +1,1 @@
-"""What is simulated: cells, light, links, GPUs, hosts and their faults. It knows no sockets."""
+"""The simulated world: cells, light, links, GPUs, hosts and their faults. It uses no sockets."""

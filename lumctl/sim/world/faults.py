@@ -1,4 +1,4 @@
-"""Faults on request: which kinds there are, what each fits, and the words for saying that one does not fit."""
+"""Faults that can be injected: their kinds, the components that each fits, and the errors if one does not fit."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ from lumctl.inventory.problems import nearest
 
 
 class FaultKind(StrEnum):
-    """What can be wrong with a simulated component."""
+    """The faults of a simulated component."""
 
     GPU_LOST = "gpu-lost"
     PROCESS_DIED = "process-died"
@@ -42,7 +42,7 @@ class FaultKind(StrEnum):
 
 
 class ComponentKind(StrEnum):
-    """What a component id may name; of devices, as the inventory names their kinds."""
+    """The kinds of components that an id may have; those of devices are named as in the inventory."""
 
     HOST = "host"
     ACCELERATOR = "accelerator"
@@ -60,7 +60,7 @@ class ComponentKind(StrEnum):
 
     @property
     def described(self) -> str:
-        """The word of error messages, with its article."""
+        """The word for error messages, with its article."""
         article = "an" if self is ComponentKind.ACCELERATOR else "a"
         return f"{article} {_WORDS.get(self, self)}"
 
@@ -87,7 +87,7 @@ class SimulatedFault:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What ``--value`` means for a kind. ``default`` is ``None`` where the component itself has a better one."""
+    """The meaning of ``--value`` for a kind. ``default`` is ``None`` if the default depends on the component."""
 
     meaning: str
     default: float | None
@@ -100,13 +100,13 @@ VALUES: Mapping[FaultKind, Value] = {
     FaultKind.OVERHEAT: Value("degrees Celsius", None, 0),
     FaultKind.DIM: Value("dB of extra loss", 6, 0.1),
     FaultKind.SLOW_HOST: Value("seconds of delay before each answer", 5, 0),
-    FaultKind.LINK_FLAP: Value("seconds down, then as many up", 5, 0.5),
+    FaultKind.LINK_FLAP: Value("seconds down, then the same time up", 5, 0.5),
     FaultKind.DEVICE_SLOW: Value("seconds of delay before each answer", 5, 0),
     FaultKind.ALARM: Value("1 critical, 2 major, 3 minor, 4 warning", 1, 1, 4),
-    FaultKind.SLOW_COMMIT: Value("seconds that a change takes after its answer", 5, 0),
+    FaultKind.SLOW_COMMIT: Value("seconds by which a change follows its answer", 5, 0),
 }
 SEVERITIES = ("CRITICAL", "MAJOR", "MINOR", "WARNING")
-"""The word of a simulated device for each value of an alarm, from 1 on."""
+"""A simulated device's word for each value of the fault ``alarm``, from 1 on."""
 
 _ACCELERATOR = (ComponentKind.ACCELERATOR,)
 _LIGHT = (ComponentKind.TRANSPONDER, ComponentKind.PORT, ComponentKind.CONVERTER, ComponentKind.FIBRE)
@@ -142,10 +142,10 @@ STUCK = frozenset({FaultKind.STUCK_BAR, FaultKind.STUCK_CROSS})
 def parse_fault(
     inventory: Inventory, component: str, word: str, value: float | None, *, since: float
 ) -> SimulatedFault:
-    """A fault as it is requested.
+    """Parse and check a requested fault.
 
     Raises:
-        UsageError: the component or the kind is not known, or they do not fit, or the value is out of range.
+        UsageError: the component or the kind is unknown, the kind does not fit, or the value is out of range.
     """
     kind = _kind(word)
     found = component_kinds(inventory, component)
@@ -158,16 +158,17 @@ def parse_fault(
 
 
 def component_kinds(inventory: Inventory, component: str) -> tuple[ComponentKind, ...]:
-    """What an id names (a host and its only accelerator may share a name).
+    """The kinds of the components that an id names (a host and its only accelerator may share a name).
 
     Raises:
-        UsageError: it names nothing.
+        UsageError: nothing has this id.
     """
     named: dict[ComponentKind, Mapping[str, object]] = {
         ComponentKind.HOST: inventory.hosts,
         ComponentKind.ACCELERATOR: inventory.accelerators,
         ComponentKind.TRANSPONDER: inventory.transponders,
     }
+    named[ComponentKind.FIBRE] = inventory.fibres
     for kind in _DEVICE:
         named[kind] = {d.id: d for d in inventory.devices.values() if d.kind == kind.value}
     found = tuple(kind for kind, ids in named.items() if component in ids)
@@ -183,10 +184,12 @@ def component_kinds(inventory: Inventory, component: str) -> tuple[ComponentKind
         return (ComponentKind.NIC,)
     near = nearest(component, (word for ids in named.values() for word in ids))
     known = (
-        "a host, an accelerator, a transponder, a device, DEVICE/port/N, MESH/puc/N, HOST/nic, "
+        "a host, an accelerator, a transponder, a fibre, a device, DEVICE/port/N, MESH/puc/N, HOST/nic, "
         "or TRANSPONDER/fibre, /converter or /rx"
     )
-    raise UsageError(f"the inventory has no component {component!r}", hint=f"did you mean {near}?" if near else known)
+    raise UsageError(
+        f"component {component!r} is not in the inventory", hint=f"did you mean {near}?" if near else known
+    )
 
 
 def numbered(component: str) -> tuple[str, int]:
@@ -204,10 +207,12 @@ def _part_kind(inventory: Inventory, device: str, rest: str) -> ComponentKind:
     word, _, number = rest.partition("/")
     for kind, count in counts.items():
         if word == kind:
-            # str.isdecimal also accepts digits of other scripts; int() parses them, so the range check holds.
+            # str.isdecimal also accepts digits of other scripts; the comparison with str(int()) rejects them.
             if number.isdecimal() and int(number) < count and str(int(number)) == number:
                 return kind
-            raise UsageError(f"{device} has no {kind} {number!r}", hint=f"they are 0 to {count - 1}" if count else None)
+            raise UsageError(
+                f"{device} has no {kind} {number!r}", hint=f"valid numbers: 0 to {count - 1}" if count else None
+            )
     raise UsageError(f"{device}/{rest} names nothing", hint=f"{device}/port/N or {device}/puc/N")
 
 
@@ -217,7 +222,7 @@ def _kind(word: str) -> FaultKind:
     except ValueError:
         near = nearest(word, FaultKind)
         hint = f"did you mean {near}?" if near else f"one of: {', '.join(FaultKind)}"
-        raise UsageError(f"fault kind {word!r} is not known", hint=hint) from None
+        raise UsageError(f"{word!r} is not a known fault kind", hint=hint) from None
 
 
 def _value(kind: FaultKind, value: float | None) -> float | None:
@@ -229,9 +234,9 @@ def _value(kind: FaultKind, value: float | None) -> float | None:
     if value is None:
         return wanted.default
     if not math.isfinite(value) or value < wanted.least:
-        raise UsageError(f"the value of {kind} ({wanted.meaning}) is at least {wanted.least:g}, not {value:g}")
+        raise UsageError(f"the value of {kind} ({wanted.meaning}) must be at least {wanted.least:g}, not {value:g}")
     if value > wanted.most or (wanted.most < math.inf and value != int(value)):
-        raise UsageError(f"the value of {kind} is one of: {wanted.meaning}; not {value:g}")
+        raise UsageError(f"the value of {kind} must be one of: {wanted.meaning}; not {value:g}")
     return value
 
 
@@ -245,7 +250,7 @@ def _advice(inventory: Inventory, component: str, found: Iterable[ComponentKind]
     if parts:
         return f"{kind} fits: {', '.join(parts)}"
     fitting = [k for k, kinds in FITS.items() if set(kinds) & set(found)]
-    return f"what fits {component}: {', '.join(fitting)}"
+    return f"faults of {component}: {', '.join(fitting)}"
 
 
 class Faults:
@@ -255,13 +260,13 @@ class Faults:
         self._held: dict[tuple[str, FaultKind], SimulatedFault] = {}
 
     def add(self, fault: SimulatedFault) -> None:
-        """Add a fault; the same kind of the same component again replaces it, and one way of being stuck the other."""
+        """Add a fault; it replaces the component's fault of the same kind, or its other stuck state."""
         for other in STUCK if fault.kind in STUCK else ():
             self._held.pop((fault.component, other), None)
         self._held[fault.component, fault.kind] = fault
 
     def remove(self, fault: SimulatedFault) -> None:
-        """Take a fault away."""
+        """Remove a fault."""
         del self._held[fault.component, fault.kind]
 
     def get(self, component: str, kind: FaultKind) -> SimulatedFault | None:
@@ -273,7 +278,7 @@ class Faults:
         return (component, kind) in self._held
 
     def value(self, component: str, kind: FaultKind) -> float | None:
-        """The value of a fault; ``None`` without it."""
+        """The value of a fault; ``None`` if the component does not have the fault."""
         fault = self.get(component, kind)
         return fault.value if fault else None
 
@@ -282,5 +287,5 @@ class Faults:
         return [fault for fault in self._held.values() if fault.kind is kind]
 
     def of(self, component: str | None) -> list[SimulatedFault]:
-        """All faults of a component, or (``None``) of everything."""
+        """All faults of a component; with ``None``, of all components."""
         return [fault for fault in self._held.values() if component in {None, fault.component}]

@@ -1,4 +1,4 @@
-"""The simulated GPUs: who they are, what runs on them, and the faults that they have."""
+"""The simulated GPUs: their identities, the jobs on them, and their faults."""
 
 import uuid
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from lumctl.inventory.model import Accelerator, Inventory
 from lumctl.sim.world.faults import FaultKind
 
 SLOWDOWN_C = 89.0
-"""Where a simulated card slows down; it prints this threshold itself."""
+"""The temperature at which a simulated card slows down; nvidia-smi shows this threshold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +24,12 @@ class SimulatedGpu:
 
 @dataclass(frozen=True, slots=True)
 class GpuCondition:
-    """One GPU at one moment: its faults with their values, and how warm it is."""
+    """One GPU at one time: its faults with their values, its temperature, and the seconds that it has worked so far."""
 
     gpu: SimulatedGpu
     faults: Mapping[FaultKind, float | None]
     temperature_c: float
+    worked_s: float = 0.0
 
     @property
     def running(self) -> str | None:
@@ -37,7 +38,7 @@ class GpuCondition:
 
 
 def gpus_of(inventory: Inventory) -> dict[str, SimulatedGpu]:
-    """Every GPU of an inventory by its accelerator id; addresses that the inventory leaves out are made up."""
+    """Every GPU of an inventory by accelerator id; PCI addresses and UUIDs that the inventory lacks are invented."""
     jobs = {accelerator: job.name for job in inventory.jobs.values() for accelerator in job.ranks}
     return {
         accelerator.id: SimulatedGpu(

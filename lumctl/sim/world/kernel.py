@@ -1,4 +1,4 @@
-"""The kernel log of one simulated host: what it printed at boot, and the lines that faults of its GPUs leave."""
+"""The kernel log of one simulated host: the lines of its boot, and the lines that faults of its GPUs cause."""
 
 import random
 import uuid
@@ -42,11 +42,11 @@ _AMD_LINES: dict[FaultKind, tuple[str, ...]] = {
     FaultKind.ROW_REMAP_FAILED: ("amdgpu {bus}.0: amdgpu: Saved bad pages exceed bad_page_threshold",),
 }
 AMD_SMI = "amd-smi"
-"""The probe of hosts with AMD's driver; every other host here has NVIDIA's."""
+"""The probe of hosts with AMD's driver; every other simulated host has NVIDIA's."""
 
 
 class KernelLog:
-    """A ring of lines, like the kernel's own. ``probe`` selects the driver that writes into it."""
+    """A ring buffer of lines, like the kernel's own. ``probe`` selects the driver that writes into it."""
 
     def __init__(self, booted_at: float, probe: str) -> None:
         self._booted_at = booted_at
@@ -58,12 +58,13 @@ class KernelLog:
         )
 
     def tell(self, fault: FaultKind, pci: str, pid: int, at: float) -> None:
-        """Write the lines that this fault of the GPU at ``pci`` leaves, if it leaves any."""
+        """Write the lines that this fault of the GPU at ``pci`` causes, if any."""
         for line in self._fault_lines.get(fault, ()):
+            # NVIDIA's driver leaves out the function at the end of a PCI address; lines that have it add it again.
             self._lines.append((at, line.format(bus=pci[:-2], pid=pid)))
 
     def tell_reset(self, fault: FaultKind, pci: str, at: float) -> None:
-        """Write the line of a reset that healed this fault of the GPU at ``pci``, if the fault left any lines."""
+        """Write the line of a reset that cleared this fault of the GPU at ``pci``, if the fault caused any lines."""
         if fault in self._fault_lines:
             self._lines.append((at, self._reset_line.format(bus=pci[:-2])))
 
@@ -91,17 +92,17 @@ class Boot:
 
 
 def boot_of(host: str, *, seed: int, started_at: float) -> Boot:
-    """The boot of a host in a simulator that was started at ``started_at``: days before it.
+    """The boot of a host, days before its simulator was started at ``started_at``.
 
-    Another start of the simulator is another boot, since counters and logs begin again with it.
+    Each start of the simulator gives another boot, because counters and logs start again with the simulator.
     """
-    # Not cryptography: a boot that repeats with the seed is the point.
+    # Not cryptography: the boot must be the same each time for one seed.
     chance = random.Random(f"{seed}/{host}/boot/{started_at}")  # noqa: S311
     at = started_at - chance.uniform(_YOUNGEST_DAYS, _OLDEST_DAYS) * _DAY_S
     return Boot(str(uuid.UUID(int=chance.getrandbits(128), version=4)), at)
 
 
 def boot_at(host: str, *, seed: int, at: float) -> Boot:
-    """A boot of a host in the midst of a simulation, at ``at``."""
+    """A boot of a host during a simulation, at ``at``."""
     chance = random.Random(f"{seed}/{host}/boot at/{at}")  # noqa: S311 - as above
     return Boot(str(uuid.UUID(int=chance.getrandbits(128), version=4)), at)

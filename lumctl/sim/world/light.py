@@ -1,7 +1,7 @@
-"""Where light goes in the simulated fabric: cells that obey or not, and what leaves every port."""
+"""Where light goes in the simulated fabric: cells that change or are stuck, and the light that leaves every port."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -9,7 +9,7 @@ from lumctl.devices.errors import DeviceRefusedError
 from lumctl.devices.types import PucState
 from lumctl.fabric import Trace, trace
 from lumctl.fabric.condition import condition_of, mesh_of
-from lumctl.inventory.model import Device, Transponder
+from lumctl.inventory.model import Device, Inventory, Transponder
 from lumctl.sim.world.switch import SwitchState
 
 DevicePort = tuple[str, int]
@@ -28,7 +28,7 @@ class Carrier(Protocol):
     """A device that light goes through."""
 
     def leads(self, port: int) -> tuple[int, float] | None:
-        """Where light that enters at a port leaves, and what it loses until then in dB; ``None`` for nowhere."""
+        """The port where light that enters at a port leaves, and the loss in dB; ``None`` if it leaves nowhere."""
         ...
 
 
@@ -40,7 +40,7 @@ class Crossing:
         self._condition = condition_of(device)
 
     def leads(self, port: int) -> tuple[int, float] | None:
-        """The other end of a join, where both ports let light through."""
+        """The other end of a join and the loss in dB; ``None`` if there is no join or one of its ports is blocked."""
         way_out = self.state.partner(port)
         if way_out is None:
             return None
@@ -51,7 +51,7 @@ class Crossing:
 
 
 class SimulatedChip:
-    """One simulated mesh: the states of its cells, all bar at first, and the cells that do not obey."""
+    """One simulated mesh: the states of its cells, initially all bar, and the cells that are stuck."""
 
     def __init__(self, device: Device) -> None:
         self.device = device
@@ -72,64 +72,94 @@ class SimulatedChip:
         """Check that all these cells exist.
 
         Raises:
-            DeviceRefusedError: one does not.
+            DeviceRefusedError: a cell does not exist.
         """
         missing = [puc for puc in pucs if not 0 <= puc < self.puc_count]
         if missing:
-            raise DeviceRefusedError(f"{self.device.id} has no PUC {missing[0]} (they are 0 to {self.puc_count - 1})")
+            raise DeviceRefusedError(f"{self.device.id} has no PUC {missing[0]} (valid: 0 to {self.puc_count - 1})")
 
     def write(self, changes: Mapping[int, PucState]) -> None:
-        """Set cells; those that are stuck stay as they are."""
+        """Set cells; stuck cells stay unchanged."""
         self.require(changes)
         self._states |= {puc: state for puc, state in changes.items() if puc not in self._stuck}
         self._traces.clear()
 
     def hold(self, puc: int, state: PucState) -> None:
-        """Put a cell into a state that no write changes."""
+        """Make a cell stuck in a state, which writes then do not change."""
         self._stuck.add(puc)
         self._states[puc] = state
         self._traces.clear()
 
     def release(self, puc: int) -> None:
-        """Let a cell work again, unless the inventory has it as stuck: then it returns to that state."""
+        """Let a cell work again; if the inventory lists it as stuck, it returns to that state instead."""
         if puc in self._worn:
             self.hold(puc, self._worn[puc])
         else:
             self._stuck.discard(puc)
 
     def trace(self, port: int) -> Trace:
-        """The way of light that enters at a port."""
+        """The path of light that enters at a port."""
         if port not in self._traces:
             self._traces[port] = trace(self._mesh, self._states, port)
         return self._traces[port]
 
     def leads(self, port: int) -> tuple[int, float] | None:
-        """The end of the way, whatever is left of the light there."""
+        """The port at the end of the path, and the loss in dB, which may be ``inf``."""
         way = self.trace(port)
         return way.exit, self.loss_db(way)
 
     def loss_db(self, way: Trace) -> float:
-        """What light loses on a way; ``inf`` where it begins or ends at a port that lets nothing through."""
+        """The loss of a path in dB; ``inf`` if it begins or ends at a port that lets nothing through."""
         ports = (way.port, way.exit)
         blocked = not self._condition.blocked_ports.isdisjoint(ports)
         return math.inf if blocked else self._condition.loss_db(ports, way.pucs)
 
 
-def illuminate(
-    carriers: Mapping[str, Carrier], emitted: Iterable[tuple[Transponder, float]], port_loss: Mapping[DevicePort, float]
-) -> dict[DevicePort, Light]:
-    """What leaves every lit port, from what each transponder emits (dBm).
+class Fibres:
+    """The fibres between devices, with the extra loss by faults (dB, ``inf``: nothing passes) of each fibre name."""
 
-    ``port_loss`` is extra loss (dB, ``inf``: nothing passes) of ports beyond what the inventory states.
+    def __init__(self, inventory: Inventory, extra_loss_db: Callable[[str], float]) -> None:
+        self._ends = {
+            (here.device, here.port): (fibre.name, fibre.loss_db, (there.device, there.port))
+            for here, (fibre, there) in inventory.fibre_at.items()
+        }
+        self._extra_loss_db = extra_loss_db
+
+    def leads(self, port: DevicePort) -> tuple[DevicePort, float] | None:
+        """The far end of the fibre at a port, and the loss until there in dB; ``None`` without a fibre."""
+        if port not in self._ends:
+            return None
+        name, loss_db, there = self._ends[port]
+        return there, loss_db + self._extra_loss_db(name)
+
+
+def illuminate(
+    carriers: Mapping[str, Carrier],
+    fibres: Fibres,
+    emitted: Iterable[tuple[Transponder, float]],
+    port_loss: Mapping[DevicePort, float],
+) -> tuple[dict[DevicePort, Light], dict[DevicePort, float]]:
+    """Trace the light that each transponder emits (dBm).
+
+    Returns the light that leaves each lit port, and the power (dBm) that enters at each lit port. ``port_loss`` is the
+    loss of ports (dB, ``inf``: nothing passes) in addition to what the inventory states.
     """
     leaving: dict[DevicePort, Light] = {}
-    for transponder, power_dbm in emitted:
-        device, way_in = transponder.lane.device, transponder.lane.tx
-        led = carriers[device].leads(way_in) if device in carriers else None
-        if led is None:
-            continue
-        way_out, loss = led
-        loss += sum(port_loss.get((device, port), 0.0) for port in (way_in, way_out))
-        if loss < math.inf:
-            leaving[device, way_out] = Light(power_dbm - loss, transponder.id)
-    return leaving
+    entering: dict[DevicePort, float] = {}
+    for transponder, emitted_dbm in emitted:
+        place: DevicePort | None = (transponder.lane.device, transponder.lane.tx)
+        power_dbm = emitted_dbm
+        # This loop ends: every step is reversible, so light that came from outside cannot enter a cycle.
+        while place is not None and power_dbm > -math.inf:
+            entering[place] = power_dbm - port_loss.get(place, 0.0)
+            device, way_in = place
+            led = carriers[device].leads(way_in) if device in carriers else None
+            if led is None:
+                break
+            out = (device, led[0])
+            power_dbm = entering[place] - led[1] - port_loss.get(out, 0.0)
+            if power_dbm > -math.inf:
+                leaving[out] = Light(power_dbm, transponder.id)
+            place, loss_db = fibres.leads(out) or (None, 0.0)
+            power_dbm -= loss_db
+    return leaving, entering

@@ -1,7 +1,4 @@
-"""One network interface behind one transponder.
-
-Its carrier, its light, and the neighbours in its host's lldpd.
-"""
+"""The network interface of one transponder: its carrier, its light, its neighbours in lldpd, and what it shows."""
 
 import math
 from dataclasses import dataclass, field
@@ -10,18 +7,20 @@ from lumctl.devices.errors import DeviceRefusedError
 from lumctl.inventory.model import Transponder
 from lumctl.sim.world.light import Light
 
+# The defaults of lldpd: a frame every 30 s, and a time to live of four intervals.
 LLDP_INTERVAL_S = 30.0
 LLDP_TTL_S = 120.0
 ANCHOR_MHZ = 193_100_000
 """The base frequency of the grid of ITU-T G.694.1, and a module's initial frequency."""
+# The C band, which tunable modules cover.
 CHANNELS_MHZ = (191_300_000, 196_100_000)
 POWERS_DBM = (-15.0, 6.0)
-"""The range of a simulated module's settings."""
+"""The range of a simulated module's launch power."""
 
 
 @dataclass(slots=True)
 class Heard:
-    """One neighbour's entry: when a frame last had new content, when the last one came, and its content."""
+    """One neighbour's entry: when a frame last had new content, when the last frame arrived, and its content."""
 
     changed_at: float
     last_at: float
@@ -30,10 +29,10 @@ class Heard:
 
 @dataclass(slots=True)
 class SimulatedLink:
-    """The state of one interface. ``faulty_down``: a fault holds its link down, whatever light arrives.
+    """The state of one interface. ``faulty_down``: a fault holds its link down, even if light arrives.
 
-    ``laser_on``, ``frequency_mhz`` and ``target_power_dbm`` are its module's settings, apart from its interface.
-    ``carried_s``: the seconds with carrier before the present one, which began at ``up_since``.
+    ``laser_on``, ``frequency_mhz`` and ``target_power_dbm`` are settings of its module, independent of the interface.
+    ``carried_s`` are the seconds with carrier in earlier periods; the present period began at ``up_since``.
     """
 
     transponder: Transponder
@@ -63,30 +62,30 @@ class SimulatedLink:
         """Send at another frequency.
 
         Raises:
-            DeviceRefusedError: the module does not reach it.
+            DeviceRefusedError: the frequency is outside the module's range.
         """
         least, most = CHANNELS_MHZ
         if not least <= frequency_mhz <= most:
-            raise DeviceRefusedError(f"{self.transponder.id}: {frequency_mhz} MHz is not within {least} to {most} MHz")
+            raise DeviceRefusedError(f"{self.transponder.id}: {frequency_mhz} MHz is outside {least} to {most} MHz")
         self.frequency_mhz = frequency_mhz
 
     def send_with(self, dbm: float) -> None:
         """Send with another power.
 
         Raises:
-            DeviceRefusedError: the module does not reach it.
+            DeviceRefusedError: the power is outside the module's range.
         """
         least, most = POWERS_DBM
         if not (math.isfinite(dbm) and least <= dbm <= most):
-            raise DeviceRefusedError(f"{self.transponder.id}: {dbm:g} dBm is not within {least:g} to {most:g} dBm")
+            raise DeviceRefusedError(f"{self.transponder.id}: {dbm:g} dBm is outside {least:g} to {most:g} dBm")
         self.target_power_dbm = dbm
 
     def settle(self, light: Light | None, now: float, mark: str) -> None:
-        """Take the arriving light; ``mark`` is the announcement of its transmitter's lldpd besides its name.
+        """Take the arriving light. ``mark`` is what the transmitter's lldpd announces in addition to its name.
 
-        Both ends of a link come up at the same time, and lldpd announces itself on every interface that comes up: so
-        a frame arrives with the carrier. A lost carrier empties the neighbour table. Light that is switched from one
-        transmitter to another without a gap does neither: the old neighbour stays until its time to live is over.
+        Both ends of a link come up at the same time, and lldpd announces itself on every interface that comes up. So a
+        frame arrives with the carrier. A lost carrier empties the neighbour table. If light is switched from one
+        transmitter to another without a gap, neither happens: the old neighbour stays until its time to live expires.
         """
         self.heard = self.neighbours(now)
         self.light = light
@@ -104,9 +103,9 @@ class SimulatedLink:
             self.heard.clear()
 
     def frame(self, at: float, mark: str) -> None:
-        """A frame of the present transmitter arrives, if the link is up.
+        """Receive a frame of the present transmitter, if the link is up.
 
-        As in lldpd, the age of an entry counts from the last frame that differed from the one before it.
+        As in lldpd, the age of an entry counts from the last frame with new content.
         """
         if not self.carrier or self.light is None:
             return
@@ -119,9 +118,40 @@ class SimulatedLink:
             entry.mark, entry.changed_at = mark, entry.last_at
 
     def carried_until(self, now: float) -> float:
-        """Seconds with carrier in all."""
+        """The seconds with carrier so far."""
         return self.carried_s + (now - self.up_since if self.carrier else 0.0)
 
     def neighbours(self, now: float) -> dict[str, Heard]:
-        """Transponders in the neighbour table: those whose time to live is not over."""
+        """The transponders in the neighbour table whose time to live is not over."""
         return {source: entry for source, entry in self.heard.items() if now - entry.last_at <= LLDP_TTL_S}
+
+
+Neighbours = tuple[tuple[Transponder, float, str], ...]
+"""Transmitter, age (s) and mark of each entry of an interface's neighbour table."""
+
+
+@dataclass(frozen=True, slots=True)
+class InterfaceView:
+    """One interface as its host's kernel sees it. ``carried_s``: seconds with carrier since the world was created."""
+
+    transponder: Transponder
+    admin_up: bool
+    carrier: bool
+    carrier_changes: int
+    carried_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class LinkView(InterfaceView):
+    """One interface as its host sees it. Powers in dBm.
+
+    ``laser_on``, ``frequency_mhz`` and ``target_power_dbm`` are the module's settings.
+    """
+
+    tx_power_dbm: float
+    rx_power_dbm: float
+    temperature_c: float
+    neighbours: Neighbours
+    laser_on: bool
+    frequency_mhz: int
+    target_power_dbm: float

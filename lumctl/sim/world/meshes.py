@@ -24,9 +24,9 @@ class _Revert:
 
 
 class Meshes:
-    """The counterpart of ``Switchboard``.
+    """The meshes of a world, as ``Switchboard`` has its switches.
 
-    ``moment`` locks the world and returns its time, ``shown`` its instruments.
+    ``moment`` locks the world and returns its time; ``shown`` are the world's instruments.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Meshes:
 
     @contextmanager
     def held(self, device: str) -> Iterator[tuple[SimulatedChip, float]]:
-        """One mesh and the time, while the world is held.
+        """One mesh and the time, while the world is locked.
 
         Raises:
             UsageError: there is no such mesh.
@@ -69,12 +69,12 @@ class Meshes:
     def write(
         self, device: str, changes: Mapping[int, PucState], *, receipt: str = "", revert_after_s: float | None = None
     ) -> None:
-        """Set PUCs of a mesh; with ``revert_after_s`` they go back unless ``receipt`` is confirmed in time.
+        """Set PUCs of a mesh; with ``revert_after_s`` they revert unless ``receipt`` is confirmed in time.
 
         Raises:
             DeviceUnreachableError: its controller is down.
-            DeviceRefusedError: it has no such PUC; nothing changed. Or a fault makes it refuse, in the middle or at
-                once.
+            DeviceRefusedError: the mesh has no such PUC, and nothing changed. Or a fault makes the mesh refuse the
+                change, after none or half of it was made.
         """
         with self.held(device) as (chip, now):
             chip.require(changes)
@@ -101,6 +101,7 @@ class Meshes:
         self._supersede(chip.device.id, changes)
         if revert_after_s is not None:
             states = chip.states()
+            # Written again, the same change reverts to what was there before its first write.
             before = armed.before if armed else {puc: states[puc] for puc in changes}
             self._reverts[receipt] = _Revert(chip.device.id, now + revert_after_s, before)
         parts = list(changes.items())
@@ -112,7 +113,7 @@ class Meshes:
         self._plant.relight(now)
 
     def _supersede(self, device: str, pucs: Iterable[int]) -> None:
-        """PUCs that are written again do not go back with an earlier change that still waits to be confirmed."""
+        """Exclude PUCs that are written again from the revert of earlier changes that are not confirmed yet."""
         written = set(pucs)
         for receipt, revert in self._reverts.items():
             if revert.device == device:
@@ -120,7 +121,7 @@ class Meshes:
                 self._reverts[receipt] = replace(revert, before=kept)
 
     def confirm(self, receipt: str) -> bool:
-        """Keep a change: disarm its revert timer. False if none was armed (any more)."""
+        """Keep a change: disarm its revert timer. Returns false if no timer was armed, or it has expired."""
         with self._moment():
             return self._reverts.pop(receipt, None) is not None
 
@@ -145,12 +146,13 @@ class Meshes:
         self._reverts.clear()
 
     def next_revert(self) -> float:
-        """When the next timer runs out; ``inf`` if none runs."""
+        """The time when the next revert timer expires; ``inf`` if none is armed."""
         return min((revert.at for revert in self._reverts.values()), default=math.inf)
 
     def revert(self, due: float) -> None:
-        """Undo the changes whose timer is due."""
+        """Revert the changes whose timer is due."""
         for receipt, revert in [(r, v) for r, v in self._reverts.items() if v.at <= due]:
             del self._reverts[receipt]
+            # The rest of a change that is reverted must not be made later.
             self._works.drop(revert.device)
             self._plant.chips[revert.device].write(revert.before)

@@ -1,7 +1,7 @@
-"""How a simulated device misbehaves now: what the twin of every protocol asks before it acts and before it answers.
+"""How a simulated device misbehaves now. The twin of every protocol asks this before it acts and before it answers.
 
-A twin is handed ``conduct``, a callable that gives a :class:`Misbehaviour` (``partial(world.misbehaviour, device)`` in
-a simulator, ``Misbehaviour`` itself where a twin stands alone and is well), and asks it again for every request:
+A twin gets ``conduct``, a callable that returns a :class:`Misbehaviour`: ``partial(world.misbehaviour, device)`` in a
+simulator, or ``Misbehaviour`` itself if the twin runs alone and is healthy. The twin calls it for every request:
 
     conduct = self._conduct()
     if conduct.says_no and is_a_write:                 # device-refuse, device-half
@@ -17,15 +17,16 @@ a simulator, ``Misbehaviour`` itself where a twin stands alone and is well), and
 
 Rules that hold for every protocol:
 
-- ``down``: nothing answers. Its service is shut (``Service.shut``) when the fault comes and opened when it goes, in
-  ``Simulator``'s reaction to changed faults; a twin that finds it set in mid-session hangs up.
-- Slow, and cut off: only answers to requests are. What a device says by itself when somebody connects (a greeting, an
-  SSH banner, a NETCONF hello, the log-in) is whole and in time, so that the request is sent and its outcome in doubt.
+- ``down``: nothing answers. ``Simulator`` shuts the service (``SimulatedService.shut``) when the fault is injected, and
+  opens it when the fault is cleared. A twin that finds ``down`` set during a session disconnects.
+- Only answers to requests are delayed or cut off. What a device sends by itself after a client connects (a greeting, an
+  SSH banner, a NETCONF hello, the login) is complete and in time. So the client sends its request, and the outcome of
+  the request is in doubt.
 - A slow device acts at once and answers late. A device that cuts its answers has acted as usual.
-- A change is whatever one request, or the commit that ends a transaction, would write; its parts are in the order in
-  which the protocol gives them. The first half of an odd number is the larger one, so that a device which does
-  things by half has always done something: a change of one part is made, and denied.
-- ``commit_s`` is the world's own doing: a change is half made when it is answered, and whole so many seconds later.
+- A change is what one request, or the commit that ends a transaction, would write. Its parts are in the order of the
+  protocol. If their number is odd, the first half is the larger one. So a device with ``half`` always makes some of the
+  change: it makes a change of one part completely, and reports an error.
+- ``commit_s`` is handled by the world: a change is half made when it is answered, and complete ``commit_s`` later.
 - Reads and the connection itself stay truthful under ``lying``, ``refuses`` and ``half``.
 """
 
@@ -42,7 +43,7 @@ Part = TypeVar("Part")
 class Misbehaviour:
     """The misbehaviour of a device; by default none.
 
-    ``delay_s`` is seconds before each answer, ``commit_s`` seconds that a change takes after its answer.
+    ``delay_s`` is the delay before each answer; ``commit_s`` is how long a change continues after its answer.
     """
 
     down: bool = False
@@ -60,7 +61,7 @@ class Misbehaviour:
 
     @property
     def complaint(self) -> str:
-        """The device's objection to a write, for the protocol to put into its own form."""
+        """The device's error for a write, as text; each protocol puts it into its own form."""
         return "no change is accepted now" if self.refuses else "stopped in the middle of the change"
 
     def taken(self, parts: Iterable[Part]) -> tuple[Part, ...]:
@@ -71,12 +72,12 @@ class Misbehaviour:
         return every[: (len(every) + 1) // 2] if self.half else every
 
     def shortened(self, answer: bytes) -> bytes:
-        """What of an answer goes out: all, or its first half, which ends in mid-line."""
+        """The part of an answer that is sent: all of it, or its first half, which ends within a line."""
         return answer[: len(answer.rstrip()) // 2] if self.cuts else answer
 
 
 def misbehaviour_of(faults: Faults, device: str) -> Misbehaviour:
-    """How a device misbehaves by its present faults."""
+    """The misbehaviour of a device, from its present faults."""
     return Misbehaviour(
         down=faults.has(device, FaultKind.DEVICE_DOWN) or faults.has(device, FaultKind.MESH_DOWN),
         lying=faults.has(device, FaultKind.DEVICE_LYING) or faults.has(device, FaultKind.MESH_LYING),

@@ -1,4 +1,4 @@
-"""The optical plant: meshes, switches, transmitters, links, and how light settles among them under the day's faults."""
+"""The optical plant: meshes, switches, transmitters and links, and where light goes with the present faults."""
 
 import math
 from collections.abc import Callable
@@ -6,28 +6,29 @@ from collections.abc import Callable
 from lumctl.devices.types import PucState
 from lumctl.inventory.model import DeviceKind, Inventory, Transponder
 from lumctl.sim.world.faults import STUCK, ComponentKind, FaultKind, Faults, SimulatedFault, numbered
-from lumctl.sim.world.light import Crossing, DevicePort, Light, SimulatedChip, illuminate
+from lumctl.sim.world.light import Crossing, DevicePort, Fibres, Light, SimulatedChip, illuminate
 from lumctl.sim.world.links import SimulatedLink
 
 
 class Plant:
-    """All that carries light. ``leaving`` is what leaves every lit port of a mesh or switch since :meth:`relight`."""
+    """Everything that carries light. ``leaving`` is the light at every lit port of a device since :meth:`relight`."""
 
     def __init__(self, inventory: Inventory, faults: Faults) -> None:
         self._faults = faults
         self.chips = {d.id: SimulatedChip(d) for d in inventory.devices.values() if d.geometry}
         self.switches = {d.id: Crossing(d) for d in inventory.devices.values() if d.kind is DeviceKind.SWITCH}
         self.links = {t.id: SimulatedLink(t) for t in inventory.transponders.values()}
+        self._fibres = Fibres(inventory, self._fault_loss)
         self.leaving: dict[DevicePort, Light] = {}
         self._entering: dict[DevicePort, float] = {}
         self.marks: dict[str, str] = {}
-        """The announcements of each host's lldpd besides its name, if any."""
+        """What the lldpd of each host announces in addition to its name, if anything."""
         self.off: set[str] = set()
-        """Hosts without power: their modules have none either."""
+        """Hosts without power; their modules have no power either."""
         self._relit: Callable[[], None] | None = None
 
     def renew(self) -> None:
-        """Reset everything: cells in bar, nothing joined, all transmitters on."""
+        """Reset everything: cells in bar, no ports connected, all transmitters on."""
         self.off.clear()
         self.marks.clear()
         for chip in self.chips.values():
@@ -41,7 +42,8 @@ class Plant:
             link.renew()
 
     def relight(self, now: float) -> None:
-        """Let light settle after anything that may have moved it."""
+        """Trace the light again after anything that may have moved it."""
+        # First for all links: one that is held down does not send either.
         for link in self.links.values():
             link.faulty_down = self._held_down(link.transponder.id, now)
         emitted = [
@@ -50,12 +52,7 @@ class Plant:
             if (power := self.emits(link) - self._lane_loss(link)) > -math.inf
         ]
         loss = self._port_loss()
-        self.leaving = illuminate({**self.chips, **self.switches}, emitted, loss)
-        self._entering = {
-            port: power - loss.get(port, 0.0)
-            for transponder, power in emitted
-            if (port := (transponder.lane.device, transponder.lane.tx))[0] in self.switches
-        }
+        self.leaving, self._entering = illuminate({**self.chips, **self.switches}, self._fibres, emitted, loss)
         for link in self.links.values():
             lane = link.transponder.lane
             light = self._arriving(link, self.leaving.get((lane.device, lane.rx)))
@@ -64,11 +61,11 @@ class Plant:
             self._relit()
 
     def follow(self, relit: Callable[[], None] | None) -> None:
-        """From now on call this whenever light has settled."""
+        """Call this function from now on whenever light has settled; ``None`` for none."""
         self._relit = relit
 
     def heard(self) -> list[tuple[Transponder, Transponder]]:
-        """Each transmitter with the receiver that is up by its light."""
+        """Each pair of a transmitter and a receiver whose link its light brings up."""
         return [
             (self.links[link.light.source].transponder, link.transponder)
             for link in self.links.values()
@@ -76,55 +73,62 @@ class Plant:
         ]
 
     def seen(self, port: DevicePort) -> float:
-        """What the monitor of a switch's port sees, in dBm: the stronger of what comes in there and what goes out."""
+        """The power at the monitor of a switch's port, in dBm: the stronger of the entering and the leaving light."""
         if not self.switches[port[0]].state.passes(port[1]):
             return -math.inf
         light = self.leaving.get(port)
         return max(self._entering.get(port, -math.inf), light.power_dbm if light else -math.inf)
 
     def frame(self, link: SimulatedLink, at: float) -> None:
-        """A link's receiver gets a frame of its present transmitter."""
+        """Deliver to a link's receiver a frame of its present transmitter."""
         link.frame(at, self._said_with(link.light))
 
     def _said_with(self, light: Light | None) -> str:
         return self.marks.get(self.links[light.source].transponder.host, "") if light else ""
 
     def emits(self, link: SimulatedLink) -> float:
-        """Power that a transmitter sends into the fabric, in dBm; ``-inf`` for none."""
+        """The power that a transmitter sends, in dBm; ``-inf`` for none."""
         name = link.transponder.id
         if not (link.admin_up and link.laser_on) or link.faulty_down or self._faults.has(name, FaultKind.DARK):
             return -math.inf
         return link.target_power_dbm - (self._faults.value(name, FaultKind.DIM) or 0.0)
 
     def _arriving(self, link: SimulatedLink, light: Light | None) -> Light | None:
-        """What of the light at the device's port reaches the receiver."""
+        """The part of the light at the device's port that reaches the receiver; ``None`` if nothing does."""
         loss = math.inf if self._faults.has(f"{link.transponder.id}/rx", FaultKind.DARK) else self._lane_loss(link)
         return Light(light.power_dbm - loss, light.source) if light is not None and loss < math.inf else None
 
     def _lane_loss(self, link: SimulatedLink) -> float:
-        """What the fibre and the media converter lose, either way (dB): the module in the NIC sees nothing of it."""
-        parts = [f"{link.transponder.id}/{part}" for part in (ComponentKind.CONVERTER, ComponentKind.FIBRE)]
-        if any(self._faults.has(part, FaultKind.DARK) for part in parts):
+        """The extra loss of the fibre and the media converter by faults, in either direction (dB).
+
+        The transmitted power that the module in the NIC shows does not include this loss.
+        """
+        parts = (ComponentKind.CONVERTER, ComponentKind.FIBRE)
+        return sum(self._fault_loss(f"{link.transponder.id}/{part}") for part in parts)
+
+    def _fault_loss(self, component: str) -> float:
+        """The extra loss of a fibre or a media converter by its faults, in dB; ``inf`` if nothing passes."""
+        if self._faults.has(component, FaultKind.DARK):
             return math.inf
-        return sum(self._faults.value(part, FaultKind.DIM) or 0.0 for part in parts)
+        return self._faults.value(component, FaultKind.DIM) or 0.0
 
     def has_lost_nic(self, host: str) -> bool:
-        """Whether the NIC of a host, with every interface that meets the fabric, is gone from its bus."""
+        """Whether the NIC of a host, with every interface to the fabric, has disappeared from its bus."""
         return self._faults.has(f"{host}/{ComponentKind.NIC}", FaultKind.NIC_LOST)
 
     def next_turn(self, after: float) -> float:
-        """When a flapping link goes down or comes up next; ``inf`` if none flaps."""
+        """The time when a flapping link next goes down or comes up; ``inf`` if none flaps."""
         return min((_next_turn(fault, after) for fault in self._faults.of_kind(FaultKind.LINK_FLAP)), default=math.inf)
 
     def take_fault(self, fault: SimulatedFault) -> None:
-        """Seize a cell whose fault has come; a dark port of a switch has failed, and the switch knows."""
+        """Apply a new fault: make a cell stuck, or mark a dark port of a switch as failed, which the switch reports."""
         self._switch_port(fault, failed=True)
         if fault.kind in STUCK:
             device, puc = numbered(fault.component)
             self.chips[device].hold(puc, PucState.BAR if fault.kind is FaultKind.STUCK_BAR else PucState.CROSS)
 
     def lose_fault(self, fault: SimulatedFault) -> None:
-        """Free a cell whose fault has gone, and let a switch's port work again."""
+        """Undo a cleared fault: let a cell or a port of a switch work again."""
         self._switch_port(fault, failed=False)
         if fault.kind in STUCK:
             device, puc = numbered(fault.component)
@@ -144,7 +148,8 @@ class Plant:
         if self._faults.has(transponder, FaultKind.LINK_DOWN) or host in self.off or self.has_lost_nic(host):
             return True
         flap = self._faults.get(transponder, FaultKind.LINK_FLAP)
-        # Half a microsecond forward: a turn's own time, computed by addition, may lie a rounding error before it.
+        # Add half a microsecond: the computed time of a turn may lie slightly before the turn because of rounding.
+        # A flapping link is down first.
         return flap is not None and int((now - flap.since + 5e-7) / _half_period(flap)) % 2 == 0
 
     def _port_loss(self) -> dict[DevicePort, float]:
@@ -159,12 +164,12 @@ class Plant:
 
 
 def _half_period(flap: SimulatedFault) -> float:
-    """Seconds for which a flapping link is down, and then up."""
+    """The seconds for which a flapping link is down, and then up."""
     return flap.value or math.inf
 
 
 def _next_turn(flap: SimulatedFault, after: float) -> float:
     half = _half_period(flap)
     at = flap.since + (math.floor((after - flap.since) / half) + 1) * half
-    # Rounding may put a turn back onto the moment just handled: the one after it is meant.
+    # Because of rounding this may be the turn that was just handled; then return the one after it.
     return at if at > after else at + half

@@ -1,4 +1,4 @@
-"""A simulated optical circuit switch: which ports are joined, which let light through, and what they are called."""
+"""A simulated optical circuit switch: which ports are connected, which pass light, and their labels."""
 
 import contextlib
 import threading
@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from lumctl.devices.errors import DeviceRefusedError
 
 Pair = tuple[int, int]
-"""An ingress port and the egress port that it is joined to. Ports count from 0."""
+"""An ingress port and the egress port that it is connected to. Ports count from 0."""
 
 
 class SwitchState:
     """The state of one switch. The first ``input_count`` ports are inputs; if all are, any port may be joined to any.
 
-    A thread that reads or changes it does so in ``with state.held()``.
+    A thread that reads or changes the state must do so within ``with state.held()``.
     """
 
     def __init__(self, port_count: int, input_count: int) -> None:
@@ -22,19 +22,19 @@ class SwitchState:
         self.joins: dict[int, int] = {}
         self.disabled: set[int] = set()
         self.failed: dict[int, float] = {}
-        """Ports that let nothing through and know it, and since when (epoch seconds)."""
+        """Ports that let no light through and are reported as failed, and since when (epoch seconds)."""
         self.labels: dict[int, str] = {}
         self._lock = threading.RLock()
 
     @contextlib.contextmanager
     def held(self) -> Iterator["SwitchState"]:
-        """Keep it still for as long as the block takes."""
+        """Lock the state for the duration of the block."""
         with self._lock:
             yield self
 
     @property
     def any_to_any(self) -> bool:
-        """Whether any port may be joined to any other."""
+        """Whether any port may be connected to any other."""
         return self.input_count == self.port_count
 
     def partner(self, port: int) -> int | None:
@@ -51,14 +51,14 @@ class SwitchState:
         """Check that all these ports exist.
 
         Raises:
-            DeviceRefusedError: one does not.
+            DeviceRefusedError: a port does not exist.
         """
         missing = [port for port in ports if not 0 <= port < self.port_count]
         if missing:
-            raise DeviceRefusedError(f"there is no port {missing[0]} (they are 0 to {self.port_count - 1})")
+            raise DeviceRefusedError(f"port {missing[0]} does not exist (valid: 0 to {self.port_count - 1})")
 
     def part(self, pairs: Iterable[Pair]) -> None:
-        """Take joins away; one that is not there is no error.
+        """Remove joins; a join that does not exist is ignored.
 
         Raises:
             DeviceRefusedError: there is no such port; nothing changed.
@@ -71,10 +71,10 @@ class SwitchState:
                     del self.joins[a]
 
     def join(self, pairs: Iterable[Pair]) -> None:
-        """Make joins; one that is there already is no error.
+        """Make joins; a join that already exists is ignored.
 
         Raises:
-            DeviceRefusedError: there is no such port, or it is of the other side, or in use; nothing changed.
+            DeviceRefusedError: a port does not exist, is on the wrong side, or is in use; nothing changed.
         """
         made = dict(self.joins)
         used = {port for pair in self.joins.items() for port in pair}
@@ -83,7 +83,7 @@ class SwitchState:
             if self.partner(ingress) == egress:
                 continue
             if not self._of_two_sides(ingress, egress):
-                raise DeviceRefusedError(f"port {ingress} cannot be joined to {egress}: they are of one side")
+                raise DeviceRefusedError(f"port {ingress} cannot be connected to {egress}: both are on the same side")
             if taken := used & {ingress, egress}:
                 raise DeviceRefusedError(f"port {min(taken)} is in use")
             made[ingress] = egress
@@ -91,7 +91,7 @@ class SwitchState:
         self.joins = made
 
     def set(self, joins: Mapping[int, int | None]) -> None:
-        """Put ingress ports to these egress ports, ``None`` to none, as one change.
+        """Join ingress ports to these egress ports as one change; ``None`` parts an ingress port.
 
         Raises:
             DeviceRefusedError: as :meth:`join`; nothing changed.
@@ -99,6 +99,7 @@ class SwitchState:
         before = dict(self.joins)
         try:
             self.require(joins)
+            # All are parted first, so that one change can swap the ports of two joins.
             self.part((port, partner) for port in joins if (partner := self.partner(port)) is not None)
             self.join((ingress, egress) for ingress, egress in joins.items() if egress is not None)
         except DeviceRefusedError:
@@ -106,7 +107,7 @@ class SwitchState:
             raise
 
     def switch(self, ports: Iterable[int], *, on: bool) -> None:
-        """Let light through ports or not.
+        """Enable or disable light through ports.
 
         Raises:
             DeviceRefusedError: there is no such port; nothing changed.

@@ -9,13 +9,11 @@ from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError
 from lumctl.devices.types import Alarm
 from lumctl.errors import UsageError
 from lumctl.sim.world.faults import Faults
-from lumctl.sim.world.instruments import Instruments
+from lumctl.sim.world.instruments import POWER_NOISE_DB, Instruments
 from lumctl.sim.world.misbehaviour import misbehaviour_of
 from lumctl.sim.world.plant import Plant
 from lumctl.sim.world.switch import SwitchState
 from lumctl.sim.world.work import Work, Works, WriteLog
-
-_POWER_NOISE_DB = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +24,7 @@ class _Revert:
 
 
 class Switchboard:
-    """``moment`` locks the world and returns its time; ``shown`` are its instruments."""
+    """The switches of a world. ``moment`` locks the world and returns its time; ``shown`` are its instruments."""
 
     def __init__(
         self,
@@ -55,7 +53,7 @@ class Switchboard:
 
         Raises:
             UsageError: there is no such switch.
-            DeviceUnreachableError: it is down.
+            DeviceUnreachableError: the switch is down.
         """
         with self._still(device) as (state, _):
             yield state
@@ -81,14 +79,15 @@ class Switchboard:
         """Change joins together; with ``revert_after_s`` they revert unless ``receipt`` is confirmed in time.
 
         Raises:
-            DeviceUnreachableError: the switch is down. DeviceRefusedError: a port is wrong or in use; nothing
-            changed. Or a fault makes it refuse, in the middle or at
-                once.
+            DeviceUnreachableError: the switch is down.
+            DeviceRefusedError: a port is wrong or in use, and nothing changed. Or a fault makes the switch refuse the
+                change, after none or half of it was made.
         """
         with self._still(device) as (state, now):
             self._writes.add(device, f"{len(joins)} joins", now)
             conduct = misbehaviour_of(self._faults, device)
             if conduct.half:
+                # Half of a change may be impossible alone, for example half of a swap.
                 with suppress(DeviceRefusedError):
                     state.set(dict(conduct.taken(joins.items())))
             elif not (conduct.lying or conduct.refuses):
@@ -109,24 +108,41 @@ class Switchboard:
         commit_s: float,
     ) -> None:
         held = dict(state.joins)
+        # Also with `commit_s`: an impossible change is refused now, not when it would end.
         state.set(joins)
-        if commit_s:  # the joins of before are taken apart at once, and those to come are made in the end
+        if commit_s:  # the old joins are parted at once, and the new joins are made at the end
             state.joins = held
             state.part((ingress, egress) for ingress, egress in before.items() if egress is not None)
             self._works.begin(device, Work(0, len(joins), now + commit_s, lambda: state.set(joins)))
 
+    def set_port(self, device: str, port: int, *, on: bool) -> None:
+        """Enable or disable light through a port, as far as the device's faults allow. Raises: as :meth:`write`."""
+        self._configure(device, port, lambda state, ports: state.switch(ports, on=on))
+
+    def set_label(self, device: str, port: int, label: str) -> None:
+        """Set the label of a port, as far as the device's faults allow. Raises: as :meth:`write`."""
+        self._configure(device, port, lambda state, ports: state.labels.update(dict.fromkeys(ports, label)))
+
+    def _configure(self, device: str, port: int, change: Callable[[SwitchState, tuple[int, ...]], None]) -> None:
+        with self._still(device) as (state, _):
+            conduct = misbehaviour_of(self._faults, device)
+            state.require((port,))
+            change(state, conduct.taken((port,)))
+        if conduct.says_no:
+            raise DeviceRefusedError(f"{device}: {conduct.complaint}")
+
     def confirm(self, receipt: str) -> bool:
-        """Keep a change: disarm its revert timer. False if none was armed (any more)."""
+        """Keep a change: disarm its revert timer. Returns false if no timer was armed, or it has expired."""
         with self._moment():
             return self._reverts.pop(receipt, None) is not None
 
     def powers(self, device: str, ports: tuple[int, ...]) -> dict[int, float]:
-        """What the monitor of each port sees, in dBm; ``-inf`` for no light."""
+        """The power at each port's monitor, in dBm; ``-inf`` for no light."""
         with self._still(device) as (state, now):
             state.require(ports)
             seen = {port: self._plant.seen((device, port)) for port in ports}
             return {
-                port: dbm + self._shown.noise(f"{device}/{port}", now, _POWER_NOISE_DB) if dbm > -math.inf else dbm
+                port: dbm + self._shown.noise(f"{device}/{port}", now, POWER_NOISE_DB) if dbm > -math.inf else dbm
                 for port, dbm in seen.items()
             }
 
@@ -136,24 +152,29 @@ class Switchboard:
             return self._shown.device_c(device, now)
 
     def alarms(self, device: str) -> tuple[Alarm, ...]:
-        """What a switch complains of by itself."""
+        """The alarms that a switch raises."""
         with self._still(device):
             return self._shown.alarms(device)
 
     def next_revert(self) -> float:
-        """When the next timer runs out; ``inf`` if none runs."""
+        """The time when the next revert timer expires; ``inf`` if none is armed."""
         return min((revert.at for revert in self._reverts.values()), default=math.inf)
 
     def revert(self, due: float) -> None:
-        """Let every due timer expire. A revert that would take a port from another join is skipped."""
+        """Revert the changes whose timer is due. A revert that would take a port from another join is skipped."""
         for receipt, revert in [(r, v) for r, v in self._reverts.items() if v.at <= due]:
             del self._reverts[receipt]
+            # The rest of a change that is reverted must not be made later.
             self._works.drop(revert.device)
             with suppress(DeviceRefusedError):
                 self._plant.switches[revert.device].state.set(revert.before)
 
     def _arm(self, revert: _Revert, receipt: str, *, armed: bool) -> None:
-        """Ports that are written again do not go back with an earlier change, unless it is the same one again."""
+        """Arm the revert timer of a change, if ``armed``.
+
+        Ports that are written again are excluded from the revert of earlier changes. If the same change is written
+        again, its revert restores the joins from before its first write.
+        """
         earlier = self._reverts.pop(receipt, None)
         for other, waiting in self._reverts.items():
             if waiting.device == revert.device:
@@ -164,5 +185,5 @@ class Switchboard:
 
 
 def _lit_by(state: SwitchState) -> tuple[dict[int, int], frozenset[int]]:
-    """All that decides where light goes."""
+    """Everything that determines where light goes: the joins, and the ports that are disabled or failed."""
     return dict(state.joins), frozenset(state.disabled | state.failed.keys())

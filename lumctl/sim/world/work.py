@@ -11,7 +11,7 @@ from lumctl.devices.types import Progress
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A change under way: so many of its parts are made, and ``finish`` makes the rest at ``ends`` (epoch seconds)."""
+    """A change in progress: ``done`` of its parts are made; ``finish`` makes the rest at ``ends`` (epoch seconds)."""
 
     done: int
     total: int
@@ -29,39 +29,39 @@ class Works:
         """Check that a device is free to take a change.
 
         Raises:
-            DeviceBusyError: it is still at work on an earlier one.
+            DeviceBusyError: the device still works on an earlier change.
         """
         if device in self._held:
-            raise DeviceBusyError(f"{device} is still at work on an earlier change")
+            raise DeviceBusyError(f"{device} is still working on an earlier change")
 
     def begin(self, device: str, work: Work) -> None:
-        """Let a device work."""
+        """Start a device's change in progress."""
         self._held[device] = work
 
     def drop(self, device: str) -> None:
-        """Let a device forget its change in progress, if there is one."""
+        """Drop a device's change in progress, if there is one; the rest of it is not made."""
         self._held.pop(device, None)
 
     def forget(self) -> None:
-        """Let every device forget its change in progress."""
+        """Drop the changes in progress of all devices."""
         self._held.clear()
 
     def progress(self, device: str) -> Progress | None:
-        """How far a device has come; ``None`` where it is at work on nothing."""
+        """The progress of a device's change; ``None`` if there is none."""
         work = self._held.get(device)
         return Progress(work.done, work.total, "commit in progress") if work else None
 
     def next_end(self) -> float:
-        """When the next work ends; ``inf`` if there is none."""
+        """The time when the next change in progress ends; ``inf`` if there is none."""
         return min((work.ends for work in self._held.values()), default=math.inf)
 
     def finish(self, due: float) -> None:
-        """End every work that is due."""
+        """Finish every change whose end is due."""
         for device in [device for device, work in self._held.items() if work.ends <= due]:
             self._held.pop(device).finish()
 
     def finish_of(self, device: str) -> None:
-        """End a device's work at once, if there is one."""
+        """Finish a device's change at once, if there is one."""
         if device in self._held:
             self._held.pop(device).finish()
 
@@ -71,7 +71,7 @@ _MOST = 20_000
 
 @dataclass(frozen=True, slots=True)
 class WriteInProgress:
-    """One write that reached a device, whatever came of it; ``at`` in seconds since the epoch."""
+    """One write that reached a device, whether or not it succeeded; ``at`` in seconds since the epoch."""
 
     number: int
     at: float
@@ -80,14 +80,14 @@ class WriteInProgress:
 
 
 class WriteLog:
-    """The newest writes to all devices of a world. It is kept under the world's own lock."""
+    """The newest writes to all devices of a world. The caller holds the world's lock."""
 
     def __init__(self) -> None:
         self._writes: deque[WriteInProgress] = deque(maxlen=_MOST)
         self._count = 0
 
     def add(self, device: str, what: str, at: float) -> None:
-        """A setting of a device was written."""
+        """Record a write to a device."""
         self._count += 1
         self._writes.append(WriteInProgress(self._count, at, device, what))
 

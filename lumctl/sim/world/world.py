@@ -1,7 +1,7 @@
-"""The one world behind every simulated service: cells, light, links, GPUs and faults. It knows no sockets.
+"""The one world behind every simulated service: cells, light, links, GPUs and faults. It uses no sockets.
 
-Nothing happens by itself: each call first does everything that was due since the last one (revert timers, flapping
-links, LLDP frames), event by event in the order of time, so that it looks like a world that ran all along.
+Nothing happens between calls. Each call first processes all events that were due since the last call (revert timers,
+flapping links, LLDP frames) in the order of time. So the result is as if the world had run all the time.
 """
 
 import math
@@ -16,12 +16,11 @@ from lumctl.sim.world.faults import FaultKind, Faults, SimulatedFault, component
 from lumctl.sim.world.gpus import GpuCondition, gpus_of
 from lumctl.sim.world.instruments import Instruments
 from lumctl.sim.world.kernel import KernelLog, boot_at, boot_of
-from lumctl.sim.world.links import LLDP_INTERVAL_S, SimulatedLink
+from lumctl.sim.world.links import LLDP_INTERVAL_S, InterfaceView, LinkView, Neighbours, SimulatedLink
 from lumctl.sim.world.meshes import Meshes
 from lumctl.sim.world.misbehaviour import Misbehaviour, misbehaviour_of
 from lumctl.sim.world.plant import Plant
 from lumctl.sim.world.switchboard import Switchboard
-from lumctl.sim.world.views import InterfaceView, LinkView, Neighbours
 from lumctl.sim.world.work import Works, WriteLog
 
 
@@ -52,19 +51,19 @@ class World:
     # --- the fabric ---
 
     def progress(self, device: str) -> Progress | None:
-        """What a mesh or a switch is still doing of a change; ``None``: nothing.
+        """The progress of a change that a mesh or a switch is still making; ``None``: there is none.
 
         Raises:
-            DeviceUnreachableError: it is down.
+            DeviceUnreachableError: the device is down.
         """
         devices = self.meshes if device in self._plant.chips else self.switches
         with devices.held(device):
             return self._works.progress(device)
 
     def lit_lanes(self) -> tuple[list[tuple[str, str]], float]:
-        """Which transmitter each lit receiver hears (transponders), and until when nothing changes that by itself.
+        """The lit lanes (transmitter and receiver), and the time until which they do not change by themselves.
 
-        The lanes of a host that cannot be reached are not among them.
+        Lanes of a host that cannot be reached are omitted.
         """
         with self._caught_up():
             lit = [
@@ -75,7 +74,7 @@ class World:
             return lit, self._next_event()
 
     def follow_light(self, relit: Callable[[], None] | None) -> None:
-        """From now on call this whenever light has settled again; it must return at once and not ask the world."""
+        """Call this function from now on whenever light has settled; it must return at once and not use the world."""
         with self._lock:
             self._plant.follow(relit)
 
@@ -89,23 +88,18 @@ class World:
             return sorted(seen, key=lambda condition: condition.gpu.accelerator.index)
 
     def kernel_log(self, host: str, *, iso: bool) -> str:
-        """The kernel log of a host, with times since its boot or (``iso``) of day."""
+        """The kernel log of a host, with times in seconds since its boot, or in ISO format (``iso``)."""
         with self._lock:
             return self._kernels[host].text(iso=iso)
 
-    def links(self, host: str) -> dict[str, LinkView]:
-        """The interfaces of a host that meet the fabric, by name."""
-        with self._caught_up() as now:
-            return {name: self._shown.view(link, now) for name, link in self._interfaces(host).items()}
-
     def link(self, host: str, interface: str) -> LinkView | None:
-        """One of them."""
+        """One interface of a host to the fabric; ``None`` if there is none of that name."""
         with self._caught_up() as now:
             link = self._interfaces(host).get(interface)
             return self._shown.view(link, now) if link else None
 
     def interfaces(self, host: str) -> dict[str, InterfaceView]:
-        """The same interfaces, without the readings of their modules and lldpd."""
+        """The interfaces of a host to the fabric, without the readings of their modules and lldpd."""
         with self._caught_up() as now:
             return {
                 name: InterfaceView(
@@ -124,7 +118,7 @@ class World:
         return {} if self._plant.has_lost_nic(host) else self._links[host]
 
     def set_interface(self, host: str, interface: str, *, up: bool) -> bool:
-        """Switch an interface, and with it its transmitter, on or off. False if the host has no such interface."""
+        """Switch an interface and its transmitter on or off. Returns false if the host has no such interface."""
         with self._caught_up() as now:
             link = self._interfaces(host).get(interface)
             if link is not None:
@@ -134,7 +128,7 @@ class World:
             return link is not None
 
     def announce(self, host: str, mark: str | None = None) -> None:
-        """The host's lldpd sends a frame on every interface at once, with a mark from now on, if given."""
+        """Send a frame of the host's lldpd on every interface now. A given ``mark`` is announced from now on."""
         with self._caught_up() as now:
             if mark is not None:
                 self._plant.marks[host] = mark
@@ -145,17 +139,17 @@ class World:
     # --- power ---
 
     def is_on(self, host: str) -> bool:
-        """Whether a host has its power."""
+        """Whether a host has power."""
         with self._lock:
             return host not in self._plant.off
 
     def answers(self, host: str) -> bool:
-        """Whether a host can be reached: it is on, and no fault is in between."""
+        """Whether a host can be reached: it is on, and no fault makes it unreachable."""
         with self._lock:
             return host not in self._plant.off and not self._faults.has(host, FaultKind.UNREACHABLE)
 
     def switch_host(self, host: str, *, on: bool) -> None:
-        """Switch a host's power on, so that it boots, or off; nothing happens if it is so already."""
+        """Switch a host's power on, so that it boots, or off; do nothing if it already is in that state."""
         with self._caught_up() as now:
             self.writes.add(host, f"power {'on' if on else 'off'}", now)
             if on is (host in self._plant.off):
@@ -170,12 +164,12 @@ class World:
         self.switch_host(host, on=True)
 
     def host_watts(self, host: str) -> float:
-        """What a host draws."""
+        """The power that a host draws, in W."""
         with self._caught_up() as now:
             return self._shown.host_w(host, len(self.inventory.accelerators_of(host)), now)
 
     def _boot(self, host: str, now: float) -> None:
-        """Everything that a boot resets: its id, the kernel's log, interfaces, and lldpd's announcements."""
+        """Reset everything that a boot resets: boot id, kernel log, interfaces, and lldpd's announcements."""
         self._begin_boot(host, now)
         self._plant.marks.pop(host, None)
         for link in self._links[host].values():
@@ -190,7 +184,7 @@ class World:
     # --- modules, as a chassis that manages them does ---
 
     def module(self, transponder: str) -> LinkView:
-        """One transponder's module and what goes through it.
+        """One transponder's module and interface.
 
         Raises:
             UsageError: there is no such transponder.
@@ -199,7 +193,7 @@ class World:
             return self._shown.view(self._module(transponder), now)
 
     def set_laser(self, transponder: str, *, on: bool) -> None:
-        """Switch a module's laser, apart from its host's interface."""
+        """Switch a module's laser, independently of its host's interface."""
         with self._caught_up() as now:
             self.writes.add(transponder, f"laser {'on' if on else 'off'}", now)
             self._module(transponder).laser_on = on
@@ -209,7 +203,7 @@ class World:
         """Tune a module.
 
         Raises:
-            DeviceRefusedError: it does not reach that frequency.
+            DeviceRefusedError: the frequency is outside the module's range.
         """
         with self._caught_up() as now:
             self.writes.add(transponder, f"frequency {frequency_mhz} MHz", now)
@@ -219,7 +213,7 @@ class World:
         """Set a module's launch power.
 
         Raises:
-            DeviceRefusedError: it does not reach that power.
+            DeviceRefusedError: the power is outside the module's range.
         """
         with self._caught_up() as now:
             self.writes.add(transponder, f"output power {dbm} dBm", now)
@@ -234,7 +228,7 @@ class World:
     # --- faults ---
 
     def inject(self, component: str, kind: str, value: float | None = None) -> SimulatedFault:
-        """Make a component faulty; the same kind again replaces the value.
+        """Make a component faulty; injecting the same kind again replaces the value.
 
         Raises:
             UsageError: see :func:`lumctl.sim.world.faults.parse_fault`.
@@ -250,10 +244,10 @@ class World:
             return fault
 
     def clear(self, component: str | None = None) -> list[SimulatedFault]:
-        """Heal one component or all of them; the faults that are gone.
+        """Clear the faults of one component or of all; return the cleared faults.
 
-        A GPU is healed as an operator does it: one that was lost by a boot of its host, which keeps its interfaces as
-        they are, and another by a reset.
+        A GPU is repaired as an operator would do it: a lost GPU by a boot of its host, which here does not change the
+        interfaces, and another faulty GPU by a reset.
 
         Raises:
             UsageError: there is no such component.
@@ -265,6 +259,7 @@ class World:
             for fault in healed:
                 self._faults.remove(fault)
                 self._plant.lose_fault(fault)
+                # Without the fault the device has nothing to wait for.
                 if fault.kind is FaultKind.SLOW_COMMIT:
                     self._works.finish_of(fault.component)
                 gpu = self._gpus.get(fault.component)
@@ -277,7 +272,7 @@ class World:
             return healed
 
     def renew(self) -> None:
-        """Begin again with nothing programmed, nothing switched off and no fault; hosts and their logs continue."""
+        """Reset the world: nothing programmed, nothing switched off, no fault. Hosts and their logs continue."""
         self.clear()
         with self._caught_up() as now:
             self._works.forget()
@@ -287,7 +282,7 @@ class World:
             self._plant.relight(now)
 
     def faults(self) -> list[SimulatedFault]:
-        """All faults, in the order in which they came."""
+        """All faults, in the order of injection."""
         with self._lock:
             return self._faults.of(None)
 
@@ -297,7 +292,7 @@ class World:
             return self._faults.has(component, kind)
 
     def fault_value(self, component: str, kind: FaultKind) -> float | None:
-        """The value of a fault; ``None`` without it."""
+        """The value of a fault; ``None`` if the component does not have the fault."""
         with self._lock:
             return self._faults.value(component, kind)
 
@@ -311,14 +306,16 @@ class World:
     @contextmanager
     def _caught_up(self) -> Iterator[float]:
         with self._lock:
-            # A clock that is set back must not turn the order of events round.
+            # If the clock is set back, time must not go backwards for the events.
             now = max(self._now(), self._caught_up_to)
             while (due := self._next_event()) <= now:
+                # First, because frames from before the event went over the light of that time.
                 self._frames_until(due)
                 self._works.finish(due)
                 self.meshes.revert(due)
                 self.switches.revert(due)
                 self._caught_up_to = due
+                # Even if nothing above changed anything: a flapping link turns at this time.
                 self._plant.relight(due)
             self._frames_until(now)
             self._caught_up_to = now
@@ -329,7 +326,7 @@ class World:
         return min(*timers, self._works.next_end(), self._plant.next_turn(self._caught_up_to))
 
     def _frames_until(self, until: float) -> None:
-        """Every host announces itself at each whole interval; while nothing else happens only the last one counts."""
+        """Let every host announce itself at each whole interval; only the last interval before ``until`` matters."""
         intervals = math.floor((until - self._started_at) / LLDP_INTERVAL_S)
         last = self._started_at + intervals * LLDP_INTERVAL_S
         if last > self._last_frames_at:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from lumctl.errors import LumctlError, UsageError
 from lumctl.training.agent.agent import Agent
+from lumctl.training.agent.connections import CHUNK_BYTES
 from lumctl.training.agent.folder import Folder, claimed, connected, listening, private_folder
 from lumctl.training.agent.worker_table import adopted
 from lumctl.training.protocol import encoded
@@ -19,7 +20,7 @@ def serve(path: Path) -> None:
     """Start an agent for a folder. Once this returns in the caller, the agent accepts connections.
 
     Raises:
-        LumctlError: another serves it already, or it cannot be served.
+        LumctlError: another agent serves the folder already, or the folder cannot be served.
     """
     folder = private_folder(path)
     lock = claimed(folder)
@@ -32,7 +33,9 @@ def serve(path: Path) -> None:
             _leave(folder)
             Agent(folder, listener, adopted(folder, now=time.monotonic(), at=time.time())).run()
             return
+        # Here too: the file must name the agent once this returns, even if the agent has not run yet.
         _say_who(lock, agent)
+    # The agent has a copy of this descriptor, so the lock stays held.
     os.close(lock)
 
 
@@ -42,7 +45,7 @@ def _say_who(lock: int, pid: int) -> None:
 
 
 def _leave(folder: Folder) -> None:
-    """Let go of the starter's terminal, pipes and working folder."""
+    """Detach this process from the terminal, the pipes and the working folder of the process that started it."""
     nothing = os.open(os.devnull, os.O_RDWR)
     errors = os.open(folder.errors, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     for descriptor, place in ((nothing, 0), (nothing, 1), (errors, 2)):
@@ -52,15 +55,14 @@ def _leave(folder: Folder) -> None:
     os.chdir("/")
 
 
-CHUNK_BYTES = 1 << 16
 _OUT_BYTES = 4096
-"""What a pipe that can be written takes without making us wait (PIPE_BUF)."""
+"""The most bytes that a writable pipe accepts without blocking (PIPE_BUF)."""
 
 
 def bridge(path: Path, *, take: bool = False, who: str | None = None) -> None:
-    """Relay until the coordinator or the agent hangs up; the agent is started if need be, and outlives us.
+    """Relay until the coordinator or the agent hangs up; start the agent if none runs. The agent outlives this process.
 
-    A second call by the same ``who`` replaces the first, whose line may be cut without the agent knowing.
+    A second call by the same ``who`` replaces the first: the agent may not have noticed that the first line is cut.
 
     Raises:
         LumctlError: no agent can be started, or none answers.
@@ -71,7 +73,7 @@ def bridge(path: Path, *, take: bool = False, who: str | None = None) -> None:
 
 
 def _relay(agent: socket.socket, given: int, output: int) -> None:
-    """Relay both directions; never wait for one side alone, for it may wait for us."""
+    """Relay both directions; never wait for one side only: that side may be waiting for us."""
     ask = tell = b""
     coordinator_there = agent_there = True
     while (agent_there and (coordinator_there or ask)) or tell:
@@ -92,7 +94,10 @@ def _relay(agent: socket.socket, given: int, output: int) -> None:
 
 
 def _sent(agent: socket.socket, ask: bytes) -> bytes:
-    """What is left to send; nothing if the agent has hung up, since its last messages are still to be read."""
+    """Send to the agent without waiting; return the unsent rest.
+
+    If the agent has hung up, return nothing: the caller must still read the agent's last messages.
+    """
     try:
         return ask[agent.send(ask, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL) :] if ask else b""
     except BlockingIOError:
@@ -118,7 +123,7 @@ def _register(poll: select.poll, descriptor: int, *, read: bool = False, write: 
 
 
 def _who() -> str:
-    """The name of this coordinator, as a second one is told it."""
+    """The name of this coordinator that other coordinators are shown."""
     here = f"{os.getpid()}@{socket.gethostname()}"
     client = os.environ.get("SSH_CONNECTION", "").split(" ")[0]
     return f"{here} for {client}" if client else here
@@ -128,7 +133,7 @@ USAGE = "python -m lumctl.training.agent serve FOLDER | bridge FOLDER [--take] [
 
 
 def main(words: list[str]) -> int:
-    """Do what the command line says; its exit code."""
+    """Execute the command line; return the exit code."""
     try:
         match words:
             case ["serve", folder]:
@@ -149,7 +154,7 @@ def _bridge(folder: Path, *, take: bool, who: str | None = None) -> None:
     try:
         bridge(folder, take=take, who=who)
     except LumctlError as error:
-        # The coordinator's end of the line may not see what we print beside it.
+        # The coordinator may not receive our error output, so the error also travels as a message.
         sys.stdout.buffer.write(encoded({"tell": "refused", "why": error.message, "hint": error.hint}))
         sys.stdout.flush()
         raise

@@ -1,17 +1,13 @@
-"""The agent: it starts workers, reports how they end and which are silent, and relays messages. It decides nothing."""
+"""The agent: it starts workers, reports which are silent and how they end, and relays messages. It decides nothing."""
 
 import math
 import socket
-import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
-from pathlib import Path
-from queue import Empty, SimpleQueue
 
-from lumctl.training import death_watch
 from lumctl.training.agent.connections import CHUNK_BYTES, AgentPeer, Connections
+from lumctl.training.agent.death_watch import DeathWatches
 from lumctl.training.agent.folder import LOCK, RECORDS, SOCKET, Folder
 from lumctl.training.agent.process import belongs_to, is_stopped
 from lumctl.training.agent.worker import (
@@ -29,56 +25,12 @@ from lumctl.training.agent.worker import (
 from lumctl.training.agent.worker_table import LOOKED_AFTER_EVERY_S, WorkerTable, last_line, shorten_all
 from lumctl.training.protocol import MOST_BYTES, Message
 
-
-class DeathWatches:
-    """Waits for workers to begin to die, one thread each: long before the kernel reports their end.
-
-    Its descriptor is readable when one has.
-    """
-
-    def __init__(self) -> None:
-        self._found: SimpleQueue[Worker] = SimpleQueue()
-        self._ours, self._theirs = socket.socketpair()
-        self._ours.setblocking(False)  # noqa: FBT003 - the socket's own vocabulary
-
-    def fileno(self) -> int:
-        """The descriptor."""
-        return self._ours.fileno()
-
-    def watch(self, worker: Worker, path: Path) -> None:
-        """Watch a worker, which holds the lock at ``path`` already."""
-        threading.Thread(
-            target=self._wait, args=(worker, path), name=f"death-watch-{worker.worker}", daemon=True
-        ).start()
-
-    def found(self) -> list[Worker]:
-        """The workers that began to die since the last call."""
-        found = []
-        try:
-            self._ours.recv(4096)
-            while True:
-                found.append(self._found.get_nowait())
-        except (BlockingIOError, Empty):
-            return found
-
-    def close(self) -> None:
-        """Stop watching. Threads that still wait end with their workers, or with this process."""
-        self._ours.close()
-        self._theirs.close()
-
-    def _wait(self, worker: Worker, path: Path) -> None:
-        if death_watch.breaks(path):
-            self._found.put(worker)
-            with suppress(OSError):  # the agent has ended
-                self._theirs.send(b".")
-
-
 IDLE_S = 60.0
-"""How long an agent stays without a worker and without a coordinator."""
+"""How long an agent runs on without workers and without a coordinator."""
 
 
 class Agent:
-    """Serves one folder until a coordinator ends it, or it was idle for ``idle_s``: no worker and no coordinator.
+    """Serves one folder until a coordinator ends it, or it has no worker and no coordinator for ``idle_s`` seconds.
 
     ``clock`` gives time.monotonic(), ``wall`` time.time(), in seconds.
     """
@@ -110,10 +62,10 @@ class Agent:
         self._note_idle()
 
     def run(self) -> None:
-        """Serve to the end; then another agent may serve the folder."""
+        """Serve until the agent ends; then another agent may serve the folder."""
         while not self._quit and self._clock() < self._idle_from + self._idle_s:
             self.turn()
-        # In this order: a process that finds no lock must find no other file of ours either, and may make its own.
+        # The lock goes last: a process that finds no lock makes its own files, so ours must be gone by then.
         self._folder.remove(SOCKET, *([RECORDS] if self._quit else []), LOCK)
         self._peers.close()
         self._dying.close()
@@ -125,7 +77,7 @@ class Agent:
         due = min([self._idle_from + self._idle_s, logs_at, *(each.look_at for each in living)])
         self._peers.turn(None if due == math.inf else max(0.0, due - self._clock()))
         if (late_s := self._clock() - due) >= 0:
-            # After we were stopped, messages may wait in the sockets: they come before any verdict of silence.
+            # If this process was stopped, messages may wait in the sockets: read them before judging a worker silent.
             self._peers.turn(0.0)
             self._report_silent(late_s)
         if self._clock() >= logs_at:
@@ -162,7 +114,7 @@ class Agent:
         elif isinstance(message.get("ask"), str):
             self._introduce_coordinator(peer, message)
         else:
-            self._broken(peer, "its first line is neither a hello nor an ask")
+            self._broken(peer, "its first line is neither a hello nor a request")
 
     def _gone(self, peer: AgentPeer) -> None:
         if peer is self._coordinator:
@@ -172,7 +124,7 @@ class Agent:
             worker.peer = None
 
     def _broken(self, peer: AgentPeer, why: str) -> None:
-        if peer not in self._worker_of and peer is not self._coordinator:  # a worker reads orders, and nothing else
+        if peer not in self._worker_of and peer is not self._coordinator:  # workers understand only orders
             self._peers.send(peer, _hung_up_on(peer, why))
         self._hang_up(peer, why)
 
@@ -189,8 +141,9 @@ class Agent:
     def _introduce(self, peer: AgentPeer, message: Message) -> None:
         name = message.get("worker")
         worker = self._table.workers.get(name) if isinstance(name, str) else None
+        # Any process of this user can connect; only the worker's own may speak for it.
         if worker is None or worker.process is None or not belongs_to(peer.pid, worker.process.pid):
-            self._hang_up(peer, f"it is no process of a worker {str(name)[:100]} of ours")
+            self._hang_up(peer, f"{str(name)[:100]} is not a process of one of our workers")
             return
         if worker.peer is not None:
             self._peers.drop(worker.peer)
@@ -215,10 +168,11 @@ class Agent:
 
     def _report_dying(self) -> None:
         for worker in self._dying.found():
+            # Its report that it has ended may still be unread.
             self._read_all(worker)
             if worker.process is not None and ENDED not in worker.last:
-                worker.process.kill()  # it may have executed another program, which counts as dead
-                if worker.got_ready:  # for others the reason counts, which their end reports
+                worker.process.kill()  # a worker that executed another program lives, but counts as dead
+                if worker.got_ready:  # otherwise only its end is reported, with the reason
                     self._report({"tell": "dying", "worker": worker.worker, "at": self._wall()})
 
     def _read_all(self, worker: Worker) -> None:
@@ -227,7 +181,7 @@ class Agent:
                 break
 
     def _ended(self, worker: Worker) -> None:
-        # Its last messages first, even if it has not introduced itself yet.
+        # Read its last messages first, even if it has not introduced itself yet.
         self._peers.accept()
         self._peers.read_strangers()
         self._read_all(worker)
@@ -251,7 +205,7 @@ class Agent:
     def _introduce_coordinator(self, peer: AgentPeer, message: Message) -> None:
         peer.set_name(said_who(message))
         if (former := self._coordinator) is not None:
-            again = peer.is_again(former)  # its former line is cut, which we have not noticed yet
+            again = peer.is_again(former)  # its former line is cut, but we have not noticed that yet
             takes = again or message["ask"] == "take"
             leaves, stays = (former, peer) if takes else (peer, former)
             if not again:
@@ -302,14 +256,14 @@ class Agent:
             return
         if len(worker.waiting) >= MOST_WAITING:
             raise RequestRefusedError(
-                f"worker {worker.worker} does not listen, and {MOST_WAITING} messages wait for it"
+                f"worker {worker.worker} does not read its messages, and {MOST_WAITING} messages wait for it"
             )
-        worker.waiting.append(told)  # until it introduces itself, for the first time or again
+        worker.waiting.append(told)  # sent once it introduces itself, for the first time or again
 
     def _end_if_alone(self) -> None:
         living = [each.worker for each in self._table.living]
         if living:
-            raise RequestRefusedError(f"the agent does not end while workers live: {', '.join(living)}")
+            raise RequestRefusedError(f"the agent does not end while workers are running: {', '.join(living)}")
         self._quit = True
 
     def _write_records(self) -> None:
@@ -318,4 +272,4 @@ class Agent:
 
 
 def _hung_up_on(peer: AgentPeer, why: str) -> Message:
-    return {"tell": "refused", "why": f"{peer.name} was hung up on: {why}"}
+    return {"tell": "refused", "why": f"the agent closed the connection to {peer.name}: {why}"}

@@ -3,23 +3,22 @@
 import os
 import selectors
 import socket
-import struct
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Protocol
 
+from lumctl.sockets import credentials_of
 from lumctl.training.protocol import MOST_BYTES, BrokenLineError, Message, decoded, encoded
 
 MOST_UNSENT_BYTES = 2 * MOST_BYTES
-"""The most bytes that wait for a peer that does not read; then it is dropped."""
+"""The most unsent bytes for a peer that does not read; a peer that exceeds them is dropped."""
 CHUNK_BYTES = 1 << 16
-_CREDENTIALS = struct.Struct("3i")
 
 
 class AgentPeer:
     """A worker, a coordinator, or a peer that has not introduced itself.
 
-    ``pid`` and ``uid`` are those of the process that connected, by the kernel. ``name`` is for messages.
+    ``pid`` and ``uid`` identify the process that connected, as the kernel reports it. ``name`` is for messages.
     """
 
     def __init__(self, connection: socket.socket) -> None:
@@ -28,8 +27,7 @@ class AgentPeer:
         self._received = bytearray()
         self._unsent = bytearray()
         self.closed = False
-        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-        self.pid, self.uid, _ = _CREDENTIALS.unpack(credentials)
+        self.pid, self.uid = credentials_of(connection)
         self.name = f"process {self.pid}"
         self._called: set[str] = set()
 
@@ -49,11 +47,11 @@ class AgentPeer:
 
     @property
     def unsent(self) -> bool:
-        """Whether something is still unsent."""
+        """Whether some bytes are still unsent."""
         return bool(self._unsent)
 
     def read(self) -> bool:
-        """Read what has arrived; false if nothing has.
+        """Read the bytes that have arrived; return false if there are none.
 
         Raises:
             OSError: the connection broke, or its other end has closed it.
@@ -71,7 +69,7 @@ class AgentPeer:
         """The messages that were read; none after the peer was closed.
 
         Raises:
-            BrokenLineError: the next line is no message.
+            BrokenLineError: the next line is not a message.
         """
         end = self._received.rfind(b"\n") + 1
         lines = bytes(self._received[: end - 1]).split(b"\n") if end else []
@@ -81,13 +79,13 @@ class AgentPeer:
                 return
             yield decoded(line)
         if len(self._received) > MOST_BYTES:
-            raise BrokenLineError("a line without end")
+            raise BrokenLineError("a line without an end")
 
     def send(self, message: Mapping[str, Any]) -> None:
         """Send a message, now or as soon as the peer reads.
 
         Raises:
-            OSError: the connection broke, or too much waits already.
+            OSError: the connection broke, or too many bytes are unsent already.
         """
         self._unsent += encoded(message)
         self.flush()
@@ -114,7 +112,7 @@ class AgentPeer:
 
 
 MOST_STRANGERS = 64
-"""The most connections that have not introduced themselves; then the oldest is dropped."""
+"""The most connections of peers that have not introduced themselves; beyond that the oldest is dropped."""
 _READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 
 
@@ -129,8 +127,8 @@ class HasDescriptor(Protocol):
 class Connections:
     """All connections to one listening socket.
 
-    ``take`` is called with each message, ``gone`` with a peer that hung up or was dropped, ``broken`` with a peer that
-    sent an invalid message, and the reason.
+    ``take`` is called with each message, ``gone`` with a peer that hung up or was dropped, and ``broken`` with a peer
+    that sent an invalid message and with the reason.
     """
 
     def __init__(
@@ -148,12 +146,12 @@ class Connections:
         self._selector.register(listener, _READ, lambda _mask: self.accept())
 
     def turn(self, timeout_s: float | None) -> None:
-        """Wait for events, and handle all that have come."""
+        """Wait for events, and handle all that have arrived."""
         for key, mask in self._selector.select(timeout_s):
             key.data(mask)
 
     def watch(self, thing: HasDescriptor, call: Callable[[], None]) -> None:
-        """Have a function called when a descriptor becomes readable."""
+        """Call a function whenever a descriptor becomes readable."""
         self._selector.register(thing, _READ, lambda _mask: call())
 
     def unwatch(self, thing: HasDescriptor) -> None:
@@ -183,12 +181,12 @@ class Connections:
             self.read(peer)
 
     def introduced(self, peer: AgentPeer) -> None:
-        """A peer has introduced itself."""
+        """Note that a peer has introduced itself."""
         if peer in self._strangers:
             self._strangers.remove(peer)
 
     def read(self, peer: AgentPeer) -> bool:
-        """Read and handle what a peer has sent; whether there may be more."""
+        """Read and handle what a peer has sent; return whether there may be more."""
         if peer.closed:
             return False
         try:
@@ -203,7 +201,7 @@ class Connections:
         return not peer.closed
 
     def send(self, peer: AgentPeer, message: Message) -> bool:
-        """Send a message, now or as soon as the peer reads; whether it is still there."""
+        """Send a message, now or as soon as the peer reads; return whether the peer is still connected."""
         try:
             peer.send(message)
         except OSError:
@@ -215,6 +213,7 @@ class Connections:
     def drop(self, peer: AgentPeer) -> None:
         """Close the connection to a peer."""
         if not peer.closed:
+            # Before it is closed: afterwards the socket has no descriptor to look up.
             self._selector.unregister(peer)
             peer.close()
             self.introduced(peer)

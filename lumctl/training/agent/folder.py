@@ -38,7 +38,7 @@ class Folder:
 
     @property
     def records(self) -> Path:
-        """The workers that the agent has started, for its successor."""
+        """The records of the workers that the agent has started, for the next agent."""
         return self.path / RECORDS
 
     @property
@@ -66,24 +66,25 @@ def _plain(name: str) -> str:
 
 
 def private_folder(path: Path) -> Folder:
-    """A folder that only this user may enter; made if it is missing.
+    """A folder that only this user may enter; it is made if it is missing.
 
     Raises:
-        RefusedError: others may enter it, or it belongs to another user.
+        RefusedError: other users may enter it, or it belongs to another user.
         UsageError: it cannot be made, or its path is too long for a socket in it.
     """
     folder = Folder(path.absolute())
     long = len(os.fsencode(folder.socket.with_name(f"{SOCKET}.new")))
     if long > LONGEST_SOCKET_BYTES:
         raise UsageError(
-            f"a socket in {folder.path} would have a path of {long} bytes, and {LONGEST_SOCKET_BYTES} are possible",
+            f"a socket in {folder.path} would have a path of {long} bytes, but at most {LONGEST_SOCKET_BYTES} are "
+            "possible",
             hint="give the job a folder with a shorter path",
         )
     try:
         folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = folder.path.lstat()
     except OSError as error:
-        raise UsageError(f"{folder.path} cannot be made: {error.strerror}") from error
+        raise UsageError(f"folder {folder.path} cannot be created: {error.strerror}") from error
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
         raise RefusedError(
             f"{folder.path} is not a private folder of this user", hint=f"remove it or chmod 700 {folder.path}"
@@ -92,7 +93,9 @@ def private_folder(path: Path) -> Folder:
 
 
 def claimed(folder: Folder) -> int:
-    """The lock of a folder's one agent, as a descriptor: held until every copy of it is closed.
+    """Take the lock of a folder's only agent; return its descriptor.
+
+    The lock is held until all copies of that descriptor are closed.
 
     Raises:
         RefusedError: another agent holds it.
@@ -106,7 +109,7 @@ def claimed(folder: Folder) -> int:
             os.close(lock)
             raise RefusedError(
                 f"an agent already serves {folder.path} (pid {pid or 'unknown'})",
-                hint="talk to that one: python -m lumctl.training.agent bridge FOLDER",
+                hint="connect to that one: python -m lumctl.training.agent bridge FOLDER",
             ) from None
         # The former agent may have removed the file that we have just locked.
         with suppress(FileNotFoundError):
@@ -116,19 +119,19 @@ def claimed(folder: Folder) -> int:
 
 
 def holder(folder: Folder) -> int | None:
-    """The process that holds or held the lock; it may have ended."""
+    """The id of the process that holds the lock, or held it last and may have ended."""
     with suppress(OSError, ValueError):
         return int((folder.path / LOCK).read_text())
     return None
 
 
 def listening(folder: Folder) -> socket.socket:
-    """The agent's socket; the holder of the lock replaces a killed agent's socket.
+    """The agent's socket, listening. The holder of the lock replaces the socket that a killed agent left.
 
     Raises:
         UsageError: it cannot be made.
     """
-    hint = f"make room in {folder.path}, or give the job another folder"
+    hint = f"free space in {folder.path}, or give the job another folder"
     made = sockets.listening(folder.socket, WAITING, hint=hint)
     made.setblocking(False)  # noqa: FBT003 - the socket's own vocabulary
     return made
@@ -141,10 +144,10 @@ _ERRORS: Mapping[int, type[LumctlError]] = {ExitCode.USAGE: UsageError, ExitCode
 
 
 def open_agent(folder: Path, *, take: bool = False, who: str | None = None) -> MessageLine:
-    """Open a coordinator's line to the agent of a folder on this machine, and start the agent if none lives.
+    """Open a coordinator's line to the agent of a folder on this machine; start an agent if none runs.
 
-    Its first message is a ``list``, or ``taken`` if there is another coordinator and ``take`` is false. ``who`` is the
-    name that other coordinators are shown.
+    The first message received is a ``list``, or ``taken`` if another coordinator is connected and ``take`` is false.
+    ``who`` is the name that other coordinators are shown.
 
     Raises:
         LumctlError: no agent can be started, or none answers.
@@ -154,12 +157,12 @@ def open_agent(folder: Path, *, take: bool = False, who: str | None = None) -> M
         line.send({"ask": "take" if take else "who", "who": who or f"{os.getpid()}@{socket.gethostname()}"})
     except OSError as error:
         line.close()
-        raise UnreachableError(f"the agent of {folder} has hung up: {error}", hint="try again") from error
+        raise UnreachableError(f"the agent of {folder} has closed the connection: {error}", hint="try again") from error
     return line
 
 
 def connected(path: Path) -> socket.socket:
-    """Connect to the agent of a folder, and start it if none lives.
+    """Connect to the agent of a folder; start an agent if none runs.
 
     Raises:
         LumctlError: no agent can be started, or none answers.
@@ -172,10 +175,10 @@ def connected(path: Path) -> socket.socket:
             try:
                 _start(folder)
             except RefusedError:
-                # An agent that cannot be reached holds the lock: it is ending.
+                # An agent that holds the lock and cannot be reached is ending.
                 _await_end(holder(folder))
     raise UnreachableError(
-        f"the agent of {folder.path} cannot be reached", hint=f"see {folder.errors}, and end process {holder(folder)}"
+        f"the agent of {folder.path} cannot be reached", hint=f"see {folder.errors}, and kill process {holder(folder)}"
     )
 
 
@@ -197,6 +200,7 @@ def _connect(folder: Folder) -> socket.socket | None:
 
 
 def _start(folder: Folder) -> None:
+    # -P: no file of the working folder can replace a module.
     command = [sys.executable, "-P", "-m", "lumctl.training.agent", "serve", str(folder.path)]
     try:
         done = subprocess.run(  # noqa: S603 - our own interpreter and our own module
@@ -227,6 +231,7 @@ def _await_end(pid: int | None) -> None:
 @contextmanager
 def _alone(folder: Folder) -> Iterator[None]:
     """Hold the folder's lock, so that only one caller starts an agent."""
+    # A lock on the folder itself: the file LOCK is held by the agent.
     held = os.open(folder.path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(held, fcntl.LOCK_EX)

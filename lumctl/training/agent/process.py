@@ -1,6 +1,6 @@
 """Worker processes: started in a session of their own or found again, watched, and killed.
 
-A process id may be reused for another process; a pidfd identifies one process, and reports its end for any process.
+A process id may be reused for another process. A pidfd identifies one process, and reports its end to any holder.
 """
 
 import os
@@ -16,7 +16,7 @@ _PROC = Path("/proc")
 
 
 class WorkerNotStartedError(Exception):
-    """The program of a worker cannot be run; the text says why."""
+    """The program of a worker cannot be run; the text gives the reason."""
 
 
 class Stat(NamedTuple):
@@ -36,7 +36,7 @@ class ProcessEnd(NamedTuple):
 
 @dataclass(slots=True)
 class Process:
-    """A process that leads a session and a group of its own. ``child`` is ``None`` where another agent started it."""
+    """A process that leads its own session and group. ``child`` is ``None`` if another agent started it."""
 
     pid: int
     started: int
@@ -48,7 +48,7 @@ class Process:
         """Start a program. Its output is appended to ``log``.
 
         Raises:
-            NotStartedError: it cannot be run.
+            WorkerNotStartedError: it cannot be run.
         """
         try:
             output = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
@@ -68,12 +68,12 @@ class Process:
             raise WorkerNotStartedError(_why(error, argv[0], folder)) from error
         finally:
             os.close(output)
-        # Only we wait for a child: until then its id is not reused, even if it has ended already.
+        # Only we reap this child: until then its id is not reused, even if it has ended already.
         return cls(child.pid, stat_of(child.pid).started, os.pidfd_open(child.pid), child)
 
     @classmethod
     def found(cls, pid: int, started: int) -> Self | None:
-        """A process that another agent started; ``None`` if it has ended, even if its id is in use again."""
+        """A process that another agent started; ``None`` if it has ended, even if another process has its id now."""
         try:
             pidfd = os.pidfd_open(pid)
         except OSError:
@@ -89,7 +89,7 @@ class Process:
         return self.pidfd
 
     def end(self) -> ProcessEnd:
-        """How it ended, once it has. Its id is not reused until :meth:`close`."""
+        """How it ended; call this after its end. Its id is not reused until :meth:`close`."""
         if self.child is None:
             return ProcessEnd(None, None)
         how = os.waitid(os.P_PIDFD, self.pidfd, os.WEXITED | os.WNOWAIT)
@@ -117,7 +117,7 @@ def stat_of(pid: int) -> Stat:
     """The session and group of a process, and when it started.
 
     Raises:
-        ProcessLookupError: there is none.
+        ProcessLookupError: no process has this id.
     """
     try:
         text = (_PROC / str(pid) / "stat").read_text(errors="replace")
@@ -138,7 +138,7 @@ def is_stopped(pid: int) -> bool:
 
 
 def belongs_to(pid: int, leader: int) -> bool:
-    """Whether a process is the leader, in its session, or a descendant of either."""
+    """Whether a process is the leader, belongs to its session, or descends from one of these."""
     with suppress(ProcessLookupError):
         while pid > 1:
             if pid == leader or (known := stat_of(pid)).session == leader:
@@ -148,14 +148,14 @@ def belongs_to(pid: int, leader: int) -> bool:
 
 
 def boot() -> str:
-    """The id of this boot: process ids and start times mean nothing beyond it."""
+    """The id of this boot: process ids and start times are valid only within it."""
     with suppress(OSError):
         return (_PROC / "sys/kernel/random/boot_id").read_text().strip()
     return ""
 
 
 def with_variable(name: str, value: str) -> Iterator[tuple[int, int, Mapping[str, str]]]:
-    """The leaders of sessions that were started with a variable of this value: id, start time, all their variables."""
+    """The session leaders that were started with this value of a variable: id, start time, all their variables."""
     wanted = os.fsencode(f"{name}={value}")
     for entry in _PROC.glob("[0-9]*"):
         with suppress(OSError, ProcessLookupError):

@@ -1,4 +1,4 @@
-"""A worker as its agent knows it: process, newest message of each kind, silence; and the request that starts it."""
+"""A worker in its agent: process, newest message of each kind, silence; and the request to start it."""
 
 import math
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ HEARTBEAT_S, SILENCE_S = 2.0, 600.0
 BEATS = 8
 """The number of heartbeats sent, and of checks of a silent worker, within ``heartbeat_s``."""
 STALLED = 0.25
-"""An agent that was itself delayed for this part of ``heartbeat_s`` does not judge silence."""
+"""An agent that was itself delayed by more than this share of ``heartbeat_s`` does not judge silence."""
 MOST_WAITING = 100
 LONGEST_NAME = 100
 _RECORDED: Mapping[str, Any] = {
@@ -42,9 +42,9 @@ _RECORDED: Mapping[str, Any] = {
 
 @dataclass(slots=True, eq=False)
 class Worker:
-    """One worker. ``alive`` before it has a ``pid``: it is being started.
+    """One worker. It counts as ``alive`` before it has a ``pid``, while it is being started.
 
-    ``at`` is the time of its end (time.time()), ``heard_at`` that of its last message (time.monotonic()).
+    ``at`` is the time of its end (time.time()), ``heard_at`` the time of its last message (time.monotonic()).
     """
 
     worker: str
@@ -63,16 +63,16 @@ class Worker:
     waiting: list[Message] = field(default_factory=list)
     heard_at: float = 0.0
     ran_at: float = 0.0
-    """When it was last seen running while silent: a thread may hold Python's interpreter for long."""
+    """When it was last seen running while silent: a thread may hold Python's interpreter lock for long."""
     looked_at: float = 0.0
     silent: bool = False
     guarded: bool = False
-    """Its death is watched."""
+    """A death watch waits for this worker."""
     prints_from: int | None = None
     """The length of its log when it started, in bytes; ``None`` if another agent started it."""
 
     def said(self, message: Message, now: float) -> bool:
-        """Note a message, the newest of each kind; whether the worker had been silent.
+        """Record a message as the newest of its kind; return whether the worker had been silent.
 
         Raises:
             BrokenLineError: the message has no kind.
@@ -101,15 +101,15 @@ class Worker:
         return max(self.heard_at + 2 * beat_s, self.looked_at + beat_s)
 
     def falls_silent(self, now: float, *, runs: bool, late_s: float) -> bool:
-        """Whether it hangs: its process is stopped, or runs and has been silent for too long.
+        """Decide whether it hangs: its process is stopped, or has been silent for too long.
 
-        ``late_s``: the agent's own delay, in seconds.
+        ``late_s``: the agent's own delay in seconds.
         """
         if now < self.look_at:
             return False
         self.looked_at = now
         if late_s > STALLED * self.heartbeat_s:
-            # Perhaps the whole host was stopped: the worker gets the same time again.
+            # Perhaps the whole host was stopped: the worker gets its full time again.
             self.heard_at = now
             return False
         if runs:
@@ -144,7 +144,7 @@ def worker_of(record: Mapping[str, Any]) -> Worker:
     """A worker from its record.
 
     Raises:
-        TypeError: no agent wrote it.
+        TypeError: the record was not written by an agent.
     """
     if set(record) != _RECORDED.keys() or not all(isinstance(record[name], kind) for name, kind in _RECORDED.items()):
         raise TypeError("not a worker's record")
@@ -152,7 +152,7 @@ def worker_of(record: Mapping[str, Any]) -> Worker:
 
 
 class RequestRefusedError(Exception):
-    """Nothing was done; the text says why."""
+    """Nothing was done; the text gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ class StartOrder:
 
 
 def order_of(ask: Message) -> StartOrder:
-    """The worker that ``start`` asks for.
+    """The worker in a ``start`` request.
 
     Raises:
         RequestRefusedError: it is incomplete or invalid.
@@ -178,9 +178,8 @@ def order_of(ask: Message) -> StartOrder:
     if not isinstance(argv, list) or not argv or not all(isinstance(word, str) for word in argv):
         raise RequestRefusedError(f"argv must be a program and its arguments: {_short(argv)}")
     if not isinstance(environment, dict) or not all(isinstance(value, str) for value in environment.values()):
-        raise RequestRefusedError(
-            "environment must give a text for each variable"
-        )  # not shown: there are secrets in it
+        # The value is not shown: there are secrets in it.
+        raise RequestRefusedError("environment must give a text for each variable")
     if not isinstance(folder, str | None):
         raise RequestRefusedError(f"folder must be a path: {_short(folder)}")
     return StartOrder(
@@ -206,7 +205,7 @@ def _folder(text: str) -> Path:
     try:
         return Path(text).expanduser()
     except RuntimeError as error:
-        raise RequestRefusedError(f"folder {_short(text)} is not known here: {error}") from None
+        raise RequestRefusedError(f"folder {_short(text)} does not exist here: {error}") from None
 
 
 def name_in(ask: Message, key: str) -> str:
@@ -222,7 +221,7 @@ def name_in(ask: Message, key: str) -> str:
 
 
 def message_in(ask: Message) -> Message:
-    """The message that ``tell`` is to relay.
+    """The message that a ``tell`` request relays.
 
     Raises:
         RequestRefusedError: it has none.

@@ -1,6 +1,7 @@
-"""The workers of an agent: started, recorded and found again, ended; and their logs, which are kept within bounds.
+"""The workers of an agent: it starts, records, finds and ends them, and limits the size of their logs.
 
-A worker outlives its agent and writes into its log itself: the agent shortens the file under it, and notes that there.
+A worker outlives its agent and writes into its log itself. The agent shortens the file while the
+worker writes to it, and adds a line that reports it.
 """
 
 import json
@@ -13,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from lumctl.training import death_watch, protocol
+from lumctl.training import death_lock, protocol
 from lumctl.training.agent.folder import Folder
 from lumctl.training.agent.process import Process, ProcessEnd, WorkerNotStartedError, boot, with_variable
 from lumctl.training.agent.worker import (
@@ -31,7 +32,7 @@ from lumctl.training.protocol import ACCELERATOR, BEAT_S, SOCKET, WORKER, Messag
 NOT_STARTED = 127
 """The exit code for a program that could not be run, as in shells."""
 MOST_ENDED = 100
-"""The most ended workers that stay in the table."""
+"""Maximum number of ended workers that stay in the table."""
 
 
 class WorkerTable:
@@ -45,18 +46,18 @@ class WorkerTable:
 
     @property
     def living(self) -> list[Worker]:
-        """Those that have not ended."""
+        """The workers that have not ended."""
         return [each for each in self.workers.values() if each.alive]
 
     def alive(self, name: str) -> Worker:
         """A worker that has not ended.
 
         Raises:
-            RequestRefusedError: there is none of this name, or it has ended.
+            RequestRefusedError: no worker has this name, or it has ended.
         """
         worker = self.workers.get(name)
         if worker is None:
-            raise RequestRefusedError(f"there is no worker {name} here")
+            raise RequestRefusedError(f"worker {name} does not exist here")
         if not worker.alive:
             raise RequestRefusedError(f"worker {name} has ended")
         return worker
@@ -65,18 +66,18 @@ class WorkerTable:
         """Start a worker; if its program cannot be run, it ends with code 127 and a ``failed`` message.
 
         Raises:
-            RequestRefusedError: a worker of this name lives.
+            RequestRefusedError: a worker of this name is running.
         """
         former = self.workers.pop(order.worker, None)
         if former is not None and former.alive:
             self.workers[order.worker] = former
-            raise RequestRefusedError(f"a worker {order.worker} is there already (pid {former.pid})")
+            raise RequestRefusedError(f"worker {order.worker} already exists (pid {former.pid})")
         worker = Worker(order.worker, order.accelerator, order.heartbeat_s, order.silence_s, heard_at=now)
         forget(self._folder, order.accelerator, [*self.workers.values(), worker])
         self._drop_oldest()
         self.workers[order.worker] = worker
         worker.prints_from = size(self._folder.log(order.worker))
-        # Before it starts: if this agent is killed now, its successor knows to look for the process.
+        # Recorded before the start: if this agent is killed now, the next one looks for the process.
         self._write_early()
         guarded = self._watched(order.worker)
         try:
@@ -95,12 +96,12 @@ class WorkerTable:
         return worker
 
     def end(self, worker: Worker) -> None:
-        """Record how a worker's process ended; unless it ended well, kill the processes it left behind."""
+        """Record how a worker's process ended; unless it succeeded, kill the processes that it left behind."""
         if worker.process is None:
             return
         end = worker.process.end()
         if end.code != 0 and not (end == ProcessEnd(None, None) and ENDED in worker.last):
-            worker.process.kill()  # they may hold the accelerator's memory and ports
+            worker.process.kill()  # processes left behind may hold the accelerator's memory and ports
         worker.process.close()
         worker.process = None
         self._folder.remove(self._folder.death_watch(worker.worker).name)
@@ -121,7 +122,7 @@ class WorkerTable:
             write_records(self._folder, self.workers.values())
 
     def try_to_write(self) -> str | None:
-        """Write the records if they changed; if that fails, the reason, once."""
+        """Write the records if they changed; return the reason if that fails, once."""
         try:
             self.write()
         except OSError as error:
@@ -142,7 +143,7 @@ class WorkerTable:
         try:
             self.write()
         except OSError:
-            self.changed = True  # reported at the end of the turn; a job starts on a full disk too
+            self.changed = True  # a failure is reported at the end of the turn; a job starts even on a full disk
 
     def _drop_oldest(self) -> None:
         ended = [name for name, each in self.workers.items() if not each.alive]
@@ -150,15 +151,16 @@ class WorkerTable:
             del self.workers[name]
 
     def _watched(self, name: str) -> bool:
-        """Make the death watch of a worker; whether it has one: without it the death is noticed later."""
+        """Make the lock of a worker's death watch; return false if that fails. Without it, a death is noticed later."""
         try:
-            return death_watch.make(self._folder.death_watch(name))
+            return death_lock.make(self._folder.death_watch(name))
         except OSError:
             return False
 
     def _environment(self, order: StartOrder, *, guarded: bool) -> Mapping[str, str]:
         own = {protocol.DEATH_WATCH: str(self._folder.death_watch(order.worker))} if guarded else {}
         return {
+            # What comes later overrides: the job may set its own beat, but not what the agent relies on.
             **os.environ,
             protocol.BEAT_S: f"{order.heartbeat_s / BEATS:g}",
             **order.environment,
@@ -183,18 +185,18 @@ def write_records(folder: Folder, workers: Iterable[Worker]) -> None:
     new = folder.records.with_name(f"{folder.records.name}.new")
     with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "w") as file:  # noqa: PTH123
         file.write(text)
-    # Not synchronised: in a power failure the workers end as well.
+    # No fsync: a power failure ends the workers as well.
     new.rename(folder.records)
 
 
 def adopted(folder: Folder, *, now: float, at: float) -> dict[str, Worker]:
-    """The workers that earlier agents of this folder started; those that still live have a process.
+    """Workers that still run have a process.
 
     Unreadable records are renamed, and the workers are found by their environment variables.
     """
     sound, workers = _read(folder.records)
     if not sound or any(each.alive and each.pid is None for each in workers.values()):
-        # Its agent was killed after it started a worker and before it recorded that.
+        # An agent was killed after it had started a worker and before it recorded the process.
         _find(folder, workers)
     for each in workers.values():
         each.heard_at = now
@@ -215,6 +217,7 @@ def _read(path: Path) -> tuple[bool, dict[str, Worker]]:
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         path.rename(path.with_name(f"{path.name}.unreadable"))
         return False, {}
+    # After a reboot the recorded ids belong to other processes.
     if booted != boot():
         for each in workers.values():
             each.started = None
@@ -238,12 +241,12 @@ def _heartbeat_s(beat_s: str) -> float:
 
 
 KEPT = 5
-"""The logs of ended workers that stay for each accelerator."""
+"""The number of stored logs of ended workers for each accelerator."""
 LOOKED_AFTER_EVERY_S = 10.0
 LONGEST_BYTES = 64 << 20
-"""The longest log; then it is emptied."""
+"""The longest log; a longer one is shortened."""
 KEPT_BYTES = 16 << 20
-"""The part of a long log that is copied before: small, because workers wait for the agent meanwhile."""
+"""The size of the part of a long log that is saved next to it: small, because workers wait for the agent meanwhile."""
 BEFORE = ".1"
 _CHUNK_BYTES = 1 << 20
 _LAST_BYTES = 4096
@@ -252,10 +255,10 @@ _COLOURS = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 
 
 def shorten(log: Path, at: float, *, longest: int = LONGEST_BYTES, kept: int = KEPT_BYTES) -> None:
-    """Shorten a log that is too long: move its last whole lines to a file beside it, and note that in the log.
+    """Shorten a log that is too long: move its last whole lines to a file next to it, and note that in the log.
 
-    ``at`` is time.time(). Lines written during the copy may be lost; without room for the
-    copy all are.
+    ``at`` is the time (``time.time()``). Lines written during the copy may be lost; if the disk has no room for
+    the copy, all lines are lost.
 
     Raises:
         OSError: it cannot be shortened.
@@ -267,22 +270,24 @@ def shorten(log: Path, at: float, *, longest: int = LONGEST_BYTES, kept: int = K
             return
         before = log.with_name(log.name + BEFORE)
         try:
+            # A worker may write faster than this copies; without a limit the agent would never return.
             copied = _copy(opened, max(0, found.st_size - kept), before, most=2 * kept)
-            put = f"{copied:,} of its last are in {before.name}"
+            put = f"{copied:,} of its last bytes are in {before.name}"
         except OSError as error:
             before.unlink(missing_ok=True)
-            put = f"none could be kept in {before.name}: {error.strerror}"
+            put = f"none could be stored in {before.name}: {error.strerror}"
         size = os.fstat(opened).st_size
+        # Workers append (O_APPEND), so they go on at the new end.
         os.ftruncate(opened, 0)
         when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
-        note = f"{size:,} bytes of this log were removed; {put}; lines of this very moment may be lost"
+        note = f"{size:,} bytes of this log were removed; {put}; lines written at that moment may be lost"
         os.write(opened, f"[lumctl {when}: {note}]\n".encode())
     finally:
         os.close(opened)
 
 
 def _copy(source: int, start: int, target: Path, *, most: int) -> int:
-    """Copy from the first whole line after ``start`` to the end, at most about ``most`` bytes; the bytes copied."""
+    """Copy about ``most`` bytes at most, from the first whole line after ``start`` on; return the bytes copied."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     copied, cut = 0, start > 0
     with open(os.open(target, flags, 0o600), "wb") as file:  # noqa: PTH123
@@ -294,7 +299,7 @@ def _copy(source: int, start: int, target: Path, *, most: int) -> int:
 
 
 def size(log: Path) -> int:
-    """The length of a log in bytes; 0 if there is none."""
+    """The length of a log in bytes; 0 if it does not exist."""
     try:
         return log.stat(follow_symlinks=False).st_size
     except OSError:
@@ -302,11 +307,12 @@ def size(log: Path) -> int:
 
 
 def last_line(log: Path, after: int = 0) -> str:
-    """The last non-empty line of a log, safe to show; empty if there is none.
+    """The last non-empty line of a log, safe to show; empty if the log has none.
 
     ``after``: how long the log was when its worker began to write, in bytes.
     """
     try:
+        # O_NONBLOCK: a FIFO in the log's place must not stop the agent.
         opened = os.open(log, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return ""
@@ -325,7 +331,7 @@ def last_line(log: Path, after: int = 0) -> str:
 
 
 def shorten_all(folder: Folder, workers: Iterable[Worker], at: float) -> None:
-    """Shorten the logs of workers; one that cannot be shortened now is tried again later."""
+    """Shorten the logs of workers; if a log cannot be shortened, a later call tries again."""
     for worker in workers:
         with suppress(OSError):
             shorten(folder.log(worker.worker), at)

@@ -50,7 +50,7 @@ def _handle(state: JobState, host: str, message: Message) -> None:
             state.end = JobEnd.LEFT
         case "refused" if state.phase.over and message.get("ask") == "quit":
             state.hosts_left.add(host)
-        case "refused" if worker is None or worker.alive:  # a refused order to a worker that has died is no news
+        case "refused" if worker is None or worker.alive:  # ignore a refused order to a worker that has died
             state.effects.say(f"{host}: {message.get('why')}")
         case _:
             pass
@@ -70,7 +70,7 @@ def _silent(state: JobState, worker: JobWorker, message: Message) -> None:
     what = f"it has been stopped for {for_s}" if message.get("stopped") else f"it has been silent for {for_s}"
     worker.silent, worker.how = True, f"hangs: {what}"
     state.effects.ask(worker.host, {"ask": "kill", "worker": worker.name})
-    if not worker.ended:  # after its last step, its exit is reported instead
+    if not worker.ended:  # a worker past its last step is reported when it exits
         failures.gone(state, worker, worker.how, state.effects.now())
 
 
@@ -91,12 +91,13 @@ def _line_lost(state: JobState, host: str, why: str) -> None:
 
 
 def _list(state: JobState, host: str, listed: Sequence[Mapping[str, Any]]) -> None:
-    """Catch up with a host: handle what its workers reported meanwhile, and repeat unanswered orders."""
+    """Catch up with a host: handle the reports of its workers since the interruption, and repeat unanswered orders."""
     now = state.effects.now()
     state.lines.listed(host)
     state.store_placement.changed()
     before = [worker for worker in state.workers if worker.host == host and worker.alive]
     _returned_workers(state, host, listed)
+    # First what the workers said, then whether they live: one that ended in order must not count as lost.
     for each in listed:
         if (worker := state.workers.get(str(each["worker"]))) is not None and worker.alive:
             for message in still_holds(each.get("last") or {}):
@@ -110,12 +111,12 @@ def _list(state: JobState, host: str, listed: Sequence[Mapping[str, Any]]) -> No
             orders.hold_also(state, worker)
     for worker in before:
         if not worker.alive:
-            failures.gone(state, worker, "ended while its agent was away", now)
+            failures.gone(state, worker, "ended while its agent was unreachable", now)
     _repeat_orders(state, host)
 
 
 def _returned_workers(state: JobState, host: str, listed: Sequence[Mapping[str, Any]]) -> None:
-    """Of workers that counted as dead but live, keep those that still have their ranks, and kill the others."""
+    """Handle workers that counted as dead but run: keep those that still have their ranks, and kill the others."""
     back = False
     for each in listed:
         worker = state.workers.get(str(each["worker"]))
@@ -131,9 +132,10 @@ def _returned_workers(state: JobState, host: str, listed: Sequence[Mapping[str, 
 
 
 def _repeat_orders(state: JobState, host: str) -> None:
-    """Repeat orders that may be lost. A repeated join would make a worker leave its group, so all hold instead."""
+    """Repeating a join would make a worker leave its group: order all members to pause instead."""
     waiting = [(each, each.order) for each in state.workers if each.host == host and each.alive]
     for worker, order in waiting:
+        # Letting all hold, below, replaces the orders of workers further on in this list.
         if order is not None and order is worker.order:
             if order.get("do") != "join":
                 orders.send(state, worker, order)
@@ -143,7 +145,7 @@ def _repeat_orders(state: JobState, host: str) -> None:
 
 def _worker_message(state: JobState, worker: JobWorker, message: Mapping[str, Any], at: float) -> None:
     if state.phase is JobPhase.STARTING and not state.group.members:
-        worker.apply(message)  # the job may be running already, in a group that is not known yet
+        worker.apply(message)  # the job may run already, in a group that this coordinator does not know yet
         state.most_done = max(state.most_done, worker.done)
         return
     generation = state.group.generation
@@ -200,7 +202,7 @@ def _ends(state: JobState, worker: JobWorker, message: Mapping[str, Any], at: fl
 
 def _stepped(state: JobState, worker: JobWorker, at: float) -> None:
     if state.is_forming and state.group.join_sent:
-        groups.formed(state, at)  # ranks step together: all have joined, even if not all have reported it
+        groups.formed(state, at)  # a step needs all ranks: all have joined, even if not all have reported it
     if state.phase is not JobPhase.RUNNING:
         return
     if worker.done > state.error_step:
@@ -234,7 +236,7 @@ def _all_ended(state: JobState) -> bool:
 
 def _how(worker: JobWorker, message: Message) -> str:
     signal, code = message.get("signal"), message.get("code")
-    how = f"was ended by signal {signal}" if signal else "ended" if code is None else f"ended with exit code {code}"
+    how = f"was killed by signal {signal}" if signal else "ended" if code is None else f"ended with exit code {code}"
     return _with_why(worker, how)
 
 

@@ -1,7 +1,7 @@
-"""Decides who has which rank of a job, and brings the job back to its steps after a failure.
+"""Decides which worker has which rank of a job, and recovers the job after a failure.
 
-One thread decides. All events are posted to it, and it waits for nothing but the next one: a failure during a recovery
-is an event like any other. It begins a new generation of the process group; messages of older ones are ignored.
+One thread decides. All events are posted to it, and it waits only for the next event: a failure during a recovery is an
+event like any other. A failure begins a new generation of the process group; messages of older generations are ignored.
 """
 
 import math
@@ -20,9 +20,9 @@ QUITS_WITHIN_S = 5.0
 
 
 class Coordinator:
-    """Runs one job. :meth:`post` may be called from any thread, all else by the one that runs :meth:`run`.
+    """Runs one job. Any thread may call :meth:`post`; only the thread in :meth:`run` may call the rest.
 
-    ``after_turn`` is called by that thread after each event.
+    That thread calls ``after_turn`` after each event.
     """
 
     def __init__(self, state: JobState, after_turn: Callable[[], None] = lambda: None) -> None:
@@ -33,7 +33,7 @@ class Coordinator:
         """Generation of the group and number of recoveries at the last save of the status."""
 
     def post(self, event: Callable[Concatenate[JobState, P], None], *arguments: P.args, **more: P.kwargs) -> None:
-        """Have the deciding thread call a function with the state and these arguments."""
+        """Post a function, which the deciding thread calls with the state and these arguments."""
         self._work.put(lambda: event(self.state, *arguments, **more))
 
     def run(self) -> None:
@@ -49,8 +49,8 @@ class Coordinator:
             self.turn()
         if state.phase is JobPhase.LEFT:
             raise RefusedError(
-                f"job {state.job.name} is left to another lumctl: {state.why_ended}",
-                hint=f"end that one, or take the job over from it: lumctl job run {state.job.name} --take",
+                f"another lumctl now runs job {state.job.name}: {state.why_ended}",
+                hint=f"end that lumctl, or take over the job: lumctl job run {state.job.name} --take",
             )
         self._end_processes()
 
@@ -60,14 +60,14 @@ class Coordinator:
         with suppress(Empty):
             self._work.get(timeout=self._timeout_s())()
         now = state.effects.now
-        if now() >= state.group.due and self._work.empty():  # else the answer may wait in the queue
+        if now() >= state.group.due and self._work.empty():  # else the expected report may be in the queue
             time_limits.group_is_late(state)
         if now() >= time_limits.next_due(state) and self._work.empty():
             time_limits.enforce(state)
         if now() >= state.lines.next_at:
             state.lines.try_again(now())
         before = None
-        while before is not state.phase:  # a step forward may change the phase
+        while before is not state.phase:  # an advance may change the phase, which requires another advance
             before = state.phase
             _advance(state)
         progress = (state.group.generation, len(state.recoveries))
@@ -84,15 +84,15 @@ class Coordinator:
         return None if at == math.inf else max(0.0, at - state.effects.now())
 
     def _end_processes(self) -> None:
-        """Have the standby processes end, wait until all processes have ended, and have the agents end too."""
+        """End the standby processes, wait until all processes have ended, and then end the agents."""
         state = self.state
         for worker in state.workers:
-            if (
-                worker.alive and not worker.ready and not worker.generation
-            ):  # it has no state to save, and may never read an order
+            # A process without a state to save may never read an order: it is killed.
+            if worker.alive and not worker.ready and not worker.generation:
                 state.effects.ask(worker.host, {"ask": "kill", "worker": worker.name})
             elif worker.alive and not state.is_member(worker):
                 orders.send(state, worker, {"do": "stop", "done": worker.done, "also": []})
+            # Such a worker still writes its checkpoint, and gets more time.
             writes = worker.alive and state.is_member(worker) and not worker.ended
             within_s = state.run.exit_s + (state.run.stall_s if writes else 0.0)
             worker.leave_by = min(worker.leave_by, state.effects.now() + within_s)
@@ -101,9 +101,8 @@ class Coordinator:
             self._take_work(time_limits.leaving_due(state))
         asked = {host for host in state.hosts() if state.effects.ask(host, {"ask": "quit"})}
         deadline = state.effects.now() + QUITS_WITHIN_S
-        while (
-            not asked <= state.hosts_left and state.effects.now() < deadline
-        ):  # an order is lost if its line is closed at once
+        # An order is lost if its line is closed at once.
+        while not asked <= state.hosts_left and state.effects.now() < deadline:
             self._take_work(deadline)
         state.ended_at = state.effects.now()
         state.effects.keep(requests.document(state))
@@ -115,7 +114,7 @@ class Coordinator:
 
 
 def _advance(state: JobState) -> None:
-    """Do what the phase of the job requires now."""
+    """Do the next action for the present phase of the job."""
     if state.phase.over:
         return
     recovery = state.recovery

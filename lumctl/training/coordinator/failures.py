@@ -1,4 +1,4 @@
-"""From a failure to its repair: the group is given up, the healer examines the accelerators and has them replaced."""
+"""Failures and their repair: the group is abandoned; the healer examines the accelerators and replaces failed ones."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,8 @@ from lumctl.inventory.folded_names import fold
 from lumctl.inventory.job_run import WithoutSpare
 from lumctl.training.coordinator import job_end, orders
 from lumctl.training.coordinator.state import JobEnd, JobPhase, JobState, OpenRecovery, RecoveryRecord
-from lumctl.training.coordinator.workers import REPLICATED, JobWorker, ScriptError
+from lumctl.training.coordinator.workers import JobWorker, ScriptError
+from lumctl.training.protocol import REPLICATED
 
 EARLY = "before it was ready"
 """For messages about a process that was never ready for a rank."""
@@ -36,7 +37,7 @@ def gone(state: JobState, worker: JobWorker, why: str, at: float) -> None:
         fail(state, [worker.accelerator], f"{worker.accelerator}: {why}", at, state.script_error_of(worker))
         return
     if state.recovery is not None and worker.accelerator in state.placement:
-        state.recovery.unexamined.add(worker.accelerator)  # it was about to take a rank over
+        state.recovery.unexamined.add(worker.accelerator)  # this worker was about to take over a rank
         orders.reply_to_light(state, orders.NOT_YET)
     if not worker.ready:
         state.failed_attempts += 1
@@ -63,21 +64,21 @@ def leaves(state: JobState, worker: JobWorker, why: str, at: float) -> None:
 
 
 def _restart_later(state: JobState, worker: JobWorker, why: str) -> None:
-    """A standby process died before it was ready: it is started again later, and the job runs on."""
+    """Schedule another start of a standby process that died before it was ready; the job continues."""
     if state.standby_retries.failed(worker.accelerator, state.effects.now()) > 1:
         worker.dying = False  # repeated failures are not reported
         return
     log = state.effects.log(worker.host, worker.name)
-    state.effects.say(f"{worker.name} {why} (log: {log}); another is started later")
+    state.effects.say(f"{worker.name} {why} (log: {log}); a replacement is started later")
 
 
 def dead(state: JobState, worker: JobWorker, how: str) -> None:
-    """Handle that a dying worker has ended; the recovery is already under way."""
+    """Handle that a dying worker has ended; the recovery is already in progress."""
     worker.dying = False
     if state.is_closing or worker.ended:
         return
     if worker.leave_by < math.inf:
-        return  # it has reported its end itself
+        return  # the worker has reported its end itself
     state.effects.say(f"{worker.name} {how}")
     if state.recovery is not None and state.recovery.record.cause.startswith(f"{worker.accelerator}: dies"):
         state.recovery.record.cause = f"{worker.accelerator}: {how}"
@@ -103,7 +104,7 @@ def fail(
             record.cause, record.caused_at, record.error = cause, at, error
         record.failed = tuple(dict.fromkeys([*record.failed, *accelerators]))
     if state.phase is JobPhase.RUNNING or not accelerators:
-        state.failed_attempts += 1  # compared with the limit when all of the failure is known
+        state.failed_attempts += 1  # compared with the limit once the whole failure is known
     if any(state.workers[name].ended for name in state.group.members.values()):
         job_end.finish(state)
         return
@@ -118,11 +119,11 @@ def fail(
 AGAIN_S = 5.0
 """The pause between failed attempts to repair."""
 ATTEMPTS = 2
-"""How often a swap is tried that is rolled back each time."""
+"""How often a swap is tried if each attempt is rolled back."""
 
 
 def examine_first(state: JobState) -> None:
-    """Before any rank is started, have accelerators examined, and those known to have failed replaced."""
+    """Before any rank is started, order an examination that replaces accelerators known to have failed."""
     if not state.examined_first:
         state.examined_first = True
         state.recovery = OpenRecovery(
@@ -131,7 +132,7 @@ def examine_first(state: JobState) -> None:
 
 
 def examine(state: JobState) -> None:
-    """Have the accelerators of the open recovery examined, once the healer is free and a retry is due."""
+    """Order an examination of the open recovery's accelerators, once the healer is free and a retry is due."""
     recovery = state.recovery
     if recovery is not None and recovery.unexamined and not state.under_examination and recovery.retry_at is None:
         state.under_examination = state.with_neighbours(recovery.unexamined)
@@ -140,16 +141,16 @@ def examine(state: JobState) -> None:
 
 
 def examined(state: JobState, bad: Mapping[str, str]) -> None:
-    """Handle an examination: the accelerators that are not well, with the reason."""
+    """Handle the result of an examination: ``bad`` has the accelerators that are not healthy, with the reasons."""
     if state.recovery is None:
         return
     state.recovery.record.mark("health", state.effects.now())
     known = state.recovery.record.bad
     for name in state.under_examination - bad.keys():
-        known.pop(name, None)  # it has recovered
+        known.pop(name, None)  # the accelerator has recovered
     for name, why in bad.items():
         if known.get(name) != why:
-            state.effects.say(f"{name} is not well: {why}")
+            state.effects.say(f"{name} is not healthy: {why}")
     known |= bad
     if state.recovery.is_first_examination and bad:
         state.recovery.record.cause = "; ".join(f"{name}: {why}" for name, why in bad.items())
@@ -178,18 +179,18 @@ def programmed(state: JobState) -> None:
 
 
 def verified(state: JobState) -> None:
-    """Handle that every receiver of the new circuits is proved."""
+    """Handle that every receiver of the new circuits has been verified."""
     if state.recovery is not None:
         state.recovery.record.mark("verified", state.effects.now())
 
 
 def circuits_dark(state: JobState, why: str) -> None:
-    """Handle that all examined accelerators are well, but circuits of the job are dark: wait for light."""
+    """Handle that all examined accelerators are healthy, but circuits of the job are dark: wait for light."""
     examined_now, recovery = state.under_examination, state.recovery
     known = recovery.why if recovery is not None else ""
     repaired(state, None)
     if recovery is None or not recovery.stalled or state.phase is JobPhase.STOPPING:
-        return  # the job made progress until a process died: its light is right
+        return  # the job made progress until a process died: its circuits carry light
     recovery.unexamined |= examined_now
     recovery.retry_at = state.effects.now() + AGAIN_S
     recovery.why = why
@@ -233,9 +234,9 @@ def not_repaired(state: JobState, error: LumctlError) -> None:
         state.effects.say(error.message + (f" ({error.hint})" if error.hint else "") + then)
         recovery.why = error.message
     if isinstance(error, RolledBackError) and recovery.attempts < ATTEMPTS:
-        return  # try once more, at once
+        return  # try once more immediately
     if others:
-        return  # more accelerators have failed meanwhile: all are examined together
+        return  # more accelerators have failed meanwhile: examine all together
     if state.run.without_spare is WithoutSpare.WAIT:
         recovery.retry_at = state.effects.now() + AGAIN_S
     elif state.run.without_spare is WithoutSpare.SHRINK and _may_shrink(state):
@@ -247,7 +248,7 @@ def not_repaired(state: JobState, error: LumctlError) -> None:
 def _waits_until(record: RecoveryRecord) -> str:
     """The events that end the wait of a job without a swap, in words."""
     lost = ", ".join(fold(sorted(record.bad))) or "what failed"
-    return f"; the job waits until {lost} is well or a swap is possible, and tries every {AGAIN_S:g} s"
+    return f"; the job waits until {lost} is healthy or a swap is possible, and tries every {AGAIN_S:g} s"
 
 
 def _may_shrink(state: JobState) -> bool:

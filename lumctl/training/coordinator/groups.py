@@ -1,4 +1,4 @@
-"""How a process group is formed, first and after a failure: seats, states, light, then all join; and takeover."""
+"""Forming a process group at the start and after a failure: seats, states, light, joining; and taking over a job."""
 
 import math
 from collections.abc import Mapping
@@ -8,11 +8,12 @@ from typing import Any
 from lumctl.inventory.job_run import PAUSED_WITHIN_S
 from lumctl.training.coordinator import failures, job_end, orders
 from lumctl.training.coordinator.state import JobEnd, JobPhase, JobState, RankGroup
-from lumctl.training.coordinator.workers import REPLICATED, HeldState, JobWorker, ResumePoint, StateLoad, choose
+from lumctl.training.coordinator.workers import HeldState, JobWorker, ResumePoint, StateLoad, choose
+from lumctl.training.protocol import REPLICATED
 
 
 def form(state: JobState) -> None:
-    """Advance towards a group as far as is possible now."""
+    """Do the next steps towards a group that are possible now."""
     group = state.group
     if group.join_sent or not state.is_settled:
         return
@@ -31,7 +32,7 @@ def form(state: JobState) -> None:
 
 
 def _seats(state: JobState) -> dict[int, str] | None:
-    """The worker of each rank; ``None`` while one is missing, which is then started."""
+    """The worker of each rank; ``None`` while one is missing. Missing workers are started."""
     seats: list[str] = []
     missing = False
     for rank, accelerator in enumerate(state.placement):
@@ -39,12 +40,14 @@ def _seats(state: JobState) -> dict[int, str] | None:
             continue
         living = state.workers.on(accelerator)
         usable = [worker for worker in living if worker.usable and worker.name not in seats]
+        # A member keeps its rank: it has the rank's state, so that no state need be loaded.
         usable.sort(key=lambda worker: not state.is_member(worker))
         if usable:
             seats.append(usable[0].name)
             missing = missing or (usable[0].busy and not state.is_member(usable[0]))
             continue
         missing = True
+        # Two processes that start or end on one accelerator might not both fit into its memory.
         free = all(worker.ready for worker in living) and not state.workers.is_taken(accelerator, state.effects.now())
         if free and state.lines.want(state.host_of(accelerator)):
             orders.start_worker(state, accelerator)
@@ -52,21 +55,21 @@ def _seats(state: JobState) -> dict[int, str] | None:
 
 
 def _choose(state: JobState, seats: dict[int, str]) -> None:
-    """Choose the step to resume from, and have states loaded."""
+    """Choose the step to resume from, and order the workers to load the states."""
     held = [one for worker in state.workers if worker.usable and (one := _held_state(state, worker, seats)) is not None]
     resume_point = choose(state.workers[seats[0]].layout, held, seats)
     if resume_point is not None:
         _load(state, seats, resume_point)
         return
     if state.most_done == 0:
-        _load(state, seats, ResumePoint(0, ()))  # no step was done: the job starts from the beginning
+        _load(state, seats, ResumePoint(0, ()))  # no step has been done: the job starts from the beginning
         return
     found = _newest_checkpoint(state, seats)
     if found is None:
         job_end.state_lost(state)
         return
     done, paths = found
-    state.effects.say(f"the state of a rank is lost: back to the checkpoint after {done} steps")
+    state.effects.say(f"the state of a rank is lost: the job returns to the checkpoint after {done} steps")
     _load(state, seats, ResumePoint(done, tuple(StateLoad(name, rank, None) for rank, name in seats.items())), paths)
 
 
@@ -100,7 +103,7 @@ def unloaded(state: JobState, worker: JobWorker, why: str) -> None:
 
 
 def _held_state(state: JobState, worker: JobWorker, seats: Mapping[int, str]) -> HeldState | None:
-    """The states that a worker has; before the first group, the one that it loaded from its checkpoint."""
+    """The states that a worker has; before the first group, the state that it loaded from its checkpoint."""
     if any(each.generation for each in state.workers):
         return worker.held
     rank = next((rank for rank, name in seats.items() if name == worker.name), None)
@@ -133,6 +136,7 @@ def _load(
 def _join(state: JobState, resume_point: ResumePoint) -> None:
     group = state.group
     members = [state.workers[name] for _, name in sorted(group.members.items())]
+    # Generation 0 stands for a worker that was never in a group.
     group.join_sent, group.generation = True, max(group.generation, 1)
     group.due = state.effects.now() + PAUSED_WITHIN_S
     for rank, worker in enumerate(members):
@@ -151,7 +155,7 @@ def _join(state: JobState, resume_point: ResumePoint) -> None:
 
 
 def joined(state: JobState, worker: JobWorker, at: float) -> None:
-    """Handle that a worker has joined the group; with the last one the job runs."""
+    """Handle that a worker has joined the group; once all have, the job runs."""
     if not state.is_forming or not state.group.join_sent:
         return
     state.group.joined.add(worker.name)
@@ -160,7 +164,7 @@ def joined(state: JobState, worker: JobWorker, at: float) -> None:
 
 
 def formed(state: JobState, at: float) -> None:
-    """All members have joined: the job runs."""
+    """Handle that all members have joined: the job runs."""
     if state.recovery is not None:
         state.recovery.record.mark("joined", at)
     state.phase, state.group.due = JobPhase.RUNNING, state.effects.now() + state.run.stall_s
@@ -181,7 +185,7 @@ def _start_in_words(state: JobState) -> str:
 
 
 def adopt(state: JobState) -> bool:
-    """Take over a job that runs already, from a lumctl that has ended or does not answer; whether there is one."""
+    """Take over a running job from a lumctl that has ended or does not answer; return whether there is one."""
     members = [worker for worker in state.workers if worker.alive and worker.rank is not None and not worker.ended]
     if not members:
         return _adopt_finishing(state)
@@ -201,26 +205,25 @@ def adopt(state: JobState) -> bool:
     lost = [name for name, place in zip(state.placement, places, strict=True) if name != place]
     if not lost and not any(worker.parted for worker in members_by_rank.values()):
         state.phase = JobPhase.RUNNING
-        state.effects.say(f"the job runs already: {len(members_by_rank)} ranks are taken over (group {newest})")
+        state.effects.say(f"the job is already running: {len(members_by_rank)} ranks are taken over (group {newest})")
         orders.reply_to_light(state, {"state": "running"})
         return True
-    state.group.generation = max(
-        worker.newest for worker in state.workers
-    )  # some may have left it for a later group already
+    # Some workers may be in a later group already.
+    state.group.generation = max(worker.newest for worker in state.workers)
     state.phase = JobPhase.RECOVERING
     if lost:
         failures.fail(state, lost, f"{', '.join(lost)}: no process of the rank is alive", state.effects.now())
     else:
-        state.effects.say(f"the job is taken over: its {len(members_by_rank)} ranks hold (group {newest})")
+        state.effects.say(f"the job is taken over: its {len(members_by_rank)} ranks are paused (group {newest})")
         orders.hold(state)
-    for worker in state.workers:  # a former lumctl may have sent them a join
+    for worker in state.workers:  # the former lumctl may have told them to join
         if not state.is_member(worker):
             orders.hold_also(state, worker)
     return True
 
 
 def _adopt_finishing(state: JobState) -> bool:
-    """Take over a job whose ranks run the rest of their script; whether there is one."""
+    """Take over a job whose ranks run the part of their script after the last step; return whether there is one."""
     had = [worker for worker in state.workers if worker.rank is not None and worker.ended and not worker.cut_short]
     if not any(worker.alive for worker in had):
         return False

@@ -7,7 +7,7 @@ from lumctl.errors import LumctlError
 
 
 class Retries:
-    """When each failed thing is tried again, by name."""
+    """The times at which failed actions are tried again, by name."""
 
     def __init__(self, first_s: float, longest_s: float) -> None:
         self._first_s, self._longest_s = first_s, longest_s
@@ -15,18 +15,19 @@ class Retries:
         self._at: dict[str, float] = {}
 
     def failed(self, name: str, now: float) -> int:
-        """Record a failure; how many times it has failed in a row."""
+        """Record a failure; return how often the action has failed in a row."""
         times = self._failed[name] = self._failed.get(name, 0) + 1
+        # The exponent is limited, because a float overflows at 2.0**1024.
         self._at[name] = now + min(self._longest_s, self._first_s * 2.0 ** min(times - 1, 30))
         return times
 
     def over(self, name: str) -> None:
-        """Forget a thing: it succeeded, or is no longer wanted."""
+        """Forget an action that succeeded or is no longer needed."""
         self._failed.pop(name, None)
         self._at.pop(name, None)
 
     def waits(self, name: str, now: float) -> bool:
-        """Whether its next attempt is not due yet."""
+        """Whether the action's next attempt is not due yet."""
         return now < self._at.get(name, -math.inf)
 
     @property
@@ -35,7 +36,7 @@ class Retries:
         return min(self._at.values(), default=math.inf)
 
     def due(self, now: float) -> list[str]:
-        """Remove and return what is due now."""
+        """Remove and return the actions that are due now."""
         names = [name for name, at in self._at.items() if at <= now]
         for name in names:
             del self._at[name]
@@ -43,13 +44,13 @@ class Retries:
 
 
 AT_ONCE = 2
-"""How often a lost line is opened again at once; then its host counts as away."""
+"""How often a lost line is reopened at once, before its host counts as away."""
 FIRST_S, LONGEST_S = 0.5, 10.0
 """The pauses between attempts to reach a host that is away."""
 
 
 class HostLines:
-    """The state of each host's line; ``opens`` starts to open one, and the result is reported later."""
+    """The state of each host's line. ``opens`` starts to open a line; the result is reported later."""
 
     def __init__(self, opens: Callable[[str], None]) -> None:
         self._opens = opens
@@ -65,7 +66,7 @@ class HostLines:
         self._opens(host)
 
     def want(self, host: str) -> bool:
-        """Whether the host's agent can be asked; its line is opened if that was never done."""
+        """Return whether requests can be sent to the host's agent; open its line if that was never done."""
         if self.is_up(host):
             return True
         if host not in self._asked and host not in self._lost:
@@ -73,25 +74,26 @@ class HostLines:
         return False
 
     def listed(self, host: str) -> None:
-        """The host's agent has listed its workers."""
+        """Record that the host's agent has listed its workers."""
         self._known.add(host)
         self._lost.pop(host, None)
         self._away.pop(host, None)
         self._pauses.over(host)
 
     def lost(self, host: str, why: str, now: float) -> bool:
-        """Record that a line was lost, or could not be opened; whether its host counts as away from now on."""
+        """Record that a line was lost or could not be opened; return whether its host counts as away from now on."""
         times = self._lost[host] = self._lost.get(host, 0) + 1
         if times <= AT_ONCE:
             self.open(host)
             return False
+        # Counts as known: the job must not wait for a host that may never answer.
         self._known.add(host)
         self._away[host] = why
         self._pauses.failed(host, now)
         return times == AT_ONCE + 1
 
     def is_up(self, host: str) -> bool:
-        """Whether a host has listed its workers and its agent listens."""
+        """Whether a host has listed its workers and its line is open."""
         return host in self._known and host not in self._lost
 
     def known(self, hosts: Iterable[str]) -> bool:
@@ -99,7 +101,7 @@ class HostLines:
         return self._known.issuperset(hosts)
 
     def away(self, hosts: Iterable[str]) -> str:
-        """Which of these hosts are away, and why; empty if none is."""
+        """The hosts among these that are unreachable, with the reason, in words; empty if none is."""
         return "; ".join(f"host {host} cannot be reached: {self._away[host]}" for host in hosts if host in self._away)
 
     @property
@@ -108,7 +110,7 @@ class HostLines:
         return self._pauses.next_at
 
     def try_again(self, now: float) -> None:
-        """Reopen the lines to hosts that are away, where a retry is due."""
+        """Reopen the connections to unreachable hosts for which a retry is due."""
         for host in self._pauses.due(now):
             self.open(host)
 
@@ -132,11 +134,11 @@ class StorePlacement:
         """The placement as last read."""
         self._spares: tuple[str, ...] = ()
         self._spares_from = 0.0
-        """When they are read again."""
+        """When the spares are read again."""
         self._why = ""
 
     def read(self) -> LumctlError | None:
-        """Read the placement; if that fails, the error, and the last placement stays."""
+        """Read the placement. If that fails, return the error and keep the last placement."""
         self.changed()
         try:
             self.placed = tuple(self._placement())
@@ -147,7 +149,7 @@ class StorePlacement:
         return None
 
     def changed(self) -> None:
-        """Have the spares read again when they are needed next."""
+        """Read the spares again when they are needed next."""
         self._spares_from = min(self._spares_from, self._now())
 
     @property

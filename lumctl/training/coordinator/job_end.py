@@ -1,4 +1,4 @@
-"""The end of a job: all steps done, stopped on request, or given up."""
+"""The end of a job: all steps done, stopped on request, or abandoned."""
 
 import math
 from collections.abc import Mapping
@@ -6,7 +6,8 @@ from typing import Any
 
 from lumctl.training.coordinator import orders
 from lumctl.training.coordinator.state import JobEnd, JobPhase, JobState
-from lumctl.training.coordinator.workers import REPLICATED, JobWorker, choose
+from lumctl.training.coordinator.workers import JobWorker, choose
+from lumctl.training.protocol import REPLICATED
 
 
 def stop(state: JobState, why: str) -> None:
@@ -15,7 +16,7 @@ def stop(state: JobState, why: str) -> None:
         answer({"error": f"the job stops: {why}"})
     state.pause_replies.clear()
     if state.phase is JobPhase.STARTING and not state.group.members and not state.all_listed():
-        state.stop_reason = why  # workers that are not known yet must write their checkpoints too
+        state.stop_reason = why  # workers that are still unknown must write their checkpoints too
         return
     if state.is_closing:
         return
@@ -27,7 +28,7 @@ def stop(state: JobState, why: str) -> None:
 
 
 def stop_if_asked_before(state: JobState) -> bool:
-    """Stop now that all running workers are known, if that was requested before; whether it was."""
+    """Stop if that was requested before all running workers were known; return whether it was."""
     why, state.stop_reason = state.stop_reason, ""
     if why:
         stop(state, why)
@@ -35,7 +36,7 @@ def stop_if_asked_before(state: JobState) -> bool:
 
 
 def give_up(state: JobState, why: str, end: JobEnd) -> None:
-    """Stop the job for a failure, with a checkpoint of the newest complete step."""
+    """Stop the job because of a failure, with a checkpoint of the newest complete step."""
     if state.is_closing:
         return
     lost = state.effects.lost()
@@ -44,16 +45,19 @@ def give_up(state: JobState, why: str, end: JobEnd) -> None:
 
 
 def stop_if_fruitless(state: JobState) -> bool:
-    """Stop a job that fails repeatedly with no new step in between; whether it was stopped."""
+    """Stop a job that fails repeatedly without a new step in between; return whether it was stopped."""
     if state.recovery is None or state.failed_attempts <= state.run.restarts:
         return False
     record = state.recovery.record
     if record.error is not None:
         state.script_error = record.error
-        times = f"{state.failed_attempts} attempts have ended so, with no new step (restarts: {state.run.restarts})"
+        times = (
+            f"{state.failed_attempts} attempts have ended like this, without a new step (restarts: "
+            f"{state.run.restarts})"
+        )
         give_up(state, f"{_of_script(record.error)}; {times}", JobEnd.SCRIPT_ERROR)
     else:
-        why = f"{state.failed_attempts} failures with no step done in between; the last: {record.cause}"
+        why = f"{state.failed_attempts} failures without a step in between; the last: {record.cause}"
         give_up(state, why, JobEnd.NO_PROGRESS)
     return True
 
@@ -64,7 +68,7 @@ def state_lost(state: JobState) -> None:
     record = state.recovery.record if state.recovery is not None else None
     if record is not None and record.error is not None:
         state.script_error = record.error
-        give_up(state, f"{_of_script(record.error)}; with it {why}", JobEnd.SCRIPT_ERROR)
+        give_up(state, f"{_of_script(record.error)}; then {why}", JobEnd.SCRIPT_ERROR)
     else:
         give_up(state, f"{why} ({record.cause})" if record is not None else why, JobEnd.STATE_LOST)
 
@@ -73,7 +77,7 @@ def finish(state: JobState) -> None:
     """Handle that all steps are done: wait until each rank has reached the end of its script.
 
     If some ranks have left the group and a failure keeps the rest in it, no group can repeat the last step: it counts
-    as done, and the rest are told to finish.
+    as done, and the remaining ranks are ordered to finish.
     """
     state.phase, state.steps_ended_at = JobPhase.FINISHING, state.effects.now()
     orders.reply_to_light(state, {"error": "all steps are done"})
@@ -86,7 +90,7 @@ def finish(state: JobState) -> None:
 
 
 def conclude(state: JobState) -> None:
-    """Decide how the job ended, once no process of a rank exists."""
+    """Decide how the job ended, once the processes of all ranks have ended."""
     members = [(rank, state.workers[name]) for rank, name in sorted(state.group.members.items())]
     if any(worker.alive or worker.dying for _, worker in members):
         return
@@ -96,10 +100,11 @@ def conclude(state: JobState) -> None:
     if not lacking:
         state.end, state.why_ended = JobEnd.DONE, f"all {max(worker.done for _, worker in members)} steps are done"
     elif errors:
+        # Later errors may be consequences of the first.
         state.script_error = min(errors, key=lambda error: float(error["at"]))
         state.end, state.why_ended = (
             JobEnd.SCRIPT_ERROR,
-            f"all steps are done, and then {_of_script(state.script_error)}",
+            f"all steps are done, but then {_of_script(state.script_error)}",
         )
     else:
         rank, worker = lacking[0]
@@ -109,7 +114,7 @@ def conclude(state: JobState) -> None:
 
 
 def write_checkpoints(state: JobState) -> None:
-    """Have all parked members write checkpoints of the newest complete step, and end."""
+    """Order all parked members to write checkpoints of the newest complete step, and to end."""
     members, ranks = state.living_members(), state.group.members
     held = {worker.name: worker.held for worker in members if worker.held is not None}
     living = {rank: name for rank, name in ranks.items() if name in held}

@@ -9,7 +9,7 @@ from lumctl.training.coordinator.workers import JobWorker
 HOME = "~"
 """The folder in which a worker starts if the inventory names none: the home folder on its host."""
 NOT_YET = {"state": "recovering"}
-"""The reply to a run that moved light and resumes the job while another failure stops it: the run is done."""
+"""The reply to a run that moved light and resumes the job while another failure stops the job: the run is done."""
 
 
 def send(state: JobState, worker: JobWorker, message: Mapping[str, Any]) -> None:
@@ -19,7 +19,7 @@ def send(state: JobState, worker: JobWorker, message: Mapping[str, Any]) -> None
 
 
 def hold(state: JobState) -> None:
-    """Have all members leave the group and park; messages of that group are ignored from now on."""
+    """Order all members to leave the group and park; messages of that group are ignored from now on."""
     group = state.group
     group.generation += 1
     group.resume_point, group.join_sent, group.joined = None, False, set()
@@ -31,21 +31,21 @@ def hold(state: JobState) -> None:
 
 
 def hold_also(state: JobState, worker: JobWorker) -> None:
-    """Have a worker park before it gets a rank: a process that was found running may be in a group."""
+    """Order a worker to park before it gets a rank: a process that was found running may be in a group."""
     if worker.alive and not worker.ended:
         worker.held, worker.loaded, worker.busy = None, False, True
         send(state, worker, {"do": "hold", "generation": state.group.generation})
 
 
 def reply_to_light(state: JobState, answer: Mapping[str, Any]) -> None:
-    """Reply to the run that waits for the job to continue, if one does."""
+    """Reply to the run that waits for the job to continue, if there is one."""
     if state.light_reply is not None:
         state.light_reply(answer)
         state.light_reply = None
 
 
 def start_worker(state: JobState, accelerator: str) -> None:
-    """Have a worker started on an accelerator."""
+    """Order the host's agent to start a worker on an accelerator."""
     host = state.host_of(accelerator)
     worker = state.workers.begun(accelerator, host)
     worker.begun_at = state.effects.now()

@@ -21,13 +21,13 @@ def receive(state: JobState, request: Message, answer: Reply) -> None:
             _resume(state, answer)
         case "stop":
             state.stop_replies.append(answer)
-            job_end.stop(state, "an operator asked for it")
+            job_end.stop(state, "an operator requested it")
         case _:
             answer({"error": f"unknown request {request.get('ask')!r}"})
 
 
 def _refused(state: JobState, answer: Reply) -> bool:
-    """Refuse if the job is ending, or its placement cannot be read; whether it was refused."""
+    """Refuse a request if the job is ending or its placement cannot be read; return whether it was refused."""
     if state.is_closing:
         answer({"error": f"job {state.job.name} is {state.phase}"})
         return True
@@ -63,24 +63,25 @@ def _resume(state: JobState, answer: Reply) -> None:
         answer(NOT_YET)
         return
     state.place_ranks(state.store_placement.placed)
+    # Only one run can wait for the job: an earlier one is answered now.
     orders.reply_to_light(state, NOT_YET)
     state.light_reply = answer
 
 
 def _still_waits(state: JobState) -> bool:
-    """Whether ranks are placed where none can run: a swap that was rolled back resumes the job too."""
+    """Whether ranks are placed on failed accelerators: a swap that was rolled back resumes the job too."""
     if (recovery := state.recovery) is None:
         return False
     placed = set(state.store_placement.placed)
-    recovery.unexamined &= placed  # an operator may have replaced the others
+    recovery.unexamined &= placed  # an operator may have replaced the other accelerators
     if not recovery.unexamined:
         recovery.retry_at = None
     return bool(recovery.unexamined or (state.under_examination & recovery.record.bad.keys() & placed))
 
 
 def grant_pauses(state: JobState) -> None:
-    """Answer the pause requests once the job holds."""
-    if state.pause_replies and state.phase is JobPhase.RUNNING:  # it became running after the request
+    """Answer the pause requests once the job is holding."""
+    if state.pause_replies and state.phase is JobPhase.RUNNING:  # the job began to run after the request
         state.phase = JobPhase.PAUSED
         orders.hold(state)
     if state.pause_replies and _holds(state):
@@ -112,7 +113,7 @@ def leave(state: JobState) -> None:
 
 
 WAITING = "waiting"
-"""The state shown for a job that recovers and lacks what it needs for that."""
+"""The state shown for a job that cannot recover yet, because it waits for something."""
 
 
 def document(state: JobState) -> dict[str, Any]:
@@ -142,7 +143,7 @@ def document(state: JobState) -> dict[str, Any]:
 
 
 def state_of_job(state: JobState) -> str:
-    """The state of the job for the operator: paused until it is resumed."""
+    """The state of the job for the operator; a paused job is shown as paused until it is resumed."""
     held = state.pause_granted and state.is_forming and not state.under_examination
     lacks = state.is_forming and state.recovery is not None and state.recovery.why
     return str(JobPhase.PAUSED if held else WAITING if lacks else state.phase)

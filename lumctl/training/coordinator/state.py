@@ -1,4 +1,4 @@
-"""The state of a job, and the effects through which the coordinator acts. Nothing here decides or sends."""
+"""The state of a job, and the effects through which the coordinator acts. This module neither decides nor sends."""
 
 import math
 import time
@@ -24,17 +24,17 @@ RATE_STEPS = 64
 
 @dataclass
 class RecoveryRecord:
-    """One recovery. Times are seconds since the epoch; ``at`` is when the failure was known, t0 of all durations."""
+    """One recovery. Times are seconds since the epoch; durations count from ``at``, when the failure became known."""
 
     cause: str
     at: float
     failed: tuple[str, ...]
     caused_at: float = math.inf
-    """When the named cause happened; infinity if only a peer reported it."""
+    """When the cause happened; infinity if only a peer reported the failure."""
     error: Mapping[str, Any] | None = None
-    """The script's error that is the cause, with rank and log."""
+    """The error of the script that caused the failure, with rank and log."""
     bad: dict[str, str] = field(default_factory=dict)
-    """The accelerators that were not well, with the reason."""
+    """The accelerators that were not healthy, with the reason."""
     replaced: dict[str, str] = field(default_factory=dict)
     without: list[int] = field(default_factory=list)
     """The ranks that the job continued without."""
@@ -43,23 +43,23 @@ class RecoveryRecord:
     marks: dict[str, float] = field(default_factory=dict)
 
     def mark(self, name: str, at: float) -> None:
-        """Record the time of a moment; a repeated moment overwrites the earlier time."""
+        """Record the time of a moment; a later time of the same moment overwrites it."""
         self.marks[name] = at
 
     def since(self, name: str) -> float | None:
-        """Seconds from the failure to a moment; ``None`` if it never came."""
+        """Seconds from the failure to a moment; ``None`` if the moment did not come."""
         at = self.marks.get(name)
         return None if at is None else round(at - self.at, 4)
 
     def line(self) -> str:
-        """The recovery in a line."""
+        """The recovery in one line of text."""
         took = self.since("step")
         ways = [f"{failed} replaced by {spare}" for failed, spare in self.replaced.items()]
         ways += [f"without rank {rank}" for rank in self.without]
         how = ", ".join(ways) or "in place"
         light = self.since("verified")
         shown = f", circuits verified after {light:.3f} s" if light is not None else ""
-        return f"recovered ({how}): the next step was done {took:.3f} s after the failure was seen{shown}"
+        return f"recovered ({how}): the next step was done {took:.3f} s after the failure was detected{shown}"
 
     def document(self) -> dict[str, Any]:
         """The recovery as data."""
@@ -78,14 +78,14 @@ class RecoveryRecord:
 
 
 class JobPhase(StrEnum):
-    """What a job is doing."""
+    """The phase of a job."""
 
     STARTING = "starting"
     RUNNING = "running"
     RECOVERING = "recovering"
     PAUSED = "paused"
     FINISHING = "finishing"
-    """All training steps are done, and the ranks run the rest of their script."""
+    """All training steps are done, and the ranks run the part of their script that follows."""
     STOPPING = "stopping"
     ENDED = "ended"
     STOPPED = "stopped"
@@ -93,7 +93,7 @@ class JobPhase(StrEnum):
 
     @property
     def over(self) -> bool:
-        """Whether the job is over for this coordinator."""
+        """Whether the job has ended for this coordinator."""
         return self in {JobPhase.ENDED, JobPhase.STOPPED, JobPhase.LEFT}
 
 
@@ -135,20 +135,20 @@ class OpenRecovery:
     unexamined: set[str] = field(default_factory=set)
     """Accelerators whose health has not been read since the failure."""
     is_first_examination: bool = False
-    """Nothing has failed: the accelerators are examined before the first rank is started."""
+    """This is the examination before the first rank is started, without a failure."""
     stalled: bool = False
-    """No process died, but no step was done: a circuit may be dark."""
+    """No process died, but the job made no step: a circuit may be dark."""
     attempts: int = 0
     """Swaps tried for this failure."""
     retry_at: float | None = None
-    """When the accelerators are examined again; ``None``: not scheduled."""
+    """When the accelerators are examined again; ``None`` if that is not scheduled."""
     why: str = ""
-    """What the recovery waits for, for the operator."""
+    """The condition that the recovery waits for, for the operator."""
 
 
 @dataclass
 class RankGroup:
-    """The newest process group, or the one that is being formed."""
+    """The newest process group, formed or being formed."""
 
     generation: int = 0
     members: dict[int, str] = field(default_factory=dict)
@@ -158,19 +158,19 @@ class RankGroup:
     files: Mapping[int, str] = field(default_factory=dict)
     """The checkpoint of each rank, if the group resumes from checkpoints."""
     join_sent: bool = False
-    """All members were told to join."""
+    """Whether all members were ordered to join."""
     hold_sent_at: float = 0.0
-    """When the members were told to hold."""
+    """When the members were ordered to pause."""
     due: float = math.inf
-    """Deadline of the next milestone: all hold, all have loaded, all have joined, or the next step is done."""
+    """Deadline of the next milestone: all members have paused, loaded or joined, or the next step is done."""
     joined: set[str] = field(default_factory=set)
 
 
 class Post(Protocol):
-    """Posts an event to the coordinator's thread, which calls it with the state; may be called by any thread."""
+    """Posts an event to the coordinator's thread, which calls it with the state. Any thread may post."""
 
     def __call__(self, event: Callable[Concatenate["JobState", P], None], *arguments: P.args, **more: P.kwargs) -> None:
-        """Post it."""
+        """Post an event."""
         ...
 
 
@@ -180,16 +180,16 @@ def _nothing(_document: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class Effects:
-    """Everything outside the coordinator that it reads or acts on."""
+    """Everything outside the coordinator that the coordinator reads or acts on."""
 
     ask: Callable[[str, Mapping[str, Any]], bool]
-    """Send a request to the agent of a host; whether it could be sent."""
+    """Send a request to the agent of a host; return whether it could be sent."""
     open: Callable[[str], None]
     """Open, or reopen, the line to a host's agent."""
     examine: Callable[[Sequence[str], bool], None]
-    """Have the health of accelerators read, and replace those not well, or only those known to have failed."""
+    """Order an examination of accelerators that replaces unhealthy ones, or only those known to have failed."""
     placement: Callable[[], Sequence[str]]
-    """The accelerator of each rank, as the store has it now."""
+    """The accelerator of each rank, as now in the store."""
     ready_on: Callable[[], Sequence[str]]
     """The accelerators without a rank on which a worker must be ready."""
     environment: Callable[[str], Mapping[str, str]]
@@ -199,21 +199,21 @@ class Effects:
     log: Callable[[str, str], str] = "{1}.log on {0}".format
     """The log of a worker, from its host and its name."""
     who: str = ""
-    """The name of this lumctl process for agents: unique, and the same on every line."""
+    """The name of this lumctl process that agents are given: unique, and the same on every line."""
     lanes: Mapping[str, Any] | None = None
     """How ranks reach each other over the optical lanes of a simulated rack; ``None`` on a real one."""
     keep: Callable[[Mapping[str, Any]], None] = _nothing
     """Save the status of the job for a later lumctl."""
     lost: Callable[[], str] = str
-    """Why the job can never continue: empty unless the simulator it runs on has ended."""
+    """Why the job can never continue: its simulator has ended. Empty otherwise."""
     before: Sequence[Mapping[str, Any]] = ()
-    """The recoveries that an earlier lumctl reported."""
+    """The recoveries of this job that an earlier lumctl reported."""
     now: Callable[[], float] = time.time
 
 
 @dataclass
 class JobState:
-    """All that is known of one job. The coordinator's thread alone reads and writes it."""
+    """All that is known of one job. Only the coordinator's thread reads and writes it."""
 
     inventory: Inventory
     job: Job
@@ -230,9 +230,9 @@ class JobState:
     # Ranks
     store_placement: StorePlacement = field(init=False)
     placement: list[str] = field(init=False)
-    """The accelerator of each rank, including a swap that is planned."""
+    """The accelerator of each rank; a planned swap counts already."""
     vacant: dict[int, str] = field(default_factory=dict)
-    """The ranks that the job runs without, and the accelerator that each lost."""
+    """The ranks that the job runs without, and the accelerator that each rank lost."""
 
     # Progress
     phase: JobPhase = JobPhase.STARTING
@@ -242,9 +242,9 @@ class JobState:
     step_times: deque[float] = field(default_factory=lambda: deque(maxlen=RATE_STEPS))
     unreadable_checkpoints: set[str] = field(default_factory=set)
     steps_ended_at: float = math.inf
-    """When the last step was done and the rest of the scripts began."""
+    """When the last step was done and the part of the scripts after it began."""
     wait_reported_at: float = -math.inf
-    """When the operator was last told what the job waits for."""
+    """When the operator was last notified of what the job waits for."""
 
     # Failures
     recovery: OpenRecovery | None = None
@@ -253,25 +253,25 @@ class JobState:
     earlier_recoveries: Sequence[Mapping[str, Any]] = ()
     """Recoveries of this job before it was taken over."""
     failed_attempts: int = 0
-    """Failures since the last new step; a step counts as new if it is later than the newest error of the script."""
+    """Failures since the last new step. A step is new if it is later than the step of the script's newest error."""
     error_step: int = -1
     """The step of the newest error of the script."""
     examined_first: bool = False
-    """The accelerators were examined before the first rank was started."""
+    """Whether the accelerators were examined before the first rank was started."""
     under_examination: frozenset[str] = frozenset()
-    """The accelerators that the healer examines, perhaps even after the recovery."""
+    """The accelerators that the healer is examining; this may last beyond the recovery."""
     repair_of: RecoveryRecord | None = None
     """The recovery that the healer works for."""
     repair_planned: bool = False
-    """The healer has a plan: which spare replaces which accelerator is known."""
+    """Whether the healer has a plan, which states which spare replaces which accelerator."""
 
     # Requests
     pause_granted: bool = False
-    """A run that moves light was told that the job holds: no group joins until it is resumed."""
+    """A run that changes light paths knows that the job is paused: no group joins until the run resumes the job."""
     pause_replies: list[Reply] = field(default_factory=list)
     stop_replies: list[Reply] = field(default_factory=list)
     stop_reason: str = ""
-    """Why the job is to stop as soon as all running workers are known."""
+    """The reason to stop the job once all running workers are known; else ``None``."""
     light_reply: Reply | None = None
     """Answers the run that has moved light and waits for the job to continue."""
 
@@ -279,7 +279,7 @@ class JobState:
     end: JobEnd | None = None
     why_ended: str = ""
     script_error: Mapping[str, Any] | None = None
-    """The error of the script that ended the job, if one did."""
+    """The error of the script that ended the job; ``None`` if no such error ended it."""
     ended_at: float | None = None
     """When all processes had ended, in seconds since the epoch."""
 
@@ -294,7 +294,7 @@ class JobState:
         return self.inventory.accelerators[accelerator].host
 
     def hosts(self) -> tuple[str, ...]:
-        """All hosts that run a worker, may have to, or did before their accelerators were replaced."""
+        """All hosts that run a worker, may have to run one, or ran one before their accelerators were replaced."""
         found = (worker.accelerator for worker in self.workers)
         wanted = [*self.placement, *self.store_placement.spares, *self.job.ranks, *found]
         return tuple(dict.fromkeys(self.host_of(name) for name in wanted))
@@ -304,17 +304,17 @@ class JobState:
         self.placement = list(placement)
         self.vacant = {rank: lost for rank, lost in self.vacant.items() if self.placement[rank] == lost}
         for name in self.placement:
-            self.lines.want(self.host_of(name))  # the host may be new to the job
+            self.lines.want(self.host_of(name))  # this may be the job's first worker on the host
 
     def with_neighbours(self, accelerators: Iterable[str]) -> frozenset[str]:
-        """These and the job's other accelerators on their hosts: they are replaced together."""
+        """The given accelerators and the job's others on their hosts; failed ones among these are replaced together."""
         wanted = set(accelerators)
         hosts = {self.host_of(name) for name in wanted}
         placed = (name for rank, name in enumerate(self.placement) if rank not in self.vacant)
         return frozenset(wanted | {name for name in placed if self.host_of(name) in hosts})
 
     def living_members(self) -> list[JobWorker]:
-        """The members of the group whose processes live."""
+        """The members of the group whose processes are running."""
         names = set(self.group.members.values())
         return [worker for worker in self.workers if worker.name in names and worker.alive]
 
@@ -332,7 +332,7 @@ class JobState:
         return waits and not any(worker.usable for worker in self.workers.on(accelerator))
 
     def all_parked(self) -> bool:
-        """Whether no member works on a step or on a group."""
+        """Whether no member is in a step or joining a group."""
         return not any(worker.busy for worker in self.living_members())
 
     def all_listed(self) -> bool:
@@ -358,7 +358,7 @@ class JobState:
 
     @property
     def is_holding(self) -> bool:
-        """Whether the members were told to hold, and no new group is under way."""
+        """Whether the members were ordered to pause, and no new group is being formed."""
         held = self.phase in {JobPhase.RECOVERING, JobPhase.PAUSED, JobPhase.STOPPING}
         return held and self.group.resume_point is None and not self.group.join_sent
 

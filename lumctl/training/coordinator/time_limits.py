@@ -1,4 +1,4 @@
-"""Time limits of the processes that the job waits for: to get ready, to leave a failed step, to end.
+"""Time limits for processes to get ready, to leave a failed step, and to end.
 
 The operator is informed about long waits; a process that exceeds its limit is killed.
 """
@@ -15,7 +15,7 @@ from lumctl.training.coordinator.workers import JobWorker
 KILLED_WITHIN_S = 5.0
 """How long a killed process may take to end."""
 REPORTED_AFTER_S = 30.0
-"""The wait after which the operator is informed; each later report comes after twice that wait."""
+"""The wait after which the operator is informed; a further report follows whenever the wait has doubled."""
 
 
 def _starting(state: JobState) -> list[JobWorker]:
@@ -32,7 +32,7 @@ def _in_a_step(state: JobState) -> list[JobWorker]:
 
 
 def _after_the_steps(state: JobState) -> list[JobWorker]:
-    """Members that have done all steps and run the rest of their script."""
+    """Members that have done all steps and run the part of their script that follows."""
     return (
         [worker for worker in state.living_members() if not worker.exiting] if state.phase is JobPhase.FINISHING else []
     )
@@ -84,7 +84,7 @@ def _next_report(state: JobState) -> float:
 
 
 def enforce(state: JobState) -> None:
-    """Report what the job waits for, when due, and kill workers that take too long to get ready."""
+    """Report what the job waits for, if a report is due, and kill workers that take too long to get ready."""
     now = state.effects.now()
     enforce_exit(state)
     for worker in _starting(state):
@@ -96,7 +96,7 @@ def enforce(state: JobState) -> None:
 
 
 def waits_for(state: JobState) -> str:
-    """Which processes the job waits for, for what and how long, in words; empty if none."""
+    """The processes that the job waits for, the reason and the duration, in words; empty if it waits for none."""
     coming, in_a_step = _needed(state), _in_a_step(state)
     parts = []
     if coming:
@@ -115,9 +115,10 @@ def _named(state: JobState, workers: list[JobWorker], to: str, since: float) -> 
 
 
 def _too_late(state: JobState, worker: JobWorker, now: float) -> None:
-    """End a worker that does not get ready. A job that never ran stops: another process would fail as well."""
+    """End a worker that does not get ready. A job that never ran stops: a new process would fail as well."""
     missing = "has not reached its training steps" if worker.met else "has not connected to its agent"
     within = f"within {state.run.start_s:g} s (start_s)"
+    # It is given no rank while it ends.
     worker.silent = True
     state.effects.ask(worker.host, {"ask": "kill", "worker": worker.name})
     if state.phase is JobPhase.STARTING and state.needs_worker(worker.accelerator):
@@ -130,24 +131,25 @@ def _too_late(state: JobState, worker: JobWorker, now: float) -> None:
 def group_is_late(state: JobState) -> None:
     """Handle a missed deadline of the group: kill the worker that blocks the others, or examine the light."""
     group, now, within = state.group, state.effects.now(), f"{state.run.stall_s:g} s"
+    # Once only: the next hold or group sets another deadline.
     group.due = math.inf
     if state.phase.over or state.phase is JobPhase.FINISHING:
         return
     if state.phase is JobPhase.RUNNING:
         _stalled(state, f"no step was done within {within}")
     elif group.join_sent and state.is_forming:
-        _stalled(state, f"the ranks found no group within {PAUSED_WITHIN_S:.0f} s")
+        _stalled(state, f"the ranks formed no group within {PAUSED_WITHIN_S:.0f} s")
     else:
         for worker in [each for each in state.workers if each.alive]:
             if worker.busy or (group.resume_point is not None and worker.loading is not None):
                 worker.silent = True
                 state.effects.ask(worker.host, {"ask": "kill", "worker": worker.name})
-                does = "does not hold" if worker.busy else "has not loaded its state"
+                does = "does not pause" if worker.busy else "has not loaded its state"
                 failures.gone(state, worker, f"hangs: it {does} within {within}", now)
 
 
 def _stalled(state: JobState, why: str) -> None:
-    """All processes live, but none makes progress: have all accelerators and their circuits examined."""
+    """Order an examination of all accelerators and circuits: all processes live, but none makes progress."""
     state.effects.say(why)
     failures.fail(state, [], why, state.effects.now())
     if state.recovery is not None and state.is_forming:

@@ -6,17 +6,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from lumctl.training.protocol import LONGEST_SHOWN, printable_line
-
-REPLICATED, UNIQUE = "replicated", "unique"
-"""The layouts of a job's state: the same on every rank, or each rank its own."""
+from lumctl.training.protocol import LONGEST_SHOWN, REPLICATED, printable_line
 
 
 @dataclass(frozen=True, slots=True)
 class HeldState:
-    """The states of a parked worker: the current one after ``done`` steps, its own earlier ones, and those of others.
+    """The states of a parked worker: the current one after ``done`` steps, earlier ones, and states of other ranks.
 
-    ``rank`` is the rank it had, ``None`` for a standby worker.
+    ``rank`` is the rank that the worker had; ``None`` for a standby worker.
     """
 
     worker: str
@@ -34,7 +31,7 @@ class HeldState:
 
 @dataclass(frozen=True, slots=True)
 class StateLoad:
-    """A state to load: for which worker, of which rank, from which worker; ``None``: from its own copies."""
+    """A state to load: the worker that loads it, its rank, and the worker to load from; ``None``: from own copies."""
 
     worker: str
     rank: int
@@ -52,7 +49,7 @@ class ResumePoint:
 def choose(layout: str, held: Sequence[HeldState], seats: Mapping[int, str]) -> ResumePoint | None:
     """The newest step that all ranks can resume from; ``None`` if no step is complete in memory.
 
-    ``held``: all living workers, also those that will have no rank; ``seats``: the worker of each rank.
+    ``held`` covers all living workers, also those that will have no rank; ``seats`` is the worker of each rank.
     """
     members = [one for one in held if one.rank is not None]
     if layout == REPLICATED:
@@ -65,7 +62,7 @@ def choose(layout: str, held: Sequence[HeldState], seats: Mapping[int, str]) -> 
 
 
 def _replicated(members: Sequence[HeldState], seats: Mapping[int, str]) -> ResumePoint | None:
-    """The worker that has done most steps is right: a step needs the gradients of all ranks."""
+    """Resume from the worker that has done most steps: each of its steps contains the gradients of all ranks."""
     if not members:
         return None
     best = max(members, key=lambda one: one.done)
@@ -95,9 +92,9 @@ Address = tuple[str, int]
 LONGEST_TRACEBACK = 40
 """The most lines of a traceback."""
 LONGEST_ERROR = 2000
-"""The most characters of a script's error; its hint comes last."""
+"""The most characters of a script's error, including the hint at its end."""
 LONGEST_DEATH_S = 60.0
-"""A process that is stuck while it dies, as in a driver, blocks its accelerator no longer than this."""
+"""A process stuck while dying, as in a driver, blocks its accelerator for this long at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +124,7 @@ _OUTLIVED: Mapping[str, Collection[str]] = {
 
 @dataclass
 class JobWorker:
-    """One process. ``generation`` and ``rank`` are those of the newest group that it joined, 0 and ``None`` before."""
+    """One process. ``generation`` and ``rank`` belong to the newest group that it joined; 0 and ``None`` before."""
 
     name: str
     accelerator: str
@@ -150,38 +147,38 @@ class JobWorker:
     """The states that it has while it is parked."""
     loaded: bool = False
     busy: bool = False
-    """It is in a step or joins a group, and has not reported that it is parked."""
+    """Whether it is in a step or joining a group, and has not reported that it is parked."""
     ended: bool = False
     silent: bool = False
     dying: bool = False
-    """It counts as dead, and its end is not reported yet."""
+    """Whether it counts as dead while its end has not been reported."""
     dies_at: float = 0.0
     begun_at: float = 0.0
     """When it was started or found."""
     met: bool = False
-    """Its process has connected to its agent."""
+    """Whether its process has connected to its agent."""
     joined_after: int = 0
     """The steps done when it joined its newest group."""
     error: str = ""
     script_error: ScriptError | None = None
     exiting: bool = False
-    """Its script has ended, at its last line or by an error, and its process ends."""
+    """Whether its script has ended, at its last line or by an error, and its process is about to end."""
     code: int | None = None
-    """Its exit code; ``None`` if a signal ended it, or if unknown."""
+    """Its exit code; ``None`` if a signal ended it or the code is unknown."""
     how: str = ""
     """How its process ended, in words."""
     cut_short: bool = False
-    """It ended on request before all steps were done."""
+    """Whether it ended on request before all steps were done."""
     killed: bool = False
-    """It was killed because it did not end in time."""
+    """Whether it was killed because it did not end in time."""
     leave_by: float = math.inf
-    """When it is killed unless it has ended."""
+    """When it is killed if it has not ended."""
     parted: bool = False
-    """It has left its newest group."""
+    """Whether it has left its newest group."""
     newest: int = 0
     """The newest generation in its messages."""
     away: bool = False
-    """It counts as dead because its host cannot be reached."""
+    """Whether it counts as dead because its host cannot be reached."""
     order: Mapping[str, Any] | None = None
     """The last order, until it is answered."""
     saved: dict[tuple[int, int], str] = field(default_factory=dict)
@@ -193,7 +190,7 @@ class JobWorker:
         return self.alive and self.ready and not (self.ended or self.silent)
 
     def repeats(self, message: Mapping[str, Any]) -> bool:
-        """Whether a message repeats an earlier one: a worker repeats all valid messages to a new agent."""
+        """Whether a message repeats an earlier one; a worker repeats all valid messages to a new agent."""
         match message.get("say"):
             case "joined":
                 return int(message["generation"]) == self.generation
@@ -228,9 +225,8 @@ class JobWorker:
                 self._reach(int(message["done"]))
                 self.loaded = True
             case "saved":
-                rank = int(
-                    message.get("rank", self.rank or 0)
-                )  # at a stop it also writes the checkpoints of lost ranks
+                # At a stop, a worker also writes the checkpoints of lost ranks.
+                rank = int(message.get("rank", self.rank or 0))
                 self.saved[rank, int(message["done"])] = str(message["path"])
             case "ended" | "failed" | "exiting":
                 self._end(message)
@@ -252,7 +248,7 @@ class JobWorker:
                 pass
 
     def apply_outdated(self, message: Mapping[str, Any]) -> None:
-        """Update the worker by a message about a former group, as far as it concerns the worker's state."""
+        """Update the worker by a message about a former group, as far as that concerns the worker's state."""
         if message.get("say") == "joined" and int(message["generation"]) > self.generation:
             self._join(message)
 
@@ -277,7 +273,7 @@ class JobWorker:
 
 
 def still_holds(last: Mapping[str, Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The newest messages of each kind that are still valid, the newest last; ``saved`` comes after the rank."""
+    """The newest message of each kind that is still valid, the newest last; ``saved`` comes after the rank."""
     words = list(last)
     gone = {old for at, word in enumerate(words) for old in words[:at] if old in _OUTLIVED.get(word, ())}
     told = [(word == "saved", message) for word, message in last.items() if word not in gone]
@@ -314,18 +310,19 @@ class JobWorkers:
         return self.by_name[name]
 
     def get(self, name: str) -> JobWorker | None:
-        """A worker, ``None`` if it is not known."""
+        """The worker of this name; ``None`` if it is unknown."""
         return self.by_name.get(name)
 
     def begun(self, accelerator: str, host: str) -> JobWorker:
         """Add a worker on an accelerator, under a new name."""
+        # Ended workers count too: a late message must not be taken for that of another process.
         numbers = [int(w.name.rpartition("#")[2]) for w in self if w.accelerator == accelerator]
         worker = JobWorker(f"{accelerator}#{max(numbers, default=0) + 1}", accelerator, host)
         self.by_name[worker.name] = worker
         return worker
 
     def update(self, host: str, listed: Iterable[Mapping[str, Any]]) -> list[JobWorker]:
-        """Update all workers by the list of a host's agent: a worker not on it is dead. Returns new workers."""
+        """Update all workers by the list of a host's agent: a worker not on it is dead. Return the new workers."""
         names, new = set(), []
         for each in listed:
             names.add(name := str(each["worker"]))
@@ -334,13 +331,13 @@ class JobWorkers:
                 worker = self.by_name[name] = JobWorker(name, str(each["accelerator"]), host)
                 new.append(worker)
                 for message in still_holds(each.get("last") or {}):
-                    with suppress(
-                        KeyError, TypeError, ValueError
-                    ):  # a malformed message is reported when it is handled
+                    # A malformed message is reported when it is handled.
+                    with suppress(KeyError, TypeError, ValueError):
                         worker.apply(message)
             worker.pid = each.get("pid") or worker.pid
             if not each["alive"] and worker.code is None:
                 worker.code = each.get("code")
+            # Only from alive to dead: whether a worker that counted as dead returns is decided elsewhere.
             worker.alive = worker.alive and bool(each["alive"])
             worker.dying = worker.dying and bool(each["alive"])
         for worker in self:
@@ -349,10 +346,10 @@ class JobWorkers:
         return new
 
     def is_taken(self, accelerator: str, now: float) -> bool:
-        """Whether a worker is dying on an accelerator: it may still hold its memory."""
+        """Whether a worker is dying on an accelerator, and may still hold the accelerator's memory."""
         dying = (worker for worker in self if worker.accelerator == accelerator and worker.dying)
         return any(now < worker.dies_at + LONGEST_DEATH_S for worker in dying)
 
     def on(self, accelerator: str) -> list[JobWorker]:
-        """The workers that live on an accelerator, the newest last."""
+        """The workers that run on an accelerator, the newest last."""
         return [worker for worker in self if worker.accelerator == accelerator and worker.alive]

@@ -1,1 +1,1 @@
-"""A job to try recovery on: a small Llama, trained on text that is at hand in three ways of sharing it, or served."""
+"""A job to try recovery with: a small Llama, served, or trained on local text with three kinds of parallelism."""

@@ -38,9 +38,9 @@ def train(options: TrainOptions) -> None:
     """Run this process's part of the job to its end.
 
     Raises:
-        UsageError: the ranks are too many, or the text too short.
+        UsageError: there are too many ranks, or the text is too short.
     """
-    torch.set_num_threads(1)  # one core a rank, and sums in a fixed order
+    torch.set_num_threads(1)  # one core per rank, and sums in a fixed order
     size = SIZES[options.size]
 
     def average(parameters: Iterable[nn.Parameter]) -> None:
@@ -81,7 +81,7 @@ def train(options: TrainOptions) -> None:
 
 
 def _warm(size: Size, windows: Windows) -> None:
-    """Do a step without effect: PyTorch's slow first step must not delay a recovery."""
+    """Do a step and discard its effect: PyTorch's first step is slow, and must not delay a recovery."""
     model = Llama(size, seed=0)
     torch.autograd.backward(share_of_loss(model.loss(windows.batch(0)), size))
     adamw(model.parameters()).step()
@@ -92,18 +92,24 @@ def _tell(line: str) -> None:
 
 
 def main() -> int:
-    """Train to the end; the exit code."""
+    """Train to the end; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m lumctl.training.example", description="Train a small Llama.")
     parser.add_argument("--parallel", choices=WAYS, default=TrainOptions.parallel, help="how ranks share the work")
     parser.add_argument("--steps", type=_count, default=TrainOptions.steps, help="steps in all")
     parser.add_argument("--size", choices=tuple(SIZES), default=TrainOptions.size)
     parser.add_argument(
-        "--seed", type=int, default=TrainOptions.seed, help="of the weights and of the order of the text"
+        "--seed", type=int, default=TrainOptions.seed, help="seed of the weights and of the order of the text"
     )
-    parser.add_argument("--checkpoint", type=Path, metavar="DIR", help="where checkpoints go, and come from")
-    parser.add_argument("--every", type=_count, default=TrainOptions.every, help="a checkpoint after so many steps")
-    parser.add_argument("--losses", type=Path, metavar="FILE", help="add a line for each step: its number, its loss")
-    parser.add_argument("--text", type=Path, metavar="FILE", help="learn from this, not from Python's own sources")
+    parser.add_argument(
+        "--checkpoint", type=Path, metavar="DIR", help="folder in which checkpoints are written and read"
+    )
+    parser.add_argument(
+        "--every", type=_count, default=TrainOptions.every, help="number of steps between two checkpoints"
+    )
+    parser.add_argument(
+        "--losses", type=Path, metavar="FILE", help="append a line for each step to this file: its number, its loss"
+    )
+    parser.add_argument("--text", type=Path, metavar="FILE", help="train on this text instead of Python's own sources")
     try:
         train(TrainOptions(**vars(parser.parse_args())))
     except LumctlError as error:
@@ -114,7 +120,7 @@ def main() -> int:
 
 
 def print_error(error: LumctlError) -> int:
-    """Print an error and its hint; the exit code."""
+    """Print an error and its hint; return the exit code."""
     lines = [f"error: {error.message}"] + ([f"hint: {error.hint}"] if error.hint else [])
     print("\n".join(lines), file=sys.stderr)  # noqa: T201 - the script's own output
     return int(error.exit_code)

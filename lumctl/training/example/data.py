@@ -1,4 +1,4 @@
-"""The training text, the sources of Python's standard library as bytes; and the loss of each step, on disk."""
+"""The training text (the sources of Python's standard library as bytes), and a file with the loss of each step."""
 
 import sysconfig
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ def own_text(most: int = MOST_BYTES) -> bytes:
     """Sources of the standard library, in the order of their names, until there are ``most`` bytes.
 
     Raises:
-        UsageError: this Python came without its sources.
+        UsageError: this Python has no sources of its library.
     """
     folder = Path(sysconfig.get_paths()["stdlib"])
     text = bytearray()
@@ -29,16 +29,16 @@ def own_text(most: int = MOST_BYTES) -> bytes:
         if len(text) >= most:
             break
     if not text:
-        raise UsageError(f"{folder} holds no source to learn from", hint="name a text with --text FILE")
+        raise UsageError(f"{folder} contains no source to train on", hint="give a text with --text FILE")
     return bytes(text[:most])
 
 
 class Windows:
-    """Cuts a text into sequences; those of a rank are a function of seed, step, rank and world.
+    """Cuts a text into sequences. The sequences of a rank are a function of seed, step, rank and world.
 
-    All ranks together get the same sequences for a step however many ranks there are, so a job that shrinks neither
-    loses nor repeats any. Each epoch holds every token as a target once, in an order of its own; the last
-    window is moved back where the text does not fill it.
+    The sequences of a step, over all ranks, do not depend on the number of ranks: a job that shrinks neither loses nor
+    repeats any. In each epoch every token is a target once; each epoch has its own order of windows. The last window
+    is moved back if the text does not fill it; its first targets then occur twice.
 
     Raises:
         UsageError: the text is shorter than one sequence.
@@ -55,7 +55,7 @@ class Windows:
 
     @cached_property
     def starts(self) -> list[int]:
-        """The start of each window of an epoch, in the order of the text."""
+        """The start of each window in the text, in ascending order."""
         last = len(self._tokens) - self._context - 1
         starts = list(range(0, last, self._context))
         return [*starts, last]
@@ -72,7 +72,7 @@ class Windows:
             UsageError: there are more ranks than sequences.
         """
         if world > self._sequences:
-            raise UsageError(f"{world} ranks cannot share {self._sequences} sequences of a step")
+            raise UsageError(f"{world} ranks cannot divide {self._sequences} sequences of a step")
         starts = self.share(step, rank, world)
         return torch.stack([self._tokens[start : start + self._context + 1] for start in starts]).long()
 
@@ -85,15 +85,15 @@ class Windows:
 
 
 REMEMBERED = 8
-"""Steps whose losses every rank keeps; the ranks of a job are never more than one step apart."""
+"""The number of steps whose losses every rank stores; the ranks of a job are at most one step apart."""
 
 
 class Losses:
     """A file of lines ``step loss``, the loss as a hexadecimal float, which keeps every bit.
 
-    Rank 0 writes. It may be another process after a failure: then a step that is done again is in the file already,
-    whole or in part, or one is missing that the dead rank 0 had done and not yet written. So every rank notes the
-    losses, and they are part of the state that is handed to a spare.
+    Rank 0 writes. After a failure, another process may be rank 0. Then a repeated step may already be in the file, in
+    whole or in part; or a step may be missing that the dead rank 0 had done but not written. So every rank keeps the
+    losses, and they are part of the state that a spare loads.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -102,12 +102,12 @@ class Losses:
         self._recent: dict[int, float] = {}
 
     def note(self, step: int, loss: float) -> None:
-        """Note a loss, on every rank before the optimiser steps."""
+        """Keep a loss; called on every rank before the optimiser steps."""
         self._recent = {number: old for number, old in self._recent.items() if step - REMEMBERED < number < step}
         self._recent[step] = loss
 
     def write(self) -> None:
-        """Write the noted losses, on rank 0 after the optimiser has stepped.
+        """Write the stored losses; called on rank 0 after the optimiser has stepped.
 
         Raises:
             OSError: the file cannot be written.
@@ -131,7 +131,7 @@ class Losses:
 
     @staticmethod
     def _cut(path: Path, step: int) -> int:
-        """Remove this step, later ones and a broken line from the file; the first step that is missing."""
+        """Remove this step, later ones and a broken line from the file; return the first step that is missing."""
         data = path.read_bytes() if path.exists() else b""
         kept, following = 0, 0
         for line in data.splitlines(keepends=True):
@@ -147,6 +147,6 @@ class Losses:
 
 
 def read_losses(path: Path) -> dict[int, float]:
-    """Loss by step."""
+    """The losses in a file, by step."""
     pairs = (line.split() for line in path.read_text().splitlines())
     return {int(step): float.fromhex(loss) for step, loss in pairs}

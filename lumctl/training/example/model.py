@@ -1,4 +1,4 @@
-"""The model: a Llama of random weights, the same on every machine for one seed; a published one, scaled down."""
+"""The model: a published Llama, scaled down, with random weights that depend only on the seed."""
 
 from dataclasses import dataclass
 
@@ -11,11 +11,11 @@ from torch.nn import functional
 class Size:
     """The shape of a Llama, and of the batches that it learns from.
 
-    Llama 3.2 1B, as published: width 2048, 16 layers, 32 heads of 64 of which 8 hold keys and values, 8192 in the
-    feed-forward, 128,256 tokens, rotary base 500,000, epsilon 1e-5, one matrix for embedding and output. Kept here:
-    four query heads to one of keys and values, a feed-forward four times the width, the rotary base, epsilon, and the
-    shared matrix. Scaled: width, number and width of heads, and layers; `small` keeps all 16. Tokens are bytes. Its
-    stretching of the rotary angles is for contexts beyond 8192 tokens and is left out.
+    Llama 3.2 1B, as published: width 2048, 16 layers, 32 query heads of width 64, 8 heads for keys and values, 8192
+    numbers in the feed-forward, 128,256 tokens, rotary base 500,000, epsilon 1e-5, one matrix for embedding and output.
+    Unchanged here: four query heads to one head of keys and values, a feed-forward four times the width, the rotary
+    base, epsilon, and the shared matrix. Scaled: width, number and width of heads, and layers; `small` keeps all 16.
+    Tokens are bytes. The published scaling of the rotary angles is for contexts beyond 8192 tokens, and is omitted.
     """
 
     width: int
@@ -32,12 +32,12 @@ class Size:
 
     @property
     def head_width(self) -> int:
-        """Numbers of one head."""
+        """The number of elements of one head."""
         return self.width // self.heads
 
     @property
     def feed_forward(self) -> int:
-        """Numbers inside a feed-forward."""
+        """The inner width of the feed-forward layer."""
         return 4 * self.width
 
 
@@ -71,12 +71,12 @@ class Rotary(nn.Module):
         half = size.head_width // 2
         turns = size.rotary_base ** -(torch.arange(half, dtype=torch.float64) / half)
         angles = torch.outer(torch.arange(size.context, dtype=torch.float64), turns)
-        # Not in the state: every worker computes the same.
+        # Not in the state: every worker computes the same angles.
         self.register_buffer("cos", torch.cat([angles.cos()] * 2, -1).float(), persistent=False)
         self.register_buffer("sin", torch.cat([-angles.sin(), angles.sin()], -1).float(), persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """``x`` is (..., positions, head width)."""
+        """The rotated vectors. ``x`` is (..., positions, head width)."""
         positions = x.shape[-2]
         swapped = torch.roll(x, x.shape[-1] // 2, -1)
         return x * self.cos[:positions] + swapped * self.sin[:positions]
@@ -96,7 +96,7 @@ class Attention(nn.Module):
         self.rotary = Rotary(size)
 
     def forward(self, x: Tensor) -> Tensor:
-        """``x`` is (sequences, positions, width)."""
+        """The output, in the shape of ``x``: (sequences, positions, width)."""
         query = self.rotary(self._split(self.query(x), self.heads))
         group = self.heads // self.key_heads
         key = self.rotary(self._split(self.key(x), self.key_heads)).repeat_interleave(group, 1)
@@ -119,7 +119,7 @@ class SwiGLU(nn.Module):
         self.down = nn.Linear(size.feed_forward, size.width, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The same shape as ``x``."""
+        """The output, in the shape of ``x``."""
         out: Tensor = self.down(functional.silu(self.gate(x)) * self.up(x))
         return out
 
@@ -135,7 +135,7 @@ class Block(nn.Module):
         self.feed = SwiGLU(size)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The same shape as ``x``."""
+        """The output, in the shape of ``x``."""
         x = x + self.attention(self.attention_norm(x))
         out: Tensor = x + self.feed(self.feed_norm(x))
         return out
@@ -146,7 +146,7 @@ DEVIATION = 0.02
 
 
 class Ends(nn.Module):
-    """The layers before and after the blocks, which share one matrix."""
+    """The embedding and output layers, which share one matrix."""
 
     def __init__(self, size: Size) -> None:
         super().__init__()
@@ -162,7 +162,7 @@ class Ends(nn.Module):
         return functional.linear(self.norm(x), self.embedding)
 
     def loss(self, x: Tensor, targets: Tensor) -> Tensor:
-        """The SUM over all positions of -log(probability of the target): sums add up over ranks, means do not."""
+        """The SUM over all positions of -log(probability of the target): ranks can add sums, but not means."""
         return functional.cross_entropy(self.logits(x).flatten(0, 1), targets.flatten(), reduction="sum")
 
 
@@ -179,7 +179,7 @@ class Llama(nn.Module):
             for name, parameter in self.named_parameters():
                 if parameter.ndim == 1:
                     continue  # a norm starts at one
-                # Layers that add to the residual stream start smaller, or the sum would grow with the depth.
+                # Layers that add to the residual stream start smaller: else the sum would grow with the depth.
                 deep = name.endswith(("out.weight", "down.weight"))
                 scale = DEVIATION / (2 * size.layers) ** 0.5 if deep else DEVIATION
                 parameter.copy_(torch.randn(parameter.shape, generator=source) * scale)
@@ -196,5 +196,5 @@ class Llama(nn.Module):
         return self.ends.logits(self.hidden(tokens))
 
     def loss(self, tokens: Tensor) -> Tensor:
-        """The summed loss of sequences of one token more than the context, the last target."""
+        """The summed loss of sequences, each one token longer than the context: the last token is only a target."""
         return self.ends.loss(self.hidden(tokens[:, :-1]), tokens[:, 1:])

@@ -1,4 +1,4 @@
-"""Three ways of sharing a model out among ranks: replicated, sharded, pipeline; and what they have in common."""
+"""Three kinds of parallelism, and their common parts: replicated, sharded, pipeline."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,13 +27,13 @@ Batches = Callable[[int, int], Tensor]
 
 
 class Learner(Protocol):
-    """A model that several ranks train together. It keeps no process group: each failure makes a new one.
+    """A model that several ranks train together. It stores no process group: a new group is formed after each failure.
 
     A worker is made before its rank is known. :meth:`shape` sets the rank, before any state is loaded.
     """
 
     layout: Layout
-    """`replicated`: every rank holds the same state; `unique`: each has a part that no other has."""
+    """`replicated`: every rank holds the same state; `unique`: each rank has a part of its own."""
     size: Size
 
     @property
@@ -51,7 +51,7 @@ class Learner(Protocol):
         ...
 
     def gradients(self, batches: Batches) -> Tensor:
-        """Compute this step's gradients; the mean loss over all ranks' tokens.
+        """Compute this step's gradients; return the mean loss over all ranks' tokens.
 
         Raises:
             RuntimeError: the process group broke.
@@ -82,7 +82,7 @@ def share_of_loss(summed: Tensor, size: Size) -> Tensor:
 
 
 def clip(parameters: Iterable[nn.Parameter], loss: Tensor, world: int) -> Tensor:
-    """Scale gradients that are distributed over the ranks; the sum of the ranks' losses."""
+    """Limit the norm of gradients that are distributed over the ranks; return the sum of the ranks' losses."""
     held = list(parameters)
     norm = get_total_norm([parameter.grad for parameter in held if parameter.grad is not None])
     sums = torch.stack([norm.square(), loss.detach()])
@@ -125,7 +125,7 @@ class PipelineStage(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.register_module("ends", None)  # a place, first in the order that optimisers number parameters by
+        self.register_module("ends", None)  # keeps first place: optimisers number parameters in order
         self.blocks = nn.ModuleList()
 
     def forward(self, x: Tensor) -> Tensor:
@@ -138,8 +138,8 @@ class PipelineStage(nn.Module):
 class Pipeline:
     """Stages in a ring; see :class:`lumctl.training.example.parallelism.Learner`.
 
-    A step's sequences go round in micro-batches: all forward, then all back (GPipe). Ranks talk to their two
-    neighbours only.
+    A step's sequences go round the ring in micro-batches: all forward, then all backward (GPipe). Each rank exchanges
+    tensors only with its two neighbours.
     """
 
     layout: Layout = "unique"
@@ -161,7 +161,7 @@ class Pipeline:
             UsageError: there are more ranks than layers.
         """
         if world > self.size.layers:
-            raise UsageError(f"{self.size.layers} layers cannot be dealt out to {world} ranks")
+            raise UsageError(f"{self.size.layers} layers cannot be divided among {world} ranks")
         self._rank, self._world = rank, world
         start = self._start or Llama(self.size, seed=self._seed)
         self._start = None
@@ -172,7 +172,7 @@ class Pipeline:
         self.optimizer.param_groups[0]["params"] = list(self.model.parameters())
 
     def gradients(self, batches: Batches) -> Tensor:
-        """Gradients of the mean over all tokens for our layers, and that mean."""
+        """Compute the gradients of the mean loss over all tokens, for our layers; return that mean."""
         self._sent.clear()  # sends of an interrupted step
         self.optimizer.zero_grad()
         loss = torch.zeros(())
@@ -184,7 +184,7 @@ class Pipeline:
         return clip(self.model.parameters(), loss, self._world)
 
     def _lead(self, ends: Ends, batches: Sequence[Tensor]) -> Tensor:
-        """Rank 0: the first stage, and after the last one the loss."""
+        """Do rank 0's part: the first stage, and the loss after the last stage."""
         outs = []
         for tokens in batches:
             outs.append(self.model(ends.embed(tokens[:, :-1])))
@@ -202,7 +202,7 @@ class Pipeline:
         return loss
 
     def _return(self, back: Tensor) -> Tensor | None:
-        """Send the gradient to the last stage; returned if that stage is ours too."""
+        """Send the gradient to the last stage; return it if that stage is ours too."""
         gradient = back.grad
         if self._world > 1 and gradient is not None:
             self._send(gradient, BACKWARD)
@@ -210,7 +210,7 @@ class Pipeline:
         return gradient
 
     def _follow(self) -> None:
-        """Every other rank: receive from one neighbour, send to the other."""
+        """Do the part of another rank: receive from one neighbour, send to the other."""
         inputs, outs = [], []
         like = torch.empty(self._micro, self.size.context, self.size.width)
         for _ in range(self.size.sequences // self._micro):
@@ -236,14 +236,15 @@ class Pipeline:
         return logits
 
     def _send(self, tensor: Tensor, way: int) -> None:
-        """Send to the next stage or the one before, without waiting; a ring of one has the tensor already."""
+        """Send to the next or the previous stage without waiting; with a single rank, send nothing."""
         if self._world > 1:
             whole = tensor.detach().contiguous()
             peer = (self._rank + (1 if way == FORWARD else -1)) % self._world
+            # The tensor must live until its send is done.
             self._sent.append((dist.isend(whole, peer, tag=way), whole))
 
     def _receive(self, like: Tensor, way: int) -> Tensor:
-        """Receive from the stage before, or from the next."""
+        """Receive from the previous or the next stage."""
         if self._world == 1:
             return like.detach()
         got = torch.empty(like.shape)
@@ -259,7 +260,7 @@ class Pipeline:
 
 
 Average = Callable[[Iterable[nn.Parameter]], None]
-"""Replace gradients by their mean over the ranks: what `job.average` does."""
+"""Replaces gradients by their mean over the ranks, as `job.average` does."""
 
 
 class Replicated:
@@ -273,7 +274,7 @@ class Replicated:
         self.optimizer = adamw(self.model.parameters())
         self._average = average
         self._rank, self._world = 0, 1
-        # The loss travels as one more gradient, in the same bucket: one all-reduce a step.
+        # The loss is averaged like one more gradient, in the same bucket: one all-reduce per step.
         self._loss = nn.Parameter(torch.zeros(()))
 
     def shape(self, rank: int, world: int) -> None:
@@ -281,9 +282,9 @@ class Replicated:
         self._rank, self._world = rank, world
 
     def gradients(self, batches: Batches) -> Tensor:
-        """Gradients of the mean over all ranks' tokens, and that mean."""
+        """Compute the gradients of the mean loss over all ranks' tokens; return that mean."""
         self.optimizer.zero_grad()
-        # A mean over ranks follows, and shares need not be of one size: so not the mean of ours, but our part of all.
+        # A mean over ranks follows, and the ranks' shares may differ in size: so use our share of the overall mean.
         loss = share_of_loss(self.model.loss(batches(self._rank, self._world)), self.size) * self._world
         torch.autograd.backward(loss)
         self._loss.grad = loss.detach()
@@ -293,11 +294,12 @@ class Replicated:
 
 
 class Sharded:
-    """As ZeRO-3 and FSDP do it; see :class:`lumctl.training.example.parallelism.Learner`.
+    """Parameters sharded as by ZeRO-3 and FSDP; see :class:`lumctl.training.example.parallelism.Learner`.
 
-    A unit is a block, or the two ends. Its parameters lie in one flat vector of which each rank holds an equal slice.
-    A block is gathered, run and dropped; on the way back it is gathered again and run again with gradients, whose sum
-    over the ranks is scattered onto the slices. The ends are needed first and last and stay for the step.
+    A unit is a block, or the two ends. Its parameters form one flat vector; each rank holds an equal slice of it. In
+    the forward pass, a block is gathered, run and dropped. In the backward pass, it is gathered and run again with
+    gradients; their sum over the ranks is scattered onto the slices. The ends are needed first and last, so they stay
+    gathered during the step.
     """
 
     layout: Layout = "unique"
@@ -326,7 +328,7 @@ class Sharded:
             shard.data = self._flat(list(unit.parameters())).chunk(world)[rank].clone()
 
     def gradients(self, batches: Batches) -> Tensor:
-        """Gradients of the mean over all ranks' tokens on our slices, and that mean."""
+        """Compute the gradients of the mean loss over all ranks' tokens, for our slices; return that mean."""
         tokens = batches(self._rank, self._world)
         with self._whole(0):
             loss = self._learn(tokens[:, :-1], tokens[:, 1:])
@@ -334,7 +336,7 @@ class Sharded:
         return clip(self.model, loss, self._world)
 
     def _learn(self, tokens: Tensor, targets: Tensor) -> Tensor:
-        """Forward and backward pass; the gradients of the ends stay in their parameters."""
+        """Run the forward and backward pass; the gradients of the ends stay in their parameters."""
         embedded = self._ends.embed(tokens)
         inputs = [embedded.detach()]
         with torch.no_grad():
@@ -409,7 +411,7 @@ def _drop(unit: nn.Module) -> None:
 
 def _gradient(parameter: nn.Parameter) -> Tensor:
     if parameter.grad is None:
-        raise AssertionError("a parameter that the loss does not depend on")
+        raise AssertionError("the loss does not depend on a parameter")
     return parameter.grad
 
 
@@ -418,7 +420,7 @@ WAYS = ("data", *SERVED)
 
 
 def learner(way: str, size: Size, *, seed: int, average: Average) -> Learner:
-    """A model to train in one of the ways; ``average`` joins the gradients of `data`."""
+    """A model to train with one kind of parallelism; ``average`` averages the gradients of `data`."""
     return Replicated(size, seed=seed, average=average) if way == "data" else served(way, size, seed=seed)
 
 

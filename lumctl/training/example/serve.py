@@ -30,11 +30,11 @@ from lumctl.training.torch.stores import family_of
 
 MOST_WAITING = 64
 MOST_TOGETHER = 8
-"""The most sequences of one turn; others wait."""
+"""The maximum number of sequences in one turn; further ones wait."""
 
 
 class BusyError(Exception):
-    """A request cannot be served now: too many wait, or ranks are being replaced for too long."""
+    """A request cannot be served now: too many requests wait, or the replacement of ranks takes too long."""
 
 
 @dataclass(eq=False)
@@ -65,7 +65,7 @@ class RequestQueue:
         self.turns = 0
 
     def ask(self, tokens: list[int], wanted: int) -> list[int]:
-        """The generated tokens of a request; waits for them.
+        """Wait for the generated tokens of a request, and return them.
 
         Raises:
             BusyError: it cannot be served now.
@@ -73,7 +73,9 @@ class RequestQueue:
         request = Request(tokens, wanted)
         with self._changed:
             if self._closed or len(self._waiting) >= MOST_WAITING:
-                raise BusyError("too many requests wait" if not self._closed else "this rank serves no more")
+                raise BusyError(
+                    "too many requests are waiting" if not self._closed else "this rank no longer serves requests"
+                )
             self._waiting.append(request)
             self._changed.notify_all()
             asked_at = self._now()
@@ -86,7 +88,7 @@ class RequestQueue:
         return request.made
 
     def batch(self, *, wait_s: float) -> list[Request]:
-        """The requests of this turn; waits a moment for the first."""
+        """The requests of this turn; if there are none, wait up to ``wait_s`` for the first."""
         with self._changed:
             if not self._waiting:
                 self._changed.wait(wait_s)
@@ -111,7 +113,7 @@ class RequestQueue:
 
     @property
     def well(self) -> bool:
-        """Answer whether turns are being done."""
+        """Whether turns are being done."""
         return self.silent_s <= self._patience_s
 
     def close(self) -> None:
@@ -140,9 +142,9 @@ class HttpServer:
 
     Args:
         address: the interface to listen on.
-        port: 0 takes any that is free.
-        queue: where requests go.
-        patience_s: after which those who are refused should ask again.
+        port: 0 selects any free port.
+        queue: takes the requests.
+        patience_s: the time after which a refused client should ask again.
 
     Raises:
         UnreachableError: the address cannot be listened on.
@@ -154,7 +156,7 @@ class HttpServer:
             self._server = _server_class(address)((address, port), handler)
         except OSError as error:
             raise UnreachableError(
-                f"{address}:{port} cannot be listened on: {error.strerror}", hint="choose another --port"
+                f"cannot listen on {address}:{port}: {error.strerror}", hint="choose another --port"
             ) from error
         self._queue = queue
         host = f"[{address}]" if ":" in address else address
@@ -206,18 +208,18 @@ class _Handler(BaseHTTPRequestHandler):
             raise Refusal(HTTPStatus.NOT_FOUND, "there is POST /generate and GET /health")
         length = self.headers.get("Content-Length", "")
         if not (length.isascii() and length.isdigit()):
-            raise Refusal(HTTPStatus.LENGTH_REQUIRED, "say how long the request is (Content-Length)")
+            raise Refusal(HTTPStatus.LENGTH_REQUIRED, "the request must state its length (Content-Length)")
         if len(length) > len(str(MOST_BYTES)) or int(length) > MOST_BYTES:
-            raise Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request has at most {MOST_BYTES} bytes")
+            raise Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request may have at most {MOST_BYTES} bytes")
         try:
             asked = json.loads(self.rfile.read(int(length)))
         except (ValueError, RecursionError) as error:
-            raise Refusal(HTTPStatus.BAD_REQUEST, "the request is no JSON") from error
+            raise Refusal(HTTPStatus.BAD_REQUEST, "the request is not JSON") from error
         prompt, wanted = (asked.get("prompt"), asked.get("tokens", 16)) if isinstance(asked, dict) else (None, 0)
         if not isinstance(prompt, str) or not prompt:
-            raise Refusal(HTTPStatus.BAD_REQUEST, '"prompt" is a text of at least one character')
+            raise Refusal(HTTPStatus.BAD_REQUEST, '"prompt" must be a text of at least one character')
         if not isinstance(wanted, int) or isinstance(wanted, bool) or not 1 <= wanted <= MOST_TOKENS:
-            raise Refusal(HTTPStatus.BAD_REQUEST, f'"tokens" is a number from 1 to {MOST_TOKENS}')
+            raise Refusal(HTTPStatus.BAD_REQUEST, f'"tokens" must be a number from 1 to {MOST_TOKENS}')
         return prompt.encode(errors="replace"), wanted
 
     def _answer(self, status: HTTPStatus, body: dict[str, Any]) -> None:
@@ -242,7 +244,7 @@ def lead(served: Served, queue: RequestQueue, world: int) -> None:
     """Do rank 0's part of a turn.
 
     Raises:
-        RuntimeError: the process group broke; nothing has been taken off the queue.
+        RuntimeError: the process group broke; no request was removed from the queue.
     """
     batch = queue.batch(wait_s=IDLE_S)
     tokens = _padded(batch, served.size.context)
@@ -301,11 +303,11 @@ class ServeOptions:
 def serve(options: ServeOptions) -> None:
     """Take part in turns until the job is stopped.
 
-    The weights come from the seed and never change, so no state is transferred: a spare has made its own.
+    The weights come from the seed and never change. So no state is transferred: a spare makes its own weights.
 
     Raises:
         UnreachableError: rank 0 cannot listen.
-        UsageError: the ranks are too many.
+        UsageError: there are too many ranks.
     """
     torch.set_num_threads(1)
     size = SIZES[options.size]
@@ -344,13 +346,15 @@ def _open(options: ServeOptions) -> tuple[HttpServer, RequestQueue]:
 
 
 def main() -> int:
-    """Serve until the job ends; the exit code."""
+    """Serve until the job ends; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m lumctl.training.example.serve", description="Serve a small Llama.")
     parser.add_argument("--parallel", choices=tuple(SERVED), default="pipeline", help="how ranks hold the weights")
     parser.add_argument("--size", choices=tuple(SIZES), default="tiny")
     parser.add_argument("--seed", type=int, default=1, help="of the weights")
-    parser.add_argument("--port", type=int, default=8080, help="where rank 0 listens; 0: any that is free")
-    parser.add_argument("--patience", type=float, default=5.0, help="seconds that a request waits for a recovery")
+    parser.add_argument("--port", type=int, default=8080, help="address that rank 0 listens on; port 0: any free port")
+    parser.add_argument(
+        "--patience", type=float, default=5.0, help="how long a request waits for a recovery, in seconds"
+    )
     parser.add_argument("--announce", type=Path, metavar="FILE", help="write the address to this file")
     try:
         serve(ServeOptions(**vars(parser.parse_args())))

@@ -11,8 +11,8 @@
                 optimizer.step()
                 step.report(loss)
 
-Under `lumctl job run` this library forms the process group, and forms it again in place when a rank is lost; the
-interrupted step is repeated. Under torchrun, or alone, the same script resumes from its newest checkpoint. A script's
+Under `lumctl job run` this library forms the process group, and forms it again in place when a rank is lost. It
+repeats the interrupted step. Under torchrun, or alone, the same script resumes from its newest checkpoint. A script's
 own groups (`new_group`) end with their generation: make them again when `job.generation` has grown.
 """
 

@@ -1,4 +1,4 @@
-"""The worker's environment, and its line to the agent: orders are received whatever the main thread does."""
+"""The worker's environment, and its line to the agent. A thread receives orders even while the main thread is busy."""
 
 import contextlib
 import logging
@@ -14,7 +14,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from lumctl.errors import UsageError
-from lumctl.training import death_watch
+from lumctl.training import death_lock
 from lumctl.training.protocol import (
     ADDRESS,
     BEAT_S,
@@ -72,16 +72,16 @@ class Environment:
 
 @dataclass
 class Membership:
-    """The worker's rank in the group of a generation; ``joined``: it has had a rank."""
+    """The worker's rank in the group of a generation; ``joined`` is true once it has had a rank."""
 
     rank: int = 0
     world: int = 1
     generation: int = 0
     joined: bool = False
     stopped: bool = False
-    """No step follows."""
+    """Whether no further step follows."""
     cut_short: bool = False
-    """It was ordered to end before all steps were done."""
+    """Whether it was ordered to end before all steps were done."""
 
 
 _MAKES_OBSOLETE = {
@@ -96,8 +96,8 @@ _MAKES_OBSOLETE = {
 class SendQueue:
     """Sends messages from any thread, and never waits for an agent that does not read.
 
-    When such an agent reads again, it gets the newest message of each kind: older ones do not matter. ``behind`` is
-    called, by the sending thread, when there is something to :meth:`catch_up` with.
+    When such an agent reads again, it gets the newest message of each kind: older ones are superseded. The sending
+    thread calls ``behind`` when messages are left for :meth:`catch_up`.
     """
 
     def __init__(self, done: Callable[[], int], behind: Callable[[], None]) -> None:
@@ -113,7 +113,7 @@ class SendQueue:
         return bool(self._late)
 
     def say(self, word: str, **what: Any) -> None:
-        """Send a message; if the agent is gone, the next one gets it."""
+        """Send a message; if the agent has ended, the next agent gets the message."""
         message = {"say": word, **what}
         with self._lock:
             for obsolete in (word, *_MAKES_OBSOLETE.get(word, ())):
@@ -122,6 +122,7 @@ class SendQueue:
             if self._line is None:
                 return
             self._late.pop(word, None)
+            # A message must not overtake unsent ones.
             if self._late or not _takes(self._line):
                 self._late[word] = message
                 self._behind()
@@ -129,24 +130,25 @@ class SendQueue:
                 self._send(message)
 
     def beat(self) -> None:
-        """Send a heartbeat, unless earlier messages are still unread."""
+        """Send a heartbeat, unless earlier messages are still unsent."""
         with self._lock:
             if self._line is not None and not self._late and _takes(self._line):
                 self._send({"say": "beat", "done": self._done()})
 
     def catch_up(self) -> None:
-        """Send late messages, as far as the agent reads."""
+        """Send unsent messages, as far as the agent reads them."""
         with self._lock:
             while self._late and self._line is not None and _takes(self._line):
                 self._send(self._late.pop(next(iter(self._late))))
 
     def to(self, line: MessageLine) -> None:
-        """Send to this agent from now on, first all messages that are still valid.
+        """Send to this agent from now on; first send all messages that are still valid.
 
         Raises:
-            OSError: it does not read.
+            OSError: the agent does not read.
         """
         with self._lock:
+            # A coordinator reads the number of steps done from this message, which may be hours old.
             if "ready" in self._newest:
                 self._newest["ready"]["done"] = self._done()
             for message in self._newest.values():
@@ -155,13 +157,13 @@ class SendQueue:
             self._late.clear()
 
     def over(self) -> None:
-        """The agent is gone."""
+        """Note that the agent has ended."""
         with self._lock:
             self._line = None
             self._late.clear()
 
     def finish(self) -> None:
-        """Send late messages, if the agent reads them in time, and nothing after that."""
+        """Send unsent messages, if the agent reads them in time, and nothing after that."""
         with self._lock:
             while self._late and self._line is not None:
                 self._send(self._late.pop(next(iter(self._late))))
@@ -173,22 +175,22 @@ class SendQueue:
             try:
                 line.send(message)
             except OSError:
-                self._line = None  # the receiving thread notices it too
+                self._line = None  # the receiving thread notices the broken line too
                 line.close()
 
 
 def _takes(line: MessageLine) -> bool:
-    """Whether a message can be sent without waiting."""
+    """Whether a message can be sent over a line without waiting."""
     poll = select.poll()
     try:
         poll.register(line.fileno(), select.POLLOUT)
     except (OSError, ValueError):
-        return True  # it is closed: the send fails
+        return True  # the line is closed: the send fails
     return bool(poll.poll(0))
 
 
 PATIENCE_S = 1.0
-"""How long an agent may take to read our first and last messages."""
+"""How long an agent may take to read the worker's first and last messages."""
 AGAIN_S, LATER_AGAIN_S = 0.05, 1.0
 _log = logging.getLogger(__name__)
 
@@ -196,8 +198,8 @@ _log = logging.getLogger(__name__)
 class AgentLink:
     """The line to the agent; a thread of its own receives orders and sends heartbeats.
 
-    Orders are put into ``orders``, each with the number of holds that came before it. If the agent is gone, its socket
-    is tried until an agent is back; then all messages that are still valid are sent again.
+    Orders are put into ``orders``, each with the number of holds that came before it. If the agent has
+    ended, the thread tries its socket until an agent answers, and then sends all valid messages again.
     """
 
     def __init__(self, environment: Environment, *, done: Callable[[], int], hold: Callable[[], None]) -> None:
@@ -211,7 +213,7 @@ class AgentLink:
         self._environment = environment
         self._hold = hold
         self._over = threading.Event()
-        """Set when the link ends. A byte signals that: an end of file would wait for forked processes too."""
+        """Set when the link ends. A byte wakes the thread: end of file would wait for forked processes too."""
         self._waker, self._woken = socket.socketpair()
         self._waker.setblocking(False)  # noqa: FBT003 - as it is called
         self._line: MessageLine | None = None
@@ -223,14 +225,14 @@ class AgentLink:
         return self.holds != self.answered
 
     def start(self) -> None:
-        """Introduce the worker and start to listen. Called by the thread with which the worker ends."""
+        """Introduce the worker and start to listen. Call this in the thread whose end is the worker's death."""
         path = self._environment.death_watch
-        held = path is not None and death_watch.hold(path)
+        held = path is not None and death_lock.hold(path)
         self.say("hello", worker=self._environment.worker, pid=os.getpid(), death_watch=held)
         self._thread.start()
 
     def close(self) -> None:
-        """Send late messages, and close. A second call does nothing."""
+        """Send unsent messages, and close. A second call does nothing."""
         if self._over.is_set():
             return
         self.outbox.finish()
@@ -242,13 +244,13 @@ class AgentLink:
         self._woken.close()
 
     def descriptors(self) -> list[int]:
-        """Its open descriptors, which a forked process must close."""
+        """The link's open descriptors, which a forked process must close."""
         line = self._line
         found = [self._waker.fileno(), self._woken.fileno(), -1 if line is None else line.fileno()]
         return [each for each in found if each >= 0]
 
     def _wake(self) -> None:
-        with contextlib.suppress(OSError):  # its buffer is full: the thread wakes up anyway
+        with contextlib.suppress(OSError):  # the buffer is full: the thread wakes up anyway
             self._waker.send(b".")
 
     def _run(self) -> None:
@@ -270,7 +272,7 @@ class AgentLink:
         return self._over.is_set()
 
     def _connected(self) -> MessageLine | None:
-        """A line to an agent that got all valid messages; ``None`` if there is no agent."""
+        """A connection to an agent that received all valid messages; ``None`` if there is no agent."""
         connection = socket.socket(socket.AF_UNIX)
         connection.settimeout(PATIENCE_S)
         try:
@@ -298,7 +300,7 @@ class AgentLink:
                 try:
                     poll.register(line.fileno(), select.POLLIN | (select.POLLOUT if self.outbox.late else 0))
                 except ValueError:
-                    return  # a sending thread has found it broken
+                    return  # a sending thread has found the line broken
                 ready = dict(poll.poll(1000 * max(0.0, beat_at - now)))
                 if self._woken.fileno() in ready and self._ordered_to_end():
                     return
@@ -308,7 +310,7 @@ class AgentLink:
             try:
                 message = line.receive()
             except (OSError, BrokenLineError) as error:
-                _log.warning("the line to the agent broke: %s", error)
+                _log.warning("the connection to the agent broke: %s", error)
                 return
             if message is None:
                 return

@@ -1,4 +1,4 @@
-"""Checkpoints on disk: written atomically, the newest two of each rank; when they are written and which is loaded."""
+"""Checkpoints on disk: when they are written (atomically, two kept per rank), and which one is loaded."""
 
 import fcntl
 import logging
@@ -16,8 +16,9 @@ import torch
 import torch.distributed as dist
 
 from lumctl.errors import LumctlError, UsageError
+from lumctl.training.protocol import UNIQUE
 from lumctl.training.torch.collectives import level
-from lumctl.training.torch.states import UNIQUE, TrainingState
+from lumctl.training.torch.states import TrainingState
 
 KEPT = 2
 _NAME = re.compile(r"step-(\d+)(?:-rank-(\d+))?\.pt")
@@ -32,10 +33,10 @@ class Checkpoints:
         self.folder = folder
 
     def save(self, tree: Mapping[str, Any], done: int, rank: int | None) -> Path:
-        """Write a checkpoint to the disk, and remove all older ones but the newest.
+        """Write a checkpoint to the disk, and remove all older ones but the newest of them.
 
         Raises:
-            UsageError: it cannot be written; the existing ones stay.
+            UsageError: the checkpoint cannot be written; existing ones stay.
         """
         path = self.path(done, rank)
         beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
@@ -48,11 +49,12 @@ class Checkpoints:
                 file.flush()
                 os.fsync(file.fileno())
             beside.replace(path)
+            # The new name must be on the disk too.
             _sync(self.folder)
-        except (OSError, RuntimeError) as error:  # torch reports a full disk as the latter
+        except (OSError, RuntimeError) as error:  # torch reports a full disk as a RuntimeError
             with suppress(OSError):
                 beside.unlink()
-            raise UsageError(f"checkpoint {path} cannot be written: {error}", hint="make room for it there") from error
+            raise UsageError(f"checkpoint {path} cannot be written: {error}", hint="free space there") from error
         others = [each for _, each in self.found(rank) if each != path]
         for old in others[KEPT - 1 :]:
             with suppress(OSError):
@@ -60,14 +62,14 @@ class Checkpoints:
         return path
 
     def forget_after(self, done: int, rank: int | None, *, but: Collection[Path] = ()) -> None:
-        """Remove the checkpoints of a rank after more than ``done`` steps."""
+        """Remove a rank's checkpoints of states after more than ``done`` steps."""
         for newer, path in self.found(rank):
             if newer > done and path not in but:
                 with suppress(OSError):
                     path.unlink()
 
     def _remove_unfinished(self, rank: int | None) -> None:
-        """Remove unfinished files of writers that were killed; a writer at work holds a lock."""
+        """Remove the unfinished files of killed writers; a writer at work holds a lock."""
         for path in self.folder.glob(".step-*.pt.*"):
             match = _NAME.fullmatch(path.stem[1:])
             if match and match[2] == _rank_text(rank):
@@ -80,7 +82,7 @@ class Checkpoints:
         return self.folder / (f"step-{done:08d}.pt" if rank is None else f"step-{done:08d}-rank-{rank}.pt")
 
     def found(self, rank: int | None) -> list[tuple[int, Path]]:
-        """The existing checkpoints of a rank, newest first: steps done, file."""
+        """The existing checkpoints of a rank, newest first, as pairs of steps done and file."""
         try:
             named = [(path, _NAME.fullmatch(path.name)) for path in self.folder.iterdir()]
         except OSError:
@@ -96,7 +98,7 @@ class Checkpoints:
                     path.unlink(missing_ok=True)
 
     def whole(self, rank: int | None) -> list[int]:
-        """The steps done of all undamaged checkpoints of a rank, newest first."""
+        """The steps done in each undamaged checkpoint of a rank, newest first."""
         return [done for done, path in self.found(rank) if _whole(path)]
 
     def newest(self, rank: int | None, *, at_most: int | None = None) -> tuple[int, dict[str, Any]] | None:
@@ -107,7 +109,7 @@ class Checkpoints:
             try:
                 return read(path)
             except UsageError as error:
-                _log.warning("%s; the one before is used", error.message)
+                _log.warning("%s; the previous one is used", error.message)
         return None
 
 
@@ -118,18 +120,19 @@ def of_rank(path: Path, rank: int) -> Path:
 
 
 def read(path: Path) -> tuple[int, dict[str, Any]]:
-    """Read a checkpoint: steps done, state.
+    """Read a checkpoint; return steps done and state.
 
     Raises:
-        UsageError: it is missing, damaged, or no checkpoint.
+        UsageError: the file is missing, damaged, or not a checkpoint.
     """
     try:
         if not _whole(path):
-            raise ValueError("it is damaged" if path.exists() else "it is not there")
+            raise ValueError("it is damaged" if path.exists() else "it does not exist")
+        # Anybody may have made the file: weights_only runs no code of it.
         found = torch.load(path, map_location="cpu", weights_only=True)
         done, state = found["done"], found["state"]
         if found["format"] != 1 or not isinstance(done, int) or not isinstance(state, dict):
-            raise ValueError("it is no checkpoint of a job")
+            raise ValueError("it is not a checkpoint of a job")
     except (*_UNREADABLE, TypeError) as error:
         raise UsageError(f"checkpoint {path} cannot be read: {error}") from error
     return done, state
@@ -165,7 +168,7 @@ STOPS = "checkpoints"
 
 
 class Persistence:
-    """Writes the checkpoints of a job: every so many steps, at its end, and at a stop. Loads the newest one."""
+    """Writes a job's checkpoints (periodically, at its end, and at a stop), and loads the newest one."""
 
     def __init__(self, state: TrainingState, folder: Path | None, every: int) -> None:
         self.checkpoints = Checkpoints(folder) if folder is not None else None
@@ -173,15 +176,15 @@ class Persistence:
         self._stops_only = False
         self._gone_back_to = 0
         self._written: set[Path] = set()
-        """The checkpoints written since then."""
+        """The checkpoints written since the job last returned to an earlier step."""
 
     def keep_stops_in(self, folder: Path) -> None:
-        """Write checkpoints at stops only, into this folder: the script names none."""
+        """Write checkpoints only at stops, into this folder, because the script names no folder."""
         if not self._state.is_empty:
             self.checkpoints, self._every, self._stops_only = Checkpoints(folder), 0, True
 
     def over(self) -> None:
-        """All ranks have done all steps: the next run starts from the beginning, unless the script names a folder."""
+        """Remove the checkpoints of stops: all steps are done, and the next run starts from the beginning."""
         if self._stops_only and self.checkpoints is not None:
             self.checkpoints.clear()
 
@@ -199,7 +202,7 @@ class Persistence:
         return own and self.checkpoints is not None and self._every > 0
 
     def save(self, rank: int, *, tree: Mapping[str, Any] | None = None, done: int | None = None) -> Path | None:
-        """Write the current state, or another one; its file, or ``None`` with a warning if it cannot be written."""
+        """Write the current state or a given one; return the file, or ``None`` with a warning if that fails."""
         if self.checkpoints is None:
             return None
         if tree is None or done is None:
@@ -215,9 +218,9 @@ class Persistence:
         return path
 
     def went_back(self) -> None:
-        """The job continues from the current step: checkpoints of later steps are invalid.
+        """Note that the job continues from the current step: checkpoints of later steps are invalid.
 
-        The next save removes them; otherwise they would count as the newest ones.
+        The next save removes these checkpoints; otherwise they would count as the newest.
         """
         self._gone_back_to, self._written = self._state.done, set()
 
@@ -228,10 +231,10 @@ class Persistence:
     def resume(self) -> None:
         """Load the newest checkpoint of a replicated state, if there is one.
 
-        A checkpoint that a stop left on this host is loaded only when all ranks know of it: see :meth:`level`.
+        A checkpoint that a stop left on this host is not loaded here, but by all ranks together: see :meth:`level`.
 
         Raises:
-            UsageError: it does not fit.
+            UsageError: the checkpoint does not fit.
         """
         if self.checkpoints is None or self._stops_only:
             return
@@ -239,7 +242,7 @@ class Persistence:
             self._load(found[1], found[0], None)
 
     def level(self, rank: int, world: int, device: torch.device) -> None:
-        """Bring all ranks to one state: the newest that a stop left with any of them, or that of rank 0.
+        """Bring all ranks to one state: the newest state that a stop left on any rank's host, or the state of rank 0.
 
         Each host has a folder of its own, and a rank may be on another host than before.
 
@@ -260,23 +263,24 @@ class Persistence:
         """Load the newest checkpoint of which every rank has its own part. All ranks call this.
 
         Raises:
-            UsageError: it is damaged or does not fit, or checkpoints exist but none of them of all ranks.
+            UsageError: the checkpoint is damaged or does not fit, or checkpoints exist but none for all ranks.
             RuntimeError: the group broke.
         """
         if self.checkpoints is None:
             return
         newest = self.checkpoints.whole(rank)[:KEPT]
+        # All lists need one length; 0 stands for no checkpoint.
         theirs = _gathered([*newest, *[0] * (KEPT - len(newest))], world, device)
         done = max(set.intersection(*(set(each) for each in theirs)), default=0)
         if not done and any(map(any, theirs)):
             shown = "; ".join(f"rank {at}: {_steps_text(each)}" for at, each in enumerate(theirs))
             raise UsageError(
-                f"no checkpoint in {self.checkpoints.folder} is there of every rank ({shown})",
+                f"{self.checkpoints.folder} has no checkpoint of all ranks ({shown})",
                 hint=f"copy the missing ones to the host of their rank, or {self._restart_hint}",
             )
         if newest and newest[0] > done:
             path = self.checkpoints.path(newest[0], rank)
-            _log.warning("%s is skipped: not every rank finds its own part of it", path)
+            _log.warning("%s is skipped: not every rank finds its own part", path)
         if done:
             self._load_newest(done, rank)
 
@@ -286,8 +290,8 @@ class Persistence:
         found = self.checkpoints.newest(rank, at_most=done)
         if found is None or found[0] != done:
             raise UsageError(
-                f"{path} is damaged, and another rank has no older one",
-                hint=f"remove the checkpoints after {done} steps of all ranks to use the ones before",
+                f"{path} is damaged, and another rank has no older checkpoint",
+                hint=f"to use earlier checkpoints, remove those after {done} steps of all ranks",
             )
         self._load(found[1], done, rank)
         if self._stops_only:
@@ -316,7 +320,7 @@ def _steps_text(dones: list[int]) -> str:
 
 
 def _gathered(ours: list[int], world: int, device: torch.device) -> list[list[int]]:
-    """The lists of all ranks; they have equal lengths."""
+    """The lists of all ranks; all lists have equal lengths."""
     if world == 1:
         return [ours]
     sent = torch.tensor(ours, device=device)

@@ -14,7 +14,7 @@ from lumctl.training.torch.states import StateSnapshot, TrainingState
 def average(parameters: Iterable[nn.Parameter], *, world: int, divide_by: float) -> None:
     """Replace gradients by their sum over the ranks divided by ``divide_by``.
 
-    A missing gradient counts as zero; a parameter without a gradient on any rank gets none.
+    A missing gradient counts as zero; a parameter that has no gradient on any rank gets none.
 
     Raises:
         RuntimeError: the process group broke; gradients may be partly replaced.
@@ -30,6 +30,7 @@ def average(parameters: Iterable[nn.Parameter], *, world: int, divide_by: float)
 def _average(alike: list[nn.Parameter], kind: Tensor, world: int, divide_by: float) -> None:
     has = kind.new_tensor([parameter.grad is not None for parameter in alike])
     shares = [parameter.grad if parameter.grad is not None else torch.zeros_like(parameter) for parameter in alike]
+    # One all-reduce sums the gradients and counts the ranks that have them.
     bucket = torch.cat([has, *(share.detach().reshape(-1) for share in shares)])
     if world > 1:
         dist.all_reduce(bucket)
@@ -54,7 +55,7 @@ def level(state: TrainingState, rank: int, device: torch.device, *, source: int 
     """Give all ranks the state of rank ``source`` and its number of steps done.
 
     Raises:
-        RuntimeError: the group broke; the state is unchanged.
+        RuntimeError: the group broke; this rank's state is unchanged.
     """
     if rank == source:
         ours = state.snapshot()
@@ -78,18 +79,19 @@ def _broadcast(tensor: torch.Tensor, source: int, device: torch.device) -> torch
 
 
 STATES_KEPT = 3
-"""States kept of each rank. Ranks are at most one step apart, and a transfer of the newest may have been cut short."""
+"""States kept per rank. Ranks are at most one step apart, and the transfer of the newest state may be incomplete."""
+# A separate tag (ASCII "lu"), so that no message of the script is received as a state.
 _TAG = 0x6C75
 
 
 class Copies:
-    """Copies of unique states, by rank and steps done: each worker's own, and those of the rank before it."""
+    """Copies of unique states, by rank and steps done: the worker's own states and those of the previous rank."""
 
     def __init__(self) -> None:
         self._kept: dict[int, dict[int, StateSnapshot]] = {}
 
     def find(self, rank: int, done: int) -> StateSnapshot | None:
-        """The state of a rank after so many steps, if it is kept."""
+        """The state of a rank after ``done`` steps; ``None`` if it is not stored."""
         return self._kept.get(rank, {}).get(done)
 
     def keep(self, rank: int, snapshot: StateSnapshot) -> None:
@@ -100,7 +102,7 @@ class Copies:
             del kept[done]
 
     def spent(self, rank: int) -> Tensor | None:
-        """Remove the snapshot of a rank that is dropped next; its bytes may be overwritten."""
+        """Remove the snapshot of a rank that would be dropped next; return its bytes, which may be overwritten."""
         kept = self._kept.get(rank, {})
         return kept.pop(min(kept)).data if len(kept) >= STATES_KEPT else None
 
@@ -111,14 +113,14 @@ class Copies:
                 del kept[newer]
 
     def document(self, rank: int | None) -> dict[str, Any]:
-        """The steps of which states are kept, for the coordinator: of this rank, and of others."""
+        """The steps whose states are stored, for the coordinator: those of this rank, and those of other ranks."""
         return {
             "own": [] if rank is None else sorted(self._kept.get(rank, {})),
             "of": {str(other): sorted(kept) for other, kept in self._kept.items() if other != rank and kept},
         }
 
     def hand_on(self, rank: int, world: int, device: torch.device) -> None:
-        """Send our newest state to the next rank of the ring, and keep that of the rank before.
+        """Send our newest state to the next rank of the ring, and store the newest state of the previous rank.
 
         Raises:
             RuntimeError: the group broke; earlier copies are kept.
@@ -129,7 +131,7 @@ class Copies:
         before = (rank - 1) % world
         got = _exchange(newest, (rank + 1) % world, before, device)
         for other in set(self._kept) - {rank, before}:
-            del self._kept[other]  # from a former ring
+            del self._kept[other]  # copies from a former ring
         self.keep(before, got)
 
 
@@ -144,11 +146,12 @@ def _exchange(ours: StateSnapshot, to: int, origin: int, device: torch.device) -
 
 
 def _swap(ours: Tensor, size: int, to: int, origin: int, device: torch.device) -> Tensor:
-    """Send a tensor and get another; either may be empty, and then nothing is sent."""
+    """Send a tensor and receive another; an empty tensor is not sent."""
     theirs = torch.empty(size, dtype=ours.dtype, device=device)
     sent = ours.to(device)
     under_way = [dist.P2POp(dist.isend, sent, to, tag=_TAG)] if len(sent) else []
     under_way += [dist.P2POp(dist.irecv, theirs, origin, tag=_TAG)] if size else []
+    # Both are started before either is awaited: in a ring, no rank would receive if all waited for their sends.
     for each in dist.batch_isend_irecv(under_way) if under_way else ():
         each.wait()
     return theirs.cpu()

@@ -1,8 +1,8 @@
-"""The process group of a worker, one generation after another: formed in place, given up at once, formed again.
+"""The process groups of a worker, one per generation: formed in place, abandoned at once, formed again.
 
-gloo of PyTorch 2.13 informs the operations on its lists when a connection ends. An operation whose bytes have begun to
+When a connection ends, gloo of PyTorch 2.13 informs the operations on its lists. An operation whose bytes have begun to
 move is on no list: if its connection ends before the last byte, the caller waits for the time-out of collectives. So
-helper threads wait for gloo, and the script waits for them and can be released.
+helper threads wait for gloo. The script waits for the helper threads, and can be released from that.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from lumctl.training.torch.stores import CancellableStore, GivenUpError, LaneSto
 if TYPE_CHECKING:
     import socket
 
-    # What is public is typed in the private module only.
+    # The public classes have types only in the private module.
     from torch._C._distributed_c10d import PrefixStore, Store, Work
 else:
     from torch.distributed import PrefixStore, Store, Work
@@ -38,7 +38,7 @@ _helpers: SimpleQueue[SimpleQueue[tuple[Native, Outcome]]] = SimpleQueue()
 
 
 class Waits:
-    """The waits for collectives of one group; each method may be called by any thread."""
+    """The waits for collectives of one group. Any thread may call any method."""
 
     def __init__(self) -> None:
         self._waiting: set[Outcome] = set()
@@ -49,7 +49,7 @@ class Waits:
         """The result of ``native``, or its error.
 
         Raises:
-            GivenUpError: it did not end before :meth:`leave`.
+            GivenUpError: the collective did not end before :meth:`leave`.
         """
         outcome: Outcome = SimpleQueue()
         with self._change:
@@ -86,13 +86,13 @@ _current = Waits()
 
 
 def keep(groups: list[object], for_s: float) -> None:
-    """Keep groups alive for ``for_s``: freeing one waits for its threads, and they may wait for a lost peer.
+    """Keep groups alive for ``for_s``: freeing a group waits for its threads, which may wait for a lost peer.
 
-    They may also wait for the interpreter lock, to free a tensor, which the thread that frees the group holds.
+    Its threads may also wait for the interpreter lock, to free a tensor. The thread that frees the group holds it.
     """
     never_set = threading.Event()
 
-    def hold_on() -> None:  # what a thread refers to lives until the process ends
+    def hold_on() -> None:  # the objects that this thread refers to stay alive with it
         never_set.wait(for_s)
         groups.clear()
 
@@ -129,11 +129,12 @@ def _help(asked: "SimpleQueue[tuple[Native, Outcome]]") -> None:
 
 
 def _given_up() -> GivenUpError:
-    return GivenUpError("the group is given up")
+    return GivenUpError("the group is abandoned")
 
 
 COLLECTIVE_S = 1800.0
-"""PyTorch's own default. A rank that hangs is detected by its heartbeats, not by this."""
+"""PyTorch's own default. Heartbeats, not this limit, detect a rank that hangs."""
+# The first pause between two wake-ups, and the longest; pauses double.
 KNOCK_S = 0.005
 LATER_KNOCK_S = 0.1
 CLOSED_WITHIN_S = 5.0
@@ -144,7 +145,7 @@ RELEASED_WITHIN_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class JoinOrder:
-    """The group that a worker must join. ``lanes`` is the socket of the simulator's lanes, if there are any."""
+    """The group that a worker must join. ``lanes`` is the simulator's lane socket; ``None`` without a simulator."""
 
     generation: int
     rank: int
@@ -156,7 +157,7 @@ class JoinOrder:
 
 @dataclass
 class _Attempt:
-    """A group that is being formed, or is formed."""
+    """A group, formed or being formed."""
 
     order: JoinOrder
     before: frozenset[OpenSocket]
@@ -164,7 +165,7 @@ class _Attempt:
     settled: threading.Event = field(default_factory=threading.Event)
     made: frozenset[OpenSocket] | None = None
     joins: frozenset[OpenSocket] = frozenset()
-    """The sockets among these that lead to other ranks."""
+    """The sockets of the group that connect to other ranks."""
     store: CancellableStore | None = None
     lanes: LaneStore | None = None
     waker: threading.Thread | None = None
@@ -172,7 +173,7 @@ class _Attempt:
 
 
 class ProcessGroup:
-    """The process group that a worker is in. :meth:`abort` may be called by any thread, all else by the main thread.
+    """The process group that a worker is in. Any thread may call :meth:`abort`; only the main thread calls the rest.
 
     With NCCL, an abort ends the communicator and its kernels; with gloo, it shuts its sockets for reading. Either way a
     thread that waits in a collective, or in :meth:`make`, continues with an error.
@@ -186,11 +187,11 @@ class ProcessGroup:
         self.store: tuple[str, int] = (address, self._served.port)
         self._attempt: _Attempt | None = None
         self._left: list[socket.socket] = []
-        """Connections of a group that was given up: open as long as peers may still use them."""
+        """Connections of an abandoned group; they stay open as long as peers may use them."""
         self._changing = threading.Lock()
         self._backend = "nccl" if device.type == "cuda" else "gloo"
         if self._backend == "nccl":
-            # NCCL's watchdog would end the process that is about to recover.
+            # Otherwise NCCL's watchdog would end the process while it recovers.
             os.environ.setdefault("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0")
             os.environ.setdefault("TORCH_NCCL_ENABLE_MONITORING", "0")
         elif "GLOO_SOCKET_IFNAME" not in os.environ and (name := interface_with(address)) is not None:
@@ -198,36 +199,36 @@ class ProcessGroup:
 
     @property
     def given_up(self) -> bool:
-        """Whether the group is given up, so that the results of its collectives are invalid."""
+        """Whether the group is abandoned; then the results of its collectives are invalid."""
         return self._attempt is not None and self._attempt.given_up.is_set()
 
     @property
     def is_broken(self) -> bool:
-        """Whether a peer has left the group: a connection of the group is closed, or at its end.
+        """Whether a peer has left the group, so that a connection of the group is closed or at its end.
 
-        With NCCL connections cannot be seen, and count as open.
+        NCCL's connections cannot be seen, and count as open.
         """
         attempt = self._attempt
         return attempt is not None and (attempt.given_up.is_set() or any(each.is_at_end for each in attempt.joins))
 
     def descriptors(self) -> list[int]:
-        """The sockets of the group and of this worker's servers, for a forked process to give up."""
+        """The sockets of the group and of this worker's servers, which a forked process must give up."""
         made = (self._attempt.made if self._attempt is not None else None) or frozenset()
         ours = between(sockets(), self._ports(), ()) | {each for each in made if each.is_open}
         return [*(each.descriptor for each in ours), *(each.fileno() for each in self._left if each.fileno() >= 0)]
 
     def make(self, order: JoinOrder, *, wanted: Callable[[], bool]) -> None:
-        """Form a group with all workers that get the same order; ``wanted`` says whether it is still wanted.
+        """Form a group with all workers that get the same order; ``wanted`` returns whether the group is still needed.
 
         Raises:
-            DistError: it was given up.
-            RuntimeError: a peer is gone.
+            DistError: the group was abandoned.
+            RuntimeError: a peer has ended.
         """
         self._close_left()
         attempt = self._attempt = _Attempt(order, sockets())
         if not wanted():  # an abort after this line finds the attempt
             attempt.given_up.set()
-            raise GivenUpError("the group is given up")
+            raise GivenUpError("the group is abandoned")
         if self._backend == "gloo":
             attempt.waits.take_over()
         try:
@@ -235,18 +236,18 @@ class ProcessGroup:
             attempt.made = self._sockets_of(attempt)
             attempt.joins = connected(attempt.made, but=order.store[1])
             for each in attempt.made:
-                each.close_on_exec()  # PyTorch leaves it open for programs that the script starts
+                each.close_on_exec()  # PyTorch leaves the socket open for programs that the script starts
         except RuntimeError as error:
-            if attempt.given_up.is_set():  # PyTorch may report that as an error of its own
-                raise GivenUpError("the group is given up") from error
+            if attempt.given_up.is_set():  # PyTorch may report this under another error
+                raise GivenUpError("the group is abandoned") from error
             raise
         finally:
             with self._changing:
                 attempt.settled.set()
             if attempt.waker is not None:
-                attempt.waker.join()  # it must not mistake the next attempt's sockets for this one's
+                attempt.waker.join()  # the waker must not mistake the next attempt's sockets for this attempt's
         if attempt.given_up.is_set():
-            raise GivenUpError("the group is given up")
+            raise GivenUpError("the group is abandoned")
 
     def _form(self, attempt: _Attempt) -> None:
         order, hook = attempt.order, sys.excepthook
@@ -258,7 +259,7 @@ class ProcessGroup:
         if self._backend == "gloo":
             # PyTorch keeps no reference to a store that is written in Python.
             store = attempt.store = CancellableStore(store, attempt.given_up)
-        # PyTorch numbers its groups, failed attempts too, and looks for peers under that number.
+        # PyTorch numbers its groups, including failed attempts, and looks for peers under that number.
         dist.distributed_c10d._world.group_count = 0  # noqa: SLF001 - as PyTorch does when it destroys a group
         try:
             dist.init_process_group(
@@ -270,12 +271,12 @@ class ProcessGroup:
                 device_id=self._device if self._backend == "nccl" else None,
             )
         finally:
-            sys.excepthook = hook  # PyTorch wraps it each time
+            sys.excepthook = hook  # PyTorch wraps the hook each time
         if attempt.lanes is not None:
             attempt.lanes.require_joined()
 
     def abort(self) -> None:
-        """Wake threads that wait in a collective of the group, or for the group; do nothing if there is none."""
+        """Wake threads that wait for the group or for its collectives; do nothing if there is no group."""
         attempt = self._attempt
         if attempt is None:
             return
@@ -292,10 +293,10 @@ class ProcessGroup:
                 _thread(lambda: self._free(attempt))
 
     def _free(self, attempt: _Attempt) -> None:
-        """Release waits that gloo has lost.
+        """Release the waits for operations that gloo has lost.
 
-        gloo informs the operations it knows before it closes a connection, and moves no byte after that. A wait that
-        lasts longer than a wake-up takes would never end, and its buffers are no longer written to.
+        gloo informs the operations on its lists before it closes a connection, and moves no byte after that. A wait
+        that lasts longer than a wake-up takes would never end. gloo no longer writes to its buffers.
         """
         until, pause, never_set = time.monotonic() + CLOSED_WITHIN_S, KNOCK_S, threading.Event()
         while any(each.is_open for each in attempt.joins) and time.monotonic() < until:
@@ -304,7 +305,7 @@ class ProcessGroup:
         attempt.waits.leave(RELEASED_WITHIN_S)
 
     def _wake(self, attempt: _Attempt) -> None:
-        """Make the forming of a group fail: whatever it waits for next must arrive or break."""
+        """Make the forming of a group fail: make each connection that it waits for arrive or break."""
         pause = KNOCK_S
         with contextlib.ExitStack() as calls:
             while True:
@@ -315,9 +316,9 @@ class ProcessGroup:
                 pause = min(2 * pause, LATER_KNOCK_S)
 
     def _sockets_of(self, attempt: _Attempt) -> frozenset[OpenSocket]:
-        """The sockets of a group, without others that the script opened meanwhile.
+        """The sockets of a group, without other sockets that the script opened meanwhile.
 
-        With NCCL, and if gloo publishes addresses in an unknown form: all new sockets.
+        With NCCL, or if gloo publishes addresses in an unknown form, all new sockets.
         """
         new, store = sockets() - attempt.before, attempt.store
         if self._backend == "nccl" or (store is not None and store.unknown):
@@ -344,12 +345,12 @@ class ProcessGroup:
             attempt.lanes.close()
 
     def close(self) -> None:
-        """Leave the group for good."""
+        """Leave the group permanently."""
         self.destroy()
         self._close_left()
 
     def _close_left(self) -> None:
-        """Close connections kept open for peers: when a group is formed, all have given up the one before."""
+        """Close connections kept open for peers; when a group is formed, all peers have abandoned the previous one."""
         for each in self._left:
             each.close()
         self._left.clear()

@@ -11,18 +11,19 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from lumctl.errors import UsageError
+from lumctl.training.protocol import REPLICATED, UNIQUE
 from lumctl.training.torch.agent_link import Environment, Membership
 from lumctl.training.torch.checkpoints import STOPS, Persistence
 from lumctl.training.torch.collectives import average, level
 from lumctl.training.torch.member import Member
-from lumctl.training.torch.states import REPLICATED, UNIQUE, StatefulPart, TrainingState
+from lumctl.training.torch.states import StatefulPart, TrainingState
 from lumctl.training.torch.stores import GivenUpError
 
 
 class SingleProcess:
     """A process that no agent started: a rank of torchrun, or a single process. It does not recover from failures.
 
-    It resumes from the newest checkpoint on disk, and writes one every so many steps.
+    It resumes from the newest checkpoint on disk, and writes checkpoints periodically.
     """
 
     given_up = False
@@ -33,7 +34,7 @@ class SingleProcess:
         self._own_group = False
 
     def begin(self) -> None:
-        """Join the group, if there is one, and read the checkpoint."""
+        """Join the group, if there is one, and load the checkpoint."""
         membership = self.membership
         if _by_torchrun() and not dist.is_initialized():
             dist.init_process_group("nccl" if self._device.type == "cuda" else "gloo")
@@ -51,12 +52,12 @@ class SingleProcess:
         """Do nothing: there are no orders."""
 
     def after(self, _loss: float | None) -> None:
-        """Write a checkpoint when it is time."""
+        """Write a checkpoint if one is due."""
         if self._persistence.due(self.membership.rank):
             self._persistence.save(self.membership.rank)
 
     def recovers(self, _error: Exception) -> bool:
-        """False: torchrun or the user has to start the process again."""
+        """Return false: torchrun or the user has to start the process again."""
         return False
 
     def finish(self) -> None:
@@ -66,7 +67,7 @@ class SingleProcess:
         self.membership.stopped = True
 
     def failed(self, error: BaseException) -> None:
-        """There is no agent to report to."""
+        """Do nothing: there is no agent to report to."""
 
     def close(self) -> None:
         """Leave the group."""
@@ -79,7 +80,7 @@ def _by_torchrun() -> bool:
 
 
 def _membership() -> Membership:
-    if dist.is_initialized():  # by the script
+    if dist.is_initialized():  # the script formed this group
         return Membership(dist.get_rank(), dist.get_world_size())
     return Membership(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])) if _by_torchrun() else Membership()
 
@@ -89,11 +90,11 @@ class TrainingStep:
 
     def __init__(self, job: "TrainingJob", number: int) -> None:
         self.number = number
-        """The number of steps done before it, from 0."""
+        """The number of steps done before this one; 0 for the first."""
         self._job = job
         self._loss: Tensor | float | None = None
         self.entered = False
-        """Its ``with`` block was entered."""
+        """Whether its ``with`` block was entered."""
 
     def report(self, loss: Tensor | float) -> None:
         """Report the loss of this step, as `lumctl job status` shows it."""
@@ -128,17 +129,17 @@ class TrainingJob:
 
     @property
     def generation(self) -> int:
-        """The number of the process group: each new group has a greater one. Objects of an older group are useless."""
+        """The number of the process group: each new group has a greater one. Objects of an older group are unusable."""
         return self._life.membership.generation
 
     def steps(self, total: int | None = None) -> Iterator[TrainingStep]:
         """The steps from the current one up to ``total``; without it, until the job is stopped.
 
-        A number comes again if the step was interrupted, or the job went back to a checkpoint. Use results of a step
-        inside its ``with`` block: after an interruption they may not exist.
+        A step number occurs again if the step was interrupted or the job went back to a checkpoint. Use the results of
+        a step inside its ``with`` block: after an interruption they may not exist.
 
         Raises:
-            UsageError: a step was taken and not done, or a checkpoint does not fit.
+            UsageError: a step was taken from the iterator but not done, or a checkpoint does not fit.
         """
         self._life.begin()
         while self._goes_on():
@@ -149,12 +150,12 @@ class TrainingJob:
             yield step
             if not step.entered:
                 raise UsageError(
-                    f"step {step.number} was taken from job.steps() and not done",
-                    hint="write `for step in job.steps(N):` and in it `with step:`",
+                    f"step {step.number} was taken from job.steps() but not done",
+                    hint="write `for step in job.steps(N):` and inside it `with step:`",
                 )
 
     def _goes_on(self) -> bool:
-        """Follow orders between two steps; whether another step follows."""
+        """Follow orders between two steps; return whether another step follows."""
         if not self._life.membership.stopped:
             self._life.between()
         return not self._life.membership.stopped
@@ -183,7 +184,7 @@ class TrainingJob:
             self._life.failed(error)
         self._life.close()
         if error is None and self._life.membership.cut_short:
-            raise SystemExit(0)  # the rest of the script is for a job that is done
+            raise SystemExit(0)  # the rest of the script is only for a job that has done all steps
 
 
 def attach(  # noqa: PLR0913 - all are keywords
@@ -208,8 +209,8 @@ def attach(  # noqa: PLR0913 - all are keywords
     Args:
         model: the model that is trained or served.
         optimizer: steps once in each step of the job.
-        state: further parts of the state, by name. Those that are no modules are copied before each step: keep them
-            small.
+        state: further parts of the state, by name. Parts that are not modules are copied before each step: keep
+            them small.
         layout: ``replicated`` if all ranks hold the same state, ``unique`` if each holds its own.
         shape: called with rank and world before a state for them is loaded, if the parts depend on these.
         seed: makes a repeated step draw the same random numbers of `torch` and `random`.
@@ -217,14 +218,14 @@ def attach(  # noqa: PLR0913 - all are keywords
             ``lumctl job run``, a stop writes checkpoints into the job's own folder on the host, and the next run loads
             them, until all steps are done. With ``False`` nothing is written or read.
         every: the number of steps between checkpoints; 0: none.
-        device: the device for collectives, by NCCL on CUDA and gloo otherwise; by default that of the model's first
-            parameter.
+        device: the device for collectives, by NCCL on CUDA and gloo otherwise; by default the device of the model's
+            first parameter.
 
     Raises:
         UsageError: the environment or an argument is invalid.
     """
     if layout not in {REPLICATED, UNIQUE}:
-        raise UsageError(f"layout {layout!r} is not known", hint=f"it is {REPLICATED!r} or {UNIQUE!r}")
+        raise UsageError(f"{layout!r} is not a known layout", hint=f"use {REPLICATED!r} or {UNIQUE!r}")
     named: dict[str, StatefulPart | None] = {"model": model, "optimizer": optimizer}
     parts = {name: part for name, part in named.items() if part is not None}
     parts |= {f"state.{name}": part for name, part in (state or {}).items()}
@@ -250,10 +251,11 @@ def _watch(
     optimizer: torch.optim.Optimizer, state: TrainingState, life: Member | SingleProcess, device: torch.device
 ) -> None:
     def before(*_: Any) -> None:
+        # Collectives on CUDA may still run: whether they were aborted is known only afterwards.
         if device.type == "cuda":
             torch.cuda.current_stream(device).synchronize()
-        if life.given_up:  # after an abort of the communicator the gradients are invalid
-            raise GivenUpError("the group is given up")
+        if life.given_up:  # after the communicator was aborted, the gradients are invalid
+            raise GivenUpError("the group is abandoned")
 
     def after(*_: Any) -> None:
         state.stepped()

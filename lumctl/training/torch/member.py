@@ -18,13 +18,13 @@ import torch
 import torch.distributed as dist
 
 from lumctl.errors import LumctlError, RefusedError, UnreachableError, UsageError
-from lumctl.training.protocol import Message
+from lumctl.training.protocol import REPLICATED, UNIQUE, Message
 from lumctl.training.torch.agent_link import AgentLink, Environment, Membership
 from lumctl.training.torch.checkpoints import Persistence, of_rank, read
 from lumctl.training.torch.collectives import Copies
 from lumctl.training.torch.group import JoinOrder, ProcessGroup
 from lumctl.training.torch.state_transfer import Fetcher, NotHereError, StateServer, StateTransferError, WantedState
-from lumctl.training.torch.states import REPLICATED, UNIQUE, BrokenStateError, Layout, StateSnapshot, TrainingState
+from lumctl.training.torch.states import BrokenStateError, Layout, StateSnapshot, TrainingState
 
 TERMINATE = "terminate"
 """The order that a worker gives itself at SIGTERM."""
@@ -33,7 +33,7 @@ TRACEBACK_LINES, LONGEST_LINE = 12, 200
 
 
 class Member:
-    """Takes part in a job under its coordinator's orders. Used by the main thread.
+    """Takes part in a job under its coordinator's orders. Only the main thread uses it.
 
     A parked worker follows orders until it is in a group again, or ends: ``hold`` (leave the group), ``load`` (a
     state), ``join`` (a group), ``stop`` and ``finish``.
@@ -50,6 +50,7 @@ class Member:
         self._group = ProcessGroup(device, environment.address, lambda: [self._server.address[1]])
         self._agent = AgentLink(environment, done=lambda: state.done, hold=self._hold)
         self._handler: Any = None
+        # A handler of the script stays.
         if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
             self._handler = signal.signal(signal.SIGTERM, self._terminate)
         self._pid, self._failed = os.getpid(), False
@@ -65,7 +66,7 @@ class Member:
         return self._group.given_up
 
     def begin(self) -> None:
-        """The script has reached its training steps: wait for a rank."""
+        """Wait for a rank: the script has reached its training steps."""
         if self._state.layout == REPLICATED:
             self._persistence.resume()
         self._agent.say(
@@ -78,12 +79,12 @@ class Member:
         self._park()
 
     def between(self) -> None:
-        """Between two steps: park if an order waits."""
+        """Park if an order waits; called between two steps."""
         if self._agent.held or not self._agent.orders.empty():
             self._park()
 
     def after(self, loss: float | None) -> None:
-        """Report a step, have its state copied if no other rank has it, and write a checkpoint when due."""
+        """Report a step, copy its state to another rank if that is unique, and write a checkpoint when due."""
         self._report_step({} if loss is None else {"loss": loss})
         try:
             self._copy_to_next(self.membership.rank, self.membership.world)
@@ -95,9 +96,10 @@ class Member:
             self._save()
 
     def recovers(self, error: Exception) -> bool:
-        """Whether an error of a step came from the group; then the worker is in a new group when this returns.
+        """Return whether a step's error came from the group. If so, first recover: the worker is then in a new group.
 
-        It did if another process failed first: the coordinator has ordered a hold, or a peer has left the group.
+        The error came from the group if another process failed first: the coordinator has ordered a hold, or a peer has
+        left the group.
         """
         if not (self._agent.held or of_group(error, is_broken=self._group.is_broken)):
             return False
@@ -113,6 +115,7 @@ class Member:
             if self.membership.world > 1:
                 met = torch.zeros(1, device=self._device)
                 dist.all_reduce(met)
+                # On CUDA `all_reduce` only starts; reading the result waits for it.
                 met.item()
         except RuntimeError as error:
             if not self.recovers(error):
@@ -139,7 +142,7 @@ class Member:
         )
 
     def close(self) -> None:
-        """Leave the group. The line to the agent stays open, for the script may have much to do yet."""
+        """Leave the group. The line to the agent stays open, because the script may run for long after this."""
         self._server.close()
         self._group.close()
         if self._handler is not None:
@@ -148,7 +151,7 @@ class Member:
     # -- orders
 
     def _hold(self) -> None:
-        """Called by the thread that listens to the agent."""
+        """Give up the group; called by the thread that listens to the agent."""
         self._group.abort()
         self._fetcher.cancel()
 
@@ -197,7 +200,7 @@ class Member:
         self._group.destroy()
 
     def _join(self, message: Message, holds: int) -> bool:
-        """Take a rank in a new group; whether that succeeded."""
+        """Take a rank in a new group; return whether that succeeded."""
         began = time.monotonic()
         host, port = message["store"]
         order = JoinOrder(
@@ -216,7 +219,7 @@ class Member:
                 raise RuntimeError(f"this worker has done {self._state.done} steps, not {message['done']}")  # noqa: TRY301
             self._group.make(order, wanted=lambda: self._agent.holds == holds)
             self._synchronise(order)
-        except (RuntimeError, UnreachableError, RefusedError) as error:  # the latter two from lanes
+        except (RuntimeError, UnreachableError, RefusedError) as error:  # lanes raise the latter two
             self._report_broken(order.generation, error)
             self._server.open()
             return False
@@ -228,7 +231,7 @@ class Member:
         return True
 
     def _synchronise(self, order: JoinOrder) -> None:
-        """Bring all ranks to one state at the start of a job, and have each unique state kept twice."""
+        """Bring all ranks to one state at the start of a job, and keep a second copy of each unique state."""
         if self._state.done == 0:
             if self._state.layout == UNIQUE:
                 self._persistence.agree(order.rank, order.world, self._device)
@@ -240,13 +243,13 @@ class Member:
             self._copy_to_next(order.rank, order.world)
 
     def _copy_to_next(self, rank: int, world: int) -> None:
-        """Keep a copy of a unique state, and have the next rank keep one too. Raises ``RuntimeError``: group broke."""
+        """Keep a copy of a unique state here and on the next rank. Raises ``RuntimeError`` if the group broke."""
         if self._state.layout == UNIQUE:
             self._copies.keep(rank, self._state.snapshot(into=self._copies.spent(rank)))
             self._copies.hand_on(rank, world, self._device)
 
     def _stop(self, order: Message) -> None:
-        """Write the checkpoints asked for, and end. A worker that never had a rank has none to write."""
+        """Write the requested checkpoints, and end. A worker that never had a rank writes none."""
         done = int(order["done"])
         trees: dict[int, Any] = {}
         if self.membership.joined:
@@ -266,7 +269,7 @@ class Member:
     # -- states
 
     def _find(self, wanted: WantedState) -> Layout:
-        """The state that another worker asks for while this one is parked. Raises ``NotHereError``."""
+        """The state that another worker requests while this one is parked. Raises ``NotHereError``."""
         if self._state.layout == REPLICATED:
             if wanted.done != self._state.done:
                 raise NotHereError(f"this worker has done {self._state.done} steps, not {wanted.done}")
@@ -278,7 +281,7 @@ class Member:
         """Load the state that the coordinator has chosen, and report that.
 
         Raises:
-            UsageError: it does not fit this script, or the script cannot have the rank.
+            UsageError: the state does not fit this script, or the script cannot take the rank.
         """
         began = time.monotonic()
         wanted = WantedState(int(order["done"]), None if order.get("of") is None else int(order["of"]))
@@ -297,7 +300,7 @@ class Member:
     def _fetched(
         self, order: Message, wanted: WantedState, still: Callable[[], bool]
     ) -> tuple[dict[str, Any] | None, int]:
-        """A state from a file, another worker or our own copies, and its size; ``None`` if it is the current one."""
+        """A state from a file, another worker or our own copies, and its size in bytes; ``None``: the current state."""
         if order.get("file"):
             path = of_rank(Path(order["file"]), wanted.of or 0)
             try:
@@ -311,7 +314,7 @@ class Member:
             host, port = order["source"]
             fetched = self._fetcher.fetch((str(host), int(port)), wanted, still=still)
             if self._state.layout == UNIQUE and wanted.of is not None:
-                self._copies.keep(wanted.of, fetched)  # after a second failure nobody else may have it
+                self._copies.keep(wanted.of, fetched)  # after a second failure this may be the only copy
                 return fetched.tree(), len(fetched.data)
             return fetched.tree(copied=False), len(fetched.data)
         if self._state.layout == REPLICATED and wanted.done == self._state.done:
@@ -323,7 +326,7 @@ class Member:
         rank = self.membership.rank if wanted.of is None else wanted.of
         kept = self._copies.find(rank, wanted.done)
         if kept is None:
-            raise NotHereError(f"no state of rank {rank} after {wanted.done} steps is kept here")
+            raise NotHereError(f"no state of rank {rank} after {wanted.done} steps is stored here")
         return kept
 
     # -- reports
@@ -345,7 +348,8 @@ class Member:
         self._agent.say("ended", done=self._state.done, cut_short=self.membership.cut_short)
 
     def _exiting(self) -> None:
-        """Report at exit that the script's last line has run, or the error that ended it, and close the line."""
+        """At exit, report that the script's last line has run, or the error that ended it; then close the line."""
+        # A forked process has inherited this callback.
         if os.getpid() != self._pid:
             return
         if (error := getattr(sys, "last_value", None)) is not None:
@@ -354,20 +358,21 @@ class Member:
         self._agent.close()
 
     def _forked(self) -> None:
-        """Called in a forked process, which has no rank."""
+        """Give up all connections; called in a forked process, which has no rank."""
         give_up([*self._agent.descriptors(), *self._group.descriptors()])
         if signal.getsignal(signal.SIGTERM) == self._terminate:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
     def _terminate(self, _signal: int, _frame: FrameType | None) -> None:
-        """SIGTERM: write a checkpoint and end, after the current step or at once if none is under way."""
+        """On SIGTERM, write a checkpoint and end after the current step, or at once if no step is in progress."""
         self._agent.orders.put(({"do": TERMINATE}, self._agent.holds))
 
 
 def of_group(error: BaseException, *, is_broken: bool) -> bool:
     """Whether an error comes from a collective whose peer failed first.
 
-    gloo raises a plain ``RuntimeError``, as does much else: it is the group's if a peer has left the group by then.
+    gloo raises a plain ``RuntimeError``, as other code does too: the error counts as the group's if a peer has left the
+    group by then.
     """
     return isinstance(error, dist.DistError) or (type(error) is RuntimeError and is_broken)
 
@@ -379,14 +384,14 @@ def in_short(error: BaseException) -> str:
 
 
 def tail(error: BaseException) -> list[str]:
-    """The last lines of an error's traceback, without those of its causes."""
+    """The last lines of an error's traceback, without the tracebacks of its causes."""
     shown = traceback.TracebackException.from_exception(error)
     lines = "".join([*shown.stack.format(), *shown.format_exception_only()]).splitlines()
     return [line[:LONGEST_LINE] for line in lines[-TRACEBACK_LINES:]]
 
 
 def in_children(call: Callable[[], None]) -> None:
-    """Have a bound method called in each forked process, while its object lives."""
+    """Call a bound method in each forked process, as long as its object lives."""
     method = weakref.WeakMethod(call)
 
     def forked() -> None:
@@ -397,7 +402,7 @@ def in_children(call: Callable[[], None]) -> None:
 
 
 def give_up(descriptors: Iterable[int]) -> None:
-    """Close connections in a forked process. Their numbers stay in use, so that a later close hits nothing else."""
+    """Close connections in a forked process. Their descriptors stay in use: a later close affects nothing else."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for each in descriptors:
         with suppress(OSError):

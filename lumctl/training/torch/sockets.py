@@ -1,6 +1,6 @@
-"""The sockets of a process group: PyTorch does not name them, so they are those that appeared while it was formed.
+"""The sockets of a process group. PyTorch does not name them; they are the ones that appear while it is formed.
 
-gloo cannot cancel a collective that waits for a peer that hangs, but it notices when its sockets are shut.
+gloo cannot cancel a collective that waits for a peer that hangs, but it notices when its sockets are shut down.
 """
 
 import contextlib
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+# The first byte of tcp_info is the state of the connection; 2 is TCP_SYN_SENT, see netinet/tcp.h.
 _SYN_SENT = 2
 _RANK = struct.Struct("<q")
 """The first bytes of a gloo connection: the rank that connects."""
@@ -29,6 +30,7 @@ class OpenSocket:
     def again(self) -> socket.socket | None:
         """A duplicate of the connection, if it is still open."""
         with contextlib.suppress(OSError):
+            # Duplicated before the inode is compared: the descriptor itself may be reused at any time.
             again = os.dup(self.descriptor)
             if os.fstat(again).st_ino == self.inode:
                 return socket.socket(fileno=again)
@@ -37,14 +39,14 @@ class OpenSocket:
 
     @property
     def is_open(self) -> bool:
-        """Whether it is still open."""
+        """Whether the socket is still open."""
         with contextlib.suppress(OSError):
             return os.fstat(self.descriptor).st_ino == self.inode
         return False
 
     @property
     def is_at_end(self) -> bool:
-        """Whether it is closed, here or by its peer."""
+        """Whether the connection is closed, here or by its peer."""
         if (own := self.again()) is None:
             return True
         with own:
@@ -53,13 +55,13 @@ class OpenSocket:
             return bool(poll.poll(0))
 
     def close_on_exec(self) -> None:
-        """Close it in programs that this process starts."""
+        """Close the socket in programs that this process starts."""
         with contextlib.suppress(OSError):
             if self.is_open:
                 os.set_inheritable(self.descriptor, False)  # noqa: FBT003 - as it is called
 
     def use(self, act: Callable[[socket.socket], object]) -> None:
-        """Call ``act`` with a duplicate, if it is still open; errors are ignored."""
+        """Call ``act`` with a duplicate if the socket is still open; ignore errors."""
         if (own := self.again()) is not None:
             with own, contextlib.suppress(OSError):
                 act(own)
@@ -103,7 +105,7 @@ def connected(held: frozenset[OpenSocket], *, but: int) -> frozenset[OpenSocket]
 
 
 def calling(held: frozenset[OpenSocket]) -> frozenset[OpenSocket]:
-    """The TCP sockets that are still connecting; the system does not tell their peers."""
+    """The TCP sockets that are still connecting; the system does not report their peers."""
     found = set()
 
     def look(each: OpenSocket, one: socket.socket) -> None:
@@ -116,13 +118,13 @@ def calling(held: frozenset[OpenSocket]) -> frozenset[OpenSocket]:
 
 
 def shut(held: frozenset[OpenSocket], ports: frozenset[int]) -> None:
-    """Shut TCP connections, which wakes threads that wait on them; connections of our own servers' ports stay."""
+    """Shut down TCP connections, which wakes threads that wait on them; spare connections to our own servers' ports."""
     for each in held:
         each.use(lambda one: _shut(one, ports))
 
 
 def deafen(held: frozenset[OpenSocket], ports: frozenset[int]) -> Iterator[socket.socket]:
-    """Shut TCP connections for reading, and yield a duplicate of each, which keeps the connection open for the peer.
+    """Shut down TCP connections for reading; yield a duplicate of each, which keeps it open for the peer.
 
     gloo of PyTorch 2.13 takes an operation off its list before it writes for it. If that write fails, the operation is
     not informed, and its caller waits for the time-out of collectives. So no write must fail.
@@ -137,12 +139,12 @@ def deafen(held: frozenset[OpenSocket], ports: frozenset[int]) -> Iterator[socke
                 yield own
                 continue
         except OSError:
-            pass  # it is broken already
+            pass  # the connection is broken already
         own.close()
 
 
 def knock(held: frozenset[OpenSocket], ranks: range, keep: contextlib.ExitStack) -> None:
-    """Connect to the listeners as if missing peers did: gloo waits for these without a time limit of ours.
+    """Connect to the listeners instead of missing peers: gloo waits for those, and we cannot limit that wait.
 
     The connections stay open until ``keep`` is closed.
     """

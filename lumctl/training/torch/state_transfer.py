@@ -1,7 +1,7 @@
 """Transfer of a state from one worker's memory to another's, over TCP.
 
-The client proves that it knows the job's token by answering a challenge; the token itself is never sent. One line of
-JSON names the wanted state, one describes it, and its raw bytes follow.
+The client proves that it knows the job's token by answering a challenge; the token itself is never sent. The client
+requests a state in a line of JSON. The server describes the state in a line of JSON, and sends its raw bytes.
 """
 
 import contextlib
@@ -31,12 +31,12 @@ class StateTransferError(Exception):
 
 
 class NotHereError(Exception):
-    """The wanted state is not here."""
+    """This worker does not have the requested state."""
 
 
 @dataclass(frozen=True, slots=True)
 class WantedState:
-    """A state, by steps done and rank."""
+    """A requested state, by steps done and rank."""
 
     done: int
     of: int | None
@@ -46,9 +46,9 @@ Find = Callable[[WantedState], Layout]
 
 
 class StateServer:
-    """Serves states while open, that is while the worker is parked: a changing state is never read.
+    """Serves states while it is open. It is open while the worker is parked, so that no changing state is read.
 
-    ``find`` gives a state or raises :class:`NotHereError`; it is called by threads of this class.
+    Threads of this class call ``find``, which returns a state or raises :class:`NotHereError`.
     """
 
     def __init__(self, address: str, token: str, find: Find) -> None:
@@ -62,21 +62,22 @@ class StateServer:
         self._accepting.start()
 
     def open(self) -> None:
-        """Start to serve: the state does not change."""
+        """Start to serve; from now on the state must not change."""
         with self._change:
             self._open = True
 
     def shut(self) -> None:
-        """Stop serving. A transfer under way is cut short, and its client sees the connection end."""
+        """Stop serving. A transfer in progress is interrupted, and its client sees the connection end."""
         with self._change:
             self._open = False
             for connection in self._serving:
                 with contextlib.suppress(OSError):
                     connection.shutdown(socket.SHUT_RDWR)
+            # Only once no transfer reads the state any more may the caller change it.
             self._change.wait_for(lambda: not self._serving)
 
     def close(self) -> None:
-        """Stop serving for good."""
+        """Stop serving permanently."""
         self.shut()
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
@@ -100,7 +101,7 @@ class StateServer:
             asked = _line(connection, LONGEST_QUESTION)
             proof = str(asked.get("proof", ""))
             if not hmac.compare_digest(proof.encode(), proved(self._token, challenge).encode()):
-                _send(connection, {"error": "the token is not this job's"})
+                _send(connection, {"error": "the token does not belong to this job"})
                 return
             wanted = WantedState(int(asked["done"]), None if asked.get("of") is None else int(asked["of"]))
             with self._change:
@@ -127,7 +128,7 @@ class StateServer:
 
 
 class Fetcher:
-    """Fetches states. :meth:`cancel` may be called by any thread and ends what is under way."""
+    """Fetches states. Any thread may call :meth:`cancel`, which ends a running fetch."""
 
     def __init__(self, token: str) -> None:
         self._token = token
@@ -144,10 +145,10 @@ class Fetcher:
     def fetch(
         self, source: tuple[str, int], wanted: WantedState, *, still: Callable[[], bool] = lambda: True
     ) -> StateSnapshot:
-        """Fetch a complete state; ``still`` says whether it is still wanted.
+        """Fetch a complete state; ``still`` returns whether it is still needed.
 
         Raises:
-            StateTransferError: it was not transferred completely.
+            StateTransferError: the state was not transferred completely.
         """
         where = f"{source[0]}:{source[1]}"
         connection = socket.socket(family_of(source[0]))
@@ -155,7 +156,7 @@ class Fetcher:
             self._connection = connection
         try:
             if not still():  # a cancel after this line finds the connection
-                raise StateTransferError("it is no longer wanted")
+                raise StateTransferError("the request was withdrawn")
             connection.settimeout(PATIENCE_S)
             connection.connect(source)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -179,7 +180,7 @@ class Fetcher:
 
 
 def proved(token: str, challenge: str) -> str:
-    """The proof for a challenge, which needs the token."""
+    """The answer to a challenge, which proves knowledge of the token."""
     return hmac.new(token.encode(), b"state:" + challenge.encode(), "sha256").hexdigest()
 
 
@@ -196,7 +197,7 @@ def _send(connection: socket.socket, message: Mapping[str, Any]) -> None:
 
 
 def _line(connection: socket.socket, longest: int) -> dict[str, Any]:
-    """Read one line, and no byte of what follows it."""
+    """Read one line, and no byte after it."""
     line = bytearray()
     while not line.endswith(b"\n"):
         ahead = connection.recv(65536, socket.MSG_PEEK)
@@ -205,8 +206,8 @@ def _line(connection: socket.socket, longest: int) -> dict[str, Any]:
         end = ahead.find(b"\n")
         line += connection.recv(end + 1 if end >= 0 else len(ahead))
         if len(line) > longest:
-            raise ValueError("a line that does not end")
+            raise ValueError("a line without an end")
     found = json.loads(line)
     if not isinstance(found, dict):
-        raise ValueError("a line that is no object")  # noqa: TRY004 - handled like any other invalid line
+        raise ValueError("a line that is not an object")  # noqa: TRY004 - handled like any other invalid line
     return found

@@ -1,4 +1,4 @@
-"""The training state of a worker, and states as raw bytes with a description in JSON: transfers carry no pickle."""
+"""The training state of a worker, and states as raw bytes with a JSON description, so that no pickle is transferred."""
 
 import copy
 import ctypes
@@ -25,7 +25,7 @@ class BrokenStateError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The layout of a state's tensors in its bytes. The tensors are the state's own, not copies."""
+    """The layout of a state's tensors in its bytes. The tensors belong to the state; they are not copies."""
 
     meta: Any
     tensors: tuple[Tensor, ...]
@@ -43,7 +43,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class StateSnapshot:
-    """A state as it was after ``done`` steps; ``data`` are its bytes."""
+    """A copy of a state after ``done`` steps; ``data`` holds its bytes."""
 
     done: int
     meta: Any
@@ -51,7 +51,7 @@ class StateSnapshot:
 
     @classmethod
     def take(cls, tree: Mapping[str, Any], done: int, *, into: Tensor | None = None) -> "StateSnapshot":
-        """Copy a state, into the bytes of an earlier snapshot if the sizes are equal."""
+        """Copy a state; reuse ``into``, the bytes of an earlier snapshot, if the sizes are equal."""
         laid = lay_out(tree)
         data = into if into is not None and len(into) == laid.size else torch.empty(laid.size, dtype=torch.uint8)
         at = 0
@@ -65,17 +65,17 @@ class StateSnapshot:
     def tree(self, *, copied: bool = True) -> dict[str, Any]:
         """The state as a tree.
 
-        An optimiser keeps the tensors it is given: without a copy, its next step changes this snapshot.
+        An optimiser keeps the tensors that it loads: without a copy, its next step changes this snapshot.
 
         Raises:
-            BrokenStateError: the description does not fit.
+            BrokenStateError: the description does not fit the bytes.
         """
         try:
             found = _build(self.meta, self.data, copied=copied)
         except (KeyError, TypeError, AttributeError, RuntimeError, ValueError) as error:
-            raise BrokenStateError(f"a state that cannot be read: {error}") from error
+            raise BrokenStateError(f"an unreadable state: {error}") from error
         if not isinstance(found, dict):
-            raise BrokenStateError("a state that is no dictionary")
+            raise BrokenStateError("a state that is not a dictionary")
         return found
 
 
@@ -83,7 +83,7 @@ def lay_out(tree: Mapping[str, Any]) -> Layout:
     """Describe a state and list its tensors.
 
     Raises:
-        UsageError: it contains something other than tensors and plain data.
+        UsageError: the state contains something other than tensors and plain data.
     """
     tensors: list[Tensor] = []
     size = 0
@@ -91,10 +91,11 @@ def lay_out(tree: Mapping[str, Any]) -> Layout:
     def describe(value: Any, path: str) -> Any:
         nonlocal size
         if isinstance(value, Tensor):
+            # A sparse tensor, or a subclass such as DTensor, does not hold its values in one piece of memory.
             if type(value) not in {Tensor, torch.nn.Parameter, torch.nn.Buffer} or value.layout != torch.strided:
                 raise UsageError(
                     f"{path} is a {type(value).__name__}, which cannot be sent from one worker to another",
-                    hint="let state_dict give the part of this rank as plain tensors",
+                    hint="let state_dict return the part of this rank as plain tensors",
                 )
             n = value.numel() * value.element_size()
             found = {"t": str(value.dtype).removeprefix("torch."), "shape": list(value.shape), "at": size, "n": n}
@@ -110,7 +111,7 @@ def lay_out(tree: Mapping[str, Any]) -> Layout:
             return value
         raise UsageError(
             f"{path} is a {type(value).__name__}, which cannot be sent from one worker to another",
-            hint="state_dict may hold tensors, numbers, texts, lists and dictionaries",
+            hint="state_dict may contain tensors, numbers, texts, lists and dictionaries",
         )
 
     return Layout(describe(tree, "state"), tuple(tensors), size)
@@ -132,16 +133,13 @@ def _build(meta: Any, data: Tensor, *, copied: bool) -> Any:
     if "t" in meta:
         dtype = getattr(torch, meta["t"])
         if not isinstance(dtype, torch.dtype) or not 0 <= meta["at"] <= meta["at"] + meta["n"] <= len(data):
-            raise BrokenStateError("a tensor that is not in its bytes")
+            raise BrokenStateError("a tensor that its bytes do not contain")
         found = data[meta["at"] : meta["at"] + meta["n"]].view(dtype).reshape(meta["shape"])
         return found.clone() if copied else found
     if "d" in meta:
         return {_build(key, data, copied=copied): _build(item, data, copied=copied) for key, item in meta["d"]}
     items = [_build(item, data, copied=copied) for item in meta["l" if "l" in meta else "u"]]
     return items if "l" in meta else tuple(items)
-
-
-REPLICATED, UNIQUE = "replicated", "unique"
 
 
 class StatefulPart(Protocol):
@@ -160,7 +158,7 @@ class TrainingState:
     """The state that steps change.
 
     A training step runs from :meth:`begin` to :meth:`end`, and counts as done when the optimiser has stepped. Until
-    then :meth:`undo` reverts changes of the forward pass: buffers of modules, and small parts that are no modules.
+    then :meth:`undo` reverts changes of the forward pass: buffers of modules, and small parts that are not modules.
     """
 
     def __init__(
@@ -174,7 +172,7 @@ class TrainingState:
         self.layout = layout
         self.done = 0
         self.counted = False
-        """The current step is in the state already."""
+        """Whether the state already contains the current step."""
         self._parts = dict(parts)
         self._seed = seed
         self._shape = shape
@@ -189,20 +187,20 @@ class TrainingState:
         return not self._parts
 
     def shape(self, rank: int, world: int) -> None:
-        """Give the parts the shape that a rank needs, unless they have it."""
+        """Give the parts the shape that a rank needs, unless they already have it."""
         if self._shape is not None and self._shaped != (rank, world):
             self._shape(rank, world)
             self._shaped = (rank, world)
 
     def begin(self, rank: int) -> None:
-        """Begin a step: save what :meth:`undo` needs, and seed the random numbers."""
+        """Begin a step: save the data that :meth:`undo` needs, and seed the random numbers."""
         self._under_way, self.counted = True, False
         self._buffers = [
             (module, name, buffer, buffer.detach().clone())
             for part in self._parts.values()
             if isinstance(part, nn.Module)
             for module in part.modules()
-            for name, buffer in module._buffers.items()  # noqa: SLF001 - public methods do not give the owner
+            for name, buffer in module._buffers.items()  # noqa: SLF001 - public methods do not return the owner
             if buffer is not None
         ]
         self._small = {
@@ -219,7 +217,7 @@ class TrainingState:
         """Count the step: the optimiser has stepped.
 
         Raises:
-            UsageError: it stepped twice in one training step: a failure in between could not be undone.
+            UsageError: the optimiser stepped twice in one training step; a failure in between could not be undone.
         """
         if not self._under_way:
             return
@@ -232,13 +230,13 @@ class TrainingState:
         self.done += 1
 
     def end(self) -> None:
-        """End a step; without an optimiser it counts now."""
+        """End a step; without an optimiser, the step counts now."""
         if self._under_way and not self.counted:
             self.stepped()
         self._forget()
 
     def undo(self) -> None:
-        """Revert an interrupted step, unless it counts already."""
+        """Revert an interrupted step, unless the step counts already."""
         if self._under_way and not self.counted:
             for module, name, buffer, kept in self._buffers:
                 with torch.no_grad():
@@ -247,6 +245,7 @@ class TrainingState:
             for name, kept_state in self._small.items():
                 self._parts[name].load_state_dict(kept_state)
         self._forget()
+        # An interrupted average may have replaced some of them.
         self._drop_gradients()
 
     def _forget(self) -> None:
@@ -267,7 +266,7 @@ class TrainingState:
         return lay_out(self.tree())
 
     def snapshot(self, *, into: Tensor | None = None) -> StateSnapshot:
-        """A copy of the state, into the bytes of an earlier one if the sizes are equal."""
+        """Copy the state; reuse ``into``, the bytes of an earlier snapshot, if the sizes are equal."""
         return StateSnapshot.take(self.tree(), self.done, into=into)
 
     def load(self, tree: Mapping[str, Any], done: int) -> None:

@@ -1,7 +1,7 @@
-"""The stores in which the ranks of a group publish where they listen: given up on demand, or led over lanes of light.
+"""The stores in which the ranks of a group publish their addresses: cancellable ones, and one for lanes of light.
 
-gloo publishes the address at which a rank listens under a key of the store that the group is made with, and of two
-ranks the one with the greater address connects. The stores here wrap another store to see or change those addresses.
+gloo publishes the address at which a rank listens in the store of the group, under a key. Of two ranks, the one with
+the greater address connects. The stores here wrap another store to read or change these addresses.
 """
 
 import array
@@ -26,14 +26,14 @@ from lumctl.errors import RefusedError, UnreachableError
 from lumctl.json_lines import JsonLines, connect
 
 if TYPE_CHECKING:
-    # What is public is typed in the private module only.
+    # The public classes have types only in the private module.
     from torch._C._distributed_c10d import Store, TCPStore
 else:
     from torch.distributed import Store, TCPStore
 
 FOUND_WITHIN_S = 10.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.001, 0.05
-"""Most groups form within a few polls; where a peer does not come, the wait for it must cost nothing."""
+"""Pauses between polls. Most groups form within a few polls; a long wait for a missing peer must cost little."""
 _KEY = re.compile(r"(?:^|/)cpu//(?:.*/)?\d+$")
 _MARK = b"\nlumctl lane "
 _GREATEST_PORT = 65535
@@ -42,7 +42,7 @@ _ADDRESS_OF = 0x8915
 
 
 class GivenUpError(dist.DistError):
-    """The group is no longer wanted."""
+    """The group is no longer needed."""
 
 
 def is_address(key: str) -> bool:
@@ -52,10 +52,10 @@ def is_address(key: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """What a rank publishes: the length of its host's name and the name, the length of a record, and the record.
+    """An address that a rank publishes: length of its host's name, the name, length of a record, the record.
 
-    The record begins with a socket address: the family in this machine's byte order, port and IPv4 address in the
-    network's.
+    The record begins with a socket address: the family in this machine's byte order, then port and IPv4 address in
+    network byte order.
     """
 
     raw: bytes
@@ -68,7 +68,7 @@ class Address:
         """The address in a published value.
 
         Raises:
-            RefusedError: its form is unknown.
+            RefusedError: the value has an unknown form.
         """
         at, family, size = _socket_address(raw)
         if family != socket.AF_INET or size > len(raw):
@@ -78,7 +78,7 @@ class Address:
 
     @property
     def order(self) -> tuple[bytes, int]:
-        """What gloo compares two addresses by: it reads the port as little-endian."""
+        """The key by which gloo compares two addresses; it reads the port as little-endian."""
         return self.ip, int.from_bytes(self.port.to_bytes(2), "little")
 
     def moved(self, ip: bytes, port: int) -> "Address":
@@ -108,9 +108,9 @@ def _socket_address(raw: bytes) -> tuple[int, int, int]:
 
 
 def unknown_form(what: str) -> RefusedError:
-    """The error for a PyTorch whose addresses cannot be read."""
+    """The error for a version of PyTorch whose addresses cannot be read."""
     return RefusedError(
-        f"gloo of PyTorch {torch.__version__} publishes addresses in a form that lanes do not know: {what}",
+        f"gloo of PyTorch {torch.__version__} publishes addresses in a form that lanes do not support: {what}",
         hint="the lanes of a simulated rack are known to work with PyTorch 2.13, over IPv4",
     )
 
@@ -133,6 +133,7 @@ def interface_with(address: str) -> str | None:
                 fcntl.ioctl(any_socket, _ADDRESS_OF, request)
             except OSError:
                 continue
+            # struct ifreq: a name of 16 bytes, then a socket address: family, port, IPv4 address.
             if request.tobytes()[20:24] == wanted:
                 return name
     return None
@@ -140,6 +141,7 @@ def interface_with(address: str) -> str | None:
 
 def serve(address: str) -> TCPStore:
     """A store that listens on an address for as long as the worker lives."""
+    # TCPStore would open a listener of its own on all interfaces. It owns this one from here on.
     listener = socket.create_server((address, 0), family=family_of(address))
     port = listener.getsockname()[1]
     return TCPStore(address, port, is_master=True, wait_for_workers=False, master_listen_fd=listener.detach())
@@ -149,22 +151,22 @@ def reach(host: str, port: int, given_up: threading.Event) -> TCPStore:
     """A connection to a worker's store.
 
     Raises:
-        DistError: nothing listens there, or the group is given up.
+        DistError: nothing listens there, or the group is abandoned.
     """
-    # TCPStore would continue calling a worker that is gone, and nothing could stop it.
+    # Without this check, TCPStore would keep calling a worker that has ended, and nothing could stop it.
     try:
         with contextlib.closing(socket.create_connection((host, port), timeout=FOUND_WITHIN_S)):
             pass
     except OSError as error:
-        raise dist.DistNetworkError(f"the store at {host}:{port} is not there: {error}") from error
+        raise dist.DistNetworkError(f"the store at {host}:{port} cannot be reached: {error}") from error
     if given_up.is_set():
-        raise GivenUpError("the group is given up")
+        raise GivenUpError("the group is abandoned")
     limit = timedelta(seconds=FOUND_WITHIN_S)
     return TCPStore(host, port, is_master=False, wait_for_workers=False, timeout=limit)
 
 
 class ForwardingStore(Store):
-    """Forwards everything to another store; keep a reference, for PyTorch keeps none to a store written in Python."""
+    """Forwards everything to another store. Keep a reference: PyTorch keeps none to a store written in Python."""
 
     def __init__(self, inner: Store) -> None:
         super().__init__()
@@ -187,7 +189,7 @@ class ForwardingStore(Store):
         return self._inner.check(keys)
 
     def compare_set(self, key: str, expected: str, desired: str) -> bytes:
-        """Publish a value in place of an expected one."""
+        """Replace a value if it is the expected one."""
         return self._inner.compare_set(key, expected, desired)
 
     def delete_key(self, key: str) -> bool:
@@ -207,7 +209,7 @@ class ForwardingStore(Store):
 
 
 class CancellableStore(ForwardingStore):
-    """Waits end as soon as the group is given up. Notes the ports that gloo publishes and looks up."""
+    """A store whose waits end as soon as the group is abandoned. It notes the ports that gloo publishes and reads."""
 
     def __init__(self, inner: Store, given_up: threading.Event) -> None:
         super().__init__(inner)
@@ -216,9 +218,9 @@ class CancellableStore(ForwardingStore):
         self.own_ports: set[int] = set()
         """The ports at which gloo listens here."""
         self.peers_ports: set[int] = set()
-        """The ports that gloo was given to connect to."""
+        """The ports of peers that gloo looked up in order to connect."""
         self.unknown = False
-        """The first value published is no address of a known form: this PyTorch publishes them in another way."""
+        """Whether the first published value is not an address of a known form: this PyTorch uses another one."""
 
     def set(self, key: str, value: Any) -> None:
         """Publish a value."""
@@ -249,30 +251,30 @@ class CancellableStore(ForwardingStore):
         """Wait until all keys are published.
 
         Raises:
-            DistError: the group is given up, or the time is over.
+            DistError: the group is abandoned, or the time-out has passed.
         """
         until = time.monotonic() + (timeout.total_seconds() if timeout else self._within_s)
         pause = FIRST_PAUSE_S
         while not self._inner.check(keys):
             pause = min(1.1 * pause, LONGEST_PAUSE_S)
             if self._given_up.wait(pause):
-                raise GivenUpError("the group is given up")
+                raise GivenUpError("the group is abandoned")
             if time.monotonic() > until:
-                raise dist.DistStoreError(f"nobody has set {', '.join(keys)} in time")
+                raise dist.DistStoreError(f"no rank has set {', '.join(keys)} in time")
 
 
 class LaneStore(ForwardingStore):
-    """Leads the connections of a group over the lanes of a simulated rack, where the light decides what arrives.
+    """Routes the connections of a group over the lanes of a simulated rack, where the light decides what arrives.
 
-    It has the greater rank connect: that rank is given an endpoint of the lanes as its peer's address, less than almost
-    any address of its own, and the other rank one that is greater than its own. Groups made out of the whole one
-    (``new_group``) are led in the same way. ``placement[r]`` is the accelerator of rank ``r``, ``lanes`` the socket at
-    which the simulator gives out endpoints.
+    Of two ranks, the greater one must connect. So it gets an endpoint of the lanes as its peer's address; that is less
+    than almost any address of its own. The other rank gets an address that is greater than its own. Subgroups
+    (``new_group``) are routed in the same way. ``placement[r]`` is the accelerator of rank ``r``; ``lanes`` is the
+    socket at which the simulator hands out endpoints.
     """
 
     def __init__(self, store: Store, *, rank: int, placement: Sequence[str], lanes: Path | str) -> None:
         super().__init__(store)
-        # Endpoints are on loopback; an interface of another network may have an address that is less than theirs.
+        # Endpoints are on loopback; another interface may have an address that is less than an endpoint's.
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
         self._rank, self._accelerator = rank, placement[rank]
         self._alone = len(placement) == 1
@@ -280,16 +282,16 @@ class LaneStore(ForwardingStore):
         self._own: dict[str, Address] = {}
         self._line: JsonLines | None = None
         self.joined = 0
-        """The number of peers whose connections were led over lanes."""
+        """The number of peers whose connections were routed over lanes."""
 
     def require_joined(self) -> None:
-        """Require, once a group is made, that its connections go over lanes.
+        """Require that the connections of a formed group go over lanes.
 
         Raises:
-            RefusedError: no address was looked up here: this PyTorch hands out addresses in another way.
+            RefusedError: no address was looked up in this store: this PyTorch distributes addresses in another way.
         """
         if not (self.joined or self._alone):
-            raise unknown_form("no peer's address was looked up under a key that is known")
+            raise unknown_form("no peer's address was read under a known key")
 
     def close(self) -> None:
         """Close the line to the simulator; the group's connections stay. A second call does nothing."""
@@ -306,11 +308,11 @@ class LaneStore(ForwardingStore):
         super().set(key, value)
 
     def get(self, key: str) -> bytes:
-        """A value; a peer's address is replaced by one that leads over lanes.
+        """A value; a peer's address is replaced by an address that is connected over lanes.
 
         Raises:
-            UnreachableError: the simulator does not give out endpoints.
-            RefusedError: it refuses, or gloo's addresses have an unknown form.
+            UnreachableError: the simulator does not hand out endpoints.
+            RefusedError: the simulator refuses, or gloo's addresses have an unknown form.
         """
         value = super().get(key)
         if not is_address(key):
@@ -329,11 +331,11 @@ class LaneStore(ForwardingStore):
             return peer
         own = self._own.get(group)
         if own is None:
-            raise unknown_form("a peer's address was asked for before the own one was published")
+            raise unknown_form("a peer's address was read before this rank published its own")
         led = peer.moved(own.ip, _GREATEST_PORT) if rank > self._rank else self._endpoint(peer, accelerator)
         if (own.order > led.order) is (rank > self._rank):
             raise RefusedError(
-                f"gloo listens at {socket.inet_ntoa(own.ip)}:{own.port}, from where no endpoint of a lane is reached",
+                f"gloo listens on {socket.inet_ntoa(own.ip)}:{own.port}, which no endpoint of a lane can reach",
                 hint="set GLOO_SOCKET_IFNAME=lo, and try again",
             )
         self.joined += 1
@@ -349,7 +351,7 @@ class LaneStore(ForwardingStore):
         except (OSError, ValueError) as error:
             self.close()
             raise UnreachableError(
-                f"the simulator gives out no endpoint of its lanes at {self._lanes}: {error}",
+                f"the simulator provides no endpoint of its lanes at {self._lanes}: {error}",
                 hint="see: lumctl sim status",
             ) from None
         if "error" in answer:

@@ -21,6 +21,7 @@ def circuit_styles(theme: Theme) -> dict[str, Style]:
 
 
 def _style(key: str, theme: Theme) -> Style:
+    # The drawing's own colours for terminals are bright, and so readable on a dark background only.
     palette = _OF_SIXTEEN if theme.ansi else () if theme.dark else _ON_LIGHT
     found = Style.parse(terminal_style(key))
     if not palette:
@@ -30,6 +31,7 @@ def _style(key: str, theme: Theme) -> Style:
 
 def _marks(variables: Mapping[str, str]) -> dict[str, Style]:
     def mark(name: str, *, reverse: bool = True) -> Style:
+        # Textual's ``ansi_red`` is Rich's ``red``.
         return Style(color=variables[name].removeprefix("ansi_"), bold=True, reverse=reverse)
 
     return {
@@ -45,6 +47,6 @@ def _marks(variables: Mapping[str, str]) -> dict[str, Style]:
 
 
 def style_name(key: str) -> str:
-    """The name under which Rich knows the style of a drawing's key."""
+    """Rich's name for the style of a drawing's key."""
     kind, _, number = key.partition(":")
     return f"{kind}:{int(number) % COUNT}" if number else key

@@ -47,6 +47,7 @@ def duration(seconds: float) -> str:
     """A length of time in its largest fitting unit: ``42 s``, ``7 min``, ``5 h``, ``3 d``."""
     whole = max(0, int(seconds))
     for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        # From two on: as "1 h", 119 minutes would look like half of it.
         if whole >= 2 * size:
             return f"{whole // size} {unit}"
     return f"{whole} s"
@@ -65,6 +66,6 @@ def power(dbm: float | None, unit: str = "") -> str:
 
 
 def clock(at: float, now: float) -> str:
-    """The time of day to the second; of another day the date too, to the minute."""
+    """The time of day to the second; on another day, the date and the time to the minute."""
     moment, today = datetime.fromtimestamp(at).astimezone(), datetime.fromtimestamp(now).astimezone()
     return f"{moment:%H:%M:%S}" if moment.date() == today.date() else f"{moment:%m-%d %H:%M}"

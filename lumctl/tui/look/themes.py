@@ -1,8 +1,9 @@
-"""The themes: the styles of ``marks`` on a dark, a light and a plain sixteen-colour terminal.
+"""The themes: the styles of ``marks`` on dark, light and plain sixteen-colour terminals.
 
 A style is named in words that both Textual and Rich resolve when they draw (``$state-ok``), so a named style follows
 the theme. In every theme a state's colour has a contrast of at least 4.5 to 1 on each background (WCAG 2, AA), and no
-two states look alike to readers without red or green vision; blue is ok, orange is not.
+two states look alike to readers without red or green vision; ok is blue, and failed is orange, or dark red on light.
+``classic`` has green, yellow and red, as other programs do.
 """
 
 import os
@@ -41,6 +42,12 @@ THEMES: Mapping[str, Theme] = {
             "state-disabled": "#b0bfd0",
             "stale": "#f0e442",
             "quiet": "#8d99a6",
+            "heat-0": "#12181e",
+            "heat-1": "#131f2a",
+            "heat-2": "#142735",
+            "heat-3": "#153041",
+            "heat-4": "#163a50",
+            "on-heat": "#dde4ec",
             "heading": "#cfd8e3",
             "on-target": "#101418",
             "target-rack": "#e69f00",
@@ -50,6 +57,44 @@ THEMES: Mapping[str, Theme] = {
             "block-cursor-text-style": "bold",
             "block-hover-background": "#1f2831",
             "input-selection-background": "#0072b2 60%",
+        },
+    ),
+    "classic": Theme(
+        name="lumctl-classic",
+        primary="#5fd080",
+        secondary="#1c7a3d",
+        accent="#f2c832",
+        warning="#f2c832",
+        error="#ff6159",
+        success="#5fd080",
+        foreground="#dde4ec",
+        background="#101418",
+        surface="#161c22",
+        panel="#1f2831",
+        dark=True,
+        variables={
+            "state-ok": "#5fd080",
+            "state-degraded": "#f2c832",
+            "state-failed": "#ff6159",
+            "state-unknown": "#c9a2f5",
+            "state-disabled": "#b0bfd0",
+            "stale": "#f2c832",
+            "quiet": "#8d99a6",
+            "heat-0": "#121813",
+            "heat-1": "#132018",
+            "heat-2": "#14291e",
+            "heat-3": "#153325",
+            "heat-4": "#173e2c",
+            "on-heat": "#dde4ec",
+            "heading": "#cfd8e3",
+            "on-target": "#101418",
+            "target-rack": "#e69f00",
+            "target-sim": "#5fd080",
+            "block-cursor-background": "#18301f",
+            "block-cursor-foreground": "#ffffff",
+            "block-cursor-text-style": "bold",
+            "block-hover-background": "#1f2831",
+            "input-selection-background": "#1c7a3d 60%",
         },
     ),
     "light": Theme(
@@ -73,6 +118,12 @@ THEMES: Mapping[str, Theme] = {
             "state-disabled": "#3f6370",
             "stale": "#7b6400",
             "quiet": "#4c5863",
+            "heat-0": "#f3f6f9",
+            "heat-1": "#edf3f9",
+            "heat-2": "#e0ebf5",
+            "heat-3": "#d2e3f1",
+            "heat-4": "#c2daed",
+            "on-heat": "#1b242c",
             "heading": "#26323d",
             "on-target": "#ffffff",
             "target-rack": "#8a4b00",
@@ -106,6 +157,12 @@ THEMES: Mapping[str, Theme] = {
             "state-disabled": "#dfe8f0",
             "stale": "#fff26a",
             "quiet": "#d0d6dc",
+            "heat-0": "#0a0a0a",
+            "heat-1": "#081521",
+            "heat-2": "#081e33",
+            "heat-3": "#092945",
+            "heat-4": "#0a3558",
+            "on-heat": "#ffffff",
             "heading": "#ffffff",
             "on-target": "#000000",
             "target-rack": "#ffb000",
@@ -140,6 +197,11 @@ THEMES: Mapping[str, Theme] = {
             "state-disabled": "ansi_default",
             "stale": "ansi_yellow",
             "quiet": "ansi_default",
+            "heat-0": "ansi_default",
+            "heat-1": "ansi_default",
+            "heat-2": "ansi_cyan",
+            "heat-3": "ansi_cyan",
+            "heat-4": "ansi_bright_cyan",
             "heading": "ansi_default",
             "on-target": "ansi_black",
             "target-rack": "ansi_yellow",
@@ -163,19 +225,29 @@ THEMES: Mapping[str, Theme] = {
 }
 
 
-def theme_name(named: str | None, environ: Mapping[str, str] = os.environ) -> str:
-    """Which theme is meant: what was named, else ``$LUMCTL_THEME``, else what the terminal can show.
+def theme_name(named: str | None, environ: Mapping[str, str] = os.environ, remembered: object = None) -> str:
+    """The theme to use: ``named``, else ``$LUMCTL_THEME``, else ``remembered``, the last one chosen by key.
+
+    A terminal with sixteen colours gets the theme for those, unless a theme was named.
 
     Raises:
-        UsageError: there is no theme of that name.
+        UsageError: there is no theme with that name.
     """
     name = named or environ.get("LUMCTL_THEME")
     if not name:
-        return SIXTEEN if has_sixteen_colours(environ) else DEFAULT
+        if has_sixteen_colours(environ):
+            return SIXTEEN
+        return remembered if isinstance(remembered, str) and remembered in THEMES else DEFAULT
     if name not in THEMES:
         near = nearest(name, THEMES)
         raise UsageError(f"no theme {name!r}", hint=f"did you mean {near}?" if near else f"one of: {', '.join(THEMES)}")
     return name
+
+
+def next_theme(name: str) -> str:
+    """The name of the theme that follows this one."""
+    names = list(THEMES)
+    return names[(names.index(name) + 1) % len(names)]
 
 
 def has_sixteen_colours(environ: Mapping[str, str]) -> bool:
@@ -183,6 +255,7 @@ def has_sixteen_colours(environ: Mapping[str, str]) -> bool:
     if environ.get("COLORTERM", "").lower() in {"truecolor", "24bit"} or environ.get("TEXTUAL_COLOR_SYSTEM"):
         return False
     kind = environ.get("TERM", "")
+    # xterm-kitty has all colours, though its name does not say so.
     return not kind.endswith(("256color", "direct")) and "kitty" not in kind
 
 
@@ -190,13 +263,25 @@ def rich_theme(theme: Theme) -> RichTheme:
     """The named styles of a theme for Rich, which draws the tables; each also in bold."""
     colours = {f"${name}": colour.removeprefix("ansi_") for name, colour in theme.variables.items() if _is_named(name)}
     styles = {name: Style(color=colour) for name, colour in colours.items()}
+    # Rich looks up the whole text of a style: it would not take ``bold $quiet`` apart to find ``$quiet``.
     bold = {f"bold {name}": style + Style(bold=True) for name, style in styles.items()}
+    states = ("failed", "degraded")
+    fills = {f"fill {each}": styles[f"$state-{each}"] + Style(reverse=True, bold=True) for each in states}
+    if not theme.ansi:
+        # Heat is a background, so that the number on it stays readable; none of sixteen colours is faint enough for it.
+        heats = [name for name in colours if name.startswith("$heat-")]
+        styles |= {name: Style(color=colours["$on-heat"], bgcolor=colours[name]) for name in heats}
+        on = Style(color=theme.background, bold=True)
+        fills = {f"fill {each}": on + Style(bgcolor=colours[f"$state-{each}"]) for each in states}
     targets = {
         f"bold $on-target on ${name}": Style(color=colours["$on-target"], bgcolor=colours[f"${name}"], bold=True)
         for name in ("target-rack", "target-sim")
     }
-    return RichTheme({**styles, **bold, **targets, **circuit_styles(theme)})
+    return RichTheme({**styles, **bold, **fills, **targets, **circuit_styles(theme)})
+
+
+_NAMED = frozenset({"stale", "quiet", "heading", "on-target", "on-heat"})
 
 
 def _is_named(variable: str) -> bool:
-    return variable.startswith(("state-", "target-")) or variable in {"stale", "quiet", "heading", "on-target"}
+    return variable.startswith(("state-", "target-", "heat-")) or variable in _NAMED

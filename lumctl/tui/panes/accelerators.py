@@ -32,6 +32,7 @@ def accelerator_rows(seen: RecordedLook, marks: Marks) -> list[Row]:
         health = observation.report.accelerators.get(accelerator.id)
         state = health.state if health else State.UNKNOWN
         place = placed.get(accelerator.id)
+        # One that a job had at first and has no longer was replaced: it is out of service, whatever its role was.
         role = Role.DISABLED if accelerator.id in first_placed else accelerator.role
         gpu = readings.get(accelerator.id)
         cells = (
@@ -61,9 +62,9 @@ ACCELERATORS = Pane(
     "Accelerators: what runs on each, temperature, load, memory, errors.",
     (
         STATE,
-        Column("id", "ID", 8),
-        Column("host", "HOST", 4),
-        Column("place", "JOB/RANK", 8),
+        Column("id", "ID", 8, is_name=True),
+        Column("host", "HOST", 4, is_name=True),
+        Column("place", "JOB/RANK", 8, is_name=True),
         Column("temperature", "TEMP", 4, right=True),
         Column("utilization", "UTIL", 4, right=True),
         Column("memory", "MEM", 6, right=True),
@@ -73,5 +74,5 @@ ACCELERATORS = Pane(
     accelerator_rows,
     lambda seen: not_well(h.state for h in seen.observation.report.accelerators.values()),
     lists_components=True,
-    swaps=lambda _seen, row: row.component,
+    can_act=True,
 )

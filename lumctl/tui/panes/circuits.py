@@ -17,7 +17,7 @@ def circuit_rows(seen: RecordedLook, marks: Marks) -> list[Row]:
             (
                 state_cell(circuit.state, marks),
                 Cell(circuit.id),
-                Cell(" / ".join(power(end.rx_power_dbm) for end in receivers(circuit))),
+                Cell(" / ".join(f"{power(end.rx_power_dbm):>5}" for end in receivers(circuit))),
                 Cell("-" if circuit.loss_db is None else f"{circuit.loss_db:.1f}"),
                 Cell(_hears(receivers(circuit))),
                 Cell(
@@ -40,6 +40,7 @@ def receivers(circuit: CircuitHealth) -> tuple[CircuitEndHealth, ...]:
 def _hears(ends: tuple[CircuitEndHealth, ...]) -> str:
     if ends and all(end.hears == end.expected for end in ends):
         return "as intended"
+    # A receiver whose transmitter is not known is not wrong, only not shown.
     wrong = [f"{end.hears}, not {end.expected}" for end in ends if end.hears not in {None, end.expected}]
     return "; ".join(wrong) or "not shown"
 
@@ -48,11 +49,11 @@ CIRCUITS = Pane(
     "circuits",
     "Circuits",
     "circuits",
-    "Circuits: whom each receiver hears, and with how much light.",
+    "Circuits: what each receiver hears, and with how much light.",
     (
         STATE,
-        Column("id", "CIRCUIT", 10),
-        Column("power", "RX dBm", 11),
+        Column("id", "CIRCUIT", 10, is_name=True),
+        Column("power", "RX dBm", 13, has_numbers=True),
         Column("loss", "LOSS dB", 7, right=True),
         AGE_OF_READING,
         Column("hears", "HEARS", 11),
@@ -61,4 +62,5 @@ CIRCUITS = Pane(
     circuit_rows,
     lambda seen: not_well(c.state for c in seen.observation.report.circuits.values()),
     lists_components=True,
+    can_act=True,
 )

@@ -1,13 +1,16 @@
-"""What an operator is called for: each incident, and each component in trouble that is part of none."""
+"""The tables of incidents, findings, the log and an incident's members.
+
+The table of incidents has a row for each case: an incident, or a component at fault that is part of no incident.
+"""
 
 from collections import Counter
 from functools import partial
 
 from lumctl.daemon.notifications.message import Case, cases_of
-from lumctl.health.states import State
+from lumctl.health.states import Health, State
 from lumctl.tui.look.marks import STATE_STYLES, Marks, clock
 from lumctl.tui.panes.rows import COMPONENT, FOR, STATE, Cell, Column, Pane, Row, state_cell, worst_first
-from lumctl.tui.views.incidents import Health, accelerator_of, case_of, kind_of, members_of, remedy_of
+from lumctl.tui.views.incidents import accelerators_of, case_of, kind_of, members_of, put_spares, remedy_of
 from lumctl.tui.views.records import Line, RecordedLook
 
 
@@ -18,25 +21,20 @@ def incident_rows(seen: RecordedLook, marks: Marks) -> list[Row]:
 
 def _row(seen: RecordedLook, case: Case, marks: Marks) -> Row:
     state = State.DISABLED if case.out_of_service else case.state
-    known = "out of service; " if case.out_of_service else "known to a person; " if case.silent else ""
+    known = "out of service; " if case.out_of_service else "acknowledged; " if case.silent else ""
     said = f"{case.summary}\n{known}{_what_to_do(seen, case)}"
     cells = (state_cell(state, marks), Cell(case.component), Cell(str(len(case.members))), Cell(said))
-    return Row(case.key, case.component, state, cells, case.since)
+    return Row(case.key, case.component, state, cells, case.since, known=case.silent)
 
 
 def _what_to_do(seen: RecordedLook, case: Case) -> str:
-    """A swap where that may be planned for one accelerator that runs a job, else what the worst finding advises."""
-    accelerator = accelerator_of(seen, case)
-    if accelerator is not None and not seen.forbidden and seen.observation.place_of(accelerator) is not None:
-        return f"p: put a spare in the place of {accelerator}"
-    remedy = remedy_of(seen, case)
+    """The swap, if accelerators that run a job can be replaced; else the remedy, or the worst finding's advice."""
+    accelerators, remedy = accelerators_of(seen, case), remedy_of(seen, case)
+    if accelerators and not seen.forbidden and seen.observation.place_of(accelerators[0]) is not None:
+        spares = f"p: {put_spares(accelerators)}"
+        return f"{remedy.by_hand}; else {spares}" if remedy is not None and remedy.hand_first else spares
     advice = case.findings[0].advice if case.findings else ""
     return remedy.words or advice if remedy is not None else advice
-
-
-def _accelerator(seen: RecordedLook, row: Row) -> str | None:
-    case = case_of(seen, row.key)
-    return accelerator_of(seen, case) if case is not None else None
 
 
 INCIDENTS = Pane(
@@ -46,7 +44,7 @@ INCIDENTS = Pane(
     "Incidents: findings with one cause, and what to do.",
     (
         STATE,
-        Column("cause", "CAUSE", 12),
+        Column("cause", "CAUSE", 12, is_name=True),
         Column("members", "TOUCHES", 7, right=True),
         FOR,
         Column("summary", "WHAT, AND WHAT TO DO", 30),
@@ -55,13 +53,13 @@ INCIDENTS = Pane(
     lambda seen: tuple(case.state for case in cases_of(seen.observation.report).values() if not case.silent),
     goes_stale=False,
     lines=2,
+    can_act=True,
     opens="incident",
-    swaps=_accelerator,
 )
 
 
 def finding_rows(seen: RecordedLook, marks: Marks) -> list[Row]:
-    """Every finding, worst first: what is wrong, how it shows, and what to do or who knows of it."""
+    """Every finding, worst first: its component, rule and evidence, and the advice or who acknowledged it."""
     rows = []
     told: Counter[tuple[str, str]] = Counter()
     for finding in seen.observation.report.findings():
@@ -71,7 +69,8 @@ def finding_rows(seen: RecordedLook, marks: Marks) -> list[Row]:
         said = f"acknowledged {finding.acknowledged}" if finding.acknowledged else finding.advice
         texts = (finding.component, finding.rule, f"{finding.evidence}\n{said}")
         cells = (state_cell(finding.state, marks), *map(Cell, texts))
-        rows.append(Row(key, finding.component, finding.state, cells, finding.since))
+        known = finding.acknowledged is not None
+        rows.append(Row(key, finding.component, finding.state, cells, finding.since, known=known))
     return rows
 
 
@@ -79,10 +78,10 @@ FINDINGS = Pane(
     "findings",
     "Findings",
     "findings",
-    "Findings: what is wrong, how it shows, what to do.",
+    "Findings: what is wrong, the evidence, what to do.",
     (
         STATE,
-        Column("component", "COMPONENT", 12),
+        Column("component", "COMPONENT", 12, is_name=True),
         Column("rule", "RULE", 12),
         FOR,
         Column("evidence", "EVIDENCE, AND WHAT TO DO", 30),
@@ -91,20 +90,21 @@ FINDINGS = Pane(
     lambda seen: tuple(finding.state for finding in seen.observation.report.findings() if finding.acknowledged is None),
     goes_stale=False,
     lines=2,
+    can_act=True,
 )
 
 
 def log_rows(seen: RecordedLook, marks: Marks) -> list[Row]:
-    """Every line, newest first; what asks for a look has the mark of that."""
+    """Every line of the log, newest first, with the mark of the state that it reports, if any."""
     now, count = seen.observation.at, len(seen.records.log)
-    # Numbered from the oldest: a new line leaves the others their keys, so that the cursor stays on its line.
+    # Numbered from the oldest: a new line does not change the keys of the others, so the cursor stays on its line.
     return [_log_row(line, count - number, now, marks) for number, line in enumerate(seen.records.log)]
 
 
 def _log_row(line: Line, number: int, now: float, marks: Marks) -> Row:
-    state = State.DEGRADED if line.grave else State.OK
-    mark = f"{marks.glyphs.get(state, '!')} " if line.grave else "  "
-    style = STATE_STYLES[state] if line.grave else ""
+    state = line.state or State.OK
+    mark = f"{marks.glyphs.get(state, '!')} " if line.state else "  "
+    style = STATE_STYLES[state] if line.state else ""
     cells = (Cell(clock(line.at, now)), Cell(line.rack), Cell(line.who), Cell(f"{mark}{line.text}", style))
     opens = ("run", f"{line.rack}/{line.run}") if line.run else (COMPONENT, line.component or line.rack)
     return Row(f"{line.at}/{line.rack}/{number}", line.component or line.rack, state, cells, line.at, opens)
@@ -114,7 +114,7 @@ LOG = Pane(
     "log",
     "Log",
     "lines",
-    "The log: what was done, decided and said, and how health changed.",
+    "The log: actions, decisions and messages, and how health changed.",
     (
         Column("at", "TIME", 8),
         Column("rack", "RACK", 4),
@@ -123,6 +123,7 @@ LOG = Pane(
     ),
     log_rows,
     goes_stale=False,
+    counts=frozenset(),
 )
 
 
@@ -135,7 +136,7 @@ def members_pane(key: str) -> Pane:
         "",
         (
             STATE,
-            Column("component", "COMPONENT", 14),
+            Column("component", "COMPONENT", 14, is_name=True),
             Column("kind", "KIND", 11),
             FOR,
             Column("rules", "FOUND", 16),
@@ -146,7 +147,7 @@ def members_pane(key: str) -> Pane:
 
 
 def _member_rows(key: str, seen: RecordedLook, marks: Marks) -> list[Row]:
-    """The cause first, then worst first."""
+    """The members of an incident: its cause first, then the others, worst first."""
     if (case := case_of(seen, key)) is None:
         return []
     rows = worst_first(_member_row(health, marks) for health in members_of(seen, case))

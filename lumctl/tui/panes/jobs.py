@@ -4,8 +4,8 @@ from functools import partial
 
 from lumctl.health.states import State
 from lumctl.tui.look.marks import Marks
-from lumctl.tui.panes.rows import AGE_OF_READING, STATE, Cell, Column, Pane, Row, state_cell
-from lumctl.tui.views.jobs import GOES, jobs_of, pace, state_of, told_of
+from lumctl.tui.panes.rows import AGE_OF_READING, STATE, Cell, Column, Pane, Row, not_well, state_cell
+from lumctl.tui.views.jobs import jobs_of, pace, state_of, told_of, why_of
 from lumctl.tui.views.records import RecordedLook
 
 
@@ -22,35 +22,34 @@ def job_rows(seen: RecordedLook, marks: Marks) -> list[Row]:
             Cell(str(told["state"]) if told else "-"),
             Cell(pace(told) if told else "-"),
             Cell(str(len(told["recoveries"])) if told else "-"),
-            Cell(str(told.get("why") or "") if told else ""),
+            Cell(f"\n{why}" if (why := why_of(seen, job)) else ""),
         )
         rows.append(Row(job, job, state, cells, observation.at))
     return rows
 
 
 def _trouble(seen: RecordedLook) -> tuple[State, ...]:
-    """The jobs that do not continue by themselves. The health of their accelerators is counted elsewhere."""
-    told = (told_of(seen, job) for job in jobs_of(seen))
-    return tuple(GOES[each["state"]] for each in told if each and GOES.get(each["state"], State.OK) is not State.OK)
+    return not_well(state_of(seen, job) for job in jobs_of(seen))
 
 
 JOBS = Pane(
     "jobs",
     "Jobs",
     "jobs",
-    "Jobs: where each runs, and how those that lumctl runs stand.",
+    "Jobs: where each runs, and the state of those that lumctl runs.",
     (
         STATE,
-        Column("job", "JOB", 8),
+        Column("job", "JOB", 8, is_name=True),
         Column("ranks", "RANKS", 5, right=True),
         Column("running", "RUNS", 8),
         Column("pace", "STEP, LOSS, RATE", 16),
         Column("recoveries", "RECOVERED", 9, right=True),
         AGE_OF_READING,
-        Column("why", "WHY", 10),
+        Column("why", "WHY", 3),
     ),
     job_rows,
     _trouble,
+    lines=2,
     opens="job",
 )
 
@@ -65,8 +64,8 @@ def ranks_pane(job: str) -> Pane:
         (
             STATE,
             Column("rank", "RANK", 4, right=True),
-            Column("accelerator", "ACCELERATOR", 11),
-            Column("host", "HOST", 6),
+            Column("accelerator", "ACCELERATOR", 11, is_name=True),
+            Column("host", "HOST", 6, is_name=True),
             Column("does", "DOES", 7),
             Column("steps", "STEPS", 5, right=True),
             AGE_OF_READING,
@@ -84,6 +83,7 @@ def _rank_rows(job: str, seen: RecordedLook, marks: Marks) -> list[Row]:
         health, accelerator = observation.report.accelerators.get(name), observation.inventory.accelerators.get(name)
         state = health.state if health else State.UNKNOWN
         worker = at_work.get(rank, {})
+        # While a rank is being moved, the store and the coordinator may name different accelerators for it.
         elsewhere = f" on {worker['accelerator']}" if worker and worker["accelerator"] != name else ""
         cells = (
             state_cell(state, marks),

@@ -10,16 +10,16 @@ from lumctl.tui.views.policy_text import STATES
 from lumctl.tui.views.records import RecordedLook
 
 ASKED, DECISION = "asked", "decision"
-"""The part of these rows' keys after the rack; ``policy`` comes before a policy's name."""
+"""The part after the rack in the keys of these rows; in the key of a policy's row that part is ``policy``."""
 
 
 def policy_rows(seen: RecordedLook, marks: Marks) -> list[Row]:
-    """Each rack's autopilot with its policies, what waits for an answer, and its decisions, newest first."""
+    """Each rack's autopilot with its policies, the plans that wait for approval, and its decisions, newest first."""
     return [row for autopilot in seen.records.autopilots for row in _rows(autopilot, marks)]
 
 
 def find(autopilot: Mapping[str, Any], key: str) -> Mapping[str, Any] | None:
-    """The decision of a row's key without its rack, if it is still among the newest."""
+    """The decision with a row's key (without the rack); ``None`` if it is no longer among the newest."""
     return next((decision for decision in autopilot["decisions"] if _key(decision) == key), None)
 
 
@@ -49,7 +49,7 @@ def _rows(autopilot: Mapping[str, Any], marks: Marks) -> Iterator[Row]:
         said = f"{asked['plan']}: {asked['title']}; enter to approve or reject it"
         key = f"{rack}/{ASKED}/{asked['plan']}"
         yield _row((f"  {asked['policy']}", "approval", waits, said), key, asked["asked_at"], State.DEGRADED)
-    for decision in reversed(autopilot["decisions"]):
+    for decision in reversed(autopilot["decisions"]):  # the document has the oldest first
         said = (
             f"{decision.get('component', decision['key'])}: {decision.get('because') or decision.get('reason') or ''}"
         )
@@ -71,7 +71,7 @@ def _row(cells: tuple[str, str, Cell, str], key: str, at: float | None, state: S
 
 
 def _trouble(seen: RecordedLook) -> tuple[State, ...]:
-    """A stopped autopilot, an open breaker, a waiting plan: each needs an operator."""
+    """The states of rows that need an operator: a stopped autopilot, an open breaker, a plan that waits."""
     return tuple(row.state for row in policy_rows(seen, Marks({})) if row.state in {State.DEGRADED, State.FAILED})
 
 
@@ -79,7 +79,7 @@ POLICIES = Pane(
     "policies",
     "Policies",
     "policies and decisions",
-    "Policies: what may be done unasked, and what was decided.",
+    "Policies: what may be done automatically, and what was decided.",
     (
         Column("name", "NAME", 14),
         Column("kind", "KIND", 9),

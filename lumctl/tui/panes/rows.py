@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from lumctl.health.states import SEVERITY, State, worst
+from lumctl.health.states import HARMLESS, SEVERITY, State, worst
 from lumctl.printable import counted
 from lumctl.tui.look.marks import STATE_STYLES, Marks
 from lumctl.tui.views.records import RecordedLook
@@ -13,10 +13,11 @@ from lumctl.tui.views.records import RecordedLook
 AGE = "age"
 """The key of the column that the table itself fills in, each second, from a row's ``at``."""
 COMPONENT = "component"
-"""The kind of the screen of whatever the inventory names."""
+"""The kind of the screen for anything that the inventory names."""
 
 
-_QUIET = frozenset({State.OK, State.DISABLED})
+TROUBLE = frozenset(State) - HARMLESS
+"""The states that need attention: unknown does; disabled, which is out of service, does not."""
 
 
 class Cell(NamedTuple):
@@ -28,20 +29,31 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column. ``width`` is the least width in characters; a longer cell widens it."""
+    """One column. ``width`` is the least width in characters; a longer cell widens it.
+
+    With ``has_numbers`` it is sorted by the least number in a cell. With ``is_name`` it may shrink to its least width.
+    """
 
     key: str
     heading: str
     width: int
     right: bool = False
+    has_numbers: bool = False
+    is_name: bool = False
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether its cells are sorted as numbers: right-aligned columns are."""
+        return self.right or self.has_numbers
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of a pane: its component, its cells in column order without the age, and since when.
+    """One row of a pane: its component, its cells in column order (without the age), and the time for its age.
 
-    ``opens`` is the kind and the key of the screen that enter opens, if it differs from the pane's; ``beneath`` is
-    the key of the row that it is folded into, empty for a row of its own.
+    ``opens`` is the kind and the key of the screen that enter opens, if it differs from the pane's. ``beneath`` is the
+    key of the row into which this row folds; empty if it folds into none. ``known``: its fault is acknowledged or in
+    maintenance, so it is not counted.
     """
 
     key: str
@@ -51,15 +63,16 @@ class Row:
     at: float | None
     opens: tuple[str, str] | None = None
     beneath: str = ""
+    known: bool = False
 
     def matches(self, words: Sequence[str]) -> bool:
-        """Whether every word (lower case) is found somewhere in the line."""
+        """Whether every word (lower case) is in the text of the row."""
         text = "\n".join(cell.text for cell in self.cells).lower()
         return all(word in text for word in words)
 
 
 def nothing_wrong(_seen: RecordedLook) -> tuple[State, ...]:
-    """The trouble of a pane without any."""
+    """The trouble of a pane that never has any."""
     return ()
 
 
@@ -67,10 +80,11 @@ def nothing_wrong(_seen: RecordedLook) -> tuple[State, ...]:
 class Pane:
     """One of the dashboard's tables. ``goes_stale``: its ages are those of readings, and an old one is marked.
 
-    ``trouble`` are the states of everything that is not ok, for the pane's tab; ``lines`` is the height of a row;
-    ``opens`` is the kind of screen that enter opens for a row, ``lists_components``: a component can be found here.
-    ``swaps`` returns the accelerator of a row for which a swap is planned; ``None`` if there is none or several.
-    ``folds_at`` is the index of the cell that shows whether the rows beneath one are folded. ``one`` is the singular
+    ``trouble`` are the states of everything that is not ok, for the pane's tab. ``lines`` is the height of a row.
+    ``opens`` is the kind of screen that enter opens for a row. ``lists_components``: a component can be found here.
+    ``can_act``: its rows are components that can be acknowledged, maintained and drained.
+    ``counts`` are the states of rows that are counted while they are out of sight; a record of the past counts none.
+    ``folds_at`` is the index of the cell that shows whether the rows beneath a row are folded. ``one`` is the singular
     of ``noun``, if it is not ``noun`` without its last letter.
     """
 
@@ -85,12 +99,18 @@ class Pane:
     lines: int = 1
     opens: str = COMPONENT
     lists_components: bool = False
-    swaps: Callable[[RecordedLook, Row], str | None] | None = None
     folds_at: int | None = None
     one: str = ""
+    counts: frozenset[State] = TROUBLE
+    can_act: bool = False
+
+    @property
+    def optional_columns(self) -> tuple[Column, ...]:
+        """The columns that may be hidden: not the first two, which name the row, and not a text of several lines."""
+        return self.columns[2:] if self.lines == 1 else self.columns[2:-1]
 
     def count(self, number: int) -> str:
-        """So many of what its rows are."""
+        """A number of rows in words, such as ``3 circuits``."""
         return counted(number, self.noun, self.one)
 
 
@@ -100,7 +120,7 @@ def state_cell(state: State, marks: Marks) -> Cell:
 
 
 def counts_cell(states: Iterable[State]) -> Cell:
-    """How many are in which state, worst first, in the colour of the worst; ``-`` of none."""
+    """The number in each state, worst first, in the colour of the worst; ``-`` if there are none."""
     numbers = Counter(states)
     if not numbers:
         return Cell("-")
@@ -114,24 +134,24 @@ def number_cell(value: float | None, unit: str = "") -> Cell:
 
 
 def worst_first(rows: Iterable[Row]) -> list[Row]:
-    """Rows by severity; those of one state keep their order."""
+    """Rows by severity; those of one state stay in the same order."""
     return sorted(rows, key=lambda row: -SEVERITY.index(row.state))
 
 
 def not_well(states: Iterable[State]) -> tuple[State, ...]:
-    """Those that ask for a look: what is unknown does, what was taken out of service does not."""
-    return tuple(state for state in states if state not in _QUIET)
+    """The states that need attention."""
+    return tuple(state for state in states if state in TROUBLE)
 
 
 def trouble_cell(states: tuple[State, ...], marks: Marks) -> Cell:
-    """The number of components that are not ok, for a pane's tab.
+    """The number of components in the worst state, for a pane's tab, with the mark and the colour of that state.
 
-    With the mark and the colour of the worst; empty if none.
+    Empty if all are ok.
     """
     if not states:
         return Cell("")
     of_all = worst(states)
-    return Cell(f"{marks.glyphs.get(of_all, '')}{len(states)}", STATE_STYLES[of_all])
+    return Cell(f"{marks.glyphs.get(of_all, '')}{states.count(of_all)}", STATE_STYLES[of_all])
 
 
 # Texts without a maximum length come last, so that the age stays visible.

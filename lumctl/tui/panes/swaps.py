@@ -15,11 +15,11 @@ STATES = {
     "running": State.DEGRADED,
     "half-done": State.FAILED,
 }
-"""How a run's end looks; half done asks for a person."""
+"""The state that shows how a run ended; a half-done run needs an operator."""
 
 
 def swap_rows(seen: RecordedLook, marks: Marks) -> list[Row]:  # noqa: ARG001 - a run's outcome is its own word
-    """Every run that touched devices, newest first."""
+    """Every run that changed devices, newest first."""
     return [_row(run) for run in seen.records.runs if run.kind not in ACTION_KINDS]
 
 
@@ -46,6 +46,8 @@ SWAPS = Pane(
     lambda seen: tuple(State.FAILED for run in seen.records.runs if run.state == "half-done"),
     goes_stale=False,
     opens="run",
+    # Only half-done runs still need an operator; a run that was rolled back has ended.
+    counts=frozenset({State.FAILED}),
 )
 
 
@@ -68,7 +70,7 @@ RUNBOOKS = Pane(
     "runbooks",
     "Runbooks",
     "runbooks",
-    "Runbooks: what was done, to be read and replayed on the simulator.",
+    "Runbooks: past runs, to read and to replay on the simulator.",
     (
         Column("run", "RUN", 12),
         Column("kind", "KIND", 8),

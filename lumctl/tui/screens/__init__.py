@@ -1,1 +1,1 @@
-"""The screens: one file for each kind of subject."""
+"""The screens of the dashboard, one file for each kind of subject."""

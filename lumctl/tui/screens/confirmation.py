@@ -1,4 +1,4 @@
-"""A screen that asks below its text, and acts on a typed yes."""
+"""A base for screens that ask a question below their text and act after a typed yes."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -11,34 +11,34 @@ from textual.scroll_view import ScrollView
 
 from lumctl.process_exit import FinishingThread
 from lumctl.tui.actions import ApplyView
-from lumctl.tui.screens.main import RefreshWanted
+from lumctl.tui.screens.requests import RefreshWanted
 from lumctl.tui.screens.shortcuts import KeyedScreen
 from lumctl.tui.sources import ScreenContext
 from lumctl.tui.threads.collector import one_line
 from lumctl.tui.widgets.bars import AnswerLine
 from lumctl.tui.widgets.prompt import Question
 
-NO_YES = "That was not a yes; nothing was done."
+NO_YES = "The answer was not yes; nothing was done."
 
 
 def typed_yes(text: str) -> tuple[bool, str]:
-    """Whether a line begins with y or yes, and the comment behind it."""
+    """Whether a line begins with y or yes, and the comment after that word."""
     word, _, comment = text.strip().partition(" ")
     return word.lower() in {"y", "yes"}, comment.strip()
 
 
 @dataclass
 class Done(Message):
-    """What was asked about was done, or was not."""
+    """The order has ended, with success or not."""
 
     view: ApplyView
 
 
 class AskingScreen(KeyedScreen[None]):
-    """It has an ``Answer`` and a ``Question`` below its text."""
+    """A screen with an ``AnswerLine`` and a ``Question`` below its text."""
 
     FAILED: ClassVar[str] = "not done"
-    """The message of a failed order."""
+    """The beginning of the message about a failed order."""
 
     def __init__(self, context: ScreenContext) -> None:
         super().__init__()
@@ -46,38 +46,41 @@ class AskingScreen(KeyedScreen[None]):
 
     @abstractmethod
     def question(self) -> str:
-        """The present question with the consequences of a yes; empty if there is nothing to ask any more."""
+        """The question with the consequences of a yes; empty if there is nothing to ask any longer."""
 
     @abstractmethod
     def order(self) -> tuple[str, Callable[[str], ApplyView]]:
-        """The message while it is done, and the function that does it; it blocks, and gets the text after the yes."""
+        """A message to show in the meantime, and the blocking function, called with the text after the confirmation."""
 
     def done(self, view: ApplyView) -> None:
-        """Further lines after it was done, or was not."""
+        """Update the screen after the order has ended; by default nothing changes."""
 
     def text(self) -> VerticalScroll | ScrollView:
-        """What has the keys while nothing is asked."""
+        """The widget that has the focus while no question is open."""
         return self.query_one(VerticalScroll)
 
     def ask(self) -> None:
-        """Ask for a yes."""
+        """Open the question."""
         self.say("")
         self.query_one(Question).ask(self.question())
 
     def say(self, text: str) -> None:
-        """Answer the operator; an empty text takes the answer away."""
+        """Show a message to the operator; an empty text removes the message."""
         self.query_one(AnswerLine).say(text)
 
     def action_back(self) -> None:
-        """Close the question, else leave."""
+        """Close an open question, else leave the screen."""
         if self.query_one(Question).opened:
             self._close()
         else:
             self.dismiss()
 
     def on_question_answered(self, event: Question.Answered) -> None:
-        """Do it after a typed yes; anything else does nothing, with a message."""
+        """Carry out the order after a typed yes; after any other text ask again, with a message."""
         event.stop()
+        # Two quick enters post two answers: the first one closes the question.
+        if not self.query_one(Question).opened:
+            return
         agreed, comment = typed_yes(event.text)
         if not agreed:
             if asked := self.question():
@@ -86,7 +89,7 @@ class AskingScreen(KeyedScreen[None]):
         self._close()
         doing, order = self.order()
         self.say(doing)
-        # An order that was given is carried out, even if the screen is closed meanwhile.
+        # A confirmed order is carried out even if the screen is closed meanwhile.
         FinishingThread(target=self._carry_out, args=(order, comment), name="lumctl-order").start()
 
     def on_done(self, event: Done) -> None:

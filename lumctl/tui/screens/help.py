@@ -1,8 +1,10 @@
-"""The screens beside the data: help, and the question before leaving in the middle of an apply."""
+"""The help screen, and the question before quitting while a plan is being applied."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from rich.console import Group, RenderableType
+from rich.table import Table
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
@@ -17,15 +19,16 @@ from lumctl.tui.widgets.bars import KeyBar, TopBar
 
 _MEANINGS = {
     State.OK: "read, and nothing is wrong",
-    State.DEGRADED: "works, but something needs care",
-    State.FAILED: "does not do its work",
-    State.UNKNOWN: "not read, or not shown by any evidence",
+    State.DEGRADED: "works, but needs attention",
+    State.FAILED: "does not work",
+    State.UNKNOWN: "not read, or its state is not proved by any evidence",
     State.DISABLED: "taken out of service",
 }
+_WORD_WIDTH = 14
 
 
 class HelpScreen(KeyedScreen[None], keys="help"):
-    """Every key by screen, those of the screen from which it was opened first, and what the marks mean."""
+    """Lists the keys by screen, first those of the screen below, and the meaning of the marks."""
 
     def __init__(self, beneath: Sequence[Screen[Any]], target: str, marks: Marks, forbidden: str = "") -> None:
         super().__init__()
@@ -38,50 +41,55 @@ class HelpScreen(KeyedScreen[None], keys="help"):
         """A scrolling text between the bars."""
         yield TopBar("help", self._target)
         with VerticalScroll():
-            yield Static(self._text())
+            yield Static(self._help())
         yield KeyBar(self.KEYS.actions)
 
     def on_mount(self) -> None:
-        """Let the arrow keys scroll."""
+        """Focus the text, so that the arrow keys scroll it."""
         self.query_one(VerticalScroll).focus()
 
-    def _text(self) -> Text:
-        text = Text(style=HEADING_STYLE)
-        if self._forbidden:
-            text.append(f"{self._forbidden}\n\n", style=STALE_STYLE)
-        self._keys(text, self._here, f"keys {self._here.where}".strip())
+    def _help(self) -> Group:
+        parts: list[RenderableType] = [Text(self._forbidden, STALE_STYLE)] if self._forbidden else []
+        parts += self._keys(self._here, f"keys {self._here.where}".strip())
         for screen in SCREENS:
             if screen is not self._here:
-                self._keys(text, screen, f"\n{screen.where or 'on the main screen'}")
-        text.append("\nstates\n")
-        for state, meaning in _MEANINGS.items():
-            text.append(f"  {self._marks.state(state):<12}", style=STATE_STYLES[state])
-            text.append(f" {meaning}\n", style="not bold")
-        text.append("\nages\n")
-        text.append("  An age with ! is that of a reading too old to rely on.\n", style="not bold")
-        return text
+                parts += ["", *self._keys(screen, screen.where or "on the main screen")]
+        meanings = ((Text(self._marks.state(state), STATE_STYLES[state]), told) for state, told in _MEANINGS.items())
+        parts += ["", Text("states", HEADING_STYLE), _lines(meanings)]
+        ages = [(Text("12 s !"), "The reading is too old to rely on.")]
+        parts += ["", Text("ages", HEADING_STYLE), _lines(ages)]
+        return Group(*parts)
 
-    def _keys(self, text: Text, screen: ScreenKeys, heading: str) -> None:
-        text.append(f"{heading}\n")
-        for action in screen.actions:
-            if action.help and not (self._forbidden and action.action in CHANGES):
-                text.append(f"  {action.shown:<12} {action.help}\n", style="not bold")
+    def _keys(self, screen: ScreenKeys, heading: str) -> Iterator[RenderableType]:
+        yield Text(heading, HEADING_STYLE)
+        offered = (each for each in screen.actions if each.help and not (self._forbidden and each.action in CHANGES))
+        yield _lines((Text(each.shown), each.help) for each in offered)
+
+
+def _lines(lines: Iterable[tuple[Text, str]]) -> Table:
+    """Words with their meanings next to them, wrapped within the column."""
+    table = Table.grid(padding=(0, 1))
+    table.add_column(width=_WORD_WIDTH)
+    table.add_column()
+    for word, told in lines:
+        table.add_row(Text("  ").append_text(word), Text(told))
+    return table
 
 
 class LeavingScreen(KeyedScreen[bool], keys="leaving"):
-    """Whether to leave as soon as the apply under way has ended; at once is not offered: it would be left half way."""
+    """Asks whether to quit when the apply has ended; quitting at once would leave the change half done."""
 
     def __init__(self, target: str) -> None:
         super().__init__()
         self._target = target
 
     def compose(self) -> ComposeResult:
-        """The question."""
+        """Create the question, between the top bar and the key bar."""
         yield TopBar("quit", self._target)
-        yield Static(f"\n A plan is being applied to TARGET {self._target}. It is never cut off half way.\n")
+        yield Static(f"\n A plan is being applied to TARGET {self._target}. It is never interrupted.\n")
         yield Static(" Quit as soon as it has ended?", id="question")
         yield KeyBar(self.KEYS.actions)
 
     def action_answer(self, leave: bool) -> None:
-        """Hand the answer on."""
+        """Close the screen and return the answer."""
         self.dismiss(leave)

@@ -1,4 +1,4 @@
-"""A screen with a table of components in the middle, a summary above, and details below."""
+"""A base for screens with a table of components, a summary above it, and details below it."""
 
 from abc import abstractmethod
 from collections.abc import Iterable
@@ -11,17 +11,18 @@ from textual.widgets import Static
 
 from lumctl.tui.panes.jobs import ranks_pane
 from lumctl.tui.panes.rows import COMPONENT, Pane, Row
-from lumctl.tui.screens.main import PlanWanted, Wanted
+from lumctl.tui.screens.requests import PlanWanted, Wanted
 from lumctl.tui.screens.shortcuts import KeyedScreen
 from lumctl.tui.sources import ScreenContext
 from lumctl.tui.views.jobs import head_text, recoveries_text, told_of
 from lumctl.tui.views.records import RecordedLook
+from lumctl.tui.views.subject import WorkSubject
 from lumctl.tui.widgets.bars import AnswerLine, KeyBar, TopBar
 from lumctl.tui.widgets.table import PaneTable
 
 
 class ListingScreen(KeyedScreen[None]):
-    """Shown again each second. Enter opens the component under the cursor."""
+    """A screen with a table, redrawn each second. Enter opens the component under the cursor."""
 
     def __init__(self, title: str, pane: Pane, context: ScreenContext) -> None:
         super().__init__()
@@ -38,11 +39,11 @@ class ListingScreen(KeyedScreen[None]):
         """The text below the table; ``row`` is the one under the cursor."""
 
     def questions(self) -> Iterable[Widget]:
-        """What may be asked below all of that."""
+        """Widgets for questions at the bottom; none by default."""
         return ()
 
     def compose(self) -> ComposeResult:
-        """From top to bottom."""
+        """Create the widgets from top to bottom."""
         yield TopBar(self._title, self.shared.target)
         yield Static(id="head", markup=False)
         yield PaneTable(self._pane)
@@ -53,7 +54,7 @@ class ListingScreen(KeyedScreen[None]):
         yield KeyBar(self.KEYS.actions)
 
     def on_mount(self) -> None:
-        """Show it now and each second."""
+        """Draw now and each second."""
         self.table.focus()
         self.show()
         self.set_interval(1.0, self.show)
@@ -65,11 +66,11 @@ class ListingScreen(KeyedScreen[None]):
         return self.query_one(PaneTable)
 
     def say(self, text: str) -> None:
-        """Answer the operator in one line; an empty text takes the line away."""
+        """Show a message to the operator in one line; an empty text removes the line."""
         self.query_one(AnswerLine).say(text)
 
     def show(self) -> None:
-        """Show what was seen last."""
+        """Draw the newest observation."""
         if (seen := self.shared.seen()) is None:
             return
         rows, thresholds = self._pane.rows(seen, self.shared.marks), seen.observation.inventory.thresholds
@@ -81,10 +82,27 @@ class ListingScreen(KeyedScreen[None]):
         """Move the cursor."""
         self.table.move_cursor(row=self.table.cursor_row + by)
 
+    def action_sort(self, by: int) -> None:
+        """Sort by the next or the previous column."""
+        self.table.action_sort(by)
+
+    def action_reverse(self) -> None:
+        """Reverse the order."""
+        self.table.action_reverse()
+
+    def action_problem(self, by: int) -> None:
+        """Select the next or the previous row with a fault."""
+        self.say("" if self.table.to_problem(by) else f"none of these {self._pane.noun} has a fault")
+
     def action_open(self) -> None:
         """Open the component under the cursor."""
         if (row := self.table.selected) is not None:
             self.post_message(Wanted(COMPONENT, row.component))
+
+    def subject(self) -> WorkSubject:
+        """The component under the cursor."""
+        row = self.table.selected
+        return WorkSubject(row.component if row is not None else "")
 
     def action_plan_swap(self) -> None:
         """Ask for a plan for the accelerator under the cursor."""
@@ -109,9 +127,9 @@ class JobScreen(ListingScreen, keys="job"):
         self._job = job
 
     def head(self, seen: RecordedLook) -> Text:
-        """The health of its accelerators, and its state."""
+        """The health of the job's accelerators, and its state."""
         return head_text(seen, self._job, self.shared.marks)
 
     def more(self, seen: RecordedLook, row: Row | None) -> Text:  # noqa: ARG002 - recoveries are those of the whole job
-        """Its recoveries."""
+        """The recoveries of the job."""
         return recoveries_text(told_of(seen, self._job), self.shared.now(), self.shared.marks)

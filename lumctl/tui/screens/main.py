@@ -1,153 +1,279 @@
-"""The main screen: the tables, the line to filter or to open a name, and messages about the data.
+"""The main screen: the panes, the line for a filter or a name, and messages about the data.
 
-Messages go up (the operator's wishes), calls come down (what to show); nothing here blocks.
+The screen posts messages to the application (the operator's requests); the application calls the screen to show data.
+Nothing here blocks.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
 
 from rich.text import Text
 from textual.app import ComposeResult
-from textual.message import Message
-from textual.widgets import ContentSwitcher, Static
+from textual.widgets import Static
 
-from lumctl.inventory.problems import nearest
 from lumctl.tui.look.marks import Marks
 from lumctl.tui.panes import PANES
-from lumctl.tui.panes.rows import COMPONENT, Pane, trouble_cell
+from lumctl.tui.panes.incidents import INCIDENTS, LOG
+from lumctl.tui.panes.rows import COMPONENT, trouble_cell
+from lumctl.tui.panes.swaps import RUNBOOKS, SWAPS
+from lumctl.tui.preferences import Preferences
+from lumctl.tui.screens.columns import ColumnsScreen
+from lumctl.tui.screens.plot import PLOT_KIND
+from lumctl.tui.screens.requests import LOSSES_KIND, MATRIX_KIND, SPARES_KIND, PlanWanted, RefreshWanted, Wanted
+from lumctl.tui.screens.row_actions import RowAct, RowActions
 from lumctl.tui.screens.shortcuts import KeyedScreen
-from lumctl.tui.views.folds import Folding
+from lumctl.tui.views.destinations import PANE_BY_ID, destination_of, name_meant, names_of
+from lumctl.tui.views.headline import headline
+from lumctl.tui.views.history import History
 from lumctl.tui.views.records import RecordedLook
+from lumctl.tui.views.subject import WorkSubject
+from lumctl.tui.views.swap_choice import others_than_headline
 from lumctl.tui.widgets.bars import AnswerLine, KeyBar, Tabs, TopBar
-from lumctl.tui.widgets.prompt import Prompt
+from lumctl.tui.widgets.heat import HeatPicture
+from lumctl.tui.widgets.pane_area import PaneArea
+from lumctl.tui.widgets.prompt import Prompt, Question
 from lumctl.tui.widgets.table import PaneTable
 
 
-@dataclass
-class Wanted(Message):
-    """Show all that is known of something: of which kind (a pane's ``opens``), and its key."""
-
-    kind: str
-    key: str
-
-
-@dataclass
-class PlanWanted(Message):
-    """Plan a swap for an accelerator."""
-
-    accelerator: str
-
-
-class RefreshWanted(Message):
-    """Read everything again now."""
-
-
 class MainScreen(KeyedScreen[None], keys="main"):
-    """Racks, accelerators, circuits, findings."""
+    """Shows the headline and one pane; the first pane has the racks, drawn or as a table."""
 
-    def __init__(self, title: str, target: str, marks: Marks, now: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        title: str,
+        target: str,
+        marks: Marks,
+        now: Callable[[], float],
+        preferences: Preferences,
+        remembered: Callable[[str], History] = lambda _: History(),
+    ) -> None:
         super().__init__()
         self._title = title
         self._target = target
         self._marks = marks
-        self._now = now
         self._seen: RecordedLook | None = None
-        self._filters: dict[str, str] = {}
-        self._folding = Folding()
+        self._others = False
+        """Whether other faults than the headline's can be repaired by a swap."""
+        self._told = Text()
+        self._preferences = preferences
+        self.area = PaneArea(marks, now, preferences, remembered)
+        self._actions = RowActions(lambda: self.query_one(Question), self.say, self.post_message)
 
     def compose(self) -> ComposeResult:
-        """From top to bottom."""
+        """Create the widgets from top to bottom."""
         yield TopBar(self._title, self._target)
         yield Tabs()
+        yield Static(id="headline", markup=False)
         yield Static(id="banner", markup=False)
-        yield Static(id="shown", markup=False)
-        with ContentSwitcher(initial=PANES[0].id):
-            for pane in PANES:
-                yield PaneTable(pane)
+        yield Static(self.area.line, id="shown", markup=False)
+        yield self.area
         yield AnswerLine()
         yield Prompt()
+        yield Question()
         yield KeyBar(self.KEYS.actions)
 
     def on_mount(self) -> None:
-        """Begin on the first pane, before anything was read."""
+        """Show the first pane, which is empty before the first reading."""
         self._show_tabs()
-        self._table.focus()
-        self._say_what_is_shown("nothing was read yet")
+        self.area.take_focus()
 
     def show(self, seen: RecordedLook) -> None:
-        """Show what was seen."""
+        """Show a new observation."""
         self._seen = seen
+        # Replaced only if it has changed: an update lays out the whole screen.
+        told, line = headline(seen, self._marks), self.query_one("#headline", Static)
+        if told != self._told:
+            self._told = told
+            line.update(told)
+        self._others = others_than_headline(seen)
         self._show_tabs()
-        self._show_rows()
+        self.area.show(seen)
 
     def tick(self, freshness: Text, trouble: str | None) -> None:
-        """Once a second: update ages, and show how fresh the data are and what hinders fresher ones."""
-        if not self.query("#freshness"):  # the screen is being taken down, and what stands deepest went first
+        """Update the ages each second, the freshness of the data, and the error (``trouble``) of the last reading."""
+        if not self.query("#freshness"):  # the screen is being removed, and its inner widgets are gone first
             return
         self.query_one(TopBar).say(freshness)
         banner = self.query_one("#banner", Static)
         if banner.content != (trouble or ""):
             banner.set_class(trouble is not None, "-open")
             banner.update(trouble or "")
-        if self._seen is not None:
-            self._table.tick(self._now(), self._seen.observation.inventory.thresholds.stale_after_s)
+        self.area.tick()
 
     def say(self, text: str) -> None:
-        """Answer the operator in one line; an empty text takes the line away."""
+        """Show a message to the operator in one line; an empty text removes the line."""
         self.query_one(AnswerLine).say(text)
+
+    def on_pane_area_turned(self) -> None:
+        """Mark the tab of the new pane, and remove messages about the earlier one."""
+        self.say("")
+        self._show_tabs()
+
+    def on_pane_area_changed(self) -> None:
+        """Update the line that states which rows are shown, and the keys that are offered for the selected one."""
+        shown = self.query_one("#shown", Static)
+        if shown.content != self.area.line:
+            shown.update(self.area.line, layout=False)
+        self._show_keys()
+
+    def on_rack_view_redrawn(self) -> None:
+        """Remove the message: it was about the accelerator that was chosen before."""
+        self.say("")
+
+    def subject(self) -> WorkSubject:
+        """The selected component, incident or run."""
+        selection = self.area.selection
+        row, pane = selection.row, selection.pane
+        run = row.key if row is not None and pane in {SWAPS, RUNBOOKS} else ""
+        if row is not None and pane is LOG and row.opens is not None and row.opens[0] == "run":
+            run = row.opens[1]
+        return WorkSubject(selection.component or "", selection.incident, run)
 
     def action_show_pane(self, pane: str) -> None:
         """Switch to a pane."""
-        self.query_one(ContentSwitcher).current = pane
-        self.say("")
-        self._show_tabs()
-        self._show_rows()
-        self._table.focus()
+        self.area.turn_to(PANE_BY_ID[pane])
+
+    def action_list_racks(self) -> None:
+        """Switch between the racks as a table and the racks drawn."""
+        self.area.list_racks()
+
+    def action_spares(self) -> None:
+        """Open the screen of the spares and the ranks that each can replace."""
+        self.post_message(Wanted(SPARES_KIND, ""))
+
+    def action_matrix(self) -> None:
+        """Open the link matrix of the rail of the selected component."""
+        if self._seen is None:
+            return
+        selection = self.area.selection
+        accelerator = selection.accelerator(self._seen) or self.area.view.chosen
+        rails = selection.rails(self._seen.observation, accelerator)
+        if rails:
+            self.post_message(Wanted(MATRIX_KIND, rails[0]))
+        else:
+            self.say("no accelerator has a lane: there are no links to show")
+
+    def action_losses(self) -> None:
+        """Open the screen of the loss budgets of all circuits."""
+        self.post_message(Wanted(LOSSES_KIND, ""))
+
+    def on_heat_picture_opened(self, event: HeatPicture.Opened) -> None:
+        """Open the accelerator after enter or a click."""
+        event.stop()
+        self.action_details()
+
+    def on_pane_table_row_selected(self, event: PaneTable.RowSelected) -> None:
+        """Open the selected line after enter or a click."""
+        event.stop()
+        self.action_details()
 
     def action_turn(self, by: int) -> None:
-        """Switch to the next pane or the one before; while a name is typed, complete it."""
+        """Switch to the next or the previous pane; while a name is typed, complete it."""
         prompt = self.query_one(Prompt)
         if prompt.opened:
             prompt.complete()
-            return
-        ids = [pane.id for pane in PANES]
-        self.action_show_pane(ids[(ids.index(self._pane_id) + by) % len(ids)])
+        else:
+            self.area.turn_to(PANES[(PANES.index(self.area.pane) + by) % len(PANES)])
 
     def action_move(self, by: int) -> None:
         """Move the cursor."""
-        self._table.move_cursor(row=self._table.cursor_row + by)
+        self.area.move(by)
 
     def action_details(self) -> None:
         """Ask for the details of the selected component."""
-        if (row := self._table.selected) is not None:
-            pane = self._pane
+        selection = self.area.selection
+        if selection.row is not None:
+            pane, row = selection.pane, selection.row
             kind, key = row.opens or (pane.opens, row.component if pane.opens == COMPONENT else row.key)
             self.post_message(Wanted(kind, key))
+        elif selection.chosen is not None:
+            self.post_message(Wanted(COMPONENT, selection.chosen))
+
+    def action_sort(self, by: int) -> None:
+        """Sort by the next or the previous column."""
+        self.area.table.action_sort(by)
+
+    def action_reverse(self) -> None:
+        """Reverse the order."""
+        self.area.table.action_reverse()
+
+    def action_columns(self) -> None:
+        """Choose the columns of the table."""
+        table, pane = self.area.table, self.area.pane
+
+        def hide(columns: Collection[str]) -> None:
+            table.hide(columns)
+            self.say(self._preferences.hide(pane.id, columns))
+
+        self.app.push_screen(ColumnsScreen(pane, table.cells.hidden, self._target, hide))
+
+    def action_mark_or_measure(self) -> None:
+        """Mark or unmark the line; in the picture of the racks, show the next quantity."""
+        if self.area.is_drawn:
+            self.area.turn_quantity()
+        else:
+            self.area.mark()
+
+    def action_acknowledge(self) -> None:
+        """Ask for the reason to acknowledge the findings of the marked lines, or of the selected one."""
+        self._act(RowAct.ACKNOWLEDGE)
+
+    def action_maintain(self) -> None:
+        """Ask for the duration and the reason of maintenance of the marked components, or of the selected one."""
+        self._act(RowAct.MAINTAIN)
+
+    def action_drain(self) -> None:
+        """Plan to move the ranks of the marked components, or of the selected one, to spares."""
+        self._act(RowAct.DRAIN)
+
+    def _act(self, act: RowAct) -> None:
+        pane, rows = self.area.selection.rows
+        self._actions.begin(act, self._seen, pane, rows)
+
+    def show_result(self, line: str, *, done: bool) -> None:
+        """Show the result of an action on rows; remove the marks if it was done."""
+        if done:
+            self.area.unmark()
+        self.say(line)
+
+    def on_question_answered(self, event: Question.Answered) -> None:
+        """Carry out the action on rows if the answer is complete."""
+        event.stop()
+        if self._actions.answered(event.text):
+            self.area.take_focus()
+
+    def action_plot(self) -> None:
+        """Show the readings over time of the marked components, or of the selected one."""
+        _, rows = self.area.selection.rows
+        if names := dict.fromkeys(row.component for row in rows if row.component):
+            self.post_message(Wanted(PLOT_KIND, " ".join(names)))
+
+    def action_problem(self, by: int) -> None:
+        """Select the next or the previous row with a fault."""
+        self.say("" if self.area.table.to_problem(by) else f"none of these {self.area.pane.noun} has a fault")
 
     def action_plan_swap(self) -> None:
-        """Ask for a plan for the selected accelerator."""
-        row, swaps = self._table.selected, self._pane.swaps
-        if self._seen is not None and self._seen.forbidden:
+        """Request a plan for the selection if it has a fault, else for the component in the headline."""
+        if self._seen is None:
+            self.say("nothing has been read yet: wait for the first observation")
+            return
+        if self._seen.forbidden:
             self.say(self._seen.forbidden)
-        elif swaps is None:
-            self.say("to plan a swap, select the failed accelerator among the accelerators (2), then press p")
-        elif row is not None and self._seen is not None:
-            accelerator = swaps(self._seen, row)
-            if accelerator is not None:
-                self.post_message(PlanWanted(accelerator))
-            else:
-                self.say(f"no single accelerator is the cause of {row.component}'s trouble: open it (enter)")
+            return
+        selection = self.area.selection
+        choice = selection.swap(self._seen)
+        if choice.accelerators:
+            self.post_message(PlanWanted(choice.accelerators[0], choice.accelerators[1:]))
+        elif selection.component is None and self.area.filter_words:
+            self.say("the filter leaves no line to choose (esc: all)")
+        else:
+            self.say(choice.why_none)
 
     def action_fold(self) -> None:
-        """Fold or unfold the rows beneath the selected line's head; the cursor stays or moves to the head."""
-        row, pane = self._table.selected, self._pane
-        if row is None or pane.folds_at is None or self._seen is None or self._filters.get(pane.id):
-            return
-        head = self._folding.turn(row, pane.rows(self._seen, self._marks))
-        self._show_rows()
-        selected = self._table.selected
-        if head and (selected is None or selected.key != row.key):
-            self._table.select_key(head)
+        """Fold or unfold the rows of the selected line's group; in the picture, open the rack."""
+        if self._seen is not None and (chosen := self.area.selection.chosen) is not None:
+            self.post_message(Wanted(COMPONENT, self._seen.observation.inventory.accelerators[chosen].rack))
+        else:
+            self.area.fold()
 
     def action_refresh_now(self) -> None:
         """Ask for a new reading."""
@@ -155,9 +281,11 @@ class MainScreen(KeyedScreen[None], keys="main"):
         self.post_message(RefreshWanted())
 
     def action_filter(self) -> None:
-        """Open the line for a filter."""
+        """Open the line for a filter; if the racks are drawn, switch to their table."""
+        if self.area.is_drawn:
+            self.area.list_racks(listed=True)
         self.say("")
-        self.query_one(Prompt).open("/", self._filters.get(self._pane_id, ""))
+        self.query_one(Prompt).open("/", self.area.filter_words)
 
     def action_go_to(self) -> None:
         """Open the line for a name."""
@@ -165,116 +293,59 @@ class MainScreen(KeyedScreen[None], keys="main"):
         self.query_one(Prompt).open(":", names=self.names())
 
     def action_back(self) -> None:
-        """Close what is open, else take the filter away."""
+        """Close an open question; else close the line for a name or filter, and remove the marks, else the filter."""
         prompt = self.query_one(Prompt)
+        if self._actions.asks:
+            self._actions.leave()
+            self.area.take_focus()
+            return
         if prompt.opened:
             prompt.close()
         self.say("")
-        if self._filters.pop(self._pane_id, None):
-            self._show_rows()
+        if not self.area.unmark():
+            self.area.show_all()
 
     def on_prompt_filtered(self, event: Prompt.Filtered) -> None:
-        """Filter the pane while the words are typed."""
-        self._filters[self._pane_id] = event.words
-        self._show_rows()
+        """Apply the filter as it is typed."""
+        self.area.filter(event.words)
 
     def on_prompt_closed(self) -> None:
-        """Return the keys to the table."""
-        self._table.focus()
+        """Return the focus to the table or the picture."""
+        self.area.take_focus()
 
     def on_prompt_gone_to(self, event: Prompt.GoneTo) -> None:
-        """Go to a pane or to a component, or name the nearest."""
-        by_name = {name.lower(): name for name in self.names()}
-        name = by_name.get(event.name.lower())
+        """Go to the named pane or component; if there is none, suggest the nearest name."""
+        name, complaint = name_meant(event.name, self.names())
         if name is None:
-            near = nearest(event.name.lower(), by_name)
-            self.say(f"no pane or component {event.name!r}" + (f"; did you mean {by_name[near]!r}?" if near else ""))
+            self.say(complaint)
         else:
             self.go_to(name)
 
     def go_to(self, name: str) -> None:
-        """Go to a pane or to a component that :meth:`names` knows."""
-        if name in _PANE_IDS:
-            self.action_show_pane(name)
+        """Go to a pane, to a component's line or drawing, else to its details."""
+        to = destination_of(name, self._seen, self._marks)
+        if to.pane is None:
+            self.post_message(Wanted(COMPONENT, name))
         else:
-            self._go_to_component(name)
+            self.area.go_to(to)
 
-    def on_pane_table_row_selected(self, event: PaneTable.RowSelected) -> None:
-        """Enter, or a click on the selected line."""
-        event.stop()
-        self.action_details()
+    def names(self) -> tuple[str, ...]:
+        """The names of panes and components to go to."""
+        return names_of(self._seen)
 
-    def _go_to_component(self, component: str) -> None:
-        """Select its line where it has one, filtered or not; else show its details."""
-        for pane in PANES:
-            if not pane.lists_components or self._seen is None:
-                continue
-            inventory = self._seen.observation.inventory
-            found = [row for row in pane.rows(self._seen, self._marks) if row.component == component]
-            if found:
-                self._filters.pop(pane.id, None)
-                self._folding.unfold(found[0])
-                self.action_show_pane(pane.id)
-                self._table.select(component)
-                if component in inventory.racks or component in {device.id for device in inventory.light_devices}:
-                    self.action_details()  # These are drawn: naming one opens its drawing.
-                return
-        self.post_message(Wanted(COMPONENT, component))
-
-    def names(self) -> list[str]:
-        """Where one can go: panes first, then components."""
+    def _show_keys(self) -> None:
         if self._seen is None:
-            return list(_PANE_IDS)
-        observation = self._seen.observation
-        inventory = observation.inventory
-        components = (inventory.accelerators, observation.report.circuits, inventory.hosts, inventory.devices)
-        names = [*_PANE_IDS, *(name for group in components for name in group), *inventory.transponders]
-        return list(dict.fromkeys([*names, *inventory.racks]))
-
-    @property
-    def _pane_id(self) -> str:
-        return self.query_one(ContentSwitcher).current or PANES[0].id
-
-    @property
-    def _pane(self) -> Pane:
-        return next(pane for pane in PANES if pane.id == self._pane_id)
-
-    @property
-    def _table(self) -> PaneTable:
-        return self.query_one(f"#{self._pane_id}", PaneTable)
+            return
+        labels = {f"show_pane('{INCIDENTS.id}')": _OTHERS} if self._others else {}
+        if self.area.selection.lacks_spare(self._seen):
+            labels["plan_swap"] = ""  # pressed all the same, it shows why no spare fits
+        self.query_one(KeyBar).rename(labels)
 
     def _show_tabs(self) -> None:
         seen = self._seen
         tabs = [(pane.id, pane.title, trouble_cell(pane.trouble(seen) if seen else (), self._marks)) for pane in PANES]
-        self.query_one(Tabs).show(tabs, self._pane_id)
-
-    def _show_rows(self) -> None:
-        """Only the pane that is seen is kept up to date; the others are when they are turned to."""
-        if self._seen is None:
-            return
-        pane = self._pane
-        everything = pane.rows(self._seen, self._marks)
-        words = self._filters.get(pane.id, "")
-        rows = everything
-        if words:
-            rows = [row for row in everything if row.matches(words.lower().split())]
-        elif pane.folds_at is not None:
-            rows = self._folding.seen(everything, pane.folds_at, self._marks)
-        self._table.show(rows, self._now(), self._seen.observation.inventory.thresholds.stale_after_s)
-        if words:
-            match = "matches" if len(rows) == 1 else "match"
-            self._say_what_is_shown(f"{len(rows)} of {pane.count(len(everything))} {match} {words!r} (esc: all)")
-        elif everything:
-            folded = len(everything) - len(rows)
-            away = f", {folded} of them folded away (space: unfold)" if folded else ""
-            self._say_what_is_shown(f"{pane.count(len(everything))}{away}")
-        else:
-            self._say_what_is_shown(f"no {pane.noun}")
-
-    def _say_what_is_shown(self, text: str) -> None:
-        shown = self.query_one("#shown", Static)
-        if shown.content != text:
-            shown.update(text, layout=False)
+        self.query_one(Tabs).show(tabs, self.area.pane.id)
 
 
-_PANE_IDS = tuple(pane.id for pane in PANES)
+_OTHERS = "others"
+"""The label of the incidents' key while other faults than the headline's can be repaired by a swap."""

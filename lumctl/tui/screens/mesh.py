@@ -1,6 +1,6 @@
-"""The screen of a mesh or a switch: its states, with the circuits of the jobs traced through it.
+"""The screen of a mesh or a switch: its states, and the jobs' circuits traced through it.
 
-A thread reads the device; its answer stays until the next one, with its age.
+A thread reads the device. The answer is shown with its age until the next one arrives.
 """
 
 import threading
@@ -19,7 +19,7 @@ from lumctl.inventory.model import Device
 from lumctl.printable import counted
 from lumctl.tui.look.marks import STALE_STYLE, STATE_STYLES, age
 from lumctl.tui.panes.rows import COMPONENT, counts_cell
-from lumctl.tui.screens.main import Wanted
+from lumctl.tui.screens.requests import LOSSES_KIND, MATRIX_KIND, Wanted
 from lumctl.tui.screens.shortcuts import KeyedScreen
 from lumctl.tui.sources import ScreenContext
 from lumctl.tui.threads.collector import one_line
@@ -31,21 +31,21 @@ from lumctl.tui.widgets.table import PaneTable
 
 _READ_AGAIN_S = 10.0
 _OTHER_LINES = 4
-"""The lines above and below the drawing if the table is beside it."""
+"""The number of lines above and below the drawing if the table is next to it."""
 _TABLE_WIDTHS = (66, 46)
-"""The width of the table beside the drawing, in full or up to the powers; otherwise it is below."""
+"""Widths of a table next to the drawing: complete, or up to the powers. If neither fits, the table is below."""
 
 
 @dataclass
 class MeshRead(Message):
-    """The device was asked; ``trouble`` is why nothing is known, not even from the record."""
+    """The device was read; if there is not even a record, ``view`` is ``None`` and ``trouble`` is the reason."""
 
     view: MeshView | None
     trouble: str = ""
 
 
 class MeshScreen(KeyedScreen[None], keys="mesh"):
-    """Draws a device when it, the look at the rack, the choice or the terminal has changed."""
+    """Draws a device again when its states, the observation, the chosen circuit or the terminal's size changes."""
 
     def __init__(self, device: Device, context: ScreenContext) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ class MeshScreen(KeyedScreen[None], keys="mesh"):
         self._shown: tuple[object, ...] = ()
 
     def compose(self) -> ComposeResult:
-        """The drawing and the circuits, side by side where there is room."""
+        """Create the drawing and the table of circuits, side by side if there is room."""
         yield TopBar(self._device.id, self._shared.target)
         yield Static(id="about", markup=False)
         yield AnswerLine()
@@ -73,7 +73,7 @@ class MeshScreen(KeyedScreen[None], keys="mesh"):
         yield KeyBar(self.KEYS.actions)
 
     def on_mount(self) -> None:
-        """Ask the device, and show what is known meanwhile."""
+        """Start reading the device, and show the known data in the meantime."""
         for picture in self.query(PictureWidget):
             picture.display = self._device.geometry is not None
         table = self.query_one(PaneTable)
@@ -85,27 +85,41 @@ class MeshScreen(KeyedScreen[None], keys="mesh"):
         self.set_interval(_READ_AGAIN_S, self.action_refresh_now)
 
     def on_screen_resume(self) -> None:
-        """Ask again: a swap may have been applied on the screen before."""
+        """Read the device again: a swap may have been applied on another screen."""
         self.action_refresh_now()
 
     def on_resize(self) -> None:
-        """Draw it to the new size."""
+        """Draw the device in the new size."""
         self.call_after_refresh(self._show)
 
     def action_refresh_now(self) -> None:
-        """Ask the device, unless it is being asked."""
+        """Read the device, unless a reading is in progress."""
+        # Not beneath another screen, where it is not visible; ``on_screen_resume`` draws it then.
         if not self._reading and self.is_current:
             self._reading = True
             threading.Thread(target=self._read_in_thread, name="lumctl-mesh", daemon=True).start()
 
     def action_choose(self, by: int) -> None:
-        """Highlight the next circuit, or the one before."""
+        """Highlight the next or the previous circuit."""
         table = self.query_one(PaneTable)
         table.move_cursor(row=table.cursor_row + by)
         self._choose()
 
+    def action_sort(self, by: int) -> None:
+        """Sort by the next or the previous column."""
+        self.query_one(PaneTable).action_sort(by)
+
+    def action_reverse(self) -> None:
+        """Reverse the order."""
+        self.query_one(PaneTable).action_reverse()
+
+    def action_problem(self, by: int) -> None:
+        """Highlight the next or the previous circuit with a fault."""
+        if self.query_one(PaneTable).to_problem(by):
+            self._choose()
+
     def action_choose_none(self) -> None:
-        """Draw all circuits alike."""
+        """Remove the highlight from all circuits."""
         self._chosen = None
         self._show()
 
@@ -119,16 +133,24 @@ class MeshScreen(KeyedScreen[None], keys="mesh"):
             self.post_message(Wanted(COMPONENT, row.component))
 
     def action_device_details(self) -> None:
-        """Open all that is known of the device."""
+        """Open the details of the device."""
         self.post_message(Wanted("facts", self._device.id))
 
+    def action_matrix(self) -> None:
+        """Open the link matrix of the device."""
+        self.post_message(Wanted(MATRIX_KIND, self._device.id))
+
+    def action_losses(self) -> None:
+        """Open the screen of the loss budgets of its circuits."""
+        self.post_message(Wanted(LOSSES_KIND, self._device.id))
+
     def on_pane_table_row_selected(self, event: PaneTable.RowSelected) -> None:
-        """Enter, or a click on the selected line."""
+        """Open the selected line after enter or a click."""
         event.stop()
         self.action_details()
 
     def on_mesh_read(self, event: MeshRead) -> None:
-        """Show the device's answer; the earlier one stays if there is none now."""
+        """Show the device's answer; if it has not answered, keep the earlier one."""
         event.stop()
         self._reading = False
         self._trouble = event.trouble
@@ -143,20 +165,22 @@ class MeshScreen(KeyedScreen[None], keys="mesh"):
             self.post_message(MeshRead(None, one_line(error)))
 
     def _choose(self) -> None:
-        """Highlight the circuit under the cursor, unless the cursor only moved with its line."""
+        """Highlight the circuit under the cursor, but not while the table is being filled."""
         row = self.query_one(PaneTable).selected
         if not self._filling and row is not None:
             self._chosen = row.component or None
             self._show()
 
     def _show(self) -> None:
-        """Show what has changed: ages grow each second, drawings change seldom."""
+        """Update the ages each second; draw again only if something has changed."""
         if not self.is_mounted or (seen := self._shared.seen()) is None:
             return
-        observation, size = seen.observation, self.size
-        shown = (observation, self._view, self._chosen, size)
+        observation = seen.observation
+        shown = (observation, self._view, self._chosen, self.size)
         table = self.query_one(PaneTable)
-        if all(now is before for now, before in zip(shown, self._shown, strict=False)) and self._shown:
+        # Textual makes a new ``Size`` at each call. Observation and view are compared by identity, which is fast.
+        same = (now is before for now, before in zip(shown[:2], self._shown, strict=False))
+        if shown[2:] == self._shown[2:] and all(same):
             table.tick(self._shared.now(), observation.inventory.thresholds.stale_after_s)
             self._say()
             return
@@ -164,13 +188,14 @@ class MeshScreen(KeyedScreen[None], keys="mesh"):
         self._leds = circuits_on(observation, self._device, self._view)
         drawn = self._draw()
         rows = led_rows(self._device, self._view, self._leds, self._shared.marks, drawn.ports if drawn else ())
+        # Filling the table may move its cursor, which is not the operator's choice of a circuit.
         self._filling = True
         table.show(rows, self._shared.now(), observation.inventory.thresholds.stale_after_s)
         self._filling = False
         self._say()
 
     def _say(self) -> None:
-        """Its kind and state, the age of the reading, and what hinders a newer one."""
+        """Show the device's kind and state, the age of the reading, and any trouble."""
         seen, view = self._shared.seen(), self._view
         health = seen.observation.report.devices.get(self._device.id) if seen else None
         state = health.state if health else State.UNKNOWN
@@ -183,11 +208,11 @@ class MeshScreen(KeyedScreen[None], keys="mesh"):
         self.query_one(TopBar).say(self._age(view))
         said = [text for text in (self._trouble, self._undrawable) if text]
         if view is not None and view.trouble:
-            what = "the record of what was written last" if view.cells else "nothing, for the record is not certain"
-            said.append(f"{view.trouble}; shown is {what}")
+            what = "the record of the last write" if view.cells else "nothing: the record is uncertain"
+            said.append(f"{view.trouble}; the picture shows {what}")
         if view is not None and view.astray:
             where = ", ".join(map(str, view.astray[:8])) + (", ..." if len(view.astray) > 8 else "")  # noqa: PLR2004
-            said.append(f"it holds something else than was written at {counted(len(view.astray), 'cells')}: {where}")
+            said.append(f"it differs from what was written at {counted(len(view.astray), 'cells')}: {where}")
         self.query_one(AnswerLine).say("; ".join(said))
 
     def _age(self, view: MeshView | None) -> Text:
@@ -200,6 +225,7 @@ class MeshScreen(KeyedScreen[None], keys="mesh"):
         )
 
     def _draw(self) -> Chip | None:
+        self._undrawable = ""
         if self._device.geometry is None or self._view is None or not self._view.cells:
             return None
         try:
@@ -211,6 +237,7 @@ class MeshScreen(KeyedScreen[None], keys="mesh"):
         picture = self.query_one("#chip", PictureWidget)
         picture.styles.width = drawn.columns + 2 if beside else "1fr"
         picture.show(len(drawn.lines), drawn.columns, lambda line: drawn.lines[line])
+        # Only for a new choice: at each drawing it would undo what the operator has scrolled.
         if drawn.begins is not None and self._chosen != self._brought:
             picture.bring(*drawn.begins, width=6, height=3)
         self._brought = self._chosen
@@ -218,7 +245,7 @@ class MeshScreen(KeyedScreen[None], keys="mesh"):
         return drawn
 
     def _fitted(self, view: MeshView) -> tuple[Chip, bool]:
-        """The largest drawing that leaves room for the table beside it, and whether there is such room."""
+        """The largest drawing that leaves room for the table next to it, and whether there is room for both."""
         drawn_on = partial(chip, self._device, view, self._leds, marks=self._shared.marks, chosen=self._chosen)
         width, height = self.size
         for room in _TABLE_WIDTHS:

@@ -1,4 +1,4 @@
-"""The screen of an autopilot, of one of its policies or of one of its decisions; here it is stopped and started."""
+"""The screen of an autopilot, one of its policies or one of its decisions, with a key to stop or start it."""
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -24,18 +24,17 @@ from lumctl.tui.widgets.prompt import Question
 
 @dataclass
 class Explained(Message):
-    """What would be decided now is known, or why it is not."""
+    """The decisions that would be made now; if they are unknown, ``trouble`` is the reason."""
 
     decisions: Sequence[Mapping[str, Any]] | None
     trouble: str = ""
 
 
 class PolicyScreen(AskingScreen, keys="policy"):
-    """Shown again each second: limits run out and breakers close while nothing else happens."""
+    """Redrawn each second, because limits and breakers change with time alone."""
 
     def __init__(self, key: str, context: ScreenContext) -> None:
         super().__init__(context)
-        self._key = key
         self._rack, _, self._rest = key.partition("/")
         self._decision: Mapping[str, Any] | None = None
         self._again: Sequence[Mapping[str, Any]] | None = None
@@ -52,10 +51,11 @@ class PolicyScreen(AskingScreen, keys="policy"):
         yield KeyBar(self.KEYS.actions)
 
     def on_mount(self) -> None:
-        """Show it now and each second; of a decision, find out what would be decided now."""
+        """Draw now and each second; for a decision, also find out what would be decided now."""
         self.query_one(VerticalScroll).focus()
         self._show()
         self.set_interval(1.0, self._show)
+        # ``_show`` has looked it up.
         if self._decision is not None:
             threading.Thread(target=self._explain, name="lumctl-explain", daemon=True).start()
 
@@ -65,20 +65,20 @@ class PolicyScreen(AskingScreen, keys="policy"):
         if reason := self.context.acts.forbidden:
             self.say(reason)
         elif autopilot is None:
-            self.say("how the autopilot stands was not read yet")
+            self.say("the state of the autopilot has not been read yet")
         elif autopilot["state"] == "off":
-            self.say(f"{self._rack} has no policies: nothing is ever done unasked, and there is nothing to stop")
+            self.say(f"{self._rack} has no policies: nothing is ever done automatically, and there is nothing to stop")
         else:
             self._wanted = "start" if autopilot["state"] in {"stopped", "halted"} else "stop"
             self.ask()
 
     def question(self) -> str:
-        """What follows from stopping or starting it."""
+        """The question with the consequences of stopping or starting the autopilot."""
         autopilot = self._autopilot()
         return consequences(self._wanted, autopilot, self.context.target) if autopilot is not None else ""
 
     def order(self) -> tuple[str, Callable[[str], ApplyView]]:
-        """Stop or start it."""
+        """Stop or start the autopilot."""
         acts = self.context.acts
         switch = acts.stop_autopilot if self._wanted == "stop" else acts.start_autopilot
         return f"{_DOING[self._wanted]} the autopilot of {self._rack}", partial(switch, self._rack)
@@ -104,11 +104,11 @@ class PolicyScreen(AskingScreen, keys="policy"):
     def _text(self) -> Text:
         seen, autopilot = self.context.seen(), self._autopilot()
         if seen is None or autopilot is None:
-            return Text(f"nothing was read of {self._rack} yet")
+            return Text(f"nothing has been read of {self._rack} yet")
         marks, now = self.context.marks, self.context.now()
         policies, (kind, _, name) = seen.observation.inventory.policies, self._rest.partition("/")
         if kind == DECISION:
-            # Kept while the screen is open: a decision drops out of the list as newer ones are made.
+            # Keep the decision while the screen is open: newer decisions push it out of the list.
             self._decision = self._decision or find(autopilot, self._rest)
             if self._decision is None:
                 return Text("this decision is no longer among the newest: lumctl autopilot status")
@@ -131,18 +131,18 @@ _DOING = {"stop": "stopping", "start": "starting"}
 
 
 def consequences(wanted: str, autopilot: Mapping[str, Any], target: str) -> str:
-    """What follows from stopping or starting an autopilot, as the question that asks for a yes."""
-    rack, how = autopilot["rack"], "Type yes (and why, if you like) and press enter; esc leaves."
+    """The question that asks to confirm stopping or starting an autopilot, with the consequences."""
+    rack, how = autopilot["rack"], "Type yes (and a reason, if you like) and press enter; esc cancels."
     if wanted == "stop":
         return (
-            f"Stop the autopilot of {rack} on TARGET {target}? Nothing is done unasked any more, and no approved plan "
-            "is applied by it. A swap that it has under way is finished, or rolled back, and not cut. "
-            f"Swaps by hand continue. {how}"
+            f"Stop the autopilot of {rack} on TARGET {target}? Then it does nothing automatically and applies no "
+            "approved plan. A swap in progress is finished or rolled back, not interrupted. Swaps by hand continue. "
+            f"{how}"
         )
     halted = (
         f"It stopped itself: {autopilot['why']}; look at that run first. " if autopilot["state"] == "halted" else ""
     )
     return (
         f"{halted}Let the autopilot of {rack} act again on TARGET {target}? It does what its policies allow, at once "
-        f"where a fault stands; what has become older than a policy's oldest_s is left to people. {how}"
+        f"if a fault persists; faults older than a policy's oldest_s are left to operators. {how}"
     )

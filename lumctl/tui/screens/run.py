@@ -1,4 +1,4 @@
-"""The screen of a run: its steps as the journal has them, also while an engine works on it, and its light."""
+"""The screen of a run: its steps from the journal, even while it is in progress, and its light."""
 
 import threading
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ from textual.containers import VerticalScroll
 from textual.message import Message
 from textual.widgets import Static
 
-from lumctl.tui.screens.main import Wanted
 from lumctl.tui.screens.plan import PlanScreen
+from lumctl.tui.screens.requests import Wanted
 from lumctl.tui.screens.shortcuts import KeyedScreen
 from lumctl.tui.sources import ScreenContext
 from lumctl.tui.threads.collector import one_line
@@ -30,13 +30,13 @@ class RunRead(Message):
 
 @dataclass
 class RunNotRead(Message):
-    """It failed; ``text`` is the reason in one line."""
+    """The run could not be read; ``text`` is the reason in one line."""
 
     text: str
 
 
 class RunScreen(KeyedScreen[None], keys="run"):
-    """Read again each second until it has ended."""
+    """Reads the run again each second until it has ended."""
 
     def __init__(self, key: str, context: ScreenContext) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class RunScreen(KeyedScreen[None], keys="run"):
         self.shared = context
         self._view: RunView | None = None
         self._powers: dict[str, float | None] = {}
-        """What arrived when this screen was opened, of a run that is under way: it may have kept nothing of that."""
+        """Power (dBm) at the receivers when this screen was opened, for a run in progress that recorded none."""
         self._is_reading = False
 
     def compose(self) -> ComposeResult:
@@ -57,16 +57,16 @@ class RunScreen(KeyedScreen[None], keys="run"):
         yield KeyBar(self.KEYS.actions)
 
     def on_mount(self) -> None:
-        """Read it now, and again while it is under way."""
+        """Read the run now, and again while it is in progress."""
         self.query_one(VerticalScroll).focus()
         self._read()
         self.set_interval(READ_EVERY_S, self._turn)
 
     def on_screen_resume(self) -> None:
-        """Read it again after a plan was made from here: it may be undone by now."""
+        """Read the run again after another screen: it may have been undone there."""
         self._read()
 
-    def action_take_back(self) -> None:
+    def action_undo(self) -> None:
         """Plan to undo the run, or report why not."""
         acts, view = self.shared.acts, self._view
         if view is None:
@@ -75,11 +75,11 @@ class RunScreen(KeyedScreen[None], keys="run"):
             self.query_one(AnswerLine).say(reason)
             return
         self.query_one(AnswerLine).say("")
-        title = f"rollback of {view.run.id}"
-        self.app.push_screen(PlanScreen(title, partial(acts.take_back, self._key), self.shared))
+        title = f"undo of {view.run.id}"
+        self.app.push_screen(PlanScreen(title, partial(acts.undo, self._key), self.shared))
 
     def action_runbook(self) -> None:
-        """Open its runbook, or report why there is none."""
+        """Open the run's runbook, or report why there is none."""
         if self._view is None:
             return
         if self._view.run.ended_at is None:
@@ -89,9 +89,10 @@ class RunScreen(KeyedScreen[None], keys="run"):
         self.post_message(Wanted("runbook", self._key))
 
     def on_run_read(self, event: RunRead) -> None:
-        """Show it."""
+        """Show the run."""
         event.stop()
         self._is_reading = False
+        # Only with the first view: later powers are those of a change half made.
         if self._view is None and event.view.live:
             self._powers = powers_of(self.shared.seen(), event.view.receivers)
         self._view = event.view
@@ -116,7 +117,11 @@ class RunScreen(KeyedScreen[None], keys="run"):
             return
         marks, now, before = self.shared.marks, self.shared.now(), {**self._powers, **view.before}
         self.query_one("#run", Static).update(run_text(view, marks, now))
-        light = light_text(view.receivers, before, self.shared.seen(), marks, now, view.run.ended_at)
+        # The proofs of a run that was rolled back or undone are of circuits that no longer exist.
+        proved = view.proved if view.run.state == "done" else {}
+        light = light_text(
+            view.receivers, before, self.shared.seen(), marks, now, settled_at=view.run.ended_at, proved=proved
+        )
         self.query_one("#light", Static).update(light)
 
     def _read(self) -> None:

@@ -1,4 +1,4 @@
-"""The screen of a runbook: it is read, replayed on a simulator of its own, and marked to be compared with another."""
+"""The screens of a runbook: read it, replay it on a simulator of its own, and compare it with another."""
 
 import threading
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from textual.message import Message
 from textual.widgets import Static
 
 from lumctl.process_exit import FinishingThread
-from lumctl.tui.screens.main import Wanted
+from lumctl.tui.screens.requests import Wanted
 from lumctl.tui.screens.shortcuts import KeyedScreen
 from lumctl.tui.sources import ScreenContext
 from lumctl.tui.threads.collector import one_line
@@ -21,7 +21,7 @@ from lumctl.tui.views.runbook_text import Replay, replay_text, runbook_text
 from lumctl.tui.widgets.bars import AnswerLine, KeyBar, TopBar
 
 COMPARISON = "comparison"
-"""The kind of the screen that shows two runbooks beside each other; its key is both keys with a space between."""
+"""The kind of the screen that compares two runbooks; its key is both keys, separated by a space."""
 
 
 @dataclass
@@ -33,7 +33,7 @@ class RunbookRead(Message):
 
 @dataclass
 class ReadFailed(Message):
-    """It failed; ``text`` is the reason in one line."""
+    """The runbook could not be read; ``text`` is the reason in one line."""
 
     text: str
 
@@ -47,7 +47,7 @@ class Reached(Message):
 
 @dataclass
 class Said(Message):
-    """The replay has done something."""
+    """A line about what the replay has done."""
 
     line: str
 
@@ -60,7 +60,7 @@ class Replayed(Message):
 
 
 class RunbookScreen(KeyedScreen[None], keys="runbook"):
-    """Reading and replaying block, so each runs in a thread that does nothing but post messages to this screen."""
+    """Reads and replays in threads, because both block; the threads only post messages to this screen."""
 
     def __init__(self, key: str, context: ScreenContext) -> None:
         super().__init__()
@@ -71,7 +71,7 @@ class RunbookScreen(KeyedScreen[None], keys="runbook"):
         self.replay: Replay | None = None
 
     def compose(self) -> ComposeResult:
-        """The runbook, and below it the progress of a replay and the possible actions."""
+        """Create the runbook, and below it the progress of a replay and the possible actions."""
         yield TopBar(f"runbook {self._key.rpartition('/')[2]}", self.context.target)
         with VerticalScroll():
             yield Static("reading the runbook", id="runbook")
@@ -85,12 +85,12 @@ class RunbookScreen(KeyedScreen[None], keys="runbook"):
         threading.Thread(target=self._read, name="lumctl-runbook", daemon=True).start()
 
     def on_unmount(self) -> None:
-        """However the screen is left: a replay under way ends."""
+        """Stop a replay that is in progress."""
         if self._stepper is not None:
             self._stepper.stop()
 
     def action_back(self) -> None:
-        """Stop the replay that is under way; else leave."""
+        """Stop a replay that is in progress, else leave the screen."""
         if self.replay is None or self.replay.ended is not None or self.replay.stopping:
             self.dismiss()
         elif self._stepper is not None:
@@ -99,35 +99,35 @@ class RunbookScreen(KeyedScreen[None], keys="runbook"):
             self._show()
 
     def action_replay(self) -> None:
-        """Replay it on a simulator of its own, a step at a time."""
+        """Replay the runbook on a simulator of its own, step by step."""
         if self._document is None:
-            self._say("the runbook was not read yet")
+            self._say("the runbook has not been read yet")
         elif self.replay is not None and self.replay.ended is None:
             self._say("it is being replayed; n: next step, g: to the end, esc: stop")
         else:
             self._say("")
             self.replay = Replay()
             self._stepper = Stepper(lambda step: self.post_message(Reached(step)))
-            # Its simulator is taken down by this thread, however the screen is left.
+            # This thread also stops the simulator, even if the screen is closed meanwhile.
             FinishingThread(target=self._run, args=(self._stepper,), name="lumctl-replay").start()
             self._show()
 
     def action_next_step(self) -> None:
-        """Do the step that waits."""
+        """Do the next step of the replay, if it is waiting."""
         if self._may_go_on() and self.replay is not None and self.replay.waits and self._stepper is not None:
             self.replay.waits = False
             self._stepper.go_on()
             self._show()
 
     def action_to_the_end(self) -> None:
-        """Do all steps that are left."""
+        """Do all remaining steps without waiting."""
         if self._may_go_on() and self.replay is not None and self._stepper is not None:
             self.replay.waits = False
             self._stepper.to_the_end()
             self._show()
 
     def action_compare(self) -> None:
-        """Mark this runbook, or show it beside the one that is marked."""
+        """Mark this runbook for a comparison, or compare it with the marked one."""
         marked = self.context.comparing
         if marked.key is None or marked.key == self._key:
             marked.key = None if marked.key == self._key else self._key
@@ -137,34 +137,35 @@ class RunbookScreen(KeyedScreen[None], keys="runbook"):
             self.post_message(Wanted(COMPARISON, f"{first} {self._key}"))
 
     def on_runbook_read(self, event: RunbookRead) -> None:
-        """Show it."""
+        """Show the runbook."""
         event.stop()
         self._document = event.document
         self._show()
 
     def on_read_failed(self, event: ReadFailed) -> None:
-        """Report why there is nothing to read."""
+        """Report why the runbook could not be read."""
         event.stop()
         self.query_one("#runbook", Static).update("")
         self._say(f"not read: {event.text}")
 
     def on_reached(self, event: Reached) -> None:
-        """Show at which step the replay is."""
+        """Show the step that the replay has reached."""
         event.stop()
         if self.replay is not None and self._stepper is not None:
             self.replay.begun.append(event.step)
+            # The operator may have pressed g before this message came: then nothing waits.
             self.replay.waits = not self._stepper.running_on
             self._show()
 
     def on_said(self, event: Said) -> None:
-        """Keep a line of the replay."""
+        """Add a line of the replay."""
         event.stop()
         if self.replay is not None:
             self.replay.said.append(event.line)
             self._show()
 
     def on_replayed(self, event: Replayed) -> None:
-        """Show how it ended, and where it differs."""
+        """Show how the replay ended, and where it differs."""
         event.stop()
         if self.replay is not None:
             self.replay.ended = event.view
@@ -190,13 +191,13 @@ class RunbookScreen(KeyedScreen[None], keys="runbook"):
         self.query_one("#standing", Static).update(standing)
 
     def _standing(self, replay: Replay) -> str:
-        """The progress of the replay, and the keys that do something now."""
+        """The progress of the replay, and the keys that work now."""
         if replay.ended is not None:
             return "s: replay it again   esc: back"
         if replay.stopping:
-            return "stopping: what was done on the simulator is undone (esc: leave, it ends by itself)"
+            return "stopping: the changes on the simulator are undone (esc: leave, it ends by itself)"
         if not replay.begun:
-            return "a simulator of its own comes up and is brought to where the recording began (esc: stop)"
+            return "a private simulator starts and is brought to the start state of the recording (esc: stop)"
         if replay.waits:
             return f"waits before step {replay.begun[-1]}: n or space does it, g continues to the end, esc stops"
         return f"replaying step {replay.begun[-1]} on the simulator (esc: stop)"
@@ -220,14 +221,14 @@ class RunbookScreen(KeyedScreen[None], keys="runbook"):
 
 @dataclass
 class Compared(Message):
-    """Both were read: how they differ, or why that is not known."""
+    """The comparison of two runbooks; if it failed, ``trouble`` is the reason."""
 
     view: ComparisonView | None
     trouble: str = ""
 
 
 class ComparisonScreen(KeyedScreen[None], keys="comparison"):
-    """Both runbooks are read in a thread; nothing of this is changed by time."""
+    """Compares two runbooks, once: they do not change."""
 
     def __init__(self, a: str, b: str, context: ScreenContext) -> None:
         super().__init__()

@@ -6,49 +6,61 @@ from dataclasses import replace
 from functools import partial
 from queue import SimpleQueue
 
+from rich.text import Text
 from textual.message import Message
 
-from lumctl.health.states import State
+from lumctl.daemon.notifications.message import cases_of
+from lumctl.health.states import HARMLESS
 from lumctl.inventory.problems import nearest
 from lumctl.printable import counted, printable
 from lumctl.tui.actions import Acts, ApplyView, PlanView, only_shown
-from lumctl.tui.app import why_no_swap
 from lumctl.tui.look.marks import Marks
 from lumctl.tui.panes import PANES
 from lumctl.tui.panes.rows import AGE, Pane
-from lumctl.tui.screens.component import detail_text
 from lumctl.tui.sources import Sources
+from lumctl.tui.text_mode.component_commands import WORK_COMMANDS, WorkLines
 from lumctl.tui.threads.apply import Applying
 from lumctl.tui.threads.collector import Collector, Observed, ObserveFailed, one_line
+from lumctl.tui.views.detail_text import IN_WORDS, detail_text
 from lumctl.tui.views.details import describe
+from lumctl.tui.views.headline import sentence
+from lumctl.tui.views.heat_map import host_lines
+from lumctl.tui.views.link_matrix import matrix_lines
+from lumctl.tui.views.losses import loss_lines
 from lumctl.tui.views.records import RecordedLook
+from lumctl.tui.views.spares import spare_lines
+from lumctl.tui.views.swap_choice import fails_with, job_of, why_no_swap
+from lumctl.tui.views.timeline import timeline_lines
 
 WORDS = Marks({}, ascii_only=True)
-"""Marks for the ear: a state is its word."""
+"""Marks for a screen reader: a state is only its word."""
 
 
 def summary(seen: RecordedLook) -> Iterator[str]:
-    """How everything is, one sentence a line, what is wrong last and by name."""
+    """The state of everything, one sentence a line; the findings come last."""
     observation = seen.observation
     hosts = observation.snapshot.hosts
+    yield sentence(seen)
     answered = sum(host.reachable for host in hosts.values())
     yield f"{answered} of {counted(len(observation.inventory.hosts), 'hosts')} answered."
     for group, members in observation.report.groups().items():
         if not members:
             continue
-        wrong = [name for name, health in members.items() if health.state not in {State.OK, State.DISABLED}]
+        wrong = [name for name, health in members.items() if health.state not in HARMLESS]
         if wrong:
             verb = "is" if len(wrong) == 1 else "are"
-            yield f"{len(wrong)} of {counted(len(members), group)} {verb} not well: {', '.join(wrong)}."
+            yield f"{len(wrong)} of {counted(len(members), group)} {verb} not healthy: {', '.join(wrong)}."
         else:
-            yield f"{group.capitalize()}: {len(members)}, none of them in trouble."
+            yield f"{group.capitalize()}: {len(members)}, none of them with a fault."
     for finding in observation.report.findings():
         yield f"{finding.component} is {finding.state}: {finding.evidence}. What to do: {finding.advice}."
 
 
 def changes(before: RecordedLook, after: RecordedLook) -> Iterator[str]:
-    """What is otherwise than it was, one sentence a line; nothing where all is as before."""
+    """The changes since an earlier observation, one sentence a line; nothing if there are none."""
     old, new = before.observation.report, after.observation.report
+    if (said := sentence(after)) != sentence(before):
+        yield said
     for group, members in new.groups().items():
         for name, health in members.items():
             earlier = old.groups()[group].get(name)
@@ -58,6 +70,7 @@ def changes(before: RecordedLook, after: RecordedLook) -> Iterator[str]:
             yield f"{name} is {health.state}, was {earlier.state}{why}."
     silent = {name for name, host in before.observation.snapshot.hosts.items() if not host.reachable}
     for name, host in after.observation.snapshot.hosts.items():
+        # True of both changes: silent before and reachable now, or the other way round.
         if host.reachable == (name in silent):
             yield f"{name} {'answers again' if host.reachable else 'does not answer'}."
     states = {(run.rack, run.id): run.state for run in before.records.runs}
@@ -67,7 +80,7 @@ def changes(before: RecordedLook, after: RecordedLook) -> Iterator[str]:
 
 
 def pane_lines(pane: Pane, seen: RecordedLook, words: str = "") -> Iterator[str]:
-    """The rows of a table of the dashboard that hold some words, each in one line with the names of its columns."""
+    """The rows of a dashboard table that contain all ``words``, each in one line with the names of its columns."""
     rows = [row for row in pane.rows(seen, WORDS) if row.matches(words.lower().split())]
     yield f"{pane.count(len(rows))}." if rows else f"No {pane.noun}."
     headings = [column.heading.lower() for column in pane.columns if column.key != AGE]
@@ -78,7 +91,7 @@ def pane_lines(pane: Pane, seen: RecordedLook, words: str = "") -> Iterator[str]
 
 
 class TextSession:
-    """One dashboard in lines. Threads read and apply; they only put what they have into the queue of ``run``."""
+    """One dashboard in lines. Threads read and apply; they only put their results into the queue of ``run``."""
 
     def __init__(
         self,
@@ -100,13 +113,15 @@ class TextSession:
         self.now = now
         self._title = f"lumctl {', '.join(racks)}, target {target}"
         self._say = say
+        # ``stop`` runs in a signal's handler, where the lock of a Queue could be held by the very code it interrupts.
         self._events: SimpleQueue[object] = SimpleQueue()
+        self.sources = sources
         self._collector = Collector(sources.look, interval_s, self._heard)
         self._plan: PlanView | None = None
         self._asked = False
         self._trouble = ""
         self._waiting: list[object] = []
-        """Lines that were entered before there was anything to show."""
+        """Lines that were entered before the first observation ended."""
 
     def hear(self, line: object) -> None:
         """Take a line of input, or ``END``; from any thread."""
@@ -119,7 +134,7 @@ class TextSession:
 
     def run(self) -> None:
         """Print and answer until stopped, or until the input has ended and every line was answered."""
-        self._tell(f"{self._title}. Type help and enter for what can be asked.")
+        self._tell(f"{self._title}. Type help and enter for a list of commands.")
         if self.acts.forbidden:
             self._tell(f"Nothing can be changed: {self.acts.forbidden}.")
         self._collector.start()
@@ -134,23 +149,23 @@ class TextSession:
         if self.seen is None:
             return
         observation = self.seen.observation
-        place = observation.place_of(accelerator)
         if reason := self.acts.forbidden or why_no_swap(observation, accelerator):
             self._tell(f"{reason}.")
             return
-        self._plan = self.acts.plan(place[0] if place else "", accelerator)
+        failed = (accelerator, *fails_with(self.seen, accelerator))
+        self._plan = self.acts.plan(job_of(observation, failed), *failed)
         self._tell(f"{self._plan.title}.")
         for line in filter(None, map(str.strip, self._plan.lines)):
             self._tell(line)
         self._tell("Nothing was changed. Type apply to apply this plan.")
 
     def ask_to_apply(self) -> None:
-        """Ask for a yes."""
+        """Ask the operator to confirm that the plan is applied."""
         if self._plan is None:
             self._tell("There is no plan to apply. Type plan and the accelerator that failed.")
             return
         self._asked = True
-        self._tell(f"Apply this plan to TARGET {self._plan.target}? Type yes; anything else leaves it.")
+        self._tell(f"Apply this plan to TARGET {self._plan.target}? Type yes; anything else cancels.")
 
     def tell(self, lines: Iterable[str]) -> None:
         """Print some lines."""
@@ -167,12 +182,13 @@ class TextSession:
                 return self._catch_up()
             case ObserveFailed(text=text):
                 if text != self._trouble:
-                    self._tell(f"The rack could not be read: {text}. What was told before may be old.")
+                    self._tell(f"The rack could not be read: {text}. Earlier output may be out of date.")
                 self._trouble = text
                 return self._catch_up()
             case ApplyView():
                 self.tell((event.outcome, *event.lines))
                 self._collector.refresh()
+            # Progress of an apply: its thread leaves the printing to this one, so that lines do not mix.
             case partial():
                 event()
             case str() if self.seen is not None or self._trouble:
@@ -185,9 +201,10 @@ class TextSession:
 
     def _catch_up(self) -> bool:
         waiting, self._waiting = self._waiting, []
-        return all(self._goes_on(event) for event in waiting)
+        return all(self._goes_on(event) for event in waiting)  # up to the one that ends the session
 
     def _look(self, seen: RecordedLook) -> None:
+        # With a reason for read-only mode, no sentence names a key; ``acts`` decides what is allowed.
         before, self.seen = self.seen, replace(seen, forbidden=NO_KEYS)
         if self._trouble:
             self._tell("The rack can be read again.")
@@ -195,6 +212,7 @@ class TextSession:
         self.tell(summary(seen) if before is None else changes(before, seen))
 
     def _command(self, line: str) -> bool:
+        # A yes counts only right after the question: any other line withdraws it.
         asked, self._asked = self._asked, False
         if asked:
             if line.lower() == "yes" and self._plan is not None:
@@ -207,14 +225,14 @@ class TextSession:
             return False
         try:
             answer(self, word.lower(), rest.strip())
-        except Exception as error:  # noqa: BLE001 - whatever went wrong is a line, never a traceback
+        except Exception as error:  # noqa: BLE001 - every error becomes a line, never a traceback
             self._tell(one_line(error))
         return True
 
     def _apply(self, plan: PlanView) -> None:
         self._plan = None
         if self.applying.under_way:
-            self._tell("A plan is being applied already.")
+            self._tell("A plan is already being applied.")
             return
         self._tell(f"Applying to TARGET {plan.target}.")
         self.applying.begin(plan, lambda line: self._events.put(partial(self._tell, line)), self._events.put)
@@ -225,14 +243,14 @@ class TextSession:
 
 
 def answer(session: TextSession, word: str, rest: str) -> None:
-    """Do what a line asks for, or print the possible commands."""
+    """Execute the command of a line; if there is no such command, report that and suggest one."""
     if not word:
         return
     if word in COMMANDS:
         COMMANDS[word][1](session, rest)
         return
     near = nearest(word, [*COMMANDS, "quit"])
-    session.tell([f"There is no command {word}." + (f" Did you mean {near}?" if near else " Type help.")])
+    session.tell([f"{word} is not a command." + (f" Did you mean {near}?" if near else " Type help.")])
 
 
 def _summary(session: TextSession, _: str) -> None:
@@ -248,7 +266,7 @@ def _show(session: TextSession, name: str) -> None:
     if detail.kind == "component" and not detail.findings:
         session.tell([f"Nothing is called {name}."])
         return
-    lines = detail_text(detail, WORDS, session.now()).plain.splitlines()
+    lines = detail_text(detail, WORDS, session.now(), width=IN_WORDS).plain.splitlines()
     session.tell([name, *(" ".join(line.split()) for line in lines if line.strip())])
 
 
@@ -265,7 +283,39 @@ def _apply(session: TextSession, _: str) -> None:
 
 def _help(session: TextSession, _: str) -> None:
     session.tell(f"{word}: {told}" for word, (told, _) in COMMANDS.items())
-    session.tell(["quit: end this. While a plan is being applied it is waited for."])
+    session.tell(["quit: end the program. If a plan is being applied, it waits until that has ended."])
+
+
+def _picture(lines: Callable[[RecordedLook, str], Iterable[Text]]) -> Callable[[TextSession, str], None]:
+    """The command that prints a picture in lines."""
+
+    def tell(session: TextSession, name: str) -> None:
+        if session.seen is not None:
+            shown = (" ".join(line.plain.split()) for line in lines(session.seen, name))
+            session.tell(line for line in shown if line)
+
+    return tell
+
+
+def _links(seen: RecordedLook, device: str) -> Iterable[Text]:
+    devices = [each.id for each in seen.observation.inventory.light_devices]
+    if device in devices:
+        return matrix_lines(seen.observation, device, WORDS, 0)
+    return [Text(f"Type links and the name of a device: {', '.join(devices)}.")]
+
+
+def _spares(seen: RecordedLook, _: str) -> Iterable[Text]:
+    return spare_lines(seen.observation, WORDS)
+
+
+def _budget(seen: RecordedLook, _: str) -> Iterable[Text]:
+    return loss_lines(seen.observation, None, WORDS, 0)
+
+
+def _timeline(seen: RecordedLook, name: str) -> Iterable[Text]:
+    cases = cases_of(seen.observation.report)
+    key = next((key for key, case in cases.items() if name in {key, case.component}), f"component:{name}")
+    return timeline_lines(seen, key, WORDS) if name else [Text("Type timeline and the component that failed.")]
 
 
 def _pane(pane_id: str) -> Callable[[TextSession, str], None]:
@@ -278,17 +328,36 @@ def _pane(pane_id: str) -> Callable[[TextSession, str], None]:
     return tell
 
 
+def _of_work(lines: WorkLines) -> Callable[[TextSession, str], None]:
+    """The command that prints lines about a component or its host."""
+
+    def tell(session: TextSession, words: str) -> None:
+        if session.seen is not None:
+            session.tell(lines(session.seen, session.sources, words, session.now()))
+
+    return tell
+
+
 COMMANDS: Mapping[str, tuple[str, Callable[[TextSession, str], None]]] = {
     "help": ("these words.", _help),
     "summary": ("how everything is.", _summary),
     **{pane.id: (pane.help, _pane(pane.id)) for pane in PANES},
-    "show": ("show NAME tells all that is known of a component.", _show),
-    "plan": ("plan ACCELERATOR plans a spare in its place and changes nothing.", _plan),
+    "rack": (
+        "every accelerator by host: use, utilisation; add a host's name for that host only.",
+        _picture(host_lines),
+    ),
+    "spares": ("how many spares are left, and which ranks each can replace.", _picture(_spares)),
+    "links": ("links DEVICE shows what each receiver of a rail hears, with power and margin.", _picture(_links)),
+    "budget": ("the remaining loss budget of the circuits.", _picture(_budget)),
+    "timeline": ("timeline COMPONENT shows what happened in its incident.", _picture(_timeline)),
+    "show": ("show NAME shows all details of a component.", _show),
+    **{word: (told, _of_work(lines)) for word, (told, lines) in WORK_COMMANDS.items()},
+    "plan": ("plan ACCELERATOR plans to replace it by a spare and changes nothing.", _plan),
     "apply": ("apply the plan that was made last; asks for a yes first.", _apply),
 }
-"""What each word does, with its line for the help."""
+"""The commands by their words: the line for the help, and the function."""
 
 
-NO_KEYS = "plain lines have no keys"
+NO_KEYS = "plain output has no keys"
 END = object()
 """Marks the end of the input."""

@@ -1,1 +1,1 @@
-"""What blocks, in threads that post messages: reading, applying, replaying."""
+"""Work that blocks, in threads that post messages: reading, applying, replaying."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 Gate = Callable[[str], bool]
-"""Called with a step's id before the step: waits until it may be done, and returns whether to continue."""
+"""Called with a step's id before the step; waits until the step may be done, and returns whether to continue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Replayer(Protocol):
         """Replay; ``progress`` gets a line for each step. Both are called from any thread.
 
         Raises:
-            LumctlError: it cannot be replayed with this inventory, or no simulator starts.
+            LumctlError: the run cannot be replayed with this inventory, or no simulator starts.
         """
         ...
 
@@ -59,11 +59,12 @@ class Stepper:
 
     @property
     def stopped(self) -> bool:
-        """Whether it was told to stop."""
+        """Whether the replay must stop."""
         return self._stopped.is_set()
 
     def go_on(self) -> None:
-        """Let the step be done that waits."""
+        """Let the waiting step run."""
+        # Call it only while a step waits: a turn is kept, and would let a later step run without being asked.
         self._turns.release()
 
     def to_the_end(self) -> None:
@@ -73,5 +74,6 @@ class Stepper:
 
     def stop(self) -> None:
         """Do no further step; the engine undoes the steps so far."""
+        # In this order: the step that the turn wakes looks at once whether it was stopped.
         self._stopped.set()
         self._turns.release()

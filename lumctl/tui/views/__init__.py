@@ -1,1 +1,1 @@
-"""View models: what screens show, as values and text; no widget, thread or store."""
+"""View models: the content of screens as values and text, without widgets, threads or stores."""

@@ -1,4 +1,4 @@
-"""Two runbooks beside each other: what they do not have in common, and how long each took."""
+"""The comparison of two runbooks: their differences, and how long each run took."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,20 +10,20 @@ from lumctl.health.states import State
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks
 
 FEW = 20
-"""More differences than this are counted by kind and device first."""
+"""If there are more differences than this, counts by kind and device come first."""
 MOST = 400
-"""So many are shown one by one."""
+"""At most this many differences are listed."""
 
 
 @dataclass(slots=True)
 class Comparing:
-    """The runbook that is marked to be compared with the next one; ``None`` while none is."""
+    """The key of the runbook that is marked for a comparison; ``None`` if none is marked."""
 
     key: str | None = None
 
 
 class Differing(NamedTuple):
-    """One difference: in which part, of what, and how it is on either side (``None``: not there)."""
+    """One difference: its part, its subject, and the text on either side (``None``: missing there)."""
 
     part: str
     what: str
@@ -33,9 +33,10 @@ class Differing(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ComparisonView:
-    """The differences of two runbooks, and ``counts``: how many of each kind there are on each device, a line each.
+    """The differences of two runbooks.
 
-    ``took`` are names with the seconds of either, ``None`` where not known.
+    ``counts`` has a line with the number of differences for each kind and device. ``took`` has the names of durations
+    with the seconds of both runs; ``None`` if unknown.
     """
 
     a: str
@@ -46,7 +47,7 @@ class ComparisonView:
 
 
 def comparison_text(view: ComparisonView, marks: Marks) -> Text:
-    """Every difference, part by part: ``-`` is the first side, ``+`` the second."""
+    """The differences by part; ``-`` is the first runbook, ``+`` the second."""
     text = Text()
     text.append(f"- {view.a}\n+ {view.b}\n", style=HEADING_STYLE)
     for name, one, other in view.took:

@@ -1,63 +1,34 @@
-"""All that is known of one component, as headed lists of label and text; pure, for any kind of component."""
+"""The details of one component of any kind, as sections of labels and texts; pure."""
 
-import math
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lumctl.devices.types import OpticsReading
-from lumctl.fleet.readings import GpuReading, HostSnapshot, ProbeStatus
-from lumctl.health.identity import gpu_readings
-from lumctl.health.observation import Observation
-from lumctl.health.states import CircuitHealth, ComponentHealth, Finding, State, worst
+from lumctl.fleet.readings import HostSnapshot, ProbeStatus
+from lumctl.health.observation import Observation, host_states
+from lumctl.health.states import CircuitHealth, ComponentHealth, State, worst
 from lumctl.inventory.model import Accelerator, Transponder
 from lumctl.printable import counted
 from lumctl.tui.look.marks import age, duration, power
-from lumctl.tui.views.readings import Reading, readings_of
-
-Fact = tuple[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A heading with its facts, each a label and a text, and with readings that have a history.
-
-    A reading older than ``stale_after_s`` is too old to rely on.
-    """
-
-    heading: str
-    facts: tuple[Fact, ...]
-    readings: tuple[Reading, ...] = ()
-    stale_after_s: float = math.inf
-
-
-@dataclass(frozen=True, slots=True)
-class Detail:
-    """One component: its kind, state, findings and readings; ``maintenance`` if it is being worked on."""
-
-    id: str
-    kind: str
-    state: State
-    findings: tuple[Finding, ...]
-    sections: tuple[Section, ...]
-    maintenance: str | None = None
-    acknowledgements: tuple[str, ...] = ()
-    """Who knows of findings of it, why, and which findings each acknowledgement covers."""
+from lumctl.tui.views.gpu_details import gpu_sections
+from lumctl.tui.views.readings import optics_of, readings_of
+from lumctl.tui.views.sections import Detail, Fact, Section
 
 
 def acknowledgement_lines(observation: Observation, components: Collection[str]) -> tuple[str, ...]:
-    """Each acknowledgement of some components: by whom, why, and which findings it covers."""
+    """A line for each acknowledgement of these components: by whom, why, and which findings it covers."""
     given = (a for a in observation.acknowledgements if a.concerns(components))
     return tuple(f"{a.told}; covers {a.covers_text}" for a in given)
 
 
 def describe(observation: Observation, component: str, now: float) -> Detail:
-    """Everything known of a component by its id, with the acknowledgements that cover it."""
+    """The details of a component by its id, with the acknowledgements that cover it."""
     detail = _described(observation, component, now)
     return replace(detail, acknowledgements=acknowledgement_lines(observation, {component}))
 
 
 def _described(observation: Observation, component: str, now: float) -> Detail:
-    """The same without the acknowledgements; of an unknown component, the findings that name it."""
+    """The details without acknowledgements; for a component not in the inventory, the findings that name it."""
     inventory, report = observation.inventory, observation.report
     if (accelerator := inventory.accelerators.get(component)) is not None:
         return _detail(
@@ -68,9 +39,11 @@ def _described(observation: Observation, component: str, now: float) -> Detail:
             "transponder", component, report.links.get(component), _transponder(observation, transponder, now)
         )
     if (circuit := report.circuits.get(component)) is not None:
-        return _detail("circuit", component, circuit, _circuit(circuit, now))
+        return _detail("circuit", component, circuit, _circuit(observation, circuit, now))
     if component in inventory.hosts:
-        return _detail("host", component, report.hosts.get(component), _host(observation, component, now))
+        # Its findings are its own, but its state counts its accelerators too, as in the table of racks.
+        detail = _detail("host", component, report.hosts.get(component), _host(observation, component, now))
+        return replace(detail, state=host_states(observation)[component])
     if (device := inventory.devices.get(component)) is not None:
         return _detail(device.kind, component, report.devices.get(component), _device(observation, component, now))
     findings = tuple(finding for finding in report.findings() if finding.component == component)
@@ -90,6 +63,7 @@ def _section(heading: str, *facts: tuple[str, object]) -> Section:
 
 
 def _accelerator(observation: Observation, accelerator: Accelerator) -> Iterator[Section]:
+    yield from gpu_sections(observation, accelerator)
     place = observation.place_of(accelerator.id)
     yield _section(
         "place",
@@ -100,10 +74,8 @@ def _accelerator(observation: Observation, accelerator: Accelerator) -> Iterator
         ("job", f"{place[0]}, rank {place[1]}" if place else "none"),
         ("PCI address", accelerator.pci),
     )
-    gpu = gpu_readings(observation.inventory, observation.snapshot).get(accelerator.id)
-    yield from _gpu(observation, accelerator.id, gpu) if gpu else (_section("readings", ("GPU", "no reading of it")),)
     lanes = observation.inventory.transponders_of(accelerator.id)
-    yield _section("light", *((lane.id, _optics_line(_optics(observation, lane))) for lane in lanes))
+    yield _section("light", *((lane.id, _optics_line(optics_of(observation, lane))) for lane in lanes))
     names = {lane.id for lane in lanes}
     yield _section(
         "circuits",
@@ -115,18 +87,6 @@ def _accelerator(observation: Observation, accelerator: Accelerator) -> Iterator
     )
 
 
-def _gpu(observation: Observation, component: str, gpu: GpuReading) -> Iterator[Section]:
-    yield _readings(observation, component)
-    yield _section(
-        "condition",
-        ("row remap", {True: "failed", False: "well"}.get(gpu.remap_failed) if gpu.remap_failed is not None else None),
-        ("read from", gpu.source),
-        ("recovery action", gpu.recovery_action),
-        ("throttled by", ", ".join(sorted(gpu.throttle_reasons)) or None),
-        ("processes", ", ".join(f"{name} ({pid})" for pid, name in gpu.processes) or None),
-    )
-
-
 def _readings(observation: Observation, component: str) -> Section:
     stale_after_s = observation.inventory.thresholds.stale_after_s
     return Section("readings, and the last 15 minutes", (), readings_of(observation, component), stale_after_s)
@@ -134,7 +94,7 @@ def _readings(observation: Observation, component: str) -> Section:
 
 def _transponder(observation: Observation, transponder: Transponder, now: float) -> Iterator[Section]:
     lane = transponder.lane
-    ports = f"port {lane.tx}" if lane.duplex else f"sends into port {lane.tx}, hears from port {lane.rx}"
+    ports = f"port {lane.tx}" if lane.duplex else f"sends to port {lane.tx}, hears from port {lane.rx}"
     yield _section(
         "place",
         ("accelerator", transponder.accelerator),
@@ -143,9 +103,9 @@ def _transponder(observation: Observation, transponder: Transponder, now: float)
         ("fabric", f"{lane.device}, {ports}"),
         ("can be verified by", ", ".join(transponder.verify)),
     )
-    optics = _optics(observation, transponder)
+    optics = optics_of(observation, transponder)
     if optics is None:
-        yield _section("readings", ("optics", "no reading of it"))
+        yield _section("readings", ("optics", "no reading"))
         return
     yield _readings(observation, transponder.id)
     yield _section(
@@ -154,11 +114,13 @@ def _transponder(observation: Observation, transponder: Transponder, now: float)
     )
 
 
-def _circuit(circuit: CircuitHealth, now: float) -> Iterator[Section]:
+def _circuit(observation: Observation, circuit: CircuitHealth, now: float) -> Iterator[Section]:
+    path = observation.paths.get(circuit.id)
     yield _section(
         "path",
         ("job", circuit.owner),
-        ("device", circuit.device),
+        ("devices", ", ".join(circuit.devices)),
+        *((("fibres", ", ".join(path.fibres)),) if path and path.fibres else ()),
         ("direction", circuit.direction),
         ("expected loss", _unit(circuit.loss_db, "dB")),
         ("read", f"{age(circuit.read_at, now)} ago" if circuit.read_at is not None else "never"),
@@ -166,7 +128,7 @@ def _circuit(circuit: CircuitHealth, now: float) -> Iterator[Section]:
     for end in circuit.ends:
         yield _section(
             f"end {end.transponder}",
-            ("port", end.port),
+            ("port", f"{end.port} of {end.device}"),
             ("receives", power(end.rx_power_dbm, " dBm")),
             ("is to hear", end.expected),
             ("hears", (end.hears or "not shown") if end.expected else None),
@@ -218,18 +180,13 @@ def _device(observation: Observation, device: str, now: float) -> Iterator[Secti
             ("temperature", None if said.temperature_c is None else f"{said.temperature_c:.1f} C"),
             ("alarms", None if said.alarms is None else len(said.alarms) or "none"),
         )
-    circuits = [circuit for circuit in observation.report.circuits.values() if circuit.device == device]
-    yield _section("circuits", *((circuit.id, circuit.state) for circuit in circuits))
-
-
-def _optics(observation: Observation, transponder: Transponder) -> OpticsReading | None:
-    host = observation.snapshot.hosts.get(transponder.host)
-    return host.optics.get(transponder.interface) if host else None
+    here = [circuit.id for circuit in observation.circuits if observation.passing(circuit, device)]
+    yield _section("circuits", *((name, observation.report.circuits[name].state) for name in here))
 
 
 def _optics_line(optics: OpticsReading | None) -> str:
     if optics is None:
-        return "no reading of it"
+        return "no reading"
     return f"receives {power(optics.rx_power_dbm, ' dBm')}, sends {power(optics.tx_power_dbm, ' dBm')}"
 
 

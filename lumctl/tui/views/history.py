@@ -1,4 +1,4 @@
-"""Readings over time: what the store keeps, joined with what the dashboard has itself seen since it was opened."""
+"""Readings over time: stored readings, joined with those that the dashboard itself has read."""
 
 import math
 import threading
@@ -13,9 +13,9 @@ from lumctl.store.packed_hours import Point
 from lumctl.tui.threads.collector import one_line
 
 RING_S = 900.0
-"""How far back the dashboard itself remembers."""
+"""The time span of the readings that the dashboard keeps in memory."""
 STEP_S = 5.0
-"""How far apart what it remembers is, at least."""
+"""The least time between two readings that the dashboard keeps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """All readings of a component over time; ``trouble`` is why the store could not be read, in one line."""
+    """All readings of a component over time; if the store could not be read, ``trouble`` is the reason in one line."""
 
     series: tuple[Series, ...] = ()
     trouble: str | None = None
@@ -40,11 +40,11 @@ class History:
 
 
 Kept = Callable[[str, float], tuple[Series, ...]]
-"""Reads a component's history from the store, so many seconds back; blocks, and may raise ``LumctlError``."""
+"""Reads a component's history for so many seconds from the store; blocks, and may raise ``LumctlError``."""
 
 
 class Ring:
-    """What the newest looks have read of everything, as bare numbers. May be used from any thread."""
+    """The readings of the newest observations of all components, as arrays of numbers; thread-safe."""
 
     def __init__(self, most_s: float = RING_S, step_s: float = STEP_S) -> None:
         self._step_s = step_s
@@ -54,17 +54,19 @@ class Ring:
         self._lock = threading.Lock()
 
     def add(self, look: Observation) -> None:
-        """Keep the readings of an observation, unless the one before is too recent; stale readings are left out."""
+        """Store the readings of an observation, unless the previous one is too recent; stale readings are omitted."""
+        # Without the lock: only the thread that reads the rack adds.
         newest = self._looks[-1][0] if self._looks else -math.inf
         if newest <= look.at < newest + self._step_s:
             return
         with self._lock:
-            if look.at < newest or look.inventory.digest != self._digest:  # another time, or another rack
+            if look.at < newest or look.inventory.digest != self._digest:  # clock set back, or another inventory
                 self._looks.clear()
                 self._places = _places(look)
                 self._digest = look.inventory.digest
         oldest = look.at - look.inventory.thresholds.stale_after_s
         width = max(len(ACCELERATOR), len(TRANSPONDER))
+        # Each component has the same number of places, so that its number alone says where its readings begin.
         numbers = array("f", [math.nan]) * (len(self._places) * width)
         for read in measured(look):
             if read.at < oldest or read.component not in self._places:
@@ -78,13 +80,14 @@ class Ring:
             self._looks.append((look.at, numbers))
 
     def series(self, component: str) -> dict[str, tuple[Point, ...]]:
-        """What is remembered of a component, by the name of the reading."""
+        """The points of a component, by the name of the reading."""
         with self._lock:
             looks, (place, quantities) = tuple(self._looks), self._places.get(component, (0, ()))
         start = place * max(len(ACCELERATOR), len(TRANSPONDER))
         found: dict[str, list[Point]] = {}
         for index, (at, numbers) in enumerate(looks):
             later = looks[index + 1][0] if index + 1 < len(looks) else at + self._step_s
+            # A reading stands until the next one, but a longer pause than a minute stays a gap.
             span_s = min(later - at, 12 * self._step_s)
             for offset, quantity in enumerate(quantities):
                 value = numbers[start + offset]
@@ -94,11 +97,11 @@ class Ring:
 
 
 def joined(kept: Kept, ring: Ring, component: str, seconds: float) -> History:
-    """The history of a component for the last seconds: the newest part in full detail, earlier parts as stored."""
+    """The history of a component for the last ``seconds``: the newest part from the ring, earlier parts as stored."""
     trouble = None
     try:
         stored = {series.name: series.points for series in kept(component, seconds)}
-    except Exception as error:  # noqa: BLE001 - whatever the store has, what was seen is shown all the same
+    except Exception as error:  # noqa: BLE001 - without the store, the dashboard's own readings are still shown
         stored, trouble = {}, one_line(error)
     own = ring.series(component)
     names = [name for name in UNITS if name in stored or name in own]
@@ -108,7 +111,7 @@ def joined(kept: Kept, ring: Ring, component: str, seconds: float) -> History:
 
 
 def nothing_kept(_component: str, _seconds: float) -> tuple[Series, ...]:
-    """The history where no store is read."""
+    """The stored history of a dashboard without a store: empty."""
     return ()
 
 

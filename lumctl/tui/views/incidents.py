@@ -1,44 +1,63 @@
-"""The dashboard's text of an incident: its members, the advice, and the meaning of its acknowledgement."""
+"""The dashboard's text of an incident: its members, the advice, and the consequences of an acknowledgement."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from lumctl.daemon.notifications.message import Case, cases_of
+from lumctl.health.observation import Observation
 from lumctl.health.remedy import Remedy
-from lumctl.health.states import CircuitHealth, ComponentHealth, Finding, State
+from lumctl.health.states import CircuitHealth, Finding, Health, State
 from lumctl.printable import counted
-from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks, duration
-from lumctl.tui.panes.rows import Row
+from lumctl.tui.look.marks import HEADING_STYLE, STATE_STYLES, Marks, duration
+from lumctl.tui.views.detail_text import add_fact, add_finding
 from lumctl.tui.views.details import acknowledgement_lines
 from lumctl.tui.views.records import RecordedLook
 
-Health = ComponentHealth | CircuitHealth
+if TYPE_CHECKING:
+    from lumctl.tui.panes.rows import Row
+
 _LABEL_WIDTH = 14
+_NAMED = 3
+"""The maximum number of accelerators that a line names; it counts the others."""
 
 
 def case_of(seen: RecordedLook, key: str) -> Case | None:
-    """An incident by its key; ``None`` once it is over."""
+    """An incident by its key; ``None`` once it has ended."""
     return cases_of(seen.observation.report).get(key)
 
 
 def members_of(seen: RecordedLook, case: Case) -> list[Health]:
-    """The health of everything that an incident affects, by importance; one name may belong to two components."""
+    """The health of the cause and all members; a name may belong to two components of different kinds."""
     groups, wanted = seen.observation.report.groups().values(), {case.component, *case.members}
     return [health for group in groups for health in group.values() if health.id in wanted]
 
 
 def remedy_of(seen: RecordedLook, case: Case) -> Remedy | None:
-    """What repairs an incident; ``None`` where nothing need be done."""
+    """The repair of an incident; ``None`` if there is none."""
     return next((remedy for remedy in seen.observation.remedies if remedy.key == case.key), None)
 
 
-def accelerator_of(seen: RecordedLook, case: Case) -> str | None:
-    """The one accelerator whose replacement repairs an incident; ``None`` if there is none, or several."""
+def accelerators_of(seen: RecordedLook, case: Case) -> tuple[str, ...]:
+    """The accelerators whose replacement repairs an incident; empty if there are none or it is uncertain which."""
     remedy = remedy_of(seen, case)
-    if remedy is not None and len(remedy.replace) == 1:
-        return remedy.replace[0]
-    return case.component if case.component in seen.observation.inventory.accelerators else None
+    if remedy is not None and remedy.replace and (remedy.certain or len(remedy.replace) == 1):
+        return remedy.replace
+    return (case.component,) if case.component in seen.observation.inventory.accelerators else ()
+
+
+def put_spares(accelerators: Sequence[str]) -> str:
+    """What a swap of these accelerators does, in words."""
+    what = "a spare" if len(accelerators) == 1 else "spares"
+    return f"replace {named(accelerators)} by {what}"
+
+
+def named(accelerators: Iterable[str]) -> str:
+    """The names of accelerators; if there are many, the first names and the number of others."""
+    names = list(accelerators)
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def no_accelerator(seen: RecordedLook, case: Case) -> str:
@@ -48,8 +67,8 @@ def no_accelerator(seen: RecordedLook, case: Case) -> str:
     count = sum(member in seen.observation.inventory.accelerators for member in case.members)
     if count:
         which = "it" if count == 1 else "one of them"
-        return f"{case.component} touches {counted(count, 'accelerators')}: open {which} (enter), then press p"
-    return f"no accelerator is the cause of {case.component}'s trouble: what to do stands beside the finding"
+        return f"{case.component} affects {counted(count, 'accelerators')}: open {which} (enter), then press p"
+    return f"no accelerator causes the fault of {case.component}: see the advice next to the finding"
 
 
 def to_acknowledge(seen: RecordedLook, case: Case) -> tuple[str, ...]:
@@ -58,17 +77,17 @@ def to_acknowledge(seen: RecordedLook, case: Case) -> tuple[str, ...]:
 
 
 def consequences(seen: RecordedLook, case: Case) -> str:
-    """What follows from acknowledging an incident, before a person does it."""
+    """The question that asks to acknowledge an incident, with the consequences."""
+    # As ``to_acknowledge`` selects them, so that the question counts what the answer covers.
     faults = [finding for finding in _faults(seen, case) if finding.acknowledged is None]
     if len(faults) == 1:
         return (
-            f"Say that 1 finding of {case.component} is known? It stays in the lists, with your name and what you "
-            "type; until it clears or becomes worse, lumctl check does not count it and nobody is called for it."
+            f"Acknowledge 1 finding of {case.component}? It stays in the lists, with your name and what you type; "
+            "until it clears or becomes worse, lumctl check does not count it and no one is notified of it."
         )
     return (
-        f"Say that {len(faults)} findings of {case.component} are known? They stay in the lists, with your name and "
-        "what you type; until they clear or become worse, lumctl check does not count them and nobody is called for "
-        "them."
+        f"Acknowledge {len(faults)} findings of {case.component}? They stay in the lists, with your name and what you "
+        "type; until they clear or become worse, lumctl check does not count them and no one is notified of them."
     )
 
 
@@ -77,31 +96,34 @@ def _faults(seen: RecordedLook, case: Case) -> Iterator[Finding]:
 
 
 def head_text(seen: RecordedLook, case: Case | None, marks: Marks, now: float) -> Text:
-    """Above the members: the cause, since when, who knows of it, and what to do."""
+    """The text above the members: the cause, its duration, acknowledgements, and what to do."""
     if case is None:
-        return Text("it is over: nothing is found of it any more\n", style=STATE_STYLES[State.OK])
+        return Text("it has ended: it has no findings any more\n", style=STATE_STYLES[State.OK])
     text = Text()
     text.append(marks.state(case.state), style=STATE_STYLES[case.state])
     text.append(f"  {case.summary}\n", style="bold" if case.state is State.FAILED else "")
     _line(text, "cause", f"{case.component} ({case.rule}), for {duration(now - case.since)}")
     known = list(dict.fromkeys(f.acknowledged for f in case.findings if f.acknowledged))
     known += list(dict.fromkeys(f"in maintenance: {h.maintenance}" for h in members_of(seen, case) if h.maintenance))
-    unknown = "to nobody, and it is out of service" if case.out_of_service else "to nobody yet"
+    unknown = "to no one, and it is out of service" if case.out_of_service else "to no one yet"
     _line(text, "known", "; ".join(known) or unknown)
     for said in acknowledgement_lines(seen.observation, {case.component, *case.members}):
         _line(text, "acknowledged", said)
-    accelerator = accelerator_of(seen, case)
-    if accelerator is not None and not seen.forbidden and (place := seen.observation.place_of(accelerator)) is not None:
-        _line(text, "what to do", f"put a spare in the place of {accelerator} ({place[0]} rank {place[1]}): press p")
-    elif (remedy := remedy_of(seen, case)) is not None and remedy.words:
+    accelerators, remedy = accelerators_of(seen, case), remedy_of(seen, case)
+    place = seen.observation.place_of(accelerators[0]) if accelerators else None
+    if place is not None and not seen.forbidden:
+        where = f" ({place[0]} rank {place[1]})" if len(accelerators) == 1 else ""
+        first = f"{remedy.by_hand}; if that does not help: " if remedy is not None and remedy.hand_first else ""
+        _line(text, "what to do", f"{first}{put_spares(accelerators)}{where}: press p")
+    elif remedy is not None and remedy.words:
         _line(text, "what to do", remedy.words)
     elif case.findings:
         _line(text, "what to do", case.findings[0].advice)
     return text
 
 
-def more_text(seen: RecordedLook, case: Case | None, row: Row | None, marks: Marks, now: float) -> Text:
-    """Below the members: every finding of the one under the cursor, with evidence and advice."""
+def more_text(seen: RecordedLook, case: Case | None, row: "Row | None", marks: Marks, now: float) -> Text:
+    """The text below the members: all findings of the member under the cursor, with evidence and advice."""
     if case is None or row is None:
         return Text()
     text = Text()
@@ -110,23 +132,34 @@ def more_text(seen: RecordedLook, case: Case | None, row: Row | None, marks: Mar
         f for health in members_of(seen, case) if f"{kind_of(health)}:{health.id}" == row.key for f in health.findings
     ]
     for finding in found:
-        text.append(marks.state(finding.state), style=STATE_STYLES[finding.state])
-        text.append(f"  {finding.rule}", style="bold")
-        text.append(f"  for {duration(now - finding.since)}\n", style=QUIET_STYLE)
-        _line(text, "evidence", finding.evidence)
-        _line(text, "what to do", finding.advice)
-        if finding.acknowledged:
-            _line(text, "acknowledged", finding.acknowledged)
+        add_finding(text, finding, marks, now, _LABEL_WIDTH)
     if not found:
-        text.append("  none of its own: it is touched by the cause\n")
+        text.append("  none of its own: the cause affects it\n")
     return text
 
 
 def kind_of(health: Health) -> str:
-    """What a component is, in a word."""
+    """The kind of a component, such as ``circuit``."""
     return "circuit" if isinstance(health, CircuitHealth) else health.kind
 
 
 def _line(text: Text, label: str, value: str) -> None:
-    text.append(f"  {label:<{_LABEL_WIDTH}}", style=QUIET_STYLE)
-    text.append(f" {value}\n")
+    add_fact(text, label, value, _LABEL_WIDTH)
+
+
+class NewIncidents:
+    """Finds the incidents that are new since the last observation, for the bell.
+
+    Incidents that existed before the first display, or that are acknowledged, are not new.
+    """
+
+    def __init__(self) -> None:
+        self._known: frozenset[str] | None = None
+
+    def begun(self, observation: Observation) -> tuple[str, ...]:
+        """The keys of the incidents that have begun since the last call."""
+        loud = frozenset(key for key, case in cases_of(observation.report).items() if not case.silent)
+        # Until every host has answered once, what is found was there before.
+        new = () if self._known is None else tuple(sorted(loud - self._known))
+        self._known = None if self._known is None and observation.awaited else loud
+        return new

@@ -5,8 +5,9 @@ from typing import Any
 
 from rich.text import Text
 
-from lumctl.health.states import State, worst
-from lumctl.inventory.wiring import is_order
+from lumctl.health.observation import job_members, rolled_up
+from lumctl.health.states import HARMLESS, SEVERITY, State
+from lumctl.inventory.slice_records import is_job
 from lumctl.printable import counted
 from lumctl.training.timeline import TITLES, in_words, scale_for
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks, clock
@@ -23,27 +24,45 @@ GOES: Mapping[str, State] = {
     "paused": State.DEGRADED,
     "left": State.FAILED,
 }
-"""The appearance of a job's states; other states have none."""
+"""The health state that represents a job's state; other job states have none."""
 
 
 def jobs_of(seen: RecordedLook) -> tuple[str, ...]:
-    """The jobs that have ranks somewhere; the store keeps the order of lanes beside them."""
-    return tuple(job for job in seen.observation.assignment if not is_order(job))
+    """The jobs of the assignment, without its other records."""
+    return tuple(job for job in seen.observation.assignment if is_job(job))
 
 
 def told_of(seen: RecordedLook, job: str) -> Told | None:
-    """The report of a job's coordinator; ``None`` if lumctl does not run it, or there is no answer."""
+    """The report of a job's coordinator; ``None`` if lumctl does not run the job or the coordinator does not answer."""
     return next((each.document for each in seen.records.working if each.job == job), None)
 
 
 def state_of(seen: RecordedLook, job: str) -> State:
-    """The worst state among the accelerators of a job's ranks."""
-    ranks, known = seen.observation.assignment.get(job, ()), seen.observation.report.accelerators
-    return worst(tuple(known[rank].state for rank in ranks if rank in known))
+    """The worst state of the components on which a job runs and of its coordinator's report."""
+    told = told_of(seen, job)
+    reported = (GOES[told["state"]],) if told and told["state"] in GOES else ()
+    return rolled_up((*(health.state for health in job_members(seen.observation, job)), *reported))
+
+
+def why_of(seen: RecordedLook, job: str) -> str:
+    """Why a job is not ok: its coordinator's reason, else its worst component; empty if it is ok."""
+    told, observation = told_of(seen, job), seen.observation
+    if told and told.get("why"):
+        return str(told["why"])
+    ill = [health for health in job_members(observation, job) if health.state not in HARMLESS]
+    if not ill:
+        return ""
+    # At equal severity, prefer components with findings to those that were not read, and ranks to circuits.
+    named = max(ill, key=lambda health: (SEVERITY.index(health.state), bool(health.findings)))
+    place = observation.place_of(named.id)
+    where = f"rank {place[1]} {named.id}" if place else named.id
+    why = named.findings[0].evidence if named.findings else f"is {named.state}"
+    others = sum(health.state is named.state for health in ill) - 1
+    return f"{where}: {why}" + (f", and {others} more {named.state}" if others else "")
 
 
 def pace(told: Told) -> str:
-    """How far a job is and how fast: steps, loss, steps per second."""
+    """The progress and speed of a job: steps, loss, steps per second."""
     parts = [f"step {told['done']}"]
     if told.get("loss") is not None:
         parts.append(f"loss {told['loss']:.6g}")
@@ -53,11 +72,11 @@ def pace(told: Told) -> str:
 
 
 def head_text(seen: RecordedLook, job: str, marks: Marks) -> Text:
-    """Above the ranks: the health of the accelerators, and what the job does."""
+    """The text above the ranks: the health of the accelerators, and the job's state."""
     observation, told = seen.observation, told_of(seen, job)
     ranks = observation.assignment.get(job)
     if ranks is None:
-        return Text(f"no rank of {job} is placed anywhere\n", style=QUIET_STYLE)
+        return Text(f"no rank of {job} is placed on an accelerator\n", style=QUIET_STYLE)
     state = state_of(seen, job)
     text = Text()
     text.append(marks.state(state), style=STATE_STYLES[state])
@@ -65,26 +84,22 @@ def head_text(seen: RecordedLook, job: str, marks: Marks) -> Text:
         observation.inventory.accelerators[rank].host for rank in ranks if rank in observation.inventory.accelerators
     }
     text.append(f"  {counted(len(ranks), 'ranks')} on {counted(len(hosts), 'hosts')}\n")
+    if why := why_of(seen, job):
+        text.append(f"  {why}\n", style=STATE_STYLES[state])
     if told is None:
         run = observation.inventory.jobs[job].run if job in observation.inventory.jobs else None
-        said = (
-            f"lumctl job run {job} is not at work here"
-            if run
-            else "lumctl does not run it: nothing is known of its steps"
-        )
+        said = f"no lumctl job run {job} is running here" if run else "lumctl does not run it: its steps are unknown"
         text.append(f"  {said}\n", style=QUIET_STYLE)
         return text
     text.append(f"  {told['state']}", style=STATE_STYLES.get(GOES.get(told["state"], State.UNKNOWN), ""))
     text.append(f"  {pace(told)}, generation {told['generation']}\n")
-    if told.get("why"):
-        text.append(f"  {told['why']}\n", style=STATE_STYLES[State.DEGRADED])
     ready = [f"{each['accelerator']}" for each in told["ready"]]
-    text.append(f"  ready to take a rank over: {', '.join(ready) or 'nobody'}\n", style=QUIET_STYLE)
+    text.append(f"  ready to replace a rank: {', '.join(ready) or 'none'}\n", style=QUIET_STYLE)
     return text
 
 
 def recoveries_text(told: Told | None, now: float, marks: Marks) -> Text:
-    """Every recovery, the newest first and with its moments on an axis of time."""
+    """All recoveries, newest first; the newest one with its moments on a time axis."""
     text = Text()
     if told is None or not told["recoveries"]:
         return text
@@ -109,7 +124,7 @@ def _recovery(text: Text, recovery: Told, now: float, *, under_way: bool) -> Non
 
 
 def _moments(text: Text, moments: Mapping[str, float | None], marks: Marks) -> None:
-    """One line for each moment in the order of time; the axis is logarithmic, as in ``demo recover``."""
+    """Append one line for each moment in order of time; the axis is logarithmic, as in ``demo recover``."""
     known = sorted((seconds, name) for name, seconds in moments.items() if seconds is not None)
     if not known:
         return

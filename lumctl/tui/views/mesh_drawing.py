@@ -1,4 +1,4 @@
-"""A mesh as its screen shows it: the drawing, and a line for each circuit with its letter; pure."""
+"""The drawing of a mesh, and a table row for each circuit with its letter; pure."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,10 +25,10 @@ from lumctl.tui.views.ports import Written, with_powers
 T = TypeVar("T")
 
 _ROOM_FOR_POWERS = (0, 7, 14)
-"""The columns left free for labels outside a mesh's rim, at one side or at both."""
+"""Columns to keep free for powers outside the mesh: none, at one side, or at both sides."""
 
 _WIDER = (1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 100.0)
-"""A drawing that does not fit is made wider than the screen, no more than needed, and scrolled."""
+"""Factors of the width that are tried in order: a drawing that does not fit the screen is wider and scrolls."""
 
 LED = Pane(
     "led",
@@ -52,7 +52,7 @@ LED = Pane(
 class Chip:
     """A drawing: its lines, all of one length, and the legend of its marks.
 
-    ``begins`` is the first place of the chosen circuit, line and column; ``ports`` are those with their power beside.
+    ``begins`` is the line and column where the chosen circuit first appears. ``ports`` have their power in the drawing.
     """
 
     lines: tuple[Text, ...]
@@ -62,7 +62,7 @@ class Chip:
 
     @property
     def columns(self) -> int:
-        """How long the lines are."""
+        """The length of the lines."""
         return max((len(line) for line in self.lines), default=0)
 
 
@@ -76,12 +76,12 @@ def chip(
     chosen: str | None = None,
     height: int = 0,
 ) -> Chip:
-    """Draw a mesh on ``width`` columns or, if it does not fit, on more; the ``chosen`` circuit is highlighted.
+    """Draw a mesh in ``width`` columns, or in more if it does not fit; the ``chosen`` circuit is highlighted.
 
-    If all of it fits ``width`` and ``height`` lines, the light at the ports of the circuits is beside them.
+    If there is room within ``width`` and ``height`` lines, the circuits' ports have their power next to them.
 
     Raises:
-        UsageError: it cannot be drawn in characters at all.
+        UsageError: the mesh cannot be drawn in characters.
     """
     mesh, condition = mesh_of(device), condition_of(device)
     routes, names = _routes(leds)
@@ -101,7 +101,7 @@ def chip(
 
     shown = carried(mesh, view.states, routes, condition, names)
     meanings = styled(marks_row(shown, ascii_only=marks.ascii_only))
-    powers = {port: view.powers[port] for led in leds for port in led.circuit.ports if port in view.powers}
+    powers = {port: view.powers[port] for led in leds for port in led.ports if port in view.powers}
     written = _with_powers(rows, mesh, powers, width, height) if powers else None
     found = written.rows if written else fitting(rows, width)
     return Chip(tuple(map(styled, found)), meanings, _first_chosen(found), written.ports if written else frozenset())
@@ -110,12 +110,12 @@ def chip(
 def _with_powers(
     rows: Callable[[int], Sequence[Glyphs]], mesh: Mesh, powers: Mapping[int, float], width: int, height: int
 ) -> Written | None:
-    """The largest drawing with powers at the ports that fits; ``None`` where none does."""
+    """The largest drawing with powers at the ports that fits; ``None`` if none fits."""
     for less in _ROOM_FOR_POWERS:
         try:
             found = with_powers(rows(width - less), mesh, grid(mesh, width - less), powers)
         except UsageError:
-            return None
+            return None  # too narrow for the mesh, and the next one is narrower still
         if found.columns <= width and len(found.rows) <= height:
             return found
     return None
@@ -129,10 +129,10 @@ def _first_chosen(rows: Sequence[Glyphs]) -> tuple[int, int] | None:
 
 
 def fitting(drawn: Callable[[int], T], width: int) -> T:
-    """A drawing on ``width`` columns, or on as many more as it needs.
+    """A drawing in ``width`` columns, or in the least greater width that works.
 
     Raises:
-        UsageError: it cannot be drawn in characters at all.
+        UsageError: it cannot be drawn in characters.
     """
     trouble: UsageError | None = None
     for times in _WIDER:
@@ -149,16 +149,17 @@ def styled(row: Glyphs) -> Text:
 
 
 def _routes(leds: Sequence[Led]) -> tuple[list[Route], list[str]]:
-    """The ways that are drawn, and the names of their circuits."""
+    """The routes to draw, and the ids of their circuits."""
     drawn = [(led.route, led.circuit.id) for led in leds if led.route is not None]
     return [route for route, _ in drawn], [name for _, name in drawn]
 
 
 def letters(device: Device, leds: Sequence[Led]) -> dict[str, tuple[str, str]]:
-    """The letter and its style of every circuit that is drawn, by its id."""
+    """The letter and its style for each drawn circuit, by id."""
     if device.geometry is None:
         return {}
     routes, names = _routes(leds)
+    # The routes alone decide the letters, so the states may be missing.
     shown = carried(mesh_of(device), {}, routes, condition_of(device), names)
     return {each.name: (each.letter, style_name(f"circuit:{each.number}")) for each in shown.circuits}
 
@@ -166,9 +167,9 @@ def letters(device: Device, leds: Sequence[Led]) -> dict[str, tuple[str, str]]:
 def led_rows(
     device: Device, view: MeshView | None, leds: Sequence[Led], marks: Marks, drawn: Collection[int] = ()
 ) -> list[Row]:
-    """A line for each circuit, worst first; below them, joins of a switch that no job needs.
+    """A row for each circuit, worst first; below them, connections of a switch that no job needs.
 
-    ``drawn`` are ports whose power is in the drawing: it is not repeated.
+    ``drawn`` are ports whose power is in the drawing; it is not repeated.
     """
     known = letters(device, leds)
     rows = worst_first(_row(led, known.get(led.circuit.id, ("", "")), view, marks, drawn) for led in leds)
@@ -184,7 +185,7 @@ def _row(led: Led, letter: tuple[str, str], view: MeshView | None, marks: Marks,
         Cell(*letter),
         state_cell(led.state, marks),
         Cell(circuit.id),
-        Cell(f"{circuit.ports[0]}:{circuit.ports[1]}"),
+        Cell(led.between),
         Cell(heard),
         _way(led, view, drawn),
     )
@@ -192,22 +193,23 @@ def _row(led: Led, letter: tuple[str, str], view: MeshView | None, marks: Marks,
 
 
 def _way(led: Led, view: MeshView | None, drawn: Collection[int]) -> Cell:
-    """Whether the device makes the circuit, and the light that leaves its ports where the device measures that."""
+    """Whether the device carries the circuit, and the power at its ports if the device measures that."""
     if led.leads_to is None:
         joined_with_none = view is not None and view.cells
-        return Cell("not joined", STATE_STYLES[State.FAILED]) if joined_with_none else Cell("not known")
+        return Cell("not connected", STATE_STYLES[State.FAILED]) if joined_with_none else Cell("not known")
     if not led.made:
-        return Cell(f"to {led.leads_to}, not {led.circuit.ports[1]}", STATE_STYLES[State.FAILED])
-    made = counted(len(led.route.pucs), "PUCs") if led.route else "joined"
-    told = view is not None and view.powers and not set(led.circuit.ports) <= set(drawn)
-    powers = [view.powers.get(port) for port in led.circuit.ports] if view and told else []
+        return Cell(f"to {led.leads_to}, not {led.ports[1] if len(led.ports) > 1 else '?'}", STATE_STYLES[State.FAILED])
+    made = counted(len(led.route.pucs), "PUCs") if led.route else "connected"
+    told = view is not None and view.powers and not set(led.ports) <= set(drawn)
+    powers = [view.powers.get(port) for port in led.ports] if view and told else []
     return Cell(f"{made}, at the ports {' / '.join(map(power, powers))}" if powers else made)
 
 
 def _other_joins(view: MeshView, leds: Sequence[Led]) -> Iterator[Row]:
-    needed = {frozenset(led.circuit.ports) for led in leds}
+    # In either order: a duplex circuit joins its ports both ways.
+    needed = {frozenset(led.ports) for led in leds}
     for ingress, egress in sorted(view.cells.items()):
         if egress == FREE or frozenset((ingress, int(egress))) in needed:
             continue
-        words = ("", "", "no job needs it", f"{ingress}:{egress}", "-", "joined")
-        yield Row(f"join {ingress}", "", State.OK, tuple(Cell(word, QUIET_STYLE) for word in words), None)
+        words = ("", "", "no job needs it", f"{ingress}:{egress}", "-", "connected")
+        yield Row(f"connection {ingress}", "", State.OK, tuple(Cell(word, QUIET_STYLE) for word in words), None)

@@ -1,4 +1,4 @@
-"""An autopilot, its policies and its decisions as a person reads them; pure, from what ``autopilot status`` prints."""
+"""An autopilot, its policies and its decisions as text, from the documents of ``autopilot status``; pure."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -17,13 +17,13 @@ STATES: Mapping[str, State] = {
     "stopped": State.DEGRADED,
     "halted": State.FAILED,
 }
-"""How the state of an autopilot looks; ``halted`` has stopped itself and asks for a person."""
+"""The health state that represents an autopilot's state. ``halted``: it stopped itself and needs an operator."""
 MEANINGS: Mapping[str, str] = {
     "running": "it does what its policies allow",
-    "ready": "nothing stops it, but no daemon answers here: one elsewhere would act",
-    "off": "there are no policies: nothing is ever done unasked",
-    "stopped": "somebody has stopped it: nothing is done unasked",
-    "halted": "it has stopped itself: it does not know how a run of its own ended",
+    "ready": "it is not stopped, but no daemon answers here: a daemon elsewhere would act",
+    "off": "there are no policies: nothing is ever done automatically",
+    "stopped": "it was stopped by an operator: nothing is done automatically",
+    "halted": "it has stopped itself: it does not know how one of its runs ended",
 }
 _LABEL = 16
 
@@ -43,7 +43,7 @@ def autopilot_text(autopilot: Mapping[str, Any], marks: Marks, now: float) -> Te
     _waiting(text, autopilot["waiting"], marks, now)
     _decisions(text, "decisions, newest first", autopilot["decisions"], now)
     if state == "off":
-        text.append("\nTo begin with policies: lumctl-inventory(5).\n", style=QUIET_STYLE)
+        text.append("\nFor example policies: lumctl-inventory(5).\n", style=QUIET_STYLE)
     return text
 
 
@@ -58,7 +58,7 @@ def policy_text(autopilot: Mapping[str, Any], policy: Policy, marks: Marks, now:
             _standing(text, told, marks, now)
     _waiting(text, [asked for asked in autopilot["waiting"] if asked["policy"] == policy.name], marks, now)
     mine = [decision for decision in autopilot["decisions"] if decision.get("policy") == policy.name]
-    _decisions(text, "decided by it, newest first", mine, now)
+    _decisions(text, "its decisions, newest first", mine, now)
     return text
 
 
@@ -86,11 +86,11 @@ def decision_text(
         return text
     same = [each for each in again if each["key"] == decision["key"]]
     if not same:
-        text.append("  nothing is wrong with it any more\n")
+        text.append("  it has no fault any more\n")
     for each in same:
         fact(text, "by policy", str(each.get("policy") or "none"))
         _decided(text, each, "would do")
-        _conditions(text, each.get("conditions") or (), marks, now, nothing="no policy speaks of it")
+        _conditions(text, each.get("conditions") or (), marks, now, nothing="no policy applies to it")
     return text
 
 
@@ -107,7 +107,7 @@ def _decided(text: Text, decision: Mapping[str, Any], label: str = "did") -> Non
 
 
 def _conditions(text: Text, conditions: Iterable[Mapping[str, Any]], marks: Marks, now: float, *, nothing: str) -> None:
-    """Each condition: whether it holds, its name, what was there and what it wants, and until when that is so."""
+    """Append a line for each condition: whether it holds, its name, what was found, and when that may change."""
     found = list(conditions)
     if not found:
         text.append(f"  {nothing}\n", style=QUIET_STYLE)
@@ -120,7 +120,7 @@ def _conditions(text: Text, conditions: Iterable[Mapping[str, Any]], marks: Mark
 
 
 def _standing(text: Text, told: Mapping[str, Any], marks: Marks, now: float) -> None:
-    """A policy's present state: its breaker, and the used part of its limits."""
+    """Append a policy's present state: its breaker, and the used part of its limits."""
     text.append(f"\npolicy {told['policy']}: {told['how']}\n", style=HEADING_STYLE)
     if told["breaker"]:
         state = State.DEGRADED if told["breaker"] == "open" else State.OK
@@ -130,7 +130,7 @@ def _standing(text: Text, told: Mapping[str, Any], marks: Marks, now: float) -> 
         text.append(f"{since}{': ' if told['breaker_why'] else ''}{told['breaker_why'] or ''}\n")
     for word in ("hour", "day"):
         used, most = told[f"swaps_{word}"], told[f"most_{word}"]
-        full = " (no more for now)" if used >= most else ""
+        full = " (limit reached for now)" if used >= most else ""
         fact(text, f"swaps this {word}", f"{used} of {most}{full}")
 
 
@@ -141,23 +141,23 @@ def _waiting(text: Text, waiting: Sequence[Mapping[str, Any]], marks: Marks, now
         state = State.DEGRADED
         text.append(f"  {marks.glyphs.get(state, '')} {asked['plan']}", style=STATE_STYLES[state])
         text.append(f": {asked['title']}\n")
-        fact(text, "  asked", f"{_ago(asked['asked_at'], now)} by {asked['made_by'] or 'nobody known'}")
+        fact(text, "  asked", f"{_ago(asked['asked_at'], now)} by {asked['made_by'] or 'unknown'}")
         fact(text, "  lapses in", duration(asked["expires_at"] - now))
     if waiting:
-        text.append("  Its own line among the policies (8) opens it: there y approves it and n rejects it.\n")
+        text.append("  Open it from its own line among the policies (8): there y approves it and n rejects it.\n")
 
 
 def _decisions(text: Text, heading: str, decisions: Sequence[Mapping[str, Any]], now: float) -> None:
     text.append(f"\n{heading}\n", style=HEADING_STYLE)
     if not decisions:
         text.append("  none within a week\n", style=QUIET_STYLE)
-    for decision in reversed(decisions):
+    for decision in reversed(decisions):  # the document has the oldest first
         fact(text, _ago(decision["at"], now), f"{decision.get('component', decision['key'])}: {decision.get('act')}")
         fact(text, "", str(decision.get("because", "")))
 
 
 def _written(policy: Policy) -> Iterator[tuple[str, str]]:
-    """A policy as the inventory has it."""
+    """The settings of a policy in the inventory, as labels and values."""
     meant, limits, breaker, approval = policy.matching, policy.limits, policy.breaker, policy.approval
     yield "how", str(policy.how)
     yield "rules", ", ".join(meant.rules)
@@ -168,19 +168,19 @@ def _written(policy: Policy) -> Iterator[tuple[str, str]]:
     yield "hours", hours_text(policy)
     if policy.how is How.NOTIFY:
         return
-    yield "fault", f"must stand for {policy.stands_s:g} s, and be {policy.oldest_s:g} s old at most"
+    yield "fault", f"must last {policy.stands_s:g} s, and be at most {policy.oldest_s:g} s old"
     yield "after a change", f"waits {policy.cool_down_s:g} s"
     yield (
         "at most",
-        f"{limits.accelerator_week} of an accelerator a week, {limits.rack_hour} an hour, {limits.rack_day} a day",
+        f"{limits.accelerator_week} per accelerator and week, {limits.rack_hour} per hour, {limits.rack_day} per day",
     )
     yield (
         "breaker opens",
-        f"where over {breaker.share:.0%} of a rack, {breaker.least} at least, fail within {breaker.window_s:g} s",
+        f"if over {breaker.share:.0%} of a rack, and at least {breaker.least}, fail within {breaker.window_s:g} s",
     )
     yield "breaker closes", f"once nothing more has failed for {breaker.quiet_s:g} s"
     if policy.how is How.APPROVE or approval.by_hand:
-        who = "by another than who made the plan" if approval.by_another else "by anybody"
+        who = "by someone who did not make the plan" if approval.by_another else "by anybody"
         yield "approval", f"{who}, within {duration(approval.expires_s)}"
 
 

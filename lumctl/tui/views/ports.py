@@ -1,4 +1,4 @@
-"""What a mesh measures at its ports, written beside them in a drawing of it where there is room; pure."""
+"""Powers that a mesh measures at its ports, written next to the ports in its drawing if there is room; pure."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,27 +9,27 @@ from lumctl.fabric.drawing.text import Cell, Grid
 from lumctl.tui.look.marks import power
 
 _BEYOND = 4
-"""The power of a port may be this many lines above or below it, because it has its number."""
+"""A power may be this many lines above or below its port, because the port's number is written before it."""
 _ASIDE = (0, -1, 1, -2, 2, -3, 3)
 _DARK = "removed"
-"""The key of the style of a port without light: it looks like what has failed."""
+"""The style of a port without light; it looks like a failure."""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A drawing with powers in it, all rows of one length, and the ports whose powers found room."""
+    """A drawing with powers, all rows of one length, and the ports whose powers it contains."""
 
     rows: tuple[Row, ...]
     ports: frozenset[int]
 
     @property
     def columns(self) -> int:
-        """How long the rows are."""
+        """The length of the rows."""
         return len(self.rows[0]) if self.rows else 0
 
 
 def with_powers(rows: Sequence[Row], mesh: Mesh, places: Grid, powers: Mapping[int, float]) -> Written:
-    """Write each power (dBm, by port) in the style of its port; a dark port is marked as such."""
+    """Write each power (dBm, by port) in the style of its port; a port without light has a style of its own."""
     cells = {
         (line, column): glyph
         for line, row in enumerate(rows)
@@ -51,11 +51,12 @@ def with_powers(rows: Sequence[Row], mesh: Mesh, places: Grid, powers: Mapping[i
 
 
 def _wanted(port: int, told: str, number: Sequence[Cell], letter: Cell) -> Iterator[tuple[Cell, str]]:
-    """Where the power of a port may begin, the best place first, and the words for it there."""
+    """The possible positions of a port's power, best first, each with the text to write there."""
     line, first = number[0]
-    if line == letter[0]:  # at a side: further out on the same line
+    if line == letter[0]:  # a port at the left or right side: further out on the same line
         yield (line, first - 1 - len(told) if first < letter[1] else number[-1][1] + 2), told
         return
+    # Away from the mesh: below a port at the bottom, above one at the top.
     out = 1 if line > letter[0] else -1
     for beyond in range(1, _BEYOND + 1):
         for aside in _ASIDE:
@@ -63,13 +64,13 @@ def _wanted(port: int, told: str, number: Sequence[Cell], letter: Cell) -> Itera
 
 
 def _is_free(place: Sequence[Cell], cells: Mapping[Cell, Glyph]) -> bool:
-    """Whether the place is empty, and nothing touches it on its line."""
+    """Whether the cells are empty, and their neighbours on the line as well."""
     line, first = place[0]
     return not any((line, column) in cells for column in range(first - 1, place[-1][1] + 2))
 
 
 def _rows(cells: Mapping[Cell, Glyph], before: Sequence[Row]) -> tuple[Row, ...]:
-    """The drawing at its present size; earlier content keeps its room."""
+    """The rows of all cells, at least as large as the drawing ``before``."""
     lines, columns = range(len(before)), range(len(before[0]) if before else 0)
     tops, lefts = _span(lines, (line for line, _ in cells)), _span(columns, (column for _, column in cells))
     return tuple(tuple(cells.get((line, column), Glyph(" ")) for column in lefts) for line in tops)

@@ -1,34 +1,38 @@
-"""The data of the dashboard: one observation of the racks, and the records of their stores. Values only."""
+"""The data of the dashboard: one observation of the racks, and the records of their stores."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from lumctl.health.observation import Observation
+from lumctl.health.states import State
 from lumctl.store import StoredRun
+from lumctl.tui.look.marks import duration
+
+STAND_STILL = "notifications, policies and history do not work"
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
     """One line of the log: time (seconds since the epoch), rack, source, and text.
 
-    ``run`` is its run, ``component`` its component, if there is one.
+    ``state`` is the state that the line reports, ``run`` its run, and ``component`` its component, if there is one.
     """
 
     at: float
     rack: str
     who: str
     text: str
-    grave: bool = False
+    state: State | None = None
     run: str | None = None
     component: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Working:
-    """A job that lumctl runs, as its coordinator reports it; ``None`` if there is no report.
+    """A job that lumctl runs, with its coordinator's report.
 
-    ``document`` is the output of ``job status -o json``.
+    ``document`` is the output of ``job status -o json``; ``None`` if there is no report.
     """
 
     job: str
@@ -39,9 +43,10 @@ class Working:
 class Records:
     """The content of the racks' stores, each newest first.
 
-    ``autopilots`` are the documents of ``autopilot status``, one for each rack; ``trouble`` is why a store could not
+    ``autopilots`` are the documents of ``autopilot status``, one for each rack. ``trouble`` is why a store could not
     be read; the rest is then from the last successful read. ``stores`` are the places of the racks' stores, without
-    passwords; ``watched``: a daemon answers here, ``None`` if that was not checked.
+    passwords. ``watched``: a daemon answers here; ``None`` if that was not checked. ``daemon_left``: no daemon answers,
+    but one ran here and did not end properly.
     """
 
     runs: tuple[StoredRun, ...] = ()
@@ -51,15 +56,53 @@ class Records:
     trouble: str | None = None
     stores: Mapping[str, str] = field(default_factory=dict)
     watched: bool | None = None
+    daemon_left: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedLook:
-    """One look and the records of that moment.
+    """One observation and the records of that moment.
 
-    ``forbidden`` is why no key may change anything here; empty where one may.
+    ``forbidden`` is the reason for read-only mode; empty if changes are allowed. ``daemon_trouble`` says how the daemon
+    died and what stopped with it; empty if it did not die.
     """
 
     observation: Observation
     records: Records = Records()
     forbidden: str = ""
+    daemon_trouble: str = ""
+
+    @property
+    def under_way(self) -> tuple[StoredRun, ...]:
+        """The runs whose engine works on them, newest first."""
+        unfinished = self.observation.unfinished
+        return tuple(run for run in self.records.runs if run.state == "running" and run.id not in unfinished)
+
+    @property
+    def moving(self) -> Mapping[str, str]:
+        """The accelerators that runs in progress replace, with the spare for each."""
+        return {
+            str(each["failed"]): str(each["spare"])
+            for run in self.under_way
+            for each in run.plan.get("replacements", ())
+            if "failed" in each and "spare" in each
+        }
+
+
+class DaemonWatch:
+    """Remembers when a daemon last answered, to report that it has died until one answers again."""
+
+    def __init__(self) -> None:
+        self._answered_at: float | None = None
+
+    def trouble(self, records: Records, now: float) -> str:
+        """How long a daemon that ran has not answered, and what stopped with it; empty if no daemon is missing."""
+        if records.watched:
+            self._answered_at = now
+        # ``None`` means that no daemon was asked, not that it has ended.
+        if records.watched is not False:
+            return ""
+        if self._answered_at is not None:
+            ago = duration(now - self._answered_at)
+            return f"the daemon (lumctl watch) no longer answers, last {ago} ago: {STAND_STILL}"
+        return f"the daemon (lumctl watch) died: {STAND_STILL}" if records.daemon_left else ""

@@ -1,4 +1,4 @@
-"""A runbook as a person reads it, and a replay of it beside its steps; pure, from what ``runbook show`` prints."""
+"""A runbook as text, with the progress of a replay next to its steps, from the document of ``runbook show``; pure."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -10,9 +10,9 @@ from lumctl.health.states import State
 from lumctl.printable import stay
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks
 from lumctl.tui.threads.replay import ReplayView
-from lumctl.tui.views.details import Section
+from lumctl.tui.views.sections import Section
 
-REHEARSAL = "A replay runs on a simulator of its own: no rack is touched, and no run of it is kept."
+REHEARSAL = "A replay runs on a private simulator: no rack is changed, and no run is recorded."
 _LABEL = 14
 _MARK = 13
 _SAID = (("needs", "precondition"), ("proof", "verification"), ("undo", "undo"))
@@ -23,7 +23,7 @@ _HEADER = (("outcome", "outcome"), ("kind", "kind"), ("rack", "rack"), ("target"
 
 @dataclass(slots=True)
 class Replay:
-    """The progress of a replay: the reached step, those before it, its lines, and its end."""
+    """The progress of a replay: the steps begun so far, its lines, and its end."""
 
     begun: list[str] = field(default_factory=list)
     waits: bool = False
@@ -45,6 +45,7 @@ class Replay:
         """Whether a step was done and compared, before the first difference if there is one."""
         if ended.identical is None or step not in self.begun or ended.step == "start":
             return False
+        # A difference at the ``end`` names no step: every step was the same.
         return ended.step not in self.begun or self.begun.index(step) < self.begun.index(ended.step)
 
 
@@ -53,7 +54,7 @@ def _marked(state: State, word: str, marks: Marks) -> tuple[str, str]:
 
 
 def runbook_text(document: Mapping[str, Any]) -> Text:
-    """The whole runbook: its subject, replacements with reasons, steps with needs and proofs, and its end."""
+    """The whole runbook: its subject, replacements with reasons, steps with requirements and proofs, and its end."""
     text = Text()
     text.append(f"{document['title']}\n", style=HEADING_STYLE)
     text.append(f"{REHEARSAL}\n", style=QUIET_STYLE)
@@ -73,10 +74,10 @@ def runbook_text(document: Mapping[str, Any]) -> Text:
 
 
 def replay_text(document: Mapping[str, Any], replay: Replay, marks: Marks) -> Text:
-    """The steps with the progress of a replay; its lines and its end below."""
+    """The steps with the progress of a replay; below them the replay's lines and its end."""
     text = Text()
     text.append(f"replay of {document['title']}\n", style=HEADING_STYLE)
-    text.append("On a simulator of its own: no rack is touched, and no run of it is kept.\n\n", style=QUIET_STYLE)
+    text.append("On a private simulator: no rack is changed, and no run is recorded.\n\n", style=QUIET_STYLE)
     for step in document["steps"]:
         mark, style = replay.mark(str(step["id"]), marks)
         text.append(f"  {mark:<{_MARK}}", style=style)
@@ -90,14 +91,14 @@ def replay_text(document: Mapping[str, Any], replay: Replay, marks: Marks) -> Te
 
 
 def sections(document: Mapping[str, Any]) -> Iterator[Section]:
-    """The parts before the steps; empty parts are left out."""
+    """The parts before the steps; empty parts are omitted."""
     recorded = document["recorded"]
     header = [(label, str(recorded[key])) for label, key in _HEADER if recorded.get(key)]
     header.append(("inventory", f"{recorded['inventory']['path']}, SHA-256 {recorded['inventory']['digest'][:16]}"))
     yield Section("recorded", tuple(header))
     parameters = document.get("parameters") or {}
     yield Section(
-        "parameters: what may be another thing the next time",
+        "parameters: values that may differ the next time",
         tuple((name, _parameter(said)) for name, said in parameters.items()),
     )
     replaced = document.get("replacements") or ()
@@ -122,7 +123,7 @@ def _after(document: Mapping[str, Any]) -> Iterator[Section]:
     placed = (document.get("end") or {}).get("assignment") or {}
     before = (document.get("start") or {}).get("assignment") or {}
     moved = [(job, ", ".join(ranks)) for job, ranks in placed.items() if list(before.get(job, ())) != list(ranks)]
-    yield Section("runs elsewhere after it", tuple(moved))
+    yield Section("runs elsewhere afterwards", tuple(moved))
 
 
 def _parameter(said: Mapping[str, Any]) -> str:

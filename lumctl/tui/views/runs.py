@@ -1,4 +1,4 @@
-"""A run as its screen shows it: who did what when, how each step went, and what to do about it."""
+"""A run as text: who did what and when, the result of each step, and what to do about it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,15 +10,15 @@ from lumctl.printable import counted
 from lumctl.store import ACTION_KINDS, JournalEntry, StoredRun
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks, clock
 from lumctl.tui.panes.swaps import STATES
-from lumctl.tui.views.light import Receiver, planned_receivers
+from lumctl.tui.views.light import Receiver, planned_receivers, proof_words
 from lumctl.tui.views.steps import StepView, journalled, planned_steps, steps_text
 
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """A run and its journal. ``cut``: it did not finish and no engine works on it any more.
+    """A run and its journal. ``cut``: it did not finish, and no engine works on it any longer.
 
-    ``before`` is the power (dBm) at receivers before anything moved, as far as the run recorded it.
+    ``before`` is the power (dBm) at receivers before the change, if the run recorded it.
     """
 
     run: StoredRun
@@ -26,8 +26,11 @@ class RunView:
     cut: bool = False
     receivers: tuple[Receiver, ...] = ()
     before: Mapping[str, float] = field(default_factory=dict)
-    proved: int = 0
+    proved: Mapping[str, str] = field(default_factory=dict)
+    """The evidence that a receiver hears its transmitter, by receiver."""
     said: tuple[str, ...] = ()
+    seconds: float | None = None
+    """The duration of the run; ``None`` before it has ended."""
 
     @property
     def live(self) -> bool:
@@ -48,13 +51,27 @@ def run_view(run: StoredRun, entries: tuple[JournalEntry, ...], *, cut: bool) ->
         cut,
         planned_receivers(run.plan),
         powers,
-        sum(len(data.get("proofs", ())) for data in done),
+        {
+            str(proof["receiver"]): proof_words(proof["evidence"], proof["seconds"])
+            for data in done
+            for proof in data.get("proofs", ())
+        },
         tuple(failed),
+        _seconds(run, entries),
     )
 
 
+def _seconds(run: StoredRun, entries: tuple[JournalEntry, ...]) -> float | None:
+    """The duration of a run from its last entry, else the time from start to end; ``None`` before it has ended."""
+    if run.ended_at is None:
+        return None
+    # What the engine measured comes first: the times of start and end are those of a clock that may be set.
+    took = next((entry.seconds for entry in reversed(entries) if entry.kind == "end"), None)
+    return run.ended_at - run.started_at if took is None else took
+
+
 def what_to_do(view: RunView) -> str | None:
-    """The command that finishes an unfinished run; ``None`` if nothing is to be done."""
+    """The command that finishes an unfinished run; ``None`` if there is nothing to do."""
     run = view.run
     if not view.cut and run.state != "half-done":
         return None
@@ -71,8 +88,8 @@ def head_text(view: RunView, marks: Marks, now: float) -> Text:
     text.append(f"{run.title}\n", style=HEADING_STYLE)
     text.append(f"{marks.glyphs.get(state, ' ')} {outcome}", style=STATE_STYLES[state])
     text.append(f" by {run.undone_by}" if run.undone_by else "")
-    took = "" if run.ended_at is None else f", took {run.ended_at - run.started_at:.1f} s"
-    proved = f", {counted(view.proved, 'receivers')} proved" if view.proved else ""
+    took = "" if view.seconds is None else f", took {view.seconds:.2f} s"
+    proved = f", {counted(len(view.proved), 'receivers')} proved" if view.proved else ""
     text.append(f"  by {run.who} at {clock(run.started_at, now)}{took}{proved}\n", style=QUIET_STYLE)
     for line in view.said:
         text.append(f"it failed: {line}\n")
@@ -82,7 +99,7 @@ def head_text(view: RunView, marks: Marks, now: float) -> Text:
 
 
 def run_text(view: RunView, marks: Marks, now: float) -> Text:
-    """All of a run but its light."""
+    """The run with its steps, without its light."""
     text = head_text(view, marks, now)
     if view.steps:
         text.append("\nsteps\n", style=HEADING_STYLE)
@@ -91,14 +108,14 @@ def run_text(view: RunView, marks: Marks, now: float) -> Text:
 
 
 def no_way_back(view: RunView) -> str | None:
-    """Why a run is not undone from its screen; ``None`` where that can be planned."""
+    """Why a run cannot be undone from its screen; ``None`` if undoing it can be planned."""
     run = view.run
     if view.live:
-        return f"{run.id} is under way: it is undone once it has ended"
+        return f"{run.id} is in progress: it can be undone once it has ended"
     if (todo := what_to_do(view)) is not None:
         return todo
     if run.state != "done":
-        return f"{run.id} is {run.state}: nothing of it stands"
+        return f"{run.id} is {run.state}: there is nothing to undo"
     if run.kind in ACTION_KINDS:
-        return f"{run.id} touched no device: what it said is undone by saying the opposite"
+        return f"{run.id} changed no device: to undo it, record the opposite"
     return None

@@ -1,4 +1,4 @@
-"""The steps of a change and their states: as planned, as a journal has them, as text."""
+"""The steps of a change with their states: from a plan, from a journal, and as text."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from lumctl.tui.look.marks import QUIET_STYLE, STATE_STYLES, Marks
 
 
 class Stand(StrEnum):
-    """The state of a step, as an operator reads it."""
+    """The state of a step, as shown to operators."""
 
     WAITING = "waiting"
     UNDER_WAY = "under way"
@@ -39,9 +39,10 @@ AT_WORK = frozenset({Stand.UNDER_WAY, Stand.UNDOING})
 
 @dataclass(frozen=True, slots=True)
 class StepView:
-    """One step: since when it is at work (seconds since the epoch), how long it took, and why it is not done.
+    """One step. ``since`` is its start (seconds since the epoch), ``seconds`` its duration, ``why`` why it is not done.
 
-    Steps of one ``stage`` are done side by side; one of stage 0 is done alone.
+    ``expected`` is the expected duration (seconds), if known. Steps of one ``stage`` are done at the same time; a step
+    of stage 0 is done alone.
     """
 
     id: str
@@ -52,18 +53,25 @@ class StepView:
     since: float | None = None
     seconds: float | None = None
     why: str = ""
+    expected: float | None = None
 
 
 def planned_steps(plan: Mapping[str, Any]) -> tuple[StepView, ...]:
-    """The steps of a plan's document, none of them begun."""
+    """The steps of a plan's document, all waiting."""
     return tuple(
-        StepView(str(step["id"]), str(step["title"]), step.get("required", True), step.get("stage", 0))
+        StepView(
+            str(step["id"]),
+            str(step["title"]),
+            step.get("required", True),
+            step.get("stage", 0),
+            expected=step.get("expected_seconds") or None,
+        )
         for step in plan.get("steps", ())
     )
 
 
 def journalled(planned: Iterable[StepView], entries: Iterable[JournalEntry], *, over: bool) -> tuple[StepView, ...]:
-    """The steps with their states by the journal of a run; ``over``: no engine works on them any more."""
+    """The steps with their states from the journal of a run; ``over``: no engine works on the run any longer."""
     steps = {step.id: step for step in planned}
     for entry in entries:
         if (step := steps.get(entry.step)) is not None:
@@ -75,9 +83,12 @@ def _after(step: StepView, entry: JournalEntry) -> StepView:
     data, failed = entry.data, str(entry.data.get("failed", ""))
     match entry.kind:
         case "intent":
+            # A run that is resumed does a step again: what the first attempt left no longer holds.
             return replace(step, stand=Stand.UNDER_WAY, since=entry.at, seconds=None, why="")
         case "outcome":
+            # Older journals do not record the duration; use the time until the outcome was written.
             seconds = None if step.since is None else max(entry.at - step.since, 0.0)
+            seconds = seconds if entry.seconds is None else entry.seconds
             stand = Stand.DONE if data.get("done") else Stand.FAILED if step.required else Stand.PASSED_OVER
             return replace(step, stand=stand, seconds=seconds, why=failed)
         case "undo-intent":
@@ -86,13 +97,13 @@ def _after(step: StepView, entry: JournalEntry) -> StepView:
             if data.get("undone"):
                 return replace(step, stand=Stand.UNDONE)
             return replace(step, stand=Stand.FAILED, why=f"it could not be undone: {failed}")
-        case _:
+        case _:  # a remark changes no step
             return step
 
 
 def _over(step: StepView) -> StepView:
     if step.stand in AT_WORK:
-        return replace(step, stand=Stand.NOT_KNOWN, why="it was cut before it could tell")
+        return replace(step, stand=Stand.NOT_KNOWN, why="it was interrupted before it could report")
     return replace(step, stand=Stand.NOT_DONE) if step.stand is Stand.WAITING else step
 
 
@@ -112,6 +123,8 @@ def steps_text(steps: Iterable[StepView], marks: Marks, now: float) -> Text:
 def _told(step: StepView, now: float) -> str:
     if step.stand is Stand.DONE:
         return "done" if step.seconds is None else f"done in {step.seconds:.2f} s"
+    if step.stand is Stand.WAITING and step.expected is not None:
+        return f"about {step.expected:.2f} s"
     if step.stand in AT_WORK and step.since is not None:
         return f"{step.stand} for {max(now - step.since, 0.0):.0f} s"
     if step.stand is Stand.UNDONE and step.why:

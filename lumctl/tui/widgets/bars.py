@@ -1,6 +1,7 @@
-"""The lines around a table: where we are and at what the screen is aimed above, the keys below."""
+"""The lines around a table: title, target, age of the data and tabs above, the keys below."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -10,7 +11,7 @@ from textual.style import Style
 from textual.widgets import Static
 
 from lumctl.tui.keys import CHANGES, Action
-from lumctl.tui.look.marks import TARGET_STYLES
+from lumctl.tui.look.marks import STALE_STYLE, TARGET_STYLES, age
 from lumctl.tui.panes.rows import Cell
 
 
@@ -31,35 +32,80 @@ class TopBar(Horizontal):
 
     def say(self, text: Text) -> None:
         """Replace the text on the right."""
+        # Its size is fixed: without ``layout=False`` Textual would lay out the whole screen each second.
         self.query_one("#freshness", Static).update(text, layout=False)
+
+    def say_age(self, read_at: float, now: float, stale_after_s: float) -> None:
+        """Show on the right how long ago the racks were read, marked if that is too long."""
+        stale = now - read_at > stale_after_s
+        self.say(Text(f"read {age(read_at, now)} ago ", style=STALE_STYLE if stale else ""))
 
 
 class AnswerLine(Static):
-    """One line to the operator; hidden while empty."""
+    """A line with an answer to the operator; hidden while empty."""
 
     def __init__(self) -> None:
         super().__init__(markup=False)
 
     def say(self, text: str) -> None:
-        """Show it; an empty text hides the line."""
+        """Show a text; an empty text hides the line."""
         self.update(text)
         self.set_class(bool(text), "-open")
 
 
 class KeyBar(Static):
-    """The keys of a screen; those that are one key can also be clicked. What may not be done is not offered."""
+    """The keys of a screen; those with a key of their own can also be clicked. Forbidden actions are not shown."""
 
     # A key has its own colour here, not that of a link.
     auto_links = False
 
     def __init__(self, actions: Sequence[Action]) -> None:
         super().__init__()
-        self._shown = [action for action in actions if action.label]
+        self._actions = actions
+        self._labels: Mapping[str, str] = {}
+
+    def rename(self, labels: Mapping[str, str]) -> None:
+        """Change the labels of some keys, by action; they replace the changes of the last call.
+
+        A key with an empty label is not shown.
+        """
+        if labels != self._labels:
+            self._labels = labels
+            self._fit()
 
     def on_mount(self) -> None:
-        """Offer what may be done."""
+        """Show the keys of allowed actions."""
+        self._fit()
+
+    def on_resize(self) -> None:
+        """Show the keys that fit into the new width."""
+        self._fit()
+
+    def _fit(self) -> None:
         forbidden = CHANGES if self.app.has_class("-read-only") else frozenset()
-        self.update(Content("  ").join([_key(action) for action in self._shown if action.action not in forbidden]))
+        named = [replace(each, label=self._labels.get(each.action, each.label)) for each in self._actions]
+        offered = [action for action in named if action.label and action.action not in forbidden]
+        shown = foot_of(offered, self.size.width)
+        self.update(Content(_BETWEEN_KEYS).join([_key(action) for action in shown]), layout=False)
+
+
+_BETWEEN_KEYS = "  "
+_HELP = "app.help"
+_ALWAYS = frozenset({_HELP, "app.quit"})
+_MORE_IN_HELP = "all keys"
+"""The label of the help key if the line has no room for others."""
+
+
+def foot_of(actions: Sequence[Action], width: int) -> list[Action]:
+    """The keys that fit into ``width`` characters: always help and quit, and the first ones of the others."""
+    shown = list(actions)
+    while len(_BETWEEN_KEYS.join(f"{each.shown} {each.label}" for each in shown)) > width:
+        last = next((each for each in reversed(shown) if each.action not in _ALWAYS), None)
+        if last is None:
+            break
+        shown.remove(last)
+        shown = [replace(each, label=_MORE_IN_HELP) if each.action == _HELP else each for each in shown]
+    return shown
 
 
 def _key(action: Action) -> Content:
@@ -79,13 +125,13 @@ class Tabs(Static):
         self._current = ""
 
     def show(self, tabs: Sequence[tuple[str, str, Cell]], current: str) -> None:
-        """Show these: each an id, a title, and how many are not well."""
+        """Show these tabs, each with an id, a title, and the number at fault."""
         if (tabs, current) != (self._tabs, self._current):
             self._tabs, self._current = tabs, current
             self._fit()
 
     def on_resize(self) -> None:
-        """Cut them to the new width."""
+        """Fit the tabs to the new width."""
         self._fit()
 
     def _fit(self) -> None:
@@ -94,15 +140,18 @@ class Tabs(Static):
 
 
 def tabs_line(tabs: Sequence[tuple[str, str, Cell]], current: str, width: int) -> Content:
-    """The panes as tabs, from (id, title, how many are not well), in so many characters.
+    """The panes as tabs, from (id, title, number of faults), in ``width`` characters.
 
-    Where they do not fit, titles are cut alike, that of the current pane last.
+    If they do not fit, some show only their digit. The current pane keeps its title first, then panes with faults, then
+    the others from the left.
     """
-    for longest in (*range(max(len(title) for _, title, _ in tabs), 0, -1), 0):
-        shown = [(pane, title if pane == current else title[:longest], trouble) for pane, title, trouble in tabs]
-        line = _tabs(shown, current)
-        if line.cell_length <= width:
-            break
+    titled: set[str] = set()
+    line = _tabs([(pane, "", trouble) for pane, _, trouble in tabs], current)
+    for pane, *_ in sorted(tabs, key=lambda tab: (tab[0] != current, not tab[2].text)):
+        wider = _tabs([(id_, title if id_ in titled | {pane} else "", cell) for id_, title, cell in tabs], current)
+        if wider.cell_length <= width or pane == current:
+            titled.add(pane)
+            line = wider
     return line
 
 

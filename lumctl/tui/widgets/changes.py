@@ -1,4 +1,4 @@
-"""What a plan makes of each mesh, as a picture that scrolls."""
+"""The changes of a plan to each mesh, as a picture that scrolls."""
 
 from collections.abc import Iterator, Sequence
 
@@ -71,13 +71,13 @@ def _told(words: str, style: str = "") -> Text:
     return Text(words, style=style, no_wrap=True, end="")
 
 
-NO_CHANGE = "this plan changes no mesh that could be drawn"
+NO_CHANGE = "this plan changes no mesh that can be drawn"
 
 
 class ChangePicture(PictureWidget, can_focus=True):
-    """Hidden until its screen has the class ``-viewing``."""
+    """The picture of a plan's changes; hidden until its screen has the class ``-viewing``."""
 
     def draw(self, changes: Sequence[MeshChange], width: int, marks: Marks) -> None:
-        """Draw the meshes for a screen of so many columns."""
-        lines = change_lines(changes, width=width - 4, marks=marks)
+        """Draw the meshes for a screen of ``width`` columns."""
+        lines = change_lines(changes, width=width - 4, marks=marks)  # minus the padding and the scroll bar
         self.show(len(lines), max(line.cell_len for line in lines), lambda line: lines[line])

@@ -13,7 +13,7 @@ from lumctl.tui.widgets.bars import TopBar
 class PlaybackLine:
     """The progress of a played run in a line, and the seconds until it continues, if known.
 
-    ``grave``: it differed from the record, or could not be played.
+    ``grave``: the run differed from the record, or could not be played.
     """
 
     text: str
@@ -21,7 +21,7 @@ class PlaybackLine:
     grave: bool = False
 
     def __str__(self) -> str:
-        """All of it."""
+        """The progress, with the seconds that are left."""
         return self.text if self.left_s is None else f"{self.text} (in {self.left_s} s)"
 
 
@@ -34,7 +34,7 @@ class Playback:
 
 
 class PlayedLine(Static):
-    """Beneath the top bar of every screen."""
+    """The line with the progress, beneath the top bar of every screen."""
 
     def __init__(self, standing: PlaybackLine) -> None:
         super().__init__(markup=False)
@@ -47,7 +47,7 @@ class PlayedLine(Static):
 
 
 def show_on(screens: Iterable[Screen[object]], standing: PlaybackLine) -> None:
-    """Show on each of these screens the progress of the run; one without a top bar has no room for it."""
+    """Show the progress of the run on these screens, except those without a top bar."""
     for screen in screens:
         for bar in screen.query(TopBar):
             lines = screen.query(PlayedLine)

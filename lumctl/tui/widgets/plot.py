@@ -1,16 +1,20 @@
-"""A plot of one reading over time, with its axes and its limits; pure."""
+"""A plot of readings over time, with its axes, limits and events; pure."""
 
 import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from string import ascii_uppercase
 
 from rich.text import Text
 
+from lumctl.printable import printable
 from lumctl.store.packed_hours import Point
-from lumctl.tui.look.marks import QUIET_STYLE, STALE_STYLE
-from lumctl.tui.views.readings import Limit, shown
-from lumctl.tui.widgets.sparkline import columns
+from lumctl.tui.look.circuit_styles import style_name
+from lumctl.tui.look.marks import QUIET_STYLE, STALE_STYLE, STATE_STYLES, clock
+from lumctl.tui.views.plot_curves import Curve, PlotEvent
+from lumctl.tui.views.readings import shown
+from lumctl.tui.widgets.gauges import columns
 
 _DOTS = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))
 """The bits of a Braille character: left and right, each from the bottom up."""
@@ -46,10 +50,12 @@ def scale_of(points: Sequence[Point], limits: Sequence[float], rows: int) -> Sca
     values += limits
     low, high = (min(values), max(values)) if values else (0.0, 1.0)
     if low == high:
+        # Room on both sides of a constant reading, but none below 0 for one that is never negative.
         around = max(abs(low) * 0.1, 0.5)
         low, high = (max(low - around, 0.0) if low >= 0 else low - around), high + around
     step = _round_step((high - low) / max(rows // 3, 1))
     low, high = math.floor(low / step) * step, math.ceil(high / step) * step
+    # No light has no place on a scale in dBm: it gets a step of its own below the lowest power.
     dark = any(point.low == -math.inf for point in points)
     return Scale(low - step if dark else low, high, step, dark)
 
@@ -57,9 +63,9 @@ def scale_of(points: Sequence[Point], limits: Sequence[float], rows: int) -> Sca
 def drawn(
     points: Sequence[Point], start: float, end: float, scale: Scale, size: tuple[int, int], *, ascii_only: bool
 ) -> list[list[str]]:
-    """Rows of characters, the top one first; each column reaches from the least to the greatest of its time.
+    """The points drawn as rows of characters, the top row first; a column spans the minimum to the maximum of its time.
 
-    ``size`` is width and height in characters. Neighbouring columns touch; a gap is a gap.
+    ``size`` is width and height in characters. Neighbouring columns touch; a time without readings stays empty.
     """
     width, height = size
     across, down = (1, 1) if ascii_only else (2, 4)
@@ -68,6 +74,7 @@ def drawn(
     before: Point | None = None
     for number, column in enumerate(columns(points, start, end, width * across)):
         if column is not None:
+            # Each column reaches to the mean of the one before, so that the curve has no gaps where it is steep.
             low = min(column.low, before.mean) if before else column.low
             high = max(column.high, before.mean) if before else column.high
             top = height * down - 1
@@ -83,19 +90,24 @@ def drawn(
 
 
 def _round_step(least: float) -> float:
-    """The least of 1, 2, 5, 10, ... that is no smaller."""
+    """The smallest step of 1, 2 or 5 times a power of ten that is at least ``least``."""
+    # 1e-9 allows for rounding: a power of ten may come out a hair below ``least``.
     size: float = 10.0 ** math.floor(math.log10(least))
     return next(factor * size for factor in (1, 2, 5, 10) if factor * size >= least * (1 - 1e-9))
 
 
 LABELS = 9
-"""How many characters the values on the left take, with the axis."""
+"""The width of the values on the left with the axis, in characters."""
 LEAST_WIDTH, LEAST_HEIGHT = 10, 3
+MOST_EVENTS = 3
+"""How many events are listed below the plot; the axis marks all."""
+_LETTER_EACH = 24
+"""How many columns apart the letters of a curve are."""
 
 
 @dataclass(frozen=True, slots=True)
 class Zoom:
-    """How much time is shown: in words, in seconds, how far apart the marks are, and how their times are written."""
+    """How much time a plot shows, in words and in seconds; the distance of the marks, and the format of their times."""
 
     words: str
     seconds: float
@@ -114,25 +126,38 @@ ZOOMS = (
 
 
 def plot(
-    points: Sequence[Point],
+    curves: Sequence[Curve],
     end: float,
     zoom: Zoom,
-    limits: Sequence[Limit],
     unit: str,
     size: tuple[int, int],
     *,
+    events: Sequence[PlotEvent] = (),
     ascii_only: bool = False,
 ) -> Text:
-    """Points up to ``end`` (seconds since the epoch) in so many columns and lines; a limit is a line with its words."""
+    """Curves up to ``end`` (seconds since the epoch); a limit is a line with its words, an event a digit on the axis.
+
+    ``size`` is width and height in characters. One curve shows the least and the greatest of each moment; of several
+    each shows its mean, and bears its letter.
+    """
     start = end - zoom.seconds
-    width, height = max(size[0] - LABELS, LEAST_WIDTH), max(size[1] - 2, LEAST_HEIGHT)
-    seen = [point for point in points if point.at + point.span_s > start and point.at <= end]
-    scale = scale_of(seen, [limit.value for limit in limits], height)
-    cells = drawn(seen, start, end, scale, (width, height), ascii_only=ascii_only)
-    styles = [[""] * width for _ in range(height)]
+    events = [event for event in events if start < event.at <= end]
+    below = 2 + min(len(events), MOST_EVENTS)
+    width, height = max(size[0] - LABELS, LEAST_WIDTH), max(size[1] - below, LEAST_HEIGHT)
+    seen = [[p for p in curve.points if p.at + p.span_s > start and p.at <= end] for curve in curves]
+    limits = tuple(dict.fromkeys(limit for curve in curves for limit in curve.limits))
+    if len(curves) > 1:
+        seen = [[Point(p.at, p.mean, p.mean, p.mean, p.span_s) for p in points] for points in seen]
+    scale = scale_of([point for points in seen for point in points], [limit.value for limit in limits], height)
+    grid = _Grid(width, height, ascii_only=ascii_only)
+    for number, points in enumerate(seen):
+        cells = drawn(points, start, end, scale, (width, height), ascii_only=ascii_only)
+        grid.add(cells, number if len(curves) > 1 else None)
+    columns_of_events = [min(math.floor((event.at - start) / zoom.seconds * width), width - 1) for event in events]
+    for column in columns_of_events:
+        grid.add_upright(column)
     for limit in limits:
-        words = f" {limit.words} {shown(limit.value, unit)}"
-        _draw_limit(cells, styles, _row(scale, limit.value, height), words, ascii_only=ascii_only)
+        grid.add_limit(_row(scale, limit.value, height), f" {limit.words} {shown(limit.value, unit)}")
     labels = {_row(scale, value, height): f"{value:.6g}" for value in scale.ticks()}
     if scale.dark:
         labels[height - 1] = "dark"
@@ -140,31 +165,96 @@ def plot(
     axis = "|" if ascii_only else "│"
     for row in range(height):
         text.append(f"{labels.get(row, ''):>{LABELS - 2}} {axis}", style=QUIET_STYLE)
-        for mark, style in zip(cells[row], styles[row], strict=True):
+        for mark, style in zip(grid.cells[row], grid.styles[row], strict=True):
             text.append(mark, style=style)
         text.append("\n")
-    _draw_times(text, start, zoom, width, ascii_only=ascii_only)
+    _draw_times(text, start, zoom, width, columns_of_events, ascii_only=ascii_only)
+    _list_events(text, events, end, width + LABELS)
     return text
 
 
+def letter_of(number: int) -> str:
+    """The letter of a curve, where there are several."""
+    return ascii_uppercase[number]
+
+
+def curve_style(number: int) -> str:
+    """The style of a curve, where there are several."""
+    return style_name(f"circuit:{number}")
+
+
+class _Grid:
+    """The cells of a plot with their styles; earlier items are on top, but letters are always visible."""
+
+    def __init__(self, width: int, height: int, *, ascii_only: bool) -> None:
+        self.cells = [[EMPTY] * width for _ in range(height)]
+        self.styles = [[""] * width for _ in range(height)]
+        self._ascii_only = ascii_only
+
+    def add(self, cells: list[list[str]], number: int | None) -> None:
+        """Add a curve; with a number it has its style, and its letter again and again."""
+        style = "" if number is None else curve_style(number)
+        for row, line in enumerate(cells):
+            for column, mark in enumerate(line):
+                if mark == EMPTY:
+                    continue
+                before = self.cells[row][column]
+                if number is not None and self._ascii_only:
+                    mark = letter_of(number)  # noqa: PLW2901 - the letter is the mark
+                if before == EMPTY:
+                    self.cells[row][column], self.styles[row][column] = mark, style
+                # The dots of both curves, in the colour of the first: a cell has one colour.
+                elif ord(before) >= _BRAILLE and ord(mark) >= _BRAILLE:
+                    self.cells[row][column] = chr(ord(before) | ord(mark))
+        if number is not None:
+            # Each curve's letters begin further right, so that those of curves close to each other stay apart.
+            for column in range(_LETTER_EACH // 2 + number * 2, len(cells[0]), _LETTER_EACH):
+                if rows := [row for row in range(len(cells)) if cells[row][column] != EMPTY]:
+                    self.cells[rows[0]][column], self.styles[rows[0]][column] = letter_of(number), style
+
+    def add_limit(self, row: int, words: str) -> None:
+        """Add a line across, with its words at the right."""
+        line, width = ("-" if self._ascii_only else "─"), len(self.cells[row])
+        for column in range(width):
+            if self.cells[row][column] == EMPTY:
+                self.cells[row][column], self.styles[row][column] = line, STALE_STYLE
+        for column, mark in enumerate(words[-width:], start=max(width - len(words), 0)):
+            self.cells[row][column], self.styles[row][column] = mark, STALE_STYLE
+
+    def add_upright(self, column: int) -> None:
+        """Add a line from top to bottom behind everything."""
+        for row in range(len(self.cells)):
+            if self.cells[row][column] == EMPTY:
+                self.cells[row][column] = "!" if self._ascii_only else "┊"
+                self.styles[row][column] = STALE_STYLE
+
+
+def _list_events(text: Text, events: Sequence[PlotEvent], now: float, width: int) -> None:
+    """The newest events, each with the digit that marks it on the axis."""
+    for number, event in list(enumerate(events, start=1))[-MOST_EVENTS:]:
+        text.append(f"\n{_digit(number)} {clock(event.at, now)} ", style=QUIET_STYLE)
+        words, room = printable(event.text), max(width - 3 - len(clock(event.at, now)), 4)
+        text.append(words if len(words) <= room else f"{words[: room - 3]}...", style=STATE_STYLES[event.state])
+
+
+def _digit(number: int) -> str:
+    return str(number % 10)
+
+
 def _row(scale: Scale, value: float, height: int) -> int:
-    """The line of a value, counted from the top, as the points are drawn."""
+    """The line in which a value is drawn, counted from the top."""
+    # Rounded to a Braille dot, as the curves are: else a limit could be a line away from a curve that touches it.
     return height - 1 - math.floor(round(scale.share(value) * (height * 4 - 1)) / 4)
 
 
-def _draw_limit(cells: list[list[str]], styles: list[list[str]], row: int, words: str, *, ascii_only: bool) -> None:
-    line, width = ("-" if ascii_only else "─"), len(cells[row])
-    for column in range(width):
-        if cells[row][column] == EMPTY:
-            cells[row][column], styles[row][column] = line, STALE_STYLE
-    for column, mark in enumerate(words[-width:], start=max(width - len(words), 0)):
-        cells[row][column], styles[row][column] = mark, STALE_STYLE
+def _draw_times(text: Text, start: float, zoom: Zoom, width: int, events: Sequence[int], *, ascii_only: bool) -> None:
+    """The axis of time, with a mark at each round time and its clock time (of this machine) below it.
 
-
-def _draw_times(text: Text, start: float, zoom: Zoom, width: int, *, ascii_only: bool) -> None:
-    """The axis of time, with a mark at each round time and its clock time (of this machine) below it."""
+    ``events`` are columns, each of which gets a digit.
+    """
     corner, line, tick = ("+", "-", "+") if ascii_only else ("└", "─", "┬")
     marks, words = [line] * width, [EMPTY] * (width + LABELS)
+    # The marks are round in local time. If the clock changes within the span, those after it are an hour off.
     offset = time.localtime(start).tm_gmtoff
     first = math.ceil((start + offset) / zoom.tick_s) * zoom.tick_s - offset
     free = 0
@@ -179,4 +269,6 @@ def _draw_times(text: Text, start: float, zoom: Zoom, width: int, *, ascii_only:
         if begin >= free and begin + len(word) <= len(words):
             words[begin : begin + len(word)] = word
             free = begin + len(word) + 1
+    for number, column in enumerate(events, start=1):
+        marks[column] = _digit(number)
     text.append(f"{corner:>{LABELS}}{''.join(marks)}\n{''.join(words).rstrip()}", style=QUIET_STYLE)

@@ -1,4 +1,4 @@
-"""The line in which words are typed: a filter, or where to go."""
+"""The lines in which an operator types: a filter, the name of a place to go to, or an answer to a question."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from textual.widgets import Input, Static
 
 
 class Prompt(Horizontal):
-    """Hidden until it is opened with ``/`` or ``:``; what is typed is posted as messages."""
+    """The line for a filter or a name, hidden until ``/`` or ``:`` opens it; it posts the typed text as messages."""
 
     @dataclass
     class Filtered(Message):
@@ -27,7 +27,7 @@ class Prompt(Horizontal):
 
     @dataclass
     class Closed(Message):
-        """The line has ended and is hidden again."""
+        """The line is hidden again."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -71,6 +71,7 @@ class Prompt(Horizontal):
     def on_input_changed(self, event: Input.Changed) -> None:
         """Filter while the words are typed."""
         event.stop()
+        # Also posted when ``open`` sets the text; the name of a place to go to filters nothing.
         if self.opened and self._mark == "/":
             self.post_message(self.Filtered(event.value))
 
@@ -83,7 +84,7 @@ class Prompt(Horizontal):
 
 
 class YesLine(Input):
-    """A line that leaves the letters of ``keys`` to the screen: no word that is typed here contains them."""
+    """A line that leaves the letters of ``keys`` to the screen: no word to type here contains them."""
 
     def __init__(self, id: str, keys: str) -> None:  # noqa: A002 - Textual's own word
         super().__init__(id=id, compact=True)
@@ -96,7 +97,7 @@ class YesLine(Input):
 
 
 class Question(Vertical):
-    """What follows from the answer in words, and the line for it."""
+    """A question, which states what the answer does, and the line for the answer."""
 
     @dataclass
     class Answered(Message):
@@ -117,17 +118,17 @@ class Question(Vertical):
         return self.has_class("-open")
 
     def ask(self, text: str) -> None:
-        """Ask; what was typed so far stays."""
+        """Ask a question; text that was typed before stays."""
         self.query_one("#asked", Static).update(text)
         self.add_class("-open")
         self.query_one("#reply", Input).focus()
 
     def close(self) -> None:
-        """Hide it, and forget what was typed."""
+        """Hide the question, and delete the typed text."""
         self.query_one("#reply", Input).value = ""
         self.remove_class("-open")
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Hand the line on."""
+        """Post the entered line."""
         event.stop()
         self.post_message(self.Answered(event.value.strip()))

@@ -66,7 +66,7 @@ class Rack:
         return [accelerator for ranks in self.assignment.values() for accelerator in ranks]
 
     def circuits(self, device: str, assignment: Assignment) -> list[Circuit]:
-        return [c for c in circuits_of(self.inventory, assignment) if c.device == device]
+        return [c for c in circuits_of(self.inventory, assignment) if c.a.device == device]
 
     def swapped(self, failed: str) -> tuple[dict[str, tuple[str, ...]], Rearrangement]:
         """The light paths of a swap; the failed accelerator's own job may be moved to make room."""
@@ -98,7 +98,7 @@ def commissioned() -> Rack:
         assert device.geometry is not None
         shape = mesh(device.geometry.columns, device.geometry.rows)
         blank = dict.fromkeys(range(shape.puc_count), PucState.BAR)
-        wanted = [c.ports for c in circuits_of(inventory, assignment) if c.device == device.id]
+        wanted = [c.ports for c in circuits_of(inventory, assignment) if c.a.device == device.id]
         states[device.id] = blank | changes(blank, route(shape, wanted, states=blank))
     return Rack(inventory, assignment, states)
 

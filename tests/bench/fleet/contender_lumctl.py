@@ -14,7 +14,8 @@ from lumctl.cli.main import search_seldom
 from lumctl.devices.endpoints import Endpoints, HostEndpoint
 from lumctl.fleet.fleet import Fleet
 from lumctl.fleet.loop import program
-from lumctl.fleet.probes import Gathered, Probe, ProbeAnswer, Verdict
+from lumctl.fleet.probe_output import Gathered, ProbeAnswer, Verdict
+from lumctl.fleet.probes import Probe
 from lumctl.fleet.readings import ProbeStatus
 from lumctl.inventory.model import Host, Inventory, Rack, SshSettings, Thresholds
 

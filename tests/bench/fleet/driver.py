@@ -160,8 +160,8 @@ class Contender(Child):
         silent, wrong = wanted - set(found), [host for host in wanted & set(found) if found[host] != digest]
         if silent or wrong:
             raise ContenderError(
-                f"{self.name}: of {len(wanted)} hosts {len(silent)} gave no answer and {len(wrong)} a wrong one, "
-                f"such as {min(silent or wrong)}{self._last_words()}"
+                f"{self.name}: of {len(wanted)} hosts {len(silent)} gave no answer and {len(wrong)} a wrong "
+                f"one, such as {min(silent or wrong)}{self._last_words()}"
             )
 
     def memory(self) -> processes.Memory:

@@ -185,7 +185,7 @@ def main() -> int:
             timelines = ours(ranks, kind, options.runs, options.seed)
             medians[kind] = show(ranks, kind, timelines)
             if kind == "gpu" and options.picture is not None and ranks == 4:
-                title = f"A rank and its GPU die, of {ranks} ranks: {options.runs} runs"
+                title = f"One of {ranks} ranks and its GPU die: {options.runs} runs"
                 typical, worst = medians_and_worst(timelines)
                 heading = f"lumctl, measured: medians of {len(timelines)} runs, thin lines to the worst"
                 about = About(this_machine(), f"{datetime.now(UTC):%Y-%m-%d}", worst, heading)

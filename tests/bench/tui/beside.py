@@ -1,52 +1,63 @@
-"""Other live dashboards at the same rate: htop and glances, with as many processes as there are accelerators."""
+"""What the dashboard costs beside another checkout of the program: ``live.py`` here and there, in turn.
 
-import shutil
+    python tests/bench/tui/beside.py OTHER [ROUNDS] [SECONDS] [KEYS]
+
+OTHER is a checkout, such as ``git worktree add`` gives; it runs in its own ``.venv``, or in this Python if it has none.
+Each round watches each pane for SECONDS and presses KEYS keys, here and there; which goes first alternates. Prints the
+median of each figure, and of the rounds' ratios.
+"""
+
+import os
+import re
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
+from statistics import median
 
-from terminal import Terminal
-
-STARTS_S = 10.0
-
-
-def others(processes: int, seconds: float) -> Iterator[tuple[str, float, float]]:
-    """Each that is installed: its name, its share of one core, and its memory in MiB."""
-    glances = Path(sys.executable).with_name("glances")
-    words = {
-        "htop": ["htop", "--delay", "10"] if shutil.which("htop") else [],
-        "glances": [str(glances), "--time", "1", "--disable-check-update"] if glances.exists() else [],
-    }
-    with asleep(processes):
-        for name, command in words.items():
-            if command:
-                yield name, *_watched(name, command, seconds)
-            else:
-                print(f"{name} is not installed: left out")
+HERE = Path(__file__).parents[3]
+ROUNDS, SECONDS, KEYS = 5, 10.0, 60
+SHARE = re.compile(r"^(\w+) +([\d.]+)% of one core", re.MULTILINE)
+KEY = re.compile(r"after ([\d.]+) ms in the median, ([\d.]+) ms at the 95th")
 
 
-def _watched(name: str, command: list[str], seconds: float) -> tuple[float, float]:
-    terminal = Terminal(name, command)
-    try:
-        time.sleep(STARTS_S)
-        cpu, began = terminal.cpu_s(), time.monotonic()
-        time.sleep(seconds)
-        return (terminal.cpu_s() - cpu) / (time.monotonic() - began), terminal.memory_mib()
-    finally:
-        terminal.close()
+def measured(checkout: Path, seconds: float, keys: int) -> dict[str, float]:
+    """The figures of a checkout's own ``live.py``: percents of a core for each pane, milliseconds for a key."""
+    own = checkout / ".venv/bin/python"
+    done = subprocess.run(
+        [own if own.exists() else sys.executable, "tests/bench/tui/live.py", f"--seconds={seconds}", f"--keys={keys}"],
+        cwd=checkout,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(checkout), os.environ.get("PYTHONPATH", "")])},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    key = KEY.search(done.stdout)
+    assert key is not None, done.stdout
+    shares = {f"{pane}, % of a core": float(share) for pane, share in SHARE.findall(done.stdout) if pane != "htop"}
+    return {**shares, "key, ms (median)": float(key[1]), "key, ms (p95)": float(key[2])}
 
 
-@contextmanager
-def asleep(processes: int) -> Iterator[None]:
-    """So many processes that do nothing."""
-    sleepers = [subprocess.Popen(["sleep", "3600"]) for _ in range(processes)]
-    try:
-        yield
-    finally:
-        for sleeper in sleepers:
-            sleeper.kill()
-        for sleeper in sleepers:
-            sleeper.wait()
+def main(other: Path, rounds: int, seconds: float, keys: int) -> None:
+    """Measure, and print."""
+    pairs: list[tuple[dict[str, float], dict[str, float]]] = []
+    for number in range(rounds):
+        sides = (HERE, other) if number % 2 else (other, HERE)
+        one, two = (measured(side, seconds, keys) for side in sides)
+        pairs.append((one, two) if number % 2 else (two, one))
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    print(f"{now}  {os.cpu_count()} cores, load {os.getloadavg()[0]:.2f}, {rounds} interleaved rounds")
+    for name in pairs[0][0]:
+        ratio = median(here[name] / there[name] for here, there in pairs)
+        ours, theirs = (median(pair[side][name] for pair in pairs) for side in (0, 1))
+        print(f"{name:26} here {ours:6.1f}, {other.name} {theirs:6.1f}, ratio {ratio:.2f}")
+
+
+if __name__ == "__main__":
+    given = sys.argv[2:]
+    main(
+        Path(sys.argv[1]).resolve(),
+        int(given[0]) if given else ROUNDS,
+        float(given[1]) if len(given) > 1 else SECONDS,
+        int(given[2]) if len(given) > 2 else KEYS,
+    )

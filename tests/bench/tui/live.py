@@ -16,14 +16,14 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from beside import others
 from many_racks import inventory_of
+from peers import others
 from terminal import Terminal
 
 HERE = Path(__file__).parent
 RACKS = 16
 BACKGROUND = re.compile(r"48;2;\d+;\d+;\d+")
-HEAD, FOOT = 4, 1
+HEAD, FOOT = 5, 1
 """How many lines stand above and below a table."""
 PANES = {"1": "racks", "2": "accelerators", "3": "circuits"}
 

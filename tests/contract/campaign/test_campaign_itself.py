@@ -75,7 +75,7 @@ def run(one, rig, sequences=100):
 
 
 @pytest.mark.parametrize(
-    ("driver", "said"), [(Hopeful, "believed and true differ"), (Forgetful, "the driver claims to know")]
+    ("driver", "said"), [(Hopeful, "the expected and the true state differ"), (Forgetful, "the driver claims to know")]
 )
 def test_a_mesh_that_is_believed_too_much(serve, make_twin, driver, said):
     twin = make_twin(PUCS)
@@ -92,7 +92,11 @@ def test_a_mesh_that_is_believed_too_much(serve, make_twin, driver, said):
 
 
 @pytest.mark.parametrize(
-    ("driver", "said"), [(Sweeping, "cells of somebody else have changed"), (Thief, "of somebody else was staged")]
+    ("driver", "said"),
+    [
+        (Sweeping, "cells that belong to somebody else have changed"),
+        (Thief, "that belongs to somebody else was staged"),
+    ],
 )
 def test_a_switch_whose_other_joins_are_not_left_alone(request, driver, said):
     state = SwitchState(PORTS, INPUTS)
@@ -126,7 +130,7 @@ def power_rig(bench, driver, **more):
 
 
 def test_a_controller_that_is_trusted(bench):
-    with pytest.raises(AssertionError, match="believed and true differ"):
+    with pytest.raises(AssertionError, match="the expected and the true state differ"):
         run(run_settings, power_rig(bench, Trusting))
 
 
@@ -135,7 +139,7 @@ def test_somebody_else_s_machine_that_changes(bench):
         bench.world.switch_host("h2", on=not bench.world.is_on("h2"))
         return bench.world.is_on("h2")
 
-    with pytest.raises(AssertionError, match="what belongs to somebody else has changed"):
+    with pytest.raises(AssertionError, match="settings that belong to somebody else have changed"):
         run(run_settings, power_rig(bench, SimPower, others=others))
 
 
@@ -143,7 +147,7 @@ def test_a_campaign_in_which_nothing_went_wrong_does_not_pass(bench):
     bench.way.tcp = bench.way._way.tcp  # no fault is met on this way
     tally = run(run_settings, power_rig(bench, SimPower), 20)
     tally.require("done", faults=False)
-    with pytest.raises(AssertionError, match=r"these came less than 1 times: .*cut-answer"):
+    with pytest.raises(AssertionError, match=r"these occurred less than 1 times: .*cut-answer"):
         tally.require("done")
     with pytest.raises(AssertionError, match="OutcomeUnknownError"):
         tally.require("OutcomeUnknownError", faults=False)

@@ -11,7 +11,7 @@ import http.client
 import io
 
 import pytest
-from lumctl_smartlight import SmartlightMesh, SmartlightObjectMesh, objects
+from lumctl_smartlight import SmartlightMesh, SmartlightObjectMesh, session
 
 from lumctl.devices.protocols import DriverContext
 from lumctl.devices.testing.campaign import Rig
@@ -97,7 +97,7 @@ def object_way(bench, monkeypatch):
         connection.sock = HttpStream(streams[-1])
 
     # What is installed stays the same, and is looked for with every new object.
-    monkeypatch.setattr(objects, "entry_points", functools.cache(objects.entry_points))
+    monkeypatch.setattr(session, "entry_points", functools.cache(session.entry_points))
     monkeypatch.setattr(object_client._UnixConnection, "connect", connect)
     monkeypatch.setattr(http.client.HTTPConnection, "connect", lambda _: pytest.fail("not this way"))
     yield way

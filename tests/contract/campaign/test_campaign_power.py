@@ -33,7 +33,7 @@ def switched(driver, on):
     except DeviceError as error:
         raise OutcomeUnknownError(f"accepted, and not read: {error.message}") from error
     if shown is not on:
-        raise InconsistentError("accepted, and not done")
+        raise InconsistentError("accepted, but not done")
 
 
 def power_rig(opened, truth, way, **more):

@@ -15,7 +15,7 @@ from lumctl.devices.testing.campaign_settings import Knob, SettingsRig
 from lumctl.devices.testing.faults import FaultyWay
 from lumctl.devices.ways import Direct
 from lumctl.inventory.wiring import FREE
-from lumctl.sim import keys
+from lumctl.sim import ssh
 from lumctl.sim.netconf import NetconfServer
 from lumctl.sim.switches.driver import SimSwitch
 from lumctl.sim.switches.scpi import ScpiSwitch
@@ -83,7 +83,7 @@ def netconf(request, pipe):
     """A switch behind NETCONF."""
     bench = Bench(INPUTS)
     tree = SwitchTree(bench.state.held, conduct=lambda: bench.conduct)
-    key = keys.loaded(keys.new_private_key())
+    key = ssh.loaded(ssh.new_private_key())
     server = NetconfServer(
         "x1",
         tree,

@@ -18,7 +18,7 @@ from lumctl.devices.testing.campaign_settings import Knob, SettingsRig
 from lumctl.devices.testing.faults import FaultyWay
 from lumctl.devices.testing.shell_faults import FaultyShell, ShellFault
 from lumctl.fleet.fleet import Fleet
-from lumctl.sim import keys
+from lumctl.sim import ssh
 from lumctl.sim.chassis.chassis import Chassis
 from lumctl.sim.chassis.driver import SimTransponder
 from lumctl.sim.client import ask
@@ -67,7 +67,7 @@ def test_sim_transponder(bench, habits, run_campaign):
 
 @pytest.mark.parametrize("candidate", [True, False], ids=["candidate", "running only"])
 def test_openconfig(bench, habits, run_campaign, pipe, request, candidate):
-    key = keys.loaded(keys.new_private_key())
+    key = ssh.loaded(ssh.new_private_key())
     server = NetconfServer(
         "shelf",
         Chassis(bench.world, {"och-1": "h1-gpu0-a", "och-2": "h2-gpu0-a"}),

@@ -84,7 +84,7 @@ def test_without_the_newer_timer_a_dropped_session_takes_the_change_back(client,
     assert held(client) == {1: 2}
     older.close()
     assert until(lambda: held(client) == {})
-    with pytest.raises(DeviceRefusedError, match="nobody confirmed in time"):
+    with pytest.raises(DeviceRefusedError, match="the change was not confirmed in time"):
         older.confirm()
 
 

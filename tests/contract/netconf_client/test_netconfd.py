@@ -99,9 +99,9 @@ def test_a_lock_ends_with_its_session_and_so_does_what_was_to_follow(client, ope
     with client.locked("candidate"):
         client.edit_config(joins({1: 2}))
         client.close()
-        with pytest.raises(DeviceUnreachableError, match="the lock with it; nothing was committed"):
+        with pytest.raises(DeviceUnreachableError, match="discarded the lock; nothing was committed"):
             client.commit()
-        with pytest.raises(DeviceUnreachableError, match="the lock with it"):
+        with pytest.raises(DeviceUnreachableError, match="discarded the lock; nothing was committed"):
             client.edit_config(joins({3: 4}))
     assert held(client) == {}
     with opened().locked("candidate"):

@@ -9,7 +9,7 @@ import paramiko
 import pytest
 from ncclient import manager
 
-from lumctl.sim import keys
+from lumctl.sim import ssh
 from lumctl.sim.netconf import NetconfServer, RpcError
 from lumctl.sim.world.misbehaviour import Misbehaviour
 
@@ -62,12 +62,12 @@ class Open:
         self.shop = Shop()
         self.conduct = Misbehaviour()
         self.spoil = lambda _operation, answer: answer
-        self._client_key = keys.new_private_key()
+        self._client_key = ssh.new_private_key()
         self.server = NetconfServer(
             "shop",
             self.shop,
-            key=keys.loaded(keys.new_private_key()),
-            client_key=keys.loaded(self._client_key),
+            key=ssh.loaded(ssh.new_private_key()),
+            client_key=ssh.loaded(self._client_key),
             conduct=lambda: self.conduct,
             **options,
         )
@@ -103,7 +103,7 @@ class Open:
         transport = paramiko.Transport(socket.create_connection(("127.0.0.1", self.server.service.port)))
         self._raw.append(transport)
         transport.start_client(timeout=10)
-        transport.auth_publickey("lumctl", keys.loaded(self._client_key))
+        transport.auth_publickey("lumctl", ssh.loaded(self._client_key))
         channel = transport.open_session(timeout=10)
         channel.settimeout(10)
         channel.invoke_subsystem("netconf")

@@ -63,7 +63,7 @@ def test_the_default_operation_is_followed(shop, client, priced):
     client.edit_config(priced("ink", 5), target="candidate", default_operation="replace")
     client.commit()
     assert shop.shop.sold == {"ink": "5"}
-    with pytest.raises(RPCError, match="not there"):
+    with pytest.raises(RPCError, match="the data to change does not exist"):
         client.edit_config(priced("pen", 5), target="candidate", default_operation="none")
 
 
@@ -94,7 +94,7 @@ def test_what_the_device_does_not_take_is_not_committed(shop, client, priced):
 
 
 def test_running_is_written_only_where_there_is_no_candidate(client, served, tmp_path, priced):
-    with pytest.raises(RPCError, match="not written to directly"):
+    with pytest.raises(RPCError, match="cannot be written directly"):
         client.edit_config(priced("pen", 3), target="running")
     plain = served(candidate=False)
     other = plain.connect(tmp_path)

@@ -16,7 +16,7 @@ from lumctl.devices.testing.checks import becomes_true
 from lumctl.devices.types import PucState
 from lumctl.fabric import changes, mesh, route
 from lumctl.inventory.load import load_inventory
-from lumctl.sim import keys
+from lumctl.sim import ssh
 from lumctl.sim.chassis.chassis import Chassis, modules_of
 from lumctl.sim.netconf import NetconfServer
 from lumctl.sim.world.misbehaviour import Misbehaviour
@@ -119,8 +119,8 @@ class Shelf:
         self.server = NetconfServer(
             "shelf",
             Chassis(self.world, modules_of(self.world.inventory, "shelf")),
-            key=keys.loaded(keys.new_private_key()),
-            client_key=keys.loaded(self.private_key),
+            key=ssh.loaded(ssh.new_private_key()),
+            client_key=ssh.loaded(self.private_key),
             candidate=self.candidate,
             conduct=lambda: self.conduct,
         )
@@ -173,7 +173,7 @@ def make_shelf(tmp_path):
         world = World(load_inventory(path), seed=0, now=time.time)
         dark = dict.fromkeys(range(SHAPE.puc_count), PucState.BAR)
         world.meshes.write("chip", changes(dark, route(SHAPE, [(0, 4)], states=dark)))
-        shelves.append(Shelf(world, keys.new_private_key(), candidate))
+        shelves.append(Shelf(world, ssh.new_private_key(), candidate))
         return shelves[-1]
 
     yield make

@@ -94,7 +94,7 @@ def configured(client):
 )
 def test_configuration_that_is_dropped_without_a_word_is_found_out(dropping, opened, write, leaf):
     driver, client = opened(dropping, written=COMPONENTS)
-    with pytest.raises(InconsistentError, match=f"{leaf} was set .* the device said yes, .* does not show it"):
+    with pytest.raises(InconsistentError, match=f"{leaf} was set .* the device confirmed it, .* does not show it"):
         write(driver)
     assert leaf not in configured(client)
 
@@ -146,7 +146,7 @@ def test_a_component_that_is_not_there_is_not_made(keeping, opened):
 
 def test_another_component_has_nothing_that_switches_it(keeping, opened):
     driver, _ = opened(keeping, "och-2")
-    with pytest.raises(DeviceRefusedError, match="nothing that switches"):
+    with pytest.raises(DeviceRefusedError, match="no leaf that switches"):
         driver.set_transmit(enabled=False)
     assert driver.read_optics().transmitting is None
 

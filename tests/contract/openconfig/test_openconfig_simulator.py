@@ -1,21 +1,15 @@
 """A chassis of a running simulator: found by the runtime file, its key checked, as one with its host's driver."""
 
 import math
-import tempfile
-import time
-from pathlib import Path
 
 import pytest
+from sim_devices import devices_of, fleet_of, simulated
 
 from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, InconsistentError
-from lumctl.devices.registry import DeviceSet
 from lumctl.devices.testing import TransponderContract, TransponderUnderTest
 from lumctl.devices.types import Capability, PucState
 from lumctl.fabric import changes, mesh, route
-from lumctl.fleet.fleet import Fleet
-from lumctl.inventory.load import load_inventory
 from lumctl.sim.client import ask
-from lumctl.sim.launch import launch
 
 RACK = """\
 lumctl: 1
@@ -61,32 +55,18 @@ SHAPE = mesh(3, 2)
 
 @pytest.fixture(scope="module")
 def simulator():
-    with tempfile.TemporaryDirectory(prefix="lumctl-") as folder:  # a short path: sockets lie in it
-        path = Path(folder) / "rack.yaml"
-        path.write_text(RACK)
-        with launch(load_inventory(path), folder=Path(folder) / "sim", tied=True) as running:
-            running.inject("lost", "device-down")
-            running.inject("h3", "unreachable")
-            yield running
+    with simulated(RACK) as running:
+        running.inject("lost", "device-down")
+        running.inject("h3", "unreachable")
+        yield running
 
 
 @pytest.fixture
 def devices(simulator):
-    endpoints = simulator.endpoints()
-    fleet = Fleet(simulator.inventory, endpoints, connect_timeout_s=2.0)
-    opened = DeviceSet(
-        simulator.inventory,
-        endpoints,
-        shell_of=fleet.shell,
-        way_of=fleet.way,
-        known_states=lambda _device: {},
-        now=time.time,
-    )
-    yield opened
-    simulator.clear("shelf")
-    simulator.clear("h1-gpu0-a")
-    opened.close()
-    fleet.close()
+    with fleet_of(simulator) as fleet, devices_of(simulator, fleet) as opened:
+        yield opened
+        simulator.clear("shelf")
+        simulator.clear("h1-gpu0-a")
 
 
 @pytest.fixture(autouse=True)

@@ -38,10 +38,10 @@ def test_where_no_words_are_stated_the_usual_one_is_sent(controller, driver, act
 
 def test_what_is_not_offered_is_not_sent(controller, driver):
     offers(controller, {"ResetType@Redfish.AllowableValues": ["On", "ForceOff", "PushPowerButton"]})
-    with pytest.raises(DeviceRefusedError, match="takes no GracefulShutdown, only: ForceOff, On") as refused:
+    with pytest.raises(DeviceRefusedError, match="does not support GracefulShutdown, only: ForceOff, On") as refused:
         driver.set_power(on=False)
     assert "force" in refused.value.hint
-    with pytest.raises(DeviceRefusedError, match="takes no ForceRestart or PowerCycle"):
+    with pytest.raises(DeviceRefusedError, match="does not support ForceRestart or PowerCycle"):
         driver.reset()
     assert controller.orders == []
 

@@ -21,7 +21,7 @@ def test_a_call_waits_for_its_turn_no_longer_than_it_may_take():
     holder = threading.Thread(target=hold)
     holder.start()
     held.wait()
-    with pytest.raises(DeviceUnreachableError, match="another call is still under way; nothing was sent"):
+    with pytest.raises(DeviceUnreachableError, match="another call is still in progress; nothing was sent"):
         driver.read_power()
     driver.close()  # and neither does an end
     over.set()

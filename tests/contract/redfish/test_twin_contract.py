@@ -118,7 +118,7 @@ class TestOurTwin(PowerContract):
         assert twin.orders == [("1", "ForceRestart")]
 
     def test_without_a_free_session_the_password_is_shown_each_time(self, power, twin):
-        twin.sessions |= {f"of somebody else {count}" for count in range(16)}
+        twin.sessions |= {f"that belongs to somebody else {count}" for count in range(16)}
         assert power.driver.read_power().on is True
         assert len(twin.sessions) == 16
         twin.sessions.clear()
@@ -126,7 +126,7 @@ class TestOurTwin(PowerContract):
     def test_a_wrong_secret_is_a_login_error(self, twin, login):
         login.secret_file.write_text("open barley\n")
         driver = driver_for(twin.address, login=login)
-        with pytest.raises(DeviceLoginError, match="does not let in operator: 401 The user name or the password"):
+        with pytest.raises(DeviceLoginError, match="refuses the login of operator: 401 The user name or the password"):
             driver.set_power(on=False)
         driver.close()
         assert twin.orders == []
@@ -165,6 +165,6 @@ class TestOurTwinByAForeignClient:
 
     def test_a_word_that_it_does_not_take_is_refused(self, twin, machines):
         root = sushy.Sushy(twin.address, auth=sushy.auth.BasicAuth("operator", "open sesame"))
-        with pytest.raises(sushy.exceptions.BadRequestError, match="'Nmi' is no ResetType that this system takes"):
+        with pytest.raises(sushy.exceptions.BadRequestError, match="'Nmi' is not a ResetType that this system accepts"):
             root._conn.post("/redfish/v1/Systems/1/Actions/ComputerSystem.Reset", data={"ResetType": "Nmi"})
         assert machines.on

@@ -59,7 +59,7 @@ def ask(context: DriverContext, line: str) -> str:
             piece = stream.recv(4096)
             answer += piece
         if not answer.endswith(b"\n"):
-            raise UnclearError("the answer is not whole")
+            raise UnclearError("the answer is incomplete")
         return answer.decode("ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise UnclearError(str(error)) from error
@@ -82,7 +82,7 @@ def read(context: DriverContext, line: str, word: str) -> list[str]:
     except UnclearError as error:
         raise DeviceUnreachableError(f"{context.device} at {context.address}: {error}") from error
     if first != word:
-        raise DeviceUnreachableError(f"{context.device}: it does not say its {word}")
+        raise DeviceUnreachableError(f"{context.device}: it does not report its {word}")
     return rest
 
 
@@ -91,7 +91,7 @@ def write(context: DriverContext, line: str) -> None:
     try:
         answer = ask(context, line)
     except UnclearError as error:
-        raise OutcomeUnknownError(f"{context.device}: {error}; it may or may not have acted") from error
+        raise OutcomeUnknownError(f"{context.device}: {error}; it may or may not have taken effect") from error
     if answer.startswith("no "):
         raise DeviceRefusedError(f"{context.device}: {answer.removeprefix('no ')}")
     if answer != "ok":
@@ -189,7 +189,7 @@ class RightMesh(_Light, BaseMesh):
     def roll_back(self, receipt: Receipt[PucChange]) -> None:
         known = {c.puc: c.before for c in receipt.staged.changes if c.before is not None}
         if len(known) < len(receipt.staged.changes):
-            raise DeviceRefusedError(f"{self.context.device}: what was before is not known")
+            raise DeviceRefusedError(f"{self.context.device}: what was before is unknown")
         self.send(known)
         if receipt.revert_armed:
             self.confirm_quietly()
@@ -289,7 +289,7 @@ class RightSwitch(_Light, BaseSwitch):
         try:
             after = self.read_circuits()
         except DeviceUnreachableError as error:
-            raise OutcomeUnknownError(f"{error.message}; it was written to just before") from error
+            raise OutcomeUnknownError(f"{error.message}; a write was sent to it just before") from error
         judge(ports, changes, before, after, said)
 
     def word(self, ingress: int, egress: int | None) -> str:
@@ -400,7 +400,7 @@ class RightPower(_States, BasePower):
             state, watts = words
             return PowerReading(taken_at, {"on": True, "off": False}[state], "OK", float(watts), "made up")
         except (ValueError, KeyError) as error:
-            raise DeviceUnreachableError(f"{self.context.device}: this is no state of a machine") from error
+            raise DeviceUnreachableError(f"{self.context.device}: this is not a state of a machine") from error
 
     def set_power(self, on: bool, *, force: bool = False) -> None:
         del force

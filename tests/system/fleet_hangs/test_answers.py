@@ -10,12 +10,12 @@ OK, ABSENT, FAILED, TIMED_OUT = ProbeStatus.OK, ProbeStatus.ABSENT, ProbeStatus.
 HALF = b"= 3 %d 0 72\n/sys/class/net/lo/operstate:unknown\n"
 REST = b"/sys/class/net/eno1/operstate:up\n\n\n\n\n"
 NONSENSE = {
-    b"what?\n": "not an answer: b'what?'",
-    b"= 3 1 0 x\n": "not an answer: b'= 3 1 0 x'",
-    b"= 3 1 0 1_0\n0123456789\n": "not an answer: b'= 3 1 0 1_0'",
-    b"~ 3 1 0 5\n12345\n": "not an answer: b'~ 3 1 0 5'",
-    b"= 3 1 0 -5\n": "not an answer: b'= 3 1 0 -5'",
-    b"= 3 1 0 3\nmore than three\n": "an answer longer than it says: b'= 3 1 0 3'",
+    b"what?\n": "expected an answer, found: b'what?'",
+    b"= 3 1 0 x\n": "expected an answer, found: b'= 3 1 0 x'",
+    b"= 3 1 0 1_0\n0123456789\n": "expected an answer, found: b'= 3 1 0 1_0'",
+    b"~ 3 1 0 5\n12345\n": "expected an answer, found: b'~ 3 1 0 5'",
+    b"= 3 1 0 -5\n": "expected an answer, found: b'= 3 1 0 -5'",
+    b"= 3 1 0 3\nmore than three\n": "an answer that exceeds its stated length: b'= 3 1 0 3'",
     b"= 3 1 0 999999999\n": "an answer of more than 32 MiB",
     b"0123456789" * 7000: "a line without an end",
 }
@@ -133,7 +133,7 @@ def test_nonsense_ends_the_loop_and_not_the_connection(twin, read, data):
     host, outcome = read()
     assert time.monotonic() - started < 2.0
     assert (host.reachable, outcome) == (False, None)
-    assert host.error == f"h0: its shell answers what nobody asked: {NONSENSE[data]}"
+    assert host.error == f"h0: its shell sent an answer without a request: {NONSENSE[data]}"
     assert is_well_again(twin, read)
 
 
@@ -151,7 +151,7 @@ def test_answers_that_nobody_asked_for_change_nothing(twin, read):
         assert (host.error, outcome.status, host.interfaces["eno1"].operstate) == (None, OK, "up")
 
 
-LAST_WORDS = "its shell answers what nobody asked: not an answer: b'Killed'"
+LAST_WORDS = "its shell sent an answer without a request: expected an answer, found: b'Killed'"
 
 
 @pytest.mark.parametrize("end", ["status", "close", "end-of-file"])
@@ -242,7 +242,7 @@ def test_a_lane_is_lost_and_goes_on(fleet, twin):
     twin.script = lose
     first = fleet.collect().hosts[twin.name]
     assert (first.reachable, first.probes["gpu"].status) == (True, FAILED)
-    assert first.probes["gpu"].detail == "it printed more than the host's shell can hold (status 137)"
+    assert first.probes["gpu"].detail == "it printed more than the host's shell can store (status 137)"
     assert [first.probes[name].status for name in ("nvlink", "kernel", "net")] == [ABSENT, OK, OK]
     assert fleet.collect().hosts[twin.name].probes["gpu"].status is ABSENT
     assert twin.commands == ["exec sh"]

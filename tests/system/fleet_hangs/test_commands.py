@@ -31,7 +31,9 @@ def test_a_command_shares_the_connection_with_the_loop(twin, read, shell):
 def test_a_command_that_does_not_end(twin, shell):
     let_go = twin.let_go
     twin.act = lambda *_: let_go.wait(20)
-    with pytest.raises(OutcomeUnknownError, match=r"h0: 'ip link .*' did not end within 0.2 s; it may have acted"):
+    with pytest.raises(
+        OutcomeUnknownError, match=r"h0: 'ip link .*' did not end within 0.2 s; it may have taken effect"
+    ):
         shell.run(DOWN, timeout_s=0.2)
     assert is_well_again(twin, shell)
     # Its channel is closed, its connection is not.
@@ -128,6 +130,18 @@ def test_output_without_end_is_cut_off(twin, shell, monkeypatch):
     with pytest.raises(DeviceRefusedError, match="a command printed more than 1 MiB"):
         shell.run("cat x", timeout_s=5)
     assert is_well_again(twin, shell)
+
+
+def test_error_output_that_fills_the_window_does_not_hold_up_a_command(twin, shell):
+    well = twin.act
+
+    def complain(channel, words):
+        channel.sendall_stderr(b"x" * (3 * 2**20))
+        well(channel, words)
+
+    twin.act = complain
+    result = shell.run("cat x", timeout_s=30)
+    assert (result.exit_status, result.stdout, len(result.stderr)) == (0, "up\n", 3 * 2**20)
 
 
 def test_a_command_without_exit_status(twin, shell):

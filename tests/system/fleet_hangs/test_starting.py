@@ -12,7 +12,7 @@ from lumctl.fleet.readings import ProbeStatus
 BOUND_S = 4.0
 """The time to connect (1 s), that of the shell to answer (1 s), and what a loaded machine takes beyond."""
 OK, FAILED, TIMED_OUT = ProbeStatus.OK, ProbeStatus.FAILED, ProbeStatus.TIMED_OUT
-FROZEN = "the host's time ran out before it"
+FROZEN = "the host's time limit ended before it ran"
 MUTE = {"no-banner": 0, "half-a-banner": 5, "no-keys": 30, "half-the-keys": 300, "no-new-keys": 1500}
 
 
@@ -137,7 +137,7 @@ def test_a_login_script_without_end(twin, read):
             loop.say(b"no greeting\n" * 4096)
 
     twin.script = pour
-    assert lost(read) == "h0: its shell answers what nobody asked: much, and no greeting"
+    assert lost(read) == "h0: its shell sent an answer without a request: much output, but no greeting"
     assert is_well_again(twin, read)
 
 

@@ -51,7 +51,7 @@ class Shell:
         with subprocess.Popen(command, env=self.environment, stderr=subprocess.PIPE, text=True) as running:
             try:
                 assert "serving rack prototype on target sim" in running.stderr.readline()
-                named = f"commands on target sim use it with LUMCTL_GATEWAY={self.socket}, and by no other way\n"
+                named = f"commands on target sim use it only with LUMCTL_GATEWAY={self.socket}\n"
                 assert running.stderr.readline().endswith(named)
                 yield running
             finally:

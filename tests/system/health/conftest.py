@@ -137,18 +137,18 @@ class VirtualRack:
     def program(self) -> None:
         """Write the jobs' circuits onto the meshes, whole."""
         for device in self.inventory.devices.values():
-            here = [circuit for circuit in self.circuits if circuit.device == device.id]
+            here = [circuit for circuit in self.circuits if circuit.a.device == device.id]
             states = self.world.meshes.states(device.id)
             shape = mesh(device.geometry.columns, device.geometry.rows)
             routes = route(shape, [circuit.ports for circuit in here], states=states)
             self.routes |= {circuit.id: found for circuit, found in zip(here, routes, strict=True)}
             self.world.meshes.write(device.id, changes(states, routes))
             meant = {**states, **changes(states, routes)}
-            self.losses |= circuit_losses(device, meant, here)
+            self.losses |= circuit_losses(self.inventory, {device.id: meant}, here)
 
     def rewrite(self, device: str) -> None:
         """Write all cells again as they are meant to be."""
-        routes = [self.routes[circuit.id] for circuit in self.circuits if circuit.device == device]
+        routes = [self.routes[circuit.id] for circuit in self.circuits if circuit.a.device == device]
         self.world.meshes.write(device, changes(self.world.meshes.states(device), routes))
 
     def snapshot(self) -> Snapshot:

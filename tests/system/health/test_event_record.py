@@ -21,11 +21,11 @@ def fill_ring(virtual):
 def test_a_line_that_was_pushed_out_of_the_ring_still_counts(virtual):
     virtual.world.inject(GPU, "row-remap-failed")
     virtual.tick()
-    assert "left" not in xid(virtual).evidence
+    assert "no longer" not in xid(virtual).evidence
     fill_ring(virtual)
     virtual.tick()
     assert xid(virtual).state is State.FAILED
-    assert xid(virtual).evidence.endswith("; the line has left the kernel log")
+    assert xid(virtual).evidence.endswith("; the line is no longer in the kernel log")
     virtual.tick(40 * 86_400.0)
     assert xid(virtual).state is State.FAILED
     virtual.world.clear(GPU)

@@ -99,12 +99,12 @@ HOLDER = """
 import os, sys
 from pathlib import Path
 sys.path.insert(0, {root!r})
-from lumctl.training import death_watch
+from lumctl.training import death_lock
 memory = bytearray(b"1") * (256 << 20)
 import json, socket
 line = socket.socket(socket.AF_UNIX)
 line.connect(os.environ["LUMCTL_JOB_SOCKET"])
-held = death_watch.hold(Path(os.environ["LUMCTL_JOB_DEATH_WATCH"]))
+held = death_lock.hold(Path(os.environ["LUMCTL_JOB_DEATH_WATCH"]))
 for message in ({{"say": "hello", "worker": "a#1", "pid": os.getpid(), "death_watch": held}}, {{"say": "ready"}}):
     line.sendall(json.dumps(message).encode() + b"\\n")
 line.recv(1)
@@ -309,22 +309,22 @@ def test_who_sends_what_is_no_message_is_hung_up_on(agents, job, line):
     with agents.raw(folder) as stranger:
         stranger.sendall(line)
         theirs = Coordinator(MessageLine(stranger))
-        assert "was hung up on" in theirs.until("refused")["why"]
+        assert "closed the connection to" in theirs.until("refused")["why"]
         assert theirs.hung_up()
-    assert f"process {os.getpid()} was hung up on" in coordinator.until("refused")["why"]
+    assert f"the agent closed the connection to process {os.getpid()}" in coordinator.until("refused")["why"]
     with agents.raw(folder) as stranger:
         stranger.sendall(b'{"say": "hello", "worker": "a#1", "pid": 1}\n')
-        assert "no process of a worker a#1 of ours" in coordinator.until("refused")["why"]
+        assert "a#1 is not a process of one of our workers" in coordinator.until("refused")["why"]
 
 
 def test_a_coordinator_and_a_worker_that_break_the_line(agents, job):
     folder, coordinator = job
     coordinator.start_worker("a#1")
     coordinator.do("a#1", do="say", message={"no": "word"})
-    assert "worker a#1 was hung up on" in coordinator.until("refused")["why"]
+    assert "the agent closed the connection to worker a#1" in coordinator.until("refused")["why"]
     coordinator.until("said", worker="a#1", say="hello")
     coordinator.line._connection.sendall(b"nonsense\n")
-    assert "the first was hung up on" in coordinator.until("refused")["why"]
+    assert "the agent closed the connection to the first" in coordinator.until("refused")["why"]
     assert coordinator.hung_up()
     assert listed(agents.coordinator(folder).until("list"), "a#1")["alive"]
 
@@ -335,8 +335,8 @@ def test_a_coordinator_and_a_worker_that_break_the_line(agents, job):
         ({"ask": "dance"}, "unknown request 'dance'"),
         ({"ask": "start", "worker": "a#1", "accelerator": "a", "argv": "true"}, "argv must be a program"),
         ({"ask": "start", "worker": "", "accelerator": "a", "argv": ["true"]}, "worker must be a name"),
-        ({"ask": "tell", "worker": "a#1", "message": {}}, "there is no worker a#1 here"),
-        ({"ask": "kill", "worker": "a#1"}, "there is no worker a#1 here"),
+        ({"ask": "tell", "worker": "a#1", "message": {}}, "worker a#1 does not exist here"),
+        ({"ask": "kill", "worker": "a#1"}, "worker a#1 does not exist here"),
     ],
 )
 def test_what_cannot_be_done_is_refused_with_a_reason(job, ask, why):
@@ -351,7 +351,7 @@ def test_a_name_that_lives_is_not_given_twice(job):
     _, coordinator = job
     coordinator.start_worker("a#1")
     coordinator.start("a#1", "true")
-    assert "a worker a#1 is there already" in coordinator.until("refused")["why"]
+    assert "worker a#1 already exists" in coordinator.until("refused")["why"]
     coordinator.do("a#1", do="exit", code=0)
     coordinator.until("exited")
     coordinator.start("a#1", "sh", "-c", "exit 9")
@@ -363,7 +363,7 @@ def test_an_agent_ends_when_told_but_not_while_a_worker_lives(agents, job):
     pid = agents.pid(folder)
     coordinator.start_worker("a#1")
     coordinator.ask("quit")
-    assert coordinator.until("refused")["why"] == "the agent does not end while workers live: a#1"
+    assert coordinator.until("refused")["why"] == "the agent does not end while workers are running: a#1"
     coordinator.ask("kill", worker="a#1")
     coordinator.until("exited")
     coordinator.ask("quit")
@@ -421,7 +421,7 @@ def test_a_folder_that_is_not_private_or_too_deep_is_refused(tmp_path):
     tmp_path.chmod(0o755)
     with pytest.raises(RefusedError, match="is not a private folder of this user"):
         open_agent(tmp_path)
-    with pytest.raises(UsageError, match=r"would have a path of .* bytes, and 107 are possible"):
+    with pytest.raises(UsageError, match=r"would have a path of .* bytes, but at most 107 are possible"):
         open_agent(tmp_path / ("x" * 100))
 
 

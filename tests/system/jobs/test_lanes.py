@@ -10,13 +10,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
 
 import pytest
 from racks import Rack, rack_of
+from waiting import until
 
 from lumctl.devices.protocols import DriverContext
 from lumctl.devices.types import PucState
@@ -41,12 +42,6 @@ def slow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rack]:
 
 def lanes(rack: Rack) -> dict[str, Any]:
     return ask(rack.sim.control, "status")["lanes"]
-
-
-def until(fulfilled: Callable[[], object]) -> None:
-    deadline = time.monotonic() + WITHIN_S
-    while not fulfilled():
-        assert time.monotonic() < deadline
 
 
 def joined(rack: Rack, source: str, sink: str) -> tuple[socket.socket, socket.socket]:

@@ -33,7 +33,7 @@ def test_agents_are_started_over_openssh_and_a_rank_goes_on_in_place_and_on_a_sp
         told = job.recovered()
         assert (told["failed"], told["replaced_by"], told["run"]) == (["h2-gpu0"], {}, None)
         job.steps(3)
-        assert "h2-gpu0: was ended by signal 9" in job.lumctl("job", "status", JOB)
+        assert "h2-gpu0: was killed by signal 9" in job.lumctl("job", "status", JOB)
         job.until(lambda found: len(found["ready"]) == 1)
         job.lose("h2-gpu0")
         told = job.recovered(2)

@@ -91,7 +91,7 @@ def test_a_lost_gpu_is_swapped_and_the_training_is_the_same_to_the_last_bit(refe
             assert all(str(c.state) == "ok" for c in context.observe().report.circuits.values() if c.owner == JOB)
         shown = job.lumctl("runbook", "show", swap.id)
         assert shown.index("pause") < shown.index("program") < shown.index("resume")
-        assert "identical" in job.lumctl("runbook", "replay", swap.id, "--on", "sim", "--yes")
+        assert "identical" in job.lumctl("runbook", "replay", swap.id, "--target", "sim", "--yes")
 
 
 def test_a_crash_and_a_hang_on_well_gpus_are_mended_in_place(reference) -> None:
@@ -104,7 +104,7 @@ def test_a_crash_and_a_hang_on_well_gpus_are_mended_in_place(reference) -> None:
         job.kill(0)
         told = job.recovered()
         assert (told["replaced_by"], told["run"], told["failed"]) == ({}, None, ["h1-gpu0"])
-        assert told["cause"] == "h1-gpu0: was ended by signal 9"
+        assert told["cause"] == "h1-gpu0: was killed by signal 9"
         job.steps(3)
         stopped = job.pid(2)
         job.kill(2, signal.SIGSTOP)
@@ -133,7 +133,7 @@ def test_where_each_rank_has_a_part_of_its_own_it_comes_from_its_neighbour(refer
         job.kill(3)
         assert job.recovered(2)["replaced_by"] == {}
         ended_well(job)
-        assert not [line for line in job.coordinator.said if "back to the checkpoint" in line]
+        assert not [line for line in job.coordinator.said if "returns to the checkpoint" in line]
         same_to_the_last_bit(job, expected, ranks=4)
 
 
@@ -151,7 +151,7 @@ def test_whenever_a_rank_dies_after_a_recovery_the_job_goes_on(parallel: str) ->
             threading.Event().wait(0.8 * draw.random())  # what is tested is any moment
             job.kill(draw.randrange(4))
             assert job.recovered(times)["replaced_by"] == {}
-        assert not [line for line in job.coordinator.said if "back to the checkpoint" in line]
+        assert not [line for line in job.coordinator.said if "returns to the checkpoint" in line]
         job.stop()
 
 

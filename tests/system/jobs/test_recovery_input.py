@@ -29,7 +29,7 @@ def test_a_job_that_is_not_there_or_says_not_how_it_is_run(dark, tmp_path) -> No
 
 def test_nobody_runs_it(dark) -> None:
     for verb in (["status", JOB], ["stop", JOB, "--yes"]):
-        assert "nobody runs job train from this machine" in dark.lumctl("job", *verb, status=5)
+        assert "no lumctl on this machine runs job train" in dark.lumctl("job", *verb, status=5)
 
 
 def test_without_a_yes_and_without_a_terminal_nothing_is_started(dark) -> None:

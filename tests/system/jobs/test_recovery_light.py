@@ -88,7 +88,7 @@ def test_without_anybodys_consent_it_waits_until_a_person_swaps_by_hand() -> Non
         job.run("--no-swap", yes=False)
         job.until(lambda found: found["done"] >= 5)
         job.lose("h1-gpu0")
-        waits(job, "nobody has agreed")
+        waits(job, "no one has agreed")
         job.lumctl("swap", "plan", JOB, "--failed", "h1-gpu0", "--out", str(job.home / "plan.json"))
         job.lumctl("swap", "apply", str(job.home / "plan.json"), "--yes")
         job.steps(3)

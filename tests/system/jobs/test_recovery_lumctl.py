@@ -74,7 +74,7 @@ def test_an_agent_is_killed_and_the_next_failure_on_its_host_is_noticed() -> Non
 
 
 @campaign
-@pytest.mark.parametrize("said", ["is not well", "replace h2-gpu0 by"])
+@pytest.mark.parametrize("said", ["is not healthy", "replace h2-gpu0 by"])
 @pytest.mark.parametrize("guarded", [True, False])
 def test_lumctl_is_killed_in_the_middle_of_a_swap(said: str, guarded: bool) -> None:
     with RunningJob(delay_ms=700.0) as job:

@@ -26,7 +26,7 @@ def test_a_rank_whose_loader_processes_live_is_taken_over_when_it_is_killed(tmp_
         job.until(lambda found: found["done"] >= 5)
         job.kill(1)
         told = job.recovered()
-        assert told["cause"] == "h2-gpu0: was ended by signal 9"
+        assert told["cause"] == "h2-gpu0: was killed by signal 9"
         done_by_all(job, job.ended(0))
 
 
@@ -47,7 +47,7 @@ def test_a_job_is_not_done_if_a_rank_is_killed_before_its_last_line(tmp_path) ->
             os.kill(pids[rank], number)
         found = job.ended(7)
         assert (found["state"], found["end"]) == ("ended", "unfinished")
-        assert "not the rest of the script: rank 0 (h1-gpu0#1) was ended by signal 15" in found["why"]
+        assert "not the rest of the script: rank 0 (h1-gpu0#1) was killed by signal 15" in found["why"]
 
 
 @pytest.mark.parametrize(("options", "ranks"), [((), {0, 1}), (("--bug-rank", 1), {1})], ids=["all", "one"])
@@ -62,7 +62,7 @@ def test_a_bug_that_comes_again_stops_the_job_with_the_scripts_own_error(tmp_pat
         assert any("digits.py" in line for line in error["traceback"])
         assert "bad sample" in Path(error["log"]).read_text()
         assert f"failed in step {BUG_AT}: ValueError: bad sample {BUG_AT} (log: {error['log']})" in found["why"]
-        assert "3 attempts have ended so, with no new step (restarts: 2)" in found["why"]
+        assert "3 attempts have ended like this, without a new step (restarts: 2)" in found["why"]
         said = "\n".join(job.coordinator.said)
         assert "script-error" in said
         assert not [word for word in ("hangs", "Connection", "state of a rank") if word in found["why"]]
@@ -83,7 +83,7 @@ def test_an_error_after_the_steps_is_told_and_the_job_is_not_done(tmp_path) -> N
             "OSError",
             0,
         )
-        assert "all steps are done, and then rank 0" in found["why"]
+        assert "all steps are done, but then rank 0" in found["why"]
         assert job.last_lines() == RANKS - 1
 
 

@@ -29,7 +29,7 @@ SEEDS = (
 )
 LOADERS = ("fork", "forkserver", "spawn")
 KINDS = ("kill", "stop", "bug", "kill", "bug-of-one", "stop", "bug-after", "gil")
-CAUSES = {"kill": "was ended by signal 9", "stop": "hangs: it has been stopped for"}
+CAUSES = {"kill": "was killed by signal 9", "stop": "hangs: it has been stopped for"}
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -283,7 +283,7 @@ def test_where_parts_are_not_all_there_no_job_begins_anew_and_they_stay(desk):
     again = on_hosts(desk, "def", "xyv", layout="unique")
     desk.join(again, 1)
     for said in desk.until(*again, say="failed"):
-        assert f"is there of every rank (rank 0: {done}; rank 1: {done}; rank 2: none)" in said["error"]
+        assert f"of all ranks (rank 0: {done}; rank 1: {done}; rank 2: none)" in said["error"]
         assert "on all hosts to start from the beginning" in said["error"]
     assert [each.ended() for each in again] == [1, 1, 1]
     assert left(desk) == before

@@ -144,8 +144,8 @@ def test_a_failed_host_that_is_silent_does_not_hold_up_a_pause_but_another_does(
     # A way to the hosts that leads to s0 only.
     never.change(on=["sh", "-c", 'test "$0" = s0 || exit 255; exec "$@"', "{host}"])
     told = never.hooks(facts=Facts("swap-0001", ["s1-gpu0"], ["s3-gpu0"])).pause()
-    assert "s1 was not asked: torchrun of job finetune cannot be looked after on s1: exit code 255" in told["said"]
-    with pytest.raises(Exception, match="cannot be looked after on s1"):
+    assert "s1 could not be reached: torchrun of job finetune cannot be supervised on s1: exit code 255" in told["said"]
+    with pytest.raises(Exception, match="cannot be supervised on s1"):
         never.hooks(facts=Facts("swap-0001", ["s0-gpu0"], ["s3-gpu0"])).pause()
 
 

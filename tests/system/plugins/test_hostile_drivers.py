@@ -146,6 +146,8 @@ def test_what_they_print_breaks_no_output(lab: Lab) -> None:
 def test_the_dashboard_shows_all_else_and_names_them(lab: Lab) -> None:
     command = [sys.executable, "-m", "lumctl", "top", "--interval", "0.5"]
     with terminal(command, lab.environment, size=(130, 50)) as top:
+        top.see("live", "accelerators 6 ok", "x-")
+        top.press("t", "q quit")
         top.see("live", "x-hangs ", "6 ok", "4 ok")
         top.see_lines(len(NAMED), "unknown", " x-")
         top.press("4", "4 Findings", anywhere=True)
@@ -172,7 +174,7 @@ def test_through_gateways_it_is_the_same(lab: Lab) -> None:
 
 def test_a_dead_gpu_is_reported_and_replaced_beside_them(lab: Lab) -> None:
     with lab.running("watch", "--interval", "0.2", "--listen", "none") as said:
-        said.hear("watching ")
+        said.hear("observing ")
         lab("sim", "fault", "h2-gpu0", "gpu-lost")
         said.hear("h2-gpu0", "failed")
     plan = lab.data("swap", "plan", "train", "--failed", "h2-gpu0")

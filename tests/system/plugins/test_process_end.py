@@ -163,6 +163,7 @@ def test_a_driver_that_ends_the_process_of_the_gateway_ends_no_command(bench: Be
 def test_the_dashboard_ends_by_a_key(bench: Bench) -> None:
     bench.install(*LINGERING)
     with terminal([sys.executable, "-m", "lumctl", "top", "--interval", "0.5"], bench.environment) as top:
+        top.press("t", "q quit")
         top.see_lines(len(LINGERING), "degraded", " x-")  # their temperature is too high
         top.press("q", "q quit")
         assert top.code() == 0

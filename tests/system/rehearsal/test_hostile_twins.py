@@ -12,7 +12,7 @@ pytestmark = pytest.mark.timeout(300)
 
 CALLS = {
     "refuses": "ask the owner first",
-    "hangs": "commit of refused-hangs has not come back within",
+    "hangs": "commit of refused-hangs has not returned within",
     "deaf": "[ssl: wrong_version_number]; nothing was sent",
 }
 """By driver, what is said of its device."""
@@ -52,7 +52,7 @@ def test_each_costs_its_own_device(tmp_path: Path, runtime: str) -> None:
         for name, said in TWINS.items():
             assert f"refused-{name} does not answer: {said}" in up.stderr
         assert (
-            f"the simulator came up without refused-twin-raises, refused-twin-hangs, refused-{next(iter(CALLS))}"
+            f"the simulator started without refused-twin-raises, refused-twin-hangs, refused-{next(iter(CALLS))}"
             in (up.stderr)
         )
         status = json.loads(lumctl("status", "-o", "json", code=3).stdout)
@@ -70,7 +70,7 @@ def test_each_costs_its_own_device(tmp_path: Path, runtime: str) -> None:
     ("driver", "code", "said"),
     [
         ("raises", 3, "commit of mesh raised KeyError: 'receipt'"),
-        ("lies", 3, "the device was read back and shows none of the change"),
+        ("lies", 3, "the device was read back and reports none of the change"),
         ("wrong-answer", 0, ""),
     ],
 )
@@ -95,7 +95,7 @@ def test_in_the_foreground_it_serves_and_the_exit_code_says_so_at_the_end(tmp_pa
         lumctl("status", code=4)
         lumctl("sim", "down")
         assert up.wait(30) == 3
-        assert "the simulator came up without mesh" in up.stderr.read()
+        assert "the simulator started without mesh" in up.stderr.read()
 
 
 def on_the_prototype(folder: Path, driver: str) -> tuple[Path, Path]:

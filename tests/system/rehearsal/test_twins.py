@@ -60,8 +60,8 @@ def test_any_inventory_is_rehearsed_and_what_stands_in_or_is_missing_is_said(lum
     ]
     why = "twin 'acme-old' of acme-lab 2.5 failed: RuntimeError: no licence for old at 127.0.0.1\\x1b[2J"
     assert [line for line in up.stderr.splitlines() if "does not answer: " in line] == [f"old does not answer: {why}"]
-    assert "the simulator came up without old\n" in up.stderr
-    assert "hint: test the driver with its twin: lumctl plugin check acme-old" in up.stderr
+    assert "the simulator started without old\n" in up.stderr
+    assert "hint: test the driver on its simulated device: lumctl plugin check acme-old" in up.stderr
     assert "\x1b" not in up.stderr
     served = {each["id"]: (each["served"], each["stand_in"]) for each in json.loads(up.stdout)["devices"]}
     assert served == {

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-pytest.register_assert_rewrite("fates", "yard")
+pytest.register_assert_rewrite("crash_assertions", "crash_fixture")
 
-from yard import Yard, yard_on  # noqa: E402 - its assertions are to be told in full
+from crash_fixture import CrashRack, crash_rack_of  # noqa: E402 - its assertions are to be told in full
 
 CAMPAIGN = bool(os.environ.get("LUMCTL_CAMPAIGN"))
 
 
 @pytest.fixture(scope="package")
-def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
-    with yard_on(tmp_path_factory.mktemp("yard")) as made:
+def crash_rack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CrashRack]:
+    with crash_rack_of(tmp_path_factory.mktemp("crash_rack")) as made:
         yield made
 
 
@@ -53,4 +53,4 @@ def tell(capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.timeout(1800 if CAMPAIGN else 60))
+            item.add_marker(pytest.mark.timeout(1800 if CAMPAIGN else 300))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 import pytest
-from yard import Yard
+from crash_fixture import CrashRack
 
 from lumctl.change import apply
 from lumctl.change.interrupts import LEASE_TERM_S
@@ -20,14 +20,14 @@ from lumctl.store import StoreHeldError, sqlite
 
 
 @pytest.fixture
-def freeze(yard, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+def freeze(crash_rack, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     """Starts an engine that is stopped inside a transaction of its run; others do not wait long for it."""
     monkeypatch.setattr(sqlite, "BUSY_TIMEOUT_S", 0.2)
     started: list[int] = []
 
     def freeze_(**how: float) -> None:
-        number = yard.moments("swap").index("before commit of advance") + 1
-        started.append(yard.start(yard.ready("swap"), at=number, do="stop", **how))
+        number = crash_rack.moments("swap").index("before commit of advance") + 1
+        started.append(crash_rack.start(crash_rack.ready("swap"), at=number, do="stop", **how))
         _await_stop(started[-1])
 
     yield freeze_
@@ -48,11 +48,11 @@ def _state(pid: int) -> str:
         return file.read().rpartition(")")[2].split()[0]
 
 
-def refused(yard: Yard, act: Callable[[Context], object]) -> None:
+def refused(crash_rack: CrashRack, act: Callable[[Context], object]) -> None:
     """Another operator tries something, and does what he is told to do."""
-    with yard.rack.another_context() as context, pytest.raises(StoreHeldError) as told:
+    with crash_rack.rack.another_context() as context, pytest.raises(StoreHeldError) as told:
         act(context)
-    assert f"its lock is held by process {yard.engine} " in told.value.message
+    assert f"its lock is held by process {crash_rack.engine} " in told.value.message
     assert told.value.message.endswith("is stopped")
     hint = told.value.hint or ""
     command = re.fullmatch(r"end it: (.*) \(its unfinished write is undone\), then repeat this command", hint)
@@ -60,36 +60,36 @@ def refused(yard: Yard, act: Callable[[Context], object]) -> None:
     subprocess.run(shlex.split(command[1]), check=True)
 
 
-def test_once_it_is_ended_its_guard_undoes_the_run_and_the_plan_is_applied(yard: Yard, freeze) -> None:
+def test_once_it_is_ended_its_guard_undoes_the_run_and_the_plan_is_applied(crash_rack: CrashRack, freeze) -> None:
     freeze()
-    refused(yard, lambda context: apply(context, yard.plan))
-    ended = yard.end()
+    refused(crash_rack, lambda context: apply(context, crash_rack.plan))
+    ended = crash_rack.end()
     assert ended.status == -signal.SIGKILL
-    assert yard.await_guards()
+    assert crash_rack.await_guards()
     assert ended.run is not None
-    assert yard.rack.store.runs.get(ended.run.id).state == "rolled-back"
-    assert yard.seen() == yard.before
-    with yard.rack.another_context() as context:
-        apply(context, yard.plan)
-    assert yard.seen() == yard.after
+    assert crash_rack.rack.store.runs.get(ended.run.id).state == "rolled-back"
+    assert crash_rack.seen() == crash_rack.before
+    with crash_rack.rack.another_context() as context:
+        apply(context, crash_rack.plan)
+    assert crash_rack.seen() == crash_rack.after
 
 
-def test_without_a_guard_it_is_ended_by_the_abort_once_its_lease_has_ended(yard: Yard, freeze) -> None:
+def test_without_a_guard_it_is_ended_by_the_abort_once_its_lease_has_ended(crash_rack: CrashRack, freeze) -> None:
     freeze()
-    os.kill(yard.guard(), signal.SIGKILL)
-    run = yard.newest()
+    os.kill(crash_rack.guard(), signal.SIGKILL)
+    run = crash_rack.newest()
     assert run is not None
-    with yard.rack.another_context(now=lambda: time.time() + LEASE_TERM_S) as context:
+    with crash_rack.rack.another_context(now=lambda: time.time() + LEASE_TERM_S) as context:
         assert abort(context, run).outcome == "rolled-back"
-    assert yard.end().status == -signal.SIGKILL
-    assert yard.seen() == yard.before
+    assert crash_rack.end().status == -signal.SIGKILL
+    assert crash_rack.seen() == crash_rack.before
 
 
-def test_a_guard_ends_its_engine_and_undoes_the_run_by_itself(yard: Yard, freeze) -> None:
+def test_a_guard_ends_its_engine_and_undoes_the_run_by_itself(crash_rack: CrashRack, freeze) -> None:
     freeze(revert_after_s=0.0)
-    ended = yard.end()
+    ended = crash_rack.end()
     assert ended.status == -signal.SIGKILL
-    assert yard.await_guards()
+    assert crash_rack.await_guards()
     assert ended.run is not None
-    assert yard.rack.store.runs.get(ended.run.id).state == "rolled-back"
-    assert yard.seen() == yard.before
+    assert crash_rack.rack.store.runs.get(ended.run.id).state == "rolled-back"
+    assert crash_rack.seen() == crash_rack.before

@@ -5,9 +5,9 @@ import subprocess
 import sys
 
 import pytest
+from crash_fixture import WORKER, shared
 from racks import rack_of
 from syscalls import OPTIONS, Trace, too_early
-from yard import WORKER, shared
 
 from lumctl.change import apply, to_document
 from lumctl.change.plan import Do

@@ -30,7 +30,7 @@ def test_a_run_that_is_killed_while_it_writes_leaves_the_mesh_uncertain_until_it
             assert time.monotonic() < deadline
 
     run = slow_rack.kill_engine(plan, writes)
-    with pytest.raises(RefusedError, match=f"is not certain: {run.id} is at work on it, or was cut within"):
+    with pytest.raises(RefusedError, match=f"is uncertain: {run.id} is changing it, or was interrupted within"):
         plan_swap(slow_rack.context, "finetune", ["s1-gpu0"])
     slow_rack.take_back(run, before)
 
@@ -109,7 +109,7 @@ def test_a_rollback_that_was_cut_is_named_and_can_be_taken_back(slow_rack) -> No
     back = plan_rollback(rack.context, rack.store.runs.get(result.run))
     run = rack.kill_engine(back, rack.await_stop, stands_after="4")
     with rack.another_context(now=lambda: time.time() + 60) as later:
-        with pytest.raises(RefusedError, match="cannot be rolled back: mesh does not hold"):
+        with pytest.raises(RefusedError, match="cannot be rolled back: mesh is not in the state that it had"):
             apply(later, plan_rollback(later, rack.store.runs.get(result.run)))
         apply(later, plan_rollback(later, rack.store.runs.get(run.id)))
     assert rack.cells() == swapped

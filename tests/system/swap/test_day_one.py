@@ -77,7 +77,7 @@ def test_what_it_would_cut_is_listed_with_its_light_and_refused_until_it_is_name
     with pytest.raises(RefusedError) as refused:
         require_cuts_agreed(context, plan, COMMAND)
     assert refused.value.hint.endswith(f"{COMMAND} --cut {named(plan)}")
-    with pytest.raises(RefusedError, match="light paths that no job of the inventory owns"):
+    with pytest.raises(RefusedError, match="light paths that belong to no job in the inventory"):
         apply(context, plan)
     with pytest.raises(RefusedError, match="cuts a light path"):
         apply(context, plan_fabric(context, "switched", cut=[str(n) for n in set(LIVE) - {*KEPT, 9}]))
@@ -126,7 +126,7 @@ def ignorant(plan):
 def test_a_cross_connect_that_came_after_the_plan_is_not_cut(context, switch):
     plan = plan_fabric(context, "switched", cut=named(plan_fabric(context, "switched")).split(","))
     switch.commit(switch.stage({6: 31}))
-    with pytest.raises(RefusedError, match="does not hold what it did"):
+    with pytest.raises(RefusedError, match="is not in the state that it had"):
         apply(context, plan)
     assert switch.read_circuits() == {**LIVE, 6: 31}
 
@@ -154,7 +154,7 @@ def test_the_command_names_the_command(sim, switch, shell_of):
     lumctl = shell_of(sim.inventory.path, sim.folder)
     refused = lumctl("fabric", "apply", "--yes", code=5)
     assert switch.read_circuits() == LIVE
-    hint = refused.stderr.split("if that is meant: lumctl ")[1].split()
+    hint = refused.stderr.split("to do it anyway: lumctl ")[1].split()
     done = lumctl(*hint, "--yes", "-o", "json", code=0)
     assert switch.read_circuits() != LIVE
     lumctl("swap", "rollback", json.loads(done.stdout)["run"], "--yes", code=0)

@@ -87,16 +87,17 @@ def test_a_dead_transmitter_is_named_explained_and_replaced_and_the_neighbour_is
     assert "n2-gpu0-a failed" in shell("lumctl check --fresh", ends=2)
     told = shell("lumctl health explain n2-gpu0-a")
     assert "link.tx-power (dark)" in told
-    assert "lumctl swap plan --failed n2-gpu0;" in told
+    assert "      lumctl swap plan --failed n2-gpu0\n" in told
     told = shell("lumctl policy explain n2-gpu0")
     assert "by policy dead-lane" in told
     assert "n2-gpu0 in train" in told
-    told = shell("lumctl swap plan", ends=2)
-    assert "n1-gpu0" not in told.replace("n1-gpu0-b", "")
-    (command,) = re.findall(r"lumctl swap plan --failed \S+", told)
+    told = shell("lumctl swap plan --dry-run")
+    assert "replace n2-gpu0 by n5-gpu0" in told
+    assert "n2-gpu0-a is failed: sends no light, but a circuit needs it" in told
+    (command,) = re.findall(r"lumctl swap plan --failed \S+", shell("lumctl status", ends=4))
     assert command == "lumctl swap plan --failed n2-gpu0"
     refused = shell("lumctl swap plan --failed n1-gpu0", ends=5)
-    assert "n1-gpu0 is not what fails: the cause is n2-gpu0-a" in refused
+    assert "n1-gpu0 is not the faulty component: the cause is n2-gpu0-a" in refused
     assert "lumctl swap plan --failed n2-gpu0" in refused
     plan = json.loads(shell(f"{command} -o json").partition("\npolicy")[0].partition("\napply it")[0])
     shell(f"lumctl swap apply {plan['id']} --yes")

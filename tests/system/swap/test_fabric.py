@@ -48,5 +48,5 @@ def test_a_mesh_that_can_be_read_and_was_changed_by_somebody_is_not_built_on(tim
     plan = timed_rack.lost()
     timed_rack.sim.inject("mesh/puc/40", "stuck-cross")
     timed_rack.sim.inject("mesh/puc/43", "stuck-cross")
-    with pytest.raises(RefusedError, match="does not hold what was last written to it: 2 cells differ"):
+    with pytest.raises(RefusedError, match="differs from what was last written to it in 2 cells;"):
         apply(timed_rack.context, plan)

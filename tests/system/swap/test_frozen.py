@@ -83,7 +83,7 @@ def test_a_frozen_engine_that_wakes_up_switches_no_transmitter(frozen: Rack, goe
     assert rack.store.fabric.uncertain_since("mesh") is None
     if elsewhere:
         assert engine.returncode in {ExitCode.ROLLED_BACK, ExitCode.HALF_DONE}
-        assert "was silent for so long that" in said
+        assert "wrote nothing to the journal for so long that" in said
     else:
         assert engine.returncode == -signal.SIGKILL
     for left in [each for each in rack.store.runs.all() if each.kind == "swap" and each.state == "done"]:

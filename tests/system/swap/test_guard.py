@@ -67,7 +67,7 @@ def killed(rack, plan, **where: int) -> tuple:
 def test_an_engine_that_is_killed_leaves_the_rack_as_it_was(swap, where) -> None:
     rack, plan, *_ = swap
     run, said = killed(rack, plan, **where)
-    assert said.startswith("mesh and 4 more have no revert timer: lumctl's own is armed (62 s)\n")
+    assert said.startswith("mesh and 4 more have no revert timer: lumctl's own revert timer is armed (62 s)\n")
     is_put_back(swap, run)
     end = rack.store.journal.of_run(run.id)[-1]
     assert end.data == {
@@ -129,7 +129,10 @@ def test_an_engine_that_its_guard_may_not_end_is_shut_out_and_says_so(swap) -> N
         engine.send_signal(signal.SIGCONT)
         said = engine.stdout.read()
     assert rack.store.journal.of_run(run.id)[-1].data["failed"] == "its engine did nothing for 3 s"
-    assert said.endswith(f"{run.id} was silent for so long that its revert guard took it over: it is rolled-back\n")
+    assert said.endswith(
+        f"{run.id} wrote nothing to the journal for so long that its revert guard took over the run: it is "
+        "rolled-back\n"
+    )
     assert engine.returncode == ExitCode.ROLLED_BACK
     is_put_back(swap, run)
 

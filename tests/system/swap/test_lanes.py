@@ -70,8 +70,8 @@ def test_a_dying_lane_is_left_for_a_free_one_and_taken_again(lanes):
     plan = plan_reroute(context, None, ["s1-b"])
     assert plan.replacements == ()
     assert [step.title for step in plan.steps if step.do == "transmit"] == [
-        "darken the transmitter of s1-b",
-        "light the transmitter of s1-c",
+        "turn off the transmitter of s1-b",
+        "turn on the transmitter of s1-c",
     ]
     assert "train/1-2 leaves s1-b for s1-c, which is free on s1-gpu0" in plan.why
     done = apply(context, plan)
@@ -80,7 +80,7 @@ def test_a_dying_lane_is_left_for_a_free_one_and_taken_again(lanes):
     assert all(rack.ok_circuits("train"))
     assert not rack.transmitters()["s1-b"]
 
-    with pytest.raises(RefusedError, match="the lanes of s1-gpu0 do not lead where they did"):
+    with pytest.raises(RefusedError, match="the lanes of s1-gpu0 do not lead where they led before"):
         apply(context, plan)
     with pytest.raises(RefusedError, match="s1-gpu0 has no lane to spare: s1-a carries train/0-1"):
         plan_reroute(context, None, ["s1-b", "s1-c"])
@@ -96,7 +96,7 @@ def test_a_dying_lane_is_left_for_a_free_one_and_taken_again(lanes):
     rack.clear()
     apply(context, plan_return(context, "train"))
     assert ends_of(rack, "train/1-2") == {"s1-b", "s2-a"}
-    with pytest.raises(RefusedError, match="nothing to return"):
+    with pytest.raises(RefusedError, match="nothing to move back"):
         plan_return(context, "train")
 
     # And by placing all as the inventory has it: the darkened transmitter is lit for it.
@@ -127,12 +127,12 @@ def test_a_move_that_was_killed_with_its_guard_is_taken_back_or_brought_to_its_e
 def test_a_circuit_of_another_job_makes_room_only_where_it_may(crowded):
     rack, context = crowded, crowded.context
     before = rack.cells()
-    with pytest.raises(RefusedError, match="no spare can take the place of g-h1") as refused:
+    with pytest.raises(RefusedError, match="no spare can replace g-h1") as refused:
         plan_swap(context, None, ["g-h1"], even_if_healthy=True)
     assert "--may-move N" in str(refused.value.hint)
     plan = plan_swap(context, None, ["g-h1"], even_if_healthy=True, may_move=1)
     assert {c.id for c in plan.add} == {"own/0-1", "other/2-3"}
-    assert "circuit other/2-3 of other is moved to make room: it is dark meanwhile" in plan.warnings
+    assert "circuit other/2-3 of other is rerouted to make room: it is dark meanwhile" in plan.warnings
     assert set(plan.start.assignment) == {"own", "other"}
     done = apply(context, plan)
     assert {proof.circuit for proof in done.verified} == {"own/0-1", "other/2-3"}

@@ -22,7 +22,7 @@ def test_two_jobs_at_once_round_a_cell_and_back_and_nobody_else_s_cells_change(r
     result = apply(context, round_it)
     changed = _changed(standing, rack.cells())
     assert changed == {(c.device, c.puc) for c in round_it.changes}
-    assert not changed & {(c.device, puc) for c in round_it.keep for puc in c.pucs}
+    assert not changed & {puc for c in round_it.keep for puc in c.pucs}
     assert {proof.circuit for proof in result.verified} == {c.id for c in round_it.add} != set()
     assert all(rack.ok_circuits("train-a"))
     assert context.assignment() != placed

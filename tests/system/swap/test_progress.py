@@ -111,7 +111,7 @@ def test_fabric_apply_goes_by_what_it_shows_then(half_done) -> None:
     held = rack.cells()["mesh"]
     assert held != before["mesh"]
     crossed = sum(state is PucState.CROSS for state in held.values())
-    assert f"the device shows {crossed} of {len(held)} PUCs are in cross" in shown(rack).notes
+    assert f"the device reports {crossed} of {len(held)} PUCs are in cross" in shown(rack).notes
     plan = plan_fabric(rack.context, "prototype")
     assert {change.puc: change.before for change in plan.changes} == {puc: str(state) for puc, state in held.items()}
     apply(rack.context, plan)

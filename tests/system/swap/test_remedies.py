@@ -180,14 +180,14 @@ def test_with_one_spare_a_suggestion_repairs_the_job_or_names_both_ends_and_says
         lanes = prototype.inventory.transponders
         named = {lane.accelerator for name, lane in lanes.items() if name in (said.hint or "")}
         assert prototype_fault.ends <= named, said.hint
-        assert "no reading tells at which" in said.hint
-        assert "1 spare is free, and 2 would be needed" in said.hint
+        assert "no reading shows at which" in said.hint
+        assert "1 spare is free, but 2 are needed" in said.hint
 
 
 def test_monitors_at_the_ports_tell_at_which_end_light_is_lost(monitored, monitored_fault):
     said, options = walk(monitored, monitored_fault)
     if not options:
-        assert "no reading tells at which" in said.hint
+        assert "no reading shows at which" in said.hint
 
 
 def pucs_on_the_way(rack: Rack) -> list[tuple[int, str]]:
@@ -228,13 +228,13 @@ def test_light_is_led_round_a_puc_that_does_not_obey(request, name):
                 with Context(known, "sim", endpoints=rack.sim.endpoints(), store=lambda _: rack.store) as edited:
                     apply(edited, plan_fabric(edited, next(iter(known.racks)), rewrite=True))
                 assert unheard(rack) == [], (puc, said.hint)
-            elif "no way was found round" in said.hint:
+            elif "no route was found around" in said.hint:
                 assert f"mesh/puc/{puc}" in said.hint
                 assert "replace mesh" in said.hint
             else:
                 # In the dark nothing tells a PUC from a fibre, and one spare is too few for both ends.
                 assert name == "prototype", said.hint
-                assert "no reading tells at which" in said.hint
+                assert "no reading shows at which" in said.hint
                 for command in re.findall(r"lumctl swap plan --[^;,]+(?:,[^;, ]+)*", said.hint):
                     with suppress(LumctlError):  # undone, for it was not that one
                         repair(context, options_of(command.strip()), healthy=True)

@@ -93,7 +93,7 @@ def test_a_switch_that_no_lane_meets_can_be_joined_and_rolled_back(context, sim)
     first = done(context, "alone/port/3", "joined=20")
     assert joined(sim, "alone") == {3: 20, 7: 27}
     assert plan_settings(context, "alone/port/3", ["joined=20"]).steps == ()
-    with pytest.raises(RefusedError, match="port 20 of alone is joined to port 3"):
+    with pytest.raises(RefusedError, match="port 20 of alone is connected to port 3"):
         plan_settings(context, "alone/port/4", ["joined=20"])
     second = done(context, "alone/port/7", "joined=none")
     assert joined(sim, "alone") == {3: 20}
@@ -106,7 +106,7 @@ def test_a_switch_that_no_lane_meets_can_be_joined_and_rolled_back(context, sim)
 def test_what_changed_at_such_a_switch_since_the_plan_is_not_written_over(context, sim):
     plan = plan_settings(context, "alone/port/3", ["joined=20"])
     join(sim, "alone", {3: 21})
-    with pytest.raises(RefusedError, match="does not hold what it did"):
+    with pytest.raises(RefusedError, match="is not in the state that it had"):
         apply(context, plan)
     assert joined(sim, "alone") == {3: 21}
 

@@ -14,7 +14,7 @@ from lumctl.errors import ExitCode
 
 LOST, SPARE, JOB = "s1-gpu0", "s3-gpu0", "finetune"
 CIRCUITS = 6
-CHANGES = ("plan swap", "apply", "acknowledge", "take back")
+CHANGES = ("plan swap", "apply", "acknowledge", "undo")
 """What the foot of a screen offers where something may be changed."""
 ENDS_WITHIN_S = 12.0
 """Less than what it would take to find that a page does not answer any more: pages that are open are closed at once."""
@@ -67,7 +67,7 @@ def test_a_browser_shows_the_whole_story_and_offers_no_change(rack, require_prog
     async def story(door, browser):
         async with page_of(browser) as page:
             await page.open(door.address)
-            await page.see("live", "read-only", f"{CIRCUITS} ok", without=["failed", *CHANGES])
+            await page.see("live", "read-only", f"{CIRCUITS} circuits", without=["failed", *CHANGES])
             await page.press("2")  # nobody has clicked yet
             await page.see("JOB/RANK", LOST, without=["failed", *CHANGES])
             await asyncio.to_thread(rack, "sim", "fault", LOST, "gpu-lost")
@@ -83,19 +83,19 @@ def test_a_browser_shows_the_whole_story_and_offers_no_change(rack, require_prog
 
     with served(rack) as door, chromium(program) as browser:
         asyncio.run(story(door, browser))
-    assert [run["run"] for run in rack.swaps()] == ["swap-0002"]  # nothing of a replay is kept
+    assert [run["run"] for run in rack.swaps()] == ["swap-0001"]  # nothing of a replay is kept
 
 
 async def nothing_is_changed(page):
     await page.press("p")
-    await page.see("TOUCHES", "read-only, as asked for", without=CHANGES)
+    await page.see("TOUCHES", "read-only, as requested", without=CHANGES)
     await page.press("Enter")
-    await page.see("to nobody yet", f"incident {LOST}", without=CHANGES)
+    await page.see("to no one yet", f"incident {LOST}", without=CHANGES)
     for key in ("p", "a"):
         await page.press(key)
-        await page.see(f"incident {LOST}", "read-only, as asked for", without=["spares considered", "Type why"])
+        await page.see(f"incident {LOST}", "read-only, as requested", without=["spares considered", "Type a reason"])
     await page.press("Escape")
-    await page.see("TOUCHES", without=["to nobody yet"])
+    await page.see("TOUCHES", without=["to no one yet"])
 
 
 def swap(rack):
@@ -115,7 +115,7 @@ async def the_swap_is_seen(page):
     await page.press("Enter")
     await page.see("● done", "4 receivers proved", f"● hears {SPARE}-a", f"● hears {SPARE}-b", without=CHANGES)
     await page.press("u")
-    await page.see("read-only, as asked for", "4 receivers proved", without=["rollback"])
+    await page.see("read-only, as requested", "4 receivers proved", without=["rollback"])
     await page.press("Escape")
     await page.see("OUTCOME")
 
@@ -125,7 +125,7 @@ async def its_runbook_is_replayed(page):
     await page.press("7")
     await page.see("KIND", f"{JOB}: replace {LOST} by {SPARE}")
     await page.press("Enter")
-    await page.see("recorded", "runbook swap-0002", "replacements", "s replay on sim")
+    await page.see("recorded", "runbook swap-0001", "replacements", "s replay on sim")
     await page.press("s")
     await page.see("> next", "waits before step 1")
     await page.press("g")

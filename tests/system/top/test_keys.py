@@ -9,20 +9,19 @@ from lumctl.errors import ExitCode
 
 LOST, SPARE, JOB = "s1-gpu0", "s3-gpu0", "finetune"
 CIRCUITS = 6
-KEYS_AT_MOST = 6
+KEYS_AT_MOST = 4
 
 
 @pytest.mark.timeout(180)
-def test_six_keys_that_the_screen_names_lead_from_a_fault_to_the_verified_swap(rack):
+def test_four_keys_that_the_screen_names_lead_from_a_fault_to_the_verified_swap(rack):
     command = [sys.executable, "-m", "lumctl", "top", "--interval", "0.5"]
     with terminal(command, rack.environment) as top:
-        top.see("live", f"{CIRCUITS} ok", without=["failed"])
+        top.see("live", "nothing is wrong", f"{CIRCUITS} circuits", without=["failed"])
 
         rack("sim", "fault", LOST, "gpu-lost")
         top.see("5 Incidents ✖1")
         before = len(top.pressed)
-        top.press("5", "5 incidents")
-        top.see("TOUCHES", f"{LOST}: fell off the bus", f"p: put a spare in the place of {LOST}")
+        # One of them only looks at the picture of the mesh.
         top.press("p", "p plan swap")
         top.see(f"{JOB}: replace {LOST} by {SPARE}", "spares considered", "Apply this plan to TARGET sim?")
         top.press("v", "v view")
@@ -34,11 +33,13 @@ def test_six_keys_that_the_screen_names_lead_from_a_fault_to_the_verified_swap(r
         assert_mended(rack)
 
         top.press("b", "b: its runbook")
-        top.see("recorded", "runbook swap-0002", "replacements")
+        top.see("recorded", "runbook swap-0001", "replacements")
         top.press("\x1b", "esc")
         top.see("4 receivers proved")
         top.press("\x1b", "esc")
-        top.see("TOUCHES", "out of service")
+        top.see("accelerators 1 disabled")
+        top.press("5", "5 incidents")
+        top.see("TOUCHES", "out of service", without=["swap in a spare"])
         top.press("3", " 3 Circuits", anywhere=True)
         top.see_lines(CIRCUITS, "● ok", JOB, "as intended")
         top.see(f"{SPARE}-a", f"{SPARE}-b", without=[f"{LOST}-"])
@@ -48,7 +49,7 @@ def test_six_keys_that_the_screen_names_lead_from_a_fault_to_the_verified_swap(r
         top.press("\r", "enter details")
         top.see("● done", "4 receivers proved", "verify 4 new circuits")
         top.press("b", "b runbook")
-        top.see("recorded", "runbook swap-0002", "replacements")
+        top.see("recorded", "runbook swap-0001", "replacements")
         top.press("s", "s replay on sim")
         top.see("> next", "waits before step 1")
         top.press("g", " g to ")
@@ -57,7 +58,7 @@ def test_six_keys_that_the_screen_names_lead_from_a_fault_to_the_verified_swap(r
         top.press("q", "q quit")
         assert top.code() == ExitCode.DONE
         assert not top.shown.is_alternate
-    assert [run["run"] for run in rack.swaps()] == ["swap-0002"]  # nothing of a replay is kept
+    assert [run["run"] for run in rack.swaps()] == ["swap-0001"]  # nothing of a replay is kept
 
 
 def assert_mended(rack):

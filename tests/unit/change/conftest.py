@@ -206,6 +206,9 @@ class MemoryRack:
             },
         )
 
+    def accelerator_probes(self, hosts):  # noqa: ARG002 - see above
+        return None
+
     def changing(self, device):
         return self.mesh(device)
 
@@ -260,7 +263,7 @@ def _written(entries):
 
 @pytest.fixture
 def rack(collected, tmp_path, monkeypatch):
-    monkeypatch.setattr("lumctl.change.light.STANDING_S", 0.0)  # in memory, what stands shows itself at once
+    monkeypatch.setattr("lumctl.change.light_proof.STANDING_S", 0.0)  # in memory, what stands shows itself at once
     monkeypatch.setattr("lumctl.change.run.MOST_AT_A_HOST", 1)  # in their order, so that a test can tell it
     rack = MemoryRack(collected("prototype"), tmp_path / "store")
     yield rack

@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from lumctl.change.approval import ask, asking_policy, require_approved
-from lumctl.change.plan import Do, Step
+from lumctl.change.plan import Do, Step, from_document
 from lumctl.errors import RefusedError
 from lumctl.inventory.policies import ApprovalTerms as Asks
 from lumctl.inventory.policies import How, Policy, Selector
 from lumctl.inventory.wiring import order_of
-from lumctl.store import APPROVED
+from lumctl.store import APPROVED, SPENT
 from lumctl.swap import plan_fabric, plan_rollback
 
 ANN = "ann@console"
@@ -42,8 +42,35 @@ def test_the_yes_to_one_plan_is_none_to_another_whose_digest_begins_alike(rack):
     require_approved(rack.context, plan, ANN)
     other = replace(plan, digest=plan.digest[:8] + "0" * 56)
     assert other.id == plan.id
-    with pytest.raises(RefusedError, match=f"{plan.id} needs an approval, by policy two-pairs-of-eyes"):
+    with pytest.raises(RefusedError, match=f"policy two-pairs-of-eyes requires an approval of {plan.id}"):
         require_approved(rack.context, other, ANN)
+
+
+def test_an_approval_allows_one_run(rack):
+    plan = rack.plan()
+    approved(rack, plan)
+    rack.apply(plan)
+    assert rack.store.approvals.get(plan.digest).state == SPENT
+    with pytest.raises(RefusedError, match=f"{plan.id} was already applied") as refused:
+        rack.store.approvals.answer(plan.digest, APPROVED, by="bob@console", comment="", at=rack.time + 2)
+    assert refused.value.hint == "see the runs: lumctl swap list"
+
+
+def test_a_plan_whose_run_was_rolled_back_is_not_applied_again_without_an_approval(rack):
+    run = swapped(rack)
+    rack.apply(plan_rollback(rack.context, run))
+    with pytest.raises(RefusedError, match="was already applied"):
+        rack.apply(from_document(run.plan))
+
+
+def test_a_refusal_before_the_run_leaves_the_approval_valid(rack):
+    plan = rack.plan()
+    approved(rack, plan)
+    other = rack.store.leases.acquire("prototype", "somebody else", term_s=30.0, now=rack.context.now())
+    with pytest.raises(RefusedError):
+        rack.apply(plan)
+    rack.store.leases.release(other)
+    assert rack.store.approvals.get(plan.digest).state == APPROVED
 
 
 def test_a_rollback_needs_nobodys_leave(rack):
@@ -75,7 +102,7 @@ def test_a_swap_that_calls_itself_a_rollback_is_still_a_swap(rack, named, run):
     """A plan is a file: ``undoes`` and an honest digest are written quickly."""
     forged = replace(rack.plan(), undoes=run)
     forged = (forged if named else replace(forged, replacements=())).sealed()
-    with pytest.raises(RefusedError, match="needs an approval"):
+    with pytest.raises(RefusedError, match="requires an approval"):
         rack.apply(forged)
     assert rack.acts() == []
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from lumctl.change.light import BlinkError, blink
+from lumctl.change.light_proof import BlinkError, blink
 from lumctl.devices.types import OpticsReading
 
 
@@ -53,5 +53,5 @@ def test_power_that_does_not_follow_is_no_proof_and_the_transmitter_is_on_again(
 
 def test_light_that_does_not_come_back_is_said() -> None:
     pair = Pair(lambda on: -5.0 if on and False not in pair.switched else -math.inf)
-    with pytest.raises(BlinkError, match="did not come back"):
+    with pytest.raises(BlinkError, match="did not light up again"):
         pair.blink()

@@ -155,7 +155,7 @@ def test_an_interrupt_between_an_intent_and_its_act_takes_the_step_back_too(rack
 def test_circuits_that_were_sound_and_are_not_after_the_undo_leave_it_half_done(rack):
     plan = rack.plan()
     rack.at("commit", do=lambda: rack.dark.add("s0-gpu0-b"))  # it carried a replaced circuit
-    error, before = fails(rack, plan, HalfDoneError, "the cells were restored, but light was not verified")
+    error, before = fails(rack, plan, HalfDoneError, "the cells were restored, but: light was not verified")
     assert rack.acts()[5:] == BACK
     assert rack.store.runs.get(error.run).state == "half-done"
     is_as_it_was(rack, before)
@@ -211,11 +211,11 @@ def test_a_run_with_a_step_passed_over_is_done_and_says_so(rack, error):
     rack.at("transmit", "s1-gpu0-a", do=error)
     said = []
     result = rack.apply(plan, progress=said.append)
-    assert said[0] == "mesh and 4 more have no revert timer: lumctl's own is armed (60 s)"
-    assert said[2] == f"2. darken the transmitter of s1-gpu0-a: skipped ({error.message})"
+    assert said[0] == "mesh and 4 more have no revert timer: lumctl's own revert timer is armed (60 s)"
+    assert said[2] == f"2. turn off the transmitter of s1-gpu0-a: skipped ({error.message})"
     (outcome,) = [e for e in rack.store.journal.of_run(result.run) if (e.kind, e.step) == ("outcome", "2")]
     sent = {} if error is UNKNOWN else {"nothing_sent": True}
-    assert outcome.data == {"failed": error.message, **sent}
+    assert outcome.data == {"failed": error.message, "seconds": outcome.seconds, **sent}
     assert result.outcome == "done"
 
 
@@ -238,7 +238,7 @@ def test_an_undo_of_what_was_not_required_is_no_trouble_if_it_fails(rack):
     rack.at(*RELIT[0], do=UNREACHABLE)
     fails(rack, plan, RolledBackError)
     assert rack.acts()[5:] == BACK
-    undone = {e.step: e.data["undone"] for e in rack.store.journal.of_run("swap-0002") if e.kind == "undo-outcome"}
+    undone = {e.step: e.data["undone"] for e in rack.store.journal.of_run("swap-0001") if e.kind == "undo-outcome"}
     assert [step for step, well in undone.items() if not well] == ["3"]
 
 
@@ -263,7 +263,9 @@ def test_a_mesh_that_was_sent_nothing_is_as_certain_as_before(rack):
 def test_a_mesh_that_was_written_whole_keeps_what_was_written_if_its_light_is_not_proved(rack):
     plan = plan_fabric(rack.context, "prototype", forget=True)
     rack.dark.add("s0-gpu0-b")
-    error, _ = fails(rack, plan, HalfDoneError, "mesh was written whole: its earlier states were not known")
+    error, _ = fails(
+        rack, plan, HalfDoneError, "all cells of mesh were written, because their earlier states were unknown"
+    )
     assert rack.acts() == [("commit", "mesh", None)]
     assert rack.context.known_states("mesh") == rack.twin.cells
     assert f"lumctl swap resume {error.run} --target sim" in error.hint
@@ -359,7 +361,7 @@ def test_a_swap_that_was_cut_while_it_wrote_is_taken_back_though_its_old_circuit
         perform_all()
     rack.store.leases.release(lease)
     back = plan_rollback(rack.context, rack.store.runs.get(run.id))
-    assert "was not sound before" in back.warnings[0]
+    assert "did not work before" in back.warnings[0]
     rack.apply(back)
     assert rack.store.runs.get(run.id).state == "undone"
 
@@ -376,5 +378,5 @@ def test_what_was_put_back_is_not_taken_for_sound_because_a_host_has_lost_its_po
     rack.at("commit", do=lambda: off.add("s1"))
     rack.dark.add("s3-gpu0-a")
     rack.twin.roll_back = lambda _receipt: rack.happens("roll_back", "mesh")  # it says so, and does nothing
-    with pytest.raises(HalfDoneError, match="the cells were restored, but light was not verified"):
+    with pytest.raises(HalfDoneError, match="the cells were restored, but: light was not verified"):
         rack.apply(plan)

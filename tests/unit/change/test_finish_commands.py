@@ -53,17 +53,17 @@ def test_a_dry_run_shows_exactly_what_would_be_done(rack, command, run, capsys):
     said = capsys.readouterr()
     head, where, _, what, verify, write = said.out.splitlines()
     assert head == f"{run}  finetune: replace s1-gpu0 by s3-gpu0"
-    assert where == "target sim, rack prototype; it was cut, 6 of 8 steps are done"
+    assert where == "target sim, rack prototype; it was interrupted, 6 of 8 steps are done"
     assert what == "left to do"
     assert verify.startswith("  7. verify ")
-    assert verify.endswith("(again: whether it was done is not known)")
+    assert verify.endswith("(again: whether it was done is unknown)")
     assert write == "  8. record where finetune runs"
     assert said.err == "dry run: nothing was done\n"
     command("abort", run, dry_run=True)
     lines = capsys.readouterr().out.splitlines()
     assert lines[3] == "rolled back, in this order"
     assert [line.split(".")[0].strip() for line in lines[4:]] == ["7", "6", "5", "4", "3", "2", "1"]
-    assert lines[5].endswith(": write the 9 states from before")
+    assert lines[5].endswith(": write the 9 earlier states")
     assert (rack.acts(), rack.store.runs.get(run).state) == ([], "running")
 
 
@@ -84,14 +84,14 @@ def test_what_came_of_it_is_a_run_document_with_its_runbook(rack, command, run, 
     assert (document["schema"], document["run"], document["outcome"]) == ("lumctl/run/v1", run, outcome)
     assert document["runbook"].endswith(f"{run}.yaml")
     assert any(e.data.get("by") == "ops@console from 10.0.0.7" for e in rack.store.journal.of_run(run) if e.kind == act)
-    with pytest.raises(RefusedError, match=f"there is nothing of {run} to {act}: it ended {outcome}"):
+    with pytest.raises(RefusedError, match=f"{run} has nothing to {act}: it ended {outcome}"):
         command(act, run, yes=True)
 
 
 def test_without_a_terminal_it_needs_a_yes(rack, command, run, capsys):
     with pytest.raises(UsageError) as error:
         command("resume", run)
-    assert error.value.hint == "add --yes"
+    assert error.value.hint == "to confirm in advance, add --yes"
     assert "left to do" in capsys.readouterr().out
     assert (rack.acts(), rack.store.runs.get(run).state) == ([], "running")
 
@@ -116,7 +116,7 @@ def test_a_store_that_is_gone_when_all_is_done_does_not_make_it_look_refused(rac
     said = capsys.readouterr()
     document = json.loads(said.out)
     assert (document["outcome"], document["journal_head"]) == ("done", None)
-    assert "warning: where the journal ends is not known: the store cannot be read" in said.err
+    assert "warning: the end of the journal is unknown: the store cannot be read" in said.err
 
 
 @pytest.mark.parametrize("output", [OutputFormat.TABLE, OutputFormat.JSON])
@@ -134,7 +134,7 @@ def test_circuits_that_could_not_be_shown_are_named(rack, command, run, capsys, 
     if output is OutputFormat.JSON:
         assert json.loads(said)["silent"] == [kept]
     else:
-        assert f"\nnot shown, for their hosts do not answer: {kept}\n" in said
+        assert f"\nnot shown, because their hosts do not answer: {kept}\n" in said
 
 
 def test_where_all_were_shown_none_is_named(command, run, capsys):

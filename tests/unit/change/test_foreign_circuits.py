@@ -8,6 +8,7 @@ from lumctl.change.guard_scope import GuardScope
 from lumctl.change.plan import Do, Plan, Start, Step, plan_digest
 from lumctl.change.resumption import ABORT, abort, outlook, resume
 from lumctl.change.run import RunInProgress
+from lumctl.devices.types import Capability
 from lumctl.errors import HalfDoneError, RefusedError
 from lumctl.inventory.wiring import circuits_of
 from lumctl.swap import plan_fabric, plan_rollback
@@ -57,9 +58,7 @@ def test_a_setting_that_was_set_again_since_is_not_set_back(rack):
     other = later(rack, settings(rack, LANE, value=True))
     assert rack.on[LANE] is True
     for do in (resume, abort):
-        with pytest.raises(
-            RefusedError, match=f"a later run .* {run.id} left: {LANE} transmit was last set by {other}"
-        ):
+        with pytest.raises(RefusedError, match=f"a later run .* {run.id}: {LANE} transmit was last set by {other}"):
             do(rack.context, run, who="you")
     assert rack.store.runs.get(run.id).state == "running"
 
@@ -94,6 +93,23 @@ def test_what_nobody_has_set_since_is_set_back_and_the_rest_left_alone(rack):
     assert not [odd for odd in rack.store.verify(plan_digest) if run.id in odd.reason]
 
 
+def test_a_cut_run_may_move_light_until_the_revert_timer_of_its_device_has_expired(rack):
+    limits = replace(rack.inventory.thresholds, light_deadline_s=60.0)
+    rack.inventory = rack.context.inventory = replace(rack.inventory, thresholds=limits)
+    rack.twin.capabilities = frozenset({Capability.CONFIRM_TIMER})
+    rack.at("commit", do=lambda: timers.append(rack.events[-1][2]))
+    timers: list[float] = []
+    run = cut(rack, rack.plan(), 6)
+    (timer_s,) = timers
+    assert timer_s == 180.0
+
+    def may_move(after_s):
+        return [moved.id for moved in rack.store.runs.moves(since=rack.time + after_s, now=rack.time + after_s)]
+
+    assert may_move(timer_s) == [run.id]
+    assert may_move(2 * timer_s) == []
+
+
 def test_a_transmitter_that_was_switched_by_hand_since_is_not_switched_by_an_abort(rack):
     plan = rack.plan()
     run = cut(rack, plan, 3)
@@ -101,6 +117,16 @@ def test_a_transmitter_that_was_switched_by_hand_since_is_not_switched_by_an_abo
     other = later(rack, settings(rack, dark, value=not rack.on[dark]))
     with pytest.raises(RefusedError, match=f"{dark} transmit was last set by {other}"):
         abort(rack.context, run, who="you")
+
+
+def test_a_transmitter_that_was_switched_since_does_not_let_cells_be_undone_whose_lane_has_moved(rack):
+    run = cut(rack, rack.plan(), 6)
+    later(rack, settings(rack, "s1-gpu0-a", value=True))
+    lanes, before = rack.inventory.transponders, dict(rack.twin.cells)
+    lanes[LANE] = replace(lanes[LANE], lane=replace(lanes[LANE].lane, tx=25, rx=25))
+    with pytest.raises(RefusedError, match=f"can neither continue nor be undone: {LANE} is no longer on mesh port"):
+        abort(rack.context, run, who="you", leave_later=True)
+    assert rack.twin.cells == before
 
 
 def fabric_was_applied(rack):

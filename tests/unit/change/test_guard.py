@@ -1,5 +1,6 @@
 """Arming: which runs are guarded, for how long the engine may be silent, and what happens where none can be started."""
 
+import io
 import os
 import pickle
 import queue
@@ -75,8 +76,9 @@ def test_a_guard_is_an_interpreter_with_one_file_in_a_session_of_its_own(armed, 
     assert program
     assert started.how["start_new_session"]
     assert started.how["stdin"] == started.how["stdout"] == subprocess.DEVNULL
-    order = pickle.loads(started.order()[len(pickle.dumps(sys.path)) :])  # noqa: S301
-    assert (order.inventory, order.target, order.lease) == (rack.inventory, "sim", lease)
+    written = io.BytesIO(started.order())
+    path, order, told = (pickle.load(written) for _ in range(3))  # noqa: S301
+    assert (path, order.inventory, order.target, told) == (sys.path, rack.inventory, "sim", lease)
     assert order.stores == {"prototype": (str(rack.folder), rack.folder)}
     assert (rack.folder / LOG_NAME).stat().st_mode & 0o777 == 0o600
 
@@ -126,7 +128,7 @@ def test_without_a_guard_nothing_is_touched(rack, error):
         raise error
 
     runs = rack.store.runs.all()
-    with pytest.raises(RefusedError, match=r"no revert guard can be started: .*(No such file|no more processes)"):
+    with pytest.raises(RefusedError, match=r"cannot start a revert guard: .*(No such file|no more processes)"):
         rack.apply(plan, arm=lambda *words: arm(*words, start=none_to_be_had))
     assert rack.acts() == []
     assert rack.store.runs.all() == runs

@@ -110,7 +110,7 @@ def test_what_the_engine_itself_had_undone_is_left_and_its_light_is_proved(rack)
     rack.dark.add("s0-gpu0-b")
     assert left.guard().state == "half-done"
     assert [event[1] for event in rack.seen("undo-intent")] == ["4", "3", "2", "1"]
-    assert "the cells were restored, but light was not verified" in left.said[-1]
+    assert "the cells were restored, but: light was not verified" in left.said[-1]
 
 
 def test_a_transmitter_that_was_left_dark_in_mid_blink_is_lit(rack):
@@ -135,7 +135,7 @@ def test_power_that_a_receiver_had_is_asked_for_again(rack):
     left = Left(rack, rack.plan(), steps=6)
     rack.dark.add("s1-gpu0-b")
     assert left.guard().state == "half-done"
-    assert "s2-gpu0-a receives -inf dBm, before the change -5.0 dBm" in left.said[-1]
+    assert "s2-gpu0-a receives no light, -5.0 dBm before the change" in left.said[-1]
 
 
 def test_a_run_whose_every_step_is_done_is_closed_as_done(rack):
@@ -145,7 +145,7 @@ def test_a_run_whose_every_step_is_done_is_closed_as_done(rack):
     assert (run.state, run.ended_at - run.started_at) == ("done", 3.0)
     assert rack.acts() == []
     assert rack.placed() == SWAPPED
-    assert left.said[-1] == f"{run.id}: every step was done and proved: it is closed as done"
+    assert left.said[-1] == f"{run.id}: every step was done and proved, so the run is closed as done"
 
 
 def test_so_is_one_with_a_step_passed_over_but_not_one_whose_last_step_failed(rack):
@@ -175,7 +175,7 @@ def test_a_rollback_that_is_closed_marks_the_run_that_it_took_back(rack):
 def test_what_was_written_whole_stays_and_is_told(rack):
     left = Left(rack, plan_fabric(rack.context, "prototype", forget=True), steps=2)
     assert left.guard().state == "half-done"
-    assert "mesh was written whole: its earlier states were not known" in left.said[-1]
+    assert "all cells of mesh were written, because their earlier states were unknown" in left.said[-1]
 
 
 def test_a_device_that_does_not_answer_leaves_it_half_done(rack):
@@ -271,7 +271,7 @@ def test_one_that_stays_away_ends_the_guard(rack):
     left = Left(rack, rack.plan(), steps=6)
     away = rack.folder.with_name("elsewhere")
     rack.folder.rename(away)
-    with elsewhere(rack, rack.folder) as context, pytest.raises(StoreError, match=r"there is no store at .* any more"):
+    with elsewhere(rack, rack.folder) as context, pytest.raises(StoreError, match=r"there is no longer a store at .*"):
         take_over(context, left.lease, "it is gone", say=left.said.append, pause=lambda _seconds: None)
     assert not rack.folder.exists()
     away.rename(rack.folder)
@@ -280,7 +280,7 @@ def test_one_that_stays_away_ends_the_guard(rack):
 
 def test_nor_is_an_empty_folder_or_file_taken_for_it(tmp_path):
     (tmp_path / "lumctl.db").touch()
-    for folder, why in ((tmp_path, "is empty: it was damaged"), (tmp_path / "none", "there is no store")):
+    for folder, why in ((tmp_path, "is empty, so it was damaged"), (tmp_path / "none", "there is no longer a store")):
         with pytest.raises(StoreError, match=why):
             store_at(str(folder), make=False)
     assert not (tmp_path / "none").exists()

@@ -106,6 +106,7 @@ def test_a_job_is_paused_once_its_spare_reads_well_and_goes_on_when_all_is_writt
         "act": "pause",
         "was": "running",
         "hook": {"is": "paused", "said": "paused"},
+        "seconds": outcome.seconds,
     }
 
 
@@ -158,10 +159,13 @@ def test_a_pause_that_took_too_long_is_taken_back(rack, program):
 @pytest.mark.parametrize("answer", [NO, LATE, KeyboardInterrupt()], ids=["no", "late", "interrupted"])
 def test_where_it_does_not_go_on_the_light_stays_and_the_run_says_so(rack, program, answer):
     program.answers = {"resume": answer}
-    with pytest.raises(HalfDoneError, match="all light is as planned and stays so, but job finetune") as error:
+    with pytest.raises(HalfDoneError, match="all light paths are as planned and stay so, but job finetune") as error:
         rack.apply(rack.plan())
     run = rack.store.runs.get(error.value.run)
-    assert error.value.hint == f"when it can be resumed, or was by hand: lumctl swap resume {run.id} --target sim"
+    assert (
+        error.value.hint
+        == f"once the job can be resumed, or was resumed by hand: lumctl swap resume {run.id} --target sim"
+    )
     assert (run.state, rack.placed(), program.state) == ("half-done", SWAPPED, "paused")
     assert "roll_back" not in [event[0] for event in rack.events]
     assert "finetune" in rack.store.journal.of_run(run.id)[-1].data["not_resumed"]
@@ -186,7 +190,7 @@ def test_where_it_never_goes_on_the_swap_can_still_be_taken_back(rack, program):
     program.answers = {"resume": NO}
     with pytest.raises(HalfDoneError) as error:
         rack.apply(plan)
-    with pytest.raises(HalfDoneError, match="the resume hook of job finetune said no"):
+    with pytest.raises(HalfDoneError, match="the resume hook of job finetune failed"):
         abort(rack.context, rack.store.runs.get(error.value.run), who="you")
     program.answers = {}
     abort(rack.context, rack.store.runs.get(error.value.run), who="you")
@@ -299,7 +303,7 @@ def test_where_nobody_can_tell_a_guard_leaves_the_job_alone_and_says_so(rack):
     said = []
     take_over(rack.context, lease, "it is gone", say=said.append)
     assert (run.journal.state, acts(rack)) == ("half-done", [])
-    assert "whether this run has paused job finetune is not known: it is left as it is" in said[-1]
+    assert "whether this run has paused job finetune is unknown: the job is left as it is" in said[-1]
     rack.time += 31.0
     abort(rack.context, rack.store.runs.get(run.id), who="you")
     assert acts(rack) == [RESUMED]
@@ -362,7 +366,7 @@ def test_a_job_does_not_go_on_where_what_it_needs_was_not_put_back(rack, program
     plan = rack.plan()
     rack.dark.add("s3-gpu0-a")
     rack.at("roll_back", do=DeviceUnreachableError("it does not answer"))
-    with pytest.raises(HalfDoneError, match="job finetune stays paused: its light may be wrong") as error:
+    with pytest.raises(HalfDoneError, match="job finetune stays paused: its light paths may be wrong") as error:
         rack.apply(plan)
     assert program.state == "paused"
     assert RESUMED not in acts(rack)
@@ -374,7 +378,7 @@ def test_a_job_does_not_go_on_where_what_it_needs_was_not_put_back(rack, program
 def test_nor_where_that_was_put_back_and_is_not_heard(rack, program):
     plan = rack.plan()
     rack.at("commit", do=lambda: rack.dark.add("s0-gpu0-b"))  # it carried a replaced circuit
-    with pytest.raises(HalfDoneError, match=r"but light was not verified.*job finetune stays paused"):
+    with pytest.raises(HalfDoneError, match=r"but: light was not verified.*job finetune stays paused"):
         rack.apply(plan)
     assert program.state == "paused"
 
@@ -407,6 +411,6 @@ def test_a_job_whose_hook_says_that_it_runs_elsewhere_is_not_reported_as_resumed
     if done:
         rack.apply(plan)
     else:
-        with pytest.raises(HalfDoneError, match=rf"runs at .*, and is placed at {', '.join(SWAPPED)}: stop it there"):
+        with pytest.raises(HalfDoneError, match=rf"runs on .*, but is placed on {', '.join(SWAPPED)}: stop it there"):
             rack.apply(plan)
         assert rack.store.runs.all()[0].state == "half-done"

@@ -31,7 +31,9 @@ def overtakes(rack):
 def test_an_engine_that_was_overtaken_where_nothing_is_touched_says_so(rack, step):
     plan, before = rack.plan(), dict(rack.twin.cells)
     rack.at("intent", step, do=overtakes(rack))
-    with pytest.raises(RolledBackError, match=r"was silent for so long that .* it is rolled-back$") as error:
+    with pytest.raises(
+        RolledBackError, match=r"wrote nothing to the journal for so long that .* it is rolled-back$"
+    ) as error:
         rack.apply(plan)
     assert rack.guard.heard[-2:] == ["finish", "dismiss"]
     assert rack.store.runs.get(error.value.run).state == "rolled-back"
@@ -43,7 +45,7 @@ def test_an_engine_that_was_overtaken_where_nothing_is_touched_says_so(rack, ste
     [
         (("intent", "6"), r"'program \d+ PUCs of mesh'"),
         (("outcome", "5"), r"'program \d+ PUCs of mesh'"),
-        (("intent", "4"), "'darken the transmitter of s1-gpu0-a' and 'darken the [^;]*-b' and 2 more"),
+        (("intent", "4"), "'turn off the transmitter of s1-gpu0-a' and 'turn off the [^;]*-b' and 2 more"),
     ],
     ids=str,
 )
@@ -51,7 +53,7 @@ def test_one_that_was_overtaken_in_a_stage_tells_what_may_have_acted_since(rack,
     plan = rack.plan()
     rack.at(*at, do=overtakes(rack))
     with pytest.raises(
-        HalfDoneError, match=f"it is rolled-back; the silent step {named} may have acted after that"
+        HalfDoneError, match=f"it is rolled-back; the silent step {named} may have changed something after that"
     ) as error:
         rack.apply(plan)
     doubted = rack.store.fabric.uncertain_since("mesh")
@@ -99,7 +101,9 @@ def test_one_that_wakes_up_after_a_person_has_taken_it_back_says_who_did(rack):
         abort(rack.context, run, who="bob@console")
 
     rack.at("intent", "7", do=aborts)
-    with pytest.raises(RolledBackError, match=r"that bob@console took it over by swap abort: it is rolled-back$"):
+    with pytest.raises(
+        RolledBackError, match=r"that bob@console took over the run with swap abort: it is rolled-back$"
+    ):
         rack.apply(plan)
     assert "finish" not in rack.guard.heard
     assert rack.twin.cells == before == rack.context.known_states("mesh")

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from lumctl.change.light import LightProof, NotProvedError
+from lumctl.change.light_proof import LightProof, NotProvedError
 from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.devices.types import Neighbour
 from lumctl.fleet.readings import HostSnapshot, Snapshot
@@ -28,6 +28,7 @@ class Air:
     silent: frozenset[str] = frozenset()
     off: frozenset[str] = frozenset()
     time: float = 1000.0
+    announced: list[tuple[str, str]] = field(default_factory=list)
 
     def collect(self, hosts, probes):
         assert probes == {"lldp"}
@@ -45,6 +46,7 @@ class Air:
                 if host in air.silent:
                     raise DeviceUnreachableError(f"{host} does not answer")
                 air.said[host] = mark
+                air.announced.append((host, mark))
 
         return Speaker()
 
@@ -79,7 +81,7 @@ def test_light_that_comes_late_is_waited_for() -> None:
 @pytest.mark.parametrize(
     ("table", "hears"),
     [
-        (lambda _: (), "nobody"),
+        (lambda _: (), "no transmitter"),
         (lambda _: (neighbour(SENDER, None),), SENDER.id),  # it was there all along: that proves nothing
         (lambda _: (neighbour(SENDER, "0123"),), SENDER.id),  # a mark of an earlier proof
         (lambda said: (neighbour(OTHER, said.get(SENDER.host)),), OTHER.id),  # the right mark from the wrong lane
@@ -105,6 +107,17 @@ def test_every_proof_says_a_mark_of_its_own() -> None:
     first = air.said[SENDER.host]
     air.proof().prove([CIRCUIT])
     assert air.said[SENDER.host] != first
+
+
+def test_one_announcement_speaks_for_all_lanes_of_a_host() -> None:
+    circuits = circuits_of(INVENTORY, initial_assignment(INVENTORY))
+    lanes = {end.transponder for circuit in circuits for end in (circuit.a, circuit.b)}
+    air = Air(lambda _: ())
+    air.proof().sound(circuits)
+    hosts = {INVENTORY.transponders[lane].host for lane in lanes}
+    marks = {mark for _, mark in air.announced}
+    assert len(lanes) == 2 * len(hosts)
+    assert sorted(air.announced) == sorted((host, mark) for host in hosts for mark in marks)
 
 
 def test_sound_is_what_shows_itself_within_a_moment() -> None:

@@ -21,6 +21,7 @@ from lumctl.change.plan import (
     to_document,
 )
 from lumctl.errors import UsageError
+from lumctl.fabric import Segment
 
 PLAN = Plan(
     kind="swap",
@@ -32,7 +33,15 @@ PLAN = Plan(
     start=Start({"train": ("a", "c")}, {"mesh": (3, 4)}),
     replacements=(Replacement("train", 0, "a", "b"),),
     candidates=(Candidate("a", "b", chosen=True, reasons=("the shortest light paths",)),),
-    add=(PlannedCircuit("train/0-1", "train", "mesh", "duplex", ({"lane": "b-a", "port": 1},), (3,), 2.25, -0.25),),
+    add=(
+        PlannedCircuit(
+            *("train/0-1", "train", "duplex", ({"lane": "b-a", "device": "mesh", "port": 1},)),
+            (Segment("mesh", (1, 2), (3,)), Segment("switch", (4, 9))),
+            ("f0",),
+            2.25,
+            -0.25,
+        ),
+    ),
     changes=(PlannedChange("mesh", 3, "x", "="), PlannedChange("mesh", 5, None, "x")),
     steps=(Step("1", Do.PROGRAM, "program 2 PUCs", {"device": "mesh", "changes": [[3, "x", "="]]}),),
 ).sealed()

@@ -46,18 +46,18 @@ def flip(rack):
 
 
 def test_a_plan_for_another_target_is_refused(rack):
-    error = refused(rack, replace(rack.plan(), target="rack"), "made for target rack, this command is aimed at sim")
+    error = refused(rack, replace(rack.plan(), target="rack"), "made for target rack, but this command uses target sim")
     assert "--target rack" in error.hint
 
 
 def test_a_plan_from_another_text_of_the_inventory_is_refused(rack):
-    refused(rack, replace(rack.plan(), inventory_digest="0" * 64), "made from another text of")
+    refused(rack, replace(rack.plan(), inventory_digest="0" * 64), "made from a different version of")
 
 
 def test_a_plan_whose_job_runs_elsewhere_by_now_is_stale(rack):
     plan = rack.plan()
     moved = Start({"finetune": ELSEWHERE}, plan.start.crosses)
-    refused(rack, replace(plan, start=moved), "is stale: finetune does not run where it did")
+    refused(rack, replace(plan, start=moved), "is stale: finetune does not run where it ran before")
     refused(rack, replace(plan, start=replace(moved, assignment={"gone": ELSEWHERE})), "is stale: gone")
 
 
@@ -65,7 +65,7 @@ def test_a_plan_whose_job_runs_elsewhere_by_now_is_stale(rack):
 def test_a_plan_whose_mesh_was_programmed_since_is_stale(rack, change):
     plan = rack.plan()
     start = replace(plan.start, crosses={"mesh": change(plan.start.crosses["mesh"])})
-    refused(rack, replace(plan, start=start), "is stale: mesh does not hold what it did when it was made")
+    refused(rack, replace(plan, start=start), "is stale: mesh is not in the state that it had when it was made")
 
 
 def test_a_plan_is_applied_once(rack):
@@ -78,14 +78,14 @@ def test_a_plan_is_applied_once(rack):
 def test_nothing_is_written_on_top_of_what_is_not_certain(rack):
     plan = rack.plan()
     run = cut(rack, plan)
-    error = refused(rack, plan, f"what mesh holds is not certain since {run} was cut")
+    error = refused(rack, plan, f"the state of mesh is uncertain since {run} was interrupted")
     assert error.hint == ways_to_finish(run, "sim")
 
 
 def test_a_run_that_cannot_be_taken_back_is_not_named_as_the_way_out(rack):
     plan = rack.plan()
     run = cut(rack, plan_fabric(rack.context, "prototype", forget=True))
-    error = refused(rack, plan, f"not certain since {run}")
+    error = refused(rack, plan, f"uncertain since {run}")
     assert "lumctl fabric apply" in error.hint
 
 
@@ -94,7 +94,7 @@ def test_only_the_rollback_of_the_run_that_was_cut_may_write_what_is_not_certain
     plan = rack.plan()
     run = cut(rack, plan)
     back = plan_rollback(rack.context, rack.store.runs.get(run))
-    refused(rack, replace(back, undoes="swap-0099"), "is not certain")
+    refused(rack, replace(back, undoes="swap-0099"), "is uncertain")
     rack.events.clear()
     rack.apply(back)
     assert rack.seen("commit")
@@ -116,7 +116,7 @@ def test_a_mesh_that_says_it_holds_something_else_is_not_built_on(rack):
     plan = rack.plan()
     rack.twin.capabilities = frozenset({Capability.READ_STATES})
     flip(rack)
-    error = refused(rack, plan, "does not hold what was last written to it: 1 cells differ, the first is mesh/puc/7")
+    error = refused(rack, plan, "differs from what was last written to it in 1 cells; the first is mesh/puc/7")
     assert "--rewrite" in error.hint
 
 
@@ -130,13 +130,15 @@ def test_what_is_asked_is_asked_under_the_lease(rack):
     plan = rack.plan()
     rack.twin.capabilities = frozenset({Capability.READ_STATES})
     rack.at("acquire", do=lambda: flip(rack))  # the last moment at which somebody else could have
-    refused(rack, plan, "1 cells differ")
+    refused(rack, plan, "1 cells;")
 
 
 def test_a_plan_that_writes_some_cells_must_say_what_the_others_hold(rack):
     plan = rack.plan()
     start = replace(plan.start, crosses={})
-    refused(rack, replace(plan, start=start), "would write some cells of mesh, and does not say what the others hold")
+    refused(
+        rack, replace(plan, start=start), "would write some cells of mesh, but does not give the states of the others"
+    )
 
 
 def test_a_plan_that_writes_every_cell_needs_no_record(rack):
@@ -161,17 +163,18 @@ def with_step(plan, do, **data):
 def test_a_plan_whose_cells_would_move_a_kept_circuit_is_refused(rack):
     plan = rack.plan()
     kept = next(circuit for circuit in plan.keep if circuit.pucs)
-    state = rack.twin.cells[kept.pucs[0]]
+    _, puc = kept.pucs[0]
+    state = rack.twin.cells[puc]
     other = PucState.BAR if state is PucState.CROSS else PucState.CROSS
     (program,) = [step for step in plan.steps if step.do == "program"]
-    more = [*program.data["changes"], [kept.pucs[0], state.value, other.value]]
-    refused(rack, with_step(plan, "program", changes=more), "would change circuit .* which it does not replace")
+    more = [*program.data["changes"], [puc, state.value, other.value]]
+    refused(rack, with_step(plan, "program", changes=more), "would change circuit .* but replaces nothing in that job")
 
 
 def test_a_plan_that_does_not_verify_what_it_keeps_is_refused(rack):
     plan = with_step(rack.plan(), "verify", kept=[])
     refused(
-        rack, plan, r"cannot be applied: it would write mesh without a proof that circuit finetune/2-0:\w+ still stands"
+        rack, plan, r"cannot be applied: it would write mesh without a proof that circuit finetune/2-0:\w+ still works"
     )
 
 
@@ -185,7 +188,7 @@ def test_a_plan_that_writes_another_rack_s_device_is_refused(rack):
 def test_a_change_that_would_go_back_unconfirmed_is_refused(rack):
     plan = rack.plan()
     rack.twin.capabilities = frozenset({Capability.CONFIRM_TIMER})  # since the plan was made
-    refused(rack, plan, "reverts by itself, and not confirm it afterwards")
+    refused(rack, plan, "reverts by itself unless confirmed, and has no later confirm step for it")
 
 
 def test_a_run_is_taken_back_once_though_the_rack_has_come_to_the_same_state_again(rack):
@@ -194,6 +197,6 @@ def test_a_run_is_taken_back_once_though_the_rack_has_come_to_the_same_state_aga
     late = replace(early, created_at=rack.time + 1).sealed()
     rack.apply(early)
     again = rack.apply(rack.plan()).run
-    with pytest.raises(RefusedError, match=f"{run.id} was rolled back already by rollback-"):
+    with pytest.raises(RefusedError, match=f"{run.id} was already rolled back by rollback-"):
         rack.apply(late)
     assert rack.store.runs.get(again).state == "done"

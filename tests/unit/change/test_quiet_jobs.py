@@ -21,7 +21,7 @@ from lumctl.store import store_at
 from lumctl.swap import plan_fabric, plan_rollback
 
 PLACED = ("s0-gpu0", "s1-gpu0", "s2-gpu0")
-MUST = "job finetune has no hook; it must be stopped before its light moves"
+MUST = "job finetune has no hook; stop it before its light paths change"
 
 
 @pytest.fixture
@@ -217,7 +217,7 @@ def command(rack, monkeypatch):
 
 
 class Terminal:
-    """Whoever sits at it types one word."""
+    """Its operator types one word."""
 
     def __init__(self, word) -> None:
         self.word = word
@@ -225,12 +225,15 @@ class Terminal:
     def isatty(self):
         return True
 
+    def fileno(self):
+        raise OSError("this terminal is no file")
+
     def readline(self):
         return f"{self.word}\n"
 
 
 def test_a_yes_beforehand_does_not_say_that_it_is_stopped(rack, command):
-    with pytest.raises(RefusedError, match=f"{MUST}, and --yes does not say that"):
+    with pytest.raises(RefusedError, match=f"{MUST}; --yes does not confirm that"):
         command(yes=True)
     command(yes=True, stopped=True)
     assert [said["by"] for said in vouched(rack)] == ["ops@console"]
@@ -246,10 +249,11 @@ def test_a_yes_at_the_terminal_does_for_the_question_says_it(rack, command, caps
     assert [said["by"] for said in vouched(rack)] == ["ops@console"]
 
 
-def test_without_a_terminal_it_still_needs_a_yes(command):
+def test_without_a_terminal_it_still_needs_a_confirmation(command):
     with pytest.raises(UsageError) as error:
         command(stopped=True)
-    assert error.value.hint == "add --yes"
+    assert error.value.message == "confirmation required, but stdin is not a terminal"
+    assert error.value.hint.endswith("add --yes")
 
 
 def test_a_dry_run_says_what_will_be_needed(rack, command, capsys):
@@ -284,11 +288,11 @@ def test_where_it_is_taken_back_the_question_is_not_about_the_job(rack, command,
     rack.collected.lose_gpu("s3-gpu0")
     with pytest.raises(RolledBackError):
         command("y", does=swap_finish.resume, run=run)
-    assert capsys.readouterr().err.startswith(f"Take back {run} (")
+    assert capsys.readouterr().err.startswith(f"Undo {run} (")
 
 
 def test_fabric_apply_takes_the_word_too(rack, command):
-    with pytest.raises(RefusedError, match=f"{MUST}, and --yes does not say that"):
+    with pytest.raises(RefusedError, match=f"{MUST}; --yes does not confirm that"):
         command(does=fabric.apply, rewrite=True, yes=True)
     command(does=fabric.apply, rewrite=True, yes=True, job_is_stopped=True)
     assert [said["by"] for said in vouched(rack)] == ["ops@console"]

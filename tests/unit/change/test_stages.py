@@ -58,7 +58,7 @@ def test_intents_go_to_disk_with_the_outcomes_before_them_and_the_last_with_the_
         ["outcome 6", "intent 7"],
         ["outcome 7", "intent 8"],
     ]
-    kinds = [(entry.kind, entry.step) for entry in abreast.store.journal.of_run("swap-0002")]
+    kinds = [(entry.kind, entry.step) for entry in abreast.store.journal.of_run("swap-0001")]
     assert kinds[-3:] == [("intent", "8"), ("outcome", "8"), ("end", "")]
 
 
@@ -66,7 +66,7 @@ def test_every_intent_of_a_stage_is_on_disk_before_any_of_its_steps_acts(abreast
     plan, seen = abreast.plan(), []
     for lane in LANES:
         abreast.at(
-            "transmit", lane, do=lambda: seen.append({e.step for e in abreast.store.journal.of_run("swap-0002")})
+            "transmit", lane, do=lambda: seen.append({e.step for e in abreast.store.journal.of_run("swap-0001")})
         )
     abreast.apply(plan)
     assert [steps >= set("2345") for steps in seen] == [True] * 4
@@ -102,7 +102,7 @@ def test_what_a_full_disk_did_not_take_is_written_in_its_order_when_there_is_roo
     monkeypatch.setattr(abreast.store.runs, "advance", advance)
     with pytest.raises(RolledBackError, match="disk is full"):
         abreast.apply(plan)
-    kinds = [(entry.kind, entry.step) for entry in abreast.store.journal.of_run("swap-0002")]
+    kinds = [(entry.kind, entry.step) for entry in abreast.store.journal.of_run("swap-0001")]
     programmed = kinds.index(("outcome", "6"))
     assert kinds[programmed : programmed + 4] == [
         ("outcome", "6"),
@@ -125,8 +125,8 @@ def test_a_step_that_fails_beside_a_slow_one_waits_for_it_and_takes_it_back_too(
     abreast.at("transmit", "s3-gpu0-b", do=lambda: failed.wait(PATIENCE_S) or pytest.fail("it did not fail"))
     with pytest.raises(RolledBackError, match="no answer came"):
         abreast.apply(plan)
-    said = {(e.kind, e.step): e.data for e in abreast.store.journal.of_run("swap-0002")}
-    assert said["outcome", "4"] == {"failed": "no answer came"}
+    said = {(e.kind, e.step): e.data for e in abreast.store.journal.of_run("swap-0001")}
+    assert said["outcome", "4"] == {"failed": "no answer came", "seconds": said["outcome", "4"]["seconds"]}
     assert said["outcome", "5"]["done"]
     assert [s for kind, s in said if kind == "undo-outcome"] == ["5", "4", "3", "2", "1"]
     is_as_it_was(abreast, before)
@@ -137,7 +137,7 @@ def test_a_bug_in_one_step_keeps_what_the_others_did(abreast):
     abreast.at("transmit", "s3-gpu0-a", do=ValueError("a bug"))
     with pytest.raises(RolledBackError, match="unexpected ValueError: a bug"):
         abreast.apply(plan)
-    assert {e.step for e in abreast.store.journal.of_run("swap-0002") if e.kind == "outcome"} == set("1235")
+    assert {e.step for e in abreast.store.journal.of_run("swap-0001") if e.kind == "outcome"} == set("1235")
     is_as_it_was(abreast, before)
 
 
@@ -145,7 +145,7 @@ def test_a_step_of_a_stage_that_is_not_required_may_fail(abreast):
     plan, said = abreast.plan(), []
     abreast.at("transmit", "s1-gpu0-a", do=DeviceUnreachableError("it does not answer"))
     assert abreast.apply(plan, progress=said.append).outcome == "done"
-    assert "2. darken the transmitter of s1-gpu0-a: skipped (it does not answer)" in said
+    assert "2. turn off the transmitter of s1-gpu0-a: skipped (it does not answer)" in said
 
 
 def test_an_interrupt_in_a_stage_lets_those_that_act_end_and_takes_all_back(abreast, monkeypatch):
@@ -236,8 +236,8 @@ def test_steps_of_one_stage_that_do_not_stand_side_by_side_go_apart():
 @pytest.mark.parametrize(
     ("numbers", "says"),
     [
-        ({"6": 1}, "steps 2, 3, 4, 5, 6, of which one may need what another does"),
-        ({"6": 9, "7": 9}, "steps 6, 7, of which one may need"),
+        ({"6": 1}, "steps 2, 3, 4, 5, 6, one of which may depend on the result of another"),
+        ({"6": 9, "7": 9}, "steps 6, 7, one of which may depend"),
     ],
 )
 def test_steps_that_may_need_each_other_are_not_done_side_by_side(rack, numbers, says):
@@ -253,7 +253,7 @@ def test_nor_are_two_that_touch_the_same(rack):
     same = tuple(
         replace(step, data={**step.data, "transponder": "s1-gpu0-a"}) if step.id == "3" else step for step in plan.steps
     )
-    with pytest.raises(RefusedError, match="two steps that touch the same"):
+    with pytest.raises(RefusedError, match="two steps that change the same"):
         rack.apply(replace(plan, steps=same).sealed())
     assert rack.acts() == []
 

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from types import SimpleNamespace
 
 import pytest
 
@@ -52,11 +53,18 @@ def test_none_is_left_when_no_run_came(standby):
     assert waiting._process.returncode == 0
 
 
-def test_one_that_cannot_be_told_what_to_do_is_dismissed_and_that_is_a_refusal(rack, standby, lease):
-    rack.context.endpoints = lambda: None  # which cannot be recorded
+def test_one_that_cannot_be_told_under_which_lease_is_dismissed_and_that_is_a_refusal(rack, standby):
     standby.ready("prototype")
     (waiting,) = standby._guards.values()
-    with pytest.raises(RefusedError, match="no revert guard can be started"):
-        standby.arm(rack.context, lease, 62.0)
+    with pytest.raises(RefusedError, match="cannot start a revert guard"):
+        standby.arm(rack.context, SimpleNamespace(rack="prototype", what=lambda: None), 62.0)  # no pickle of it
     waiting._process.wait(10)
     assert waiting._process.returncode == 0
+
+
+def test_none_stands_by_that_cannot_be_told_what_to_do_and_a_run_is_refused(rack, standby, lease):
+    rack.context.endpoints = lambda: None  # which cannot be recorded
+    standby.ready("prototype")
+    assert not standby._guards
+    with pytest.raises(RefusedError, match="cannot start a revert guard"):
+        standby.arm(rack.context, lease, 62.0)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lumctl.change.light import BlinkError, NotProvedError
+from lumctl.change.light_proof import BlinkError, NotProvedError
 from lumctl.change.plan import Do
 from lumctl.change.step_actions import ACTIONS, REVERT_AFTER_S
 from lumctl.devices.errors import DeviceUnreachableError, OutcomeUnknownError
@@ -90,7 +90,7 @@ def test_a_check_leaves_out_who_hears_nobody(rack, plan, bench):
     [
         (lambda collected: collected.lose_gpu("s3-gpu0"), "s3-gpu0 is failed, not ok"),
         (lambda collected: collected.gpu("s3-gpu0", remap_pending=True), "s3-gpu0 is degraded, not ok"),
-        (lambda collected: collected.host("s3", reachable=False), "s3-gpu0 is unknown, not ok: there is no reading"),
+        (lambda collected: collected.host("s3", reachable=False), "s3-gpu0 is unknown, not ok: it has no reading"),
         (lambda collected: collected.gpu("s3-gpu0", taken_at=0.0), "s3-gpu0 is unknown, not ok: last read"),
     ],
 )
@@ -244,7 +244,7 @@ def test_a_kept_receiver_that_cannot_say_whom_it_hears_must_keep_its_power(rack,
     assert act(bench, step)["kept"] == 0
     assert not rack.acts()  # it carries a running job: nothing of it is blinked
     rack.dark.add("s2-gpu0-b")
-    with pytest.raises(NotProvedError, match=r"s0-gpu0-a receives -inf dBm, before the change -5\.0 dBm"):
+    with pytest.raises(NotProvedError, match=r"s0-gpu0-a receives no light, -5\.0 dBm before the change"):
         act(bench, step)
 
 

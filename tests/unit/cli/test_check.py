@@ -182,7 +182,7 @@ def test_where_a_daemon_runs_its_look_is_judged(rack, monkeypatch, capsys):
     command = ["-i", str(rack.inventory.path), "check", "-v"]
     with observation_server(socket_path(rack.inventory, "rack"), newest):
         assert run(command) == 0
-        assert "as the daemon (lumctl watch) saw it" in capsys.readouterr().err
+        assert "read by the daemon" in capsys.readouterr().err
         assert run([*command, "--fresh"]) == 2
         assert "read directly" in capsys.readouterr().err
     assert run(command) == 2
@@ -221,4 +221,4 @@ def test_short_names_an_incident_by_its_cause(check, rack):
 def test_short_is_no_data(check):
     code, line = check("--short", "-o", "json")
     assert code == 3
-    assert line == "LUMCTL UNKNOWN - --short is a line for people, -o json is data: ask for one of them\n"
+    assert line == "LUMCTL UNKNOWN - --short prints a line for people, -o json prints data: choose one of them\n"

@@ -163,7 +163,7 @@ def test_status_shows_who_knows_of_a_finding_and_does_not_hide_it(lumctl, rack, 
     judged(KNOWN)
     code, out = lumctl("status", "--ascii")
     assert code == ExitCode.UNHEALTHY
-    row = next(line for line in out.splitlines() if f" {GPU} " in line)
+    row = next(line for line in out.splitlines() if f" {GPU} " in line and " active " in line)
     assert row.split()[:2] == ["X", "failed"]
     assert "acknowledged: nvidia-smi does not list it" in row
     (findings,) = [rows for heading, rows in sections(out).items() if heading.endswith("ACKNOWLEDGED")]
@@ -186,7 +186,7 @@ def test_status_shows_maintenance_and_incidents(lumctl, rack, judged):
     assert [row.split()[0] for row in windows] == ["h05", "h07"]
     assert "(to come)" not in windows[0]
     assert "(to come)" in windows[1]
-    row = next(line for line in out.splitlines() if " h05-gpu0 " in line)
+    row = next(line for line in out.splitlines() if " h05-gpu0 " in line and " active " in line)
     assert row.split()[:2] == ["-", "disabled"]
     assert "in maintenance: nvidia-smi does not list it" in row
     well = next(line for line in out.splitlines() if " h05-gpu1 " in line)

@@ -12,7 +12,7 @@ import pytest
 from lumctl.cli import completion
 from lumctl.cli.main import run
 from lumctl.cli.manual.command_tree import PATH, command_tree
-from lumctl.inventory.load import example
+from lumctl.inventory.load import example, load_inventory
 
 GOLDEN = Path(__file__).parents[2] / "system" / "golden" / "swap-7.sql"
 LUMCTL = Path(sys.executable).with_name("lumctl")
@@ -73,6 +73,29 @@ def test_a_changed_inventory_is_read_again(inventory):
     assert words("job show ") == ["pretrain"]
 
 
+def test_an_inventory_that_is_edited_while_it_is_read_is_read_again(inventory, monkeypatch):
+    def read_before_an_edit(path):
+        read = load_inventory(path)
+        inventory.write_text(inventory.read_text().replace("finetune", "other"))
+        return read
+
+    with monkeypatch.context() as patched:
+        patched.setattr("lumctl.inventory.load.load_inventory", read_before_an_edit)
+        assert words("job show ") == ["finetune"]
+    assert words("job show ") == ["other"]
+
+
+@pytest.mark.usefixtures("inventory")
+@pytest.mark.parametrize("unfit", ["[]", "7", "{}", '{"changed": CHANGED}', "{"])
+def test_an_unfit_cache_is_made_again(tmp_path, unfit):
+    words("job show ")
+    (cache,) = (tmp_path / "XDG_CACHE_HOME" / "lumctl").glob("names-*.json")
+    good = json.loads(cache.read_text())
+    cache.write_text(unfit.replace("CHANGED", json.dumps(good["changed"])))
+    assert words("job show ") == ["finetune"]
+    assert json.loads(cache.read_text()) == good
+
+
 @pytest.mark.usefixtures("inventory")
 def test_runs_and_plans_come_from_the_store_of_the_target(tmp_path):
     words("job show ")
@@ -85,6 +108,9 @@ def test_runs_and_plans_come_from_the_store_of_the_target(tmp_path):
     database.close()
     assert words("--target sim swap rollback ") == ["rollback-0003", "swap-0002", "fabric-0001"]
     assert words("swap rollback ") == []
+    assert words("--target sim runbook export ") == ["rollback-0003", "swap-0002", "fabric-0001"]
+    assert words("--target sim runbook export swap") == ["swap-0002"]
+    assert words("--target sim runbook export my") == [completion.FILES]
     assert [about for _, about in completion.values(["swap", "show", "--target", "sim", "swap-"])] == [
         "undone: finetune: replace s1-gpu0 by s3-gpu0"
     ]

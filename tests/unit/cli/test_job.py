@@ -55,8 +55,8 @@ def test_a_job_as_data(job):
         "id": "train-a/0-1",
         "direction": "duplex",
         "device": "rail0",
-        "a": {"accelerator": "h01-gpu0", "lane": "h01-gpu0-b", "port": 5},
-        "b": {"accelerator": "h02-gpu0", "lane": "h02-gpu0-a", "port": 8},
+        "a": {"accelerator": "h01-gpu0", "lane": "h01-gpu0-b", "device": "rail0", "port": 5},
+        "b": {"accelerator": "h02-gpu0", "lane": "h02-gpu0-a", "device": "rail0", "port": 8},
     }
 
 

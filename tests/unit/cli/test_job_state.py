@@ -6,17 +6,18 @@ import tempfile
 
 import pytest
 
-from lumctl.cli import job_run
+from lumctl.cli.job import _how_to_begin_again, _stamped
 from lumctl.cli.main import run
 from lumctl.errors import ExitCode
 from lumctl.inventory.load import example
+from lumctl.time_text import seconds_of
 from lumctl.training.job_control import ControlSocket
 from lumctl.training.job_folder import COORDINATOR, job_folder, save_status
 
 ENDED = {
     "job": "train",
     "state": "stopped",
-    "why": "an operator asked for it",
+    "why": "an operator requested it",
     "generation": 2,
     "of": 4,
     "done": 200,
@@ -65,10 +66,16 @@ def test_how_a_job_has_ended_is_told_after_its_end(job, folder):
     assert code == 0
     lines = out.splitlines()
     assert lines[0].startswith("train  stopped  target: rack")
-    assert re.fullmatch(r"stopped after 200 steps at 2027-01-1\d \d\d:\d\d:\d\d: an operator asked for it", lines[1])
+    assert re.fullmatch(
+        r"stopped after 200 steps at 2027-01-1\d \d\d:\d\d:\d\d\+\d\d:\d\d: an operator requested it", lines[1]
+    )
     assert lines[2] == "checkpoint: /data/run7/step-00000200.pt"
     told = json.loads(job("status", "train", "-o", "json")[1])
-    assert (told["state"], told["ended_at"], told["saved"]) == ("stopped", ENDED["ended_at"], ENDED["saved"])
+    assert (told["state"], seconds_of(told["ended_at"]), told["saved"]) == (
+        "stopped",
+        ENDED["ended_at"],
+        ENDED["saved"],
+    )
     assert listed(job) == "stopped"
 
 
@@ -76,7 +83,7 @@ def test_who_stops_a_job_that_has_ended_is_told_how(job, folder):
     save_status(folder, ENDED)
     code, _, err = job("stop", "train", "--yes")
     assert code == ExitCode.REFUSED
-    assert "nobody runs job train from this machine: it stopped after 200 steps at 2027-01-1" in err
+    assert "no lumctl on this machine runs job train: it stopped after 200 steps at 2027-01-1" in err
 
 
 @pytest.mark.parametrize("left", ["nothing", "running", "what cannot be read"])
@@ -87,7 +94,7 @@ def test_of_a_job_whose_end_nobody_saw_nothing_is_told(job, folder, left):
         (folder / "last.json").write_text("{")
     code, out, err = job("status", "train")
     assert (code, out) == (ExitCode.REFUSED, "")
-    assert err.startswith("lumctl: nobody runs job train from this machine\n")
+    assert err.startswith("lumctl: no lumctl on this machine runs job train\n")
     assert listed(job) == "-"
     assert json.loads(job("list", "-o", "json")[1])["jobs"][0]["state"] is None
 
@@ -103,13 +110,13 @@ def test_what_runs_is_asked_and_what_it_left_before_is_no_news(job, folder):
 
 def test_lines_have_the_time_of_day_in_front():
     said = []
-    job_run._stamped(said.append)("4 ranks begin (group 1)")
+    _stamped(said.append)("4 ranks begin (group 1)")
     assert re.fullmatch(r"\d\d:\d\d:\d\d\.\d{3} 4 ranks begin \(group 1\)", said[0])
 
 
 @pytest.mark.parametrize(
-    ("why", "hint"), [("its simulator has ended", "sim up"), ("no spare is available", "logs are")]
+    ("why", "hint"), [("its simulator has ended", "sim up"), ("no spare is available", "processes are")]
 )
 def test_what_to_do_about_a_stop(why, hint):
-    full = f"{why}, and with it the light between the ranks" if "simulator" in why else why
-    assert hint in job_run._how_to_begin_again("train", full)
+    full = f"{why}, and all light between the ranks with it" if "simulator" in why else why
+    assert hint in _how_to_begin_again("train", full)

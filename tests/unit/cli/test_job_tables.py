@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from lumctl.cli.job_tables import print_job
+from lumctl.cli.job_state import print_job
 from lumctl.cli.output import Output, OutputFormat
 
 
@@ -72,7 +72,7 @@ def test_how_it_does_and_where_it_runs(document, capsys):
     assert lines[4].split() == ["1", "h5-gpu0", "h5", "training", "1240"]
     assert any(line.split() == ["h6-gpu0", "h6"] for line in lines)
     assert lines[-1].split() == [
-        "2027-01-15", "09:00:00", "killed", "by", "SIGKILL", "h2-gpu0", "h5-gpu0", "134", "ms", "187", "ms",
+        "2027-01-15", "09:00:00+01:00", "killed", "by", "SIGKILL", "h2-gpu0", "h5-gpu0", "134", "ms", "187", "ms",
         "20270115-090000-ab12",
     ]  # fmt: skip
 

@@ -3,7 +3,8 @@ import sys
 
 import pytest
 
-from lumctl.cli import main
+from lumctl.cli import main, plugin_doctor
+from lumctl.errors import ExitCode
 
 
 @pytest.fixture
@@ -65,6 +66,22 @@ def test_each_silent_device_has_its_own_advice(capsys, tmp_path, monkeypatch):
     said = capsys.readouterr().out
     assert "lumctl device show bmc1 --target rack" in said
     assert "lumctl device show bmc2 --target rack" in said
+
+
+def test_the_doctor_lists_only_what_the_inventory_uses(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    inventory = tmp_path / "rack.yaml"
+    inventory.write_text(
+        "lumctl: 1\nracks: {lab: {store: 'postgresql://db.example/lumctl'}}\n"
+        "hosts:\n  - {name: h1, accelerators: [{id: h1-gpu0, model: L4, memory_gib: 24}]}\n"
+    )
+    monkeypatch.setattr(plugin_doctor, "find_spec", lambda _name: None)
+    assert main.run(["-i", str(inventory), "--target", "rack", "plugin", "doctor"]) == ExitCode.UNHEALTHY
+    said = capsys.readouterr()
+    assert "redfish" not in said.out
+    assert "redfish" in said.err.partition("not used by the inventory, and not checked: ")[2]
+    assert "the store of lab is a PostgreSQL database, but psycopg is not installed" in said.out
+    assert "install 'lumctl[postgres]'" in said.out
 
 
 @pytest.mark.parametrize(("value", "says"), [("1", True), ("0", False)])

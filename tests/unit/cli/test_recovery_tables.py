@@ -6,7 +6,7 @@ from io import StringIO
 
 import pytest
 
-from lumctl.cli.demo_recover import print_recovery
+from lumctl.cli.demo import print_recovery
 from lumctl.cli.output import Output, OutputFormat
 from lumctl.training.timeline import KnownBy, Timeline
 
@@ -47,7 +47,7 @@ def test_a_pipe_gets_the_figures_and_plain_columns(capsys):
     assert lines[:3] == [
         "failure -> circuits verified: 130 ms (published: 1.1 s)",
         "failure -> next step done: 190 ms (published: 25.6 s)",
-        "the failure is known by its kill",
+        "the time of the failure is known from its kill",
     ]
     assert lines[5].split() == ["WHAT", "FROM", "UNTIL"]
     assert "circuits programmed     60 ms   80 ms" in lines
@@ -76,7 +76,7 @@ def test_without_a_swap_the_figure_is_a_dash(capsys):
     print_recovery(Output(), Timeline.since(0.0, KnownBy.DETECTION, {"step": 0.1}))
     out = capsys.readouterr().out
     assert "failure -> circuits verified: - (published: 1.1 s)\n" in out
-    assert "the failure is known by its detection" in out
+    assert "the time of the failure is known from its detection" in out
 
 
 @pytest.mark.parametrize("columns", [60, 72, 80, 100, 140])
@@ -85,7 +85,7 @@ def test_a_terminal_of_any_width_has_a_row_a_line(on_terminal, columns, ascii_on
     shown = on_terminal(columns, lambda: print_recovery(Output(ascii_only=ascii_only), recovered(2)))
     lines = shown.splitlines()[3:]
     assert max(map(len, lines)) <= columns
-    rows = [line for line in lines if re.match(r"\s+step done again\s.*ms", line)]
+    rows = [line for line in lines if re.match(r"step done again\s.*ms", line)]
     assert len(rows) == 1
     if columns >= 80:
         assert ("=" if ascii_only else "━") in rows[0]

@@ -49,7 +49,7 @@ def edit(place: Path, statement: str) -> None:
 
 
 def test_what_was_written_is_as_it_was_written(command: Command) -> None:
-    assert command("verify") == (ExitCode.DONE, "prototype: the journal is as it was written\n", "")
+    assert command("verify") == (ExitCode.DONE, "prototype: the journal is unchanged\n", "")
     code, out, _ = command("verify", "-o", "json")
     assert code == ExitCode.DONE
     assert json.loads(out) == {
@@ -68,7 +68,7 @@ def test_what_was_changed_is_named(command: Command, place: Path) -> None:
     code, out, _ = command("verify")
     assert code == ExitCode.REFUSED
     assert "prototype: BROKEN: plan plan-" in out
-    assert "prototype: BROKEN at entry 11: the who of swap-0002 is not what the journal has\n" in out
+    assert "prototype: BROKEN at entry 11: the who of swap-0002 differs from the journal\n" in out
     _, out, _ = command("verify", "-o", "json")
     document = json.loads(out)
     assert not document["intact"]
@@ -86,13 +86,13 @@ def test_a_head_can_be_kept_and_held_against_the_journal(command: Command, place
     code, out, _ = command("verify", "--head", "head.json")
     assert (code, out) == (
         ExitCode.DONE,
-        "prototype: the journal is as it was written, and continues from the head in head.json\n",
+        "prototype: the journal is unchanged, and continues from the head in head.json\n",
     )
     edit(place, "DELETE FROM journal WHERE seq = 43")
     assert command("verify")[0] == ExitCode.DONE
     code, out, _ = command("verify", "--head", "head.json")
     assert code == ExitCode.REFUSED
-    assert "BROKEN at entry 43: it ends at entry 42, and had 43 entries" in out
+    assert "BROKEN at entry 43: it ends at entry 42, but had 43 entries" in out
 
 
 def test_what_is_printed_as_json_is_a_head_too(command: Command, tmp_path: Path) -> None:
@@ -113,13 +113,13 @@ NO_HEAD = "is not a head of a journal"
 @pytest.mark.parametrize(
     ("text", "code", "said"),
     [
-        (None, ExitCode.USAGE, "there is no file head.json"),
+        (None, ExitCode.USAGE, "file head.json does not exist"),
         ("{", ExitCode.USAGE, NO_HEAD),
         ("[]", ExitCode.USAGE, NO_HEAD),
         (f'{{{SCHEMA}, "heads": [{{"rack": "x"}}]}}', ExitCode.USAGE, NO_HEAD),
         (f'{{{SCHEMA}, "target": "rack", "heads": [{BACK}]}}', ExitCode.USAGE, NO_HEAD),
-        (f'{{{SCHEMA}, "target": "sim", "heads": []}}', ExitCode.REFUSED, "is of target sim"),
-        (f'{{{SCHEMA}, "target": "rack", "heads": [{STRANGE}]}}', ExitCode.USAGE, "has a head of rack r9, which"),
+        (f'{{{SCHEMA}, "target": "sim", "heads": []}}', ExitCode.REFUSED, "is for target sim"),
+        (f'{{{SCHEMA}, "target": "rack", "heads": [{STRANGE}]}}', ExitCode.USAGE, "contains a head of rack r9, which"),
     ],
 )
 def test_what_is_no_head_of_this_store_is_refused(

@@ -7,10 +7,12 @@ import pytest
 
 from lumctl.cli.live import repeat
 from lumctl.cli.main import run
+from lumctl.cli.output import Output
 from lumctl.context import Context
 from lumctl.devices.types import Alarm, Neighbour
-from lumctl.errors import ExitCode
+from lumctl.errors import ExitCode, RefusedError
 from lumctl.fleet.readings import ProbeStatus
+from lumctl.swap import planning
 
 GPU = "h03-gpu2"
 
@@ -49,14 +51,16 @@ def test_the_document_has_the_promised_fields(status):
     }
     assert accelerator["readings"]["temperature_c"] == 44.0
     circuit = next(c for c in said["circuits"] if c["id"] == "train-a/0-1")
-    assert {k: circuit[k] for k in ("direction", "owner", "state", "loss_db", "device")} == {
+    assert {k: circuit[k] for k in ("direction", "owner", "state", "loss_db", "device", "devices")} == {
         "direction": "duplex",
         "owner": "train-a",
         "state": "ok",
         "loss_db": 6.25,
         "device": "rail0",
+        "devices": ["rail0"],
     }
     assert circuit["ends"][0] == {
+        "device": "rail0",
         "port": 5,
         "lane": "h01-gpu0-b",
         "rx_power_dbm": -6.0,
@@ -135,8 +139,10 @@ def test_piped_tables_fold_hosts_and_name_the_worst_finding(status, rack):
     lines = out.splitlines()
     assert lines[0].startswith("rack64  target: sim  ")
     assert lines[1].startswith("accelerators: 1 failed, 63 ok; circuits: 60 ok;")
-    assert any(line.split()[:4] == ["+", "ok", "h[01-16]", "16"] for line in lines)
-    row = next(line for line in lines if GPU in line)
+    assert "hosts: 1 failed, 15 ok" in lines[1]
+    assert any(line.split()[:4] == ["+", "ok", "h[01-02,04-16]", "15"] for line in lines)
+    assert any(line.split()[:4] == ["X", "failed", "h03", "1"] and f"{GPU} is failed" in line for line in lines)
+    row = next(line for line in lines if GPU in line and "train-a/18" in line and "active" in line)
     assert row.split()[:2] == ["X", "failed"]
     assert row.endswith("GSP RPC time-out (XID 119)")
     assert "train-a/18" in row
@@ -146,9 +152,135 @@ def test_piped_tables_fold_hosts_and_name_the_worst_finding(status, rack):
 def test_what_lies_behind_a_lost_host_points_at_it(status, rack):
     rack.host("h03", reachable=False, error="h03: no route", gpus=(), probes={})
     _, out = status("--ascii")
-    row = next(line for line in out.splitlines() if GPU in line)
+    row = next(line for line in out.splitlines() if GPU in line.split())
     assert row.split()[:2] == ["?", "unknown"]
     assert row.endswith("  h03: no route")
+
+
+def test_what_is_wrong_comes_first_with_a_whole_command(status, rack):
+    rack.xid(GPU, 79)
+    _, out = status("--ascii")
+    lines = out.splitlines()
+    at = lines.index("to do")
+    assert at == 3
+    assert lines[at + 1] == f"  X failed  {GPU} (train-a/18): fell off the bus (XID 79)"
+    assert lines[at + 2].split() == [
+        *("lumctl", "-i", str(rack.inventory.path), "--target", "sim", "swap", "plan", "--failed", GPU)
+    ]
+    assert "then repair h03-gpu2: drain" in lines[at + 3]
+    (remedy,) = document(status)[1]["remedies"]
+    assert (remedy["cause"], remedy["ranks"], remedy["replace"]) == (GPU, ["train-a/18"], [GPU])
+    assert remedy["command"] == lines[at + 2].strip()
+
+
+def test_a_swap_that_would_be_refused_is_not_suggested(status, rack, monkeypatch):
+    def refuse(*_words, **_options):
+        raise RefusedError("no spare can replace h03-gpu2")
+
+    monkeypatch.setattr(planning, "plan_swap", refuse)
+    rack.xid(GPU, 79)
+    (remedy,) = document(status)[1]["remedies"]
+    assert remedy["command"] == ""
+    assert remedy["by_hand"].startswith("drain and power-cycle the host")
+    assert remedy["by_hand"].endswith("no swap can be planned now: no spare can replace h03-gpu2")
+    _, out = status("--ascii")
+    assert "swap plan" not in out
+    assert f"health explain {GPU}" in out
+
+
+@pytest.mark.parametrize("spoilt", [{"alarms": (Alarm("psu", "CRITICAL"),)}, {"problem": "refused"}])
+def test_what_a_person_has_to_mend_is_explained_by_a_command(status, rack, spoilt):
+    rack.device("rail0", **spoilt)
+    _, out = status("--ascii")
+    assert out.split("to do")[1].split("STATE")[0].rstrip().endswith("health explain rail0")
+
+
+@pytest.fixture
+def _on_terminal(monkeypatch):
+    """Make stdout a terminal of 80 columns, without a pager."""
+    monkeypatch.setattr(Output, "on_terminal", True)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+
+
+@pytest.mark.usefixtures("_on_terminal")
+def test_on_a_terminal_what_is_ok_is_counted(status, rack):
+    rack.xid(GPU, 79)
+    _, out = status("--ascii")
+    assert "h01-gpu0" not in out
+    assert "ok and not listed: 15 hosts, 4 devices, 63 accelerators, 60 circuits (--all" in out
+    _, out = status("--ascii", "--all")
+    assert "h01-gpu0" in out
+    assert "not listed" not in out
+
+
+@pytest.mark.usefixtures("_on_terminal")
+def test_no_word_is_broken_and_no_line_is_longer_than_the_terminal(status, rack):
+    rack.xid(GPU, 79)
+    rack.module("h01-gpu0-b", rx_power_dbm=float("-inf"))
+    _, out = status("--ascii", "--all")
+    assert {"h03-gpu2", "train-a/18", "h01-gpu0-b", "train-b/27-21", "failed"} <= set(out.split())
+    tables = [line for line in out.splitlines() if "lumctl " not in line]
+    assert max(map(len, tables)) <= 80
+
+
+@pytest.mark.parametrize(
+    ("options", "accelerators", "code"),
+    [
+        (["--failed"], [GPU], ExitCode.UNHEALTHY),
+        (["--host", "h03"], [f"h03-gpu{n}" for n in range(4)], ExitCode.UNHEALTHY),
+        (["--host", "h[01-02]"], [f"h0{h}-gpu{n}" for h in (1, 2) for n in range(4)], ExitCode.DONE),
+        (["--host", "h01,h03", "--failed"], [GPU], ExitCode.UNHEALTHY),
+        (["--job", "train-a", "--host", "h03", "--failed"], [GPU], ExitCode.UNHEALTHY),
+        (["--job", "train-b", "--failed"], [], ExitCode.DONE),
+        (["--job", "train-b", "--host", "h03"], [], ExitCode.DONE),
+    ],
+)
+def test_a_part_is_selected_with_its_own_exit_code(status, rack, options, accelerators, code):
+    rack.xid(GPU, 79)
+    got, out = status(*options, "-o", "json")
+    said = json.loads(out)
+    assert ([a["id"] for a in said["accelerators"]], got) == (accelerators, code)
+    assert [remedy["cause"] for remedy in said["remedies"]] == ([GPU] if code else [])
+
+
+@pytest.mark.parametrize("options", [["--failed"], ["--host", "h03"], ["--job", "train-a", "--failed"]])
+def test_a_part_is_printed_for_people_though_its_host_or_its_spare_is_left_out(status, rack, options):
+    rack.xid(GPU, 79)
+    code, out = status(*options)
+    assert code == ExitCode.UNHEALTHY
+    assert f"swap plan --failed {GPU}" in out
+    assert any(line.split()[:3] == ["✖", "failed", GPU] for line in out.splitlines())
+
+
+def test_the_circuits_of_a_job_and_their_devices_are_its_part(status):
+    said = json.loads(status("--job", "train-b", "-o", "json")[1])
+    assert {circuit["owner"] for circuit in said["circuits"]} == {"train-b"}
+    assert len(said["devices"]) == 4
+    assert "h16" not in {host["id"] for host in said["hosts"]}
+
+
+@pytest.mark.parametrize(
+    ("options", "hint"),
+    [
+        (["--host", "h3"], "did you mean h03?"),
+        (["--job", "train-c"], "did you mean train-"),
+        (["--host", "h[01-"], "bracket"),
+        (["--job", "zz"], "the inventory has train-a, train-b"),
+    ],
+)
+def test_an_unknown_part_is_refused_with_the_nearest(rack, capsys, options, hint):
+    assert run(["-i", str(rack.inventory.path), "--target", "sim", "status", *options]) == ExitCode.USAGE
+    assert hint in capsys.readouterr().err
+
+
+def test_the_picture_goes_to_standard_output(status, rack):
+    rack.xid(GPU, 79)
+    code, out = status("-o", "svg")
+    assert code == ExitCode.UNHEALTHY
+    assert out.startswith("<svg")
+    assert GPU in out
+    assert out.rstrip().endswith("</svg>")
 
 
 def test_wide_adds_links(status):
@@ -188,3 +320,14 @@ def test_watching_ends_with_the_code_of_an_interrupt(status, rack, monkeypatch):
 @pytest.mark.parametrize("seconds", ["0", "1e12", "inf", "nan"])
 def test_an_interval_that_is_no_pause_is_refused(status, seconds):
     assert status("--watch", "--interval", seconds)[0] == ExitCode.USAGE
+
+
+@pytest.mark.parametrize("died", [True, False])
+def test_a_daemon_that_died_is_reported_beside_the_status(rack, monkeypatch, capsys, died):
+    monkeypatch.setattr(Context, "observe", lambda _: rack.observation())
+    monkeypatch.setattr("lumctl.daemon.client.has_died", lambda *_: died)
+    run(["-i", str(rack.inventory.path), "--target", "sim", "status", "-o", "json"])
+    said = capsys.readouterr()
+    assert json.loads(said.out)["schema"] == "lumctl/status/v1"
+    assert ("warning: the daemon died" in said.err) is died
+    assert (f"start it: lumctl -i {rack.inventory.path} --target sim watch" in said.err) is died

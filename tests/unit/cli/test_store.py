@@ -41,7 +41,7 @@ def test_a_store_is_copied_and_what_is_next_is_told(kept, tmp_path, capsys, monk
     assert (document["schema"], document["entries"], document["store"]) == ("lumctl/store-copy/v1", 1, str(new))
     assert f"next: `store: {new}` under racks, prototype in " in said.err
     assert main.run(["store", "copy", "--to", str(new)]) == ExitCode.REFUSED
-    assert "already keeps journal of rack prototype" in capsys.readouterr().err
+    assert "already contains journal of rack prototype" in capsys.readouterr().err
     assert main.run(["store", "status", "-o", "json"]) == ExitCode.DONE
     (row,) = json.loads(capsys.readouterr().out)["stores"]
     assert (row["store"], row["named_by"], row["state"], row["entries"]) == (str(kept), "store:", "ok", 1)
@@ -73,10 +73,10 @@ def test_a_store_that_was_moved_is_shown_as_such(kept, tmp_path, capsys, monkeyp
     assert main.run(["store", "copy", "--to", str(new)]) == ExitCode.DONE
     said = capsys.readouterr().err
     assert f"WARNING: both {kept} and {new} can be used now" in said
-    assert "say this again with --retire" in said
+    assert "run this again with --retire" in said
     assert main.run(["store", "copy", "--to", str(new), "--retire"]) == ExitCode.DONE
     said = capsys.readouterr()
-    assert f"{new} had a copy already; its journal is unbroken" in said.out
+    assert f"{new} already had a copy; its journal is unbroken" in said.out
     assert f"{kept} is retired" in said.err
     assert main.run(["store", "status", "-o", "json"]) == ExitCode.REFUSED
     (row,) = json.loads(capsys.readouterr().out)["stores"]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lumctl.cli.times import ending, moment
 from lumctl.errors import UsageError
-from lumctl.inventory.durations import LONGEST_S, UNITS_S, length_s
+from lumctl.time_text import LONGEST_S, UNITS_S, length_s
 
 NOON = datetime(2026, 11, 21, 12, 0).astimezone().timestamp()
 
@@ -79,7 +79,7 @@ def test_a_date_may_name_its_zone():
 
 @pytest.mark.parametrize("text", ["25:00", "12:60", "tomorrow", "2026-13-01T00:00", "", "99999-01-01"])
 def test_what_is_no_moment_is_refused(text):
-    with pytest.raises(UsageError, match="no moment"):
+    with pytest.raises(UsageError, match="not a valid time"):
         moment(text, NOON)
 
 

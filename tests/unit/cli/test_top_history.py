@@ -2,7 +2,7 @@
 
 import pytest
 
-from lumctl.cli.top.history import Historian
+from lumctl.cli.top.command import Historian
 from lumctl.inventory.load import example, load_inventory
 from lumctl.store import StoreError, open_store
 from lumctl.store.packed_hours import Values

@@ -43,7 +43,7 @@ def test_hosts_that_are_not_there_any_more(folder, inventory):
 
 def test_hosts_that_the_inventory_does_not_have(folder, inventory):
     (folder / "h07").mkdir()
-    assert remarks(folder, inventory) == (f"judged without {inventory.path}, for they are not in it: h07",)
+    assert remarks(folder, inventory) == (f"judged without {inventory.path}, because they are not in it: h07",)
     assert remarks(folder, None) == ()
 
 

@@ -10,7 +10,15 @@ from typing import Any
 import pytest
 
 from lumctl.devices.types import OpticsReading
-from lumctl.fleet.readings import GpuReading, HostSnapshot, InterfaceReading, ProbeOutcome, ProbeStatus, Snapshot
+from lumctl.fleet.readings import (
+    GpuProcess,
+    GpuReading,
+    HostSnapshot,
+    InterfaceReading,
+    ProbeOutcome,
+    ProbeStatus,
+    Snapshot,
+)
 from lumctl.health.observation import Observation
 from lumctl.health.states import (
     CircuitEndHealth,
@@ -105,12 +113,15 @@ class Seen:
                 circuit.id: CircuitHealth(
                     circuit.id,
                     circuit.owner,
-                    circuit.device,
                     circuit.direction.value,
                     self.states.get(circuit.id, State.OK),
                     (
-                        CircuitEndHealth(circuit.a.transponder, circuit.a.port, -6.5, None, circuit.b.transponder),
-                        CircuitEndHealth(circuit.b.transponder, circuit.b.port, DARK, None, circuit.a.transponder),
+                        CircuitEndHealth(
+                            circuit.a.transponder, circuit.a.device, circuit.a.port, -6.5, None, circuit.b.transponder
+                        ),
+                        CircuitEndHealth(
+                            circuit.b.transponder, circuit.b.device, circuit.b.port, DARK, None, circuit.a.transponder
+                        ),
                     ),
                     4.25,
                     tuple(self.findings.get(circuit.id, ())),
@@ -146,7 +157,7 @@ class Seen:
                     power_w=300.0,
                     ecc_volatile_uncorrectable=2,
                     throttle_reasons=frozenset({"hw_slowdown"}),
-                    processes=((4711, "python"),),
+                    processes=(GpuProcess(4711, "python"),),
                     raw={"gpu/new_field": "1"},
                 )
                 for accelerator in self.inventory.accelerators_of(name)

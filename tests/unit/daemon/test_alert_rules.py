@@ -102,7 +102,7 @@ def test_that_nothing_is_watched_calls(called):
     assert called(daemon={}) == ["LumctlAbsent"]
 
 
-@pytest.mark.parametrize("daemon", [{INTERVAL: 1.0}, {INTERVAL: 1.0, AGE: 60.0}], ids=["no look", "an old look"])
+@pytest.mark.parametrize("daemon", [{INTERVAL: 1.0}, {INTERVAL: 1.0, AGE: 60.0}], ids=["no observation", "an old look"])
 def test_a_daemon_that_sees_nothing_calls(called, daemon):
     assert called(daemon=daemon) == ["LumctlBlind"]
 

@@ -24,6 +24,7 @@ from lumctl.daemon.client import (
     daemon_folder,
     decode,
     encode,
+    has_died,
     observation_of,
     socket_path,
 )
@@ -211,6 +212,33 @@ def test_what_a_killed_daemon_left_is_replaced_and_the_end_leaves_nothing(seen, 
     assert list(path.parent.iterdir()) == []
 
 
+def test_the_end_of_a_daemon_leaves_the_socket_of_another_that_has_replaced_its_own(seen, newest, clock):
+    path = socket_path(seen.inventory, "sim")
+    earlier = observation_server(path, newest)
+    later = LatestObservation(clock)
+    with observation_server(path, later):
+        later.put(seen.look())
+        earlier.close()
+        assert observation_of(seen.inventory, "sim") is not None
+    assert list(path.parent.iterdir()) == []
+
+
+def test_a_daemon_that_was_killed_is_told_from_one_that_ended_and_from_none(seen, newest):
+    path = socket_path(seen.inventory, "sim")
+    assert not has_died(seen.inventory, "sim")
+    path.parent.mkdir(mode=0o700)
+    with observation_server(path, newest):
+        assert not has_died(seen.inventory, "sim")
+    assert not has_died(seen.inventory, "sim")
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(path))
+    assert has_died(seen.inventory, "sim")
+    assert not has_died(seen.inventory, "rack")
+    path.unlink()
+    path.write_text("a file in the way")
+    assert not has_died(seen.inventory, "sim")
+
+
 @pytest.mark.usefixtures("answering")
 def test_only_the_owner_may_enter(seen):
     path = socket_path(seen.inventory, "sim")
@@ -231,7 +259,7 @@ def test_somebody_else_is_not_let_in_even_if_the_folders_are_open(seen, short):
 
 
 def test_a_name_that_is_too_long_for_a_socket_is_said(newest, tmp_path):
-    with pytest.raises(UsageError, match="no socket can be had") as told:
+    with pytest.raises(UsageError, match="cannot create a socket") as told:
         observation_server(tmp_path / ("x" * 100) / "state.sock", newest)
     assert "XDG_RUNTIME_DIR" in told.value.hint
 

@@ -122,7 +122,7 @@ def test_where_the_policy_names_nobody_the_usual_ones_are_told(made, server):
 
 def test_a_name_that_the_inventory_has_no_more_is_said(made):
     tell(made, OVERDUE, "gone")
-    assert made.lines == ["receiver gone: a policy names it, but the inventory has none of that name"]
+    assert made.lines == ["receiver gone: a policy refers to it, but the inventory has no receiver of that name"]
 
 
 @pytest.mark.parametrize(

@@ -409,5 +409,5 @@ def test_what_the_autopilot_says_is_an_alert(server, manager):
 
 
 def test_a_url_that_is_none_is_refused():
-    with pytest.raises(UsageError, match="the URL of --alertmanager is not an http"):
+    with pytest.raises(UsageError, match="the URL of --alertmanager must start with http"):
         alertmanager_at("am:9093", None)

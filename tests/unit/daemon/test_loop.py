@@ -1,6 +1,8 @@
 """The daemon's loop: fixed beats, changes as lines, and a beat after every error."""
 
+import socket
 import threading
+from contextlib import suppress
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -315,6 +317,26 @@ def run_in_thread(daemon):
     return thread
 
 
+def test_systemd_is_told_of_the_end_before_anything_is_closed(stage, tmp_path_factory, monkeypatch):
+    address = str(tmp_path_factory.mktemp("n") / "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as supervisor:
+        supervisor.bind(address)
+        supervisor.settimeout(0.0)
+        monkeypatch.setenv("NOTIFY_SOCKET", address)
+        heard = []
+
+        def close():
+            with suppress(BlockingIOError):
+                while True:
+                    heard.append(supervisor.recv(64))
+
+        stage.close = close
+        daemon = stage.daemon()
+        daemon.orders.put(DaemonOrder.STOP)
+        daemon.run()
+        assert heard == [b"READY=1", b"WATCHDOG=1", b"STOPPING=1"]
+
+
 def test_stop_ends_it_and_gives_everything_back(stage):
     import time
 
@@ -361,7 +383,7 @@ def test_a_broken_inventory_is_said_and_the_old_one_kept(stage, said, tmp_path):
     broken.write_text("lumctl: 1\nracks: [\n")
     stage.load = lambda _: load_inventory(broken)
     daemon = reload_once(stage)
-    assert said[0].startswith("inventory: the new one cannot be used, the old one stays in force: ")
+    assert said[0].startswith("inventory: the new version cannot be used, the old one stays in force: ")
     assert daemon.inventory is stage.seen.inventory
     assert len(stage.opened) == 1
 
@@ -374,7 +396,7 @@ def test_a_new_inventory_is_in_force_at_once(stage, said, tmp_path):
     assert daemon.inventory.path == tmp_path / "new.yaml"
     assert stage.opened[1].digest == daemon.inventory.digest
     assert stage.closed == 2
-    assert said[0].endswith("read again and in force")
+    assert said[0].endswith("read again and is in force")
 
 
 def test_memory_is_written_when_something_is_found_and_else_rarely(stage, clock):

@@ -263,7 +263,7 @@ def ask(exporter, method, path):
 
 
 def test_health_is_that_of_the_newest_look(exporter, newest, seen, clock):
-    assert ask(exporter, "GET", "/healthz") == (503, b"no look within 10 s\n")
+    assert ask(exporter, "GET", "/healthz") == (503, b"no observation within 10 s\n")
     newest.put(seen.look())
     assert ask(exporter, "GET", "/healthz") == (200, b"ok\n")
     clock.at += 10.1

@@ -1,5 +1,6 @@
 """What every daemon process needs: a lock that names it, a notice to systemd, and a log of its own errors."""
 
+import fcntl
 import os
 import socket
 import subprocess
@@ -39,6 +40,24 @@ def test_who_holds_it_can_be_asked_without_taking_it(tmp_path):
     with exclusive_lock(lock, "rack"):
         assert lock_holder(lock) == os.getpid()
     assert lock_holder(lock) is None
+
+
+def test_a_process_that_asks_who_holds_it_keeps_no_other_from_taking_it(tmp_path):
+    lock = tmp_path / "lock"
+    lock.touch()
+    asking = lock.open("rb")
+    fcntl.flock(asking, fcntl.LOCK_SH)  # as lock_holder does while it asks
+    with exclusive_lock(lock, "rack", pause=lambda _: asking.close()):
+        assert lock_holder(lock) == os.getpid()
+
+
+def test_a_process_that_was_frozen_while_it_asked_is_not_waited_for_without_end(tmp_path):
+    lock = tmp_path / "lock"
+    lock.touch()
+    with lock.open("rb") as frozen:
+        fcntl.flock(frozen, fcntl.LOCK_SH)
+        with pytest.raises(RefusedError), exclusive_lock(lock, "rack", pause=lambda _: None):
+            pass
 
 
 def test_a_full_disk_keeps_nobody_from_locking(tmp_path, monkeypatch):

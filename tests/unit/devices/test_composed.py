@@ -3,9 +3,9 @@
 import pytest
 
 from lumctl.devices.base import BaseTransponder
-from lumctl.devices.composite import Composed
 from lumctl.devices.errors import UnsupportedError
 from lumctl.devices.protocols import DriverContext, TransponderDriver
+from lumctl.devices.registry import Composed
 from lumctl.devices.types import Capability, Neighbour, OpticsReading
 
 ALL = frozenset({Capability.READ_OPTICS, Capability.SET_TRANSMIT, Capability.SET_CHANNEL, Capability.READ_NEIGHBOURS})

@@ -74,7 +74,7 @@ def test_a_driver_that_cannot_be_opened_is_named(name):
 @pytest.mark.parametrize(("name", "call"), GIVES_WHAT_CANNOT_BE.items())
 def test_an_answer_of_a_wrong_type_or_unit_is_no_reading(name, call):
     driver = opened(WRONG, name)
-    with pytest.raises(DriverFaultError, match=f"driver '{name}' of wrong-drivers 0.7: {call} of {name} answered "):
+    with pytest.raises(DriverFaultError, match=f"driver '{name}' of wrong-drivers 0.7: {call} of {name} returned "):
         getattr(driver, call)()
 
 
@@ -89,9 +89,9 @@ def test_nothing_is_asked_of_a_driver_that_has_not_come_back():
 
     context = DriverContext("m1", "slow.memory", puc_count=PUCS, port_count=PORTS, timeout_s=TIMEOUT_S)
     driver = open_contained(Slow, context, Culprit("driver", "slow", "acme 1.0"))
-    with pytest.raises(DriverFaultError, match="read_states of m1 has not come back within"):
+    with pytest.raises(DriverFaultError, match="read_states of m1 has not returned within"):
         driver.read_states()
-    with pytest.raises(DriverFaultError, match=r"read_states of m1 was given up \d+ s ago and has not come back"):
+    with pytest.raises(DriverFaultError, match=r"read_states of m1 was abandoned \d+ s ago and has not returned"):
         driver.read_states()
     goes_on.set()
     while True:

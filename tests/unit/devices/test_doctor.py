@@ -68,13 +68,13 @@ def test_our_own_drivers_are_well():
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ("{Capability.READ_TEMPERATURE}", "{Capability.READ_POWERS}", "declares read-powers and does not implement"),
-        ("{Capability.READ_TEMPERATURE}", "{Capability.READ_POWERS}", "read_temperature() and does not declare"),
+        ("{Capability.READ_TEMPERATURE}", "{Capability.READ_POWERS}", "declares read-powers but does not implement"),
+        ("{Capability.READ_TEMPERATURE}", "{Capability.READ_POWERS}", "read_temperature() but does not declare"),
         ("{Capability.READ_TEMPERATURE}", "{Capability.SET_POWER}", "declares set-power, which a mesh does not have"),
-        ('proven = "firmware 7.2"', "", "does not say on what it was proven"),
-        ('proven = "firmware 7.2"', 'proven = ""', "does not say on what it was proven"),
+        ('proven = "firmware 7.2"', "", "does not state what it was tested on"),
+        ('proven = "firmware 7.2"', 'proven = ""', "does not state what it was tested on"),
         ("api_version = 1", "api_version = 2", "driver API version 2"),
-        ("    api_version = 1\n", "", "does not state its driver API version"),
+        ("    api_version = 1\n", "", "has no api_version of its own"),
         ("class Driver", "import no_such_library\nclass Driver", "it needs no_such_library, which is not installed"),
         ("class Driver", "raise RuntimeError('boom')\nclass Driver", "does not import: RuntimeError: boom"),
     ],
@@ -150,7 +150,7 @@ def test_drivers_that_an_inventory_names_and_nobody_has(tmp_path):
     file = tmp_path / "rack.yaml"
     file.write_text(example("prototype").read_text().replace("driver: smartlight", "driver: smartlihgt"))
     ((name, (text, advice)),) = not_installed(load_inventory(file)).items()
-    assert (name, text) == ("smartlihgt", f"{file} names it for mesh, and it is not installed here")
+    assert (name, text) == ("smartlihgt", f"{file} uses it for mesh, but it is not installed here")
     assert "did you mean smartlight?" in advice
     assert "hostport" in advice
     assert not_installed(load_inventory(example("prototype"))) == {}

@@ -101,7 +101,7 @@ def test_a_broken_plugin_stops_nobody_who_does_not_name_it(offer):
             "does not state its driver API version: acme_broken.Driver has no api_version of its own",
         ),
         (GOOD.replace("= 1", "= 2"), "was written for driver API version 2; lumctl has version 1"),
-        (GOOD.replace("mesh", "toaster"), "is of kind 'toaster'"),
+        (GOOD.replace("mesh", "toaster"), "has kind 'toaster'"),
         (GOOD.replace("frozenset()", "{'fly'}"), "does not declare its capabilities"),
     ],
 )

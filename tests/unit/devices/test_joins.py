@@ -84,10 +84,10 @@ def test_a_plan_leads_where_it_says_touches_nobody_else_and_can_be_undone(switch
 
 def test_a_verdict_goes_by_what_is_shown():
     changes = plan(SIDES, {}, {0: 8, 1: 9}).changes
-    judge(SIDES, changes, {}, {0: 8, 1: 9, 5: 13}, "of somebody else")
+    judge(SIDES, changes, {}, {0: 8, 1: 9, 5: 13}, "that belongs to somebody else")
     with pytest.raises(DeviceRefusedError, match="busy; nothing changed"):
         judge(SIDES, changes, {}, {5: 13}, "busy")
-    with pytest.raises(InconsistentError, match="1 of 2 joins"):
+    with pytest.raises(InconsistentError, match="1 of 2 connections"):
         judge(SIDES, changes, {}, {0: 8}, "busy")
     with pytest.raises(InconsistentError, match="without a complaint"):
         judge(SIDES, changes, {}, {}, "")

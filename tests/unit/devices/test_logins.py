@@ -33,7 +33,7 @@ def test_a_variable_goes_before_the_file(secret_file, monkeypatch):
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620])
 def test_a_file_that_others_may_read_is_refused(secret_file, mode):
     secret_file.chmod(mode)
-    with pytest.raises(DeviceLoginError, match="others may read it") as error:
+    with pytest.raises(DeviceLoginError, match="other users may read it") as error:
         Login("ops", secret_file).secret()
     assert error.value.hint == f"chmod 600 {secret_file}"
     assert "hunter2" not in str(error.value)
@@ -48,7 +48,7 @@ def test_what_is_not_there_is_one_line(tmp_path, monkeypatch):
         (Login("ops", tmp_path), "cannot be read"),
         (Login("ops", tmp_path / "bytes"), "is not text"),
         (Login("ops", None, "SHELF_SECRET"), r"\$SHELF_SECRET is not set"),
-        (Login("ops"), "no secret is named for user 'ops'"),
+        (Login("ops"), "no secret is configured for user 'ops'"),
     ):
         with pytest.raises(DeviceLoginError, match=says):
             login.secret()

@@ -121,7 +121,7 @@ def test_so_is_one_that_does_not_say():
     mesh = Mesh(answers=[LOST])
     mesh.said = [GONE]
     with pytest.raises(
-        OutcomeUnknownError, match="no answer came; m1 does not say whether it is still at work: nobody"
+        OutcomeUnknownError, match="no answer came; m1 does not report whether it is still working on a change: nobody"
     ):
         write(mesh)
     assert mesh.calls == ["progress"]

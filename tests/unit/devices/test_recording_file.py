@@ -22,7 +22,7 @@ def test_a_recording_is_private(taped, path, tmp_path, make_lamp, blink):
     with pytest.raises(RefusedError, match="only you can read"):
         taped(blink)
     (tmp_path / "link").symlink_to(path)
-    with pytest.raises(RefusedError, match="no recording can be written"):
+    with pytest.raises(RefusedError, match="cannot write a recording"):
         record(make_lamp(), tmp_path / "link")
 
 
@@ -55,7 +55,7 @@ def test_a_full_disk_does_not_disturb_the_driver(monkeypatch, path, make_lamp):
     assert lamp.transmitting()
     lamp.close()
     replay = ReplayTransponder(DriverContext(device="t1", address=f"replay:{path}"))
-    with pytest.raises(DeviceRefusedError, match="its last line is not whole"):
+    with pytest.raises(DeviceRefusedError, match="its last line is incomplete"):
         replay.set_transmit(enabled=False)
 
 
@@ -88,21 +88,21 @@ BEGUN = '{"schema":"lumctl/device-recording/v1","kind":"transponder","capabiliti
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "holds no recording"),
-        ("\xff\xfe", "holds no recording"),
-        ("hello\n", ":1 is no line"),
-        ("[]\n", ":1 is no line"),
-        ("[" * 100_000 + "\n", ":1 is no line"),
-        ("{}\n", "does not begin"),
+        ("", "contains no recording"),
+        ("\xff\xfe", "contains no recording"),
+        ("hello\n", ":1 is not a line"),
+        ("[]\n", ":1 is not a line"),
+        ("[" * 100_000 + "\n", ":1 is not a line"),
+        ("{}\n", "first line is not the header"),
         (BEGUN.replace("v1", "v9"), "its schema is"),
-        (BEGUN.replace("transponder", "mesh"), "of a mesh, and a transponder is asked for"),
-        (BEGUN.replace("read-optics", "fly"), ":1 is no line"),
+        (BEGUN.replace("transponder", "mesh"), "recorded a mesh, but a transponder is needed"),
+        (BEGUN.replace("read-optics", "fly"), ":1 is not a line"),
         (BEGUN + '{"call":"fly","arguments":{},"answer":null}\n', "has no call 'fly'"),
-        (BEGUN + '{"call":"read_optics","arguments":{},"answer":{"Person":{}}}\n', "'Person' is no word"),
-        (BEGUN + '{"call":"read_optics","arguments":{},"answer":{"OpticsReading":{}}}\n', ":2 is no line"),
-        (BEGUN + '{"call":"read_optics","arguments":7,"answer":null}\n', ":2 is no line"),
-        (BEGUN + '{"call":"read_optics","arguments":{}}\n', ":2 is no line"),
-        (BEGUN + '{"call":"read_optics","arguments":{},"error":{}}\n', ":2 is no line"),
+        (BEGUN + '{"call":"read_optics","arguments":{},"answer":{"Person":{}}}\n', "'Person' is not a word"),
+        (BEGUN + '{"call":"read_optics","arguments":{},"answer":{"OpticsReading":{}}}\n', ":2 is not a line"),
+        (BEGUN + '{"call":"read_optics","arguments":7,"answer":null}\n', ":2 is not a line"),
+        (BEGUN + '{"call":"read_optics","arguments":{}}\n', ":2 is not a line"),
+        (BEGUN + '{"call":"read_optics","arguments":{},"error":{}}\n', ":2 is not a line"),
         (BEGUN + '{"call":"read_optics","arguments":{},"answer":' + "[" * 50 + "]" * 50 + "}\n", "too deeply"),
     ],
 )
@@ -132,5 +132,5 @@ def test_an_error_that_no_driver_may_raise_comes_back_as_one_that_it_may(path, m
 
 def test_a_recording_is_too_large_to_be_one(path):
     path.write_text(BEGUN * 20)
-    with pytest.raises(DeviceUnreachableError, match="larger than the 100 bytes"):
+    with pytest.raises(DeviceUnreachableError, match="exceeds the 100 bytes"):
         read_run(path, "transponder", most_bytes=100)

@@ -1,7 +1,9 @@
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from lumctl_hostport import HostPort
 from lumctl_smartlight import SmartlightMesh
 
 from lumctl.devices.endpoints import Endpoints, HostEndpoint, rack_endpoints
@@ -19,6 +21,7 @@ from lumctl.inventory.model import (
     Host,
     Inventory,
     Lane,
+    PartOf,
     Rack,
     Role,
     SshSettings,
@@ -155,7 +158,7 @@ def test_a_record_that_a_run_has_made_uncertain_does_not_forget_what_was_before(
     [
         ("m7", UsageError, "no device 'm7'"),
         ("lost", DriverFaultError, "no driver 'no-such' is installed"),
-        ("odd", DriverFaultError, "odd is a mesh, and its driver 'hostport' drives a transponder"),
+        ("odd", DriverFaultError, "odd is a mesh, but its driver 'hostport' is for a transponder"),
         ("ocs", UnsupportedError, "ocs is a switch"),
     ],
 )
@@ -177,8 +180,17 @@ def test_a_transponder_is_opened_behind_its_host(devices):
 
 
 def test_a_transponder_with_a_mesh_driver_is_refused(devices):
-    with pytest.raises(DriverFaultError, match="t2 is a transponder, and its driver 'smartlight' drives a mesh"):
+    with pytest.raises(DriverFaultError, match="t2 is a transponder, but its driver 'smartlight' is for a mesh"):
         devices.transponder("t2")
+
+
+def test_the_host_s_driver_is_closed_if_the_chassis_s_does_not_open(inventory, devices, monkeypatch):
+    closed = []
+    monkeypatch.setattr(HostPort, "close", lambda driver: closed.append(driver.context.device))
+    inventory.transponders["t1"] = replace(inventory.transponders["t1"], module=PartOf("lost", "och-1"))
+    with pytest.raises(DriverFaultError, match="no driver 'no-such' is installed"):
+        devices.transponder("t1")
+    assert closed == ["t1"]
 
 
 def test_a_device_that_the_simulator_lacks_is_never_looked_for_on_the_rack(inventory):

@@ -23,7 +23,7 @@ def test_the_same_run_passes(taped, blink):
 def test_a_replay_says_what_it_is_of(taped, blink, make_lamp):
     replay = taped(blink)
     assert (replay.capabilities, replay.proven) == (make_lamp().capabilities, "replay of: a lamp")
-    with pytest.raises(UnsupportedError, match="without set-channel"):
+    with pytest.raises(UnsupportedError, match="lacks set-channel"):
         replay.set_channel(193_100_000)
 
 
@@ -39,12 +39,13 @@ def test_a_reading_from_before_a_change_is_none_after_it(taped, blink):
     replay = taped(blink)
     replay.transmitting()
     with pytest.raises(
-        DeviceRefusedError, match=r"asked for read_optics\(\), and line 3 has set_transmit\(enabled=false\)"
+        DeviceRefusedError,
+        match=r"replay was called with read_optics\(\), but line 3 has set_transmit\(enabled=false\)",
     ):
         replay.read_optics()
     replay.set_transmit(enabled=False)
     replay.set_transmit(enabled=True)
-    with pytest.raises(DeviceRefusedError, match="there the recording ends"):
+    with pytest.raises(DeviceRefusedError, match="the recording ends"):
         replay.transmitting()
 
 
@@ -52,7 +53,7 @@ def test_a_change_that_is_not_the_next_one_is_the_first_difference(taped, path, 
     replay = taped(blink)
     with pytest.raises(DeviceRefusedError) as refused:
         replay.set_transmit(True)
-    asked = "t1: asked for set_transmit(enabled=true), and line 3 has set_transmit(enabled=false)"
+    asked = "t1: replay was called with set_transmit(enabled=true), but line 3 has set_transmit(enabled=false)"
     assert refused.value.message == asked
     assert str(path) in refused.value.hint
     replay.set_transmit(False)
@@ -70,10 +71,10 @@ def test_a_driver_that_is_opened_again_goes_on_in_its_recording(taped):
 
 def test_a_recording_that_is_not_there(tmp_path, monkeypatch):
     context = DriverContext(device="t1", address=f"replay:{tmp_path}/none.jsonl")
-    with pytest.raises(DeviceUnreachableError, match="no recording can be read at "):
+    with pytest.raises(DeviceUnreachableError, match="cannot read a recording at "):
         ReplayTransponder(context).read_optics()
     monkeypatch.delenv("LUMCTL_RECORDINGS", raising=False)
-    with pytest.raises(DeviceUnreachableError, match="where its recording lies") as absent:
+    with pytest.raises(DeviceUnreachableError, match="the path of its recording is not set") as absent:
         ReplayTransponder(dataclasses.replace(context, address="")).read_optics()
     assert "LUMCTL_RECORDINGS" in absent.value.hint
 

@@ -76,7 +76,7 @@ def test_a_lost_answer_is_found_by_reading_and_nothing_is_sent_twice():
 
 def test_a_write_that_did_not_arrive_is_known_not_to_have():
     mesh = Mesh(takes=[0], answers=[LOST])
-    with pytest.raises(NotTakenError, match="holds what it held"):
+    with pytest.raises(NotTakenError, match="its state is unchanged"):
         write(mesh)
     assert mesh.writes == 1
 
@@ -84,12 +84,12 @@ def test_a_write_that_did_not_arrive_is_known_not_to_have():
 @pytest.mark.parametrize("answer", [LOST, None], ids=["no answer", "a lie"])
 def test_half_a_write_is_inconsistent(answer):
     mesh = Mesh(takes=[1], answers=[answer])
-    with pytest.raises(InconsistentError, match="shows some of the change: 1 of 3"):
+    with pytest.raises(InconsistentError, match="reports some of the change: 1 of 3"):
         write(mesh)
 
 
 def test_an_answer_may_be_a_lie():
-    with pytest.raises(InconsistentError, match="shows none of the change"):
+    with pytest.raises(InconsistentError, match="reports none of the change"):
         write(Mesh(takes=[0]))
 
 

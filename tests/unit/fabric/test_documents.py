@@ -52,8 +52,8 @@ GOOD = {"ports": [3, 15], "pucs": [1, 2], "states": ["bar", "cross"]}
 @pytest.mark.parametrize(
     ("document", "said"),
     [
-        (None, "no document of routes"),
-        ([], "no document of routes"),
+        (None, "no routes"),
+        ([], "no routes"),
         ({}, "circuits: expected a list"),
         ({"circuits": "3:4"}, "circuits: expected a list"),
         ({"circuits": [3]}, r"circuits\[0\]: expected a circuit"),
@@ -66,7 +66,7 @@ GOOD = {"ports": [3, 15], "pucs": [1, 2], "states": ["bar", "cross"]}
         ({"circuits": [GOOD | {"pucs": [1, 99]}]}, "found PUC 99"),
         ({"circuits": [GOOD | {"pucs": [1, "2"]}]}, "found PUC '2'"),
         ({"circuits": [GOOD | {"states": ["bar", "open"]}]}, "found state 'open'"),
-        ({"circuits": [GOOD, GOOD | {"ports": [4, 9], "states": ["bar", "bar"]}]}, "PUC 2 is wanted in both states"),
+        ({"circuits": [GOOD, GOOD | {"ports": [4, 9], "states": ["bar", "bar"]}]}, "PUC 2 is required in both states"),
         ({"circuits": [], "states": ["bar"]}, "states: expected states by PUC"),
         ({"circuits": [], "states": {"x": "bar"}}, "states: found PUC 'x'"),
         ({"circuits": [], "states": {"1": 0}}, "states: found state 0"),

@@ -67,7 +67,7 @@ def test_same_question_same_picture(opened):
 @pytest.mark.parametrize("scale", [0, 200])
 def test_scales_that_make_no_picture_are_refused(opened, scale):
     assert opened
-    with pytest.raises(UsageError, match="pixels cannot be"):
+    with pytest.raises(UsageError, match="pixels is not possible"):
         png(mesh(1, 1), {}, [], condition=WELL, scale=scale)
 
 

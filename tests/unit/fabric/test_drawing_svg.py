@@ -162,13 +162,13 @@ def test_same_question_same_drawing():
 
 
 def test_no_positions_no_drawing():
-    with pytest.raises(UsageError, match="given without positions"):
+    with pytest.raises(UsageError, match="its positions"):
         svg(replace(mesh(1, 1), points=()), {}, [], condition=WELL)
 
 
 def test_two_ends_in_one_place_cannot_be_drawn():
     found = mesh(1, 1)
-    with pytest.raises(UsageError, match="two ends of PUC 0 have one position"):
+    with pytest.raises(UsageError, match="both ends of PUC 0 have the same position"):
         svg(replace(found, points=(found.points[0],) * len(found.points)), {}, [], condition=WELL)
 
 

@@ -193,13 +193,13 @@ def test_the_legend_says_ports_pucs_and_loss():
 
 
 def test_no_positions_no_drawing():
-    with pytest.raises(UsageError, match="given without positions"):
+    with pytest.raises(UsageError, match="its positions"):
         text(replace(mesh(1, 1), points=()), {}, [], condition=WELL)
 
 
 def test_a_route_of_another_mesh_is_refused():
     (other,) = traced(mesh(4, 4), {}, 30)
-    with pytest.raises(InconsistentFabricError, match=r"30:31 is no way through the mesh 2x2"):
+    with pytest.raises(InconsistentFabricError, match=r"30:31 is not a path through the mesh 2x2"):
         text(mesh(2, 2), {}, [other], condition=WELL)
     (first,) = traced(mesh(2, 2), {}, 0)
     with pytest.raises(InconsistentFabricError):

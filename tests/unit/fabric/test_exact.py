@@ -11,6 +11,7 @@ import pytest
 
 from lumctl.devices.types import PucState
 from lumctl.errors import UsageError
+from lumctl.fabric.condition import MeshCondition
 from lumctl.fabric.geometry import TURN, exits, trace
 from lumctl.fabric.research import exact, integer_program
 from lumctl.fabric.research.graph import graph
@@ -284,12 +285,12 @@ def test_bad_questions_are_refused():
     found = mesh(2, 2)
     with pytest.raises(UsageError, match="port 20 is not on the mesh"):
         exact.solve(found, [(0, 20)])
-    with pytest.raises(UsageError, match="port 3 is wanted twice"):
+    with pytest.raises(UsageError, match="port 3 is used twice"):
         exact.lower_bound(found, [(0, 3), (3, 4)])
     with pytest.raises(UsageError, match="PUC 19 is not on the mesh"):
         exact.solve(found, [(0, 3)], damaged={19})
     way = trace(found, {}, 0)
-    with pytest.raises(InconsistentFabricError, match="stands in the other state"):
+    with pytest.raises(InconsistentFabricError, match="it is in the other state"):
         exact.solve(found, [], live=[Route((0, way.exit), way.passes)], stuck={way.pucs[0]: CROSS})
 
 
@@ -331,3 +332,94 @@ def test_the_router_against_the_exact_answer(kind):
         feasible += 1
         missed += [told] if total is None else []
     assert len(missed) <= feasible * 0.005, f"{len(missed)} of {feasible} feasible demands were missed: {missed}"
+
+
+def least_worst_by_trying(shape, demands, condition):
+    """The loss of the worst circuit, in dB, of the setting in which it is least; ``inf`` if none serves."""
+    least = inf
+    for _, traces in settings(*shape):
+        if all(traces[a].exit == b for a, b in demands):
+            worst = max(condition.loss_db(pair, traces[pair[0]].pucs) for pair in demands)
+            least = min(least, worst)
+    return least
+
+
+def test_the_worst_loss_in_db_is_the_least_with_the_excess_of_single_pucs_and_ports():
+    rng, shape = seeded(9), (2, 1)
+    found = mesh(*shape)
+    for _ in range(15):
+        demands = carried(rng, found, {}, 2)
+        few = exact.solve(found, demands)
+        passed = sorted({puc for one in few.routes for puc in one.pucs})
+        condition = MeshCondition(
+            puc_loss_db={puc: rng.choice((0.1, 0.75, 3.0)) for puc in rng.sample(passed, min(3, len(passed)))},
+            port_loss_db={port: rng.choice((0.5, 4.0)) for port in rng.sample(range(found.port_count), 4)},
+        )
+        least = least_worst_by_trying(shape, demands, condition)
+        answer = exact.solve(found, demands, objective="loss", losses=condition)
+        assert answer.status == "optimal"
+        assert answer.worst_loss_db == pytest.approx(least)
+        assert answer.bound == pytest.approx(least)
+        routed = max(condition.loss_db(one.ports, one.pucs) for one in answer.routes)
+        assert routed == pytest.approx(least)
+
+
+def test_the_least_loss_goes_around_dear_pucs_that_the_fewest_pucs_pass():
+    found, demands = mesh(4, 4), [(3, 21), (6, 28)]
+    few = exact.solve(found, demands)
+    dear = {puc: 2.0 for one in few.routes for puc in one.pucs[1:-1]}
+    condition = MeshCondition(puc_loss_db=dear)
+    answer = exact.solve(found, demands, objective="loss", losses=condition)
+    assert answer.status == "optimal"
+    assert answer.worst_loss_db < max(condition.loss_db(one.ports, one.pucs) for one in few.routes)
+
+
+@pytest.mark.parametrize("objective", ["total", "loss", "longest", "feasible"])
+@pytest.mark.parametrize("seconds", [0.0, 60.0])
+def test_it_is_never_worse_than_the_routes_it_starts_from(objective, seconds):
+    rng, found = seeded(10), mesh(3, 3)
+    for _ in range(4):
+        demands = carried(rng, found, {}, 6)
+        start = route(found, demands, states={})
+        answer = exact.solve(found, demands, objective=objective, start=start, time_limit_s=seconds)
+        assert answer.status in {"optimal", "feasible"}
+        assert answer.total <= sum(len(one.passes) for one in start) or objective in {"loss", "longest"}
+        assert max(map(len, (one.passes for one in answer.routes))) <= max(len(one.passes) for one in start) or (
+            objective == "total"
+        )
+        assert answer.bound <= answer.value
+        if seconds:
+            assert answer.status == "optimal"
+
+
+def test_an_interrupt_ends_the_solver_and_goes_on_up():
+    class Solving:
+        running = True
+
+        def is_alive(self):
+            return self.running
+
+        def join(self, timeout=None):
+            if self.running and timeout is not None:
+                raise KeyboardInterrupt
+
+    class Solver:
+        HandleUserInterrupt = True
+        solving = Solving()
+
+        def setOptionValue(self, *_):  # noqa: N802 - HiGHS's own name
+            pass
+
+        def getRunTime(self):  # noqa: N802
+            return 0.0
+
+        def startSolve(self):  # noqa: N802
+            return self.solving
+
+        def cancelSolve(self):  # noqa: N802
+            self.solving.running = False
+
+    solver = Solver()
+    with pytest.raises(KeyboardInterrupt):
+        integer_program.run(solver, 60.0)
+    assert not solver.solving.running

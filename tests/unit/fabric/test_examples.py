@@ -23,10 +23,10 @@ class Fabric:
     states: dict
 
     def circuits(self, device):
-        return [c for c in circuits_of(self.inventory, self.assignment) if c.device == device]
+        return [c for c in circuits_of(self.inventory, self.assignment) if c.a.device == device]
 
     def losses(self, device):
-        return circuit_losses(self.inventory.devices[device], self.states[device], self.circuits(device))
+        return circuit_losses(self.inventory, self.states, self.circuits(device))
 
     def swapped(self, failed, spare):
         """The fabric after a swap that leaves all other circuits where they are; asserts that it does."""

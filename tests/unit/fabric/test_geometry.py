@@ -160,8 +160,21 @@ def test_no_hexagon_without_cells():
 
 @pytest.mark.parametrize("text", ["", "9", "9x", "9x9x9", "hexagon:3x3", "square:4", "ring:3", "-1x2", "9 x 9", "1ex1"])
 def test_what_names_no_shape_is_refused(text):
-    with pytest.raises(UsageError, match="is no shape of a mesh"):
+    with pytest.raises(UsageError, match="is not a mesh shape"):
         shape(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "near"),
+    [("hexogon:3", "hexagon:3"), ("hexagon:3x3", "hexagon:3"), ("9by9", "9x9"), ("square4", "square:4x4"),
+     ("5y5", "5x5"), ("9x9x9", "9x9"), ("ring:3", None), ("0x0", None), ("", None)],
+)  # fmt: skip
+def test_the_nearest_shape_is_named_and_is_one(text, near):
+    with pytest.raises(UsageError) as refused:
+        shape(text)
+    named = refused.value.hint.partition("did you mean '")[2].partition("'")[0]
+    assert named == (near or "")
+    assert near is None or shape(near)
 
 
 @pytest.mark.parametrize("text", ["65x1", "1x9999", "hexagon:33", "square:1x65"])

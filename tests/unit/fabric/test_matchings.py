@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from lumctl.devices.types import PucState
 from lumctl.errors import UsageError
 from lumctl.fabric import MeshCondition, hexagon, mesh, square, trace
-from lumctl.fabric.matchings import all_to_all, exchange, round_robin
+from lumctl.fabric.matchings import AllToAllSearch, all_to_all, exchange, round_robin
 
 
 def seeded(seed):
@@ -130,7 +130,7 @@ def test_what_is_stuck_damaged_or_blocked_is_respected(seed):
         (1, "1 ports of 2x2 cannot be connected"),
         (21, "21 ports of 2x2 cannot be connected"),
         ((3,), "two ports or more"),
-        ((3, 4, 3), "each named once"),
+        ((3, 4, 3), "each listed once"),
         ((3, 20), "port 20 is not on the mesh"),
         ((-1, 2), "port -1 is not on the mesh"),
         ((5, 6), "port 5 is blocked"),
@@ -139,3 +139,61 @@ def test_what_is_stuck_damaged_or_blocked_is_respected(seed):
 def test_ports_that_cannot_be_connected(ports, said):
     with pytest.raises(UsageError, match=said):
         all_to_all(mesh(2, 2), ports, condition=MeshCondition(blocked_ports=frozenset({5})), rng=seeded(0))
+
+
+class Clock:
+    """Seconds that pass with each look at the clock."""
+
+    def __init__(self, step=0.01):
+        self.now, self.step = 0.0, step
+
+    def __call__(self):
+        self.now += self.step
+        return self.now
+
+
+def require_accounted_for(shape, found):
+    """Every pair has its circuit, or is said to have none, or to have none yet; circuits are what they should be."""
+    routed = [tuple(sorted(each.ports)) for matching in found.matchings for each in matching.routes]
+    assert Counter([*routed, *found.unreachable, *found.left]) == Counter(combinations(found.ports, 2))
+    for matching in found.matchings:
+        assert all(trace(shape, matching.states, each.ports[0]).exit == each.ports[1] for each in matching.routes)
+
+
+@pytest.mark.parametrize("limit", [0.05, 0.3, 3.0, 30.0])
+@pytest.mark.parametrize(("shape", "ports"), [(mesh(3, 3), 20), (mesh(3, 5), 20), (mesh(4, 4), 8)])
+def test_a_limit_brings_the_best_so_far(shape, ports, limit):
+    clock = Clock()
+    found = AllToAllSearch(shape, ports, rng=seeded(1), limit_s=limit, clock=clock).run()
+    require_accounted_for(shape, found)
+    # It looks at the clock more often than it does anything long.
+    assert clock.now < limit + 1.0
+    if limit == 30.0:
+        assert not found.left
+        assert len(found.matchings) >= found.least
+
+
+def test_crowded_meshes_take_few_matchings():
+    for shape, ports, most in ((mesh(2, 2), 20, 50), (mesh(5, 5), 20, 20), (mesh(3, 3), 20, 30)):
+        found = all_to_all(shape, ports, rng=seeded(0))
+        require_all_there(shape, found)
+        assert found.least <= len(found.matchings) <= most
+        assert found.least > (19 if shape is mesh(2, 2) else 18)
+
+
+@pytest.mark.parametrize("after", [1, 3, 8, 20, 60])
+def test_an_interrupted_search_has_what_it_has_found(after):
+    told = iter(range(after))
+
+    def tell(_):
+        if next(told, None) is None:
+            raise KeyboardInterrupt
+
+    shape = mesh(3, 5)
+    search = AllToAllSearch(shape, 20, rng=seeded(1), tell=tell)
+    with pytest.raises(KeyboardInterrupt):
+        search.run()
+    found = search.best()
+    if after > 1:
+        assert found is not None
+        require_accounted_for(shape, found)

@@ -14,7 +14,7 @@ from lumctl.fabric import mesh
 from lumctl.fabric.condition import MeshCondition
 from lumctl.fabric.network.model import MeshDevice, Network, SwitchDevice, ends_of, network_of, port_of
 from lumctl.fabric.network.routing import NetworkUnroutable, full_cut, route_network
-from lumctl.fabric.network.tracing import NetworkStates, circuits_made, hops_loss_db, network_changes, trace_network
+from lumctl.fabric.network.tracing import NetworkStates, circuits_made, network_changes, network_loss_db, trace_network
 from lumctl.fabric.search import InconsistentFabricError
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.model import DevicePort, Fibre
@@ -102,23 +102,24 @@ def test_a_route_found_is_a_route_traced_and_live_circuits_stay(task):
         return
     written = network_changes(network, states, routes)
     after = written.applied(states)
-    assert [found.ends for found in routes] == demands
+    assert [(found.path.start, found.path.exit) for found in routes] == demands
     for found in routes:
-        way = trace_network(network, after, found.ends[0])
-        assert (way.exit, way.hops, way.fibres) == (found.ends[1], found.hops, found.fibres)
-        back = trace_network(network, after, found.ends[1])
-        assert (back.exit, back.fibres) == (found.ends[0], found.fibres[::-1])
-        assert found.loss_db == pytest.approx(hops_loss_db(network, way))
+        path = found.path
+        assert trace_network(network, after, path.start) == path
+        back = trace_network(network, after, path.exit)
+        assert (back.exit, back.fibres) == (path.start, path.fibres[::-1])
+        assert found.loss_db == pytest.approx(network_loss_db(network, path))
     assert [trace_network(network, after, start) for start, _ in live] == before
-    for hop in (hop for found in before for hop in found.hops):
-        assert {puc for puc, _ in hop.passes}.isdisjoint(written.pucs.get(hop.device, {}))
-        touched = written.connect.get(hop.device, ()) + written.disconnect.get(hop.device, ())
-        assert set(hop.ports).isdisjoint(port for pair in touched for port in pair) or hop.passes
-    for hop in (hop for found in routes for hop in found.hops if hop.passes):
-        condition = network.devices[hop.device].condition
-        assert all(condition.stuck.get(puc, state) is state for puc, state in hop.passes)
-        assert condition.damaged.isdisjoint(puc for puc, _ in hop.passes)
-    new, old = load_of(routes), load_of(before)
+    for segment in (segment for found in before for segment in found.segments):
+        assert set(segment.pucs).isdisjoint(written.pucs.get(segment.device, {}))
+        touched = written.connect.get(segment.device, ()) + written.disconnect.get(segment.device, ())
+        assert set(segment.ports).isdisjoint(port for pair in touched for port in pair) or segment.pucs
+    for found in routes:
+        for segment in (each for each in found.path.segments if each.pucs):
+            condition = network.devices[segment.device].condition
+            assert all(condition.stuck.get(puc, state) is state for puc, state in found.passes(segment))
+            assert condition.damaged.isdisjoint(segment.pucs)
+    new, old = load_of(found.path for found in routes), load_of(before)
     for one in network.fibres:
         count = new.get(one.name, 0)
         assert count == 0 or count + old.get(one.name, 0) <= one.capacity
@@ -158,7 +159,7 @@ def every_circuit(network):
         made = circuits_made(network, states)
         together |= {frozenset(pair) for pair in combinations([frozenset({one.start, one.exit}) for one in made], 2)}
         for one in made:
-            ends, loss = frozenset({one.start, one.exit}), hops_loss_db(network, one)
+            ends, loss = frozenset({one.start, one.exit}), network_loss_db(network, one)
             least[ends] = min(loss, least.get(ends, loss))
     return least, together
 
@@ -197,9 +198,13 @@ def test_loss_adds_up_over_devices_and_fibres():
         (fibre("up", "m0", "s", (10, 0), loss_db=0.2), fibre("down", "s", "m1", (3, 7), loss_db=0.3)),
     )
     (found,) = route_network(network, circuits("m0:1,m1:2"))
-    assert [(hop.device, hop.ports) for hop in found.hops] == [("m0", (1, 10)), ("s", (0, 3)), ("m1", (7, 2))]
-    assert found.fibres == ("up", "down")
-    first, _, last = (len(hop.passes) for hop in found.hops)
+    assert [(one.device, one.ports) for one in found.path.segments] == [
+        ("m0", (1, 10)),
+        ("s", (0, 3)),
+        ("m1", (7, 2)),
+    ]
+    assert found.path.fibres == ("up", "down")
+    first, _, last = (len(segment.pucs) for segment in found.path.segments)
     assert min(first, last) > 0
     assert found.loss_db == pytest.approx(2 * 1 + 0.25 * first + 0.2 + 1.5 + 0.3 + 2 * 0.75 + 0.5 * last)
     changes = network_changes(network, IDLE, [found])
@@ -215,9 +220,9 @@ def test_of_two_parallel_ways_the_one_that_loses_less_is_taken(first, second, ta
         fibre("second", "m0", "m1", (10, 14), loss_db=second),
     )
     (found,) = route_network(Network(devices, fibres), circuits("m0:7,m1:17"))
-    assert found.fibres == (taken,)
+    assert found.path.fibres == (taken,)
     both = route_network(Network(devices, fibres), circuits("m0:7,m1:17", "m0:20,m1:2"))
-    assert sorted(name for one in both for name in one.fibres) == ["first", "second"]
+    assert sorted(name for one in both for name in one.path.fibres) == ["first", "second"]
 
 
 def test_a_bundle_carries_as_many_circuits_as_it_has_fibres_and_one_more_is_proven_impossible():
@@ -231,6 +236,16 @@ def test_a_bundle_carries_as_many_circuits_as_it_has_fibres_and_one_more_is_prov
     assert refused.value.proven
     assert refused.value.ends == tuple(demands)
     assert refused.value.exit_code is ExitCode.REFUSED
+
+
+def test_a_search_whose_time_is_up_ends_and_proves_nothing():
+    network = two_meshes((2, 20), (6, 16), (10, 12))
+    demands = circuits("m0:17,m1:3", "m0:20,m1:6", "m0:22,m1:9")
+    with pytest.raises(NetworkUnroutable, match="time ran out, which does not prove") as refused:
+        route_network(network, demands, left=lambda: 0.0)
+    assert not refused.value.proven
+    (alone,) = route_network(network, demands[:1], left=lambda: 0.0)
+    assert (alone.path.start, alone.path.exit) == demands[0]
 
 
 def test_a_bundle_carries_no_more_than_its_capacity_whatever_ways_there_are():
@@ -262,7 +277,7 @@ def test_capacity_is_shared_over_two_ways():
         fibre("back", "m2", "m1", (18, 24), loss_db=5),
     )
     found = route_network(Network(devices, fibres), circuits("m0:17,m1:3", "m0:20,m1:6", "m0:22,m1:9"))
-    assert sorted(one.fibres for one in found) == [("out", "back"), ("short",), ("short",)]
+    assert sorted(one.path.fibres for one in found) == [("out", "back"), ("short",), ("short",)]
 
 
 def test_devices_without_a_fibre_between_them_are_proven_unreachable():
@@ -290,7 +305,7 @@ def test_servers_round_a_switch_are_joined_all_at_once():
     network = Network(devices, fibres)
     demands = circuits("m0:0,m1:1", "m1:0,m2:1", "m2:0,m3:1", "m3:0,m0:1")
     found = route_network(network, demands)
-    assert all([hop.device for hop in one.hops][1:-1] == ["s"] for one in found)
+    assert all(one.path.devices[1:-1] == ("s",) for one in found)
     made = circuits_made(network, network_changes(network, IDLE, found).applied(IDLE))
     ends = [{one.start, one.exit} for one in made]
     assert all(set(demand) in ends for demand in demands)
@@ -305,7 +320,7 @@ def test_a_fibre_of_a_bundle_between_switches_that_is_live_is_left_alone():
     for strand in (0, 1):
         states = NetworkStates(connects={name: frozenset({(strand, 2)}) for name in devices})
         (found,) = route_network(network, circuits("s:3,t:3"), states=states, live=circuits("s:2,t:2"))
-        assert [hop.ports for hop in found.hops] == [(3, 1 - strand), (1 - strand, 3)]
+        assert [segment.ports for segment in found.path.segments] == [(3, 1 - strand), (1 - strand, 3)]
 
 
 def test_a_connection_that_nobody_needs_makes_way():
@@ -329,8 +344,12 @@ def test_a_circuit_may_pass_one_mesh_twice():
     """In a single cell light keeps its sense of rotation: only the loop through the other mesh can turn it."""
     network = smallest((fibre("there", "m0", "m1", (1, 0)), fibre("back", "m1", "m0", (3, 5))))
     (found,) = route_network(network, circuits("m0:4,m0:2"))
-    assert [(hop.device, hop.ports) for hop in found.hops] == [("m0", (4, 5)), ("m1", (3, 0)), ("m0", (1, 2))]
-    assert found.fibres == ("back", "there")
+    assert [(one.device, one.ports) for one in found.path.segments] == [
+        ("m0", (4, 5)),
+        ("m1", (3, 0)),
+        ("m0", (1, 2)),
+    ]
+    assert found.path.fibres == ("back", "there")
     with pytest.raises(NetworkUnroutable, match="even alone"):
         route_network(smallest(()), circuits("m0:4,m0:2"))
 
@@ -340,7 +359,7 @@ def test_blocked_ports_carry_nothing():
     with pytest.raises(NetworkUnroutable, match="m0:17,m1:9: a port is blocked"):
         route_network(network, circuits("m0:17,m1:9"))
     (found,) = route_network(network, circuits("m0:14,m1:10"))
-    assert found.hops[0].ports[1] == 2
+    assert found.path.segments[0].ports[1] == 2
     with pytest.raises(NetworkUnroutable, match="room for 1 of them"):
         route_network(network, circuits("m0:17,m1:3", "m0:20,m1:6"))
 
@@ -377,11 +396,11 @@ def test_a_cut_is_full_by_count(task):
     ("demands", "live", "said"),
     [
         (["m0:99,m1:3"], [], "port 99 is not on m0"),
-        (["m9:1,m1:3"], [], "no device 'm9' in the fabric"),
-        (["m0:1,m1:3", "m0:1,m1:5"], [], "m0:1 is wanted twice"),
-        (["m0:1,m0:1"], [], "m0:1 is wanted twice"),
-        (["m0:2,m1:3"], [], "m0:2 is no end of a circuit: fibre trunk is there"),
-        (["m0:0,m1:3"], ["m0:0,m0:1"], "m0:0 is wanted twice"),
+        (["m9:1,m1:3"], [], "device 'm9' is not in the fabric"),
+        (["m0:1,m1:3", "m0:1,m1:5"], [], "m0:1 is used twice"),
+        (["m0:1,m0:1"], [], "m0:1 is used twice"),
+        (["m0:2,m1:3"], [], "m0:2 cannot be an end of a circuit: fibre trunk is connected there"),
+        (["m0:0,m1:3"], ["m0:0,m0:1"], "m0:0 is used twice"),
     ],
 )
 def test_wrong_ports_are_named(demands, live, said):
@@ -390,7 +409,7 @@ def test_wrong_ports_are_named(demands, live, said):
 
 
 def test_a_live_circuit_that_is_not_there_is_named():
-    with pytest.raises(InconsistentFabricError, match=r"m0:0,m1:5 is said to be live, but .* leaves at m0:1"):
+    with pytest.raises(InconsistentFabricError, match=r"m0:0,m1:5 should be live, but .* leaves at m0:1"):
         route_network(two_meshes((2, 20)), circuits("m0:8,m0:12"), live=circuits("m0:0,m1:5"))
     dark = Network({"s": SwitchDevice(4)})
     with pytest.raises(InconsistentFabricError, match="light from s:0 ends in s"):
@@ -401,9 +420,9 @@ def test_a_live_circuit_that_is_not_there_is_named():
     ("fibres", "said"),
     [
         ((fibre("a", "m0", "m1", (2, 99)),), "port 99 is not on m1"),
-        ((fibre("a", "m0", "m2", (2, 3)),), "no device 'm2'"),
+        ((fibre("a", "m0", "m2", (2, 3)),), "device 'm2'"),
         ((fibre("a", "m0", "m1", (2, 3)), fibre("b", "m0", "m1", (2, 4))), "m0:2 has two fibres"),
-        ((fibre("a", "m0", "m1", (2, 3)), fibre("a", "m0", "m1", (4, 4))), "two fibres have one name"),
+        ((fibre("a", "m0", "m1", (2, 3)), fibre("a", "m0", "m1", (4, 4))), "two fibres have the same name"),
     ],
 )
 def test_a_network_that_cannot_be(fibres, said):
@@ -412,7 +431,7 @@ def test_a_network_that_cannot_be(fibres, said):
 
 
 def test_light_is_not_traced_from_a_fibre():
-    with pytest.raises(UsageError, match="m0:2 is no way in: fibre trunk joins it with m1:20"):
+    with pytest.raises(UsageError, match="m0:2 cannot be an entry: fibre trunk connects it to m1:20"):
         trace_network(two_meshes((2, 20)), IDLE, DevicePort("m0", 2))
 
 
@@ -425,8 +444,9 @@ def test_a_switch_port_with_two_partners_is_refused():
 def test_a_wrong_answer_of_the_search_never_leaves_the_room(monkeypatch):
     demand, other = circuits("m0:8,m1:12", "m0:9,m1:12")
     (wrong,) = route_network(two_meshes((2, 20)), [other])
-    monkeypatch.setattr("lumctl.fabric.network.routing._route", lambda *_: replace(wrong, ends=demand))
-    with pytest.raises(LumctlError, match="the route of m0:8,m1:12 does not trace"):
+    moved = replace(wrong, path=replace(wrong.path, start=demand[0], exit=demand[1]))
+    monkeypatch.setattr("lumctl.fabric.network.routing._route", lambda *_: moved)
+    with pytest.raises(LumctlError, match="the route of m0:8,m1:12 cannot be traced"):
         route_network(two_meshes((2, 20)), [demand])
 
 
@@ -460,7 +480,7 @@ fibres:
     network = network_of(load_inventory(path), "r1")
     assert list(network.devices) == ["m0", "m1", "s"]
     assert [one.name for one in network.fibres] == ["up", "down"]
-    assert network.devices["s"] == SwitchDevice(4, 1.2)
+    assert network.devices["s"] == SwitchDevice(4, 1.2, input_count=2)
     assert network.devices["m1"].condition.stuck == {7: BAR}
     (found,) = route_network(network, circuits("m0:1,m1:2"))
-    assert found.fibres == ("up", "down")
+    assert found.path.fibres == ("up", "down")

@@ -76,9 +76,9 @@ def test_against_the_exact_solver():
             feasible += exact.status == "optimal"
             missed += exact.status == "optimal"
             continue
-        assert exact.status == "optimal", f"seed {seed}: routed what is said to be {exact.status}"
+        assert exact.status == "optimal", f"seed {seed}: routed what was reported as {exact.status}"
         feasible += 1
-        passes += sum(len(hop.passes) for found in routes for hop in found.hops)
+        passes += sum(len(found.path.pucs) for found in routes)
         least += exact.total
     if CAMPAIGN:
         print(f"{TASKS} tasks, {feasible} feasible, {missed} missed, {passes} passes against {least}")  # noqa: T201
@@ -96,8 +96,8 @@ def test_no_circuit_could_lose_less_where_the_others_are():
             continue
         states = network_changes(network, NetworkStates(), routes).applied(NetworkStates())
         for found in routes:
-            others = [one.ends for one in routes if one is not found]
-            (again,) = route_network(network, [found.ends], states=states, live=others)
+            others = [(one.path.start, one.path.exit) for one in routes if one is not found]
+            (again,) = route_network(network, [(found.path.start, found.path.exit)], states=states, live=others)
             routed += 1
             better += again.loss_db < found.loss_db - 1e-6
     assert routed > TASKS

@@ -169,7 +169,7 @@ def test_nobody_is_moved_whom_the_caller_does_not_allow():
 def test_where_moving_all_does_not_help_it_is_proven():
     # Light that enters a single cell clockwise can only leave it clockwise.
     found = mesh(1, 1)
-    with pytest.raises(Unroutable, match="whichever circuits that may be moved are moved") as refused:
+    with pytest.raises(Unroutable, match="whichever of the movable circuits are moved") as refused:
         rearrange(found, [(0, 2)], states={}, live=[(4, 5)], movable=[(4, 5)])
     assert refused.value.proven
 
@@ -222,7 +222,7 @@ def test_circuits_that_wait_for_each_other_are_told_where_there_is_no_way_out():
         pair: tuple((puc, BAR if state is CROSS else CROSS) for puc, state in task.live[other])
         for pair, other in ((first, second), (second, first))
     }
-    jammed = Task(found, task.standing, (), task.live, task.movable, {}, frozenset(range(found.puc_count)))
+    jammed = Task(found, task.present, (), task.live, task.movable, {}, frozenset(range(found.puc_count)))
     with pytest.raises(Deadlock) as told:
         ordered(jammed, other)
     assert set(told.value.circuits) == {first, second}
@@ -268,5 +268,5 @@ def test_a_wrong_step_never_leaves_the_room(monkeypatch):
         return type(answer)(answer.steps[::-1], answer.moved, answer.fewest)
 
     monkeypatch.setattr(rearrangement, "fewest_moves", backwards)
-    with pytest.raises(LumctlError, match="does not leave every circuit where it should be"):
+    with pytest.raises(LumctlError, match="does not leave every circuit in place"):
         rearrange(found, [wanted], states=states, live=[live], movable=[live])

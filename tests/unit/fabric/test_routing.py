@@ -159,7 +159,7 @@ def test_no_demands_no_routes():
 
 def test_what_cannot_be_is_proven():
     # Light that enters a single cell clockwise can only leave it clockwise.
-    with pytest.raises(Unroutable, match="there is no way for 0:2, even alone") as refused:
+    with pytest.raises(Unroutable, match="no route exists for 0:2, even alone") as refused:
         route(mesh(1, 1), [(0, 2)], states={})
     assert refused.value.proven
     assert refused.value.demands == ((0, 2),)
@@ -168,7 +168,7 @@ def test_what_cannot_be_is_proven():
 
 def test_what_cannot_be_together_is_proven():
     # Each has a way alone; together they want the PUCs of the sharp corner in both states.
-    with pytest.raises(Unroutable, match="no ways for 1:40, 74:20 together") as refused:
+    with pytest.raises(Unroutable, match="no routes exist for 1:40, 74:20 together") as refused:
         route(mesh(9, 9), [(1, 40), (74, 20)], states={})
     assert refused.value.proven
 
@@ -222,7 +222,7 @@ def test_a_blocked_port_is_no_way_in():
 
 
 def test_a_live_circuit_that_is_not_there_is_named():
-    with pytest.raises(InconsistentFabricError, match=r"circuit 0:5 is said to be live, but .* leaves at 1"):
+    with pytest.raises(InconsistentFabricError, match=r"circuit 0:5 should be live, but .* leaves at 1"):
         route(mesh(3, 3), [(8, 12)], states={}, live=[(0, 5)])
 
 
@@ -240,9 +240,9 @@ def test_a_live_circuit_through_a_puc_stuck_otherwise_is_not_there():
     ("demands", "live", "said"),
     [
         ([(0, 99)], [], "port 99 is not on the mesh"),
-        ([(0, 3), (3, 8)], [], "port 3 is wanted twice"),
-        ([(4, 4)], [], "port 4 is wanted twice"),
-        ([(1, 8)], [(0, 1)], "port 1 is wanted twice"),
+        ([(0, 3), (3, 8)], [], "port 3 is used twice"),
+        ([(4, 4)], [], "port 4 is used twice"),
+        ([(1, 8)], [(0, 1)], "port 1 is used twice"),
     ],
 )
 def test_wrong_ports_are_named(demands, live, said):
@@ -255,5 +255,5 @@ def test_a_wrong_answer_of_the_search_never_leaves_the_room(monkeypatch):
     monkeypatch.setattr(
         routing, "negotiate", lambda shape, demands, prices, **_: astray(shape, [(0, 17)], prices) * len(demands)
     )
-    with pytest.raises(LumctlError, match="the route of 0:5 does not trace"):
+    with pytest.raises(LumctlError, match="the route of 0:5 cannot be traced"):
         route(mesh(3, 3), [(0, 5)], states={}, objective=routing.Objective.FEASIBLE)

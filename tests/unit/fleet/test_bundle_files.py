@@ -92,7 +92,7 @@ def test_no_end_of_files(folder, monkeypatch):
         (folder / "h01" / f"kern.log.{number}").write_text("x")
     host = only(folder)
     assert len(host.files) == 2
-    assert refused(host) == {"3 files": "beyond the first 2 are not read"}
+    assert refused(host) == {"3 files": "beyond the first 2, which are the only ones read"}
 
 
 def test_a_folder_of_one_host(folder):
@@ -138,5 +138,5 @@ def test_nothing_there_says_what_to_do(folder, tmp_path):
 def test_more_folders_than_hosts(folder, monkeypatch):
     monkeypatch.setattr(bundle_files, "MAX_HOSTS", 1)
     (folder / "h02").mkdir()
-    with pytest.raises(UsageError, match="holds 2 folders"):
+    with pytest.raises(UsageError, match="contains 2 folders"):
         open_capture(folder)

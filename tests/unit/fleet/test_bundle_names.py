@@ -15,6 +15,7 @@ from lumctl.fleet.bundle.files import SESSION, content_of
         ("nvlink.txt", "nvlink"),
         ("nvidia-smi-nvlink-s.txt", "nvlink"),
         ("nvlink-e.txt", "nvlink:errors"),
+        ("nvlink-traffic.txt", "nvlink:traffic"),
         ("nvidia-smi-session.txt", SESSION),
         ("kernel.log", "kernel"),
         ("kern.log.1", "kernel"),

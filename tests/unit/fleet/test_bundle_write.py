@@ -13,8 +13,9 @@ from lumctl.errors import RefusedError, UsageError
 from lumctl.fleet.bundle import writer as bundle_write
 from lumctl.fleet.bundle.capture import CaptureManifest, read_capture_manifest, read_host_manifest
 from lumctl.fleet.bundle.files import open_capture
+from lumctl.fleet.bundle.host_answers import command_of
 from lumctl.fleet.bundle.reader import read_host
-from lumctl.fleet.bundle.writer import capture, command_of, prepare, problems_of
+from lumctl.fleet.bundle.writer import capture, prepare, problems_of
 from lumctl.fleet.probes import probes_for
 from lumctl.fleet.readings import HostSnapshot, ProbeStatus, Snapshot
 
@@ -138,7 +139,7 @@ def test_a_hung_tool_is_noted_and_none_is_put_behind_it(take):
     assert smi == ["sudo -n nvidia-smi -q -x"]
     told = {asked.probe: (asked.status, asked.detail) for asked in captured["h01"].manifest.probes}
     assert told["gpu"] == (ProbeStatus.TIMED_OUT, "no answer within 5 s")
-    assert told["nvlink"] == (ProbeStatus.TIMED_OUT, "not asked, because gpu did not end")
+    assert told["nvlink"] == (ProbeStatus.TIMED_OUT, "not run, because gpu did not end")
     assert not (folder / "h01" / "nvidia-smi.xml").exists()
     assert said[0].startswith("h01: 0 files; gpu timed-out: no answer within 5 s; ")
     (read,) = map(read_host, open_capture(folder).folders())

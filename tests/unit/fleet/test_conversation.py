@@ -173,7 +173,7 @@ def test_a_connection_that_is_found_lost_is_told_and_not_raised(talk, error):
 def test_nonsense_ends_it_after_what_came_before(talk):
     talk.arrives(GREETING + b"~ 3 1 0\nwhat?\n~ 3 1 0\n")
     assert talk.heard == [Greeting(None, None), SAME]
-    assert talk.reasons == ["its shell answers what nobody asked: not an answer: b'what?'"]
+    assert talk.reasons == ["its shell sent an answer without a request: expected an answer, found: b'what?'"]
     assert talk.channel.closed
     talk.arrives(b"~ 3 1 0\n")
     assert talk.heard == [Greeting(None, None), SAME]
@@ -336,5 +336,5 @@ def test_nonsense_straight_from_a_tool_ends_it(talk):
     assert is_asked_directly(talk, 1)
     talk.prints(b"body\n%b 5 1 zero\n" % talk.token())
     (reason,) = talk.reasons
-    assert reason.startswith("its shell answers what nobody asked: not the end of an answer: b'")
+    assert reason.startswith("its shell sent an answer without a request: expected the end of an answer, found: b'")
     assert talk.channel.closed

@@ -130,7 +130,7 @@ def test_an_answer_without_an_end(monkeypatch):
     "line", [b"", b"1 2", b"1 2 3 4", b"1 2 -3", b"01 2 3", b"1 2 3 ", b"1 2 1000", b"1  2 3", b"a b c"]
 )
 def test_what_no_loop_says_for_an_end(line):
-    with pytest.raises(NonsenseError, match="not the end of an answer: b'0123456789abcdef "):
+    with pytest.raises(NonsenseError, match="expected the end of an answer, found: b'0123456789abcdef "):
         list(direct_of().feed(b"body\n%s %s\n" % (TOKEN.encode(), line), last=True))
 
 

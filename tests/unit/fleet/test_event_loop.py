@@ -8,6 +8,7 @@ import time
 from queue import SimpleQueue
 
 import pytest
+from waiting import until
 
 from lumctl.fleet.ssh.event_loop import EventLoop, current_loop, run_apart
 from lumctl.fleet.ssh.fast_client import LoopSocket
@@ -44,13 +45,6 @@ def pairs(loop):
 
 def thread_of(loop):
     return [thread for thread in threading.enumerate() if thread.name == loop._name]
-
-
-def until(condition):
-    ends = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < ends
-        time.sleep(0.005)
 
 
 def heard(said):

@@ -157,6 +157,13 @@ def test_node_exporter_tells_links_disks_clock_and_boot():
     assert gathered.host_events == ()
 
 
+@pytest.mark.parametrize("speed_mbps", [-1, 2**32 - 1])
+def test_the_speed_of_an_interface_without_carrier_is_unknown(speed_mbps):
+    page = node_page(node_network_speed_bytes=f"{speed_mbps * 125_000}")
+    _, _, gathered = take(NodeExporterReader(["eth2"], ()), page)
+    assert gathered.interfaces["eth2"].speed_mbps is None
+
+
 @pytest.mark.parametrize(
     ("changed", "shows"),
     [
@@ -192,7 +199,7 @@ def test_a_collector_that_failed_is_a_probe_that_failed_and_answers_nothing():
 
 
 def test_a_page_of_another_program_is_not_taken_for_node_exporter():
-    assert take(NodeExporterReader([], ()), "go_goroutines 8\n")[:2] == (FAILED, "the page is not of node_exporter")
+    assert take(NodeExporterReader([], ()), "go_goroutines 8\n")[:2] == (FAILED, "the page is not from node_exporter")
 
 
 def test_amd_gpus_are_known_by_uuid_or_serial_number_and_the_worst_counts():

@@ -13,8 +13,8 @@ import pytest
 from exporter_pages import because, dcgm_page, node_page, reader_of
 
 from lumctl.devices.errors import DeviceError, DeviceLoginError
-from lumctl.fleet.exporters.client import MOST_PAGE_BYTES, PageClient
 from lumctl.fleet.exporters.combination import combined
+from lumctl.fleet.exporters.reader import MOST_PAGE_BYTES, PageClient
 from lumctl.fleet.readings import GpuReading, HostSnapshot, ProbeOutcome, ProbeStatus, XidEvent
 from lumctl.fleet.rounds import Round
 from lumctl.inventory.exporters import Exporter
@@ -184,7 +184,7 @@ def client_of(origin, **login):
     [
         (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\na 1\n", "no answer to GET"),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\na 1\n\r\n", "no answer to GET"),
-        (b"HTTP/1.0 200 OK\r\n\r\na 1\n", "where its page ends"),
+        (b"HTTP/1.0 200 OK\r\n\r\na 1\n", "the end of its page"),
         (b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n", "503"),
         (b"HTTP/1.1 302 Found\r\nLocation: http://other/\r\nContent-Length: 0\r\n\r\n", "another host"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n" + b"a 1\n" * (MOST_PAGE_BYTES // 4 + 9), "exceeds"),
@@ -208,7 +208,7 @@ def test_the_login_comes_from_the_environment_or_a_file(serve, monkeypatch, tmp_
     client_of(origin, secret_file=token).fetch(10.0)
     assert "Authorization: Bearer abc" in requests[1]
     token.chmod(0o644)
-    with pytest.raises(DeviceLoginError, match="others may read it"):
+    with pytest.raises(DeviceLoginError, match="other users may read it"):
         client_of(origin, secret_file=token).fetch(10.0)
     monkeypatch.delenv("SCRAPE")
     with pytest.raises(DeviceLoginError, match="SCRAPE is not set"):

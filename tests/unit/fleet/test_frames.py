@@ -111,12 +111,12 @@ def test_only_the_protocol_is_accepted(stream, changes, at):
     ],
 )
 def test_no_answer(line):
-    with pytest.raises(NonsenseError, match="not an answer: b'"):
+    with pytest.raises(NonsenseError, match="expected an answer, found: b'"):
         list(greeted().feed(line + b"\n"))
 
 
 def test_an_answer_longer_than_it_says():
-    with pytest.raises(NonsenseError, match="longer than it says: b'= 1 2 0 3'"):
+    with pytest.raises(NonsenseError, match="that exceeds its stated length: b'= 1 2 0 3'"):
         list(greeted().feed(b"= 1 2 0 3\nabcd\n"))
 
 
@@ -142,7 +142,7 @@ def test_a_login_script_without_an_end(monkeypatch, line):
     reader, endless = Frames(), Frames()
     assert list(reader.feed(most * line)) == []
     assert list(reader.feed(GREETING)) == [GREETED]
-    with pytest.raises(NonsenseError, match="much, and no greeting"):
+    with pytest.raises(NonsenseError, match="much output, but no greeting"):
         list(endless.feed((most + 1) * line))
 
 

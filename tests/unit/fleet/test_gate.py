@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from lumctl.fleet.gate import Gate
+from lumctl.fleet.rounds import Gate
 
 PATIENCE_S = 20.0
 

@@ -3,7 +3,7 @@
 import pytest
 
 from lumctl.fleet.frames import Frame, FrameMark
-from lumctl.fleet.habits import Habits
+from lumctl.fleet.host_requests import Habits
 from lumctl.fleet.probes import Probe, probes_for
 
 PROBES = tuple(
@@ -105,4 +105,4 @@ RARE = ("mounts", "disks", "clock", "crashes", "fabric_log", "services", "capaci
 
 def test_what_of_a_host_may_print_straight_to_us():
     direct = {probe.name for probe in probes_for(("eth2",), sudo=False) if probe.may_be_direct}
-    assert direct == {"gpu", "nvlink", "nvlink:errors", "counters", "lldp", "optics:eth2", *RARE}
+    assert direct == {"gpu", "nvlink", "nvlink:errors", "nvlink:traffic", "counters", "lldp", "optics:eth2", *RARE}

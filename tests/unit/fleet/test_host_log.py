@@ -7,7 +7,7 @@ import pytest
 from lumctl.fleet.host_readings import HostEventKind
 from lumctl.fleet.parsers.kernel_log import KERNEL_PATTERN, parse_kernel_log
 from lumctl.fleet.probe_output import Gathered
-from lumctl.fleet.readings import GpuReading, NicEventKind
+from lumctl.fleet.readings import GpuProcess, GpuReading, NicEventKind
 
 KIND, NIC = HostEventKind, NicEventKind
 FORMS = ["[  104.250000] {}", "Apr 17 08:41:24 h03 kernel: {}", "[Sun Jan  5 18:28:55 2025] {}"]
@@ -145,7 +145,7 @@ def test_a_process_that_used_a_gpu_and_was_killed_at_a_limit_was_a_job(take):
         logged(next(text for kind, _, text in FAULTS if kind is KIND.MEMORY_LIMIT).replace("4242", pid), at)
         for at, pid in enumerate(("4242", "5151"))
     )
-    gathered = Gathered(gpus=(GpuReading(1.0, "0000:01:00.0", processes=((4242, "python3"),)),))
+    gathered = Gathered(gpus=(GpuReading(1.0, "0000:01:00.0", processes=(GpuProcess(4242, "python3"),)),))
     take("kernel", text, gathered=gathered)
     # The process is gone when the GPU is read again, and it was a job's all the same.
     gathered.gpus = (GpuReading(2.0, "0000:01:00.0"),)

@@ -1,9 +1,11 @@
 """Mounts, disks, clock, crash records and network cards, as hosts print them."""
 
 import pytest
+from exporter_pages import node_page
 
+from lumctl.fleet.exporters.node import NodeExporterReader
 from lumctl.fleet.host_readings import Service
-from lumctl.fleet.probe_output import Gathered, visible
+from lumctl.fleet.probe_output import Gathered, ProbeAnswer, visible
 from lumctl.fleet.readings import ProbeStatus
 
 HEADER = "Filesystem     Type   Inodes  IUsed     Used    Avail Mounted on\n"
@@ -56,6 +58,14 @@ def test_disks_are_what_is_written_to(take):
     assert found == {"/": (0.99, 0.99), "/scratch with blanks": (0.25, None), "/tank": (1.0, 1.0)}
     assert gathered.disks.uses[1].free_gib == 3.0
     assert gathered.disks.unreadable == {"/mnt/broken": "Input/output error"}
+
+
+@pytest.mark.parametrize("kind", ["ext4", "bcachefs", "nilfs2", "reiserfs"])
+def test_a_shell_and_an_exporter_take_the_same_file_systems_for_disks(take, kind):
+    _, _, by_shell = take("disks", HEADER + f"/dev/sda1 {kind} 1000 10 500 500 /\n")
+    by_exporter, page = Gathered(), node_page().replace("ext4", kind)
+    NodeExporterReader([], ()).take(ProbeAnswer(0, page), 9.0, by_exporter)
+    assert [use.path for use in by_shell.disks.uses] == [use.path for use in by_exporter.disks.uses] == ["/"]
 
 
 def test_tools_that_cannot_say_it_are_no_fault(take):

@@ -48,6 +48,7 @@ STATES = "".join(
 )
 NVLINK = "GPU 0: NVIDIA B200 (UUID: GPU-0b200000-0000-4000-8000-000000000001)\n\t Link 0: 53.125 GB/s\n"
 ERRORS = NVLINK.replace("53.125 GB/s", "Effective BER: 15e-255\n\t Link 0: Effective Errors: 0")
+TRAFFIC = NVLINK.replace("53.125 GB/s", "Data Tx: 900 KiB\n\t Link 0: Data Rx: 800 KiB")
 LOG = "[   12.500000] mlx5_core 0000:9c:00.0 eth2: Link up\n"
 LOST = "[   99.500000] NVRM: Xid (PCI:0000:1b:00): 79, pid=7, GPU has fallen off the bus.\n"
 MOUNTS = "/dev/sda1 / ext4 rw,relatime,errors=remount-ro 0 0\nproc /proc proc rw,nosuid 0 0\n"
@@ -89,6 +90,7 @@ def rack(tmp_path_factory, answer):
             "gpu": answer("healthy.xml"),
             "nvlink": NVLINK,
             "nvlink:errors": ERRORS,
+            "nvlink:traffic": TRAFFIC,
             "kernel": LOG,
             "net": STATES,
             "infiniband": answer("infiniband.txt"),
@@ -127,7 +129,7 @@ class Rack:
         for field, value in vars(Gathered()).items():
             if field in FIELDS[name.partition(":")[0]]:
                 setattr(gathered, field, value)
-        if name == "nvlink:errors":
+        if name in {"nvlink:errors", "nvlink:traffic"}:
             self.take("nvlink", self.answers["nvlink"], 0, gathered)
         outcome = self.take(name, text, status, gathered)
         PROBES[name].again(1001.0, gathered)

@@ -28,7 +28,7 @@ def test_every_reading_of_a_new_schema(answer):
     assert first.retired_double_bit is None
     assert (first.pcie_generation, first.pcie_generation_max, first.pcie_width, first.pcie_width_max) == (4, 5, 8, 16)
     assert first.throttle_reasons == {"hw_slowdown", "hw_thermal_slowdown"}
-    assert first.processes == ((4242, "python3 <train>"), (4243, "nccl-agent"))
+    assert [each[:2] for each in first.processes] == [(4242, "python3 <train>"), (4243, "nccl-agent")]
     assert (first.memory_used_mib, first.memory_total_mib, first.utilization_percent) == (70012.0, 81559.0, 97.0)
     assert first.power_w == 648.55
 
@@ -213,7 +213,7 @@ class TestCaptures:
     def test_tesla_t4(self, captures):
         (t4,) = self.read(captures, "nvidia-smi-q-x__tesla-t4.xml").gpus
         assert (t4.pcie_width, t4.pcie_width_max, t4.retired_double_bit) == (8, 16, 0)
-        assert t4.processes == ((675, "/usr/lib/xorg/Xorg"), (5762, "python"))
+        assert t4.processes == ((675, "/usr/lib/xorg/Xorg", 22.0), (5762, "python", 1005.0))
         assert t4.memory_temperature_c is None
         assert (t4.power_limit_w, t4.pcie_replays, t4.throttled_us) == (70.0, 0, {})
 

@@ -17,6 +17,7 @@ def test_the_commands_are_those_that_were_agreed():
         "gpu": "run nvidia-smi -q -x",
         "nvlink": "run nvidia-smi nvlink -s",
         "nvlink:errors": "run nvidia-smi nvlink -e",
+        "nvlink:traffic": "run nvidia-smi nvlink -gt d",
         "kernel": f"grow '{KERNEL_PATTERN}' dmesg",
         "net": (
             "files /sys/class/net/lo/operstate /sys/class/net/eth2/operstate"
@@ -66,7 +67,7 @@ def test_with_sudo_and_a_name_that_a_shell_would_misread():
     (net,) = (probe.command for probe in probes if probe.name == "net")
     assert shlex.split(net)[2] == "/sys/class/net/eth2; rm -rf //operstate"
     assert [p.name for p in probes if "sudo" in p.command] == [
-        *("gpu", "nvlink", "nvlink:errors", "kernel", "fabric_log", "crashes", "lldp"),
+        *("gpu", "nvlink", "nvlink:errors", "nvlink:traffic", "kernel", "fabric_log", "crashes", "lldp"),
         "optics:eth2; rm -rf /",
     ]
 

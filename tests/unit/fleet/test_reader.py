@@ -8,11 +8,10 @@ import pytest
 from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError
 from lumctl.fleet import reader
 from lumctl.fleet.frames import Frame, FrameMark, Greeting
-from lumctl.fleet.gate import Gate
 from lumctl.fleet.probes import Probe
 from lumctl.fleet.reader import HostReader, SharedByHosts
 from lumctl.fleet.readings import ProbeStatus
-from lumctl.fleet.rounds import Round
+from lumctl.fleet.rounds import Gate, Round
 from lumctl.fleet.ssh.session import FrozenError
 
 OK, FAILED, TIMED_OUT = ProbeStatus.OK, ProbeStatus.FAILED, ProbeStatus.TIMED_OUT
@@ -241,7 +240,7 @@ def test_the_end_of_an_earlier_loop_does_not_end_this_one(one, host):
 @pytest.mark.parametrize(
     ("trouble", "reachable", "error", "outcome"),
     [
-        (FrozenError(), True, None, (TIMED_OUT, "the host's time ran out before it")),
+        (FrozenError(), True, None, (TIMED_OUT, "the host's time limit ended before it ran")),
         (DeviceRefusedError("h: no"), True, None, (FAILED, "h: no")),
         (DeviceUnreachableError("h: gone"), False, "h: gone", None),
         (ZeroDivisionError("oh"), False, "h: unexpected ZeroDivisionError: oh", None),
@@ -375,7 +374,7 @@ def test_a_lost_lane_costs_what_ran_in_it(one, host):
     talk.answer(talk.asked[-1][0], SLOW, OFTEN)
     assert is_settled(round_)
     outcomes = shown(one)[1]
-    assert outcomes["first"] == (FAILED, "it printed more than the host's shell can hold (status 137)")
+    assert outcomes["first"] == (FAILED, "it printed more than the host's shell can store (status 137)")
     assert outcomes["slow"] == outcomes["often"] == (OK, "")
 
 
@@ -554,7 +553,7 @@ def test_a_shell_that_is_lost_while_a_tool_prints_past_it(chat):
     chat.talk.answer(request, LINKS, text=b"links, and what smi still printed")
     outcomes = shown(chat.reader)[1]
     assert outcomes["smi"] == (FAILED, "its shell was killed (status 137)")
-    assert outcomes["links"] == (FAILED, "what ran before it was lost, and may have printed into it")
+    assert outcomes["links"] == (FAILED, "the command before it was lost, and its output may be mixed in")
     chat.talk.answer(request, LEVELS, LOG, LINES, HERE)
     assert chat.times(6) == [set()] * 6
     outcomes = shown(chat.reader)[1]

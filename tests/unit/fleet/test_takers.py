@@ -81,7 +81,7 @@ def test_gpus(take, answer):
     for cut, whole in ((2000, 0), (-40, 1)):
         status, detail, gathered = take("gpu", answer("h100.xml")[:cut])
         assert (status, len(gathered.gpus)) == (ProbeStatus.FAILED, whole)
-        assert "cut short" in detail
+        assert "truncated" in detail
 
 
 def test_a_gpu_without_an_address_cannot_be_judged(take, answer):
@@ -236,6 +236,35 @@ class TestNvlink:
         # The counters' answer says the same, and counts nothing for it.
         assert take("nvlink:errors", said.replace("25 GB/s", "CRC Errors: 1"), gathered=gathered)[0] is ProbeStatus.OK
         assert gathered.nvlinks[1].errors_at is None
+
+    def test_rates_are_what_was_counted_between_two_answers(self, take, answer):
+        def moved(tx, rx, others=1):
+            links = f"\t Link 0: Data Tx: {tx} KiB\n\t Link 0: Data Rx: {rx} KiB\n"
+            also = f"\t Link 1: Data Tx: {others} KiB\n\t Link 1: Data Rx: {others} KiB\n"
+            return f"GPU 0: NVIDIA H100 80GB HBM3 (UUID: {uuid})\n{links}{also}"
+
+        _, _, gathered = take("gpu", answer("h100.xml"), at=1.0)
+        uuid = gathered.gpus[0].uuid
+        assert take("nvlink:traffic", moved(1000, 5000), gathered=gathered, at=10.0)[0] is ProbeStatus.OK
+        assert gathered.gpus[0].nvlink_tx_kb_s is None  # one count is no rate
+        take("nvlink:traffic", moved(3000, 6000, others=1001), gathered=gathered, at=40.0)
+        gpu = gathered.gpus[0]
+        assert (gpu.nvlink_tx_kb_s, gpu.nvlink_rx_kb_s) == pytest.approx((3000 * 1.024 / 30, 2000 * 1.024 / 30))
+        assert (gpu.nvlink_rates_at, gpu.nvlink_rates_over_s) == (40.0, 30.0)
+        take("gpu", answer("h100.xml"), gathered=gathered, at=99.0)
+        assert gathered.gpus[0].nvlink_rates_at == 40.0
+        take("gpu", answer("h100.xml"), gathered=gathered, at=101.0)
+        assert gathered.gpus[0].nvlink_tx_kb_s is None  # too old to be true of now
+        take("nvlink:traffic", moved(2000, 7000, others=1001), gathered=gathered, at=110.0)
+        assert gathered.gpus[0].nvlink_rx_kb_s is None  # a count that fell began again
+
+    def test_links_without_such_counts_have_no_rate(self, take, answer):
+        _, _, gathered = take("gpu", answer("h100.xml"), at=1.0)
+        link = "\t Link 0: Data Tx: N/A\n\t Link 0: Data Rx: N/A\n"
+        for at in (10.0, 40.0):
+            said = f"GPU 0: NVIDIA H100 (UUID: {gathered.gpus[0].uuid})\n{link}"
+            assert take("nvlink:traffic", said, gathered=gathered, at=at)[0] is ProbeStatus.OK
+        assert gathered.gpus[0].nvlink_tx_kb_s is None
 
     def test_a_link_that_cannot_be_read(self, take, answer):
         for name, file in (("nvlink", "nvlink-5.txt"), ("nvlink:errors", "nvlink-errors-5.txt")):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from lumctl.devices.types import Neighbour
 from lumctl.health.acknowledgements import Acknowledgement, CoveredFinding, MaintenanceWindow, covered
 from lumctl.health.states import State
 
@@ -187,6 +188,17 @@ def test_what_is_acknowledged_of_a_rack_covers_all_in_it(watched):
     acknowledge(watched, "rack64", rule="gpu.row-remap")
     watched.look()
     assert {f.acknowledged for f in watched.report.findings()} == {"by kim: part is ordered"}
+
+
+def test_what_is_acknowledged_of_a_rack_covers_its_circuits(watched):
+    watched.rack.hears(LANE, Neighbour("h07", "eth6", 3.0))
+    watched.look()
+    (circuit,) = (each for each in watched.report.circuits.values() if each.findings)
+    said = acknowledge(watched, "rack64", covers=covered(watched.report.findings()))
+    for _ in range(2):
+        watched.look()
+        assert {finding.acknowledged for finding in watched.report.circuits[circuit.id].findings} == {said.told}
+        assert watched.memory.spent == ()
 
 
 def disabled(watched):

@@ -6,7 +6,7 @@ import pytest
 
 from lumctl.fleet.readings import HostSnapshot, SxidEvent, XidEvent
 from lumctl.health.rulebook import rulebook, verdict
-from lumctl.health.rules.gpu import GpuCase
+from lumctl.health.rules.cases import GpuCase
 from lumctl.health.rules.host import HostCase, nvswitch
 from lumctl.health.rules.xid import action_of, xids
 from lumctl.health.states import State

@@ -113,7 +113,7 @@ def test_an_absurd_power_is_unknown_and_no_light_is_not(rack):
     assert verdict(rack, powers_dbm={0: -3.0, 1: DARK}) == (State.OK, [])
     state, ((rule, _, evidence),) = verdict(rack, powers_dbm={0: -3.0, 1: math.nan, 2: 1e6})
     assert (state, rule) == (State.UNKNOWN, "device.reading/nonsense")
-    assert evidence == "the driver gives a power of nan dBm at port 1, and 1 more like it, which is impossible"
+    assert evidence == "the driver returned a power of nan dBm at port 1, and 1 more like it, which is impossible"
 
 
 @pytest.mark.parametrize("obstacle", Obstacle)

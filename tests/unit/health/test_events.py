@@ -74,7 +74,7 @@ def test_an_event_stays_when_its_line_leaves_the_ring(booted, number):
     log(booted, xid(booted, 43, name=OTHER))
     assert booted.look().accelerators[GPU].state is before.state
     (finding,) = found(booted)
-    assert "the line has left the kernel log" in finding.evidence
+    assert "the line is no longer in the kernel log" in finding.evidence
     assert finding.since == before.findings[0].since
     assert f"lumctl health clear {GPU} --reason TEXT" in finding.advice
 
@@ -335,7 +335,7 @@ def test_a_fatal_sxid_lasts_until_the_host_is_rebooted(booted, number):
     assert ill is not State.OK
     log(booted)
     assert booted.look(2 * DAY_S).hosts[HOST].state is ill
-    assert "the line has left the kernel log" in booted.report.hosts[HOST].findings[0].evidence
+    assert "the line is no longer in the kernel log" in booted.report.hosts[HOST].findings[0].evidence
     boot(booted, "boot-2")
     assert booted.look().hosts[HOST].state is State.OK
 
@@ -367,7 +367,7 @@ def test_what_is_kept_is_bounded_and_keeps_the_first_and_the_newest(booted):
     booted.look()
     log(booted)
     booted.look()
-    assert found(booted)[0].evidence.endswith("at least 4 times; the lines have left the kernel log")
+    assert found(booted)[0].evidence.endswith("at least 4 times; the lines are no longer in the kernel log")
     assert found(booted)[0].since == first.at
 
 
@@ -396,7 +396,7 @@ def test_a_log_that_cannot_be_read_does_not_say_that_a_line_has_left_it(booted):
     log(booted)
     booted.rack.probe(HOST, "kernel", ProbeStatus.TIMED_OUT)
     assert booted.look().accelerators[GPU].state is State.FAILED
-    assert "left the kernel log" not in found(booted)[0].evidence
+    assert "no longer in the kernel log" not in found(booted)[0].evidence
 
 
 def test_every_case_says_what_ends_it_in_a_known_word():

@@ -34,7 +34,7 @@ def reading(told, rule, name):
 )
 def test_a_component_that_is_well_tells_every_rule_that_looked_at_it(watched, component, family):
     told = why(watched, component or next(iter(watched.report.circuits)))
-    assert (told.state, told.because) == (State.OK, "every rule looked at it and found no fault")
+    assert (told.state, told.because) == (State.OK, "every rule checked it and found no fault")
     assert [c.rule for c in told.checks] == [rule for rule in rulebook().rules() if rule.startswith(family)]
     assert not any(c.found for c in told.checks)
     assert all(case.origin and case.edition for c in told.checks for case in c.cases)
@@ -69,7 +69,7 @@ def test_behind_a_lost_host_the_host_is_the_reason(watched):
     watched.look()
     for component in (GPU, LANE):
         told = why(watched, component)
-        assert told.because == "its host is not well: h03 (failed)"
+        assert told.because == "its host is not healthy: h03 (failed)"
         assert [incident.id for incident in told.incidents] == ["host:h03"]
     assert why(watched, HOST).because == "host.unreachable (no-session): no route to host"
 
@@ -118,10 +118,10 @@ def test_what_the_driver_never_told_is_not_taken_for_an_absence(watched):
     watched.rack.host(HOST, probes=outcomes, gpus=())
     watched.look()
     told = why(watched, GPU)
-    assert reading(told, "gpu.lost", "listed") == "not told"
+    assert reading(told, "gpu.lost", "listed") == "not reported"
     assert not check(told, "gpu.lost").told
     fine = len(outcomes) - 1
-    assert reading(why(watched, HOST), "host.driver-hung", "probes") == f"gpu timed-out, {fine} others ended well"
+    assert reading(why(watched, HOST), "host.driver-hung", "probes") == f"gpu timed-out, {fine} others succeeded"
 
 
 def test_a_component_that_is_well_names_the_rules_that_could_not_look(watched):
@@ -131,7 +131,7 @@ def test_a_component_that_is_well_names_the_rules_that_could_not_look(watched):
     watched.look()
     told = why(watched, GPU)
     assert told.state is State.OK
-    assert told.because.endswith("did not tell what these look at: gpu.xid, gpu.xid-repeated")
+    assert told.because.endswith("did not report what these rules check: gpu.xid, gpu.xid-repeated")
 
 
 def test_an_event_is_told_with_its_number(watched):

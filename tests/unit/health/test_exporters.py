@@ -66,7 +66,7 @@ def test_what_is_well_is_ok_and_says_what_nobody_looked_at(rack):
     report, snapshot = judged(rack(), {"dcgm": dcgm_page(), "node": node_page()})
     assert {health.state for group in report.groups().values() for health in group.values()} == {OK}
     (why,) = explain(report, "gpu0", inventory=rack(), snapshot=snapshot, devices={})
-    assert "did not tell what these look at" in why.because
+    assert "did not report what these rules check" in why.because
     assert "gpu.xid" in why.because
     readings = {seen.name: seen.value for check in why.checks for seen in check.readings}
     assert readings["source"] == "dcgm-exporter"

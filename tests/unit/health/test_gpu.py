@@ -7,8 +7,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lumctl.fleet.readings import GpuReading, ProbeStatus, XidEvent
-from lumctl.health.rules.gpu import RULES, GpuCase
-from lumctl.health.states import State
+from lumctl.health.rulebook import all_lines
+from lumctl.health.rules.cases import GpuCase
+from lumctl.health.rules.gpu import RULES
+from lumctl.health.states import SPARE_FIRST, State
 from lumctl.inventory.model import Role, Thresholds
 
 NOW = 1_800_000_000.0
@@ -67,9 +69,20 @@ def test_an_xid_finds_the_lost_gpu_by_elimination_where_the_inventory_has_no_add
 
 def test_a_uuid_is_used_before_the_minor_number(rack):
     rack.inventory.accelerators[GPU] = replace(rack.inventory.accelerators[GPU], pci=None, uuid="GPU-abc")
-    assert verdict(rack).state is State.FAILED
+    for place in range(4):
+        rack.gpu(f"h03-gpu{place}", uuid=f"GPU-{place}")
+    assert told(verdict(rack)) == [("gpu.lost", State.FAILED)]
     rack.gpu(GPU, uuid="GPU-abc", minor=7)
     assert verdict(rack).state is State.OK
+
+
+@pytest.mark.parametrize("silent", [range(4), (1,)])
+def test_a_gpu_whose_source_prints_no_uuid_is_not_taken_for_lost(rack, silent):
+    rack.inventory.accelerators[GPU] = replace(rack.inventory.accelerators[GPU], pci=None, uuid="GPU-abc")
+    for place in range(4):
+        rack.gpu(f"h03-gpu{place}", uuid=None if place in silent else f"GPU-{place}")
+    assert told(verdict(rack)) == [("gpu.not-read", State.UNKNOWN)]
+    assert "does not print the pci, uuid or minor number" in verdict(rack).findings[0].evidence
 
 
 def test_a_gpu_that_cannot_be_told_apart_is_unknown_and_not_lost(rack):
@@ -82,7 +95,7 @@ def test_a_gpu_that_nvidia_smi_names_as_lost_is_failed(rack):
     rack.lose_gpu(GPU)
     rack.host("h03", lost_gpus=("0000:9b:00.0",))
     assert told(verdict(rack)) == [("gpu.lost", State.FAILED)]
-    assert "names it" in verdict(rack).findings[0].evidence
+    assert "lists it" in verdict(rack).findings[0].evidence
 
 
 def test_a_list_that_stopped_at_a_lost_gpu_does_not_fail_its_siblings(rack):
@@ -291,6 +304,29 @@ def test_an_accelerator_out_of_service_is_disabled_and_keeps_its_findings(rack):
     health = verdict(rack)
     assert health.state is State.DISABLED
     assert told(health) == [("gpu.xid", State.FAILED)]
+
+
+def test_the_advice_for_an_accelerator_out_of_service_asks_for_no_second_swap(rack):
+    rack.xid(GPU, 79)
+    assert verdict(rack).findings[0].advice.startswith(SPARE_FIRST)
+    ranks = tuple("h16-gpu2" if a == GPU else a for a in rack.assignment["train-a"])
+    rack.assignment = {**rack.assignment, "train-a": ranks}
+    (finding,) = verdict(rack).findings
+    assert finding.advice.startswith("drain and power-cycle the host")
+    assert "swap" not in finding.advice
+
+
+def test_the_advice_for_a_spare_in_no_job_asks_for_no_swap(rack):
+    rack.xid("h16-gpu2", 79)
+    (finding,) = verdict(rack, "h16-gpu2").findings
+    assert finding.advice.startswith("drain and power-cycle the host")
+
+
+def test_no_advice_begins_with_a_spare_in_other_words():
+    """The advice of a replaced accelerator is cut by how it begins."""
+    said = [line.advice for line in all_lines() if "swap in" in line.advice]
+    assert said
+    assert all(advice.startswith(SPARE_FIRST) for advice in said)
 
 
 def test_a_swapped_out_accelerator_no_longer_counts(rack):

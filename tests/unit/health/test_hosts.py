@@ -76,7 +76,7 @@ def test_a_missing_tool_is_told_once_for_all_lanes(rack):
     for lane in lanes:
         rack.probe("h03", lane, ProbeStatus.ABSENT, "sh: 1: ethtool: not found")
     (finding,) = rack.report().hosts["h03"].findings
-    said = "(sh: 1: ethtool: not found), what light they receive is not read"
+    said = "(sh: 1: ethtool: not found), the light power at its receivers is not read"
     assert finding.evidence == f"probe absent: {', '.join(lanes)} {said}"
 
 
@@ -95,7 +95,7 @@ def test_probes_that_fail_alike_share_a_finding(rack):
     findings = rack.report().hosts["h03"].findings
     assert sorted(f.evidence for f in findings) == [
         "probe failed: infiniband (exit status 2)",
-        "probe timed-out: optics:eth2, optics:eth3, what light they receive is not read",
+        "probe timed-out: optics:eth2, optics:eth3, the light power at its receivers is not read",
     ]
 
 

@@ -54,6 +54,22 @@ def test_an_incident_keeps_its_name_and_its_beginning(watched):
         assert (again.id, again.since) == (first.id, first.since)
 
 
+def test_what_is_too_hot_is_cooled_before_a_spare_takes_its_place(watched):
+    watched.rack.gpu("h03-gpu2", temperature_c=93.0)
+    watched.look()
+    (remedy,) = remedies(watched.report, watched.rack.inventory, watched.rack.assignment)
+    assert (remedy.cause, remedy.replace, remedy.hand_first) == ("h03-gpu2", ("h03-gpu2",), True)
+    assert remedy.words.startswith("look at the cooling of this host")
+    assert remedy.words.endswith("; if that does not help: lumctl swap plan --failed h03-gpu2")
+    # So it is where several of one host are hot, which is one incident of the host.
+    for number in range(4):
+        watched.rack.gpu(f"h03-gpu{number}", temperature_c=93.0)
+    watched.look()
+    (remedy,) = remedies(watched.report, watched.rack.inventory, watched.rack.assignment)
+    assert (remedy.cause, remedy.hand_first) == ("h03", True)
+    assert remedy.words.startswith("look at the cooling")
+
+
 def test_one_finding_of_one_component_is_no_incident(watched):
     watched.rack.gpu("h03-gpu2", remap_failed=True)
     assert watched.look().incidents == ()

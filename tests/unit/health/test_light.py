@@ -94,7 +94,7 @@ def test_a_known_host_with_an_unknown_port_proves_nothing(rack, circuit):
     rack.hears(LANE, Neighbour("h04", "52:54:00:00:00:14", 2.0))
     health = rack.report().circuits[circuit]
     assert rules(health) == [("circuit.unproven", State.UNKNOWN)]
-    assert "h04 52:54:00:00:00:14, a port that the inventory does not name" in health.findings[0].evidence
+    assert "h04 52:54:00:00:00:14, a port that is not in the inventory" in health.findings[0].evidence
 
 
 def test_a_fully_qualified_neighbour_is_recognised(rack, circuit):

@@ -75,7 +75,7 @@ def test_a_gpu_that_started_after_all_is_no_fault(watched):
     ],
 )
 def test_a_driver_that_works_for_no_gpu_fails_its_host_in_one_finding(watched, said, case):
-    for probe in ("gpu", "nvlink", "nvlink:errors"):
+    for probe in ("gpu", "nvlink", "nvlink:errors", "nvlink:traffic"):
         watched.rack.probe(HOST, probe, ProbeStatus.FAILED, detail=said)
     watched.rack.host(HOST, gpus=(), nvlinks=())
     watched.look(5)

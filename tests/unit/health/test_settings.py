@@ -30,9 +30,9 @@ def told(rack, name=GPU):
 @pytest.mark.parametrize(
     ("fields", "case", "words"),
     [
-        ({"ecc_enabled": False}, "ecc", "ECC is off; 63 of 64 GPUs of its kind have on"),
+        ({"ecc_enabled": False}, "ecc", "ECC is off; 63 of 64 GPUs of its model have on"),
         ({"persistence_enabled": False}, "persistence", "persistence mode is off"),
-        ({"power_limit_w": 500.0}, "power-limit", "power limit 500 W; 63 of 64 GPUs of its kind have 700"),
+        ({"power_limit_w": 500.0}, "power-limit", "power limit 500 W; 63 of 64 GPUs of its model have 700"),
         ({"sm_clock_max_mhz": 1755.0}, "max-clock", "1755 MHz"),
         ({"application_clock_mhz": 1200.0}, "application-clock", "1200 MHz"),
     ],

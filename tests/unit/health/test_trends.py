@@ -71,7 +71,7 @@ def test_a_link_that_was_never_active_is_no_fault_and_one_that_was_is(watched):
     nvlinks(watched, active=False)
     watched.look(30)
     assert told(watched) == [("gpu.nvlink", "inactive")]
-    assert "NVLink 7 is not active any more" in watched.report.accelerators[GPU].findings[0].evidence
+    assert "NVLink 7 is no longer active" in watched.report.accelerators[GPU].findings[0].evidence
 
 
 def test_nvlinks_are_not_matched_by_place_when_a_gpu_is_missing(watched):
@@ -189,7 +189,7 @@ def test_nvlink_errors_of_before_the_first_look_are_a_note_and_no_fault(watched)
     gpu = watched.look().accelerators["h03-gpu2"]
     (note,) = gpu.findings
     assert (gpu.state, note.state, note.case) == (State.OK, State.OK, "counted-before")
-    assert note.evidence.endswith("NVLink 2: 4 replays since the driver was loaded, and 2 more alike")
+    assert note.evidence.endswith("NVLink 2: 4 replays since the driver was loaded, and 2 more like it")
 
 
 SXM = {"product": "NVIDIA A100-SXM4-80GB"}

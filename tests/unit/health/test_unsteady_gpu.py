@@ -2,7 +2,7 @@
 
 import pytest
 
-from lumctl.health.acknowledgements import MaintenanceWindow
+from lumctl.health.acknowledgements import EventClear, MaintenanceWindow
 from lumctl.health.rulebook import verdict
 from lumctl.health.states import State
 
@@ -80,6 +80,32 @@ def test_it_stays_degraded_until_it_has_been_stable(flapping):
         flapping.watched.look(600)
     assert flapping.found == (State.OK, [])
     assert flapping.watched.now - began >= line.window_s + line.clears_after_s - 600
+
+
+@pytest.mark.parametrize("rule", [None, "gpu.unsteady"])
+def test_an_operator_ends_what_was_counted_and_later_losses_count_again(flapping, rule):
+    for _ in range(3):
+        flapping.lose()
+        flapping.come_back()
+    assert flapping.found == DEGRADED
+    flapping.watched.said["cleared"] = [EventClear(GPU, rule, "ops@bastion", "reseated", flapping.watched.now)]
+    flapping.watched.look()
+    assert flapping.found == (State.OK, [])
+    for times in range(3):
+        assert flapping.found == (State.OK, []), times
+        flapping.lose()
+        flapping.come_back()
+    assert flapping.found == DEGRADED
+
+
+@pytest.mark.parametrize(("component", "rule"), [("h03-gpu1", None), (GPU, "gpu.xid")])
+def test_a_clear_of_another_component_or_rule_ends_nothing(flapping, component, rule):
+    for _ in range(3):
+        flapping.lose()
+        flapping.come_back()
+    flapping.watched.said["cleared"] = [EventClear(component, rule, "ops@bastion", "x", flapping.watched.now)]
+    flapping.watched.look()
+    assert flapping.found == DEGRADED
 
 
 def test_what_was_seen_survives_the_process(flapping):

@@ -63,7 +63,7 @@ def test_an_event_stays_when_its_line_leaves_the_ring(amd, kind, later_s):
         later_s -= DAY_S / 2
     assert state(amd) is before
     (finding,) = amd.report.accelerators[GPU].findings
-    assert "the line has left the kernel log" in finding.evidence
+    assert "the line is no longer in the kernel log" in finding.evidence
     assert f"lumctl health clear {GPU} --reason TEXT" in finding.advice
 
 

@@ -95,6 +95,11 @@ WELL = {
         + "".join(f"\t Link {link}: {what} Errors: 0\n" for link in range(3) for what in ("Replay", "Recovery", "CRC"))
         for gpu in range(2)
     ),
+    "nvlink:traffic": "".join(
+        NAMED.format(gpu, gpu + 1)
+        + "".join(f"\t Link {link}: Data {way}: 1024 KiB\n" for link in range(3) for way in ("Tx", "Rx"))
+        for gpu in range(2)
+    ),
     "kernel": (
         "[   12.500000] mlx5_core 0000:5e:00.0 eth2: Link up\n"
         "[   12.750000] EDAC MC0: Giving out device to module skx_edac controller Skylake Socket#0 IMC#0\n"

@@ -115,7 +115,7 @@ def test_a_reading_that_does_not_end_leaves_nothing_in_doubt(call):
         def run(self, command, *, timeout_s):
             raise OutcomeUnknownError(f"h1: {command} did not end within {timeout_s:g} s")
 
-    with pytest.raises(DeviceUnreachableError, match=r"t1 was not read: h1: .* did not end within 2 s"):
+    with pytest.raises(DeviceUnreachableError, match=r"t1 could not be read: h1: .* did not end within 2 s"):
         getattr(port(Silent()), call)()
 
 
@@ -151,7 +151,7 @@ def test_what_the_host_says_against_it_is_the_error():
 
 def test_without_a_host_it_can_do_nothing():
     driver = HostPort(DriverContext(device="t1", interface="eth2"))
-    with pytest.raises(UnsupportedError, match="behind no host"):
+    with pytest.raises(UnsupportedError, match="has no host"):
         driver.neighbours()
     driver.close()
     driver.close()

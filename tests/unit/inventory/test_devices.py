@@ -101,7 +101,7 @@ def test_light_enters_at_inputs_and_leaves_at_outputs(tmp_path):
     assert join_of(switch, (0, 6), reciprocal=False) == (0, 6)
     assert join_of(switch, (6, 0), reciprocal=True) == (0, 6)
     for ports, reciprocal in (((6, 0), False), ((0, 2), True), ((4, 6), True)):
-        with pytest.raises(Exception, match="cannot join port"):
+        with pytest.raises(Exception, match="cannot connect port"):
             join_of(switch, ports, reciprocal=reciprocal)
 
 

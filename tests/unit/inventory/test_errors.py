@@ -80,6 +80,11 @@ CASES = [
         "14:5: key 'rack' is missing here: the file has several racks",
     ),
     # ports, PUCs, interfaces, addresses
+    (
+        "name: h[1-3]",
+        "name: h[1-3]\n    address: '{name} example'",
+        "6:14: found '{name} example', expected a host name",
+    ),
     ("[1, 3, 5]", "[1, 3, 4]", "27:18: port 4 of mesh is used twice, by h3-gpu0-a and by h3-gpu0-b"),
     ("[1, 3, 5]", "[1, 3, 24]", "27:18: found port 24 of mesh, expected 0 to 23"),
     (
@@ -134,7 +139,7 @@ CASES = [
         "32:30: found a torus of 2 x 2 = 4 for 2 ranks, expected the same number",
     ),
     (RING, "      - {kind: torus, shape: [1, 2]}\n", "32:9: link job/0-1 needs lane 3 of h1-gpu0, which has 2"),
-    (RING, "      - {kind: pairs, pairs: [[0, 1], [0, 1]]}\n", "32:7: link job/0-1 is there twice"),
+    (RING, "      - {kind: pairs, pairs: [[0, 1], [0, 1]]}\n", "32:7: link job/0-1 occurs twice"),
 ]
 
 
@@ -153,7 +158,7 @@ def test_lanes_of_different_devices_cannot_be_linked(small: str, problems_of: Pr
     )
     text = edited(text, "device: mesh\n    port: [1", "device: [mesh, other, mesh]\n    port: [1")
     (problem,) = problems_of(text)
-    assert "rack.yaml:33:9: link job/1-0 joins h2-gpu0-b on other and h1-gpu0-a on mesh" in str(problem)
+    assert "rack.yaml:33:9: link job/1-0 connects h2-gpu0-b on other and h1-gpu0-a on mesh" in str(problem)
 
 
 def test_readings_do_not_grow_stale_between_two_runs(small: str, problems_of: ProblemsOf) -> None:
@@ -167,7 +172,7 @@ def test_readings_do_not_grow_stale_between_two_runs(small: str, problems_of: Pr
 
 def test_a_duplex_lane_cannot_be_linked_to_one_with_two_ports(small: str, problems_of: ProblemsOf) -> None:
     (problem,) = problems_of(edited(small, "port: [1, 3, 5]", "tx: [1, 3, 5]\n    rx: [6, 7, 8]"))
-    assert "joins a duplex lane to one with separate ports" in problem.message
+    assert "connects a duplex lane to one with separate ports" in problem.message
 
 
 def test_a_port_serves_one_link(small: str, problems_of: ProblemsOf) -> None:
@@ -227,7 +232,7 @@ def test_the_whole_file_is_bounded(small: str, problems_of: ProblemsOf) -> None:
     text = edited(small, "name: h[1-3]", "name: h[0-9999]")
     text = edited(text, "ranks: h[1-2]-gpu0", "ranks: h[0-9999]-gpu0").replace(RING, RING * 200)
     messages = [problem.message for problem in problems_of(text)]
-    assert "what is folded stands for more than 1000000 names and ranks in all" in messages
+    assert "the folded names expand to more than 1000000 names and ranks in total" in messages
 
 
 def test_a_fold_of_folds_is_bounded(small: str, problems_of: ProblemsOf) -> None:
@@ -249,7 +254,7 @@ def test_rings_that_no_path_joins_are_found_where_the_ranks_form_one_process_gro
     with pytest.raises(InventoryError) as found:
         load_inventory(path)
     (problem,) = found.value.problems
-    assert "no path of links joins ranks [0-1] and ranks [2-3] of job train" in problem.message
+    assert "no path of links connects ranks [0-1] and ranks [2-3] of job train" in problem.message
     assert "pairs: [[0, 2]]" in str(problem.hint)
     path.write_text(apart[: apart.index("    run:\n")])  # what runs it otherwise may join them in another way
     load_inventory(path)

@@ -61,7 +61,7 @@ def test_defaults_hold_for_all_hosts_and_a_hosts_own_kinds_replace_theirs(small,
     ("text", "where", "said"),
     [
         ("    readings: push\n", (6, 15), "shell"),
-        ("    exporters: {dcgm: 9400}\n", (6, 16), "found 'exporters' of a host whose readings come from its shell"),
+        ("    exporters: {dcgm: 9400}\n", (6, 16), "found 'exporters' for a host whose readings come from its shell"),
         ("    readings: both\n    exporters: {dcgm: 0}\n", (7, 23), "1"),
         ("    readings: both\n    exporters: {dcgm: 'ftp://h/x'}\n", (7, 23), "found 'ftp://h/x', expected a port"),
         ("    readings: both\n    exporters: {dcgm: 'http://h:99999/x'}\n", (7, 23), "expected a port"),

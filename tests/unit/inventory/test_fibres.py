@@ -4,9 +4,11 @@ import json
 
 import pytest
 
-from lumctl.inventory.load import load_inventory
+from lumctl.inventory.load import example, load_inventory
 from lumctl.inventory.model import DevicePort, Fibre
+from lumctl.inventory.problems import InventoryError
 from lumctl.inventory.tables import as_data, rows_of
+from lumctl.inventory.wiring import circuits_of, initial_assignment, own_cells
 
 MORE = """\
   - {id: other, kind: mesh, driver: smartlight, address: "other.example:1", geometry: {columns: 2, rows: 2}}
@@ -74,7 +76,7 @@ def test_they_are_listed(small, write):
         ("mesh/port/7,", "mesh/port/9,", "25:9: port 9 of mesh is used twice, by trunk and by bundle"),
         ("mesh/port/7,", "other/port/3,", "21:26: port 3 of other is used twice by trunk"),
         ("mesh/port/7,", "mesh/port/0,", "21:12: port 0 of mesh is used twice, by h1-gpu0-a and by trunk"),
-        ("[8-10]", "[8-9]", "25:7: found 2 ports at one end and 3 at the other, expected as many"),
+        ("[8-10]", "[8-9]", "25:7: found 2 ports at one end but 3 at the other, expected equal numbers"),
         ("[8-10]", "[8-10", "25:9: 'mesh/port/[8-10' has a bracket without its partner"),
         ('"mesh/port/[8-10]"', '"[mesh,other,switch]/port/8"', "25:9: found ports of mesh and other and switch"),
         ("port: [0, 5, 2]", "port: [0, 5, x]", "26:39: found 'x', expected a whole number"),
@@ -107,9 +109,33 @@ def test_a_fibre_stays_in_its_rack(small, problems_of):
     text = text.replace("kind: mesh\n    driver", "kind: mesh\n    rack: r1\n    driver", 1)
     text = text.replace("{id: other,", "{id: other, rack: r2,").replace("{id: switch,", "{id: switch, rack: r1,")
     (problem,) = problems_of(text)
-    assert "mesh is in rack r1, other in r2: expected one rack" in str(problem)
+    assert "mesh is in rack r1, but other is in r2: expected one rack" in str(problem)
 
 
 def test_a_fibre_of_a_device_that_is_wrong_itself_is_not_reported_too(small, problems_of):
     problems = problems_of(with_fibres(small).replace("port_count: 8", "port_count: many"))
     assert ["many" in str(problem) for problem in problems] == [True]
+
+
+def test_a_link_between_two_devices_needs_fibres_from_one_to_the_other(tmp_path):
+    text = example("two-meshes").read_text()
+    path = tmp_path / "rack.yaml"
+    path.write_text(text)
+    inventory = load_inventory(path)
+    across = [c for c in circuits_of(inventory, initial_assignment(inventory)) if c.spans_devices]
+    assert [c.between for c in across] == ["m0:11,m1:10", "m1:17,m0:4"]
+    begin, end = text.index("fibres:"), text.index("# h1, h2")
+    path.write_text(text[:begin] + text[end:])
+    with pytest.raises(InventoryError) as raised:
+        load_inventory(path)
+    (problem,) = raised.value.problems
+    assert "link train/1-2 connects h2-gpu0-b on m0 and h3-gpu0-a on m1, but no fibres lead from m0 to m1" in str(
+        problem
+    )
+
+
+def test_devices_are_joined_by_fibres_through_others():
+    inventory = load_inventory(example("four-meshes"))
+    assert inventory.joined_by_fibres("m1", "m4")
+    assert inventory.fibre_at[DevicePort("m2", 18)][1] == DevicePort("ocs", 4)
+    assert own_cells(inventory, inventory.devices["ocs"]) == tuple(range(16))

@@ -2,8 +2,7 @@
 
 import pytest
 
-from lumctl.devices.endpoints import rack_endpoints
-from lumctl.devices.gateway.place import default_socket, gateways_of
+from lumctl.devices.endpoints import default_socket, gateways_of, rack_endpoints
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.problems import InventoryError
 
@@ -67,7 +66,7 @@ def test_one_that_is_not_told_listens_where_only_its_user_may_enter(load, tmp_pa
     [
         ("{gateway: 5}", "3:17: found 5, expected a text"),
         ("{gateway: /run/r1.sock, gateway_via: h2}", "3:44: host .h2. is not known"),
-        ("{gateway_via: h1}", "3:21: found gateway_via without the key gateway beside it"),
+        ("{gateway_via: h1}", "3:21: found gateway_via without the key gateway"),
     ],
 )
 def test_what_is_wrong_is_told_where_it_stands(load, written, says):

@@ -34,8 +34,8 @@ def test_links_use_the_lanes_of_an_order_and_all_else_stays(inventory):
 @pytest.mark.parametrize(
     ("accelerator", "order", "says"),
     [
-        ("s1-gpu0", ("s1-gpu0-b",), "s1-gpu0 has the lanes s1-gpu0-a, s1-gpu0-b, the store orders s1-gpu0-b"),
-        ("s1-gpu0", ("s1-gpu0-b", "s1-gpu0-b"), "the store orders"),
+        ("s1-gpu0", ("s1-gpu0-b",), "s1-gpu0 has the lanes s1-gpu0-a, s1-gpu0-b, but the store lists s1-gpu0-b"),
+        ("s1-gpu0", ("s1-gpu0-b", "s1-gpu0-b"), "the store lists"),
         ("s9-gpu0", ORDER, "s9-gpu0 is not in it"),
         ("s1-gpu0", ORDER, None),
     ],

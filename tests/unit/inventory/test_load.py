@@ -175,6 +175,15 @@ def test_a_file_that_another_user_may_write_is_used_only_if_it_is_named(
         assert find_inventory(None) == Path("lumctl.yaml")
 
 
+def test_operators_may_share_a_file_by_its_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("LUMCTL_INVENTORY", raising=False)
+    (tmp_path / "lumctl.yaml").touch()
+    for path, mode in ((tmp_path, 0o2775), (tmp_path / "lumctl.yaml", 0o664)):
+        path.chmod(mode)
+    assert find_inventory(None) == Path("lumctl.yaml")
+
+
 def test_another_users_file_is_used_only_if_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("LUMCTL_INVENTORY", raising=False)
@@ -192,9 +201,12 @@ def test_a_rack_is_named_so_that_files_can_be_called_by_it(write: Write) -> None
         load_inventory(path)
 
 
+INVENTORIES = Path(__file__).parents[3] / "inventories"
+
+
 def test_examples_are_found_by_name() -> None:
-    files = ["prototype.yaml", "rack64.yaml", "switched.yaml", "ring4.yaml", "ring8.yaml", "mi300.yaml"]
-    assert [example(name).name for name in EXAMPLES] == files
+    files = {path.name for path in INVENTORIES.glob("*.yaml")}
+    assert {example(name).name for name in EXAMPLES} == files >= {"prototype.yaml", "two-meshes.yaml"}
     with pytest.raises(UsageError) as caught:
         example("prototyp")
     assert caught.value.hint == "did you mean prototype?"

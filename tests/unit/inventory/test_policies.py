@@ -40,13 +40,13 @@ def test_defaults_are_cautious(write: Write, small: str):
         ("  - {name: p, how: apply, rules: []}\n", ":34: found a list of length 0, expected at least 1"),
         ("  - {name: p, how: apply, rules: [x], limts: {}}\n", "key 'limts' is not known; did you mean 'limits'?"),
         ("  - {name: p, how: apply, rules: [x], states: [unknown]}\n", "found 'unknown', expected degraded or failed"),
-        ("  - {name: p, how: apply, rules: [x], kinds: [circuit]}\n", "a swap does nothing about a circuit"),
+        ("  - {name: p, how: apply, rules: [x], kinds: [circuit]}\n", "a swap does not repair a circuit"),
         ("  - {name: p, how: apply, rules: [x], components: [h9-*]}\n", "pattern 'h9-*' matches nothing"),
         ("  - {name: p, how: apply, rules: [x], jobs: [jab]}\n", "name 'jab' is not known; did you mean 'job'?"),
         ("  - {name: p, how: apply, rules: [x], timezone: Europe/Berln}\n", "did you mean 'Europe/Berlin'?"),
         ("  - {name: p, how: apply, rules: [x], hours: [{begins: '8'}]}\n", "expected a time of day such as 08:30"),
         ("  - {name: p, how: apply, rules: [x], hours: [{days: [mo]}]}\n", "found 'mo', expected mon, tue"),
-        ("  - {name: p, how: apply, rules: [x], stands_s: 900}\n", "nothing would ever be done"),
+        ("  - {name: p, how: apply, rules: [x], stands_s: 900}\n", "the policy would never act"),
         ("  - {name: p, how: apply, rules: [x], breaker: {share: 2}}\n", "found 2, expected at most 1"),
         (SOUND * 2, "policy 'p' is defined twice"),
     ],
@@ -72,7 +72,7 @@ def test_a_rule_that_there_is_not_is_named_with_its_place(write: Write, small: s
 def test_what_may_not_be_meant_is_remarked(write: Write, small: str):
     text = SOUND + "  - {name: q, how: apply, rules: [gpu.lost], stands_s: 0}\n"
     told = list(remarks(load_inventory(write(with_policies(small, text)))))
-    assert ["first fault of a storm" in told[0], "q: it never decides, for p" in told[1]] == [True, True]
+    assert ["first fault of a storm" in told[0], "q: it never decides, because p" in told[1]] == [True, True]
 
 
 ESCALATES = "policies:\n  - {name: p, how: approve, rules: [gpu.lost], escalate: {hook: oncall}}\n"

@@ -67,7 +67,7 @@ def test_an_alias_is_the_value_it_stands_for() -> None:
     [
         ("", "f.yaml:1:1: the file is empty"),
         ("# nothing\n", "f.yaml:1:1: the file is empty"),
-        ("a: 1\nb: 2\na: 3\n", "f.yaml:3:1: key 'a' is here twice, first in line 1"),
+        ("a: 1\nb: 2\na: 3\n", "f.yaml:3:1: key 'a' occurs twice, first in line 1"),
         ("a: [1, 2\nb: 3\n", "f.yaml:2:2: not valid YAML"),
         ("a: [h[01-02]]", "a folded name needs quotes"),
         ("a: 1\n---\nb: 2\n", "f.yaml:2:1: a second document"),

@@ -93,8 +93,25 @@ def test_what_it_raises_says_what_became_of_the_job(hooks, raised, becomes):
         with pytest.raises(becomes) as error:
             act()
         assert (type(error.value), error.value.message, error.value.hint) == (becomes, raised.message, "wait")
-    with pytest.raises(HookFailedError, match=f"what job finetune does is not known: {raised.message}"):
+    with pytest.raises(HookFailedError, match=f"the state of job finetune is unknown: {raised.message}"):
         hooks.status()
+
+
+@pytest.mark.parametrize("only_asks", [False, True])
+def test_a_program_that_has_ended_is_not_ended_again_after_a_later_error(hooks, monkeypatch, only_asks):
+    """Its process id may be another process's by then."""
+    ended = []
+    monkeypatch.setattr("os.killpg", lambda group, _signal: ended.append(group))
+    hooks = Hooks(hooks._context, "finetune", only_asks=only_asks)
+
+    def ask(kind):
+        assert kind.context.run(["true"], act="status", timeout_s=30.0).code == 0
+        raise UnreachableError("it is gone")
+
+    monkeypatch.setattr(load("acme"), "status", ask)
+    with pytest.raises(HookFailedError, match="it is gone"):
+        hooks.status()
+    assert ended == []
 
 
 def test_its_programs_must_be_there_before_anything_is_touched(hooks):
@@ -110,7 +127,7 @@ def test_its_programs_must_be_there_before_anything_is_touched(hooks):
         ({"api": 2}, "was written for job control API version 2; lumctl has version 1"),
         (
             {"text": KIND.format(api=1, resume=RESUMES).replace("api_version = 1", "")},
-            "does not state its job control API version: acme_jobs.Kind has no api_version of its own",
+            "acme_jobs.Kind has no api_version of its own",
         ),
         ({"resume": ""}, "lacks resume"),
         ({"text": "Kind = 7"}, "is not a class"),
@@ -131,7 +148,7 @@ def test_one_that_is_none_is_told_of_by_name(offer, capsys, settings, says):
     [
         (0, "JobKindEntry", "was written for job control API version 0; lumctl has version 1"),
         (2, "{'pause': 'a list'}", "was written for job control API version 2; lumctl has version 1"),
-        (1, "{'pause': 'a list'}", "does not say what it needs"),
+        (1, "{'pause': 'a list'}", "does not state what it needs"),
     ],
 )
 def test_its_version_is_checked_before_its_entry_is_read(offer, tmp_path, api, entry, says):

@@ -157,7 +157,7 @@ def test_a_line_that_names_a_thousand_ranks_is_read_whole(job, hooks):
 def test_one_that_takes_too_long_is_ended_with_all_that_it_started(job, hooks):
     job.script("pause", "#!/bin/sh\ntrap '' TERM\nsleep 300 &\necho $! > {folder}/child\nwait\nsleep 300\n")
     job.hook = replace(job.hook, timeout_s=0.5)
-    with pytest.raises(HookFailedError, match=r"did not end within 0.5 s and was ended"):
+    with pytest.raises(HookFailedError, match=r"did not end within 0.5 s and was killed"):
         hooks().pause()
     assert is_gone(int((job.folder / "child").read_text()))
 
@@ -165,7 +165,7 @@ def test_one_that_takes_too_long_is_ended_with_all_that_it_started(job, hooks):
 def test_one_that_is_asked_to_end_may_take_its_time(job, hooks):
     job.script("pause", "#!/bin/sh\ntrap 'echo saved; exit 0' TERM\nsleep 300 & wait\n")
     job.hook = replace(job.hook, timeout_s=0.5)
-    with pytest.raises(HookFailedError, match=r"was ended: saved"):
+    with pytest.raises(HookFailedError, match=r"was killed: saved"):
         hooks().pause()
 
 
@@ -178,16 +178,16 @@ def test_one_that_a_signal_has_ended_did_not_say_no(job, hooks):
 def test_a_pause_that_does_not_pause_is_found_out(job, hooks):
     job.with_status()
     job.script("pause", "#!/bin/sh\n")
-    with pytest.raises(HookFailedError, match="the job is running all the same"):
+    with pytest.raises(HookFailedError, match="the job is still running"):
         hooks().pause()
 
 
 @pytest.mark.parametrize("says", ["echo perhaps", "echo running; exit 1", "true"])
 def test_a_status_that_does_not_tell_is_no_leave_to_go_on(job, hooks, says):
     job.with_status(f"#!/bin/sh\n{says}\n")
-    with pytest.raises(HookFailedError, match="is not known: its status hook did not tell"):
+    with pytest.raises(HookFailedError, match="is unknown: its status hook did not report it"):
         hooks().status()
-    with pytest.raises(HookRefusedError, match="did not tell"):
+    with pytest.raises(HookRefusedError, match="did not report it"):
         hooks().pause()
     assert job.acts == []
 
@@ -204,7 +204,7 @@ def test_a_program_that_is_not_there_is_found_out_before_anything_is_touched(job
     with job.context() as context, pytest.raises(RefusedError, match="the status hook of job finetune cannot be run"):
         require_hooks(context, ["finetune"])
     (job.folder / "pause").chmod(0o644)
-    with job.context() as context, pytest.raises(RefusedError, match="pause may not be run"):
+    with job.context() as context, pytest.raises(RefusedError, match="pause is not executable"):
         require_hooks(context, ["finetune"])
 
 

@@ -3,8 +3,8 @@
 import math
 
 import pytest
-from lumctl_openconfig.optics import reading
 from lumctl_openconfig.place import find
+from lumctl_openconfig.transponder import reading
 
 from lumctl.devices.types import OpticsReading
 

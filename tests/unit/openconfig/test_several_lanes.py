@@ -51,7 +51,7 @@ def write(monkeypatch):
 
 @pytest.mark.parametrize("error", [DeviceUnreachableError("gone; nothing was sent"), DeviceBusyError("locked")])
 def test_a_second_lane_that_cannot_be_reached_leaves_the_first_one_dark(write, error):
-    with pytest.raises(OutcomeUnknownError, match="1 of 2 edits were taken"):
+    with pytest.raises(OutcomeUnknownError, match="1 of 2 edits were accepted"):
         write(error, after=1)
     with pytest.raises(type(error)):
         write(error, after=0)

@@ -5,10 +5,9 @@ import threading
 import pytest
 
 from lumctl.containment import Culprit
-from lumctl.fleet.contained_probe import ContainedProbe
+from lumctl.fleet.contained_probe import ContainedProbe, MainCommand, Outputs
 from lumctl.fleet.probe_api import AcceleratorProbe, GpuReading, KernelLine, ProbeCommand, ProbeReport
 from lumctl.fleet.probe_output import Gathered, ProbeAnswer
-from lumctl.fleet.probe_takers import MainCommand, Outputs
 from lumctl.fleet.readings import ProbeStatus
 
 GIVEN = GpuReading(1.0, "0000:17:00.0")
@@ -57,8 +56,8 @@ def test_a_late_probe_is_given_up_and_left_alone():
 
     taker, gathered, _ = taken(hangs, within_s=0.01)
     try:
-        assert "has not come back" in taker.take(ProbeAnswer(0, "text"), 5.0, gathered)[1]
-        assert "is not asked for now" in taker.take(ProbeAnswer(0, "text"), 6.0, gathered)[1]
+        assert "has not returned" in taker.take(ProbeAnswer(0, "text"), 5.0, gathered)[1]
+        assert "is not called for now" in taker.take(ProbeAnswer(0, "text"), 6.0, gathered)[1]
         assert len(calls) == 1
     finally:
         free.set()

@@ -90,6 +90,11 @@ def test_slow_times_and_shell_syntax_are_refused(example):
     assert broken_by(wrong(example, commands=(replace(command, run="example-smi | tee x"),)), "declaration")
 
 
+def test_a_value_with_the_name_of_a_reading_s_field_is_refused(example):
+    values = {**example.values, "temperature_c": "degrees"}
+    assert broken_by(wrong(example, values=values), "declaration")
+
+
 def test_one_page_comes_without_brackets_and_a_damaged_list_is_no_health():
     folder = Path(sys.modules[AmdSmi.__module__].__file__).parent / "fixtures" / "hot-and-pages"
     outputs = {each.name: CommandOutput(0, (folder / each.file).read_text()) for each in AmdSmi.commands}

@@ -21,7 +21,7 @@ def test_a_job_that_is_nowhere_or_has_fewer_ranks_is_told_so():
 def test_of_outcomes_only_the_parts_that_differ_are_told():
     assert outcomes_apart({"done": True, "kept": 1}, {"done": True, "kept": 2}) == ("kept: 1", "kept: 2")
     one, other = outcomes_apart({"names": ["a", "b", "c"]}, {"names": ["a", "b"]})
-    assert (one, other) == ("names: c (of 3)", "names: none but the 2 of both")
+    assert (one, other) == ("names: c (of 3)", "names: none except the 2 of both")
     assert outcomes_apart({"done": True, "proofs": ["p"] * 99}, {"failed": "no light"}) == ("done", "failed: no light")
     assert outcomes_apart(None, {"done": True}) == ("not reached", "done: True")
 

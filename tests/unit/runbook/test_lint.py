@@ -69,7 +69,7 @@ def test_nothing_is_wrong_with_what_the_program_wrote(text_of, golden_rack, run)
         ("healthy: [g3-gpu0]", "healthy: g3-gpu0", "expected a list of names"),
         ("    device: mesh\n", "    device: mash\n", "names device 'mash'"),
         ("rack: golden", "rack: silver", "rack 'silver' is not known"),
-        ("id: '2'", "id: '1'", "id '1' is here twice, first in line"),
+        ("id: '2'", "id: '1'", "id '1' occurs twice, first in line"),
         ("\nend:", "\nends:", "key 'ends' is not known; did you mean 'end'?"),
     ],
 )
@@ -93,7 +93,7 @@ def test_a_step_that_writes_and_is_not_verified_is_told(text_of, golden_rack):
     text = text_of("swap-0002")
     verify = re.search(r"- id: '\d'\n  do: verify\n(?:  .*\n)+?(?=- id)", text)
     found = told(text.replace(verify[0], ""), golden_rack)
-    assert any("writes mesh and no later step verifies the light" in line for line in found), found
+    assert any("writes mesh, but no later step verifies the light" in line for line in found), found
 
 
 def test_a_step_that_writes_and_is_not_kept_is_told_where_the_device_goes_back(text_of, golden_rack, tmp_path):
@@ -103,7 +103,7 @@ def test_a_step_that_writes_and_is_not_kept_is_told_where_the_device_goes_back(t
     path.write_text(golden_rack.path.read_text().replace("driver: smartlight", "driver: sim-mesh"))
     found = told(text_of("swap-0002"), load_inventory(path))
     assert len(found) == 1
-    assert "writes mesh, which goes back by itself, and no later step confirms it" in found[0]
+    assert "writes mesh, which reverts by itself, but no later step confirms it" in found[0]
 
 
 def test_a_precondition_that_cannot_hold_is_told(text_of, golden_rack):
@@ -112,7 +112,33 @@ def test_a_precondition_that_cannot_hold_is_told(text_of, golden_rack):
     other = "x" if before != "x" else "'='"
     changed = text.replace(f"[[{cell}, {before}, ", f"[[{cell}, {other}, ", 1)
     found = told(changed, golden_rack)
-    assert any(f"takes cell {cell} of mesh for" in line and "by then it is" in line for line in found), found
+    assert any(f"expects cell {cell} of mesh to be" in line and "but at that step it is" in line for line in found), (
+        found
+    )
+
+
+SWITCH = "  - {id: ocs, kind: switch, driver: polatis-scpi, address: 'ocs.golden.example:5025', port_count: 32}\n"
+
+
+@pytest.mark.parametrize(
+    ("end", "says"),
+    [
+        ("[[0, '17'], [2, '-']]", None),
+        ("[[0, 17]]", None),
+        ("[[0, '18']]", "the steps do not leave port 0 of ocs as `end` states"),
+        ("[[2, '19']]", "the steps do not leave ports 0, 2 of ocs as `end` states"),
+    ],
+)
+def test_joins_to_which_the_steps_do_not_lead_are_told(text_of, golden_rack, tmp_path, end, says):
+    from lumctl.inventory.load import load_inventory
+
+    path = tmp_path / "switched.yaml"
+    path.write_text(golden_rack.path.read_text().replace("devices:\n", f"devices:\n{SWITCH}"))
+    text = text_of("swap-0002").replace("  crosses:\n", "  joins:\n    ocs: [[0, '17'], [2, '-']]\n  crosses:\n")
+    before, _, after = text.rpartition("ocs: [[0, '17'], [2, '-']]")
+    text = f"{before}ocs: {end}{after}"
+    found = [line.partition(";")[0] for line in told(text, load_inventory(path))]
+    assert found == ([] if says is None else [f"{place(text, f'ocs: {end}', 5)}: {says}"])
 
 
 def test_intents_are_checked_with_the_values_of_their_parameters(golden_rack):
@@ -133,13 +159,13 @@ def test_intents_are_checked_with_the_values_of_their_parameters(golden_rack):
         ("  failed: ${failed}\n", "", "a swap step needs 'failed'"),
         ("for: 2h", "for: soon", "'soon' is not a valid duration"),
         ("transmit: off", "transmitt: off", "setting 'transmitt' is not known; did you mean 'transmit'?"),
-        ("component: g3-gpu0-a", "component: g3-gpu0-x", "no device or part of one is called 'g3-gpu0-x'"),
+        ("component: g3-gpu0-a", "component: g3-gpu0-x", "no device or part of a device called 'g3-gpu0-x'"),
         ("failed: ${failed}", "failed: ${faild}", "parameter 'faild' is not known; did you mean 'failed'?"),
         ("spare: best", "spares: best", "key 'spares' is not known; did you mean 'spare'?"),
-        ("  rack: {what", "  extra: {what: x, default: y}\n  rack: {what", "parameter 'extra' is used nowhere"),
+        ("  rack: {what", "  extra: {what: x, default: y}\n  rack: {what", "parameter 'extra' is not used"),
         ("schema: lumctl/runbook/v1", "schema: lumctl/plan/v1", "this is not a runbook"),
         ("comment: the vendor", "comment: [the vendor", "not valid YAML"),
-        ("- do: swap", "- do: rollback\n  run: previous\n- do: swap", "there is no step before it"),
+        ("- do: swap", "- do: rollback\n  run: previous\n- do: swap", "no step comes before it"),
     ],
 )
 def test_what_is_wrong_with_intents_is_told(golden_rack, old, new, says):

@@ -41,7 +41,7 @@ def test_a_value_that_is_missing_or_nobody_asked_for_is_named(given, says):
 
 
 def test_a_place_that_is_no_parameter_is_named():
-    with pytest.raises(UsageError, match=r"uses .*faild.*no parameter") as error:
+    with pytest.raises(UsageError, match=r"uses .*faild.*not one of its parameters") as error:
         read(TEXT.replace('failed: "${failed}"', 'failed: "${faild}"'), "x", {"failed": "a"})
     assert error.value.hint == "did you mean failed?"
 

@@ -11,7 +11,7 @@ def of(golden, golden_rack, state, kind="swap"):
 
 def test_a_run_that_failed_says_where_and_what_was_taken_back(golden, golden_rack):
     run, text = of(golden, golden_rack, "rolled-back")
-    assert "It failed and everything it did was undone: the rack is as it was before." in text
+    assert "It failed, and all its changes were undone: the rack is as it was before." in text
     failed = next(e for e in golden.journal.of_run(run.id) if e.kind == "outcome" and "failed" in e.data)
     assert f"- Step {failed.step} (" in text
     assert failed.data["failed"].split(";")[0] in text
@@ -27,10 +27,10 @@ def test_a_run_that_failed_says_where_and_what_was_taken_back(golden, golden_rac
 
 def test_a_run_that_was_taken_back_later_names_by_which(golden, golden_rack):
     run, text = of(golden, golden_rack, "undone")
-    assert f"- It was done, and later undone by {run.undone_by}." in text
+    assert f"- It was completed, and later undone by {run.undone_by}." in text
     assert "## What replaced what" in text
     assert "## What was undone at once" not in text
-    assert "- Jobs that run elsewhere than before: pair." in text
+    assert "- Jobs that now run elsewhere: pair." in text
     assert f"`{golden.journal.head().hash}`" in text
     assert run.who in text
 
@@ -47,6 +47,6 @@ def test_of_one_that_later_runs_have_written_over_no_way_back_is_told_that_is_re
     document = make(run, golden, golden_rack)
     document["recorded"] |= {"outcome": "superseded", "undone_by": None}
     text = report(document, golden.journal.head())
-    assert "closed after later runs had written over what it did" in text
+    assert "closed after later runs had changed the same settings; those" in text
     assert "there is nothing to undo" in text
     assert "swap rollback" not in text

@@ -54,20 +54,40 @@ def test_differences_are_told_by_what_they_are(text_of):
     assert {each.part for each in unlike(book, failed)} >= {"outcome", "outcomes"}
 
 
+def test_a_circuit_between_the_same_ends_differs_by_the_devices_fibres_and_pucs_on_its_path(golden):
+    plan = plain(golden.runs.get("swap-0002").plan)
+    (circuit,) = plan["circuits"]["add"]
+    (segment,) = circuit["segments"]
+    ends = "g1-gpu0-a (port 0) to g3-gpu0-a (port 10)"
+
+    def by(*segments, **more):
+        return {**plan, "circuits": {**plan["circuits"], "add": [{**circuit, "segments": [*segments], **more}]}}
+
+    short, other = by({**segment, "pucs": [0, 1]}), by({**segment, "pucs": [0, 2]})
+    (one,) = unlike(short, other)
+    assert (one.part, one.what, one.where) == ("circuits", "add pair/0-1", "mesh")
+    assert (one.a, one.b) == (f"{ends} through mesh (PUCs 0, 1)", f"{ends} through mesh (PUCs 0, 2)")
+    across = [{**segment, "pucs": [0]}, {"device": "switch", "ports": [1, 2], "pucs": []}]
+    first, second = by(*across, fibres=["f1"]), by(*across, fibres=["f2"])
+    (one,) = unlike(first, second)
+    assert (one.b, one.where) == (f"{ends} through mesh (PUCs 0), f2, switch", "")
+    assert [each.where for each in unlike(by(), {**plan, "circuits": {}})] == ["mesh", "mesh"]
+
+
 def test_an_incident_report_says_who_when_why_what_and_how_to_undo_it(text_of, golden):
     told = report(plain(load(text_of("swap-0002"), "x").document), golden.journal.head())
     for piece in (
         "# swap-0002: pair: replace g2-gpu0 by g3-gpu0",
         "ops@console from 10.0.0.7",
         "| pair | 1 | g2-gpu0 | g3-gpu0 |",
-        "g3-gpu0 for g2-gpu0: taken",
-        "rollback-0003 has taken it back",
+        "g3-gpu0 for g2-gpu0: chosen",
+        "rollback-0003 rolled it back",
         "## Light that was proved",
         golden.journal.head().hash,
     ):
         assert piece in told, piece
-    assert "Nothing of it stands" in report(plain(load(text_of("swap-0004"), "x").document))
-    assert "no way back" in report(plain(load(text_of("fabric-0001"), "x").document))
+    assert "None of its changes is in effect" in report(plain(load(text_of("swap-0004"), "x").document))
+    assert "it cannot be undone" in report(plain(load(text_of("fabric-0001"), "x").document))
     assert "health ack COMPONENT --clear" in report(plain(load(text_of("ack-0006"), "x").document))
 
 

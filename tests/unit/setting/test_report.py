@@ -51,12 +51,13 @@ def test_one_that_does_not_answer_is_failed_with_the_reason(rack, error, code):
 def test_nobody_is_waited_for_long(rack):
     over = Event()
     real = rack.world.call
-    rack.world.call = lambda name, act, *words: over.wait(5) if name == "identify" else real(name, act, *words)
+    rack.world.call = lambda name, act, *words: over.wait(60) if name == "identify" else real(name, act, *words)
+    assert len(call(rack.context, lambda each: each.id.startswith("h"))) == 12  # Drivers are imported before time runs.
     try:
-        answers = {each.id: each for each in call(rack.context, patience_s=0.2)}
+        answers = {each.id: each for each in call(rack.context, patience_s=2)}
     finally:
         over.set()
-    assert (answers["ocs"].state, answers["ocs"].problem) == (State.UNKNOWN, "no answer within 0.2 s")
+    assert (answers["ocs"].state, answers["ocs"].problem) == (State.UNKNOWN, "no answer within 2 s")
     assert (answers["bmc1"].state, answers["h1-gpu0-a"].state) == (State.UNKNOWN, State.OK)
 
 
@@ -93,7 +94,7 @@ def test_a_switch_shows_its_ports_with_who_sits_there_and_agrees_with_the_record
     rack.world.ports[0] = replace(rack.world.ports[0], enabled=False, label="to h1")
     made = report(rack.context, "ocs")
     assert (made.read_back, made.differences, made.certain) == (True, [], True)
-    assert made.record == "6 of our 8 ingress ports are joined, certain since fabric-0001"
+    assert made.record == "6 of our 8 ingress ports are connected, certain since fabric-0001"
     first, last = made.ports[0], made.ports[31]
     assert (first.side, first.lanes, first.joined, first.enabled, first.label) == (
         "in", ("h1-gpu0-a tx",), 21, False, "to h1")  # fmt: skip
@@ -105,8 +106,8 @@ def test_what_differs_from_the_record_is_named(rack):
     rack.world.joins = {**rack.world.joins, 6: 22, 0: 30}
     made = report(rack.context, "ocs")
     assert [(d.component, d.record, d.device) for d in made.differences] == [
-        ("ocs/port/0", "joined to port 21", "joined to port 30"),
-        ("ocs/port/6", "joined to nothing", "joined to port 22"),
+        ("ocs/port/0", "connected to port 21", "connected to port 30"),
+        ("ocs/port/6", "connected to nothing", "connected to port 22"),
     ]
     one = report(rack.context, "ocs/port/6")
     assert [d.component for d in one.differences] == ["ocs/port/6"]

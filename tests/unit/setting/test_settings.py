@@ -61,7 +61,7 @@ def test_what_was_never_told_cannot_be_taken_back_and_that_is_said_before(rack):
     assert "cannot be undone" in plan.warnings[0]
     assert plan.steps[0].undo == "none"
     run = rack.apply(plan).run
-    with pytest.raises(RefusedError, match="what frequency_mhz of h4-gpu0-a was before is not known"):
+    with pytest.raises(RefusedError, match="the earlier frequency_mhz of h4-gpu0-a is unknown"):
         rack.take_back(run)
 
 
@@ -85,7 +85,7 @@ def test_what_is_so_already_is_not_set_again(rack):
 def test_a_plan_is_stale_when_the_component_shows_something_else_by_then(rack):
     plan = rack.plan("ocs/port/9", "label=mine")
     rack.world.ports[9] = replace(rack.world.ports[9], label="theirs")
-    with pytest.raises(RefusedError, match="ocs/port/9 shows label=theirs, not label= as it did when it was made"):
+    with pytest.raises(RefusedError, match="ocs/port/9 reports label=theirs, not label= as it did when it was made"):
         rack.apply(plan)
     assert rack.acts() == []
 
@@ -124,7 +124,7 @@ def test_a_component_that_cannot_be_read_back_is_put_back(rack):
 
     real = rack.world.call
     rack.world.call = lambda name, act, *w: (real(name, act, *w), gone() if w == (9, False) else None)
-    with pytest.raises(RolledBackError, match="took enabled=false and cannot be read back: gone"):
+    with pytest.raises(RolledBackError, match="accepted enabled=false, but cannot be read back: gone"):
         rack.apply(plan)
     assert rack.acts() == [("set_port", 9, False), ("set_port", 9, True)]
     assert rack.world.ports[9].enabled is True
@@ -149,7 +149,7 @@ def test_a_machine_that_does_not_follow_is_told_to_stay_on(rack, monkeypatch):
     plan = rack.plan("h4", "power=off")
     rack.world.follows = False
     monkeypatch.setattr("lumctl.change.settings.POWER", (replace_follows(0.05),))
-    with pytest.raises(RolledBackError, match="took power=off and shows on after 0 s"):
+    with pytest.raises(RolledBackError, match="accepted power=off, but reports on after 0 s"):
         rack.apply(plan)
     assert rack.acts() == [("set_power", "bmc4", False, False), ("set_power", "bmc4", True, False)]
 
@@ -253,11 +253,11 @@ JOINS = {0: 21, 1: 18, 2: 17, 3: 20, 4: 19, 5: 16}
     [
         ("ocs/port/0", "joined=none", RefusedError, "carries circuit finetune/2-0:ba"),
         ("ocs/port/21", "joined=none", RefusedError, "carries circuit finetune/2-0:ba"),
-        ("ocs/port/6", "joined=21", RefusedError, "port 21 of ocs is joined to port 0"),
+        ("ocs/port/6", "joined=21", RefusedError, "port 21 of ocs is connected to port 0"),
         ("ocs/port/9", "joined=30", RefusedError, "belongs to others"),
         ("ocs/port/6", "joined=7", UsageError, "light enters at both"),
         ("ocs/port/22", "joined=23", UsageError, "light leaves at both"),
-        ("ocs/port/6", "joined=6", UsageError, "cannot be joined to itself"),
+        ("ocs/port/6", "joined=6", UsageError, "cannot be connected to itself"),
         ("ocs/port/6", "joined=32", UsageError, "no port 32"),
         ("ocs/port/6", "joined=here", UsageError, "expected the number of a port, or none"),
     ],
@@ -270,9 +270,9 @@ def test_a_join_that_cannot_be_is_refused(rack, component, word, error, says):
 
 def test_a_join_on_a_switch_that_others_have_changed_is_refused(rack):
     rack.world.joins[6] = 23
-    with pytest.raises(RefusedError, match="ocs does not hold what was last written to it"):
+    with pytest.raises(RefusedError, match="ocs differs from what was last written to it"):
         rack.plan("ocs/port/6", "joined=22")
-    with pytest.raises(RefusedError, match="1 cells differ, the first is ocs/port/6"):
+    with pytest.raises(RefusedError, match="1 cells; the first is ocs/port/6"):
         rack.plan("ocs/port/7", "joined=none")
 
 
@@ -294,16 +294,16 @@ def test_a_join_that_others_have_changed_is_written_again_as_recorded(rack):
         ("ocs/port/99", ["enabled=true"], "ocs has no port '99'", "0 to 31"),
         ("ocs/port/-1", ["enabled=true"], "ocs has no port '-1'", "0 to 31"),
         ("ocs/puc/1", ["state=bar"], "ocs is a switch: it has no 'puc/1'", "ocs/port/N"),
-        ("ocs", ["enabled=true"], "nothing of it can be set", "ocs/port/0"),
-        ("shelf", ["transmit=on"], "nothing of it can be set", "h1-gpu0-a"),
+        ("ocs", ["enabled=true"], "it has no settings", "ocs/port/0"),
+        ("shelf", ["transmit=on"], "it has no settings", "h1-gpu0-a"),
         ("shelf/och-9-a", ["transmit=on"], "no transponder's module", "h1-gpu0-a"),
         ("h4-gpu0", ["transmit=on"], "an accelerator, not a device", "h4-gpu0-a"),
-        ("h4-gpu0-c", ["transmit=on"], "no device or part of one", "h4-gpu0-"),
-        ("osc/port/1", ["enabled=true"], "no device or part of one", "ocs/port/1"),
-        ("h9/power", ["power=on"], "no device or part of one", "did you mean"),
+        ("h4-gpu0-c", ["transmit=on"], "no device or part of a", "h4-gpu0-"),
+        ("osc/port/1", ["enabled=true"], "no device or part of a", "ocs/port/1"),
+        ("h9/power", ["power=on"], "no device or part of a", "did you mean"),
         (SPARE, ["tramsit=on"], "no setting 'tramsit'", "transmit=on|off"),
-        (SPARE, ["transmit"], "'transmit' is no SETTING=VALUE", "transmit=on|off"),
-        (SPARE, ["=on"], "no SETTING=VALUE", None),
+        (SPARE, ["transmit"], "'transmit' is not of the form SETTING=VALUE", "transmit=on|off"),
+        (SPARE, ["=on"], "not of the form SETTING=VALUE", None),
         (SPARE, ["transmit=on", "transmit=off"], "transmit is given twice", None),
         (SPARE, ["transmit=maybe"], "expected on or off", None),
         (SPARE, ["frequency_mhz=193.1THz"], "whole number of MHz", "that is 193100000"),
@@ -336,7 +336,7 @@ def test_what_the_driver_cannot_set_is_said_with_what_it_can(rack):
     driver.capabilities = driver.capabilities - {"set-channel"}
     with pytest.raises(UnsupportedError, match="cannot do frequency_mhz=193100000") as refused:
         rack.plan(SPARE, "frequency_mhz=193100000")
-    assert refused.value.hint == "what can be set: transmit, output_power_dbm"
+    assert refused.value.hint == "it supports: transmit, output_power_dbm"
 
 
 def test_the_words_for_a_port_name_what_every_switch_can(rack):
@@ -345,4 +345,4 @@ def test_the_words_for_a_port_name_what_every_switch_can(rack):
     driver.capabilities = driver.capabilities - {"set-labels"}
     with pytest.raises(UnsupportedError, match="cannot do label=spare") as refused:
         rack.plan("ocs/port/9", "label=spare")
-    assert refused.value.hint == "what can be set: joined, enabled"
+    assert refused.value.hint == "it supports: joined, enabled"

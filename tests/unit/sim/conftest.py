@@ -91,7 +91,7 @@ class Bench:
         return answer(self.world, host, command, now=self.clock.time)
 
     def link(self, host: str):
-        return self.world.links(host)["eth2"]
+        return self.world.link(host, "eth2")
 
     def hears(self, host: str) -> dict[str, float]:
         return {sender.host: age for sender, age, _ in self.link(host).neighbours}

@@ -29,7 +29,7 @@ def test_nvidia_smi_is_read_whole_by_the_fleet(bench):
     assert 55 < well.temperature_c < 70
     assert (well.temperature_slowdown_c, well.memory_temperature_max_c) == (89.0, 95.0)
     assert well.memory_total_mib == 81920
-    assert [name for _, name in well.processes] == ["/opt/train/bin/python3"]
+    assert [each.name for each in well.processes] == ["/opt/train/bin/python3"]
     assert (well.recovery_action, well.remap_pending, well.remap_failed) == ("None", False, False)
     assert not well.throttle_reasons
     assert (ill.ecc_volatile_uncorrectable, ill.remap_pending, ill.recovery_action) == (2, True, "Reset")
@@ -167,17 +167,17 @@ def test_a_mark_is_heard_at_the_far_end_and_makes_the_entry_young_again(bench):
         ("foo --bar", 127, "sh: 1: foo: not found"),
         ("sudo -n foo", 127, "sh: 1: foo: not found"),
         ("ip link set dev eth9 up", 1, 'Cannot find device "eth9"'),
-        ("ip link set dev eth2 sideways", 2, "does not know"),
+        ("ip link set dev eth2 sideways", 2, "does not support"),
         ("ethtool -m eth9", 1, "No such device"),
-        ("ethtool eth2", 2, "does not know"),
+        ("ethtool eth2", 2, "does not support"),
         ("cat /etc/passwd", 1, "No such file or directory"),
         ("cat /sys/class/net/lo/speed", 1, "Invalid argument"),
-        ("nvidia-smi -L", 2, "does not know"),
-        ("dmesg -w", 2, "does not know"),
-        ("lldpctl", 2, "does not know"),
-        ("lldpcli show neighbors", 2, "does not know"),
-        ("grep -r x /", 2, "does not know"),
-        ("cat a b", 2, "does not know"),
+        ("nvidia-smi -L", 2, "does not support"),
+        ("dmesg -w", 2, "does not support"),
+        ("lldpctl", 2, "does not support"),
+        ("lldpcli show neighbors", 2, "does not support"),
+        ("grep -r x /", 2, "does not support"),
+        ("cat a b", 2, "does not support"),
         ("echo 'unbalanced", 2, "Syntax error"),
     ],
 )

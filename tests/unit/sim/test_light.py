@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,8 +12,8 @@ from lumctl.devices.types import PucState
 from lumctl.fabric.condition import DAMAGED_LOSS_DB, loss_db, mesh_of
 from lumctl.fabric.geometry import exits
 from lumctl.inventory.geometry import Geometry, MeshData, Shape
-from lumctl.inventory.model import Device, DeviceKind, Evidence, Lane, Transponder
-from lumctl.sim.world.light import SimulatedChip, illuminate
+from lumctl.inventory.model import Device, DeviceKind, Evidence, Inventory, Lane, Thresholds, Transponder
+from lumctl.sim.world.light import Fibres, SimulatedChip, illuminate
 
 DEVICE = Device("m", "r", DeviceKind.MESH, "sim-mesh", "", Geometry(2, 1), 16, 0.5, 1.0, 5.0)
 SHAPES = [
@@ -22,6 +23,8 @@ SHAPES = [
     Geometry.given(MeshData("triangle", 3, ((2, 4), (6, 8), (10, 0)))),
 ]
 
+NO_FIBRES = Fibres(Inventory(Path(), "", {}, {}, {}, {}, {}, {}, Thresholds()), lambda _: 0.0)
+
 
 def sender(port: int) -> Transponder:
     return Transponder(f"t{port}", "a", "h", "eth2", Lane("m", port, port), "hostport", (Evidence.LLDP,), 0.0, -10.0)
@@ -29,7 +32,8 @@ def sender(port: int) -> Transponder:
 
 def received(device: Device, port: int) -> float:
     """The power that arrives of 0 dBm sent into a port, with all PUCs in bar."""
-    (light,) = illuminate({"m": SimulatedChip(device)}, [(sender(port), 0.0)], {}).values()
+    leaving, _ = illuminate({"m": SimulatedChip(device)}, NO_FIBRES, [(sender(port), 0.0)], {})
+    (light,) = leaving.values()
     return light.power_dbm
 
 
@@ -39,7 +43,7 @@ def test_light_leaves_where_the_states_lead_it_in_any_shape(geometry: Geometry, 
     chip = SimulatedChip(device)
     chip.write(dict.fromkeys(data.draw(st.sets(st.integers(0, chip.puc_count - 1))), PucState.CROSS))
     partner = exits(mesh_of(device), chip.states())
-    leaving = illuminate({"m": chip}, [(sender(port), 0.0) for port in partner], {})
+    leaving, _ = illuminate({"m": chip}, NO_FIBRES, [(sender(port), 0.0) for port in partner], {})
     assert {port: light.source for (_, port), light in leaving.items()} == {p: f"t{q}" for p, q in partner.items()}
 
 
@@ -64,7 +68,7 @@ def test_what_is_planned_is_what_arrives() -> None:
 
 def test_a_blocked_port_lets_nothing_through() -> None:
     blocked = {"m": SimulatedChip(replace(DEVICE, blocked_ports=frozenset({1})))}
-    assert illuminate(blocked, [(sender(0), 0.0), (sender(1), 0.0)], {}) == {}
+    assert illuminate(blocked, NO_FIBRES, [(sender(0), 0.0), (sender(1), 0.0)], {})[0] == {}
     assert blocked["m"].loss_db(blocked["m"].trace(0)) == math.inf
 
 

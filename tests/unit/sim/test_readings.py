@@ -7,7 +7,7 @@ import pytest
 
 from lumctl.devices.formats.ethtool import parse_ethtool_module, read_ethtool_module
 from lumctl.fleet.parsers.kernel_log import parse_kernel_log
-from lumctl.fleet.parsers.nvlink import parse_nvlink_errors, parse_nvlink_states
+from lumctl.fleet.parsers.nvlink import parse_nvlink_errors, parse_nvlink_states, parse_nvlink_traffic
 
 STATISTICS = "/sys/class/net/{}/statistics/{}"
 
@@ -75,6 +75,22 @@ def test_nvlinks_are_read_by_the_fleet_and_are_well(bench):
     assert len(states) == 2 * 18
     assert all(state.active and state.speed_gb_s == 26.562 for state in states.values())
     assert all(set(each.counters.values()) == {0} and len(each.counters) == 3 for each in errors.values())
+
+
+def test_nvlinks_move_data_while_a_gpu_works_and_nothing_once_its_process_died(bench):
+    def moved():
+        answer, counts = parse_nvlink_traffic(bench.run("a", "nvidia-smi nvlink -gt d").stdout)
+        assert (answer.gpus, answer.unread, len(counts)) == (2, None, 2 * 18)
+        return next(sent for (gpu, _, link), (sent, _) in counts.items() if (gpu, link) == (0, 3))
+
+    before = moved()
+    bench.clock.time += 10
+    after = moved()
+    assert 5_000_000 < (after - before) / 10 < 26_562_000_000 / 1024
+    bench.world.inject("a-gpu0", "process-died")
+    moved()
+    bench.clock.time += 10
+    assert moved() == after
 
 
 def test_a_lost_gpu_has_no_nvlinks(bench):

@@ -22,7 +22,7 @@ def test_a_mesh_is_half_written_until_its_work_ends(bench):
     bench.world.meshes.write("m1", FOUR)
     assert crossed(bench) == [0, 1]
     assert bench.world.progress("m1") == Progress(2, 4, "commit in progress")
-    with pytest.raises(DeviceBusyError, match="still at work"):
+    with pytest.raises(DeviceBusyError, match="still working"):
         bench.world.meshes.write("m1", {0: BAR})
     bench.clock.time += 11
     assert bench.world.progress("m1") is None

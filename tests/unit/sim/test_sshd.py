@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import paramiko
 import pytest
 
-from lumctl.sim import keys
+from lumctl.sim import ssh
 from lumctl.sim.hosts.host import SimHost
 from lumctl.sim.hosts.sshd import HostServer
 
@@ -17,7 +17,7 @@ PROGRAM = b'0) files /no/such/file ;;\n1) run nvidia-smi -q -x ;;\n1) echo "$n $
 @pytest.fixture
 def server(bench):
     """Host ``a``, which serves."""
-    host_key, client_key = (keys.loaded(keys.new_private_key()) for _ in range(2))
+    host_key, client_key = (ssh.loaded(ssh.new_private_key()) for _ in range(2))
     with ThreadPoolExecutor(2) as workers:
         server = HostServer(SimHost(bench.world, "a"), host_key, client_key, workers)
         server.service.open()

@@ -194,7 +194,7 @@ def test_a_switch_as_a_twin_has_it(bench):
     switch.set_port(3, enabled=False)
     assert (switch.read_ports()[3].label, switch.read_ports()[3].enabled) == ("to the spare", False)
     assert switch.read_circuits() == {}
-    with pytest.raises(DeviceRefusedError, match="one side"):
+    with pytest.raises(DeviceRefusedError, match="the same side"):
         switch.write({0: 4})
     bench.world.inject("x1/port/5", "dark")
     assert switch.read_alarms() == (Alarm("port 5 has failed", source="port/5", since=bench.clock.time),)

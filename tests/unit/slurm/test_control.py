@@ -4,8 +4,8 @@ import time
 from pathlib import Path
 
 import pytest
+from lumctl_slurm.cluster import SlurmHookEntry
 from lumctl_slurm.control import Slurm
-from lumctl_slurm.settings import SlurmHookEntry
 
 from lumctl.errors import RefusedError, UnreachableError
 from lumctl.jobs.control import Facts, JobContext, Rank
@@ -39,7 +39,7 @@ class Cluster:
 
     def done(self, argv, said):
         if argv[0] == "squeue":
-            return ended(0, "7|u|RUNNING|100|h1,h2|7|train\n" if "--format" in argv[-1] else "(null)\n")
+            return ended(0, "7|u|RUNNING|100|h1,h2|7|1:02|train\n" if "--format" in argv[-1] else "(null)\n")
         if argv[0] == "sinfo":
             return ended(0, "".join(f"{node}|idle|{why}\n" for node, why in self.reasons.items()))
         if argv[:2] == ["scontrol", "show"]:
@@ -59,7 +59,7 @@ def control(cluster) -> Slurm:
 def test_nodes_that_stay_drained_are_told_of():
     with pytest.raises(UnreachableError, match="nodename=h2 failed") as error:
         control(Cluster("nodename=h1")).pause(FACTS, PLACED)
-    assert "node h1, h2 may stay drained" in error.value.message
+    assert "node h1, h2 may also stay drained" in error.value.message
     assert "scontrol ping; then: scontrol update nodename=h1,h2 state=undrain" in error.value.hint
 
 
@@ -80,7 +80,7 @@ def test_nodes_that_stay_drained_as_the_job_is_not_requeued_are_told_of():
             return ended(1, "disabled") if "requeuehold" in said else super().done(argv, said)
 
     cluster = NeverRequeued("nodename=h1 state=undrain")
-    with pytest.raises(UnreachableError, match="requeuehold 7 failed: disabled; and node h2 may stay drained"):
+    with pytest.raises(UnreachableError, match="requeuehold 7 failed: disabled; node h2 may also stay drained"):
         control(cluster).pause(FACTS, PLACED)
     assert cluster.reasons["h2"].startswith("lumctl swap-1: h2-g0")
 
@@ -88,7 +88,7 @@ def test_nodes_that_stay_drained_as_the_job_is_not_requeued_are_told_of():
 def test_a_job_that_runs_elsewhere_is_not_reported_as_resumed():
     cluster = Cluster()
     cluster.reasons["h5"] = "none"
-    with pytest.raises(RefusedError, match=r"job 7 .*runs on h1,h2, and lumctl has it on h5"):
+    with pytest.raises(RefusedError, match=r"job 7 .*runs on h1,h2, but lumctl has it on h5"):
         control(cluster).resume(FACTS, [Rank(0, "h5-g0", "h5", 0), PLACED[1]])
 
 
@@ -106,7 +106,7 @@ class Recorded(Cluster):
         if argv[0] == "squeue" and "--format" in argv[-1]:
             if self.gone:
                 return ended(0, "")
-            return ended(0, "7|u|PENDING|0||7|train\n") if self.held else super().done(argv, said)
+            return ended(0, "7|u|PENDING|0||7|0:00|train\n") if self.held else super().done(argv, said)
         if argv[:2] in (["scontrol", "release"], ["scontrol", "requeuehold"]):
             self.held, self.gone = False, argv[1] == "requeuehold"
         if argv[0] == "scontrol" and argv[1] != "show":
@@ -116,7 +116,7 @@ class Recorded(Cluster):
 
 def test_a_job_that_slurm_starts_elsewhere_is_not_reported_as_resumed():
     placed = [Rank(0, "h5-g0", "h5", 0), Rank(1, "h6-g0", "h6", 0)]
-    with pytest.raises(UnreachableError, match="runs on h1,h2, and lumctl has it on h5, h6: Slurm started") as error:
+    with pytest.raises(UnreachableError, match="runs on h1,h2, but lumctl has it on h5, h6: Slurm started") as error:
         control(Recorded(held=True)).resume(FACTS, placed)
     assert "ReqNodeList=h5,h6" in error.value.hint
 
@@ -129,7 +129,7 @@ def test_a_refusal_leaves_all_as_it_was():
 
 
 def test_a_job_that_is_gone_once_it_was_requeued_is_not_as_it_was():
-    with pytest.raises(UnreachableError, match="job 7 is gone from Slurm's queue"):
+    with pytest.raises(UnreachableError, match="job 7 is no longer in Slurm's queue"):
         control(Recorded(held=False)).pause(FACTS, PLACED)
 
 

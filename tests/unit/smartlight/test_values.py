@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lumctl_smartlight.values import StrangeValueError, powers_of, settings_of, state_of, temperature_of
+from lumctl_smartlight.object_mesh import StrangeValueError, powers_of, settings_of, state_of, temperature_of
 
 from lumctl.devices.types import PucState
 
@@ -44,7 +44,7 @@ def test_settings_are_taken_in_any_form_of_numbers():
     ],
 )
 def test_settings_that_are_none_are_refused(states):
-    with pytest.raises(StrangeValueError, match="came for"):
+    with pytest.raises(StrangeValueError, match="it returned"):
         settings_of(states)
 
 

@@ -66,3 +66,23 @@ def _full_disk() -> Iterator[None]:
 def full_disk() -> Callable[[], AbstractContextManager[None]]:
     """While inside, this process can write to no file, whoever it runs as."""
     return _full_disk
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    """The place of a store that is copied or retired."""
+    return str(tmp_path / "old")
+
+
+@pytest.fixture
+def opening(tmp_path: Path) -> Iterator[Callable[..., Store]]:
+    """Open stores at places, and close them after the test."""
+    stores: list[Store] = []
+
+    def open_(place: str, rack: str = "r1") -> Store:
+        stores.append(store_at(place, files=tmp_path, rack=rack))
+        return stores[-1]
+
+    yield open_
+    for store in stores:
+        store.close()

@@ -20,7 +20,7 @@ def ask(store, *, by_another: bool = False, made_by: str = "ann@console") -> Non
 
 def test_nobody_asked(store):
     assert store.approvals.get(PLAN) is None
-    with pytest.raises(UsageError, match="nobody asked"):
+    with pytest.raises(UsageError, match="has no request for approval"):
         store.approvals.answer(PLAN, APPROVED, by="bob@console", comment="", at=110.0)
 
 
@@ -46,7 +46,7 @@ def test_it_is_answered_once(store, state):
 
 def test_it_is_answered_in_time(store):
     ask(store)
-    with pytest.raises(RefusedError, match="is over"):
+    with pytest.raises(RefusedError, match="has passed"):
         store.approvals.answer(PLAN, APPROVED, by="bob@console", comment="", at=200.0)
 
 
@@ -68,7 +68,7 @@ def test_another_plan_with_the_same_short_id_is_not_approved(store):
     store.approvals.answer(PLAN, APPROVED, by="bob@console", comment="", at=110.0)
     assert OTHER[:8] == PLAN[:8]
     assert store.approvals.get(OTHER) is None
-    with pytest.raises(UsageError, match="nobody asked"):
+    with pytest.raises(UsageError, match="has no request for approval"):
         store.approvals.answer(OTHER, APPROVED, by="bob@console", comment="", at=111.0)
     store.approvals.spend(OTHER, why="done", by="autopilot", at=112.0)
     assert store.approvals.get(PLAN).state == APPROVED
@@ -79,6 +79,6 @@ def test_nor_kept_in_its_place(store):
     plan = {"id": "plan-00000001", "created_at": 1.0, "target": "sim", "rack": "r1"}
     store.runs.save_plan({**plan, "digest": PLAN})
     store.runs.save_plan({**plan, "digest": PLAN})
-    with pytest.raises(RefusedError, match="another plan is kept under the name plan-00000001"):
+    with pytest.raises(RefusedError, match="another plan is stored under the id plan-00000001"):
         store.runs.save_plan({**plan, "digest": OTHER})
     assert store.runs.plan("plan-00000001")["digest"] == PLAN

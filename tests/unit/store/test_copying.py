@@ -1,7 +1,7 @@
 """A store moved to another database: all of it, proved, or nothing."""
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -9,7 +9,7 @@ import pytest
 
 from lumctl.errors import LumctlError, RefusedError, UsageError
 from lumctl.health.acknowledgements import Acknowledgement
-from lumctl.store import Record, Store, StoreError, store_at
+from lumctl.store import Record, Store, StoreError
 from lumctl.store.packed_hours import Values
 from lumctl.store.transfer import copy
 
@@ -21,24 +21,6 @@ PLAN = {"schema": "x", "rack": "r1", "digest": "d" * 64}
 def digest(document: object) -> str:
     del document
     return PLAN["digest"]
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> str:
-    return str(tmp_path / "old")
-
-
-@pytest.fixture
-def opening(tmp_path: Path) -> Iterator[Callable[..., Store]]:
-    stores: list[Store] = []
-
-    def open_(place: str, rack: str = "r1") -> Store:
-        stores.append(store_at(place, files=tmp_path, rack=rack))
-        return stores[-1]
-
-    yield open_
-    for store in stores:
-        store.close()
 
 
 def lived(store: Store, *, rack: str = "r1", ends: bool = True) -> str:
@@ -104,7 +86,7 @@ def test_a_database_that_keeps_something_of_the_rack_stays_as_it_is(
     lived(other, rack="r2")
     copy(folder, place, "r1", digest=digest, now=NOW + 3)  # which another rack may share
     head = mine.journal.head()
-    with pytest.raises(RefusedError, match=r"already keeps .* of rack r1"):
+    with pytest.raises(RefusedError, match=r"already contains .* of rack r1"):
         copy(folder, place, "r1", digest=digest, now=NOW + 3)
     assert (mine.journal.head(), other.journal.head().count) == (head, 3)
 
@@ -114,7 +96,7 @@ def test_a_journal_that_was_changed_is_not_copied(place: str, folder: str, openi
     with closing(sqlite3.connect(Path(folder) / "lumctl.db")) as database:
         database.execute("UPDATE journal SET step = '2' WHERE seq = 2")
         database.commit()
-    with pytest.raises(RefusedError, match="is not what was written: its content was changed"):
+    with pytest.raises(RefusedError, match="differs from what was written: its content was changed"):
         copy(folder, place, "r1", digest=digest, now=NOW + 3)
     assert opening(place).journal.head().count == 0
 
@@ -146,17 +128,17 @@ def test_while_it_is_copied_nobody_writes(
         return digest(document)
 
     copy(folder, place, "r1", digest=now_and_then, now=NOW + 3)
-    assert tried == ["the store cannot be written: its lock is held by this process itself, in another thread"]
+    assert tried == ["the store is not writable: its lock is held by this process itself, in another thread"]
 
 
 def test_there_must_be_something_to_copy_and_somewhere_else(
     folder: str, tmp_path: Path, opening: Callable[..., Store]
 ) -> None:
-    with pytest.raises(UsageError, match="keeps nothing of rack r1: nothing to copy"):
+    with pytest.raises(UsageError, match="contains nothing of rack r1: nothing to copy"):
         copy(folder, str(tmp_path / "new"), "r1", digest=digest, now=NOW)
     assert not (tmp_path / "new").exists()
     lived(opening(folder))
-    with pytest.raises(UsageError, match=r"is at .* already"):
+    with pytest.raises(UsageError, match=r"is already at .*"):
         copy(folder, folder, "r1", digest=digest, now=NOW + 3)
     with pytest.raises(LumctlError, match="cannot be opened"):
         copy(folder, "/dev/null/new", "r1", digest=digest, now=NOW + 3)

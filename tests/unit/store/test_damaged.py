@@ -27,7 +27,7 @@ def test_a_file_without_content_is_no_new_store(tmp_path: Path, url: bool) -> No
     used(folder, "r1")
     file = folder / "lumctl.db"
     file.write_bytes(b"")
-    with pytest.raises(StoreError, match="is empty: it was damaged") as error:
+    with pytest.raises(StoreError, match="is empty, so it was damaged") as error:
         store_at(f"sqlite:///{file}" if url else str(folder), files=folder)
     assert error.value.exit_code == 5
     assert f"mv {folder} {folder}.damaged" in str(error.value.hint)
@@ -40,7 +40,7 @@ def test_a_log_whose_file_is_gone_is_not_read_into_a_new_store(tmp_path: Path) -
     store = store_at(str(tmp_path), rack="r1")
     store.health.remember({"newest": 1}, now=200.0)
     (tmp_path / "lumctl.db").unlink()
-    with pytest.raises(StoreError, match=r"is gone, and lumctl\.db-wal with its last entries is there"):
+    with pytest.raises(StoreError, match=r"is missing, but lumctl\.db-wal with its last entries exists"):
         store_at(str(tmp_path))
     store.close()
 
@@ -63,7 +63,7 @@ def test_the_store_of_another_rack_is_refused(tmp_path: Path, monkeypatch) -> No
     monkeypatch.setenv("LUMCTL_STATE", str(tmp_path))
     inventory = load_inventory(example("prototype"))
     used(tmp_path / "prototype", "rack64")
-    with pytest.raises(LumctlError, match="keeps rack rack64, and nothing of rack prototype") as error:
+    with pytest.raises(LumctlError, match="belongs to rack rack64 and contains nothing of rack prototype") as error:
         open_store(inventory, "prototype", "rack")
     assert error.value.exit_code == 5
     used(tmp_path / "prototype", "prototype")
@@ -79,5 +79,5 @@ def test_racks_that_share_a_store_by_their_inventory_may(tmp_path: Path, monkeyp
     open_store(inventory, "second", "rack").close()
     used(tmp_path / "both", "second")
     alone = replace(found, racks={"third": replace(rack, name="third")})
-    with pytest.raises(StoreError, match="keeps rack prototype, second"):
+    with pytest.raises(StoreError, match="belongs to rack prototype, second"):
         open_store(alone, "third", "rack")

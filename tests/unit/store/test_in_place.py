@@ -23,7 +23,7 @@ def taken(store):
 
 def test_a_file_that_is_gone_is_missed_until_it_is_back(store, tmp_path) -> None:
     (tmp_path / "store").rename(tmp_path / "away")
-    with pytest.raises(StoreError, match=r"its file is gone from .*/store/lumctl\.db, or was replaced"):
+    with pytest.raises(StoreError, match=r"its file was removed from .*/store/lumctl\.db, or was replaced"):
         taken(store)
     (tmp_path / "away").rename(tmp_path / "store")
     store.leases.release(store.leases.acquire("r3", "ops", term_s=30.0, now=time.time()))

@@ -15,7 +15,19 @@ import pytest
 from postgres import Postgres
 
 from lumctl.errors import ExitCode, RefusedError, UsageError
-from lumctl.store import LeaseHeldError, Record, Store, StoreError, StoreUnreachableError, database, postgres, store_at
+from lumctl.health.states import State
+from lumctl.health.transitions import Transition
+from lumctl.store import (
+    LeaseHeldError,
+    Record,
+    Store,
+    StoreError,
+    StoreUnreachableError,
+    database,
+    health_rows,
+    postgres,
+    store_at,
+)
 from lumctl.store.postgres import postgres_at
 from lumctl.store.schema import SCHEMA_VERSION
 
@@ -119,6 +131,19 @@ def test_a_store_of_another_schema_is_refused(url: str, opened) -> None:
     assert "lumctl store adopt" in refused.value.hint
 
 
+def test_racks_that_write_their_histories_at_once_keep_their_own_states(opened) -> None:
+    mine, yours = opened("r1"), opened("r2")
+
+    def broke(state: State) -> Transition:
+        return Transition(1.0, "g1", "accelerator", None, state, ("gpu.xid",), "fell off the bus")
+
+    with database.writing(mine._engine) as writer:
+        health_rows.add_transitions(writer, "r1", [broke(State.FAILED)], keep=9, keep_s=9.0)
+        yours.health.add_transitions([broke(State.DEGRADED)])
+    assert mine.health.last_states() == {("g1", "accelerator"): State.FAILED}
+    assert yours.health.last_states() == {("g1", "accelerator"): State.DEGRADED}
+
+
 def test_reading_waits_for_no_writer_and_sees_one_moment(opened) -> None:
     store = opened()
     lease = store.leases.acquire("r1", "me", term_s=30.0, now=0.0)
@@ -158,7 +183,7 @@ def test_who_stands_still_in_the_middle_of_a_write_holds_nobody_up(url: str, ope
         assert os.WIFSTOPPED(status)
         store.journal.remark("early", {}, at=2.0, who="me")
         os.kill(process.pid, signal.SIGCONT)
-        assert "that write was undone" in process.communicate()[0]
+        assert "the write was undone" in process.communicate()[0]
     assert [entry.kind for entry in store.journal.remarks()] == ["early"]
 
 
@@ -212,7 +237,7 @@ def test_a_server_that_goes_away_in_the_middle_of_a_write(own: Postgres, tmp_pat
             own.stop()
             connection.exec_driver_sql("DELETE FROM meta")
 
-    with pytest.raises(StoreUnreachableError, match="cannot be written"):
+    with pytest.raises(StoreUnreachableError, match="is not writable"):
         write()
     own.start()
     store.close()
@@ -316,7 +341,7 @@ def test_who_may_only_read_can_read(url: str, opened, tmp_path: Path) -> None:
     ask(url, "CREATE ROLE reader LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")
     store = store_at(url.replace("lumctl@", "reader@"), files=tmp_path, rack="r1")
     assert len(store.journal.remarks()) == 1
-    with pytest.raises(StoreError, match="may not do that"):
+    with pytest.raises(StoreError, match="lacks the permission"):
         store.journal.remark("decision", {}, at=2.0, who="me")
     store.close()
     ask(url, "DROP OWNED BY reader; DROP ROLE reader")

@@ -1,7 +1,7 @@
 """A store that was moved away from gives no lease any more, and the numbers of the two never meet."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager, closing
 from pathlib import Path
 
@@ -23,24 +23,6 @@ CLOCKS = (0.0, NOW, time.time(), 1e12)
 def digest(document: object) -> str:
     del document
     return PLAN["digest"]
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> str:
-    return str(tmp_path / "old")
-
-
-@pytest.fixture
-def opening(tmp_path: Path) -> Iterator[Callable[..., Store]]:
-    stores: list[Store] = []
-
-    def open_(place: str, rack: str = "r1") -> Store:
-        stores.append(store_at(place, files=tmp_path, rack=rack))
-        return stores[-1]
-
-    yield open_
-    for store in stores:
-        store.close()
 
 
 def ran(store: Store) -> None:
@@ -160,7 +142,7 @@ def test_an_old_store_that_was_used_since_is_not_retired(
     ran(old)
     moved(folder, place, None)
     old.journal.remark("said", {}, at=NOW, who="me")
-    with pytest.raises(RefusedError, match=r"already keeps .* of rack r1"):
+    with pytest.raises(RefusedError, match=r"already contains .* of rack r1"):
         moved(folder, place)
     assert old.leases.acquire("r1", "me", term_s=30.0, now=NOW + 5).fence == 2
 
@@ -186,9 +168,9 @@ def test_the_old_store_is_closed_after_the_new_one_is_on_disk(
 ) -> None:
     old = opening(folder)
     ran(old)
-    with full_disk(), pytest.raises(StoreError, match=r"the copy at .* is made, but .*old was not retired") as half:
+    with full_disk(), pytest.raises(StoreError, match=r"the copy at .* is complete, but .*old was not retired") as half:
         moved(folder, emptied)
-    assert half.value.hint == "say it again, with --retire: the copy is taken as it is"
+    assert half.value.hint == "run it again with --retire: the existing copy is used"
     assert old.leases.moved_to("r1") is None
     assert opening(emptied).verify(digest, old.journal.head()) == ()
     assert moved(folder, emptied).was_there
@@ -201,7 +183,7 @@ def test_where_the_copy_cannot_be_made_the_old_store_stays_in_use(
     old, target = opening(folder), str(tmp_path / "new")
     ran(old)
     new = opening(target)
-    with full_disk(), pytest.raises(StoreError, match="cannot be written"):
+    with full_disk(), pytest.raises(StoreError, match="is not writable"):
         moved(folder, target)
     assert (old.leases.moved_to("r1"), new.journal.head().count) == (None, 0)
     assert old.leases.acquire("r1", "me", term_s=30.0, now=NOW + 5).fence == 2

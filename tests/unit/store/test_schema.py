@@ -43,4 +43,4 @@ def test_a_newer_one_is_refused(other) -> None:
     folder = other(SCHEMA_VERSION + 1)
     with pytest.raises(RefusedError, match="has schema") as refused:
         store_at(str(folder), rack="r1")
-    assert refused.value.hint == "use the newer lumctl that made it"
+    assert refused.value.hint == "use the newer lumctl that created it"

@@ -71,7 +71,7 @@ def test_a_disk_that_fills_up_while_a_store_is_open_is_a_domain_error(folder: Pa
     store = store_at(str(folder))
     assert store.fabric.assignment() == {"job": ("x", "y")}
     with full_disk():
-        with pytest.raises(StoreError, match="cannot be written"):
+        with pytest.raises(StoreError, match="is not writable"):
             store.health.remember({}, now=200.0)
         assert store.fabric.assignment() == {"job": ("x", "y")}
     assert store.health.remember({}, now=201.0)

@@ -46,7 +46,7 @@ def _programmed(path: Path) -> States:
         assert device.geometry is not None
         shape = mesh(device.geometry.columns, device.geometry.rows)
         blank = dict.fromkeys(range(shape.puc_count), PucState.BAR)
-        routes = route(shape, [c.ports for c in circuits if c.device == device.id], states=blank)
+        routes = route(shape, [c.ports for c in circuits if c.a.device == device.id], states=blank)
         states[device.id] = blank | changes(blank, routes)
     return states
 

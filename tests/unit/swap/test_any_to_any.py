@@ -10,7 +10,7 @@ from lumctl.errors import RefusedError
 from lumctl.inventory.components import find_component
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.wiring import circuits_of, initial_assignment, own_cells
-from lumctl.swap.light_paths import light_paths
+from lumctl.swap.path_routing import light_paths
 from lumctl.swap.settings import cell_of
 
 RACK = """
@@ -65,7 +65,7 @@ def test_a_join_is_recorded_as_it_will_be_read(context, port, other):
     assert (change.puc, change.before, change.after) == (5, "-", "9")
 
 
-@pytest.mark.parametrize(("port", "other", "says"), [(5, 9, "port 5 of x is joined to port 3"), (3, 9, None)])
+@pytest.mark.parametrize(("port", "other", "says"), [(5, 9, "port 5 of x is connected to port 3"), (3, 9, None)])
 def test_a_port_at_the_far_end_of_a_join_is_taken(context, port, other, says):
     joined = context({3: "5"})
     if says is None:
@@ -87,7 +87,7 @@ def test_a_stray_join_of_a_circuit_s_port_is_found_at_either_end(inventory, cont
     assert sorted(circuit.ports) in ([3, 5], [4, 6])
     moved = {min(circuit.ports) + at - 3: str(min(circuit.ports) + int(to) - 3) for at, to in stray.items()}
     held = context(moved).known_cells("x")
-    with pytest.raises(RefusedError, match="is joined to port"):
+    with pytest.raises(RefusedError, match="is connected to port"):
         light_paths(inventory, [], [circuit], {"x": held})
 
 

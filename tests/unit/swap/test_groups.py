@@ -72,13 +72,13 @@ def test_who_is_tied_to_a_failed_one_goes_with_it_to_spares_of_one_board(made, o
     plan = plan_swap(context, None, ["h1-g0"], seen=observe(context.inventory, failed={"h1-g0": State.FAILED}))
     assert pairs(plan).keys() == {"h1-g0", "h1-g1"}
     assert set(pairs(plan).values()) in ({"s1-g0", "s1-g1"}, {"s2-g0", "s2-g1"})
-    assert plan.why[0] == "h1-g1 is replaced too: it is tied to h1-g0 (h1-board)"
+    assert plan.why[0] == "h1-g1 is also replaced: it is tied to h1-g0 (h1-board)"
     assert any("is not tied to s" in line for line in plan.why)
     # The single spare is left for one that is tied to nobody, and no board is taken apart for that one.
     alone = plan_swap(context, None, ["h2-g0"], seen=observe(context.inventory, failed={"h2-g0": State.FAILED}))
     assert pairs(alone) == {"h2-g0": "s0-g0"}
     behind = [c.reasons[0] for c in alone.candidates if c.rank == 2]
-    assert behind == ["behind s0-g0: it is tied to other spares, which are left for who needs them together"]
+    assert behind == ["behind s0-g0: it is tied to other spares, which are left for jobs that need them together"]
 
 
 def test_two_boards_go_to_two_boards_and_named_spares_must_be_as_many(made, observe):
@@ -89,7 +89,7 @@ def test_two_boards_go_to_two_boards_and_named_spares_must_be_as_many(made, obse
     assert {both["h0-g0"][:2], both["h1-g0"][:2]} == {"s1", "s2"}
     assert all(both[f"{host}-g0"][:2] == both[f"{host}-g1"][:2] for host in ("h0", "h1"))
     with pytest.raises(
-        UsageError, match=r"2 accelerators failed \(h1-g0, h1-g1: they are tied\), but 1 spare is named"
+        UsageError, match=r"2 accelerators failed \(h1-g0, h1-g1: they are tied\), but 1 spare is given"
     ):
         plan_swap(context, "j", ["h1-g0"], ["s1-g0"], seen=observe(context.inventory, failed=dead))
 

@@ -12,7 +12,7 @@ from lumctl.fabric import changes, mesh, route
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.wiring import circuits_of, initial_assignment
 from lumctl.swap.choice import choose
-from lumctl.swap.light_paths import light_paths
+from lumctl.swap.path_routing import light_paths
 
 # Two meshes. On each a pair of one job, half a pair of another beside it, and spares; lanes sit all along the rim.
 RACK = """
@@ -51,7 +51,7 @@ def programmed(inventory):
     shape = mesh(4, 3)
     states = {}
     for device in inventory.devices:
-        wanted = [c.ports for c in circuits_of(inventory, initial_assignment(inventory)) if c.device == device]
+        wanted = [c.ports for c in circuits_of(inventory, initial_assignment(inventory)) if c.a.device == device]
         blank = dict.fromkeys(range(shape.puc_count), PucState.BAR)
         states[device] = blank | changes(blank, route(shape, wanted, states=blank))
     return states

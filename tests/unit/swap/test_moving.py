@@ -1,5 +1,6 @@
 """Circuits of the same job make room where a new one finds no way; nobody else's cells are touched."""
 
+from dataclasses import replace
 from functools import cache
 from random import Random
 
@@ -10,7 +11,8 @@ from lumctl.errors import RefusedError
 from lumctl.fabric import Unroutable, changes, mesh, route, trace
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.wiring import Circuit, CircuitEnd, Direction
-from lumctl.swap.light_paths import RerouteBudget, light_paths
+from lumctl.swap.light_paths import RerouteBudget
+from lumctl.swap.path_routing import light_paths
 
 COLUMNS, ROWS = 4, 3
 SHAPE = mesh(COLUMNS, ROWS)
@@ -39,8 +41,8 @@ def inventory(tmp_path_factory):
 
 
 def circuit(name, owner, ports):
-    a, b = (CircuitEnd(f"t{port}", port) for port in ports)
-    return Circuit(name, owner, "m", a, b, Direction.DUPLEX)
+    a, b = (CircuitEnd(f"t{port}", "m", port) for port in ports)
+    return Circuit(name, owner, a, b, Direction.DUPLEX)
 
 
 @cache
@@ -98,6 +100,20 @@ def test_moves_are_made_only_where_needed_and_never_touch_what_belongs_to_others
     assert moved >= 2  # else this has shown nothing
 
 
+def test_where_circuits_make_room_a_puc_that_loses_much_light_is_avoided(inventory):
+    shown = 0
+    for seed in SEEDS:
+        made = crowd(seed)
+        found = made and outcome(inventory, *made, MOVABLE)
+        if not found or not found.moved:
+            continue
+        for _, puc in found.add[0].pucs:
+            lossy = replace(inventory.devices["m"], puc_loss_db={puc: 20.0})
+            spared = outcome(replace(inventory, devices={"m": lossy}), *made, MOVABLE)
+            shown += spared is not None and ("m", puc) not in spared.add[0].pucs
+    assert shown  # most have no other way in so crowded a mesh
+
+
 def test_a_rerouted_circuit_leaves_the_cells_to_avoid_and_nobody_else_moves(inventory):
     shown = 0
     for seed in SEEDS:
@@ -116,7 +132,7 @@ def test_a_rerouted_circuit_leaves_the_cells_to_avoid_and_nobody_else_moves(inve
         shown += 1
         after = states | {cell.puc: PucState(cell.after) for cell in found.writes["m"]}
         assert {c.id for c in found.add} == {c.id for c in found.remove} == through
-        assert all(avoided not in c.pucs for c in found.add)
+        assert all(avoided not in dict(c.pucs).values() for c in found.add)
         for each in live:
             now = trace(SHAPE, after, each.ports[0])
             assert now.exit == each.ports[1]

@@ -92,13 +92,13 @@ def test_a_spare_s_lane_that_is_dim_or_was_not_read_is_no_reason(context, rack64
 @pytest.mark.parametrize(
     ("failed", "spares", "says"),
     [
-        ([FAILED], [SPARE, "h16-gpu1"], "1 accelerator failed, but 2 spares are named"),
-        ([FAILED, "h05-gpu1"], [SPARE], "2 accelerators failed, but 1 spare is named"),
-        ([FAILED, FAILED], [], "named twice after --failed"),
-        (["h09-gpu2"], [], "h09-gpu2 does not work in train-a"),
+        ([FAILED], [SPARE, "h16-gpu1"], "1 accelerator failed, but 2 spares are given"),
+        ([FAILED, "h05-gpu1"], [SPARE], "2 accelerators failed, but 1 spare is given"),
+        ([FAILED, FAILED], [], "given twice after --failed"),
+        (["h09-gpu2"], [], "h09-gpu2 is not used by train-a"),
         (["h03-gpu9"], [], "no accelerator 'h03-gpu9' in the inventory; did you mean"),
         ([FAILED], ["h16-gpu9"], "no accelerator 'h16-gpu9' in the inventory; did you mean"),
-        ([], [], "no failed accelerator was named"),
+        ([], [], "no failed accelerator was given"),
     ],
 )
 def test_names_that_make_no_sense_are_refused(context, rack64, observe, failed, spares, says):
@@ -119,7 +119,7 @@ def test_spares_that_are_named_are_taken_in_their_order(context, rack64, observe
 
 def test_a_mesh_that_is_not_certain_is_not_planned_on(context, rack64, observe, states):
     states["rail2"] = {}
-    with pytest.raises(RefusedError, match="what rail2 holds is not known"):
+    with pytest.raises(RefusedError, match="the state of rail2 is unknown"):
         planned(context, observe(rack64), even_if_healthy=True)
 
 

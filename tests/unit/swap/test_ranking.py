@@ -99,8 +99,8 @@ def test_alike_in_all_else_the_spare_with_less_loss_is_taken(rack, observe, prog
     [
         (AcceleratorRecord(faults=2, last_fault_at=NOW - 60),
             "degraded or failed 2 times in the last 7 days, the other never"),
-        (AcceleratorRecord(back_at=NOW - BURN_IN_S / 2), "it has not run for long since it came back"),
-        (AcceleratorRecord(burned_in_at=NOW + 60), "it has not run for long since it came back"),
+        (AcceleratorRecord(back_at=NOW - BURN_IN_S / 2), "it has not run for long since it was repaired"),
+        (AcceleratorRecord(burned_in_at=NOW + 60), "it has not run for long since it was repaired"),
     ],
 )  # fmt: skip
 def test_a_spare_with_a_past_is_left_for_one_that_loses_more_light(rack, observe, programmed_cells, record, says):
@@ -115,20 +115,20 @@ def test_a_spare_with_a_lane_that_is_not_ok_is_left_too(rack, observe, programme
     seen.report.links["near-a"] = replace(seen.report.links["near-a"], state=State.UNKNOWN)
     choice = choose(seen, programmed_cells(inventory), ["w1-x"])
     assert choice.replacements[0].spare == "far-x"
-    assert reason(choice, "near-x").endswith("1 lane is not ok now, of the other 0")
+    assert reason(choice, "near-x").endswith("1 lane is not ok now, against 0 of the other")
 
 
 def test_a_spare_that_is_kept_for_the_job_goes_first(rack, observe, programmed_cells):
     choice = chosen(observe, programmed_cells, rack(far=", reserved_for: job"))
     assert choice.replacements[0].spare == "far-x"
-    assert reason(choice, "near-x").endswith("the other is kept for this job")
+    assert reason(choice, "near-x").endswith("the other is reserved for this job")
 
 
 def test_a_reserved_spare_is_taken_only_by_name(rack, observe, programmed_cells):
     inventory = rack(near=", reserved: true")
     choice = chosen(observe, programmed_cells, inventory)
     assert choice.replacements[0].spare == "far-x"
-    assert reason(choice, "near-x") == "is reserved: --spare near-x takes it all the same"
+    assert reason(choice, "near-x") == "is reserved: --spare near-x uses it nevertheless"
     assert chosen(observe, programmed_cells, inventory, named=["near-x"]).replacements[0].spare == "near-x"
     none_left = rack(near=", reserved: true", far=", reserved: true")
     with pytest.raises(RefusedError, match="near-x: is reserved: --spare near-x"):
@@ -140,7 +140,7 @@ def test_a_reserved_spare_is_taken_only_by_name(rack, observe, programmed_cells)
     [
         (", reserved_for: jib", "job 'jib' is not known"),
         (", reserved: true, reserved_for: job", "found both 'reserved' and 'reserved_for'"),
-        (", burned_in: 2026-02-30", "found no day of the calendar"),
+        (", burned_in: 2026-02-30", "not a valid date"),
         (", burned_in: soon", "a date such as 2026-03-31"),
     ],
 )
@@ -152,7 +152,7 @@ def test_what_is_written_of_a_spare_is_checked(rack, near, says):
 def test_only_spares_are_reserved(rack):
     path = rack().path
     path.write_text(path.read_text().replace("role: spare", "role: disabled, reserved: true", 1))
-    with pytest.raises(InventoryError, match="'reserved' of an accelerator that is disabled, expected a spare"):
+    with pytest.raises(InventoryError, match="'reserved' for an accelerator that is disabled, expected a spare"):
         load_inventory(path)
 
 

@@ -12,7 +12,7 @@ from lumctl.health.states import ComponentHealth, Finding, State
 from lumctl.inventory.model import Lane
 from lumctl.inventory.wiring import initial_assignment
 from lumctl.swap import plan_reroute, plan_return, plan_swap
-from lumctl.swap.suggestions import nothing_named
+from lumctl.swap.suggestions import nothing_named, the_one_to_replace
 
 DEAD = {"h03-gpu2": State.FAILED, "h10-gpu3": State.FAILED}
 
@@ -76,10 +76,10 @@ def test_a_host_in_trouble_is_reason_enough(context, rack64, observe):
     [
         ("h03-gpu2", ["h03-gpu2"], "h03-gpu2 is an accelerator, not a job", "swap plan --failed h03-gpu2"),
         ("h03", [], "h03 is a host, not a job", "swap plan --failed h03"),
-        ("train-b", ["h03-gpu2"], "does not work in train-b", "it runs rank 18 of train-a"),
+        ("train-b", ["h03-gpu2"], "is not used by train-b", "it runs rank 18 of train-a"),
         ("train-b", ["h03"], "no accelerator of host h03 runs a rank of train-b", "h03-gpu0, "),
         (None, ["h16"], "no accelerator of host h16 runs a rank of any job", "h16-gpu0, "),
-        (None, ["h16-gpu1"], "h16-gpu1 runs no rank of any job .it is spare", "job list"),
+        (None, ["h16-gpu1"], "h16-gpu1 runs no rank of any job .in the inventory it is spare", "job list"),
         (None, ["h33"], "no accelerator 'h33' in the inventory; did you mean", None),
     ],
 )  # fmt: skip
@@ -104,6 +104,31 @@ def test_where_nothing_is_named_what_fails_is_told_with_the_command_that_repairs
     assert error.hint.endswith(hint)
 
 
+@pytest.mark.parametrize(("job", "cause"), [("train-a", "h03-gpu2"), ("train-b", "h10-gpu3")])
+def test_the_only_fault_of_a_job_is_the_one_to_replace(context, rack64, observe, job, cause):
+    remedy = the_one_to_replace(context, observe(rack64, failed=DEAD), job)
+    assert (remedy.cause, remedy.replace) == (cause, (cause,))
+
+
+def test_if_several_could_be_meant_each_command_is_named(context, rack64, observe):
+    with pytest.raises(UsageError, match="h03-gpu2 is failed: it fell off the bus; h10-gpu3 is") as refused:
+        the_one_to_replace(context, observe(rack64, failed=DEAD), None)
+    assert refused.value.hint == (
+        "one at a time: lumctl swap plan --failed h03-gpu2; lumctl swap plan --failed h10-gpu3; "
+        "or together: lumctl swap plan --failed h03-gpu2,h10-gpu3"
+    )
+
+
+def test_if_nothing_fails_there_is_none_to_replace(context, rack64, observe):
+    assert the_one_to_replace(context, observe(rack64), None) is None
+    assert the_one_to_replace(context, observe(rack64, failed={"h03-gpu2": State.FAILED}), "train-b") is None
+
+
+def test_a_fault_that_no_spare_repairs_is_refused_with_what_to_do(context, rack64, observe):
+    with pytest.raises(UsageError):
+        the_one_to_replace(context, observe(rack64, failed={"h03-gpu2": State.UNKNOWN}), None)
+
+
 def test_where_all_is_well_and_nothing_is_named_that_is_said(context, rack64, observe):
     error = nothing_named(context, observe(rack64), None)
     assert "all of the jobs' accelerators were read just now and are ok" in error.message
@@ -112,14 +137,14 @@ def test_where_all_is_well_and_nothing_is_named_that_is_said(context, rack64, ob
 def test_accelerators_of_two_racks_are_two_plans(context, rack64, observe):
     other = {**rack64.accelerators, "h10-gpu3": replace(rack64.accelerators["h10-gpu3"], rack="r2")}
     context.inventory = replace(rack64, accelerators=other)
-    with pytest.raises(UsageError, match=r"in 2 racks .r2, rack64.: a plan is of one rack") as error:
+    with pytest.raises(UsageError, match=r"in 2 racks .r2, rack64.: a plan is for one rack") as error:
         plan_swap(context, None, list(DEAD), seen=observe(rack64, failed=DEAD))
     assert error.value.hint == "lumctl swap plan --failed h03-gpu2; lumctl swap plan --failed h10-gpu3"
 
 
 def test_one_that_fails_with_the_last_spare_of_another_is_named_with_what_can_be_done(context, rack64, observe):
     seen = observe(rack64, failed={**DEAD, "h05-gpu2": State.FAILED})
-    with pytest.raises(RefusedError, match="h16-gpu2: already taken by this plan for h03-gpu2") as refused:
+    with pytest.raises(RefusedError, match="h16-gpu2: this plan already uses it for h03-gpu2") as refused:
         plan_swap(context, None, [*DEAD, "h05-gpu2"], seen=seen)
     assert refused.value.hint.endswith("--failed h03-gpu2,h10-gpu3")
 
@@ -129,7 +154,7 @@ def test_circuits_are_led_round_a_puc_and_nobody_else_is_touched(context, rack64
     plan = plan_reroute(context, "train-a", ["rail2/puc/40"], seen=seen)
     assert [c.id for c in plan.add] == [c.id for c in plan.remove] == ["train-a/18-19"]
     assert [step.do for step in plan.steps] == [Do.CHECK, Do.PROGRAM, Do.VERIFY]
-    assert (40 in plan.remove[0].pucs, 40 in plan.add[0].pucs) == (True, False)
+    assert (("rail2", 40) in plan.remove[0].pucs, ("rail2", 40) in plan.add[0].pucs) == (True, False)
     assert plan.steps[-1].data["circuits"] == ["train-a/18-19"]
     require_foreign_circuits_kept(context, plan)
     forged = replace(plan, steps=plan.steps[:-1]).sealed()
@@ -148,20 +173,20 @@ def test_who_says_it_leads_a_circuit_elsewhere_must_make_the_way(context, rack64
     usual = plan_swap(context, "train-a", ["h03-gpu2"], even_if_healthy=True, seen=observe(rack64))
     staying = tuple(step for step in usual.steps if step.do is not Do.ASSIGN)
     forged = replace(usual, add=usual.remove, steps=staying).sealed()  # its cells lead to the spare all the same
-    with pytest.raises(RefusedError, match="would lead circuit train-a/17-18 of train-a another way, and not make"):
+    with pytest.raises(RefusedError, match="would reroute circuit train-a/17-18 of train-a, and does not program"):
         require_foreign_circuits_kept(context, forged)
 
 
 @pytest.mark.parametrize(
     ("job", "avoid", "kind", "says"),
     [
-        ("train-b", "rail2/puc/40", RefusedError, "no circuit of train-b passes rail2/puc/40: nothing to move"),
+        ("train-b", "rail2/puc/40", RefusedError, "no circuit of train-b passes rail2/puc/40: nothing to reroute"),
         (None, "rail2/puc/40,rail9/puc/1", UsageError, "rail9"),
-        ("train-a", "rail2", UsageError, "cannot be routed around rail2: all that it carries"),
-        ("train-a", "rail2/port/0", UsageError, "no lane meets rail2/port/0"),
+        ("train-a", "rail2", UsageError, "cannot be routed around rail2: all its circuits"),
+        ("train-a", "rail2/port/0", UsageError, "no lane is connected to rail2/port/0"),
         ("train-a", "rail2/port/12", RefusedError, "h03-gpu2-a carries train-a/17-18.* h03-gpu2 has no lane to spare"),
         ("train-a", "h03-gpu2-b", RefusedError, "h03-gpu2-b carries train-a/18-19.* no lane to spare: h03-gpu2-a"),
-        ("train-a", "rail2/puc/8", RefusedError, "train-a/17-18 cannot be routed around rail2/puc/8: there is no way"),
+        ("train-a", "rail2/puc/8", RefusedError, "train-a/17-18 cannot be routed around rail2/puc/8: no route exists"),
     ],
 )
 def test_what_cannot_be_avoided_says_why(context, rack64, observe, job, avoid, kind, says):
@@ -192,17 +217,17 @@ def test_a_free_lane_that_is_of_no_use_is_named(context, rack64, observe, other,
 def test_a_dying_transponder_is_avoided_by_replacing_its_accelerator(context, rack64, observe):
     plan = plan_swap(context, None, ["h03-gpu2"], avoid=["h03-gpu2-a"], even_if_healthy=True, seen=observe(rack64))
     assert plan.replacements[0].spare == "h16-gpu2"
-    with pytest.raises(RefusedError, match="h16-gpu2: its lane h16-gpu2-b is to be avoided"):
+    with pytest.raises(RefusedError, match="h16-gpu2: its lane h16-gpu2-b must be avoided"):
         plan_swap(context, None, ["h03-gpu2"], avoid=["h16-gpu2-b"], even_if_healthy=True, seen=observe(rack64))
 
 
 def test_new_circuits_and_old_ones_of_the_job_keep_off_a_puc(context, rack64, observe):
     seen = observe(rack64, failed={"h03-gpu2": State.FAILED})
     usual = plan_swap(context, None, ["h03-gpu2"], seen=seen)
-    busy = {puc for circuit in usual.keep if circuit.owner == "train-a" for puc in circuit.pucs}
-    avoid = next(puc for puc in usual.add[1].pucs[5:] if puc not in busy)
+    busy = {puc for circuit in usual.keep if circuit.owner == "train-a" for _, puc in circuit.pucs}
+    avoid = next(puc for _, puc in usual.add[1].pucs[5:] if puc not in busy)
     plan = plan_swap(context, None, ["h03-gpu2"], avoid=[f"rail2/puc/{avoid}"], seen=seen)
-    assert all(avoid not in circuit.pucs for circuit in plan.add)
+    assert all(("rail2", avoid) not in circuit.pucs for circuit in plan.add)
 
 
 def swapped(seen, **places):

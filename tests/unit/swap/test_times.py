@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 from lumctl.change.plan import Do, Step
+from lumctl.store import JournalEntry
 from lumctl.swap.planning import timed
 
 STEPS = (
@@ -12,14 +13,23 @@ STEPS = (
 )
 
 
-def journal(*acts):
-    """``acts``: run, step, what it does, its title, seconds, and whether it was done."""
+def entry(run, step, kind, at, data):
+    return JournalEntry("r1", 1, run, at, kind, step, data, 1, "0.1.0", "0" * 64, "0" * 64)
+
+
+def journal(*acts, recorded=False):
+    """``acts``: run, step, what it does, its title, seconds, and whether it was done.
+
+    The seconds are ``recorded`` in the outcome, or only the times of the entries tell them, as in older journals.
+    """
     entries = []
     for at, (run, step, do, title, seconds, done) in enumerate(acts):
         data = {"do": do, "title": title}
-        entries.append(SimpleNamespace(run=run, step=step, kind="intent", at=100.0 * at, data=data))
+        entries.append(entry(run, step, "intent", 100.0 * at, data))
         ended = {"done": True} if done else {"failed": "no light"}
-        entries.append(SimpleNamespace(run=run, step=step, kind="outcome", at=100.0 * at + seconds, data=ended))
+        if recorded:
+            ended["seconds"] = seconds
+        entries.append(entry(run, step, "outcome", 100.0 * at + (0.9 * 100 if recorded else seconds), ended))
     return SimpleNamespace(journal=SimpleNamespace(latest=lambda _count: tuple(entries)))
 
 
@@ -33,6 +43,12 @@ def test_steps_of_one_kind_on_one_device_are_compared():
     steps, measured = timed(store, STEPS)
     assert [step.expected_seconds for step in steps] == [0.2, 0.4, 0.11]
     assert measured == {"2": 3}
+
+
+def test_the_seconds_that_an_outcome_records_count_not_when_it_was_written():
+    acts = [(f"swap-{run}", "1", "check", "c", 0.25, True) for run in range(3)]
+    steps, measured = timed(journal(*acts, recorded=True), STEPS)
+    assert (steps[0].expected_seconds, measured) == (0.25, {"1": 3})
 
 
 def test_a_run_counts_once_with_its_longest_step():

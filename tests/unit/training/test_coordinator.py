@@ -217,7 +217,7 @@ def test_failures_without_a_step_between_them_stop_the_job(tmp_path):
         cluster.kill(f"h0-a#{number}")
         cluster.settle()
     assert cluster.state.phase is JobPhase.STOPPED
-    assert "no step done in between" in cluster.state.why_ended
+    assert "without a step in between" in cluster.state.why_ended
 
 
 def test_whose_state_a_worker_has_is_known_though_it_says_late_that_it_had_joined(tmp_path):

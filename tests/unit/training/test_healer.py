@@ -122,7 +122,7 @@ def test_what_is_refused_needs_no_other_site(healing, monkeypatch):
     healer, told = healing(sites)
     for _ in range(2):
         with monkeypatch.context() as patched:
-            refused = room.RefusedError("nobody has agreed to it")
+            refused = room.RefusedError("no one has agreed to it")
             patched.setattr(room, "not_well", lambda *_, error=refused: (_ for _ in ()).throw(error))
             healer.examine(["h1-a"], failed_only=False)
             assert told.next() == ("not_repaired", refused)

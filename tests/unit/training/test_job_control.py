@@ -59,7 +59,7 @@ def test_a_resumed_job_s_ranks_are_those_that_its_coordinator_knows(workers, sta
 
 
 def test_a_path_that_is_too_long_for_a_socket_is_told_of(tmp_path):
-    with pytest.raises(UnreachableError, match="cannot be asked: AF_UNIX path too long") as error:
+    with pytest.raises(UnreachableError, match="cannot be reached: AF_UNIX path too long") as error:
         ask(tmp_path / ("long" * 40) / "c.sock", "status", timeout_s=1.0)
     assert "XDG_RUNTIME_DIR" in error.value.hint
 

@@ -21,7 +21,7 @@ def test_it_is_made_once_and_private(tmp_path):
 @pytest.mark.parametrize("cut", ["", "\n", "0123abcd"])
 def test_one_that_was_cut_off_is_refused(tmp_path, cut):
     (tmp_path / TOKEN).write_text(cut)
-    with pytest.raises(RefusedError, match="holds no token"):
+    with pytest.raises(RefusedError, match="contains no token"):
         token_of(tmp_path)
 
 

@@ -125,7 +125,7 @@ def test_the_caption_says_what_was_real(recovered):
     assert "Simulated: mesh, light, transponders, hosts and GPUs." in words
     assert "Not exercised: CUDA and NCCL" in words
     assert "Published: Morphlux, figure 8c (arXiv 2508.03674v3)" in words
-    assert "t0 is the kill itself" in svg(recovered())
+    assert "t0 is the time of the kill" in svg(recovered())
 
 
 def test_machine_and_date_stand_in_it(recovered):
@@ -136,7 +136,7 @@ def test_a_restart_in_place_has_no_circuits(recovered):
     timeline = recovered(planned=None, circuits=None, verified=None, about={"job": "train", "failed": ("h2-gpu0",)})
     sheet = picture(timeline, ABOUT)
     require_legible(sheet)
-    assert sheet.title == "train: h2-gpu0 lost and back again"
+    assert sheet.title == "train: h2-gpu0 lost and recovered"
     assert not [group for group in sheet.groups if "circuits programmed" in group.title]
     assert sum("circuits verified" in group.title for group in sheet.groups) == 1, "the published one"
 
@@ -152,7 +152,7 @@ def test_the_svg_stands_alone_and_says_what_it_is(recovered):
     root = parsed(drawn)
     assert root.get("role") == "img"
     by_id = {element.get("id"): element.text for element in root.iter() if element.get("id")}
-    assert by_id["title"] == "a <job> & more: a rank lost and back again"
+    assert by_id["title"] == "a <job> & more: a rank lost and recovered"
     assert by_id["description"].startswith("failure to circuits verified: from the failure until 130 ms; ")
     assert not re.search(r"href|url\(|<style|<script|<image|@import", drawn)
     for words in root.iter(f"{SVG}text"):

@@ -33,9 +33,9 @@ def test_png_by_its_name(recovered, tmp_path, name):
 
 @pytest.mark.parametrize(("name", "found"), [("a.pdf", ".pdf"), ("a", "a file without a suffix"), ("a.svg.gz", ".gz")])
 def test_other_names_are_refused_before_anything_is_written(recovered, tmp_path, name, found):
-    with pytest.raises(UsageError, match=f"is not written as {found}") as refused:
+    with pytest.raises(UsageError, match=f"cannot be written as {found}") as refused:
         save(tmp_path / name, recovered(), ABOUT)
-    assert refused.value.hint == "give it one of these: .svg, .png"
+    assert refused.value.hint == "use one of these suffixes: .svg, .png"
     assert not list(tmp_path.iterdir())
     with pytest.raises(UsageError):
         require_place(tmp_path / name)
@@ -68,5 +68,5 @@ def test_the_machine_is_named_by_cores_and_model(tmp_path):
 
 def test_a_folder_that_is_not_there_is_said_before_anything_is_measured(tmp_path):
     require_place(tmp_path / "picture.svg")
-    with pytest.raises(UsageError, match="no folder"):
+    with pytest.raises(UsageError, match="folder"):
         require_place(tmp_path / "none" / "picture.svg")

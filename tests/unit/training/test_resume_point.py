@@ -1,7 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumctl.training.coordinator.workers import REPLICATED, UNIQUE, HeldState, ResumePoint, StateLoad, choose
+from lumctl.training.coordinator.workers import HeldState, ResumePoint, StateLoad, choose
+from lumctl.training.protocol import REPLICATED, UNIQUE
 
 
 def test_in_a_replicated_job_whoever_has_done_most_gives_its_state_to_the_others():

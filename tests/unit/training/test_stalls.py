@@ -63,7 +63,7 @@ def test_a_group_that_is_not_found_has_light_and_accelerators_looked_at(cluster)
     assert cluster.state.phase is JobPhase.RECOVERING
     cluster.mute.clear()
     cluster.wait(cluster.run.stall_s)  # it has never said that it holds
-    assert any("h3-a#1" in line and "does not hold within 600 s" in line for line in cluster.said)
+    assert any("h3-a#1" in line and "does not pause within 600 s" in line for line in cluster.said)
     steps(cluster)
     cluster.kill("h1-a#2")
     while not cluster.state.group.join_sent or cluster.state.phase is JobPhase.RUNNING:
@@ -73,7 +73,7 @@ def test_a_group_that_is_not_found_has_light_and_accelerators_looked_at(cluster)
     cluster.mute.clear()
     cluster.broken.add("h2-a")
     cluster.wait(PAUSED_WITHIN_S)
-    assert any("the ranks found no group within 60 s" in line for line in cluster.said)
+    assert any("the ranks formed no group within 60 s" in line for line in cluster.said)
     cluster.come_to_rest()
     steps(cluster)
     assert "h2-a" not in cluster.placed

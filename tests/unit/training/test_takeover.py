@@ -125,7 +125,7 @@ def test_how_a_job_has_ended_is_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(coordinator, "_take_work", lambda until: setattr(cluster, "at", until))  # nothing is reported
     coordinator.run()
     last = kept[-1]
-    assert (last["state"], last["done"], last["why"]) == ("stopped", 1, "an operator asked for it")
+    assert (last["state"], last["done"], last["why"]) == ("stopped", 1, "an operator requested it")
     assert set(last["saved"]) == cluster.written
     assert last["ended_at"] == cluster.at
 
@@ -144,15 +144,15 @@ def test_why_a_job_has_stopped_in_a_recovery_is_told(tmp_path, ended):
     )
     assert coordinator.state.phase is JobPhase.RECOVERING
     assert [line for line in cluster.said if "no spare is left" in line] == [
-        "no spare is left; the job waits until h1-a is well or a swap is possible, and tries every 5 s"
+        "no spare is left; the job waits until h1-a is healthy or a swap is possible, and tries every 5 s"
     ]
     for _ in range(3):
         cluster.wait(6)
     assert sum("no spare is left" in line for line in cluster.said) == 1
     if ended:
-        job_end.stop(coordinator.state, "an operator asked for it")
+        job_end.stop(coordinator.state, "an operator requested it")
         cluster.settle()
-        assert requests.document(coordinator.state)["why"] == "an operator asked for it"
+        assert requests.document(coordinator.state)["why"] == "an operator requested it"
     else:
         cluster.no_light = False
         cluster.wait(6)

@@ -77,7 +77,7 @@ def test_what_was_not_noted_does_not_stretch_what_follows(recovered):
 def recovery():
     return {
         "at": 100.0,
-        "cause": "was ended by signal 9",
+        "cause": "was killed by signal 9",
         "failed": ["h2-gpu0"],
         "replaced_by": {"h2-gpu0": "h5-gpu0"},
         "failure_to_circuits_s": 0.1,
@@ -120,7 +120,7 @@ def test_a_moment_is_at_a_number_of_seconds(seconds):
 
 
 def test_a_moment_is_there_once():
-    with pytest.raises(ValueError, match="a moment is there twice"):
+    with pytest.raises(ValueError, match="a moment occurs twice"):
         Timeline(0.0, KnownBy.KILL, (Moment("step", "", 1.0), Moment("step", "", 2.0)))
 
 

@@ -88,5 +88,5 @@ def test_what_the_scheduler_says_is_in_the_error(scheduler: Scheduler) -> None:
     with pytest.raises(RefusedError, match="no job 7"):
         ExampleJob(bench_context(other, HERE)).status()
     words = scheduler.settings.model_copy(update={"program": [sys.executable, "-c", "print('asleep')"]})
-    with pytest.raises(UnreachableError, match="'asleep', which is no state"):
+    with pytest.raises(UnreachableError, match="'asleep', which is not a state"):
         ExampleJob(bench_context(words, HERE)).status()

@@ -24,7 +24,7 @@ MOST_BYTES = 64 * 1024
 
 
 class ExampleMesh(BaseMesh):
-    """One mesh of Example & Co. What is not declared here, the base class refuses."""
+    """One mesh of Example & Co. The base class refuses calls that are not declared here."""
 
     api_version: ClassVar[int] = 1
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.READ_STATES})
@@ -34,18 +34,18 @@ class ExampleMesh(BaseMesh):
         """Say the size, which must be the inventory's."""
         said = self._ask("size")
         if said != f"size {self.context.puc_count}":
-            raise InconsistentError(f"{self.context.device} says {said!r}, expected {self.context.puc_count} PUCs")
+            raise InconsistentError(f"{self.context.device} reports {said!r}, expected {self.context.puc_count} PUCs")
         return f"example mesh, {self.context.puc_count} PUCs"
 
     def read_states(self) -> dict[int, PucState]:
         """Read every PUC."""
         word, _, marks = self._ask("states").partition(" ")
         if word != "states" or len(marks) != self.context.puc_count or set(marks) - {"=", "x"}:
-            raise DeviceUnreachableError(f"{self.context.device}: what answers there does not say its states")
+            raise DeviceUnreachableError(f"{self.context.device}: the program there does not report its states")
         return {puc: PucState(mark) for puc, mark in enumerate(marks)}
 
     def stage(self, changes: Mapping[int, PucState]) -> Staged[PucChange]:
-        """Check a change against what the mesh holds."""
+        """Check a change against the states of the mesh."""
         held = self.read_states()
         strange = sorted(changes.keys() - held.keys())
         if strange:
@@ -53,7 +53,7 @@ class ExampleMesh(BaseMesh):
         return Staged(tuple(PucChange(puc, held[puc], after) for puc, after in sorted(changes.items())), "")
 
     def compare(self, staged: Staged[PucChange]) -> tuple[PucChange, ...]:
-        """Read the mesh: what committing would change now."""
+        """Read the mesh: the difference that a commit would make now."""
         held = self.read_states()
         return tuple(
             PucChange(change.puc, held[change.puc], change.after)
@@ -72,11 +72,11 @@ class ExampleMesh(BaseMesh):
         """Do nothing: no timer is ever armed."""
 
     def roll_back(self, receipt: Receipt[PucChange]) -> None:
-        """Write what was before."""
+        """Write the earlier states."""
         before = {change.puc: change.before for change in receipt.staged.changes}
         known = {puc: state for puc, state in before.items() if state is not None}
         if len(known) < len(before):
-            raise DeviceRefusedError(f"{self.context.device}: what some PUCs held before is not known")
+            raise DeviceRefusedError(f"{self.context.device}: the earlier states of some PUCs are unknown")
         self._write(known)
 
     def _write(self, states: Mapping[int, PucState]) -> None:
@@ -94,7 +94,7 @@ class ExampleMesh(BaseMesh):
             with after_sending():  # it may have made a part of the change before it said no
                 held = self.read_states()
             if any(held[puc] is not before[puc] for puc in wanted):
-                raise InconsistentError(f"{self.context.device} made a part of the change: {why}")
+                raise InconsistentError(f"{self.context.device} made part of the change: {why}")
             raise DeviceRefusedError(f"{self.context.device}: {why}")
         if answer != "ok":
             raise OutcomeUnknownError(f"{self.context.device}: it answered {answer[:80]!r}")
@@ -119,7 +119,7 @@ class ExampleMesh(BaseMesh):
                 piece = stream.recv(4096)
                 answer += piece
             if not answer.endswith(b"\n"):
-                raise ConnectionError("the answer is not whole")
+                raise ConnectionError("the answer is incomplete")
             return answer.decode().strip()
         except (OSError, UnicodeDecodeError) as error:
             if writes:

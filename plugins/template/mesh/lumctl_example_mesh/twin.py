@@ -1,7 +1,7 @@
-"""A twin of the controller: it speaks the protocol over a real socket, and tells what it really holds.
+"""A twin of the controller: it speaks the protocol over a real socket, and reports its real states.
 
-The tests use :class:`Twin`; ``lumctl sim up`` and ``lumctl plugin check`` use :func:`twin`, which serves a device of
-theirs.
+The tests use :class:`Twin`; ``lumctl sim up`` and ``lumctl plugin check`` use :func:`twin`, which serves one of their
+devices.
 """
 
 import contextlib
@@ -35,11 +35,11 @@ class Twin(socketserver.ThreadingTCPServer):
 
     @property
     def address(self) -> str:
-        """Where it answers."""
+        """The address at which it answers."""
         return f"127.0.0.1:{self.server_address[1]}"
 
     def answer(self, line: str) -> str:
-        """What it says to a line."""
+        """The answer to a line."""
         states = self.held()
         if line == "size":
             return f"size {len(states)}"
@@ -79,7 +79,7 @@ class SimulatedTwin(Twin):
         return [str(state) for _, state in sorted(self.device.read_states().items())]
 
     def change(self, wanted: dict[int, str]) -> str:
-        """Make it on the simulated mesh, which refuses it if a fault says so."""
+        """Make the change on the simulated mesh, which refuses it if a fault requires that."""
         try:
             self.device.write({puc: PucState(mark) for puc, mark in wanted.items()})
         except DeviceRefusedError as error:

@@ -33,12 +33,12 @@ class ExamplePower(BasePower):
         return f"example power strip, outlet {self.context.component}"
 
     def read_power(self) -> PowerReading:
-        """Whether the outlet is on, and what it delivers."""
+        """Whether the outlet is on, and the power that it delivers."""
         taken_at = self.context.now()
         outlet = self._http.get_json(self._path)
         on = outlet.get("on") if isinstance(outlet, dict) else None
         if not isinstance(on, bool):
-            raise DeviceUnreachableError(f"{self.context.device}: what answers does not speak of an outlet")
+            raise DeviceUnreachableError(f"{self.context.device}: its answer does not mention an outlet")
         watts = outlet.get("watts")
         told = isinstance(watts, int | float) and not isinstance(watts, bool) and 0 <= watts < math.inf
         return PowerReading(taken_at, on, watts=float(watts) if told else None, model="example power strip")
@@ -56,7 +56,7 @@ class ExamplePower(BasePower):
             self._http.send("PUT", self._path, {"on": on})
             with after_sending():
                 if self.read_power().on is not on:
-                    raise InconsistentError(f"{self.context.device}: the outlet was switched and did not follow")
+                    raise InconsistentError(f"{self.context.device}: the outlet was switched but did not follow")
 
     def reset(self) -> None:
         """Switch the outlet off and on again."""

@@ -29,18 +29,18 @@ class ExampleProbe(AcceleratorProbe):
 
     @staticmethod
     def read(outputs: Mapping[str, CommandOutput], taken_at: float) -> ProbeReport:
-        """One accelerator for each entry; what is cut or not understood is a problem, so nothing passes as ok."""
+        """One accelerator for each entry; truncated or unparsed output is a problem, so that nothing passes as ok."""
         try:
             entries = json.loads(outputs["status"].text)
         except (ValueError, RecursionError):
             entries = None
         if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-            return ProbeReport(problem="example-smi prints no whole JSON list")
+            return ProbeReport(problem="example-smi printed no complete JSON list")
         found: dict[str, GpuReading] = {}
         for entry in entries:
             pci = pci_address(str(entry.get("pci")))
             if pci is None or pci in found:
-                return ProbeReport(problem="example-smi prints an entry without a pci of its own")
+                return ProbeReport(problem="example-smi printed an entry without a pci of its own")
             found[pci] = _reading(pci, entry, taken_at)
         return ProbeReport(tuple(found.values()), problem="" if found else "example-smi lists nothing")
 

@@ -4,9 +4,9 @@ Its API, made up, JSON over HTTPS. Ports 1 to ``inputs`` are inputs, the others 
 
     GET  /v1/system   {"model": "X16", "ports": 16, "inputs": 8}
     GET  /v1/joins    {"busy": false, "joins": [{"in": 1, "out": 9}]}
-    POST /v1/changes  {"remove": [{"in": 1, "out": 9}], "add": []}, answered by 202 {"id": 7}: done later, or not at all
-    GET  /v1/changes/7  {"failed": ""}: why it was not done
-    GET  /v1/powers   {"milliwatts": [0.5, 0.0, ...]}: what enters or leaves at each port
+    POST /v1/changes  {"remove": [{"in": 1, "out": 9}], "add": []}, answered by 202 {"id": 7}: made later, or not at all
+    GET  /v1/changes/7  {"failed": ""}: why it was not made
+    GET  /v1/powers   {"milliwatts": [0.5, 0.0, ...]}: the power that enters or leaves at each port
 """
 
 import math
@@ -29,11 +29,11 @@ from lumctl.devices.types import Capability, JoinChange, Receipt, Staged
 
 POLL_S = 0.02
 LEAST_DBM = -60.0
-"""Below what the controller's monitors can tell from darkness."""
+"""Less power than the controller's monitors can distinguish from darkness."""
 
 
 class ExampleSwitch(BaseSwitch):
-    """One switch of Example & Co. What is not declared here, the base class refuses."""
+    """One switch of Example & Co. The base class refuses calls that are not declared here."""
 
     api_version: ClassVar[int] = 1
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.ATOMIC, Capability.READ_POWERS})
@@ -50,7 +50,9 @@ class ExampleSwitch(BaseSwitch):
         system = self._asked("/v1/system")
         size, wanted = (system.get("ports"), system.get("inputs")), (self._ports.port_count, self._ports.input_count)
         if size != wanted:
-            raise InconsistentError(f"{self.context.device} has (ports, inputs) {size}, the inventory states {wanted}")
+            raise InconsistentError(
+                f"{self.context.device} has (ports, inputs) {size}, but the inventory states {wanted}"
+            )
         return one_line(f"{system.get('model')}, {size[0]} ports")
 
     def read_circuits(self) -> dict[int, int]:
@@ -59,11 +61,11 @@ class ExampleSwitch(BaseSwitch):
             return self._held()
 
     def stage(self, joins: Mapping[int, int | None]) -> Staged[JoinChange]:
-        """Check a change against what the switch holds."""
+        """Check a change against the joins of the switch."""
         return Staged(plan(self._ports, self.read_circuits(), joins).changes, "")
 
     def compare(self, staged: Staged[JoinChange]) -> tuple[JoinChange, ...]:
-        """Read the switch: what committing would change now."""
+        """Read the switch: the difference that a commit would make now."""
         return difference(self.read_circuits(), staged.changes)
 
     def commit(self, staged: Staged[JoinChange], *, revert_after_s: float | None = None) -> Receipt[JoinChange]:
@@ -77,11 +79,11 @@ class ExampleSwitch(BaseSwitch):
         """Do nothing: no timer is ever armed."""
 
     def roll_back(self, receipt: Receipt[JoinChange]) -> None:
-        """Write what was before."""
+        """Write the earlier joins."""
         self._write({change.ingress: change.before for change in receipt.staged.changes})
 
     def read_powers(self, ports: tuple[int, ...]) -> dict[int, float]:
-        """What the monitors see, in dBm."""
+        """The powers at the monitors, in dBm."""
         self._ports.require(ports)
         values = self._asked("/v1/powers").get("milliwatts")
         if not isinstance(values, list) or len(values) != self._ports.port_count:
@@ -105,10 +107,10 @@ class ExampleSwitch(BaseSwitch):
                 judge(self._ports, planned.changes, before, after, one_line(str(failed or "")))
 
     def _held(self) -> dict[int, int]:
-        """Every join, once the switch has come to rest: what it shows before that is not what will be."""
+        """Every join, once the switch has finished: its joins before that are provisional."""
         while (document := self._asked("/v1/joins")).get("busy") is not False:
             if self._http.left_s() < POLL_S:
-                raise DeviceBusyError(f"{self.context.device} is at work on a change")
+                raise DeviceBusyError(f"{self.context.device} is working on a change")
             time.sleep(POLL_S)
         joins = document.get("joins")
         if not isinstance(joins, list):
@@ -135,7 +137,7 @@ class ExampleSwitch(BaseSwitch):
         return dbm if dbm >= LEAST_DBM else -math.inf
 
     def _strange(self, path: str) -> DeviceUnreachableError:
-        return DeviceUnreachableError(f"{self.context.device}: what answers at {path} does not speak its API")
+        return DeviceUnreachableError(f"{self.context.device}: the program at {path} does not have its API")
 
 
 def _document(planned: JoinPlan) -> dict[str, list[dict[str, int]]]:
@@ -146,5 +148,5 @@ def _document(planned: JoinPlan) -> dict[str, list[dict[str, int]]]:
 def _number(accepted: Any) -> int:
     found = accepted.get("id") if isinstance(accepted, dict) else None
     if type(found) is not int:
-        raise DeviceUnreachableError("the change was taken without a number")
+        raise DeviceUnreachableError("the change was accepted but has no number")
     return found

@@ -1,7 +1,7 @@
 """A twin of the controller: its API over a real socket, and what it really holds.
 
 A change is done when the joins were read ``patience`` times after it was taken, as a device takes its time. The tests
-use :class:`Twin`; ``lumctl sim up`` and ``lumctl plugin check`` use :func:`twin`, which serves a device of theirs.
+use :class:`Twin`; ``lumctl sim up`` and ``lumctl plugin check`` use :func:`twin`, which serves one of their devices.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from lumctl.devices.twins import SimulatedSwitch
 
 @contextlib.contextmanager
 def twin(device: SimulatedSwitch, listen: str) -> Iterator[str]:
-    """Serve a switch of the simulated world; ``http://`` says that there is no TLS here."""
+    """Serve a switch of the simulated world; ``http://`` means that there is no TLS."""
     with SimulatedTwin(device, listen) as serving:
         yield f"http://{serving.address}"
 
@@ -42,17 +42,17 @@ class Twin(ThreadingHTTPServer):
 
     @property
     def address(self) -> str:
-        """Where it answers."""
+        """The address at which it answers."""
         return f"127.0.0.1:{self.server_address[1]}"
 
     def truth(self) -> dict[int, int]:
-        """What it holds, with a change that is under way done: by lumctl's numbers, from 0."""
+        """Its joins, including a change in progress: by lumctl's numbers, from 0."""
         with self._lock:
             self._finish()
             return {ingress - 1: egress - 1 for ingress, egress in self.held().items()}
 
     def answer(self, method: str, path: str, body: Any) -> tuple[int, Any]:
-        """What it says to a request."""
+        """The answer to a request."""
         with self._lock:
             fixed: dict[str, Callable[[], Any]] = {
                 "/v1/system": lambda: {"model": "X16", "ports": self.ports, "inputs": self.inputs},
@@ -81,7 +81,7 @@ class Twin(ThreadingHTTPServer):
         return self.joins
 
     def powers(self) -> list[float]:
-        """What each monitor sees, in milliwatts."""
+        """The power at each monitor, in milliwatts."""
         return self.milliwatts
 
     def change(self, removed: dict[int, int], added: dict[int, int]) -> str:

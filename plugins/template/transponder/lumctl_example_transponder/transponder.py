@@ -1,7 +1,7 @@
 """The driver: a program on the transponder's host reads the module and switches its laser.
 
 The program, made up: ``exmodule show eth0`` prints the module as JSON, ``exmodule laser eth0 on`` switches the laser,
-ends with 1 and a reason where the module says no, and needs root.
+exits with 1 and a reason if the module refuses, and needs root.
 
     {"vendor": "Example", "laser": "on", "rx_mw": 0.42, "tx_mw": 1.1, "temperature_c": 41.5,
      "rx_limits_mw": {"low_alarm": 0.05, "low_warning": 0.1, "high_warning": 2.0, "high_alarm": 3.0}}
@@ -28,7 +28,7 @@ NO_STATUS = -1
 
 
 class ExampleTransponder(BaseTransponder):
-    """One module of Example & Co. What is not declared here, the base class refuses."""
+    """One module of Example & Co. The base class refuses calls that are not declared here."""
 
     api_version: ClassVar[int] = 1
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.READ_OPTICS, Capability.SET_TRANSMIT})
@@ -55,7 +55,7 @@ class ExampleTransponder(BaseTransponder):
         """Whether the laser is on."""
         on = _is_on(self._module())
         if on is None:
-            raise DeviceUnreachableError(f"{self.context.device}: the module does not say whether its laser is on")
+            raise DeviceUnreachableError(f"{self.context.device}: the module does not report whether its laser is on")
         return on
 
     def set_transmit(self, enabled: bool) -> None:
@@ -65,13 +65,13 @@ class ExampleTransponder(BaseTransponder):
         sudo = "sudo -n " if self.context.sudo else ""
         result = self._run(f"{sudo}exmodule laser {self._interface} {'on' if enabled else 'off'}")
         if result.exit_status == NO_STATUS:
-            raise OutcomeUnknownError(f"{self.context.device}: the host did not say how it ended")
+            raise OutcomeUnknownError(f"{self.context.device}: the host did not report how it ended")
         with after_sending():
             follows = self.transmitting() is enabled
         if result.exit_status != 0 and not follows:
             raise DeviceRefusedError(f"{self.context.device}: {_first_line(result)}")
         if not follows:
-            raise InconsistentError(f"{self.context.device}: the laser was switched and did not follow")
+            raise InconsistentError(f"{self.context.device}: the laser was switched but did not follow")
 
     @property
     def _interface(self) -> str:
@@ -81,9 +81,9 @@ class ExampleTransponder(BaseTransponder):
         try:
             result = self._run(f"exmodule show {self._interface}")
         except OutcomeUnknownError as error:  # a reading leaves no doubt about the module
-            raise DeviceUnreachableError(f"{self.context.device} was not read: {error.message}") from error
+            raise DeviceUnreachableError(f"{self.context.device} could not be read: {error.message}") from error
         if result.exit_status != 0:
-            raise DeviceUnreachableError(f"{self.context.device} was not read: {_first_line(result)}")
+            raise DeviceUnreachableError(f"{self.context.device} could not be read: {_first_line(result)}")
         try:
             module = json.loads(result.stdout)
         except (ValueError, RecursionError):
@@ -94,7 +94,7 @@ class ExampleTransponder(BaseTransponder):
 
     def _run(self, command: str) -> CommandResult:
         if self.context.shell is None:
-            raise UnsupportedError(f"{self.context.device} is behind no host: this driver works through one")
+            raise UnsupportedError(f"{self.context.device} has no host: this driver works through one")
         return self.context.shell.run(command, timeout_s=self.context.timeout_s)
 
 
@@ -108,7 +108,7 @@ def _number(value: Any) -> float | None:
 
 
 def _dbm(milliwatts: Any) -> float | None:
-    """Power in dBm; minus infinity is no light, ``None`` what is no power."""
+    """Power in dBm; minus infinity is no light, ``None`` an invalid value."""
     value = _number(milliwatts)
     if value is None or value < 0:
         return None

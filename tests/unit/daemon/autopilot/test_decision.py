@@ -265,7 +265,7 @@ def test_what_only_a_person_can_stop_is_left_to_people(scene, how, act):
     if act is Response.NOTHING:
         assert decision.reason == "pause"
         assert decision.because == (
-            "only a person can stop train-a before its light moves: give it a hook, or needs_no_pause: true"
+            "only an operator can stop train-a before its light paths change: give it a hook, or needs_no_pause: true"
         )
 
 

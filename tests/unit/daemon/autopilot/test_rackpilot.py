@@ -146,7 +146,7 @@ def test_an_outcome_that_nobody_knows_stops_it_also_after_a_restart(flight):
     flight.begin()
     flight.look(1)
     assert len(flight.applied) == 1
-    assert "how plan-" in str(flight.pilot.memory.halted)
+    assert "the result of plan-" in str(flight.pilot.memory.halted)
 
 
 def test_one_who_dies_in_mid_swap_finds_out_how_it_ended(flight):

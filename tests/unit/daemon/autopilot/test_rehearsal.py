@@ -11,6 +11,7 @@ from lumctl.errors import UsageError
 from lumctl.health.states import State
 from lumctl.health.transitions import Transition
 from lumctl.inventory.policies import ApprovalTerms, How, Limits
+from lumctl.time_text import iso_text
 
 NOW = 1_800_000_000.0
 
@@ -77,6 +78,8 @@ def test_a_history_as_a_file(tmp_path: Path):
     path = tmp_path / "history.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)) + "\n\n")
     assert [row.component for row in read_history(path)] == ["h01-gpu0", "h02-gpu0"]
+    path.write_text("\n".join(json.dumps({**row, "at": iso_text(row["at"])}) for row in rows))
+    assert [(row.at, row.component) for row in read_history(path)] == [(NOW + 1, "h01-gpu0"), (NOW + 2, "h02-gpu0")]
 
 
 @pytest.mark.parametrize(
@@ -88,6 +91,7 @@ def test_a_history_as_a_file(tmp_path: Path):
         ("nonsense", ":1:1: found nonsense, expected JSON"),
         ("[]", ":1:1: found [], expected a mapping"),
         ('{"at": true, "component": "a", "kind": "host", "after": "ok"}', ":1:2: at: found true, expected seconds"),
+        ('{"at": "2026-11-21T18:00", "component": "a", "kind": "host", "after": "ok"}', "or ISO 8601 with zone"),
         ('{"at": 1, "component": "a", "kind": "gpu", "after": "ok"}', ':1:29: kind: found "gpu", expected accelerator'),
         ('{"at": 1, "component": "a", "kind": "host", "after": "faild"}', "did you mean 'failed'?"),
         ('{"at": 1, "component": "a", "kind": "host", "after": "ok", "rules": "x"}', "expected a list"),

@@ -50,7 +50,7 @@ def test_what_cannot_be_looked_at_stops(monkeypatch: pytest.MonkeyPatch, tmp_pat
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "lstat", denied)
-    assert "cannot be looked for: Permission denied" in str(stop_switch.thrown([tmp_path / "r1"]))
+    assert "cannot be checked: Permission denied" in str(stop_switch.thrown([tmp_path / "r1"]))
 
 
 def test_a_daemon_that_no_other_way_reaches_is_ended():

@@ -179,29 +179,29 @@ def test_a_device_has_one_request_at_a_time(rack):
 
 def test_another_text_of_the_inventory_is_found_out(rack):
     answer = rack.ask({**MESH, "call": "describe", "written": "another one"})
-    assert answer["error"]["message"].startswith("the gateway's inventory says otherwise of mesh: 'smartlight ")
+    assert answer["error"]["message"].startswith("the gateway's inventory has a different mesh: 'smartlight ")
 
 
 @pytest.mark.parametrize(
     ("request_", "says"),
     [
-        ({}, "which device"),
-        ({**MESH, "kind": "toaster"}, "no kind 'toaster'"),
+        ({}, "its device"),
+        ({**MESH, "kind": "toaster"}, "'toaster' is not a kind"),
         ({**MESH, "id": "nobody"}, "no mesh 'nobody'"),
-        ({**MESH, "id": 5}, "which device"),
+        ({**MESH, "id": 5}, "its device"),
         ({**MESH, "component": "more"}, "no mesh mesh/more"),
         ({**MESH, "call": "close", "arguments": {}}, "a mesh has no call 'close'"),
         ({**MESH, "call": "__init__", "arguments": {}}, "a mesh has no call '__init__'"),
-        ({**MESH, "call": "commit", "arguments": []}, "no object"),
+        ({**MESH, "call": "commit", "arguments": []}, "not an object"),
         ({**MESH, "call": "commit", "arguments": {}}, "missing a required argument: 'staged'"),
         ({**MESH, "call": "identify", "arguments": {"self": 1}}, "got an unexpected|multiple values"),
         ({**COMMIT, "arguments": {"staged": 5}}, "staged of commit"),
         ({**COMMIT, "arguments": {"staged": {"Staged": {}}}}, "Staged"),
         ({**COMMIT, "arguments": {"staged": encode(Staged((JoinChange(1, 2, 3),), ""))}}, "staged of commit"),
         ({**COMMIT, "arguments": {"staged": encode(STAGED), "revert_after_s": "1"}}, "revert_after_s of commit"),
-        ({**COMMIT, "fence": "1"}, "the number of a lease is whole"),
-        ({**READ, "fence": "1"}, "the number of a lease is whole"),
-        ({**COMMIT, "fence": True}, "the number of a lease is whole"),
+        ({**COMMIT, "fence": "1"}, "a lease number must be a whole"),
+        ({**READ, "fence": "1"}, "a lease number must be a whole"),
+        ({**COMMIT, "fence": True}, "a lease number must be a whole"),
     ],
 )
 def test_nonsense_is_refused_and_reaches_no_driver(rack, request_, says):

@@ -7,16 +7,20 @@ import stat
 import threading
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from lumctl.daemon.gateway import service
 from lumctl.daemon.gateway.service import gateway_server, relay
+from lumctl.devices.endpoints import Endpoints, GatewayEndpoint
 from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, OutcomeUnknownError
 from lumctl.devices.gateway import client
 from lumctl.devices.gateway.client import Gateway
+from lumctl.devices.gateway.racks import GatedRacks, GatewayMeans
 from lumctl.devices.gateway.wire import SCHEMA
 from lumctl.errors import UsageError
+from lumctl.inventory.load import load_inventory
 from lumctl.json_lines import MAX_BYTES, connect
 
 GREETING = {"rack": "r1", "target": "sim"}
@@ -85,15 +89,51 @@ def test_threads_have_connections_of_their_own(path):
         assert sorted(found) == [0, 1]
 
 
+RACK = """\
+lumctl: 1
+racks: {r1: {}}
+hosts:
+  - {name: h1, accelerators: [{id: g1, model: X100, memory_gib: 80}]}
+devices:
+  - {id: chip, kind: mesh, driver: sim-mesh, address: "a.example:1", geometry: {columns: 3, rows: 2}}
+"""
+
+
+def test_of_drivers_that_threads_open_at_once_one_is_kept_and_the_others_are_closed(path, tmp_path):
+    (tmp_path / "rack.yaml").write_text(RACK)
+    both = threading.Barrier(2, timeout=10)
+    opened, closed, found = [], [], []
+
+    def describe(_request, _peer):
+        both.wait()
+        return {"answer": {"capabilities": [], "proven": "a test"}}
+
+    def recorded(driver, _subject):
+        opened.append(SimpleNamespace(driver=driver, close=lambda: closed.append(driver)))
+        return opened[-1]
+
+    endpoints = Endpoints("sim", {}, {}, {"r1": GatewayEndpoint(path)})
+    with gateway_server(path, GREETING, describe):
+        racks = GatedRacks(load_inventory(tmp_path / "rack.yaml"), endpoints, GatewayMeans(), recorded)
+        threads = [threading.Thread(target=lambda: found.append(racks.driver("mesh", "chip"))) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(10)
+        assert found[0] is found[1]
+        assert closed == [each.driver for each in opened if each is not found[0]]
+        assert len(closed) == 1
+        racks.close()
+    assert {id(driver) for driver in closed} == {id(each.driver) for each in opened}
+
+
 def test_where_none_answers_nothing_was_written_and_a_hint_is_given(path):
     with (
         asked(path) as ours,
         pytest.raises(DeviceUnreachableError, match=r"does not answer.*nothing was written") as lost,
     ):
         ours.ask({}, about="mesh", writes=True)
-    assert lost.value.hint.endswith(
-        "start it: lumctl gateway run r1 --target sim; it is $LUMCTL_GATEWAY that names it here"
-    )
+    assert lost.value.hint.endswith("start it: lumctl gateway run r1 --target sim; here $LUMCTL_GATEWAY sets it")
 
 
 def test_the_gateway_of_another_rack_is_refused(path):
@@ -153,7 +193,7 @@ def says(*answers):
 
 
 def test_a_gateway_that_dies_in_the_middle_of_a_write_leaves_it_unknown(path):
-    with listening(path, dies), asked(path) as ours, pytest.raises(OutcomeUnknownError, match="told to write"):
+    with listening(path, dies), asked(path) as ours, pytest.raises(OutcomeUnknownError, match="received a write"):
         ours.ask({}, about="mesh", writes=True)
 
 
@@ -204,7 +244,7 @@ def test_when_all_places_are_taken_whoever_comes_hears_it(path, monkeypatch):
     with ExitStack() as held, gateway_server(path, GREETING, echo):
         for _ in range(2):
             held.enter_context(connected(path)[0])
-        with asked(path) as ours, pytest.raises(DeviceUnreachableError, match="serves 2 connections already"):
+        with asked(path) as ours, pytest.raises(DeviceUnreachableError, match="serves 2 connections"):
             ours.ask({}, about="mesh", writes=True)
 
 
@@ -220,7 +260,7 @@ def test_what_cannot_be_read_is_answered_and_hung_up_on(path, line):
         with connection:
             connection.sendall(line)
             answer = connection.makefile().readlines()
-    assert "the gateway cannot read that" in json.loads(answer[0])["error"]["message"]
+    assert "the gateway cannot read the request" in json.loads(answer[0])["error"]["message"]
     assert asked_of == []
 
 
@@ -287,7 +327,7 @@ def test_the_end_waits_for_answers_that_are_being_given(path):
 
 
 def test_a_place_where_no_socket_can_be(tmp_path):
-    with pytest.raises(UsageError, match=r"no socket can be had at .*: AF_UNIX path too long"):
+    with pytest.raises(UsageError, match=r"cannot create a socket at .*: AF_UNIX path too long"):
         gateway_server(tmp_path / ("x" * 120), GREETING, echo)
 
 

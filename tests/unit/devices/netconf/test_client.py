@@ -172,7 +172,7 @@ def test_one_thread_waits_for_another_only_so_long(opened):
         other = threading.Thread(target=call)
         other.start()
         other.join()
-    assert refused == ["d1 at d1.example:830: another call of this program is still at work; nothing was sent"]
+    assert refused == ["d1 at d1.example:830: another call of this program is still in progress; nothing was sent"]
 
 
 def test_notifications_are_passed_over(opened):

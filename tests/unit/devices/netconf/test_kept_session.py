@@ -33,7 +33,7 @@ def test_what_was_edited_on_a_session_that_died_is_not_committed_on_another(open
     client, server = opened()
     client.edit_config("<a/>")
     server.hang_up()
-    with pytest.raises(DeviceUnreachableError, match="what was not committed with it; nothing was committed"):
+    with pytest.raises(DeviceUnreachableError, match="discarded what was not committed; nothing was committed"):
         client.commit()
     client.commit()
     assert len(server.operations) == 2
@@ -44,7 +44,7 @@ def test_nothing_is_sent_under_a_lock_that_was_lost(opened):
     with client.locked("candidate"):
         server.hang_up()
         for call in (lambda: client.edit_config("<a/>"), client.commit, lambda: client.get("")):
-            with pytest.raises(DeviceUnreachableError, match="the lock with it"):
+            with pytest.raises(DeviceUnreachableError, match="discarded the lock"):
                 call()
     assert (server.sessions, len(server.operations)) == (1, 1)
     client.commit()
@@ -72,7 +72,7 @@ def test_the_older_timer_is_not_confirmed_over_another_session(opened):
     )
     with pytest.raises(OutcomeUnknownError):
         client.commit(revert_after_s=30)
-    with pytest.raises(DeviceRefusedError, match="gone back"):
+    with pytest.raises(DeviceRefusedError, match="reverted it"):
         client.confirm()
     assert len(server.operations) == 1
 

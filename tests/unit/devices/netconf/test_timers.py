@@ -43,11 +43,11 @@ def test_the_older_timer_is_confirmed_in_time_and_in_its_session_only(opened):
     ]
     client.commit(revert_after_s=10)
     now[0] += 10
-    with pytest.raises(DeviceRefusedError, match="gone back"):
+    with pytest.raises(DeviceRefusedError, match="reverted"):
         client.confirm()
     client.commit(revert_after_s=10)
     client.close()
-    with pytest.raises(DeviceRefusedError, match="gone back"):
+    with pytest.raises(DeviceRefusedError, match="reverted"):
         client.confirm()
     assert len(server.operations) == 4
     client.commit(revert_after_s=10)

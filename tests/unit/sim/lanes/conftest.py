@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from lumctl.sim.lanes.exchange import Exchange
 from lumctl.sim.lanes.loop import LaneLoop
+from lumctl.sim.lanes.server import Exchange
 from lumctl.sim.lanes.ways import Hop
 
 HOSTS = {"a0": "a", "b0": "b", "c0": "c", "d0": "d", "d1": "d"}

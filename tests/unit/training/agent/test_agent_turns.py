@@ -135,7 +135,7 @@ def test_what_is_told_to_a_worker_waits_until_it_has_said_hello(turns):
     for number in range(MOST_WAITING + 1):
         coordinator.send({"ask": "tell", "worker": "a#1", "message": {"do": "hold", "generation": number}})
     turns.agent.turn()
-    assert "does not listen" in coordinator.receive()["why"]
+    assert "does not read its messages" in coordinator.receive()["why"]
     worker = said(turns)
     assert [worker.receive()["generation"] for _ in range(MOST_WAITING)] == list(range(MOST_WAITING))
 

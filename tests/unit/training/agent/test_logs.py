@@ -45,8 +45,8 @@ def test_a_long_log_begins_anew_and_its_last_lines_lie_beside_it(tmp_path):
     note, after = log.read_text().splitlines()
     assert after == "after"
     assert note == (
-        "[lumctl 2027-01-15T08:00:00Z: 10,000 bytes of this log were removed; 2,000 of its last are in a#1.log.1;"
-        " lines of this very moment may be lost]"
+        "[lumctl 2027-01-15T08:00:00Z: 10,000 bytes of this log were removed; 2,000 of its last bytes are in "
+        "a#1.log.1; lines written at that moment may be lost]"
     )
     log.write_text("".join(LINES))
     shorten(log, AT, longest=9_000, kept=20_000)
@@ -66,7 +66,7 @@ def test_where_nothing_can_be_put_beside_it_that_is_said(tmp_path):
     log.write_text("".join(LINES))
     (tmp_path / "a#1.log.1").symlink_to(beyond)  # never followed
     shorten(log, AT, longest=100, kept=50)
-    assert "none could be kept in a#1.log.1: Too many levels of symbolic links" in log.read_text()
+    assert "none could be stored in a#1.log.1: Too many levels of symbolic links" in log.read_text()
     assert not beyond.exists()
 
 

@@ -82,7 +82,7 @@ def test_a_line_without_end_is_given_up(ends):
             assert peer.read()
             assert list(peer.messages()) == []
 
-    with pytest.raises(BrokenLineError, match="without end"):
+    with pytest.raises(BrokenLineError, match="without an end"):
         endless()
 
 

@@ -67,6 +67,6 @@ def test_the_next_epoch_begins_in_the_middle_of_a_step_and_has_another_order():
 def test_a_text_too_short_and_ranks_too_many_are_refused():
     with pytest.raises(UsageError, match="8 bytes is shorter than one sequence of 9"):
         windows(text=TEXT[:8])
-    with pytest.raises(UsageError, match="13 ranks cannot share 12 sequences"):
+    with pytest.raises(UsageError, match="13 ranks cannot divide 12 sequences"):
         windows().batch(0, 0, 13)
     assert windows(text=TEXT[:9]).starts == [0]

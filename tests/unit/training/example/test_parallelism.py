@@ -124,5 +124,5 @@ def test_a_worker_takes_over_the_state_of_any_rank(way):
 
 
 def test_a_pipeline_has_no_more_stages_than_layers():
-    with pytest.raises(UsageError, match="4 layers cannot be dealt out to 5 ranks"):
+    with pytest.raises(UsageError, match="4 layers cannot be divided among 5 ranks"):
         learner("pipeline", SIZES["tiny"], seed=1, average=average).shape(4, 5)

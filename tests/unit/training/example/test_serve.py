@@ -142,7 +142,7 @@ def test_requests_of_a_rank_that_serves_no_more_are_refused(queue, front):
     queue.close()
     thread.join()
     assert answers[0][0] == 503
-    with pytest.raises(BusyError, match="serves no more"):
+    with pytest.raises(BusyError, match="no longer serves requests"):
         queue.ask([1], 1)
 
 
@@ -165,15 +165,15 @@ def test_no_more_wait_than_there_is_room_for(queue):
             queue.finish(batch, [0] * len(batch))
     for thread in threads:
         thread.join()
-    assert refused == ["too many requests wait"] * 3
+    assert refused == ["too many requests are waiting"] * 3
 
 
 @pytest.mark.parametrize(
     ("body", "status", "reason"),
     [
-        (b"{", 400, "no JSON"),
-        (b"[" * 60_000, 400, "no JSON"),
-        (b"\xff", 400, "no JSON"),
+        (b"{", 400, "not JSON"),
+        (b"[" * 60_000, 400, "not JSON"),
+        (b"\xff", 400, "not JSON"),
         ([1], 400, "prompt"),
         ({"prompt": ""}, 400, "prompt"),
         ({"prompt": 3}, 400, "prompt"),
@@ -200,5 +200,5 @@ def test_there_is_nothing_else_here(front):
 
 def test_an_address_that_is_taken_is_said_so(queue, front):
     port = int(front.url.rsplit(":", 1)[1])
-    with pytest.raises(UnreachableError, match=f"127.0.0.1:{port} cannot be listened on"):
+    with pytest.raises(UnreachableError, match=f"cannot listen on 127.0.0.1:{port}"):
         HttpServer("127.0.0.1", port, queue, patience_s=1)

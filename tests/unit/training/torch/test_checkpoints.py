@@ -168,7 +168,7 @@ def test_so_is_it_after_the_job_went_back_in_a_recovery(tmp_path, rank_0):
 def test_where_no_checkpoint_is_there_of_every_rank_nothing_begins_anew(tmp_path, rank_0):
     fitting(tmp_path, 60, 75, rank=0)
     work, persistence = rank_0([50, 25])
-    with pytest.raises(UsageError, match=r"is there of every rank \(rank 0: 75, 60; rank 1: 50, 25\)") as error:
+    with pytest.raises(UsageError, match=r"of all ranks \(rank 0: 75, 60; rank 1: 50, 25\)") as error:
         persistence.agree(0, 2, torch.device("cpu"))
     assert f"remove the checkpoints in {tmp_path} to start from the beginning" in error.value.hint
     assert (work.done, found(tmp_path, 0)) == (0, [75, 60])

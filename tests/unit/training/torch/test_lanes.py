@@ -127,7 +127,7 @@ def test_a_group_of_one_needs_no_lanes(tmp_path):
 )
 def test_an_address_of_another_form_is_refused(lanes, strange):
     store = LaneStore(HashStore(), rank=0, placement=PLACEMENT, lanes=lanes.path)
-    with pytest.raises(RefusedError, match="a form that lanes do not know"):
+    with pytest.raises(RefusedError, match="a form that lanes do not support"):
         store.set(KEY.format(0), strange)
 
 
@@ -145,7 +145,7 @@ def test_an_own_address_less_than_an_endpoint_is_refused(lanes):
     stores = [LaneStore(shared, rank=rank, placement=PLACEMENT, lanes=lanes.path) for rank in range(2)]
     for store, ip in zip(stores, ("127.0.0.1", "10.0.0.7"), strict=True):
         store.set(KEY.format(stores.index(store)), blob(40000, ip=ip))
-    with pytest.raises(RefusedError, match="no endpoint of a lane is reached"):
+    with pytest.raises(RefusedError, match="no endpoint of a lane can reach"):
         stores[1].get(KEY.format(0))
     stores[1].close()
 
@@ -160,5 +160,5 @@ def test_what_the_simulator_refuses_is_said(lanes):
 
 def test_no_simulator(tmp_path):
     _, middle, _ = stores(tmp_path / "lanes.sock")
-    with pytest.raises(UnreachableError, match="gives out no endpoint"):
+    with pytest.raises(UnreachableError, match="provides no endpoint"):
         middle.get(KEY.format(0))

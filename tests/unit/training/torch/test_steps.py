@@ -44,7 +44,7 @@ def test_the_optimiser_may_step_once_in_a_step():
 
 
 def test_a_layout_that_is_not_known_is_refused():
-    with pytest.raises(UsageError, match="layout 'sharded' is not known"):
+    with pytest.raises(UsageError, match="'sharded' is not a known layout"):
         recovery.attach(layout="sharded")
 
 

@@ -1,0 +1,137 @@
+"""Commands to suggest after a refusal. Each works in the present state of the rack, or its refusal names one that does.
+
+The commands name the target. The command line adds the inventory if an option named it.
+"""
+
+import shlex
+from collections.abc import Iterator
+
+from lumctl.change.plan import Do, Plan, from_document
+from lumctl.change.settings import settable
+from lumctl.context import Context, place_of
+from lumctl.errors import LumctlError, UsageError
+from lumctl.inventory.wiring import jobs_in
+from lumctl.store import StoredRun, ways_to_finish
+from lumctl.store.records import OPEN
+
+REVERSIBLE = frozenset({"done", "running", "half-done"})
+"""States of runs whose changes may still be in force."""
+
+
+def plan_again(context: Context, plan: Plan) -> str:
+    """The command that plans the same change again; if its ranks have moved, the command that shows their placement."""
+    aimed = f"--target {context.target}"
+    match plan.kind:
+        case "fabric":
+            return f"make a new plan: lumctl fabric apply --rack {plan.rack} {aimed}"
+        case "rollback":
+            return f"make a new plan: lumctl swap rollback {plan.undoes} {aimed}"
+        case "slice" if command := _slice_again(plan):
+            return f"make a new plan: {command} {aimed}"
+        case "set" if words := _settings(context, plan):
+            return f"make a new plan: lumctl device set {shlex.join(words)} {aimed}"
+    if command := _swap_again(context, plan):
+        return f"make a new plan: {command} {aimed}"
+    owners = [circuit.owner for circuit in (*plan.remove, *plan.add) if circuit.owner in context.inventory.jobs]
+    return f"see the current placement: {f'lumctl job show {owners[0]}' if owners else 'lumctl status'} {aimed}"
+
+
+def past_later_runs(context: Context, run: StoredRun) -> str:
+    """How to undo a run whose changes later runs have overwritten.
+
+    A later run that is still open must be finished first. The ranks of a swap are moved back by a new plan, which keeps
+    the changes that later runs made for other jobs. In all other cases the newest later run is rolled back first,
+    unless it wrote a device whose earlier states were unknown.
+    """
+    newest = next(_later(context, run), None)
+    if newest is not None and newest.state in OPEN:
+        return f"finish the later run first: {ways_to_finish(newest.id, context.target)}"
+    if newest is None or _is_whole(newest) or from_document(run.plan).replacements:
+        return instead_of_rollback(context, run)
+    aimed = f"--target {context.target}"
+    return f"lumctl swap rollback {newest.id} {aimed}; then: lumctl swap rollback {run.id} {aimed}"
+
+
+def instead_of_rollback(context: Context, run: StoredRun) -> str:
+    """The command that comes closest to rolling back a run whose earlier states cannot be restored.
+
+    If ranks of the run's jobs run elsewhere than the inventory says, a new plan moves them back. If the run itself had
+    moved them back, they are replaced again. A single setting is set by a new run. In all other cases the missing
+    circuits of the jobs are programmed.
+    """
+    plan, aimed = from_document(run.plan), f"--target {context.target}"
+    written, placed = context.inventory.jobs, jobs_in(context.assignment(sound=False))
+    moved = [job for job in jobs_in(plan.start.assignment) if job in written and placed[job] != written[job].ranks]
+    if moved and plan.kind not in {"set", "fabric"}:
+        return f"move the ranks of {moved[0]} back with a new plan: lumctl swap plan {moved[0]} --back {aimed}"
+    if returned := [r for r in plan.replacements if place_of(placed, r.spare) == (r.job, r.rank)]:
+        failed, spares = ",".join(r.spare for r in returned), ",".join(r.failed for r in returned)
+        again = f"lumctl swap plan --failed {failed} --spare {spares} --even-if-healthy {aimed}"
+        return f"replace them again with a new plan: {again}"
+    if plan.kind == "set" and (words := _settings(context, plan)):
+        return f"set what you need in a new run: lumctl device show {words[0]} {aimed}"
+    return f"program the circuits that the jobs are missing: lumctl fabric apply --rack {plan.rack} {aimed}"
+
+
+def _swap_again(context: Context, plan: Plan) -> str:
+    """The command that plans a swap or its reversal again; empty if no rank still runs on an accelerator to replace."""
+    placed, written = context.assignment(sound=False), context.inventory.jobs
+    left = [r for r in plan.replacements if place_of(placed, r.failed) == (r.job, r.rank)]
+    if not left:
+        return ""
+    if all(r.spare == dict(enumerate(written[r.job].ranks)).get(r.rank) for r in left):
+        return f"lumctl swap plan {left[0].job} --back"
+    return f"lumctl swap plan --failed {','.join(r.failed for r in left)}"
+
+
+def _slice_again(plan: Plan) -> str:
+    """The command that plans a slice or its release again."""
+    placed = [step.data["assignment"] for step in plan.steps if step.do is Do.ASSIGN]
+    named = [(str(each["job"]), str(each["shape"])) for each in plan.slices.slices] if plan.slices else []
+    if not placed or not named:
+        return ""
+    job, shape = named[0]
+    if not placed[0].get(job):
+        return f"lumctl slice release {job}"
+    several = f" --count {len(named)}" if len(named) > 1 else ""
+    return f"lumctl slice plan {shape} --job {job.removesuffix('-1') if several else job}{several}"
+
+
+def _settings(context: Context, plan: Plan) -> list[str]:
+    """The component and settings of a plan of ``Do.SET`` steps, as typed; empty if the component no longer exists."""
+    steps = [step for step in plan.steps if step.do is Do.SET]
+    if not steps:  # a PUC or a join: the title holds what was typed
+        return plan.title.split()[1:]
+    try:
+        meant = [settable(context.inventory, context.devices, s.data["component"], s.data["setting"]) for s in steps]
+    except LumctlError:
+        return []
+    texts = [each.text(step.data["after"]) for each, step in zip(meant, steps, strict=True)]
+    return [meant[0].component.id, *texts]
+
+
+def _later(context: Context, run: StoredRun) -> Iterator[StoredRun]:
+    """Later runs that changed the same devices, settings or jobs and are still in force, newest first."""
+    mine = _changed(run)
+    for other in sorted(context.store(run.rack).runs.all(), key=lambda each: -each.fence):
+        if other.fence > run.fence and other.state in REVERSIBLE and mine & _changed(other):
+            yield other
+
+
+def _changed(run: StoredRun) -> set[str]:
+    """The devices that a run wrote, the components it set, and the jobs it placed."""
+    try:
+        steps = from_document(run.plan).steps
+    except UsageError:  # the run of an action has no steps
+        return set()
+    keys = {Do.PROGRAM: "device", Do.SET: "component", Do.TRANSMIT: "transponder"}
+    found = {str(step.data[keys[step.do]]) for step in steps if step.do in keys}
+    return found | {job for step in steps if step.do is Do.ASSIGN for job in step.data["assignment"]}
+
+
+def _is_whole(run: StoredRun) -> bool:
+    """Whether a run wrote every cell of a device because its earlier states were unknown."""
+    plan = from_document(run.plan)
+    written = [step for step in plan.steps if step.do is Do.PROGRAM]
+    known = {*plan.start.crosses, *plan.start.joins}
+    return any(step.has_no_undo or step.data["device"] not in known for step in written)

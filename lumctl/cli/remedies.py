@@ -1,0 +1,123 @@
+"""The repair of each fault, with complete commands: for ``status`` and ``health explain``."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from lumctl.cli.invocation import Invocation
+from lumctl.cli.verbs import aimed
+from lumctl.errors import LumctlError, RefusedError
+from lumctl.health.remedy import Remedy
+from lumctl.health.states import ComponentHealth, HealthReport, State
+
+if TYPE_CHECKING:
+    from lumctl.cli.output import Output
+    from lumctl.context import Context, Observation
+
+_SHOWN = 4
+MOST_PLANNED = 8
+"""Maximum number of planned repairs: a plan takes a tenth of a second, too long for a hundred faults."""
+
+
+def remedy_documents(
+    cx: Invocation, context: "Context", seen: "Observation", remedies: Iterable[Remedy]
+) -> list[dict[str, Any]]:
+    """The remedies as data, each with the command that plans it, or with the one that explains the fault.
+
+    ``command`` is planned here to check that it works. It is empty if an operator must repair the cause, or if no swap
+    can be planned now; then ``by_hand`` gives the reason. Only the first :data:`MOST_PLANNED` faults are planned. Both
+    commands are
+    complete: they name inventory and target if this command was given them as options.
+    """
+    return [_document(cx, context, seen, remedy, plans=at < MOST_PLANNED) for at, remedy in enumerate(remedies)]
+
+
+def _document(
+    cx: Invocation, context: "Context", seen: "Observation", remedy: Remedy, *, plans: bool
+) -> dict[str, Any]:
+    from lumctl.cli.views import remedy_document
+
+    command, by_hand = remedy.command, remedy.by_hand.removeprefix(f"repair {remedy.cause}: ")
+    refused = ""
+    if plans and command:
+        with suppress(LumctlError):  # a device or a store does not answer now; the command will report that itself
+            # A command that would be refused must not be offered, so it is planned here.
+            command, refused = _planned(context, seen, remedy)
+    if refused:
+        by_hand = by_hand.removeprefix("then ").removeprefix(f"repair {remedy.cause}: ")
+        by_hand = "; ".join(part for part in ((by_hand, refused) if remedy.replace else (refused, by_hand)) if part)
+    return {
+        **remedy_document(remedy, aimed(cx, command)),
+        "by_hand": aimed(cx, by_hand),
+        "ranks": ["/".join(map(str, place)) for name in remedy.replace if (place := seen.place_of(name))],
+        "explain": aimed(cx, f"lumctl health explain {_explained(remedy, seen)}"),
+    }
+
+
+def _planned(context: "Context", seen: "Observation", remedy: Remedy) -> tuple[str, str]:
+    """The command that plans a repair, if it is not refused now; else an empty text. The second text is the reason."""
+    from lumctl.swap.planning import plan_swap
+    from lumctl.swap.suggestions import suggested_command
+
+    if remedy.avoid:
+        found = suggested_command(context, seen, [remedy])
+        return (found, "") if found.startswith("lumctl ") else ("", found)
+    try:
+        plan_swap(context, None, remedy.replace, seen=seen)
+    except RefusedError as refused:
+        return "", f"no swap can be planned now: {refused.message}"
+    return remedy.command, ""
+
+
+def _explained(remedy: Remedy, seen: "Observation") -> str:
+    """The component for ``health explain``: the cause; for a rack an affected component, for a PUC its mesh."""
+    cause = remedy.cause
+    if remedy.kind == "puc":
+        return cause.partition("/")[0]
+    if cause in seen.inventory.racks:
+        return next((name for name in remedy.components if name not in seen.inventory.racks), cause)
+    return cause
+
+
+def unread(report: HealthReport, covered: Sequence[Remedy]) -> tuple[Remedy, ...]:
+    """Remedies for hosts and devices in state unknown, except for those in the remedies ``covered``."""
+    named = {name for remedy in covered for name in remedy.components}
+    return tuple(
+        Remedy(
+            health.id,
+            health.kind,
+            health.state,
+            (health.id,),
+            health.findings[0].evidence,
+            by_hand=health.findings[0].advice,
+        )
+        for health in _unknown(report)
+        if health.id not in named and health.findings
+    )
+
+
+def _unknown(report: HealthReport) -> Iterator[ComponentHealth]:
+    for group in (report.hosts, report.devices):
+        yield from (health for health in group.values() if health.state is State.UNKNOWN)
+
+
+def remedy_lines(out: "Output", remedy: Mapping[str, Any], indent: str = "") -> list[str]:
+    """Lines about a fault and its repair: a complete command on its own line, and what an operator must do.
+
+    The manual repair comes first if it may be enough.
+    """
+    inner = f"{indent}    "
+    cause = f"{remedy['cause']} ({_ranks(remedy['ranks'])})" if remedy["ranks"] else remedy["cause"]
+    lines = [out.wrapped(f"{indent}{out.state(remedy['state'])}  {cause}: {remedy['evidence']}", inner)]
+    command = [f"{inner}{remedy['command']}"] if remedy["command"] else []
+    then = "; if that does not help:" if remedy["hand_first"] and command else ""
+    by_hand = [out.wrapped(f"{inner}{remedy['by_hand']}{then}", f"{inner}  ")] if remedy["by_hand"] else []
+    lines += [*by_hand, *command] if remedy["hand_first"] else [*command, *by_hand]
+    if not remedy["command"]:
+        lines.append(f"{inner}{remedy['explain']}")
+    return lines
+
+
+def _ranks(ranks: Sequence[str]) -> str:
+    more = f" and {len(ranks) - _SHOWN} more" if len(ranks) > _SHOWN else ""
+    return f"{', '.join(ranks[:_SHOWN])}{more}"

@@ -1,0 +1,247 @@
+"""The headline: the worst fault, its effect on jobs, and the key to press; pure."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from rich.text import Text
+
+from lumctl.daemon.notifications.message import Case, cases_of
+from lumctl.health.observation import Observation
+from lumctl.health.remedy import Remedy
+from lumctl.health.states import SEVERITY, State
+from lumctl.printable import counted
+from lumctl.tui.look.marks import STATE_STYLES, Marks
+from lumctl.tui.views.incidents import remedy_of
+from lumctl.tui.views.records import RecordedLook
+from lumctl.tui.views.spares import fitting, folded
+
+_PHRASES: Mapping[str, str] = {
+    "host.unreachable": "does not answer",
+    "host.missed": "did not answer the last time",
+    "host.driver-hung": "has a GPU driver that hangs",
+    "device.unreachable": "does not answer",
+    "gpu.lost": "fell off the bus",
+    "gpu.amd-smi.lost": "fell off the bus",
+    "gpu.hung": "hangs",
+    "gpu.ecc": "has memory errors",
+    "gpu.row-remap": "cannot remap a bad row of memory",
+    "gpu.temperature": "is too hot",
+    "gpu.throttled": "is throttled",
+    "link.down": "is down",
+    "link.missing": "is missing on its host",
+    "link.tx-power": "sends too little light",
+    "link.rx-power": "receives too little light",
+    "circuit.dark": "is dark",
+    "circuit.dim": "is dim",
+    "circuit.rx-margin": "has too little margin",
+    "circuit.wrong-transmitter": "hears the wrong transmitter",
+}
+"""The predicate of a sentence about a component, by rule; for other rules the evidence is shown."""
+_DARK = {"link.tx-power": "sends no light", "link.rx-power": "receives no light"}
+_HOW = {"link": "cut off", "circuit": "cut off", "host": "out of sight", "rack": "out of sight"}
+"""The effect on a rank when a component of this kind fails; for other kinds the rank is ``down``."""
+_DETAILS = "5: details"
+_OFF_THE_BUS = "fell off the bus"
+_LONGEST_EVIDENCE = 72
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """One message of the headline: what happened, its effect, and what to do.
+
+    ``swaps`` are the accelerators whose replacement repairs it. ``by_key``: the key p replaces them, and ``do`` names
+    that key. ``leads_on`` names the key that shows more of a fault for which ``do`` names none.
+    """
+
+    state: State
+    what: str
+    means: str = ""
+    do: str = ""
+    swaps: tuple[str, ...] = ()
+    by_key: bool = False
+    leads_on: str = ""
+
+    @property
+    def words(self) -> str:
+        """The whole message in one line."""
+        return "; ".join(part for part in (self.what, self.means, self.do) if part)
+
+
+def news_of(seen: RecordedLook) -> tuple[News, ...]:
+    """Messages for the operator: first runs in progress, then faults, worst first, then plans waiting for approval."""
+    moving = set(seen.moving)
+    found = [*_unfinished(seen), *(_of_case(seen, case) for case in _open_cases(seen))]
+    # A fault that a run under way repairs needs no message: the run has one.
+    found = [news for news in found if not (news.swaps and moving.issuperset(news.swaps))]
+    if seen.daemon_trouble:
+        found.append(News(State.DEGRADED, seen.daemon_trouble, do="start it: lumctl watch"))
+    found.sort(key=lambda news: -SEVERITY.index(news.state))
+    return (*_under_way(seen), *found, *_waiting(seen))
+
+
+def quiet_line(observation: Observation, silent: int) -> str:
+    """The headline if nothing is wrong; ``silent`` is the number of acknowledged or maintained incidents."""
+    report = observation.report
+    groups = ((report.accelerators, "accelerators"), (report.circuits, "circuits"), (report.hosts, "hosts"))
+    said = ", ".join(counted(len(group), noun) for group, noun in groups if group)
+    unknown = sum(h.state is State.UNKNOWN for group, _ in groups for h in group.values())
+    if unknown:
+        return f"no fault is known, but {counted(unknown, 'components')} could not be read"
+    known = f"; {counted(silent, 'known incidents')}" if silent else ""
+    out = sum(health.state is State.DISABLED for health in report.accelerators.values())
+    return f"nothing is wrong: {said}{known}{f'; {out} out of service' if out else ''}"
+
+
+def headline(seen: RecordedLook, marks: Marks) -> Text:
+    """The headline of every pane: the first message, and the number of others, or the key that leads on."""
+    news = news_of(seen)
+    if not news:
+        line = _quiet(seen)
+        state = State.UNKNOWN if "could not be read" in line else State.OK
+        return Text().append(f"{marks.glyphs.get(state, '')} ", STATE_STYLES[state]).append(line)
+    first, *more = news
+    text = Text().append(f"{marks.glyphs.get(first.state, '')} {first.what}", STATE_STYLES[first.state])
+    if first.means:
+        text.append(f"; {first.means}")
+    if first.leads_on and not more:  # before the advice, whose end a small terminal does not show
+        text.append(f" ({first.leads_on})")
+    if first.do:
+        text.append("; ")
+        text.append(first.do, style="bold")
+    if more:
+        text.append(f"  +{len(more)} more (5)", style=STATE_STYLES[max((n.state for n in more), key=SEVERITY.index)])
+    return text
+
+
+def sentence(seen: RecordedLook) -> str:
+    """The headline as a sentence, without keys and marks."""
+    # In read-only mode no message names a key.
+    first, *more = news_of(replace(seen, forbidden=seen.forbidden or "no keys")) or (None,)
+    if first is None:
+        quiet = _quiet(seen)
+        return f"{quiet[0].upper()}{quiet[1:]}."
+    return f"{first.words}{f'; and {len(more)} more' if more else ''}."
+
+
+def _quiet(seen: RecordedLook) -> str:
+    return quiet_line(seen.observation, sum(case.silent for case in cases_of(seen.observation.report).values()))
+
+
+def _open_cases(seen: RecordedLook) -> list[Case]:
+    return [case for case in cases_of(seen.observation.report).values() if not case.silent]
+
+
+def _of_case(seen: RecordedLook, case: Case) -> News:
+    remedy = remedy_of(seen, case)
+    swaps = _swaps(seen, remedy)
+    # If the cause is not certain, or a manual repair comes first, p plans a swap only for a selected component.
+    is_clear = remedy is not None and remedy.certain and not remedy.hand_first
+    spares = _spares(seen, swaps) if is_clear and not seen.forbidden else ""
+    if is_clear and swaps and not seen.forbidden:
+        do = spares or f"no spare fits {'it' if len(swaps) == 1 else 'them'}"
+    else:
+        do = _do(case, remedy)
+    means, leads_on = _means(seen, case, swaps), "" if spares else _DETAILS
+    return News(case.state, _what(seen, case), means, do, swaps, by_key=bool(spares), leads_on=leads_on)
+
+
+def _what(seen: RecordedLook, case: Case) -> str:
+    if case.key == f"rack:{case.component}":
+        hosts = sum(member in seen.observation.inventory.hosts for member in case.members)
+        every = hosts == sum(each.rack == case.component for each in seen.observation.inventory.hosts.values())
+        silent = counted(hosts, "hosts")
+        return (
+            f"{case.component} is unreachable: "
+            f"{f'none of its {silent} answers' if every else f'{silent} do not answer'}"
+        )
+    # The finding by which the case is named, of the cause itself where it has one.
+    told = [each for each in case.findings if each.rule == case.rule]
+    finding = next((each for each in told if each.component == case.component), next(iter(told), None))
+    evidence = finding.evidence if finding is not None else case.summary.partition(": ")[2]
+    dark = finding is not None and (finding.case == "dark" or "no light" in evidence)
+    if _OFF_THE_BUS in evidence:
+        return f"{case.component} {_OFF_THE_BUS}"
+    speaks = finding is None or finding.component == case.component
+    phrase = (_DARK.get(case.rule) if dark else None) or _PHRASES.get(case.rule)
+    if speaks and phrase:
+        return f"{case.component} {phrase}"
+    short = evidence if len(evidence) <= _LONGEST_EVIDENCE else f"{evidence[: _LONGEST_EVIDENCE - 3]}..."
+    where = case.component if speaks or finding is None else f"{case.component}: {finding.component}"
+    return f"{where}: {short}"
+
+
+def _swaps(seen: RecordedLook, remedy: Remedy | None) -> tuple[str, ...]:
+    """The accelerators to replace; all of them run ranks.
+
+    Empty if light must also be routed around PUCs, or if an operator must first find out which accelerator fails.
+    """
+    is_clear = remedy is not None and not remedy.avoid and (remedy.certain or len(remedy.replace) == 1)
+    named = remedy.replace if remedy is not None and is_clear else ()
+    return tuple(each for each in named if seen.observation.place_of(each) is not None)
+
+
+def _means(seen: RecordedLook, case: Case, swaps: tuple[str, ...]) -> str:
+    """The effect of an incident: which ranks of which jobs are down or at risk."""
+    observation, touched = seen.observation, (case.component, *case.members)
+    ranks: dict[str, set[int]] = {}
+    for name in swaps or (each for each in touched if each in observation.inventory.accelerators):
+        if (place := observation.place_of(name)) is not None:
+            ranks.setdefault(place[0], set()).add(place[1])
+    if ranks:
+        count = sum(map(len, ranks.values()))
+        verb = "is" if count == 1 else "are"
+        how = "at risk" if case.state is not State.FAILED else _HOW.get(case.key.partition(":")[0], "down")
+        if all(len(own) == len(observation.assignment[job]) for job, own in ranks.items()):
+            return f"all ranks of {' and '.join(sorted(ranks))} {verb} {how}"
+        return f"{' and '.join(map(_ranks, ranks.items()))} {verb} {how}"
+    jobs = {observation.report.circuits[each].owner for each in touched if each in observation.report.circuits}
+    return f"{' and '.join(sorted(jobs))} {'are' if len(jobs) > 1 else 'is'} affected" if jobs else ""
+
+
+def _ranks(item: tuple[str, set[int]]) -> str:
+    job, ranks = item
+    return f"{job} {'rank' if len(ranks) == 1 else 'ranks'} {folded(tuple(sorted(ranks)))}"
+
+
+def _spares(seen: RecordedLook, replaced: tuple[str, ...]) -> str:
+    """The text about the key p and its spares; empty if an accelerator has no fitting spare."""
+    fit = [fitting(seen.observation, each) for each in replaced]
+    if not fit or not all(fit):
+        return ""
+    if len(fit) > 1:
+        return f"p: swap in {counted(len(fit), 'spares')}"
+    (spares,) = fit
+    return f"p: swap in {spares[0]}" if len(spares) == 1 else f"p: swap in one of {counted(len(spares), 'spares')}"
+
+
+def _do(case: Case, remedy: Remedy | None) -> str:
+    """What to do if p is not offered."""
+    if remedy is not None and remedy.hand_first:
+        return remedy.by_hand
+    if remedy is not None and remedy.command:
+        return remedy.command if remedy.certain else f"measure where, or: {remedy.command}"
+    advice = next((finding.advice for finding in case.findings if finding.advice), "")
+    # Only the first clause; the incident's screen shows the rest.
+    return ((remedy.by_hand if remedy is not None else "") or advice).partition("; ")[0]
+
+
+def _unfinished(seen: RecordedLook) -> Iterator[News]:
+    """Messages about runs that were interrupted or left half done."""
+    states = {run.id: run for run in seen.records.runs}
+    for run in seen.observation.unfinished:
+        known = states.get(run)
+        title = f" ({known.title})" if known is not None else ""
+        yield News(
+            State.FAILED, f"{run}{title} is not finished", do=f"finish it: lumctl swap resume {run}, or abort {run}"
+        )
+
+
+def _under_way(seen: RecordedLook) -> Iterator[News]:
+    for run in seen.under_way:
+        yield News(State.DEGRADED, f"{run.id} is in progress", run.title, do="6: steps")
+
+
+def _waiting(seen: RecordedLook) -> Iterator[News]:
+    for autopilot in seen.records.autopilots:
+        for asked in autopilot["waiting"]:
+            yield News(State.DEGRADED, f"{asked['plan']} waits for approval", str(asked["title"]), do="8: answer it")

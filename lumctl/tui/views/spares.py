@@ -1,0 +1,167 @@
+"""Spares: those that are left, and the accelerators that each can replace; pure."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rich.text import Text
+
+from lumctl.health.observation import Observation, places
+from lumctl.health.states import State
+from lumctl.inventory.model import Role
+from lumctl.printable import counted
+from lumctl.swap.ranking import FailedRank, objections, unfit_reasons
+from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks
+
+Rails = tuple[str, ...]
+"""The devices to which an accelerator's lanes are connected."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpareGroup:
+    """The spares of one rail, or of one model if all spares are on the same rails.
+
+    ``free`` can be used now; ``unfit`` are free but not usable, each with the reason; ``used`` run a rank.
+    """
+
+    name: str
+    free: tuple[str, ...]
+    unfit: tuple[tuple[str, str], ...]
+    used: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Users:
+    """The accelerators of a job that a spare can replace, by their ranks in ascending order."""
+
+    job: str
+    ranks: tuple[int, ...]
+
+
+def rails_of(observation: Observation, accelerator: str) -> Rails:
+    """The devices to which an accelerator's lanes are connected, in order of name."""
+    return tuple(sorted({lane.lane.device for lane in observation.inventory.transponders_of(accelerator)}))
+
+
+def _networks_of(observation: Observation, accelerator: str) -> frozenset[str]:
+    """The networks of an accelerator's rails: fibres lead its circuits to any device of these."""
+    return frozenset(map(observation.inventory.network_of, rails_of(observation, accelerator)))
+
+
+def fitting(observation: Observation, failed: str) -> tuple[str, ...]:
+    """The spares that can replace an accelerator now, in the order of the inventory: on its rails, or joined to them.
+
+    Only a plan shows whether light can be routed to them.
+    """
+    place = observation.place_of(failed)
+    if place is None:
+        return ()
+    rank, networks = FailedRank(place[0], place[1], failed), _networks_of(observation, failed)
+    return tuple(
+        spare
+        for spare in _spares(observation)
+        if _networks_of(observation, spare) == networks and not any(objections(observation, rank, spare, gone={failed}))
+    )
+
+
+def _spares(observation: Observation) -> list[str]:
+    """The spares of the inventory, including those that run a rank now."""
+    return [each.id for each in observation.inventory.accelerators.values() if each.role is Role.SPARE]
+
+
+def groups_of(observation: Observation) -> tuple[SpareGroup, ...]:
+    """All spares by rail, in the order of the inventory; by model if all spares are on the same rails."""
+    inventory, placed = observation.inventory, observation.places()
+    spares = _spares(observation)
+    rails = {spare: rails_of(observation, spare) for spare in spares}
+    by_rail = len(set(rails.values())) > 1
+    groups: dict[str, list[str]] = {}
+    for spare in spares:
+        name = ", ".join(rails[spare]) if by_rail else inventory.accelerators[spare].model
+        groups.setdefault(name or "no rail", []).append(spare)
+    found = []
+    for name, members in groups.items():
+        free = [spare for spare in members if spare not in placed]
+        why = {spare: next(unfit_reasons(observation, spare), "") for spare in free}
+        found.append(
+            SpareGroup(
+                name,
+                free=tuple(spare for spare in free if not why[spare]),
+                unfit=tuple((spare, why[spare]) for spare in free if why[spare]),
+                used=tuple(spare for spare in members if spare in placed),
+            )
+        )
+    return tuple(found)
+
+
+def users_of(observation: Observation, spare: str) -> tuple[Users, ...]:
+    """The ranks that a spare can replace, by job: those on its rails or joined to them.
+
+    The spare's own state is ignored.
+    """
+    inventory, networks = observation.inventory, _networks_of(observation, spare)
+    known: dict[tuple[str, str, float, str], bool] = {}
+    found: dict[str, list[int]] = {}
+    # Faults of the spare itself are shown next to it; here only what keeps it from a rank counts.
+    unfit = set(unfit_reasons(observation, spare))
+    for name, (job, rank) in places(observation.assignment).items():
+        each = inventory.accelerators.get(name)
+        if each is None or name == spare or _networks_of(observation, name) != networks:
+            continue
+        # Only these properties matter, so equal accelerators are checked once.
+        key = (job, each.model, each.memory_gib, each.rack)
+        if key not in known:
+            against = objections(observation, FailedRank(job, rank, name), spare, gone={name})
+            known[key] = not set(against) - unfit
+        if known[key]:
+            found.setdefault(job, []).append(rank)
+    return tuple(Users(job, tuple(sorted(ranks))) for job, ranks in found.items())
+
+
+def folded(ranks: tuple[int, ...]) -> str:
+    """Ranks in ascending order as ranges: ``0-7, 9``."""
+    parts: list[list[int]] = []
+    for rank in ranks:
+        if parts and rank == parts[-1][1] + 1:
+            parts[-1][1] = rank
+        else:
+            parts.append([rank, rank])
+    return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in parts)
+
+
+def spare_lines(observation: Observation, marks: Marks) -> Iterator[Text]:
+    """Lines for each group: its spares, their states, and the ranks that each can replace."""
+    groups = groups_of(observation)
+    if not groups:
+        yield Text("the inventory has no spare: nothing can replace an accelerator", style=STATE_STYLES[State.DEGRADED])
+    placed = observation.places()
+    for group in groups:
+        head = Text().append(f"{group.name}: ", HEADING_STYLE)
+        style = "" if group.free else STATE_STYLES[State.DEGRADED]
+        unfit = f", {len(group.unfit)} not usable" if group.unfit else ""
+        head.append(f"{len(group.free)} free{unfit}, {len(group.used)} used", style=style)
+        yield head
+        why = dict(group.unfit)
+        for spare in (*group.free, *why, *group.used):
+            yield _spare_line(observation, spare, why.get(spare, ""), placed.get(spare), marks)
+        shared = {users for spare in group.free for users in users_of(observation, spare)}
+        ranks = sum(len(users.ranks) for users in shared)
+        if group.free:
+            yield Text(f"  {counted(ranks, 'ranks')} share {counted(len(group.free), 'spares')}", style=QUIET_STYLE)
+        yield Text()
+
+
+def _spare_line(observation: Observation, spare: str, why: str, place: tuple[str, int] | None, marks: Marks) -> Text:
+    health = observation.report.accelerators.get(spare)
+    state = health.state if health is not None else State.UNKNOWN
+    text = Text("  ")
+    text.append(f"{marks.state(state):<11}", style=STATE_STYLES[state])
+    text.append(f" {spare:<14} ")
+    if place is not None:
+        text.append(f"runs {place[0]} rank {place[1]}", style=QUIET_STYLE)
+        return text
+    if why:
+        text.append(f"{why}; ", style=STATE_STYLES[State.DEGRADED])
+    users = users_of(observation, spare)
+    said = (f"{each.job} {'rank' if len(each.ranks) == 1 else 'ranks'} {folded(each.ranks)}" for each in users)
+    text.append(f"can replace {'; '.join(said)}" if users else "can replace no rank")
+    return text

@@ -1,0 +1,142 @@
+"""The strip below the headline: accelerators by state, spares left, jobs at risk, autopilot, daemon, last change."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+from rich.text import Text
+
+from lumctl.health.states import HARMLESS, SEVERITY, State, worst
+from lumctl.tui.look.marks import QUIET_STYLE, STATE_STYLES, Marks, age
+from lumctl.tui.views.jobs import GOES, jobs_of, state_of, told_of
+from lumctl.tui.views.records import RecordedLook
+from lumctl.tui.views.spares import groups_of
+
+_MOST_GROUPS = 6
+"""If there are more groups of spares than this, only their sum is shown."""
+_GAP = "   "
+
+
+def strip_parts(seen: RecordedLook, marks: Marks, now: float) -> Iterator[Text]:
+    """The parts of the strip, each a text without a line break."""
+    yield _accelerators(seen, marks)
+    yield from _devices(seen, marks)
+    yield _spares(seen)
+    yield _jobs(seen)
+    yield from _autopilot(seen)
+    yield _daemon(seen)
+    yield _last_change(seen, now)
+
+
+def strip_lines(seen: RecordedLook, marks: Marks, now: float, width: int) -> list[Text]:
+    """The strip in as few lines of this width as possible; a part is never split across lines."""
+    lines: list[Text] = []
+    for part in strip_parts(seen, marks, now):
+        if lines and lines[-1].cell_len + len(_GAP) + part.cell_len <= width:
+            lines[-1].append(_GAP).append_text(part)
+        else:
+            part.truncate(width, overflow="crop" if marks.ascii_only else "ellipsis")
+            lines.append(part)
+    return lines
+
+
+def _labelled(label: str) -> Text:
+    return Text(no_wrap=True, end="").append(f"{label} ", QUIET_STYLE)
+
+
+def _accelerators(seen: RecordedLook, marks: Marks) -> Text:
+    numbers = Counter(health.state for health in seen.observation.report.accelerators.values())
+    text = _labelled("accelerators")
+    for position, state in enumerate(sorted(numbers, key=SEVERITY.index, reverse=True)):
+        quiet = state in HARMLESS
+        glyph = "" if quiet else f"{marks.glyphs.get(state, '')}"
+        # The separator is appended separately, so that it has the quiet style.
+        text.append(", " if position else "", style=QUIET_STYLE)
+        text.append(f"{glyph}{numbers[state]} {state}", style="" if quiet else STATE_STYLES[state])
+    return text
+
+
+def _devices(seen: RecordedLook, marks: Marks) -> Iterator[Text]:
+    """The meshes, switches and other devices that are not ok; nothing if all are ok."""
+    known = {name: h.state for name, h in seen.observation.report.devices.items()}
+    wrong = {name: state for name, state in known.items() if state not in HARMLESS}
+    if not wrong:
+        return
+    text = _labelled("devices")
+    for position, (name, state) in enumerate(list(wrong.items())[:_MOST_GROUPS]):
+        text.append(", " if position else "", style=QUIET_STYLE)
+        text.append(f"{marks.glyphs.get(state, '')}{name} {state}", style=STATE_STYLES[state])
+    if len(wrong) > _MOST_GROUPS:
+        text.append(f" and {len(wrong) - _MOST_GROUPS} more", style=QUIET_STYLE)
+    yield text
+
+
+def _spares(seen: RecordedLook) -> Text:
+    # A run under way has not yet placed its spare, but it is no longer left for another fault.
+    taken = set(seen.moving.values())
+    groups = [replace(g, free=tuple(s for s in g.free if s not in taken)) for g in groups_of(seen.observation)]
+    text = _labelled("spares left")
+    if not groups:
+        return text.append("none in the inventory", style=STATE_STYLES[State.DEGRADED])
+    if len(groups) > _MOST_GROUPS:
+        short = [group.name for group in groups if not group.free]
+        text.append(f"{sum(len(group.free) for group in groups)} in {len(groups)} groups")
+        if short:
+            more = f" and {len(short) - 3} more" if len(short) > 3 else ""  # noqa: PLR2004 - as many as are named
+            text.append(f", none in {', '.join(short[:3])}{more}", style=STATE_STYLES[State.DEGRADED])
+        return text
+    for position, group in enumerate(groups):
+        text.append(", " if position else "", style=QUIET_STYLE)
+        text.append(f"{group.name} {len(group.free)}", style="" if group.free else STATE_STYLES[State.DEGRADED])
+    return text
+
+
+def _jobs(seen: RecordedLook) -> Text:
+    """The jobs with a rank on an accelerator that is not ok, or that do not run as they should."""
+    text, jobs = _labelled("jobs"), jobs_of(seen)
+    of_circuits: dict[str, State] = {}
+    for circuit in seen.observation.report.circuits.values():
+        if circuit.state is not State.OK:
+            of_circuits[circuit.owner] = worst((circuit.state, of_circuits.get(circuit.owner, State.OK)))
+    risks: dict[str, State] = {}
+    for job in jobs:
+        told = told_of(seen, job)
+        goes = GOES.get(told["state"], State.OK) if told is not None else State.OK
+        state = worst((state_of(seen, job), goes, of_circuits.get(job, State.OK)))
+        if state not in HARMLESS:
+            risks[job] = state
+    if not risks:
+        return text.append(f"{len(jobs)} without risk" if jobs else "none")
+    for position, (job, state) in enumerate(risks.items()):
+        text.append(", " if position else "", style=QUIET_STYLE)
+        text.append(job, style=STATE_STYLES[state])
+    return text.append(" at risk", style=QUIET_STYLE)
+
+
+def _autopilot(seen: RecordedLook) -> Iterator[Text]:
+    states = {str(each["rack"]): str(each["state"]) for each in seen.records.autopilots}
+    if not states:
+        return
+    text = _labelled("autopilot")
+    if len(set(states.values())) == 1:
+        yield text.append(next(iter(states.values())))
+        return
+    numbers = Counter(states.values())
+    yield text.append(", ".join(f"{count} {state}" for state, count in numbers.items()))
+
+
+def _daemon(seen: RecordedLook) -> Text:
+    if seen.daemon_trouble:
+        return _labelled("daemon").append("died", STATE_STYLES[State.DEGRADED])
+    words = {True: "watches", False: "none", None: "not asked"}
+    return _labelled("daemon").append(words[seen.records.watched])
+
+
+def _last_change(seen: RecordedLook, now: float) -> Text:
+    text = _labelled("last change")
+    if seen.under_way:
+        return text.append(f"{seen.under_way[0].id} under way", STATE_STYLES[State.DEGRADED])
+    run = next((each for each in seen.records.runs if each.ended_at is not None), None)
+    if run is None:
+        return text.append("none")
+    return text.append(f"{run.id} {run.state} {age(run.ended_at, now)} ago")

@@ -1,0 +1,279 @@
+"""The headline and the strip, as text: what happened, what it means, which key; and what is left."""
+
+from dataclasses import replace
+
+import pytest
+from looks import Looks
+from rack_states import lost_gpu
+
+from lumctl.cli.output import ASCII_GLYPHS, GLYPHS
+from lumctl.health.states import Finding, Incident, State
+from lumctl.inventory.load import example, load_inventory
+from lumctl.tui.look.marks import Marks
+from lumctl.tui.views.headline import headline, news_of, sentence
+from lumctl.tui.views.records import DaemonWatch, RecordedLook, Records
+from lumctl.tui.views.spares import fitting, folded, groups_of, spare_lines, users_of
+from lumctl.tui.views.strip import strip_lines
+from lumctl.tui.views.swap_choice import choice_of, swaps_of_component, swaps_of_headline, swaps_of_incident
+
+MARKS = Marks(GLYPHS)
+LOST = "r1-h2-g1"
+START = 1_795_000_000.0
+
+
+@pytest.fixture(scope="module")
+def rack64():
+    return Looks(load_inventory(example("rack64")), target="sim")
+
+
+def words(seen, **changed):
+    return headline(RecordedLook(seen, **changed), MARKS).plain
+
+
+def with_findings(seen, *findings, state=State.FAILED):
+    """The same look where these accelerators have a finding of their own."""
+    report = seen.report
+    accelerators = dict(report.accelerators)
+    for finding in findings:
+        old = accelerators[finding.component]
+        accelerators[finding.component] = replace(old, state=state, findings=(finding,))
+    return replace(seen, report=replace(report, accelerators=accelerators))
+
+
+def finding(component, rule, evidence, *, state=State.FAILED, advice="look at it", **more):
+    return Finding(component, rule, state, evidence, advice, START - 60, **more)
+
+
+def test_a_lost_accelerator_is_told_with_its_rank_and_the_one_spare_that_fits(rack64):
+    seen = rack64.look(START, failed=["h03-gpu2"])
+    first, *circuits = news_of(RecordedLook(seen))
+    assert first.words == "h03-gpu2 fell off the bus; train-a rank 18 is down; p: swap in h16-gpu2"
+    assert words(seen) == f"✖ {first.words}  +2 more (5)"
+    assert [news.words.partition(";")[0] for news in circuits] == ["train-a/17-18 is dark", "train-a/18-19 is dark"]
+
+
+def test_of_several_spares_the_number_is_told_and_without_one_that_none_fits(kit):
+    seen = kit.observation()
+    assert words(seen).startswith(f"✖ {LOST} fell off the bus; llm rank 5 is down; p: swap in one of 4 spares")
+    spares = {f"r1-h4-g{n}": State.FAILED for n in range(4)}
+    without = kit.with_states(seen, spares)
+    assert "llm rank 5 is down; " in words(without)
+    assert "p:" not in words(without)
+    assert swaps_of_headline(RecordedLook(without)) == ()
+
+
+def test_several_causes_are_counted_and_the_worst_comes_first(rack64):
+    hot = finding("h01-gpu0", "gpu.temperature", "93 C", state=State.DEGRADED)
+    seen = with_findings(rack64.look(START, failed=["h03-gpu2"]), hot, state=State.DEGRADED)
+    assert words(seen).startswith("✖ h03-gpu2 fell off")
+    assert words(seen).endswith("+3 more (5)")
+    states = [news.state for news in news_of(RecordedLook(seen))]
+    assert states == [State.FAILED] * 3 + [State.DEGRADED]
+
+
+def test_where_nothing_is_wrong_one_quiet_line_says_so(kit):
+    seen = kit.observation(failed=None)
+    assert words(seen) == "● nothing is wrong: 16 accelerators, 12 circuits, 4 hosts"
+    assert words(kit.with_states(seen, {LOST: State.UNKNOWN})).startswith("○ no fault is known, but 1 comp")
+
+
+def test_a_rule_without_words_of_its_own_shows_its_evidence_and_its_advice(kit):
+    seen = with_findings(kit.observation(failed=None), finding("r1-h4-g0", "gpu.inforom", "corrupt " * 20))
+    said = words(seen)
+    assert said.startswith("✖ r1-h4-g0: corrupt corrupt")
+    assert said.endswith("... (5: details); repair r1-h4-g0: look at it")
+
+
+def test_a_fault_that_no_key_p_repairs_names_the_key_that_shows_more_of_it(kit):
+    """One key at most, and none in a sentence without keys."""
+    seen = kit.observation(failed=None)
+    dark = finding("llm/4-5", "circuit.dark", "no light at either receiver", case="dark")
+    circuits = {name: replace(seen.report.circuits[name], state=State.FAILED) for name in ("llm/4-5", "llm/5-6")}
+    first = {"llm/4-5": replace(circuits["llm/4-5"], findings=(dark,))}
+    one = replace(seen, report=replace(seen.report, circuits={**seen.report.circuits, **first}))
+    assert words(one).startswith("✖ llm/4-5 is dark; llm is affected (5: details); measure where, or: lumctl swap plan")
+    assert sentence(RecordedLook(one)).endswith("--failed r1-h2-g0,r1-h2-g1.")
+    both = {**first, "llm/5-6": replace(circuits["llm/5-6"], findings=(replace(dark, component="llm/5-6"),))}
+    two = replace(seen, report=replace(seen.report, circuits={**seen.report.circuits, **both}))
+    assert words(two).endswith("+1 more (5)")
+    assert "details" not in words(two)
+    hot = with_findings(seen, finding(LOST, "gpu.ecc", "uncorrectable errors"))
+    assert "p: swap in" in words(hot)
+    assert "details" not in words(hot)
+    without = kit.with_states(hot, {f"r1-h4-g{n}": State.FAILED for n in range(4)})
+    assert words(without).endswith("llm rank 5 is down (5: details); repair r1-h2-g1: look at it")
+
+
+def test_accelerators_that_fail_with_one_cause_are_swapped_together(rack64):
+    gone = [f"h07-gpu{n}" for n in range(4)]
+    seen = rack64.look(START, failed=gone)
+    report = seen.report
+    incident = Incident("host:h07", "h07", "host.unreachable", State.FAILED, START - 60, ("h07", *gone), "h07: silent")
+    silent = finding("h07", "host.unreachable", "no route", incident="host:h07")
+    health = replace(report.hosts["h07"], state=State.FAILED, findings=(silent,))
+    members = {
+        name: replace(report.accelerators[name], findings=(replace(silent, component=name, incident="host:h07"),))
+        for name in gone
+    }
+    report = replace(
+        report,
+        hosts={**report.hosts, "h07": health},
+        accelerators={**report.accelerators, **members},
+        incidents=(incident,),
+    )
+    seen = RecordedLook(replace(seen, report=report))
+    said = headline(seen, MARKS).plain
+    assert said.startswith("✖ h07 does not answer; train-a ranks 6, 14, 22, 30 are out of sight; p: swap in 4 spares")
+    for selected in (None, "h07-gpu2", "h07", "h01-gpu0"):  # what is ok is not what p is for
+        assert choice_of(seen, selected).accelerators == tuple(gone)
+    assert swaps_of_incident(seen, "host:h07") == tuple(gone)
+
+
+def test_a_change_under_way_comes_first_then_what_waits_for_a_hand(kit):
+    seen = kit.observation()
+    running = Records(runs=(kit.run(8, state="running"),))
+    assert words(seen, records=running).startswith(
+        "◐ swap-0008 is in progress; llm: replace r1-h2-g1 by r1-h4-g0; 6: steps"
+    )
+    cut = replace(seen, unfinished=("swap-0008",))
+    said = [news.words for news in news_of(RecordedLook(cut, running))]
+    assert any("swap-0008" in each and "lumctl swap resume swap-0008" in each for each in said)
+    assert not any("in progress" in each for each in said)
+
+
+def test_a_plan_that_waits_names_the_pane_in_which_it_is_answered(kit):
+    autopilot = {**kit.records().autopilots[0], "waiting": [{"plan": "plan-3", "title": "llm: replace it"}]}
+    said = words(kit.observation(failed=None), records=Records(autopilots=(autopilot,)))
+    assert said == "◐ plan-3 waits for approval; llm: replace it; 8: answer it"
+
+
+def test_of_a_dark_circuit_no_end_is_swapped_while_nothing_shows_which_fails(kit):
+    seen = kit.observation(failed=None)
+    circuit = replace(kit.observation().report.circuits["llm/4-5"])
+    seen = RecordedLook(
+        replace(seen, report=replace(seen.report, circuits={**seen.report.circuits, "llm/4-5": circuit}))
+    )
+    (news,) = news_of(seen)
+    assert news.swaps == ()
+    assert news.do.startswith("measure where, or: lumctl swap plan --failed ")
+    assert swaps_of_headline(seen) == swaps_of_component(seen.observation, "llm/4-5") == ()
+    assert swaps_of_component(seen.observation, LOST) == (LOST,)  # an operator may choose one
+    assert choice_of(seen, "llm/4-5").why_none.startswith("select what to replace among the accelerators (2)")
+
+
+def test_what_is_cooled_first_is_swapped_only_where_it_is_selected(kit):
+    hot = finding(LOST, "gpu.temperature", "93 C", state=State.DEGRADED, advice="check its cooling")
+    seen = RecordedLook(with_findings(kit.observation(failed=None), hot, state=State.DEGRADED))
+    assert news_of(seen)[0].do == "check its cooling"
+    assert swaps_of_headline(seen) == ()
+    assert choice_of(seen, LOST).accelerators == (LOST,)
+
+
+def test_where_nothing_may_be_changed_no_key_is_offered(kit):
+    assert "p:" not in words(kit.observation(), forbidden="read-only")
+
+
+def test_a_daemon_that_no_longer_answers_is_reported_until_one_does():
+    watch = DaemonWatch()
+    assert watch.trouble(Records(), START) == ""
+    assert watch.trouble(Records(watched=False), START) == ""  # none ran
+    assert watch.trouble(Records(watched=True), START) == ""
+    told = "the daemon (lumctl watch) no longer answers, last 30 s ago: notifications, policies and history do not work"
+    assert watch.trouble(Records(watched=False), START + 30) == told
+    assert watch.trouble(Records(watched=True), START + 40) == ""
+    assert (
+        DaemonWatch()
+        .trouble(Records(watched=False, daemon_left=True), START)
+        .startswith("the daemon (lumctl watch) died")
+    )
+
+
+def test_the_death_of_the_daemon_is_in_the_headline(kit):
+    said = words(kit.observation(failed=None), daemon_trouble="the daemon died: policies stand still")
+    assert said == "◐ the daemon died: policies stand still; start it: lumctl watch"
+
+
+def test_the_strip_counts_states_spares_and_jobs_at_risk(rack64):
+    seen = RecordedLook(rack64.look(START, failed=["h03-gpu2"]), Records(watched=True))
+    (line, *more) = [each.plain for each in strip_lines(seen, MARKS, START, 200)]
+    assert not more
+    assert "accelerators ✖1 failed, 63 ok" in line
+    assert "spares left rail0 1, rail1 1, rail2 1, rail3 1" in line
+    assert "jobs train-a at risk" in line
+    assert "daemon watches" in line
+    assert "last change none" in line
+    narrow = [each.plain for each in strip_lines(seen, Marks(ASCII_GLYPHS, ascii_only=True), START, 40)]
+    assert len(narrow) > 2
+    assert all(len(each) <= 40 and each.isascii() for each in narrow)
+
+
+def test_the_strip_names_the_autopilot_and_the_last_change(kit):
+    line = strip_lines(RecordedLook(kit.observation(failed=None), kit.records()), MARKS, START, 300)[0].plain
+    assert "jobs 1 without risk" in line
+    assert "autopilot running" in line
+    assert "last change swap-0007 done 38 s ago" in line
+
+
+def test_spares_are_grouped_by_rail_and_name_the_ranks_that_they_can_replace(rack64):
+    seen = rack64.look(START, failed=["h16-gpu1"])
+    groups = {group.name: group for group in groups_of(seen)}
+    assert groups["rail0"].free == ("h16-gpu0",)
+    assert groups["rail1"].free == ()
+    assert groups["rail1"].unfit[0][0] == "h16-gpu1"
+    assert [(each.job, folded(each.ranks)) for each in users_of(seen, "h16-gpu2")] == [
+        ("train-a", "16-23"),
+        ("train-b", "14-20"),
+    ]
+    assert fitting(seen, "h03-gpu2") == ("h16-gpu2",)
+    assert fitting(seen, "h03-gpu1") == ()
+    text = "\n".join(line.plain for line in spare_lines(seen, MARKS))
+    assert "rail1: 0 free, 1 not usable, 0 used" in text
+    assert "can replace train-a ranks 16-23; train-b ranks 14-20" in text
+    assert "15 ranks share 1 spare" in text
+
+
+def test_a_spare_to_which_fibres_lead_fits_too():
+    seen = Looks(load_inventory(example("two-meshes")), target="sim").look(START, failed=["h1-gpu0", "h5-gpu0"])
+    assert fitting(seen, "h1-gpu0") == ("h6-gpu0",)
+    assert words(seen).startswith("✖ h1-gpu0 fell off the bus; train rank 0 is down; p: swap in h6-gpu0")
+    assert [(each.job, folded(each.ranks)) for each in users_of(seen, "h6-gpu0")] == [("train", "0-3")]
+
+
+def test_a_spare_that_runs_a_rank_is_used(kit):
+    seen = kit.swapped_out(kit.observation(), LOST)
+    (group,) = groups_of(seen)
+    assert group.name == "H100"
+    assert group.used == ("r1-h4-g0",)
+    assert "runs llm rank 5" in "\n".join(line.plain for line in spare_lines(seen, MARKS))
+    assert folded((0, 1, 2, 4, 7, 8)) == "0-2, 4, 7-8"
+
+
+def test_where_no_reading_shows_which_end_fails_p_replaces_none_of_them(kit):
+    seen = kit.observation(failed=None)
+    circuit = seen.report.circuits["llm/4-5"]
+    dark = Finding(
+        "llm/4-5", "circuit.dark", State.FAILED, "no light at either receiver", "look", START - 60, case="dark"
+    )
+    circuits = {**seen.report.circuits, "llm/4-5": replace(circuit, state=State.FAILED, findings=(dark,))}
+    seen = RecordedLook(replace(seen, report=replace(seen.report, circuits=circuits)))
+    (news,) = news_of(seen)
+    assert news.swaps == ()
+    told = "llm/4-5 is dark; llm is affected; measure where, or: lumctl swap plan --failed r1-h2-g0,r1-h2-g1"
+    assert news.words == told
+
+
+def test_what_a_run_repairs_now_is_no_second_fault_and_its_spare_is_no_longer_left(kit):
+    begun = kit.run(8, state="running", rack="rack64", title="train-a: replace h03-gpu2 by h16-gpu2")
+    plan = {**begun.plan, "replacements": [{"failed": "h03-gpu2", "spare": "h16-gpu2"}]}
+    seen = RecordedLook(lost_gpu(), Records(runs=(replace(begun, plan=plan),), watched=True))
+    assert seen.moving == {"h03-gpu2": "h16-gpu2"}
+    told = "◐ swap-0008 is in progress; train-a: replace h03-gpu2 by h16-gpu2; 6: steps"
+    assert headline(seen, MARKS).plain == told
+    choice = choice_of(seen, "h03-gpu2")
+    assert (choice.accelerators, choice.why_none) == ((), "swap-0008 replaces h03-gpu2 now: 6 shows its steps")
+    strip = " ".join(line.plain for line in strip_lines(seen, MARKS, START, 200))
+    assert "rail1 1, rail2 0, rail3 1" in strip
+    assert "last change swap-0008 under way" in strip
+    cut = replace(seen, observation=replace(seen.observation, unfinished=("swap-0008",)))
+    assert not cut.moving
+    assert choice_of(cut, "h03-gpu2").accelerators == ("h03-gpu2",)
