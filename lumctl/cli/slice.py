@@ -46,7 +46,7 @@ PORTS = (
     OutputColumn("DIMENSION", "dimension", right=True),
     OutputColumn("RANKS", "ranks", right=True),
     OutputColumn("PORTS", "ports_used", right=True),
-    OutputColumn("IF REDIRECTED", "ports_redirected", right=True),
+    OutputColumn("WITH --redirect", "ports_redirected", right=True),
     OutputColumn("Gb/s", "gb_s", right=True),
 )
 REPORT = (
@@ -84,6 +84,10 @@ def plan(
         int,
         typer.Option("--count", metavar="N", min=1, max=1000, help="So many slices: NAME-1, NAME-2, ... in one plan."),
     ] = 1,
+    redirect: Annotated[
+        bool,
+        typer.Option("--redirect", help="Ports of dimensions in which a rank has no neighbour serve the others."),
+    ] = False,
     optimal: Annotated[
         bool,
         typer.Option("--optimal", help="Choose scattered servers by an exact search; needs the extra `optimal`."),
@@ -105,10 +109,14 @@ def plan(
     and after, the worst loss, the ports and the bandwidth of each rank, and the largest slice that is possible
     afterwards. A request that cannot be met gets the reason, and what would make room.
 
+    A rank has two ports for each dimension of the torus. With --redirect a slice with fewer dimensions, or one that is
+    only one accelerator deep, uses all of them: links between neighbours get several circuits, as many as the fibres
+    have room for, and a program uses them with as many connections.
+
     The plan is kept in the rack's store under its id.
     """
     names = tuple(f"{job}-{number}" for number in range(1, count + 1)) if count > 1 else (job,)
-    asked = SliceRequest(read_shapes(shape), names, (), model, memory_gib, _hosts(hosts))
+    asked = SliceRequest(read_shapes(shape), names, (), model, memory_gib, _hosts(hosts), redirect)
     with Context(cx.inventory, cx.target) as context:
         made = plan_slice(context, asked, seed=seed, place=ExactPlacing(limit) if optimal else place_slots)
         document = to_document(made)
@@ -219,7 +227,8 @@ def show(cx: Invocation, name: Annotated[str, typer.Argument(metavar="JOB|PLAN",
     dark = f", {document['not_programmed']} of them not programmed" if document["not_programmed"] else ""
     cx.out.text(f"{document['circuits']} circuits{dark}, the worst loses {document['worst_loss_db']:.1f} dB")
     cx.out.text()
-    cx.out.table(PORTS, document["ports"], title="ports of each rank")
+    used = f"{document['ports_used']} of {document['ports_available']} used"
+    cx.out.table(PORTS, document["ports"], title=f"ports of each rank: {used}")
     cx.out.text()
     cx.out.table(FIBRES, document["fibres"], title="fibres")
 

@@ -283,10 +283,15 @@ class PairLinks:
 
 @dataclass(frozen=True, slots=True)
 class TorusLinks:
-    """Ranks in row-major order on a torus of ``shape``; each is linked to its neighbour along every dimension."""
+    """Ranks in row-major order on a torus of ``shape``; each is linked to its neighbour along every dimension.
+
+    ``widths``: the circuits of each link, by dimension; the lanes then follow each other without a gap. Without it each
+    link is one circuit, and a dimension that joins nothing leaves its two lanes idle.
+    """
 
     ranks: tuple[int, ...]
     shape: tuple[int, ...]
+    widths: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

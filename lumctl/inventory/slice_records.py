@@ -1,7 +1,8 @@
 """Slices in an assignment: jobs that lumctl placed, which no inventory names.
 
 An assignment holds for each slice, besides its ranks, the record of its shape under the name ``shape of JOB``: the
-shape, and the accelerators on which it was first placed. So the assignment alone is enough to make the job.
+shape (``4x4x1``; with several circuits for each link ``4x4x1*2x1x1``), and the accelerators on which it was first
+placed. So the assignment alone is enough to make the job.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,6 +14,9 @@ from lumctl.printable import shape_text
 
 SHAPE = "shape of "
 """The beginning of the name of a slice's record. It has blanks, so no job's name can begin with it."""
+
+_TIMES = "*"
+"""Stands between shape and widths."""
 
 Placed = Mapping[str, tuple[str, ...]]
 
@@ -32,9 +36,10 @@ def is_shape(name: str) -> bool:
     return name.startswith(SHAPE)
 
 
-def slice_record(shape: Iterable[int], accelerators: Iterable[str]) -> tuple[str, ...]:
-    """The record of a slice: its shape, and the accelerator of each rank when it was placed."""
-    return (shape_text(shape), *accelerators)
+def slice_record(shape: Iterable[int], accelerators: Iterable[str], widths: Iterable[int] = ()) -> tuple[str, ...]:
+    """The record of a slice: its shape and widths, and the accelerator of each rank when it was placed."""
+    wide = shape_text(widths)
+    return (f"{shape_text(shape)}{_TIMES}{wide}" if wide else shape_text(shape), *accelerators)
 
 
 def slice_misfit(inventory: Inventory, name: str, record: tuple[str, ...]) -> str | None:
@@ -42,8 +47,8 @@ def slice_misfit(inventory: Inventory, name: str, record: tuple[str, ...]) -> st
     if not record:
         return None
     job, (text, *first) = name.removeprefix(SHAPE), record
-    shape = _extents(text)
-    if shape is None or prod(shape) != len(first):
+    links = _shape_and_widths(text)
+    if links is None or prod(links[0]) != len(first):
         return f"{text} is not the shape of {len(first)} accelerators"
     named = inventory.jobs.get(job)
     if named is not None and not named.is_slice:
@@ -65,7 +70,9 @@ def slices_in(inventory: Inventory, assignment: Placed) -> dict[str, Job]:
                 name=job,
                 rack=rack,
                 ranks=tuple(first),
-                links=(TorusLinks(tuple(range(len(first))), _extents(text) or ()),),
+                links=tuple(
+                    TorusLinks(tuple(range(len(first))), *links) for links in [_shape_and_widths(text)] if links
+                ),
                 hook=torus.hook if torus else None,
                 needs_no_pause=torus is not None and torus.needs_no_pause,
                 run=torus.run if torus else None,
@@ -80,9 +87,15 @@ def slices_among(assignment: Placed, jobs: Iterable[str]) -> dict[str, tuple[str
     return {name: assignment[name] for names in records.items() for name in names}
 
 
-def shape_in(job: Job) -> tuple[int, ...]:
-    """The shape of a slice: that of its torus links."""
-    return next(links.shape for links in job.links if isinstance(links, TorusLinks))
+def torus_links(job: Job) -> TorusLinks:
+    """The links of a slice."""
+    return next(links for links in job.links if isinstance(links, TorusLinks))
+
+
+def record_of(job: Job) -> tuple[str, ...]:
+    """The record of a slice that has been placed."""
+    links = torus_links(job)
+    return slice_record(links.shape, job.ranks, links.widths)
 
 
 def with_slices(inventory: Inventory, assignment: Placed) -> Inventory:
@@ -91,6 +104,15 @@ def with_slices(inventory: Inventory, assignment: Placed) -> Inventory:
     written = {name: job for name, job in inventory.jobs.items() if not job.is_slice}
     jobs = {**written, **slices}
     return inventory if jobs == inventory.jobs else replace(inventory, jobs=jobs)
+
+
+def _shape_and_widths(text: str) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """What the first part of a record states; ``None`` if it cannot be read."""
+    shape, times, wide = text.partition(_TIMES)
+    extents, widths = _extents(shape), _extents(wide) if times else ()
+    if extents is None or widths is None or (widths and (len(widths) != len(extents) or min(widths) < 1)):
+        return None
+    return extents, widths
 
 
 def _extents(text: str) -> tuple[int, ...] | None:

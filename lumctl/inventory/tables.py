@@ -138,8 +138,9 @@ def _links(links: RingLinks | PairLinks | TorusLinks) -> str:
             return f"ring of {len(ranks)}"
         case PairLinks(pairs):
             return f"{len(pairs)} pairs"
-        case TorusLinks(shape=shape):
-            return f"torus of {' x '.join(str(extent) for extent in shape)}"
+        case TorusLinks(shape=shape, widths=widths):
+            wide = f", {' x '.join(map(str, widths))} circuits" if widths else ""
+            return f"torus of {' x '.join(map(str, shape))}{wide}"
 
 
 _LONG = 12

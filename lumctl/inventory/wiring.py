@@ -2,7 +2,8 @@
 
 The rule is fixed, so that everyone (planner, status, simulator's commissioning, replay) means the same circuit by the
 same name. A ring or a torus dimension ``d`` uses two lanes of each accelerator: the link towards the next rank leaves
-through lane ``2d + 1`` and arrives at lane ``2d``. A list of pairs takes each accelerator's lanes in order.
+through lane ``2d + 1`` and arrives at lane ``2d``. A list of pairs takes each accelerator's lanes in order. A link of
+several circuits takes as many pairs of lanes, and those of the next dimension follow.
 """
 
 from collections.abc import Iterator, Mapping
@@ -113,12 +114,20 @@ class Direction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RankLink:
-    """Two ranks that a job joins, and the lane (0, 1, ...) that each rank uses for the link."""
+    """Two ranks that a job joins, and the lane (0, 1, ...) that each rank uses for the link.
+
+    ``number`` counts from 0 among the circuits of one link.
+    """
 
     a_rank: int
     b_rank: int
     a_lane: int
     b_lane: int
+    number: int = 0
+
+    def name(self, job: str) -> str:
+        """The name of its circuit. By rank, not by accelerator: a swap does not change the name of a circuit."""
+        return f"{job}/{self.a_rank}-{self.b_rank}" + (f".{self.number + 1}" if self.number else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,37 +201,42 @@ def job_links(job: Job) -> tuple[RankLink, ...]:
     found: list[RankLink] = []
     next_free: dict[int, int] = {}
     for links in job.links:
-        for a, b, dimension in _rank_pairs(links):
-            if dimension is None:
+        for a, b, lane, number in _rank_pairs(links):
+            if lane is None:
                 a_lane, b_lane = next_free.get(a, 0), next_free.get(b, 0)
             else:
-                a_lane, b_lane = 2 * dimension + 1, 2 * dimension
+                a_lane, b_lane = lane + 1, lane
             # A ring takes fixed lanes; pairs that are listed after it take the lanes after these.
             next_free[a] = max(next_free.get(a, 0), a_lane + 1)
             next_free[b] = max(next_free.get(b, 0), b_lane + 1)
-            found.append(RankLink(a, b, a_lane, b_lane))
+            found.append(RankLink(a, b, a_lane, b_lane, number))
     return tuple(found)
 
 
-def _rank_pairs(links: RingLinks | PairLinks | TorusLinks) -> Iterator[tuple[int, int, int | None]]:
-    """Pairs of ranks with the ring dimension they belong to (``None`` for listed pairs)."""
+def _rank_pairs(links: RingLinks | PairLinks | TorusLinks) -> Iterator[tuple[int, int, int | None, int]]:
+    """Pairs of ranks, the lane at which the second one is reached (``None``: its next one), the circuit's number."""
     match links:
         case PairLinks(pairs):
             for a, b in pairs:
-                yield a, b, None
+                yield a, b, None, 0
         case RingLinks(ranks):
             for here, there in zip(ranks, ranks[1:] + ranks[:1], strict=True):
-                yield here, there, 0
-        case TorusLinks(ranks, shape):
+                yield here, there, 0, 0
+        case TorusLinks(ranks, shape, widths):
             rank_at = dict(zip(product(*map(range, shape)), ranks, strict=True))
+            first = 0
             for dimension, extent in enumerate(shape):
                 # A dimension with one rank would link that rank to itself.
                 if extent == 1:
+                    first += 0 if widths else 2
                     continue
+                width = widths[dimension] if widths else 1
                 for position, rank in rank_at.items():
                     ahead = list(position)
                     ahead[dimension] = (position[dimension] + 1) % extent
-                    yield rank, rank_at[tuple(ahead)], dimension
+                    for number in range(width):
+                        yield rank, rank_at[tuple(ahead)], first + 2 * number, number
+                first += 2 * width
 
 
 def job_circuits(
@@ -240,8 +254,7 @@ def job_circuits(
     """
     circuits: list[Circuit] = []
     for link in job_links(job):
-        # By rank, not by accelerator: a swap does not change the name of a circuit.
-        name = f"{job.name}/{link.a_rank}-{link.b_rank}"
+        name = link.name(job.name)
         a = _lane_of(inventory, accelerators[link.a_rank], link.a_lane, name, orders)
         b = _lane_of(inventory, accelerators[link.b_rank], link.b_lane, name, orders)
         circuits.extend(_circuits_between(inventory, job.name, name, a, b))

@@ -38,6 +38,11 @@ class SliceDemand:
         if min(self.widths) < 1:
             raise UsageError("a link needs 1 circuit or more", hint="give one width for each dimension")
 
+    def __str__(self) -> str:
+        """Shape, and widths if a link has several circuits."""
+        wide = f" with {shape_text(self.widths)} circuits a link" if max(self.widths) > 1 else ""
+        return shape_text(self.shape) + wide
+
     @property
     def accelerators(self) -> int:
         """How many accelerators it asks for."""
@@ -62,9 +67,22 @@ class SliceDemand:
                     yield place, (ahead[0], ahead[1], ahead[2]), dimension
 
 
-def ring_demand(shape: Extents) -> SliceDemand:
+def ring_demand(shape: Extents, widths: Extents = (1, 1, 1)) -> SliceDemand:
     """The demand for a slice of a shape in which every dimension is a ring, as in a job's torus links."""
-    return SliceDemand(shape, (True, True, True))
+    return SliceDemand(shape, (True, True, True), widths)
+
+
+def redirected_widths(shape: Extents, ports: int) -> Extents:
+    """The circuits of each link if the ports of a rank serve only the dimensions in which it has neighbours.
+
+    Every ring takes two ports of a rank for each circuit of a link. Pairs of ports are shared out evenly, as published
+    (Morphlux, arXiv 2508.03674); what is left goes to the longest dimensions, one pair each.
+    """
+    used = sorted((axis for axis in range(3) if shape[axis] > 1), key=lambda axis: -shape[axis])
+    widths = [1, 1, 1]
+    for turn, axis in enumerate(used):
+        widths[axis] = max(1, (ports // 2 + len(used) - 1 - turn) // len(used))
+    return widths[0], widths[1], widths[2]
 
 
 class SliceVerdict(StrEnum):

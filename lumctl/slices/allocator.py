@@ -5,7 +5,6 @@ from dataclasses import replace
 from math import isqrt
 from random import Random
 
-from lumctl.printable import shape_text
 from lumctl.slices.allocation import Allocation, SliceDemand, SliceVerdict, placed_slice
 from lumctl.slices.bounds import refutation
 from lumctl.slices.boxes import find_box, usable_accelerators
@@ -99,7 +98,7 @@ def _scattered(torus: Torus, demand: SliceDemand, rng: Random, place: PlaceSlots
             )
             return Allocation(SliceVerdict.PLACED, demand, placement, tuple(reasons))
         parts = f"{len(slots.needs)} parts" if len(slots.needs) > 1 else "one part"
-        reasons = [*reasons[:1], f"no scattered {shape_text(demand.shape)} in {parts}: {search.reason}"]
+        reasons = [*reasons[:1], f"no scattered {demand} in {parts}: {search.reason}"]
         # Smaller slots need more fibres. They help only where it is certain that larger ones fit nowhere.
         if not search.proven:
             break

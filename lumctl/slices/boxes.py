@@ -43,12 +43,10 @@ def find_box(torus: Torus, demand: SliceDemand) -> BoxSearch:
     if free:
         return _routed(torus, demand, free)
     if not nearest:
-        return BoxSearch(
-            None, f"no box: {shape_text(demand.shape)} fits a torus of {shape_text(torus.shape)} in no direction"
-        )
+        return BoxSearch(None, f"no box: {demand} fits a torus of {shape_text(torus.shape)} in no direction")
     count = len(nearest)
     lacks = f"the nearest one lacks {count} accelerator{'s' if count > 1 else ''}"
-    return BoxSearch(None, f"no box of {shape_text(demand.shape)} is free; {lacks}", nearest)
+    return BoxSearch(None, f"no box of {demand} is free; {lacks}", nearest)
 
 
 def usable_accelerators(torus: Torus, demand: SliceDemand) -> frozenset[Coordinates]:
@@ -109,7 +107,7 @@ def _routed(torus: Torus, demand: SliceDemand, free: Sequence[tuple[Coordinates,
         for box in boxes[:_ROUTED]:
             if box.level <= level and (placement := _placed(torus, demand, box, level)) is not None:
                 return BoxSearch(placement)
-    count = f"{len(boxes)} boxes of {shape_text(demand.shape)} are" if len(boxes) > 1 else "a box is"
+    count = f"{len(boxes)} boxes of {demand} are" if len(boxes) > 1 else "a box is"
     full = [edge.name for box in boxes[:1] if box.blocked for edge in torus.between.get(box.blocked, ())]
     where = f" ({', '.join(full)} is too full)" if full else ""
     return BoxSearch(None, f"{count} free, but the fibres have no room for its circuits{where}")

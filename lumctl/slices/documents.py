@@ -7,10 +7,10 @@ from typing import Any
 from lumctl.context import Context, Observation, current_role
 from lumctl.fabric import FabricStates
 from lumctl.inventory.model import Inventory, Job, Role
-from lumctl.inventory.slice_records import shape_in
+from lumctl.inventory.slice_records import torus_links
 from lumctl.inventory.wiring import Assignment, circuits_of, jobs_in
 from lumctl.printable import shape_text
-from lumctl.slices.allocation import ring_demand
+from lumctl.slices.allocation import redirected_widths, ring_demand
 from lumctl.slices.fragmentation import Fragmentation, fragmentation, largest_slice, overall
 from lumctl.slices.rack_state import RackState, rack_state
 from lumctl.slices.release import find_slice
@@ -41,7 +41,7 @@ def slice_row(inventory: Inventory, job: Job, placed: Assignment) -> dict[str, A
     return {
         "job": job.name,
         "rack": job.rack,
-        "shape": shape_text(shape_in(job)),
+        "shape": shape_text(torus_links(job).shape),
         "rank_count": len(ranks),
         "accelerators": list(ranks),
         "hosts": list(dict.fromkeys(inventory.accelerators[name].host for name in ranks)),
@@ -62,6 +62,7 @@ def slice_document(context: Context, name: str) -> dict[str, Any]:
     own = [circuit for circuit in circuits_of(inventory, placed) if circuit.owner == name]
     paths = [path for circuit in own if (path := states.path_of(circuit)) is not None]
     fibres = Counter(fibre for path in paths for fibre in path.fibres)
+    ports = list(port_rows(inventory, job))
     return {
         **slice_row(inventory, job, placed),
         "circuits": len(own),
@@ -71,30 +72,32 @@ def slice_document(context: Context, name: str) -> dict[str, Any]:
             {"fibre": fibre, "circuits": count, "capacity": inventory.fibres[fibre].capacity}
             for fibre, count in sorted(fibres.items())
         ],
-        "ports": list(port_rows(inventory, job)),
+        "ports_used": sum(row["ports_used"] for row in ports),
+        "ports_available": len(inventory.transponders_of(placed[name][0])),
+        "ports": ports,
     }
 
 
 def port_rows(inventory: Inventory, job: Job) -> Iterable[dict[str, Any]]:
-    """By dimension of a slice, the ports that each rank uses, and those that it has for that dimension.
+    """By dimension of a slice, the ports that each rank uses, and those that it uses with redirection.
 
-    ``ports_redirected`` is how many could serve it if those of dimensions without a neighbour were shared out evenly.
     ``gb_s`` is what the ports in use carry to a neighbour in each direction, where the inventory states the rate.
     """
     lanes = inventory.transponders_of(job.ranks[0])
     rate = min((lane.rate_gb_s for lane in lanes if lane.rate_gb_s is not None), default=None)
-    shape = shape_in(job)
-    used = [dimension for dimension, extent in enumerate(shape) if extent > 1]
-    per_side = len(lanes) // 2 // len(used) if used else 0
-    for dimension in used:
-        yield {
-            "dimension": dimension,
-            "ranks": shape[dimension],
-            "ports_used": 2,
-            "ports_redirected": 2 * per_side,
-            "gb_s": rate,
-            "gb_s_redirected": None if rate is None else rate * per_side,
-        }
+    links = torus_links(job)
+    x, y, z = (*links.shape, 1, 1)[:3]
+    widths, widest = links.widths or (1, 1, 1), redirected_widths((x, y, z), len(lanes))
+    for dimension, extent in enumerate(links.shape):
+        if extent > 1:
+            yield {
+                "dimension": dimension,
+                "ranks": extent,
+                "ports_used": 2 * widths[dimension],
+                "ports_redirected": 2 * widest[dimension],
+                "gb_s": None if rate is None else rate * widths[dimension],
+                "gb_s_redirected": None if rate is None else rate * widest[dimension],
+            }
 
 
 def report_document(context: Context, *, seen: Observation | None = None) -> dict[str, Any]:

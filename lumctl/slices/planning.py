@@ -11,14 +11,15 @@ from lumctl.context import Context, Observation
 from lumctl.errors import RefusedError
 from lumctl.inventory.folded_names import fold
 from lumctl.inventory.model import Inventory, Job
-from lumctl.inventory.slice_records import shape_of, slice_record, slices_in
-from lumctl.inventory.wiring import Circuit, job_circuits, orders_in
+from lumctl.inventory.slice_records import record_of, shape_of, slice_record, slices_in
+from lumctl.inventory.wiring import Circuit, job_circuits, job_links, orders_in
 from lumctl.printable import shape_text
 from lumctl.slices.allocation import (
     Allocation,
     SliceDemand,
     SlicePlacement,
     SliceVerdict,
+    redirected_widths,
     ring_demand,
     with_slice,
 )
@@ -57,15 +58,22 @@ class _Placed:
     @property
     def fibres(self) -> dict[str, tuple[str, ...]]:
         """The fibres of each circuit from its first end, by id."""
-        way = {(self.job.name, *each.ranks): each.edges for each in self.placement.circuits}
+        ways: dict[tuple[int, int], list[tuple[str, ...]]] = {}
+        for each in self.placement.circuits:
+            ways.setdefault(each.ranks, []).append(each.edges)
+        of_link = {
+            link.name(self.job.name): ways[link.a_rank, link.b_rank][link.number] for link in job_links(self.job)
+        }
         found: dict[str, tuple[str, ...]] = {}
         for circuit in self.circuits:
             link, _, direction = circuit.id.partition(":")
-            job, _, ranks = link.rpartition("/")
-            a, _, b = ranks.partition("-")
-            edges = way[job, int(a), int(b)]
-            found[circuit.id] = edges[::-1] if direction == "ba" else edges
+            found[circuit.id] = of_link[link][::-1] if direction == "ba" else of_link[link]
         return found
+
+    @property
+    def record(self) -> tuple[str, ...]:
+        """Its record in an assignment."""
+        return record_of(self.job)
 
 
 def plan_slice(
@@ -157,13 +165,13 @@ def _allocated(
     find: Search,
 ) -> list[_Placed] | Allocation:
     """The place of each slice, each beside those before it; or the answer for the first that has none."""
-    servers = state.servers_of(seen.inventory, asked.hosts) if asked.hosts else None
+    demands = _demands(seen.inventory, state, asked)
     torus, found = state.torus, list[_Placed]()
     if asked.accelerators * len(asked.jobs) > len(torus.free):
         few = f"{asked.accelerators * len(asked.jobs)} accelerators are needed and {len(torus.free)} are free"
         return Allocation(SliceVerdict.IMPOSSIBLE, reasons=(few,), in_the_way=tuple(state.accelerators))
     for job in asked.jobs:
-        answer = find(torus, [replace(ring_demand(shape), servers=servers) for shape in asked.shapes])
+        answer = find(torus, demands)
         if answer.placement is None or answer.demand is None:
             return answer
         found.append(_placed(seen, state, job, answer, answer.demand, answer.placement))
@@ -171,11 +179,27 @@ def _allocated(
     return found
 
 
+def _demands(inventory: Inventory, state: RackState, asked: SliceRequest) -> list[SliceDemand]:
+    """What would do, the best one first: the most circuits for each link, and then the most compact shape."""
+    servers = state.servers_of(inventory, asked.hosts) if asked.hosts else None
+    ports = min((len(inventory.transponders_of(name)) for name in state.accelerators.values()), default=0)
+    widest = {shape: redirected_widths(shape, ports if asked.redirect else 0) for shape in asked.shapes}
+    most = max(max(widths) for widths in widest.values())
+    return list(
+        dict.fromkeys(
+            replace(ring_demand(shape, (min(x, level), min(y, level), min(z, level))), servers=servers)
+            for level in range(most, 0, -1)
+            for shape, (x, y, z) in widest.items()
+        )
+    )
+
+
 def _placed(
     seen: Observation, state: RackState, job: str, answer: Allocation, demand: SliceDemand, placement: SlicePlacement
 ) -> _Placed:
     ranks = tuple(state.accelerators[place] for place in placement.accelerators)
-    records = {job: ranks, shape_of(job): slice_record(demand.shape, ranks)}
+    widths = demand.widths if max(demand.widths) > 1 else ()
+    records = {job: ranks, shape_of(job): slice_record(demand.shape, ranks, widths)}
     made = slices_in(seen.inventory, records)[job]
     circuits = job_circuits(seen.inventory, made, ranks, orders_in(seen.assignment))
     return _Placed(made, answer, demand, placement, circuits)
@@ -227,7 +251,7 @@ def _plan(context: Context, seen: Observation, choice: _Choice, paths: LightPath
     inventory, rack, placed, circuits = seen.inventory, choice.state.rack, choice.placed, choice.circuits
     known = _change(context, seen, choice)[3]
     jobs = {each.job.name: each.job.ranks for each in placed}
-    records = {shape_of(each.job.name): slice_record(each.demand.shape, each.job.ranks) for each in placed}
+    records = {shape_of(each.job.name): each.record for each in placed}
     nothing: dict[str, tuple[str, ...]] = dict.fromkeys((*jobs, *records), ())
     steps, kept = StepList(inventory), [circuit.id for circuit in paths.keep]
     steps.check([name for ranks in jobs.values() for name in ranks], kept=kept, replaced=[])
@@ -318,7 +342,7 @@ def fullest_edge(before: Torus, after: Torus) -> dict[str, Any]:
 
 def _why(placed: list[_Placed], facts: SliceFacts) -> Iterator[str]:
     for each, told in zip(placed, facts.slices, strict=True):
-        yield from (f"{each.job.name}: {reason}" for reason in each.allocation.reasons)
+        yield from (f"{each.job.name}: {reason}" for reason in dict.fromkeys(each.allocation.reasons))
         form = "a contiguous box" if each.placement.contiguous else "scattered servers that light joins"
         bound = "" if each.placement.optimal else f"; not proven to be the best: the bound is {each.placement.bound}"
         yield f"{each.job.name} takes {form}{bound}"
@@ -333,9 +357,10 @@ def _why(placed: list[_Placed], facts: SliceFacts) -> Iterator[str]:
             f"({edge['fibre']})"
         )
     for row in facts.bandwidth:
-        gb_s = "" if row["gb_s"] is None else f": {row['gb_s']:g} Gb/s, {row['gb_s_redirected']:g} with redirection"
-        yield (
-            f"{row['job']}, dimension {row['dimension']}: {row['ports_used']} ports of each rank used, "
-            f"{row['ports_redirected']} with redirection{gb_s}"
-        )
+        gb_s = "" if row["gb_s"] is None else f" ({row['gb_s']:g} Gb/s)"
+        line = f"{row['job']}, dimension {row['dimension']}: {row['ports_used']} ports of each rank used{gb_s}"
+        if row["ports_redirected"] != row["ports_used"]:
+            gb_s = "" if row["gb_s"] is None else f" ({row['gb_s_redirected']:g} Gb/s)"
+            line += f", {row['ports_redirected']}{gb_s} with --redirect"
+        yield line
     yield f"largest slice still possible: {facts.largest_left or 'none'}"

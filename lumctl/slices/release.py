@@ -9,7 +9,7 @@ from lumctl.errors import UsageError
 from lumctl.fabric import FabricStates, condition_of
 from lumctl.inventory.model import DeviceKind, Inventory, Job
 from lumctl.inventory.problems import nearest
-from lumctl.inventory.slice_records import shape_in, shape_of, slice_record
+from lumctl.inventory.slice_records import record_of, shape_of
 from lumctl.inventory.wiring import FREE, Circuit, circuits_of
 from lumctl.jobs import without_hook
 from lumctl.jobs.hooks import PAUSE
@@ -45,7 +45,7 @@ def plan_release(context: Context, name: str, *, force: bool = False) -> Plan:
     placed = context.assignment()
     job = find_slice(context.inventory, name)
     inventory, rack, ranks = context.inventory, job.rack, placed[name]
-    record = slice_record(shape_in(job), job.ranks)
+    record = record_of(job)
     circuits = circuits_of(inventory, placed)
     own = [circuit for circuit in circuits if circuit.owner == name]
     known = {device: cells for device, cells in context.known_fabric(rack).items() if cells}

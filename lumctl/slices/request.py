@@ -1,7 +1,7 @@
 """What is asked of ``slice plan``: shapes that would do, the names of the jobs, and which accelerators may be used."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from lumctl.errors import RefusedError, UsageError
@@ -17,7 +17,10 @@ _MOST = 100_000
 
 @dataclass(frozen=True, slots=True)
 class SliceRequest:
-    """Slices of one of these ``shapes``, the best first, one for each of the ``jobs``; ``hosts``: only on these."""
+    """Slices of one of these ``shapes``, the best first, one for each of the ``jobs``; ``hosts``: only on these.
+
+    ``redirect``: ports of dimensions in which a slice has no neighbour serve the others.
+    """
 
     shapes: tuple[Extents, ...]
     jobs: tuple[str, ...]
@@ -25,6 +28,7 @@ class SliceRequest:
     model: str | None = None
     memory_gib: float = 0.0
     hosts: tuple[str, ...] = ()
+    redirect: bool = False
 
     @property
     def accelerators(self) -> int:
@@ -84,7 +88,7 @@ def require_request(inventory: Inventory, request: SliceRequest) -> SliceRequest
     most = len(racks[largest].hosts) * racks[largest].server_size
     if request.accelerators > most:
         raise UsageError(f"a slice of {request.accelerators} accelerators is larger than {largest}, which has {most}")
-    return SliceRequest(request.shapes, request.jobs, here, request.model, request.memory_gib, request.hosts)
+    return replace(request, racks=here)
 
 
 def _require_free_name(inventory: Inventory, job: str) -> None:

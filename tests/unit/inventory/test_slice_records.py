@@ -6,12 +6,13 @@ from lumctl.inventory.load import example, load_inventory
 from lumctl.inventory.slice_records import (
     is_job,
     is_shape,
-    shape_in,
+    record_of,
     shape_of,
     slice_misfit,
     slice_record,
     slices_among,
     slices_in,
+    torus_links,
     with_slices,
 )
 from lumctl.inventory.wiring import circuits_of, initial_assignment, jobs_in, order_of, orders_in, record_misfit
@@ -39,7 +40,7 @@ def test_a_record_is_no_job_and_no_order_of_lanes(inventory):
 
 def test_whoever_has_the_assignment_has_the_job(inventory):
     job = slices_in(inventory, recorded())["tenant"]
-    assert (job.name, job.rack, job.ranks, shape_in(job)) == ("tenant", "torus64", FIRST, (2, 2, 1))
+    assert (job.name, job.rack, job.ranks, torus_links(job).shape) == ("tenant", "torus64", FIRST, (2, 2, 1))
     assert job.is_slice
     assert (job.hook, job.run, job.needs_no_pause) == (None, None, False)
     circuits = [c for c in circuits_of(inventory, initial_assignment(inventory) | recorded()) if c.owner == "tenant"]
@@ -48,6 +49,18 @@ def test_whoever_has_the_assignment_has_the_job(inventory):
     )
     lanes = {end.transponder.rpartition("-")[0] for c in circuits for end in (c.a, c.b)}
     assert lanes == set(NOW)
+
+
+def test_a_link_of_several_circuits_takes_lanes_of_dimensions_that_join_nothing(inventory):
+    ranks = tuple(f"h01-gpu{n}" for n in range(2))
+    placed = {"tenant": ranks, shape_of("tenant"): slice_record((2, 1, 1), ranks, (3, 1, 1))}
+    assert placed[shape_of("tenant")][0] == "2x1x1*3x1x1"
+    assert record_of(slices_in(inventory, placed)["tenant"]) == placed[shape_of("tenant")]
+    circuits = [c for c in circuits_of(inventory, initial_assignment(inventory) | placed) if c.owner == "tenant"]
+    assert [c.id for c in circuits] == [f"tenant/{way}{more}" for way in ("0-1", "1-0") for more in ("", ".2", ".3")]
+    assert {end.transponder for c in circuits for end in (c.a, c.b)} == {
+        lane.id for name in ranks for lane in inventory.transponders_of(name)
+    }
 
 
 def test_the_circuits_are_the_same_whether_or_not_the_inventory_has_the_slice(inventory):

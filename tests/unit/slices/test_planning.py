@@ -17,7 +17,7 @@ from lumctl.inventory.load import example, load_inventory
 from lumctl.inventory.model import Role
 from lumctl.inventory.slice_records import shape_of, slice_record, with_slices
 from lumctl.inventory.wiring import circuits_of, initial_assignment
-from lumctl.slices.documents import report_document
+from lumctl.slices.documents import report_document, slice_document
 from lumctl.slices.planning import plan_slice
 from lumctl.slices.rack_state import rack_state
 from lumctl.slices.release import plan_release
@@ -177,6 +177,41 @@ def test_a_plan_makes_what_it_says_and_a_release_takes_it_back(rack, shape):
     rack.carry_out(plan_release(rack, "tenant"))
     assert rack.cells == before
     assert "tenant" not in rack.placed
+
+
+@pytest.mark.parametrize(("shape", "used"), [("4x1x1", 6), ("4x4x1", 6), ("2x2x2", 6), ("8x1x1", 6), ("2x1x1", 6)])
+def test_ports_of_dimensions_without_a_neighbour_serve_the_others(rack, shape, used):
+    before = {device: dict(cells) for device, cells in rack.cells.items()}
+    narrow = rack.planned(shape)
+    plan = rack.planned(shape, redirect=True)
+    assert sum(row["ports_used"] for row in plan.slices.bandwidth) == used
+    assert [row["ports_used"] for row in plan.slices.bandwidth] == [
+        row["ports_redirected"] for row in narrow.slices.bandwidth
+    ]
+    assert all(row["gb_s"] == row["gb_s_redirected"] for row in plan.slices.bandwidth)
+    rack.carry_out(plan)
+    shown = slice_document(rack, "tenant")
+    assert (shown["ports_used"], shown["ports_available"], shown["not_programmed"]) == (used, 6, 0)
+    assert shown["circuits"] == len(shown["accelerators"]) * used // 2
+    rack.carry_out(plan_release(rack, "tenant"))
+    assert rack.cells == before
+
+
+def test_with_redirection_a_link_is_as_wide_as_the_fibres_allow(rack, torus64):
+    """One fibre of each bundle is left: what cannot be had is stated."""
+    blocked = Counter()
+    for fibre in torus64.fibres.values():
+        for pair in fibre.pairs[1:]:
+            blocked.update((end.device, end.port) for end in pair)
+    narrow = {
+        name: replace(device, blocked_ports=device.blocked_ports | {port for of, port in blocked if of == name})
+        for name, device in torus64.devices.items()
+    }
+    rack.inventory = replace(torus64, devices=narrow)
+    plan = rack.planned("28x1x1", redirect=True)
+    (row,) = plan.slices.bandwidth
+    assert row["ports_used"] < row["ports_redirected"] == 6
+    assert any("with 3x1x1 circuits a link" in line for line in plan.why)
 
 
 def test_several_slices_of_one_plan_share_nothing(rack):
