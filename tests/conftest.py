@@ -1,7 +1,9 @@
 """What tests of every folder share."""
 
+import faulthandler
 import os
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,9 +14,30 @@ from postgres import Postgres
 REPOSITORY = Path(__file__).resolve().parents[1]
 CAPTURES = Path(os.environ.get("LUMCTL_CAPTURES", REPOSITORY.parent / "shared" / "captures"))
 
+# Whoever starts the tests in the background may have them ignore these, and every command would then ignore them too.
+for _signal in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+    if signal.getsignal(_signal) is signal.SIG_IGN:
+        signal.signal(_signal, signal.default_int_handler if _signal is signal.SIGINT else signal.SIG_DFL)
+
 # A loaded machine is slow, and slow is not wrong: pytest's own time-out watches for what hangs.
 settings.register_profile("lumctl", deadline=None)
 settings.load_profile("lumctl")
+
+
+HANGS_AFTER_S = 10_000.0 if "LUMCTL_CAMPAIGN" in os.environ else 1200.0
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Iterator[None]:
+    """End the process of a test that hangs where pytest's own time-out cannot interrupt it, such as in a lock.
+
+    The tests after it run in another process.
+    """
+    faulthandler.dump_traceback_later(HANGS_AFTER_S, exit=True)
+    try:
+        return (yield)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.fixture(scope="session")

@@ -72,6 +72,8 @@ class Coordinator:
         except subprocess.TimeoutExpired:
             pytest.fail("lumctl job run does not end:\n" + "\n".join(self.said))
         self._reader.join(WITHIN_S)
+        # Closing a file that another thread reads waits for that thread without any limit.
+        assert not self._reader.is_alive(), "a process that it has started holds its standard error open"
         self.process.stderr.close()
         return status
 

@@ -68,21 +68,31 @@ class Sshd:
 
     def sessions(self) -> list[int]:
         """The processes that serve connections."""
-        listener = self.process.pid
-        return [int(each) for each in Path(f"/proc/{listener}/task/{listener}/children").read_text().split()]
+        return sessions_of(self.process)
 
     def close(self) -> None:
         """End it and all its connections."""
-        if self.process.returncode is not None:
-            return
-        sessions = self.sessions()
-        self.process.terminate()
-        self.process.wait(READY_WITHIN_S)
-        for pid in sessions:  # they would continue
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        self._listener.join(READY_WITHIN_S)
-        self.process.stderr.close()
+        if self.process.returncode is None:
+            end_sshd(self.process, self._listener)
+
+
+def sessions_of(sshd: subprocess.Popen[str]) -> list[int]:
+    """The processes that serve connections of an sshd."""
+    return [int(each) for each in Path(f"/proc/{sshd.pid}/task/{sshd.pid}/children").read_text().split()]
+
+
+def end_sshd(sshd: subprocess.Popen[str], listener: threading.Thread) -> None:
+    """End an sshd, all its connections, and the thread that reads its standard error."""
+    sessions = sessions_of(sshd)
+    sshd.terminate()
+    sshd.wait(READY_WITHIN_S)
+    for pid in sessions:  # they would continue, and keep standard error open
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    listener.join(READY_WITHIN_S)
+    # Closing a file that another thread reads waits for that thread without any limit.
+    assert not listener.is_alive(), "a process of a session has left its session, and goes on"
+    sshd.stderr.close()
 
 
 class Sshds:

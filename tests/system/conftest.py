@@ -23,6 +23,7 @@ from typing import Any
 import paramiko
 import pytest
 from sshd_settings import BY_KEYS_ONLY
+from sshds import end_sshd
 
 from lumctl.devices.endpoints import HostEndpoint
 from lumctl.devices.protocols import DriverContext
@@ -140,13 +141,7 @@ def _serve_ssh(
     listener = threading.Thread(target=listen, daemon=True)
     listener.start()
 
-    def end() -> None:
-        process.terminate()
-        process.wait(10)
-        listener.join(10)
-        process.stderr.close()
-
-    running.callback(end)
+    running.callback(end_sshd, process, listener)
     assert serving.wait(10)
     assert process.poll() is None, "".join(lines)
     kind, blob, *_ = (folder / "host_key.pub").read_text().split()

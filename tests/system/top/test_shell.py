@@ -58,7 +58,9 @@ def test_a_shell_has_the_terminal_until_it_is_left(environment):
         top.see("TARGET rack: a shell on s0; exit returns to lumctl top", "ready:")
         top.press("echo $((40 + 2)) $SSH_CONNECTION\r", "ready:", anywhere=True)
         top.see("42 127.0.0.1")
+        top.see_lines(2, "ready:")
         top.press("\x03", "ready:", anywhere=True)  # for the shell, and not for the dashboard
+        top.see_lines(3, "ready:")  # an interrupt discards what was typed before the shell noticed it
         top.press("exit 3\r", "ready:", anywhere=True)
         top.see("the shell on s0 ended with exit status 3", "q quit", without=["ready:"])
         top.press("q", "q quit")
