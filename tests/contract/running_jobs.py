@@ -18,6 +18,7 @@ from typing import Any, Self
 
 import pytest
 import torch
+from forked_commands import run_lumctl
 from job_coordinator import JOB, WITHIN_S, Coordinator
 
 from lumctl.context import Context
@@ -156,15 +157,7 @@ class RunningJob:
 
     def lumctl(self, *words: str, status: int = 0) -> str:
         """Run a command to its end; what it has printed and said."""
-        ended = subprocess.run(
-            [sys.executable, "-m", "lumctl", *words],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=WITHIN_S,
-            check=False,
-        )
+        ended = run_lumctl(*words, env=os.environ, stderr=subprocess.STDOUT, timeout=WITHIN_S)
         assert ended.returncode == status, f"{ended.returncode} instead of {status}: {ended.stdout}\n{self.log()}"
         assert "Traceback" not in ended.stdout
         return ended.stdout

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from forked_commands import run_lumctl
+
 PLUGIN = Path(__file__).parents[1] / "system" / "rehearsal" / "acme_lab"
 
 
@@ -36,14 +38,7 @@ class Lumctl:
         }
 
     def __call__(self, *words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "lumctl", *words],
-            env=self._environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
+        done = run_lumctl(*words, env=self._environment, timeout=None)
         assert done.returncode == code, done.stderr
         assert "Traceback" not in done.stderr
         return done

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from forked_commands import run_lumctl
 from said import PATIENCE_S, Said
 
 from lumctl.inventory.load import example
@@ -47,8 +48,7 @@ class Rack:
 
     def said(self, *words: str, code: int = 0) -> "subprocess.CompletedProcess[str]":
         """A command with all that it printed."""
-        command = [sys.executable, "-m", "lumctl", *words]
-        done = subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=90, check=False)
+        done = run_lumctl(*words, env=self.environment, timeout=90)
         assert done.returncode == code, f"{words}: {done.stdout}{done.stderr}"
         return done
 

@@ -3,11 +3,11 @@
 import json
 import re
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from forked_commands import run_lumctl
 
 from lumctl.inventory.load import example
 
@@ -40,15 +40,7 @@ def bare(environment: dict[str, str]) -> Lumctl:
     """Run lumctl without naming a target."""
 
     def run(*words: str, **more: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "lumctl", *words],
-            env={**environment, **more},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
+        return run_lumctl(*words, env={**environment, **more})
 
     return run
 

@@ -2,11 +2,10 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from forked_commands import run_lumctl
 
 from lumctl.inventory.load import example
 
@@ -30,15 +29,7 @@ class Shell:
         }
 
     def __call__(self, *words, **more):
-        return subprocess.run(
-            [sys.executable, "-m", "lumctl", *words],
-            env={**self.environment, **more},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
+        return run_lumctl(*words, env={**self.environment, **more})
 
     def data(self, *words, code=0):
         done = self(*words, "-o", "json")

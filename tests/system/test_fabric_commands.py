@@ -3,12 +3,12 @@
 import json
 import os
 import signal
-import subprocess
 import sys
 from xml.etree import ElementTree as ET
 
 import pytest
 import yaml
+from forked_commands import run_lumctl
 from terminals import terminal
 
 from lumctl.inventory.load import example
@@ -35,16 +35,7 @@ def environment(tmp_path):
 @pytest.fixture
 def lumctl(environment, tmp_path):
     def run(*words, stdin=None):
-        return subprocess.run(
-            [sys.executable, "-m", "lumctl", *words],
-            env=environment,
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-            input=stdin or "",
-        )
+        return run_lumctl(*words, env=environment, cwd=tmp_path, input=stdin or "")
 
     return run
 

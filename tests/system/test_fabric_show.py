@@ -1,11 +1,10 @@
 """``fabric show`` on a rack where circuits lead through a switch, fibres and a mesh."""
 
 import os
-import subprocess
-import sys
 from tempfile import TemporaryDirectory
 
 import pytest
+from forked_commands import run_lumctl
 
 from lumctl.inventory.load import example
 
@@ -23,8 +22,7 @@ def lumctl(tmp_path_factory):
         }
 
         def run(*words):
-            command = [sys.executable, "-m", "lumctl", *words]
-            return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+            return run_lumctl(*words, env=environment, timeout=120)
 
         up = run("sim", "up", "--detach")
         assert up.returncode == 0, up.stderr

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 
 import pytest
+from forked_commands import run_lumctl
 
 from lumctl.inventory.load import example
 
@@ -32,9 +33,10 @@ def lumctl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lumctl]:
     }
 
     def run(*words: str, full_disk: bool = False) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "lumctl", *words]
+        if not full_disk:
+            return run_lumctl(*words, env=environment)
         return subprocess.run(
-            ["bash", "-c", 'ulimit -f 0; exec "$@"', "bash", *command] if full_disk else command,
+            ["bash", "-c", 'ulimit -f 0; exec "$@"', "bash", sys.executable, "-m", "lumctl", *words],
             env=environment,
             capture_output=True,
             text=True,

@@ -2,13 +2,13 @@
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 import yaml
+from forked_commands import run_lumctl
 from terminals import terminal
 
 from lumctl.inventory.load import load_inventory
@@ -32,16 +32,7 @@ def environment(tmp_path):
 @pytest.fixture
 def lumctl(environment, tmp_path):
     def run(*words):
-        return subprocess.run(
-            [sys.executable, "-m", "lumctl", *words],
-            env=environment,
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
+        return run_lumctl(*words, env=environment, cwd=tmp_path, timeout=120)
 
     yield run
     if (tmp_path / "lumctl.yaml").exists():

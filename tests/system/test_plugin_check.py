@@ -3,11 +3,10 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
 
 import pytest
 import wrong_drivers
+from forked_commands import run_lumctl
 
 from lumctl.cli.plugin import template
 
@@ -27,8 +26,7 @@ def lumctl(folder, tmp_path):
     def run(*words):
         environment = {name: value for name, value in os.environ.items() if not name.startswith("LUMCTL")}
         environment |= {"PYTHONPATH": str(folder), "XDG_STATE_HOME": str(tmp_path), "HOME": str(tmp_path)}
-        command = [sys.executable, "-m", "lumctl", *words]
-        return subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=tmp_path)
+        return run_lumctl(*words, env=environment, cwd=tmp_path, timeout=None)
 
     return run
 

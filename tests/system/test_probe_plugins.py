@@ -3,11 +3,10 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 
 import pytest
+from forked_commands import run_lumctl
 
 from lumctl.cli.plugin import template
 from lumctl.inventory.load import example
@@ -36,8 +35,7 @@ def lumctl(tmp_path):
     }
 
     def ran(*words):
-        command = [sys.executable, "-m", "lumctl", *words]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, cwd=tmp_path)
+        return run_lumctl(*words, env=environment, cwd=tmp_path, timeout=None)
 
     yield ran
     ran("sim", "down")

@@ -2,12 +2,11 @@
 
 import json
 import re
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
+from forked_commands import run_lumctl
 
 from lumctl.inventory.load import load_inventory
 from lumctl.store import open_store
@@ -52,16 +51,7 @@ class Shell:
         }
 
     def __call__(self, *words, code=0, **others):
-        done = subprocess.run(
-            [sys.executable, "-m", "lumctl", *words],
-            env=self.environment | others,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-            stdin=subprocess.DEVNULL,
-            cwd=self.place,
-        )
+        done = run_lumctl(*words, env=self.environment | others, cwd=self.place)
         assert done.returncode == code, (words, done.stdout, done.stderr)
         assert "Traceback" not in done.stderr
         return done

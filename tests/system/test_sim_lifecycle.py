@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from forked_commands import run_lumctl
 
 from lumctl.devices.endpoints import sim_runtime_folder
 from lumctl.devices.errors import DeviceUnreachableError
@@ -52,7 +53,7 @@ def gone(process_id: int, within_s: float = 10) -> bool:
 
 
 def lumctl(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*LUMCTL, *words], capture_output=True, text=True, timeout=60, check=False)
+    return run_lumctl(*words, env=os.environ)
 
 
 def test_it_leaves_nothing_behind(inventory):

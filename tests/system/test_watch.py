@@ -16,6 +16,7 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
+from forked_commands import run_lumctl
 from prometheus_client.parser import text_string_to_metric_families
 from said import PATIENCE_S, Said
 from waiting import until
@@ -54,8 +55,7 @@ def environment(place: Path) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def lumctl(environment: dict[str, str]) -> Iterator[Callable[..., subprocess.CompletedProcess[str]]]:
     def run(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "lumctl", *words]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+        return run_lumctl(*words, env=environment)
 
     up = run("sim", "up", "--detach")
     assert up.returncode == 0, up.stderr

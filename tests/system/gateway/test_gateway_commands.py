@@ -8,6 +8,7 @@ import sys
 from contextlib import contextmanager
 
 import pytest
+from forked_commands import run_lumctl
 
 from lumctl.inventory.load import example
 
@@ -31,15 +32,7 @@ class Shell:
         }
 
     def __call__(self, *words, **more):
-        return subprocess.run(
-            [sys.executable, "-m", "lumctl", *words],
-            env={**self.environment, **more},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
+        return run_lumctl(*words, env={**self.environment, **more})
 
     def through(self, *words):
         return self(*words, LUMCTL_GATEWAY=str(self.socket))

@@ -2,12 +2,12 @@
 
 import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from forked_commands import run_lumctl
 from racks import Rack, rack_of
 
 from lumctl.devices.endpoints import sim_runtime_folder
@@ -39,10 +39,7 @@ def shell_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callab
             }
 
             def lumctl(*words: str, code: int) -> subprocess.CompletedProcess[str]:
-                command = [sys.executable, "-m", "lumctl", *words]
-                done = subprocess.run(
-                    command, env=environment, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
-                )
+                done = run_lumctl(*words, env=environment, timeout=None)
                 assert done.returncode == code, done.stderr
                 assert "Traceback" not in done.stderr
                 return done
