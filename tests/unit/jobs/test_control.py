@@ -127,7 +127,7 @@ def test_its_programs_must_be_there_before_anything_is_touched(hooks):
         ({"api": 2}, "was written for job control API version 2; lumctl has version 1"),
         (
             {"text": KIND.format(api=1, resume=RESUMES).replace("api_version = 1", "")},
-            "acme_jobs.Kind has no api_version of its own",
+            "does not state its job control API version: acme_jobs.Kind has no api_version of its own",
         ),
         ({"resume": ""}, "lacks resume"),
         ({"text": "Kind = 7"}, "is not a class"),
