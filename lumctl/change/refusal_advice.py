@@ -85,7 +85,7 @@ def _swap_again(context: Context, plan: Plan) -> str:
 
 
 def _slice_again(plan: Plan) -> str:
-    """The command that plans a slice or its release again."""
+    """The command that plans a slice, its move or its release again."""
     placed = [step.data["assignment"] for step in plan.steps if step.do is Do.ASSIGN]
     named = [(str(each["job"]), str(each["shape"])) for each in plan.slices.slices] if plan.slices else []
     if not placed or not named:
@@ -93,6 +93,8 @@ def _slice_again(plan: Plan) -> str:
     job, shape = named[0]
     if not placed[0].get(job):
         return f"lumctl slice release {job}"
+    if plan.remove:
+        return "lumctl slice defrag"
     several = f" --count {len(named)}" if len(named) > 1 else ""
     return f"lumctl slice plan {shape} --job {job.removesuffix('-1') if several else job}{several}"
 

@@ -16,8 +16,10 @@ from lumctl.context import Context
 from lumctl.errors import RefusedError, UsageError
 from lumctl.files import put
 from lumctl.inventory.folded_names import FoldError, expand_list, fold
+from lumctl.printable import shape_text
 from lumctl.slices.documents import report_document, slice_document, slices_document
 from lumctl.slices.exact import ExactPlacing
+from lumctl.slices.moves import Defragmentation, move_rows, moves_document, plan_moves_of
 from lumctl.slices.planning import plan_slice
 from lumctl.slices.release import plan_release
 from lumctl.slices.request import SliceRequest, read_shapes
@@ -58,6 +60,15 @@ REPORT = (
     OutputColumn("SCATTERED", "scattered", right=True),
     OutputColumn("PORTS", "ports", right=True),
     OutputColumn("FIBRES", "fibres", right=True),
+)
+MOVES = (
+    OutputColumn("MOVE", "number", right=True),
+    OutputColumn("PLAN", "plan"),
+    OutputColumn("SLICE", "job"),
+    OutputColumn("SHAPE", "shape"),
+    OutputColumn("FROM", "from"),
+    OutputColumn("TO", "to"),
+    OutputColumn("FORM", "form"),
 )
 FIBRES = (
     OutputColumn("FIBRE", "fibre"),
@@ -141,16 +152,19 @@ def apply(
     cx: Invocation,
     plan: Annotated[str, typer.Argument(metavar="PLAN", help="The id of a plan, or its file.")],
     yes: YesOption = False,
+    job_is_stopped: StoppedOption = False,
     dry_run: DryRunOption = False,
 ) -> None:
     """Apply a plan: light and prove the circuits of a slice, and record its job; everything is undone if a step fails.
+
+    A plan of `lumctl slice defrag` moves a slice instead. Its job is paused first; without a hook it must be stopped.
 
     Afterwards the slice is a job like any other: ``lumctl job``, ``lumctl swap`` and ``lumctl status`` know it. How it
     is run and paused is written under ``slices:`` of the rack's torus, see lumctl-inventory(5). If this command dies,
     its revert guard undoes the run, as for ``lumctl swap apply``.
     """
     with Context(cx.inventory, cx.target) as context:
-        carry_out(cx, context, _of_slices(find_plan(context, plan)), yes=yes, dry_run=dry_run)
+        carry_out(cx, context, _of_slices(find_plan(context, plan)), yes=yes, dry_run=dry_run, stopped=job_is_stopped)
 
 
 def _of_slices(plan: Plan) -> Plan:
@@ -231,6 +245,47 @@ def show(cx: Invocation, name: Annotated[str, typer.Argument(metavar="JOB|PLAN",
     cx.out.table(PORTS, document["ports"], title=f"ports of each rank: {used}")
     cx.out.text()
     cx.out.table(FIBRES, document["fibres"], title="fibres")
+
+
+@verb(app, "defrag", pages=True)
+def defrag(
+    cx: Invocation,
+    rack: Annotated[str | None, typer.Option("--rack", metavar="RACK", help="Only this rack.")] = None,
+    moves: Annotated[int, typer.Option("--moves", metavar="N", min=1, max=100, help="At most so many moves.")] = 4,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="The same seed gives the same plans.")] = 0,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Do not keep the plans.")] = False,
+) -> None:
+    """Propose moves of slices after which a larger box is free: a plan for each, in order. Touches no device.
+
+    Each plan starts from the rack as the ones before it leave it, and `lumctl slice apply` refuses it until they have
+    been applied. Moving a slice pauses its job as a swap does. Jobs of the inventory and spares stay where they are.
+    """
+    with Context(cx.inventory, cx.target) as context:
+        found = plan_moves_of(context, [rack] if rack else (), most=moves, seed=seed)
+        for each in found if not dry_run else ():
+            for plan in each.plans:
+                context.store(each.rack).runs.save_plan(to_document(plan))
+    rows = [{"rack": each.rack, **row} for each in found for row in move_rows(each)]
+    if cx.out.structured:
+        cx.out.document("slice-moves", {"target": str(cx.target), "racks": [moves_document(each) for each in found]})
+        return
+    if cx.out.format is OutputFormat.NAME:
+        cx.out.names([row["plan"] for row in rows])
+        return
+    for each in found:
+        cx.out.text(_promise(each, moves))
+        if each.plans:
+            cx.out.table(MOVES, list(move_rows(each)))
+    if rows and not dry_run:
+        cx.out.narrate(f"apply them in this order: lumctl slice apply {rows[0]['plan']} --target {cx.target}")
+
+
+def _promise(found: Defragmentation, most: int) -> str:
+    now, then = (shape_text(shape) if shape else "none" for shape in (found.before, found.after))
+    if not found.plans:
+        at_most = "1 move" if most == 1 else f"{most} moves"
+        return f"{found.rack}: the largest free box is {now}; at most {at_most} make no larger one"
+    return f"{found.rack}: the largest free box is {now}; after these moves {then}"
 
 
 @verb(app, "report")

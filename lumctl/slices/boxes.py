@@ -34,7 +34,7 @@ def find_box(torus: Torus, demand: SliceDemand) -> BoxSearch:
     usable = usable_accelerators(torus, demand)
     nearest: tuple[Coordinates, ...] = ()
     free: list[tuple[Coordinates, ...]] = []
-    for cells in _boxes(torus, demand):
+    for cells in boxes_in(torus, demand):
         missing = tuple(cell for cell in cells if cell not in usable)
         if not missing:
             free.append(cells)
@@ -132,8 +132,8 @@ def _free_around(torus: Torus, box: _Box) -> int:
     return len((around - own) & torus.free)
 
 
-def _boxes(torus: Torus, demand: SliceDemand) -> Iterator[tuple[Coordinates, ...]]:
-    """The accelerators of each box, in the order of ranks."""
+def boxes_in(torus: Torus, demand: SliceDemand) -> Iterator[tuple[Coordinates, ...]]:
+    """The accelerators of each box that a slice could be, in the order of ranks; whether they are free or not."""
     tried: set[tuple[tuple[int, bool, int], ...]] = set()
     for axes in permutations(range(3)):  # The slice's dimension axes[a] lies along the torus's axis a.
         turned = tuple((demand.shape[axis], demand.rings[axis], demand.widths[axis]) for axis in axes)

@@ -1,7 +1,8 @@
 """Slices and tori as documents: where slices lie, the fibres and ports that they use, what is free, how fragmented."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any
 
 from lumctl.context import Context, Observation, current_role
@@ -11,9 +12,10 @@ from lumctl.inventory.slice_records import torus_links
 from lumctl.inventory.wiring import Assignment, circuits_of, jobs_in
 from lumctl.printable import shape_text
 from lumctl.slices.allocation import redirected_widths, ring_demand
-from lumctl.slices.fragmentation import Fragmentation, fragmentation, largest_slice, overall
+from lumctl.slices.fragmentation import Fragmentation, fragmentation, overall
 from lumctl.slices.rack_state import RackState, rack_state
 from lumctl.slices.release import find_slice
+from lumctl.slices.torus import Torus
 
 
 def slices_document(context: Context) -> dict[str, Any]:
@@ -106,9 +108,13 @@ def report_document(context: Context, *, seen: Observation | None = None) -> dic
     The index of fragmentation is the share of the free accelerators that the largest possible slice leaves: if slices
     are aligned boxes (the published allocator of a fixed torus), any boxes, or scattered servers too.
     """
-    seen = seen or context.observe()
-    states = [rack_state(context, seen, name) for name, rack in seen.inventory.racks.items() if rack.torus is not None]
-    parts = [fragmentation(state.torus, ring_demand) for state in states]
+    return report(seen or context.observe(), context.known_cells)
+
+
+def report(seen: Observation, is_known: Callable[[str], object]) -> dict[str, Any]:
+    """See :func:`report_document`. ``is_known`` says of a mesh or switch whether its states are certain."""
+    states = [rack_state(seen, name, is_known) for name, rack in seen.inventory.racks.items() if rack.torus is not None]
+    parts = [_fragmentation(state.torus) for state in states]
     return {
         "racks": [
             {"rack": state.rack, **_row(part), **_in_use(seen, state)}
@@ -118,9 +124,16 @@ def report_document(context: Context, *, seen: Observation | None = None) -> dic
     }
 
 
+@lru_cache(maxsize=256)
+def _fragmentation(torus: Torus) -> Fragmentation:
+    """The fragmentation of a torus. The daemon asks at every scrape, and a torus changes seldom."""
+    return fragmentation(torus, ring_demand)
+
+
 def _row(part: Fragmentation) -> dict[str, Any]:
     return {
         "free": part.free,
+        "largest_shape": None if part.shape is None else shape_text(part.shape),
         "largest": {"aligned": part.aligned, "box": part.contiguous, "scattered": part.scattered},
         "fragmentation": {
             "aligned": round(part.aligned_index, 4),
@@ -134,10 +147,8 @@ def _in_use(seen: Observation, state: RackState) -> dict[str, Any]:
     """The largest shape, and how many ports of accelerators and how many fibres carry circuits."""
     lit = {end.transponder for circuit in seen.circuits for end in (circuit.a, circuit.b)}
     lanes = [lane.id for name in state.accelerators.values() for lane in seen.inventory.transponders_of(name)]
-    largest = largest_slice(state.torus, ring_demand)
     return {
         "accelerators": len(state.accelerators),
-        "largest_shape": None if largest is None else shape_text(largest),
         "ports": len(lanes),
         "ports_used": sum(lane in lit for lane in lanes),
         "fibres": sum(edge.capacity for edge in state.torus.edges),

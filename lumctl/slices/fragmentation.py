@@ -21,12 +21,16 @@ ALIGNED_SHAPES: tuple[Extents, ...] = ((4, 4, 4), (2, 4, 4), (2, 2, 4), (2, 2, 2
 
 @dataclass(frozen=True, slots=True)
 class Fragmentation:
-    """Free accelerators, and those in the largest slice: of a published shape and aligned, of any box, of any kind."""
+    """Free accelerators, and those in the largest slice: of a published shape and aligned, of any box, of any kind.
+
+    ``shape`` is that of the largest slice of any kind, if there is one and the torus is only one.
+    """
 
     free: int
     aligned: int
     contiguous: int
     scattered: int
+    shape: Extents | None = None
 
     @property
     def aligned_index(self) -> float:
@@ -56,7 +60,7 @@ def fragmentation(
     aligned = max((prod(shape) for shape in ALIGNED_SHAPES if aligned_box(torus, shape)), default=0)
     box = largest_slice(torus, demand_of, contiguous=True)
     any_kind = largest_slice(torus, demand_of, seed=seed)
-    return Fragmentation(len(torus.free), aligned, prod(box or (0,)), prod(any_kind or (0,)))
+    return Fragmentation(len(torus.free), aligned, prod(box or (0,)), prod(any_kind or (0,)), any_kind)
 
 
 def overall(parts: Sequence[Fragmentation]) -> Fragmentation:
@@ -81,7 +85,7 @@ def largest_slice(
     Shapes that fit the undamaged torus are tried, of equal ones the most compact first. A scattered slice that the
     search misses is not counted, so the true one may be larger.
     """
-    for shape in _shapes(torus):
+    for shape in shapes_in(torus):
         demand = demand_of(shape)
         found = find_box(torus, demand) if contiguous else allocate(torus, [demand], seed=seed, place=fit_slots)
         if found.placement is not None:
@@ -100,7 +104,7 @@ def aligned_box(torus: Torus, shape: Extents) -> tuple[Coordinates, ...] | None:
     return None
 
 
-def _shapes(torus: Torus) -> Iterator[Extents]:
+def shapes_in(torus: Torus) -> Iterator[Extents]:
     """The shapes with no more accelerators than are free, the largest first; extents in descending order."""
     a, b, c = sorted(torus.shape, reverse=True)
     found = [(x, y, z) for x in range(1, a + 1) for y in range(1, min(b, x) + 1) for z in range(1, min(c, y) + 1)]

@@ -56,21 +56,6 @@ class _Placed:
     circuits: tuple[Circuit, ...]
 
     @property
-    def fibres(self) -> dict[str, tuple[str, ...]]:
-        """The fibres of each circuit from its first end, by id."""
-        ways: dict[tuple[int, int], list[tuple[str, ...]]] = {}
-        for each in self.placement.circuits:
-            ways.setdefault(each.ranks, []).append(each.edges)
-        of_link = {
-            link.name(self.job.name): ways[link.a_rank, link.b_rank][link.number] for link in job_links(self.job)
-        }
-        found: dict[str, tuple[str, ...]] = {}
-        for circuit in self.circuits:
-            link, _, direction = circuit.id.partition(":")
-            found[circuit.id] = of_link[link][::-1] if direction == "ba" else of_link[link]
-        return found
-
-    @property
     def record(self) -> tuple[str, ...]:
         """Its record in an assignment."""
         return record_of(self.job)
@@ -97,7 +82,10 @@ def plan_slice(
     context.assignment()  # reads which slices there are; a bad request is refused before any host is asked
     asked = require_request(context.inventory, asked)
     seen = seen or context.observe()
-    states = [rack_state(context, seen, rack, model=asked.model, memory_gib=asked.memory_gib) for rack in asked.racks]
+    states = [
+        rack_state(seen, rack, context.known_cells, model=asked.model, memory_gib=asked.memory_gib)
+        for rack in asked.racks
+    ]
     search = partial(allocate, seed=seed, place=place)
     choice = _best(seen, states, asked, search)
     for _ in range(_ATTEMPTS):
@@ -132,7 +120,21 @@ class _Choice:
     @property
     def fibres(self) -> dict[str, tuple[str, ...]]:
         """The fibres of each circuit from its first end, by id."""
-        return {name: way for each in self.placed for name, way in each.fibres.items()}
+        ways = (fibres_by_circuit(each.job, each.placement, each.circuits) for each in self.placed)
+        return {name: way for own in ways for name, way in own.items()}
+
+
+def fibres_by_circuit(job: Job, placement: SlicePlacement, circuits: Sequence[Circuit]) -> dict[str, tuple[str, ...]]:
+    """The fibres that a placement gives each circuit of a slice, from the circuit's first end, by id."""
+    ways: dict[tuple[int, int], list[tuple[str, ...]]] = {}
+    for each in placement.circuits:
+        ways.setdefault(each.ranks, []).append(each.edges)
+    of_link = {link.name(job.name): ways[link.a_rank, link.b_rank][link.number] for link in job_links(job)}
+    found: dict[str, tuple[str, ...]] = {}
+    for circuit in circuits:
+        link, _, direction = circuit.id.partition(":")
+        found[circuit.id] = of_link[link][::-1] if direction == "ba" else of_link[link]
+    return found
 
 
 def _best(seen: Observation, states: Sequence[RackState], asked: SliceRequest, search: Search) -> _Choice:

@@ -1,10 +1,10 @@
 """The torus of a rack as the allocator sees it: from the inventory, where the jobs run, and what was just read."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
-from lumctl.context import Context, Observation
+from lumctl.context import Observation
 from lumctl.fabric import condition_of, mesh_of
 from lumctl.fabric.port_choice import is_cut_off
 from lumctl.health.states import State
@@ -59,9 +59,16 @@ class RackState:
 
 
 def rack_state(
-    context: Context, seen: Observation, rack: str, *, model: str | None = None, memory_gib: float = 0.0
+    seen: Observation,
+    rack: str,
+    is_known: Callable[[str], object],
+    *,
+    model: str | None = None,
+    memory_gib: float = 0.0,
 ) -> RackState:
     """The state of a rack with a torus; only accelerators of this ``model`` and with this memory count as free.
+
+    ``is_known`` says of a mesh or switch whether its states are certain.
 
     Raises:
         ValueError: the rack has no torus.
@@ -70,7 +77,7 @@ def rack_state(
     if written is None:
         raise ValueError(f"rack {rack} has no torus")
     accelerators = _places(inventory, written)
-    known = {device: bool(context.known_cells(device)) for device in written.devices}
+    known = {device: bool(is_known(device)) for device in written.devices}
     kept_from: dict[str, str] = {}
     for name in accelerators.values():
         why = _why_not_free(seen, name, known[written.devices[written.hosts.index(inventory.accelerators[name].host)]])

@@ -15,6 +15,7 @@ from lumctl.daemon.metrics.hardware import FreshReadings, accelerators, devices,
 from lumctl.fleet.readings import ProbeStatus
 from lumctl.health.observation import Observation, counted_states, standing_incidents
 from lumctl.health.states import HARMLESS, State
+from lumctl.slices.documents import report
 
 _LABELS = ("kind", "id")
 
@@ -167,6 +168,40 @@ def circuits(look: Observation) -> Iterator[Metric]:
     yield loss
 
 
+def slices(look: Observation) -> Iterator[Metric]:
+    """How fragmented each torus is, what is free and in use, and the largest slice that is still possible.
+
+    What is free needs an answer of the server's mesh or switch in this observation.
+    """
+    tori = report(look, lambda device: device in look.devices and look.devices[device].problem is None)["racks"]
+    free = gauge("torus_free_accelerators", "Accelerators of a torus that a slice may take.", ["rack"])
+    largest = gauge(
+        "slice_largest_accelerators",
+        "Accelerators of the largest slice that is possible: as an aligned box, as any box, or scattered.",
+        ["rack", "form"],
+    )
+    index = gauge(
+        "torus_fragmentation_ratio",
+        "The share of the free accelerators that the largest slice leaves, by its form.",
+        ["rack", "form"],
+    )
+    ports = gauge("torus_ports", "Ports of the accelerators of a torus.", ["rack", "state"])
+    fibres = gauge(
+        "torus_fibres", "Circuits that the fibres of a torus carry, and could carry besides.", ["rack", "state"]
+    )
+    for row in tori:
+        place = [look.target, row["rack"]]
+        free.add_metric(place, row["free"])
+        for form, count in row["largest"].items():
+            largest.add_metric([*place, form], count)
+            index.add_metric([*place, form], row["fragmentation"][form])
+        for family, what in ((ports, "ports"), (fibres, "fibres")):
+            family.add_metric([*place, "used"], row[f"{what}_used"])
+            family.add_metric([*place, "idle"], max(row[what] - row[f"{what}_used"], 0))
+    if tori:
+        yield from (free, largest, index, ports, fibres)
+
+
 def look_metrics(look: Observation, *, now: float, ages: bool) -> Iterator[Metric]:
     """All metrics of an observation. ``ages``: include the ages of readings, which become wrong in a file."""
     readable = FreshReadings(look, now)
@@ -180,6 +215,7 @@ def look_metrics(look: Observation, *, now: float, ages: bool) -> Iterator[Metri
     yield from ports(readable)
     yield from devices(readable)
     yield from circuits(look)
+    yield from slices(look)
 
 
 def metrics_text(look: Observation) -> str:

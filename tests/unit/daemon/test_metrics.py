@@ -7,6 +7,7 @@ import socket
 from urllib.request import Request, urlopen
 
 import pytest
+from fake_torus import FakeRack
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -17,6 +18,8 @@ from lumctl.daemon.process import ErrorLog
 from lumctl.errors import UsageError
 from lumctl.health.states import State
 from lumctl.health.transitions import Transition
+from lumctl.inventory.load import example, load_inventory
+from lumctl.slices.documents import report_document
 
 GPU = "s1-gpu0"
 BASE_UNITS = {"seconds", "celsius", "watts", "bytes", "amperes", "ratio", "dbm", "db"}
@@ -316,3 +319,18 @@ def test_the_text_file_has_times_and_no_ages(seen):
     assert one(found, "lumctl_check_timestamp_seconds") == seen.now
     assert one(found, "lumctl_check_collection_seconds") == 0.25
     assert not any(key[0].endswith("age_seconds") for key in found)
+
+
+def test_of_a_torus_what_is_free_and_how_fragmented_it_is():
+    rack = FakeRack(load_inventory(example("torus64")))
+    rack.carry_out(rack.planned("2x2x2", "tenant"))
+    rack.silent = ("m07",)
+    found = samples(metrics_text(rack.observe()))
+    assert one(found, "lumctl_torus_free_accelerators", rack="torus64") == 64 - 8 - 4 - 8 - 4
+    shown = report_document(rack, seen=rack.observe())["racks"][0]
+    for form, count in shown["largest"].items():
+        assert one(found, "lumctl_slice_largest_accelerators", rack="torus64", form=form) <= count
+    used = one(found, "lumctl_torus_ports", rack="torus64", state="used")
+    assert used == shown["ports_used"] > 0
+    assert used + one(found, "lumctl_torus_ports", rack="torus64", state="idle") == shown["ports"]
+    assert one(found, "lumctl_torus_fibres", rack="torus64", state="used") == shown["fibres_used"]
