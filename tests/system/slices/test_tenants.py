@@ -4,65 +4,21 @@ import time
 from collections import Counter
 
 import pytest
-from racks import rack_of
+from tenants import paths, placed, planned
 from waiting import until
 
 from lumctl.change import apply
 from lumctl.change.plan import Do, from_document, to_document
 from lumctl.change.resumption import abort, resume
 from lumctl.errors import RefusedError
-from lumctl.fabric import FabricStates
 from lumctl.health.states import State
 from lumctl.inventory.model import Role
 from lumctl.inventory.slice_records import shape_of
-from lumctl.inventory.wiring import circuits_of
 from lumctl.runbook import document, lint, yaml_text
 from lumctl.runbook.replay import replay_on_simulator
 from lumctl.slices.documents import slice_document, slices_document
-from lumctl.slices.planning import plan_slice
 from lumctl.slices.release import plan_release
-from lumctl.slices.request import SliceRequest, read_shapes
 from lumctl.swap import commission, plan_rollback, plan_swap
-
-
-@pytest.fixture(scope="module")
-def rack(tmp_path_factory):
-    # Sixteen meshes and 192 receivers answer late on a busy machine.
-    patient = rack_of(
-        "torus64",
-        tmp_path_factory.mktemp("torus64"),
-        edited=lambda text: text.replace("    driver: smartlight\n", "    driver: smartlight\n    timeout_s: 60\n"),
-        light_deadline_s=30.0,
-    )
-    yield from patient
-
-
-@pytest.fixture(autouse=True)
-def as_before(rack):
-    """Each test leaves the rack as it was: the states of every PUC, and no slice."""
-    before = rack.cells()
-    yield
-    rack.clear()
-    for job in [each["job"] for each in slices_document(rack.context)["slices"]]:
-        apply(rack.context, plan_release(rack.context, job))
-    assert rack.cells() == before
-
-
-def planned(rack, shape, job, **asked):
-    return plan_slice(rack.context, SliceRequest(read_shapes(shape), (job,), (), **asked))
-
-
-def placed(rack, shape, job, **asked):
-    plan = planned(rack, shape, job, **asked)
-    result = apply(rack.context, plan)
-    assert len(result.verified) == sum(2 if circuit.direction == "duplex" else 1 for circuit in plan.add)
-    return plan, result
-
-
-def paths(rack):
-    """The path of each circuit by the states of the meshes themselves."""
-    states, inventory = FabricStates(rack.inventory, rack.cells()), rack.context.inventory
-    return {c.id: states.path_of(c) for c in circuits_of(inventory, rack.context.assignment())}
 
 
 def replays(rack, run):
