@@ -100,6 +100,18 @@ class Maintainer(Protocol):
         ...
 
 
+class SlicePlacer(Protocol):
+    """Plans a slice."""
+
+    def __call__(self, shape: str, name: str, /) -> PlanView:
+        """Plan to place a slice of this shape under this name, without changing anything.
+
+        Raises:
+            LumctlError: there is no place for it, or none was found; the message has the reason.
+        """
+        ...
+
+
 class Undoer(Protocol):
     """Plans to undo a run."""
 
@@ -165,6 +177,9 @@ class Acts:
     drain: Planner = _not_here
     """As ``plan``, but the accelerators may be healthy."""
     undo: Undoer = _not_here
+    place_slice: SlicePlacer = _not_here
+    release_slice: Callable[[str], PlanView] = _not_here
+    """Plans the release of a slice by its name, as ``place_slice`` plans its placing."""
     replay: Replayer = _not_here
     stop_autopilot: Switch = _not_here
     start_autopilot: Switch = _not_here

@@ -72,6 +72,7 @@ WAYS = {
     "rack": ("space",),
     "host-output": ("l",),
     "spares": ("S",),
+    "torus": ("z",),
     "matrix": ("x",),
     "losses": ("b",),
     "timeline": ("5", "enter", "t"),

@@ -331,6 +331,8 @@ def top(
                 maintain=lambda components, for_s, comment: operations.maintain(cx, components, for_s, comment),
                 drain=lambda job, *accelerators: operations.plan(cx, job, *accelerators, even_if_healthy=True),
                 undo=lambda run: undoing(cx, run),
+                place_slice=partial(operations.place_slice, cx),
+                release_slice=partial(operations.release_slice, cx),
                 replay=partial(runbooks.replayed, cx),
                 stop_autopilot=partial(policies.stop_autopilot, cx),
                 start_autopilot=partial(policies.start_autopilot, cx),

@@ -147,6 +147,29 @@ def plan(cx: Invocation, job: str | None, *failed: str, even_if_healthy: bool = 
         return with_meshes(context, plan_view(plan_swap(context, job, failed, even_if_healthy=even_if_healthy)))
 
 
+def place_slice(cx: Invocation, shape: str, name: str) -> "PlanView":
+    """Plan a slice, with pictures of the meshes after it."""
+    from lumctl.cli.top.meshes import with_meshes
+    from lumctl.cli.top.runs import plan_view
+    from lumctl.context import Context
+    from lumctl.slices.planning import plan_slice
+    from lumctl.slices.request import SliceRequest, read_shapes
+
+    with Context(cx.inventory, cx.target) as context:
+        return with_meshes(context, plan_view(plan_slice(context, SliceRequest(read_shapes(shape), (name,), ()))))
+
+
+def release_slice(cx: Invocation, name: str) -> "PlanView":
+    """Plan the release of a slice, with pictures of the meshes after it."""
+    from lumctl.cli.top.meshes import with_meshes
+    from lumctl.cli.top.runs import plan_view
+    from lumctl.context import Context
+    from lumctl.slices.release import plan_release
+
+    with Context(cx.inventory, cx.target) as context:
+        return with_meshes(context, plan_view(plan_release(context, name)))
+
+
 def apply_plan(cx: Invocation, view: "PlanView", progress: Callable[[str], None]) -> "ApplyView":
     """Apply a plan and write its runbook."""
     from lumctl.change import apply

@@ -18,7 +18,15 @@ from lumctl.tui.panes.swaps import RUNBOOKS, SWAPS
 from lumctl.tui.preferences import Preferences
 from lumctl.tui.screens.columns import ColumnsScreen
 from lumctl.tui.screens.plot import PLOT_KIND
-from lumctl.tui.screens.requests import LOSSES_KIND, MATRIX_KIND, SPARES_KIND, PlanWanted, RefreshWanted, Wanted
+from lumctl.tui.screens.requests import (
+    LOSSES_KIND,
+    MATRIX_KIND,
+    SPARES_KIND,
+    TORUS_KIND,
+    PlanWanted,
+    RefreshWanted,
+    Wanted,
+)
 from lumctl.tui.screens.row_actions import RowAct, RowActions
 from lumctl.tui.screens.shortcuts import KeyedScreen
 from lumctl.tui.views.destinations import PANE_BY_ID, destination_of, name_meant, names_of
@@ -139,6 +147,10 @@ class MainScreen(KeyedScreen[None], keys="main"):
     def action_spares(self) -> None:
         """Open the screen of the spares and the ranks that each can replace."""
         self.post_message(Wanted(SPARES_KIND, ""))
+
+    def action_torus(self) -> None:
+        """Open the screen of the torus."""
+        self.post_message(Wanted(TORUS_KIND, ""))
 
     def action_matrix(self) -> None:
         """Open the link matrix of the rail of the selected component."""

@@ -17,9 +17,10 @@ from lumctl.tui.screens.pictures import LossScreen, MatrixScreen, SparesScreen, 
 from lumctl.tui.screens.plot import PLOT_KIND, PlotScreen
 from lumctl.tui.screens.policy import PolicyScreen
 from lumctl.tui.screens.rack import RACK_FACTS, RackScreen
-from lumctl.tui.screens.requests import HOST_OUTPUT_KIND, LOSSES_KIND, MATRIX_KIND, SPARES_KIND
+from lumctl.tui.screens.requests import HOST_OUTPUT_KIND, LOSSES_KIND, MATRIX_KIND, SPARES_KIND, TORUS_KIND
 from lumctl.tui.screens.run import RunScreen
 from lumctl.tui.screens.runbook import ComparisonScreen, RunbookScreen
+from lumctl.tui.screens.torus import TorusScreen
 from lumctl.tui.sources import ScreenContext
 from lumctl.tui.threads.readers import SchedulerReader
 from lumctl.tui.views.details import describe
@@ -116,5 +117,6 @@ _SCREENS: Mapping[str, Callable[[str, ScreenContext], Screen[None] | None]] = {
     LOSSES_KIND: LossScreen,
     HOST_OUTPUT_KIND: HostOutputScreen,
     TIMELINE_KIND: TimelineScreen,
+    TORUS_KIND: lambda _key, context: TorusScreen(context),
 }
 """The function that makes the screen of each kind."""

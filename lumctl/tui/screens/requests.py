@@ -7,8 +7,8 @@ from textual.message import Message
 
 from lumctl.tui.views.subject import WorkSubject
 
-SPARES_KIND, MATRIX_KIND, LOSSES_KIND = "spares", "matrix", "losses"
-"""The kinds of the screens of spares, of the links of a device, and of the loss budget."""
+SPARES_KIND, MATRIX_KIND, LOSSES_KIND, TORUS_KIND = "spares", "matrix", "losses", "torus"
+"""The kinds of the screens of spares, of the links of a device, of the loss budget, and of the torus."""
 HOST_OUTPUT_KIND = "host-output"
 """The kind of the screen of a host's probe output."""
 

@@ -31,6 +31,7 @@ from lumctl.tui.views.records import RecordedLook
 from lumctl.tui.views.spares import spare_lines
 from lumctl.tui.views.swap_choice import fails_with, job_of, why_no_swap
 from lumctl.tui.views.timeline import timeline_lines
+from lumctl.tui.views.torus import torus_lines
 
 WORDS = Marks({}, ascii_only=True)
 """Marks for a screen reader: a state is only its word."""
@@ -308,6 +309,10 @@ def _spares(seen: RecordedLook, _: str) -> Iterable[Text]:
     return spare_lines(seen.observation, WORDS)
 
 
+def _torus(seen: RecordedLook, _: str) -> Iterable[Text]:
+    return torus_lines(seen.observation, WORDS, 0)
+
+
 def _budget(seen: RecordedLook, _: str) -> Iterable[Text]:
     return loss_lines(seen.observation, None, WORDS, 0)
 
@@ -347,6 +352,7 @@ COMMANDS: Mapping[str, tuple[str, Callable[[TextSession, str], None]]] = {
         _picture(host_lines),
     ),
     "spares": ("how many spares are left, and which ranks each can replace.", _picture(_spares)),
+    "torus": ("where slices lie on the torus, layer by layer, and its fullest fibres.", _picture(_torus)),
     "links": ("links DEVICE shows what each receiver of a rail hears, with power and margin.", _picture(_links)),
     "budget": ("the remaining loss budget of the circuits.", _picture(_budget)),
     "timeline": ("timeline COMPONENT shows what happened in its incident.", _picture(_timeline)),

@@ -102,6 +102,6 @@ def test_whatever_happens_to_a_slice_the_others_keep_their_light(rack, seed):
         assert recorded == fibres(rack, rack.cells())
         assert all(count <= rack.inventory.fibres[fibre].capacity for fibre, count in recorded.items())
         for circuit in rack.context.observe().report.circuits.values():
-            # While meshes are programmed, light leads elsewhere for a moment; that neighbour stays in a table for a while.
+            # Light leads elsewhere for a moment while meshes are programmed, and that neighbour is remembered.
             rules = {finding.rule for finding in circuit.findings}
             assert circuit.state is State.OK or rules == {"circuit.unproven"}, circuit
