@@ -41,6 +41,7 @@ def environment(tmp_path_factory):
         "PYTHONPATH": str(SITE),
         "HOSTILE_NAMES": str(folder / "names"),
         "TERM": "xterm-256color",
+        "PAGER": "cat",  # a pager waits for keys
     }
     up = subprocess.run([*LUMCTL, "sim", "up", "--detach"], env=variables, capture_output=True, check=False)
     assert up.returncode == 0, up.stderr
@@ -101,7 +102,9 @@ def on_a_terminal(environment, words):
                     shown += os.read(ours, 65536)
                 except OSError:  # the terminal's other end is closed
                     break
-            elif words[0] == "top" and b"live" in shown and process.poll() is None:
+            elif process.poll() is not None:  # what it has left behind keeps the terminal open
+                break
+            elif words[0] == "top" and b"live" in shown:
                 os.write(ours, b"q" if b"aGk=" in shown else bytes([next(panes)]))
         process.kill()
         os.close(ours)
