@@ -313,3 +313,23 @@ def test_where_nothing_may_be_changed_it_says_why(one, kit, acknowledging):
     kit.drive(one.dashboard(), script)
     assert acknowledging == []
     assert one.planned == []
+
+
+@pytest.mark.parametrize("way", [("5", "enter"), ("9", "enter")])
+def test_a_swap_is_offered_only_where_a_spare_fits(stage, kit, way):
+    seen = kit.observation()
+
+    def foot(pilot):
+        return kit.screen_text(pilot.app).splitlines()[-1]
+
+    async def offered(pilot):
+        await pilot.press(*way)
+        await kit.until(pilot, lambda: "enter details" in foot(pilot) and "p plan swap" in foot(pilot))
+
+    async def not_offered(pilot):
+        await pilot.press(*way)
+        await kit.until(pilot, lambda: "enter details" in foot(pilot) and "p plan swap" not in foot(pilot))
+
+    kit.drive(stage.dashboard(), offered, size=(120, 30))
+    stage.seen = kit.with_states(seen, {f"r1-h4-g{number}": State.FAILED for number in range(4)})
+    kit.drive(stage.dashboard(), not_offered, size=(120, 30))

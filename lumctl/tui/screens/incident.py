@@ -1,6 +1,6 @@
 """The screen of an incident: its cause, members and findings, with keys to swap and to acknowledge."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rich.text import Text
@@ -54,6 +54,11 @@ class IncidentScreen(ListingScreen, keys="incident"):
     def more(self, seen: RecordedLook, row: Row | None) -> Text:
         """The findings of the member under the cursor."""
         return more_text(seen, case_of(seen, self._key), row, self.shared.marks, self.shared.now())
+
+    def replaced(self, seen: RecordedLook, row: Row | None) -> Sequence[str]:  # noqa: ARG002 - it is of the whole incident
+        """The accelerators whose replacement repairs the incident."""
+        case = case_of(seen, self._key)
+        return accelerators_of(seen, case) if case is not None else ()
 
     def questions(self) -> Iterable[Widget]:
         """The line for the reason of an acknowledgement."""

@@ -1,7 +1,7 @@
 """A base for screens with a table of components, a summary above it, and details below it."""
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -16,6 +16,7 @@ from lumctl.tui.screens.shortcuts import KeyedScreen
 from lumctl.tui.sources import ScreenContext
 from lumctl.tui.views.jobs import head_text, recoveries_text, told_of
 from lumctl.tui.views.records import RecordedLook
+from lumctl.tui.views.spares import fitting
 from lumctl.tui.views.subject import WorkSubject
 from lumctl.tui.widgets.bars import AnswerLine, KeyBar, TopBar
 from lumctl.tui.widgets.table import PaneTable
@@ -37,6 +38,10 @@ class ListingScreen(KeyedScreen[None]):
     @abstractmethod
     def more(self, seen: RecordedLook, row: Row | None) -> Text:
         """The text below the table; ``row`` is the one under the cursor."""
+
+    def replaced(self, seen: RecordedLook, row: Row | None) -> Sequence[str]:
+        """The accelerators for which ``p`` plans spares, if ``row`` is under the cursor."""
+        return [row.component] if row is not None and row.component in seen.observation.inventory.accelerators else []
 
     def questions(self) -> Iterable[Widget]:
         """Widgets for questions at the bottom; none by default."""
@@ -115,8 +120,13 @@ class ListingScreen(KeyedScreen[None]):
         self.action_open()
 
     def _show_more(self) -> None:
-        if (seen := self.shared.seen()) is not None:
-            self.query_one("#more", Static).update(self.more(seen, self.table.selected))
+        if (seen := self.shared.seen()) is None:
+            return
+        self.query_one("#more", Static).update(self.more(seen, self.table.selected))
+        failed = self.replaced(seen, self.table.selected)
+        # Pressed all the same, the key shows why no spare fits.
+        lacks_spare = not all(fitting(seen.observation, each) for each in failed)
+        self.query_one(KeyBar).rename({"plan_swap": ""} if lacks_spare else {})
 
 
 class JobScreen(ListingScreen, keys="job"):
