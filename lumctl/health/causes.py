@@ -6,7 +6,6 @@ from math import inf
 
 from lumctl.devices.types import OpticsReading, PucState
 from lumctl.fabric.condition import Disobedience, disobeying_pucs
-from lumctl.health.identity import newest_neighbours
 from lumctl.health.look import HostLook, Look, Place
 from lumctl.health.lost_light import IntendedPaths
 from lumctl.health.rulebook import verdict
@@ -252,8 +251,9 @@ class Causes:
         """The transmitter that a lit receiver hears by LLDP, whether or not a circuit uses the lane."""
         if has_no_carrier(here.seen.interfaces.get(lane.interface)):
             return None
-        newest = newest_neighbours(here.seen.neighbours.get(lane.interface, ()))
-        return self._look.announced_lanes.transponder(newest[0]) if len(newest) == 1 else None
+        neighbours = here.seen.neighbours.get(lane.interface, ())
+        freshest = min(neighbours, key=lambda neighbour: neighbour.age_s, default=None)
+        return self._look.announced_lanes.transponder(freshest) if freshest is not None else None
 
     # --- between the ends ---
 

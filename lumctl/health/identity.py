@@ -1,7 +1,7 @@
 """Assign printed and announced identities of hosts to the accelerators and lanes of the inventory."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import TypeVar
 
@@ -109,12 +109,6 @@ def recent(xids: Iterable[E], *, now: float, max_age_s: float, booted_at: float 
     """
     oldest = max(now - max_age_s, (booted_at or 0.0) - BOOT_SLACK_S)
     return tuple(event for event in xids if event.at is None or event.at >= oldest)
-
-
-def newest_neighbours(neighbours: Sequence[Neighbour]) -> tuple[Neighbour, ...]:
-    """The neighbours whose entries changed last; several if their ages, which are whole seconds, are equal."""
-    youngest = min((neighbour.age_s for neighbour in neighbours), default=0.0)
-    return tuple(neighbour for neighbour in neighbours if neighbour.age_s == youngest)
 
 
 @lru_cache(maxsize=8192)

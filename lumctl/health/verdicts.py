@@ -6,7 +6,7 @@ from math import inf
 from lumctl.devices.types import DeviceReading
 from lumctl.fleet.readings import ProbeStatus
 from lumctl.health.expectations import Expectations
-from lumctl.health.identity import can_be_told_apart, newest_neighbours, pci_slot, xids_of
+from lumctl.health.identity import can_be_told_apart, pci_slot, xids_of
 from lumctl.health.look import HostLook, Look
 from lumctl.health.rules import device, gpu, host, link
 from lumctl.health.rules.cases import Absence, GpuCase, HostCase, LinkCase
@@ -379,11 +379,7 @@ def _receiver_case(
         and not look.outdated(lldp.taken_at, *places)
     )
     neighbours = here.seen.neighbours.get(transponder.interface, ()) if neighbours_read else ()
-    newest = newest_neighbours(neighbours)
-    names = [look.announced_lanes.transponder(neighbour) for neighbour in newest]
-    # Ages are whole seconds: of two that came within one, nobody knows which came last.
-    in_doubt = expected in names and set(names) != {expected}
-    freshest = next((n for n, name in zip(newest, names, strict=True) if not in_doubt or name != expected), None)
+    freshest = min(neighbours, key=lambda neighbour: neighbour.age_s, default=None)
     return ReceiverCase(
         circuit=circuit,
         receiver=transponder,
@@ -392,7 +388,7 @@ def _receiver_case(
         optics=optics if optics and not look.stale(optics.taken_at) else None,
         neighbours_read=neighbours_read,
         neighbour=freshest,
-        hears=look.announced_lanes.transponder(freshest) if freshest and not in_doubt else None,
+        hears=look.announced_lanes.transponder(freshest) if freshest else None,
         host_known=freshest is not None and look.announced_lanes.knows_host(freshest),
         announced=any(look.announced_lanes.transponder(neighbour) == expected for neighbour in neighbours),
         rx_margin_db=look.limits.rx_margin_db,

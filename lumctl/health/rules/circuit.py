@@ -19,8 +19,7 @@ from lumctl.inventory.model import Evidence, Transponder
 class ReceiverCase:
     """One receiver of one circuit with its fresh readings.
 
-    ``neighbour`` is the newest LLDP neighbour of its interface, and ``hears`` is that neighbour's transponder; ``None``
-    if the intended transmitter is as new.
+    ``neighbour`` is the newest LLDP neighbour of its interface, and ``hears`` is that neighbour's transponder.
     ``host_known``: the neighbour is at least a host of the inventory. ``announced``: the intended transmitter is among
     all neighbours. ``neighbours_read``: the host's neighbour table could be read. ``planned_dbm`` is the expected
     power, if the loss of the light path is known.
@@ -77,7 +76,7 @@ def source(case: ReceiverCase) -> Iterator[Finding]:
             case.circuit, "circuit.wrong-transmitter", "known", evidence, since=case.read_at, about=case.receiver.id
         )
     elif case.announced:
-        # Another neighbour is newer or as new, but the intended transmitter is there as well: neither proven nor wrong.
+        # Another neighbour is newer, but the intended transmitter is there as well: neither proven nor wrong.
         evidence = f"{case.receiver.id} hears {who}, and {case.expected} too"
         yield found(
             case.circuit, "circuit.unproven", "several-announce", evidence, since=case.read_at, about=case.receiver.id

@@ -90,15 +90,6 @@ def test_the_intended_transmitter_beside_a_fresher_neighbour(rack, circuit, fres
     assert words in health.findings[0].evidence
 
 
-@pytest.mark.parametrize("intended_first", [True, False])
-def test_of_two_entries_that_came_in_one_second_nobody_knows_which_came_last(rack, circuit, intended_first):
-    both = [Neighbour("h04", "eth6", 2.0), Neighbour("h07", "eth6", 2.0)]
-    rack.hears(LANE, *(both if intended_first else both[::-1]))
-    health = rack.report().circuits[circuit]
-    assert rules(health) == [("circuit.unproven", State.UNKNOWN)]
-    assert f"hears h07 eth6, and {FAR} too" in health.findings[0].evidence
-
-
 def test_a_known_host_with_an_unknown_port_proves_nothing(rack, circuit):
     rack.hears(LANE, Neighbour("h04", "52:54:00:00:00:14", 2.0))
     health = rack.report().circuits[circuit]
