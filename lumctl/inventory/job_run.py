@@ -1,13 +1,39 @@
-"""The settings of ``lumctl job run`` in the inventory."""
+"""How a job is paused, resumed and run, as the inventory states it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lumctl.inventory.entry import JobKindEntry
 
 WORKERS = "workers"
 """The kind of control for a job that ``lumctl job run`` runs."""
 PAUSED_WITHIN_S = 60.0
 """The time in seconds within which the processes of such a job pause, or form their group again."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobHook:
+    """How a job is paused and resumed: by the operator's programs, each with its arguments.
+
+    With another ``kind`` of control, that kind controls it, with its ``settings`` from the inventory. ``on_sim`` means
+    that the hook is also used on the simulator.
+    """
+
+    pause: tuple[str, ...] = ()
+    resume: tuple[str, ...] = ()
+    status: tuple[str, ...] | None = None
+    timeout_s: float = 30.0
+    on_sim: bool = False
+    kind: str = "command"
+    settings: "JobKindEntry | None" = None
+
+    @property
+    def for_control(self) -> "JobHook | JobKindEntry":
+        """The settings from which the kind of control is made: those of another kind, otherwise these programs."""
+        return self if self.settings is None else self.settings
 
 
 class WithoutSpare(StrEnum):

@@ -18,8 +18,8 @@ from lumctl.inventory.job_entries import (
     TorusEntry,
 )
 from lumctl.inventory.job_kinds import read_settings
-from lumctl.inventory.job_run import PAUSED_WITHIN_S, WORKERS, JobRun
-from lumctl.inventory.model import Inventory, Job, JobHook, PairLinks, RingLinks, Role, TorusLinks
+from lumctl.inventory.job_run import PAUSED_WITHIN_S, WORKERS, JobHook, JobRun
+from lumctl.inventory.model import Inventory, Job, PairLinks, RingLinks, Role, TorusLinks
 from lumctl.inventory.problems import Mark, Problems
 from lumctl.inventory.scope import Scope
 from lumctl.inventory.wiring import job_circuits, job_links

@@ -9,18 +9,14 @@ from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lumctl.errors import RefusedError
 from lumctl.inventory.exporters import Exporter, ReadingSource
 from lumctl.inventory.geometry import Geometry
-from lumctl.inventory.job_run import JobRun
+from lumctl.inventory.job_run import JobHook, JobRun
 from lumctl.inventory.policies import NotificationReceiver, Policy
 from lumctl.inventory.probe_times import PROBE_TIMES, ProbeTimes
 from lumctl.inventory.torus import RackTorus
-
-if TYPE_CHECKING:
-    from lumctl.inventory.entry import JobKindEntry
 
 
 class Role(StrEnum):
@@ -292,28 +288,6 @@ class TorusLinks:
     ranks: tuple[int, ...]
     shape: tuple[int, ...]
     widths: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class JobHook:
-    """How a job is paused and resumed: by the operator's programs, each with its arguments.
-
-    With another ``kind`` of control, that kind controls it, with its ``settings`` from the inventory. ``on_sim`` means
-    that the hook is also used on the simulator.
-    """
-
-    pause: tuple[str, ...] = ()
-    resume: tuple[str, ...] = ()
-    status: tuple[str, ...] | None = None
-    timeout_s: float = 30.0
-    on_sim: bool = False
-    kind: str = "command"
-    settings: "JobKindEntry | None" = None
-
-    @property
-    def for_control(self) -> "JobHook | JobKindEntry":
-        """The settings from which the kind of control is made: those of another kind, otherwise these programs."""
-        return self if self.settings is None else self.settings
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,8 @@
 from dataclasses import dataclass
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from lumctl.inventory.job_run import JobRun
-    from lumctl.inventory.model import JobHook
+from lumctl.inventory.job_run import JobHook, JobRun
 
 Position = tuple[int, ...]
 """The place of a server in the grid of servers, or of an accelerator in the torus: one number for each dimension."""
@@ -40,9 +37,9 @@ class RackTorus:
     hosts: tuple[str, ...]
     devices: tuple[str, ...]
     edges: tuple[TorusEdge, ...]
-    hook: "JobHook | None" = None
+    hook: JobHook | None = None
     needs_no_pause: bool = False
-    run: "JobRun | None" = None
+    run: JobRun | None = None
 
     @property
     def grid(self) -> tuple[int, ...]:

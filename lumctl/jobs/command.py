@@ -20,7 +20,7 @@ from lumctl.programs import Ended, plain
 
 if TYPE_CHECKING:
     from lumctl.inventory.entry import JobKindEntry
-    from lumctl.inventory.model import JobHook
+    from lumctl.inventory.job_run import JobHook
 
 SAID_LINES = 5
 RUNS_AT = "LUMCTL_RUNS_AT="

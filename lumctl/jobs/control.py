@@ -15,7 +15,7 @@ from lumctl.containment import Culprit, MisbehavedError, contained
 from lumctl.errors import RefusedError, UnreachableError, UsageError
 from lumctl.inventory.entry import JobKindEntry
 from lumctl.inventory.job_kinds import GROUP, UPGRADE, WHAT, fitted
-from lumctl.inventory.model import JobHook
+from lumctl.inventory.job_run import JobHook
 from lumctl.offers import the_offer, usable
 from lumctl.programs import Ended
 

@@ -22,7 +22,8 @@ from lumctl.context import Context
 from lumctl.errors import LumctlError, RefusedError
 from lumctl.files import make_private
 from lumctl.inventory.job_entries import COMMAND
-from lumctl.inventory.model import Inventory, Job, JobHook
+from lumctl.inventory.job_run import JobHook
+from lumctl.inventory.model import Inventory, Job
 from lumctl.jobs import hook_runner
 from lumctl.jobs.control import (
     NOBODY,

@@ -13,7 +13,7 @@ from lumctl.change.resumption import abort, resume
 from lumctl.change.run import RunInProgress
 from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.errors import ExitCode, HalfDoneError, RefusedError, RolledBackError
-from lumctl.inventory.model import JobHook
+from lumctl.inventory.job_run import JobHook
 from lumctl.jobs import HookRefusedError
 from lumctl.jobs.hooks import END_S
 from lumctl.programs import Ended

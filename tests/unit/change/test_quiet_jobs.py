@@ -16,7 +16,7 @@ from lumctl.cli.changes import carry_out
 from lumctl.cli.invocation import Invocation, Target
 from lumctl.cli.output import Output, OutputFormat
 from lumctl.errors import RefusedError, RolledBackError, UsageError
-from lumctl.inventory.model import JobHook
+from lumctl.inventory.job_run import JobHook
 from lumctl.store import store_at
 from lumctl.swap import plan_fabric, plan_rollback
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from lumctl.errors import UsageError
+from lumctl.inventory.job_run import JobHook
 from lumctl.inventory.load import EXAMPLES, example, find_inventory, load_inventory
-from lumctl.inventory.model import Evidence, Geometry, JobHook, Lane, RingLinks, Role, Thresholds
+from lumctl.inventory.model import Evidence, Geometry, Lane, RingLinks, Role, Thresholds
 from lumctl.inventory.probe_times import PROBE_TIMES, ProbeTimes
 from lumctl.inventory.problems import InventoryError
 from lumctl.inventory.wiring import circuits_of, initial_assignment

@@ -8,8 +8,8 @@ import pytest
 from lumctl.cli import main
 from lumctl.context import Context
 from lumctl.errors import LumctlError, RefusedError, UnreachableError, UsageError
+from lumctl.inventory.job_run import JobHook
 from lumctl.inventory.load import example, load_inventory
-from lumctl.inventory.model import JobHook
 from lumctl.inventory.problems import InventoryError
 from lumctl.jobs import HookFailedError, HookRefusedError, Hooks, require_hooks
 from lumctl.jobs.control import Facts, load

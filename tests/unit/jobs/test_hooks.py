@@ -13,8 +13,8 @@ import pytest
 
 from lumctl.context import Context
 from lumctl.errors import ExitCode, RefusedError
+from lumctl.inventory.job_run import JobHook
 from lumctl.inventory.load import example, load_inventory
-from lumctl.inventory.model import JobHook
 from lumctl.jobs import HookFailedError, HookRefusedError, Hooks, passed_over, require_hooks, without_hook
 from lumctl.jobs.hooks import ON_SIM, Facts, may_take_s, never_on_sim
 from lumctl.store import store_at

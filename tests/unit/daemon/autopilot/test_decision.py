@@ -7,7 +7,7 @@ import pytest
 from lumctl.daemon.autopilot.decision import Response
 from lumctl.daemon.autopilot.memory import Ask, AskState, Event
 from lumctl.health.states import State
-from lumctl.inventory.model import JobHook
+from lumctl.inventory.job_run import JobHook
 from lumctl.inventory.policies import ApprovalTerms, Hours, How, Limits
 
 GPU, OTHER = "h03-gpu2", "h09-gpu1"
