@@ -17,7 +17,7 @@ import signal
 import socket
 import sys
 import time
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -27,6 +27,8 @@ from lumctl.sim.lanes.loop import BROKEN, CLOSED, IN, LaneLoop
 from lumctl.sim.lanes.ways import Hop, Ways
 
 _MOST_PORT = 65535
+_MORE = 1_000_000
+"""How much more a connection between the same two accelerators counts on a lane than any other."""
 AWAITED_S = 60.0
 """How long an endpoint waits for a connection; after that, a new request may take it."""
 
@@ -46,6 +48,7 @@ class Exchange:
         self._ways = Ways(())
         self._lanes: dict[str, LitHop] = {}
         self._joints: dict[Joint, tuple[str, str]] = {}
+        self._between: defaultdict[frozenset[str], set[Joint]] = defaultdict(set)
         self._queue: Queue = deque()
         self._awaiting: dict[socket.socket, float] = {}
         self._gone = 0
@@ -137,6 +140,7 @@ class Exchange:
         far.connect_ex(address)
         joint = Joint(self._loop, near, far, queue=self._queue, clock=self._clock, left=self._left)
         self._joints[joint] = ends
+        self._between[frozenset(ends)].add(joint)
         self._lead(joint, Counter(lane.name for lane in self._used()))
 
     def _used(self) -> Iterable[LitHop]:
@@ -148,9 +152,12 @@ class Exchange:
         if self._hosts[source] == self._hosts[sink]:
             joint.lead((), ())
             return
+        # Connections between the same two accelerators share the lanes between them evenly, whatever passes there.
+        others = self._between[frozenset((source, sink))] - {joint}
+        own = Counter(lane.name for other in others for stream in other.streams for lane in stream.way or ())
         ways = []
         for here, there in ((source, sink), (sink, source)):
-            names = self._ways.shortest(here, there, load)
+            names = self._ways.shortest(here, there, load + Counter({name: _MORE * n for name, n in own.items()}))
             load.update(names or ())
             ways.append(None if names is None else tuple(map(self._lane, names)))
         joint.lead(*ways)
@@ -162,7 +169,7 @@ class Exchange:
 
     def _left(self, joint: Joint) -> None:
         self._gone += sum(stream.carried for stream in joint.streams)
-        del self._joints[joint]
+        self._between[frozenset(self._joints.pop(joint))].discard(joint)
 
     def _give_up(self) -> None:
         now = self._clock()

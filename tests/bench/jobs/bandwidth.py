@@ -76,15 +76,15 @@ def rack(folder: Path, mbps: float, *, electrical: bool) -> Iterator[tuple[SimPr
 def measured(context: Context, placement: Sequence[str], rounds: int) -> dict[str, float]:
     """All figures of one placement, in Mbit/s."""
     rates = streams(context, placement)
-    took = all_reduces(context, placement, rounds)
+    took = all_reduces(context, placement, rounds, {"one way": [False], "both ways": [False, True]})
     through = 2 * (len(placement) - 1) / len(placement) * 8 * BUCKET / 1e6
     reduced = {f"all-reduce, {way}": through / median(seconds) for way, seconds in took.items()}
     return {"stream, mean": mean(rates), "stream, worst": min(rates), **reduced}
 
 
-def streams(context: Context, placement: Sequence[str]) -> list[float]:
+def streams(context: Context, placement: Sequence[str], *, connections: int = 1) -> list[float]:
     """What each connection between neighbours in the ring carries in each direction, all at once; in Mbit/s."""
-    pairs = list(zip(placement, [*placement[1:], placement[0]], strict=True))
+    pairs = list(zip(placement, [*placement[1:], placement[0]], strict=True)) * connections
     with ExitStack() as opened:
         ends = [end for pair in pairs for end in joined(context, *pair)]
         for end in ends:
@@ -129,12 +129,14 @@ def joined(context: Context, source: str, sink: str) -> tuple[socket.socket, soc
     return near, far
 
 
-def all_reduces(context: Context, placement: Sequence[str], rounds: int) -> dict[str, list[float]]:
-    """Seconds of each all-reduce of real ranks, by the way that the bucket goes."""
+def all_reduces(
+    context: Context, placement: Sequence[str], rounds: int, ways: dict[str, list[bool]]
+) -> dict[str, list[float]]:
+    """Seconds of each all-reduce of real ranks, by the way that the bucket goes: for each part, whether backwards."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         store = free.getsockname()[1]
     order = {"placement": list(placement), "store": store, "lanes": str(context.endpoints.lanes)}
-    order |= {"bytes": BUCKET, "rounds": rounds}
+    order |= {"bytes": BUCKET, "rounds": rounds, "ways": ways}
     ranks = [
         subprocess.Popen(
             [sys.executable, RANK, json.dumps(order | {"rank": rank})],

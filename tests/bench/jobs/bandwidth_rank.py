@@ -1,9 +1,10 @@
-"""One rank of ``bandwidth.py``: times all-reduces whose bucket goes round the ring one way, or half of it each way.
+"""One rank of ``bandwidth.py`` and of ``redirect.py``: times all-reduces whose bucket goes round a ring in parts.
 
     python bandwidth_rank.py ORDER
 
-ORDER (JSON): ``rank``, ``placement``, ``store`` (port), ``lanes`` (socket), ``bytes`` (of the bucket), ``rounds``.
-Rank 0 prints one line of JSON: seconds of each all-reduce, by way.
+ORDER (JSON): ``rank``, ``placement``, ``store`` (port), ``lanes`` (socket), ``bytes`` (of the bucket), ``rounds``, and
+``ways``: by the name of a way, for each part of the bucket whether it goes round backwards. Rank 0 prints one line of
+JSON: seconds of each all-reduce, by way.
 """
 
 import json
@@ -38,9 +39,26 @@ class Channel:
 def main(order: dict[str, Any]) -> None:
     torch.set_num_threads(1)
     served = dist.TCPStore("127.0.0.1", order["store"], is_master=order["rank"] == 0, wait_for_workers=False)
-    channels = [Channel(served, order, name=name, backwards=name == "back") for name in ("there", "back")]
     bucket = torch.ones(order["bytes"] // 4)
-    ways = {"one way": [(channels[0], bucket)], "both ways": list(zip(channels, bucket.chunk(2), strict=True))}
+    made: dict[str, Channel] = {}
+
+    def channel(backwards: bool, number: int) -> Channel:
+        name = f"{'back' if backwards else 'there'}{number}"
+        if name not in made:
+            made[name] = Channel(served, order, name=name, backwards=backwards)
+        return made[name]
+
+    ways = {
+        way: list(
+            zip(
+                [channel(backwards, turns[:at].count(backwards)) for at, backwards in enumerate(turns)],
+                bucket.chunk(len(turns)),
+                strict=True,
+            )
+        )
+        for way, turns in order["ways"].items()
+    }
+    channels = list(made.values())
     took: dict[str, list[float]] = {}
     for way, parts in ways.items():
         for _ in range(1 + order["rounds"]):

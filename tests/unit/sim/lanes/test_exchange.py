@@ -223,6 +223,21 @@ def test_those_who_share_a_lane_share_its_rate(make_yard, hops, received):
     assert carried(yard, received, apart) == [pytest.approx(1e6, rel=0.03)] * 2, "both go over a>b now"
 
 
+def test_connections_of_two_accelerators_take_all_their_lanes_whatever_else_passes_there(yard, hops):
+    yard.exchange.light(hops("ab", "ba", "ab2", "ba2", "bc", "cb"))
+    yard.joined("a0", "b0")[0].send(b"1")
+    # This one takes the second lane from a to b; after it, both lanes carry as many connections.
+    yard.joined("a0", "c0")[0].send(b"22")
+    yard.joined("a0", "b0")[0].send(b"333")
+    yard.quiet()
+    carried = yard.exchange.status()["lanes"]
+    assert sorted((carried["a>b"], carried["a2>b2"])) == [1, 5]
+    yard.exchange.light(hops("ab", "ba", "ab2", "ba2", "bc", "cb"))
+    yard.joined("a0", "b0")[0].send(b"4444")
+    yard.quiet()
+    assert sum(yard.exchange.status()["lanes"].values()) == 1 + 2 + 2 + 3 + 4
+
+
 def test_timers_that_are_late_take_nothing_from_the_rate(make_yard, hops, received):
     yard = make_yard(rate=1e6)
     yard.exchange.light(hops("ab", "bc"))
