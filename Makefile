@@ -81,6 +81,7 @@ bench-slices: $(READY) ## Measure the placing of slices beside other allocators 
 bench-jobs: $(READY) build/bench-jobs/ready ## Measure recoveries of real training beside torchrun and torchft, and the bandwidth between ranks (half an hour).
 	build/bench-jobs/bin/python tests/bench/jobs/recover.py $(ARGS)
 	build/bench-jobs/bin/python tests/bench/jobs/bandwidth.py
+	build/bench-jobs/bin/python tests/bench/slices/redirect.py
 
 bench-tui: $(READY) build/bench-tui/ready ## Measure the dashboard with a thousand accelerators beside htop and glances, and its memory over an hour (needs tmux; ten minutes).
 	build/bench-tui/bin/python tests/bench/tui/live.py $(ARGS)
