@@ -139,9 +139,11 @@ class Rack:
     def kill_engine(self, plan: Plan, when: Callable[[subprocess.Popen[str]], object], **how: object) -> StoredRun:
         """Apply a plan in a process of its own and kill that at the given moment, and its guard with it."""
         with self.engine(plan, **how) as engine:
-            when(engine)
-            os.kill(self.guard, signal.SIGKILL)
-            engine.kill()
+            try:
+                when(engine)
+                os.kill(self.guard, signal.SIGKILL)
+            finally:
+                engine.kill()
         run = self.store.runs.all()[0]
         assert run.state == "running"
         return run
