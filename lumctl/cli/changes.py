@@ -15,6 +15,7 @@ from lumctl.change.origin import origin
 from lumctl.change.plan import SLICE, Do, Step
 from lumctl.change.preconditions import require
 from lumctl.cli.invocation import Invocation, Target
+from lumctl.cli.job_state import require_not_run
 from lumctl.cli.output import OutputFormat
 from lumctl.cli.plan_lines import styled_lines
 from lumctl.cli.status_tables import unfinished_line
@@ -106,6 +107,7 @@ def carry_out(
     ``stopped``: an operator has confirmed that jobs without a hook are stopped if their light paths change. ``may`` is
     called after the plan was shown and may raise an error to refuse it.
     """
+    require_not_run(cx, context.inventory, plan)
     if dry_run:
         show_plan(cx, plan)
         may()

@@ -4,7 +4,7 @@ It comes from the ``lumctl job run`` that runs the job, else from the files that
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import OutputColumn
@@ -14,6 +14,9 @@ from lumctl.inventory.model import Inventory, Job
 from lumctl.inventory.problems import nearest
 from lumctl.printable import counted
 from lumctl.time_text import moment_text
+
+if TYPE_CHECKING:
+    from lumctl.change.plan import Plan
 
 ASK_WITHIN_S = 5.0
 LIST_WITHIN_S = 1.0
@@ -62,6 +65,31 @@ def nobody(cx: Invocation, job: str) -> RefusedError:
         f"no lumctl on this machine runs job {job}{how}",
         hint=f"lumctl job run {job} starts it, or takes over its processes where they still run",
     )
+
+
+def require_not_run(cx: Invocation, inventory: Inventory, plan: "Plan") -> None:
+    """Refuse a plan that takes all accelerators from a job while ``lumctl job run`` runs it: it would wait for ever.
+
+    Raises:
+        RefusedError: such a job runs.
+    """
+    from lumctl.change.plan import Do
+
+    placed = (step.data["assignment"] for step in plan.steps if step.do is Do.ASSIGN)
+    released = {name for assignment in placed for name, ranks in assignment.items() if not ranks}
+    jobs = [inventory.jobs[name] for name in sorted(released & inventory.jobs.keys())]
+    if not jobs:
+        return
+    from lumctl.training.job_control import ask
+    from lumctl.training.job_folder import coordinator_socket
+
+    for job in jobs:
+        place = coordinator_socket(cx.inventory.path, str(cx.target), job.name)
+        if job.run is not None and ask(place, "status", timeout_s=ASK_WITHIN_S) is not None:
+            raise RefusedError(
+                f"{job.name} runs: without its accelerators, lumctl job run would wait for them for ever",
+                hint=f"stop it first: lumctl job stop {job.name}",
+            )
 
 
 def find_job(inventory: Inventory, name: str) -> Job:

@@ -185,7 +185,8 @@ def release(
     """Release a slice: darken the circuits that only it uses, and free its accelerators and fibres.
 
     A job with a hook is paused first; a job without one must be stopped, as for ``lumctl swap apply``. With --force
-    neither is required. Circuits of other jobs are proved to be as before.
+    neither is required. A job that ``lumctl job run`` runs is stopped with ``lumctl job stop`` in any case. Circuits of
+    other jobs are proved to be as before.
     """
     with Context(cx.inventory, cx.target) as context:
         made = plan_release(context, name, force=force)

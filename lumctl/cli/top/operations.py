@@ -174,12 +174,15 @@ def apply_plan(cx: Invocation, view: "PlanView", progress: Callable[[str], None]
     """Apply a plan and write its runbook."""
     from lumctl.change import apply
     from lumctl.change.origin import origin
+    from lumctl.cli.job_state import require_not_run
     from lumctl.context import Context
     from lumctl.runbook.files import save
     from lumctl.tui.actions import ApplyView
     from lumctl.tui.views.light import proof_words
 
     with Context(cx.inventory, cx.target) as context:
+        context.assignment()  # reads which slices there are
+        require_not_run(cx, context.inventory, view.plan)
         # The confirmed plan names the jobs that must be stopped.
         result = apply(context, view.plan, progress=progress, stopped_by=origin())
         try:

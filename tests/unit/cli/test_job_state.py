@@ -3,13 +3,16 @@
 import json
 import re
 import tempfile
+from types import SimpleNamespace
 
 import pytest
 
+from lumctl.change.plan import Do
 from lumctl.cli.job import _how_to_begin_again, _stamped
+from lumctl.cli.job_state import require_not_run
 from lumctl.cli.main import run
-from lumctl.errors import ExitCode
-from lumctl.inventory.load import example
+from lumctl.errors import ExitCode, RefusedError
+from lumctl.inventory.load import example, load_inventory
 from lumctl.time_text import seconds_of
 from lumctl.training.job_control import ControlSocket
 from lumctl.training.job_folder import COORDINATOR, job_folder, save_status
@@ -120,3 +123,22 @@ def test_lines_have_the_time_of_day_in_front():
 def test_what_to_do_about_a_stop(why, hint):
     full = f"{why}, and all light between the ranks with it" if "simulator" in why else why
     assert hint in _how_to_begin_again("train", full)
+
+
+def test_what_takes_all_accelerators_from_a_job_that_runs_is_refused(folder):
+    inventory = load_inventory(example("ring4"))
+    cx = SimpleNamespace(inventory=inventory, target="rack")
+
+    def plan(ranks):
+        data = {"assignment": {"train": ranks, "shape of train": ranks}}
+        return SimpleNamespace(steps=[SimpleNamespace(do=Do.ASSIGN, data=data)])
+
+    require_not_run(cx, inventory, plan([]))
+    place = ControlSocket(folder / COORDINATOR, lambda _request, reply: reply({"state": "running"}))
+    try:
+        with pytest.raises(RefusedError, match="train runs: without its accelerators") as refused:
+            require_not_run(cx, inventory, plan([]))
+        assert refused.value.hint == "stop it first: lumctl job stop train"
+        require_not_run(cx, inventory, plan(["h1-gpu0"]))
+    finally:
+        place.close()
