@@ -48,7 +48,7 @@ def test_a_lost_accelerator_is_told_with_its_rank_and_the_one_spare_that_fits(ra
     seen = rack64.look(START, failed=["h03-gpu2"])
     first, *circuits = news_of(RecordedLook(seen))
     assert first.words == "h03-gpu2 fell off the bus; train-a rank 18 is down; p: swap in h16-gpu2"
-    assert words(seen) == f"✖ {first.words}  +2 more (5)"
+    assert words(seen) == f"✖ {first.words}  5: 2 more"
     assert [news.words.partition(";")[0] for news in circuits] == ["train-a/17-18 is dark", "train-a/18-19 is dark"]
 
 
@@ -66,7 +66,7 @@ def test_several_causes_are_counted_and_the_worst_comes_first(rack64):
     hot = finding("h01-gpu0", "gpu.temperature", "93 C", state=State.DEGRADED)
     seen = with_findings(rack64.look(START, failed=["h03-gpu2"]), hot, state=State.DEGRADED)
     assert words(seen).startswith("✖ h03-gpu2 fell off")
-    assert words(seen).endswith("+3 more (5)")
+    assert words(seen).endswith("5: 3 more")
     states = [news.state for news in news_of(RecordedLook(seen))]
     assert states == [State.FAILED] * 3 + [State.DEGRADED]
 
@@ -95,7 +95,7 @@ def test_a_fault_that_no_key_p_repairs_names_the_key_that_shows_more_of_it(kit):
     assert sentence(RecordedLook(one)).endswith("--failed r1-h2-g0,r1-h2-g1.")
     both = {**first, "llm/5-6": replace(circuits["llm/5-6"], findings=(replace(dark, component="llm/5-6"),))}
     two = replace(seen, report=replace(seen.report, circuits={**seen.report.circuits, **both}))
-    assert words(two).endswith("+1 more (5)")
+    assert words(two).endswith("5: 1 more")
     assert "details" not in words(two)
     hot = with_findings(seen, finding(LOST, "gpu.ecc", "uncorrectable errors"))
     assert "p: swap in" in words(hot)

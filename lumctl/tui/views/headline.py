@@ -109,7 +109,7 @@ def headline(seen: RecordedLook, marks: Marks) -> Text:
         text.append("; ")
         text.append(first.do, style="bold")
     if more:
-        text.append(f"  +{len(more)} more (5)", style=STATE_STYLES[max((n.state for n in more), key=SEVERITY.index)])
+        text.append(f"  5: {len(more)} more", style=STATE_STYLES[max((n.state for n in more), key=SEVERITY.index)])
     return text
 
 
