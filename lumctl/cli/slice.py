@@ -285,7 +285,7 @@ def _promise(found: Defragmentation, most: int) -> str:
     now, then = (shape_text(shape) if shape else "none" for shape in (found.before, found.after))
     if not found.plans:
         at_most = "1 move" if most == 1 else f"{most} moves"
-        return f"{found.rack}: the largest free box is {now}; at most {at_most} make no larger one"
+        return f"{found.rack}: the largest free box is {now}; no larger one was found with at most {at_most}"
     return f"{found.rack}: the largest free box is {now}; after these moves {then}"
 
 
