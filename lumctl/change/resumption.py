@@ -238,7 +238,9 @@ def _require_open(context: Context, run: StoredRun, act: str) -> None:
                 f"{run.id} is running: {held.message}",
                 hint=f"{held.hint}; then: lumctl swap {act} {run.id} --target {context.target}",
             ) from held
-        raise RefusedError(f"{run.id} has just ended", hint="see: lumctl swap list")
+        # The lease of a dead engine may have lapsed between the two looks.
+        if run.id not in store.runs.unfinished(now=context.now()):
+            raise RefusedError(f"{run.id} has just ended", hint="see: lumctl swap list")
 
 
 def left(context: Context, history: RunHistory) -> tuple[Step, ...]:

@@ -288,6 +288,20 @@ def test_a_run_whose_engine_may_be_at_work_is_let_alone(rack):
     refused(Left(rack, rack.plan(), steps=6, ago_s=29.0), "is being changed by me; its lease ends in 1 s")
 
 
+def test_a_lease_that_lapses_between_two_looks_is_over(rack, monkeypatch):
+    left = Left(rack, rack.plan(), steps=6, ago_s=29.9)
+    store = rack.context.store("prototype")
+    require_free = store.leases.require_free
+
+    def later(*where, **when):
+        rack.time += 0.2
+        return require_free(*where, **{**when, "now": rack.time})
+
+    monkeypatch.setattr(store.leases, "require_free", later)
+    left.abort()
+    is_as_it_was(left)
+
+
 def test_while_another_run_is_at_work_both_wait(rack):
     left = Left(rack, rack.plan(), steps=6)
     rack.store.leases.acquire("prototype", "somebody", term_s=30.0, now=rack.time)
