@@ -83,7 +83,8 @@ def test_no_second_copy_behind_a_tool_that_hangs(fleet, twin, until):
     for loop, *asked in held:
         loop.answer(*asked)
     assert until(lambda: read("gpu")["gpu"].status is ABSENT)
-    assert [twin.asked.count(name) for name in ("gpu", "nvlink")] == [2, 1]
+    assert twin.asked.count("nvlink") == 1
+    assert twin.asked.count("gpu") <= 2, "its late answer counts, or it is asked once more"
     assert twin.commands == ["exec sh"]
 
 
