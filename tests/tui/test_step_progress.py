@@ -183,3 +183,9 @@ def test_the_screen_of_a_plan_shows_steps_and_light_while_it_is_applied(stage, k
         assert step_lines(kit.screen_text(pilot.app)).keys() == before.keys()
 
     kit.drive(stage.dashboard(), script)
+
+
+def test_a_warning_that_was_confirmed_is_none_while_the_plan_is_applied():
+    view = PlanView("train: replace a by b", "rack", (), "the plan", warnings=("job train has no hook: pause it",))
+    assert head_text(view).plain.splitlines()[1] == "! job train has no hook: pause it"
+    assert head_text(view, confirmed=True).plain.splitlines()[1] == "confirmed: job train has no hook: pause it"

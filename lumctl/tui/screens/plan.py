@@ -209,7 +209,8 @@ class PlanScreen(KeyedScreen[None], keys="plan"):
     def _begin(self, plan: PlanView) -> None:
         self.phase = Phase.APPLYING
         self.remove_class("-asking", "-viewing")
-        self.query_one("#question", Static).update(f"applying to TARGET {plan.target}")
+        self.query_one("#plan", Static).update(head_text(plan, confirmed=True))
+        self.query_one("#question", Static).update(f"applying to TARGET {plan.target}; it ends by itself")
         self.query_one(VerticalScroll).focus()
         self._following.begin(self.shared.now())
         self._show_progress()

@@ -12,17 +12,20 @@ from rich.text import Text
 from lumctl.errors import RolledBackError
 from lumctl.health.states import State
 from lumctl.tui.actions import ApplyView, PlanView
-from lumctl.tui.look.marks import HEADING_STYLE, STATE_STYLES, Marks
+from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks
 from lumctl.tui.views.steps import AT_WORK, Stand, StepView, steps_text
 
 _TOOK = re.compile(r"([0-9.]+) s")
 
 
-def head_text(view: PlanView) -> Text:
-    """The text above the steps: the title, the warnings, and the summary."""
+def head_text(view: PlanView, *, confirmed: bool = False) -> Text:
+    """The text above the steps: the title, the warnings, and the summary. What was ``confirmed`` is no warning now."""
     text = Text(f"{view.title}\n", style=HEADING_STYLE)
     for warning in view.warnings:
-        text.append(f"! {warning}\n", style=STATE_STYLES[State.DEGRADED])
+        if confirmed:
+            text.append(f"confirmed: {warning}\n", style=QUIET_STYLE)
+        else:
+            text.append(f"! {warning}\n", style=STATE_STYLES[State.DEGRADED])
     # Rich applies the style of the title to all that is appended.
     text.append("\n".join(view.summary), style="not bold")
     text.rstrip()
