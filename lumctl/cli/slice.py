@@ -259,7 +259,7 @@ def defrag(
     """Propose moves of slices after which a larger box is free: a plan for each, in order. Touches no device.
 
     Each plan starts from the rack as the ones before it leave it, and `lumctl slice apply` refuses it until they have
-    been applied. Moving a slice pauses its job as a swap does. Jobs of the inventory and spares stay where they are.
+    been applied. Moving a slice pauses its job as a swap does. Jobs of the inventory and spares are never moved.
     """
     with Context(cx.inventory, cx.target) as context:
         found = plan_moves_of(context, [rack] if rack else (), most=moves, seed=seed)

@@ -1,7 +1,7 @@
 """Propose moves of slices that make room: after them a larger box is free than before.
 
 Every box of the torus is tried as the one to make free, the largest first: each slice that has an accelerator in it is
-placed anew outside it, as a box or on scattered servers. Jobs of the inventory and spares stay where they are.
+given another place outside it: a box, or scattered servers. Jobs of the inventory and spares are never moved.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,6 +28,7 @@ from lumctl.slices.documents import port_rows
 from lumctl.slices.fragmentation import largest_slice, shapes_in
 from lumctl.slices.planning import fibres_by_circuit
 from lumctl.slices.rack_state import RackState, rack_state
+from lumctl.slices.request import tori_of
 from lumctl.slices.torus import Coordinates, Extents, Torus
 from lumctl.swap.light_paths import States
 from lumctl.swap.path_routing import light_paths_along
@@ -86,17 +87,12 @@ def plan_moves_of(context: Context, racks: Sequence[str], *, most: int, seed: in
     Raises:
         UsageError: a rack is unknown or has no torus, or none has one.
     """
-    inventory = context.inventory
-    tori = [name for name, rack in inventory.racks.items() if rack.torus is not None]
+    tori = tori_of(context.inventory)
     for name in racks:
         if name not in tori:
             near = nearest(name, tori)
-            known = f"did you mean {near}?" if near else f"racks that have one: {', '.join(tori) or 'none'}"
+            known = f"did you mean {near}?" if near else f"racks that have one: {', '.join(tori)}"
             raise UsageError(f"{name!r} is no rack with a `torus:`", hint=known)
-    if not tori:
-        raise UsageError(
-            f"no rack of {inventory.path} has a `torus:`", hint="slices are placed on a torus: lumctl-inventory(5)"
-        )
     context.assignment()
     seen = context.observe()
     return [plan_moves(context, rack, most=most, seed=seed, seen=seen) for rack in racks or tori]

@@ -8,6 +8,7 @@ from lumctl.errors import RefusedError, UsageError
 from lumctl.inventory.folded_names import NAME
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.problems import nearest
+from lumctl.inventory.torus import RackTorus
 from lumctl.slices.allocator import shapes_of
 from lumctl.slices.torus import Extents
 
@@ -75,11 +76,7 @@ def require_request(inventory: Inventory, request: SliceRequest) -> SliceRequest
         near = nearest(request.model, models)
         known = f"did you mean {near!r}?" if near else f"the models are: {', '.join(sorted(models))}"
         raise UsageError(f"no accelerator is a {request.model!r}", hint=known)
-    racks = {name: rack.torus for name, rack in inventory.racks.items() if rack.torus is not None}
-    if not racks:
-        raise UsageError(
-            f"no rack of {inventory.path} has a `torus:`", hint="slices are placed on a torus: lumctl-inventory(5)"
-        )
+    racks = tori_of(inventory)
     wanted = {inventory.hosts[host].rack for host in request.hosts}
     here = tuple(name for name in racks if name in wanted or not wanted)
     if not here:
@@ -89,6 +86,20 @@ def require_request(inventory: Inventory, request: SliceRequest) -> SliceRequest
     if request.accelerators > most:
         raise UsageError(f"a slice of {request.accelerators} accelerators is larger than {largest}, which has {most}")
     return replace(request, racks=here)
+
+
+def tori_of(inventory: Inventory) -> dict[str, RackTorus]:
+    """The torus of each rack that has one.
+
+    Raises:
+        UsageError: no rack has one.
+    """
+    racks = {name: rack.torus for name, rack in inventory.racks.items() if rack.torus is not None}
+    if not racks:
+        raise UsageError(
+            f"no rack of {inventory.path} has a `torus:`", hint="slices are placed on a torus: lumctl-inventory(5)"
+        )
+    return racks
 
 
 def _require_free_name(inventory: Inventory, job: str) -> None:

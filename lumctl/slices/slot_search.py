@@ -19,7 +19,7 @@ _BRIEF = 8
 _THOROUGH = 320
 """And those with the costs of flows, which take some milliseconds to find and are closer to the truth, times slots."""
 _DISTURBED = 4
-"""Every so many placements begin anew; the others change the one before."""
+"""One placement in so many starts from nothing; the others change the one before it."""
 _MORE = 6
 """Placements that are tried after the first one at a level was routed: on average they save a tenth of the fibres."""
 
