@@ -155,7 +155,7 @@ def require_healthy(context: Context, accelerators: Sequence[str]) -> None:
     report = evaluate(inventory, snapshot, (), losses={}, devices={}, now=now, events=events, accelerators=accelerators)
     for accelerator, health in report.accelerators.items():
         if health.state is not State.OK:
-            why = health.findings[0].evidence if health.findings else "it has no reading"
+            why = report.why(health, inventory.accelerators[accelerator].host)
             raise RefusedError(f"{accelerator} is {health.state}, not ok: {why}")
 
 

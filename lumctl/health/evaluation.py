@@ -33,7 +33,7 @@ def evaluate(  # noqa: PLR0913 - everything that a verdict depends on
     events: Mapping[str, HostEvents] | None = None,
     accelerators: Collection[str] | None = None,
 ) -> HealthReport:
-    """Judge every component of an inventory by one collection; if ``accelerators`` is given, only these.
+    """Judge every component of an inventory by one collection; if ``accelerators`` is given, only these and their hosts.
 
     ``losses`` are expected losses (dB) by circuit id. ``devices`` are readings of meshes and switches; a missing device
     was never read. ``disabled`` are accelerators out of service besides those that the inventory disables. An
@@ -51,7 +51,9 @@ def evaluate(  # noqa: PLR0913 - everything that a verdict depends on
     if accelerators is not None:
         expected = Expectations(look)
         found = {name: judge_accelerator(look, inventory.accelerators[name], expected) for name in accelerators}
-        return each(HealthReport(now, {}, found, {}, {}, {}), _found_at_once)
+        through = dict.fromkeys(inventory.accelerators[name].host for name in accelerators)
+        hosts = {name: judge_host(look, name, expected) for name in through}
+        return each(HealthReport(now, hosts, found, {}, {}, {}), _found_at_once)
     return each(look_over(look, losses, devices), _found_at_once)
 
 

@@ -268,6 +268,15 @@ class HealthReport:
             found.setdefault(circuit.owner, []).append(circuit)
         return {owner: tuple(circuits) for owner, circuits in found.items()}
 
+    def why(self, health: Health, host: str) -> str:
+        """Why a component that is read through a host is not ok: its own worst finding, or else that of the host."""
+        if health.findings:
+            return health.findings[0].evidence
+        read_through = self.hosts.get(host)
+        if read_through is not None and read_through.findings:
+            return f"its host {host} is {read_through.state}: {read_through.findings[0].evidence}"
+        return "it has no reading"
+
     def findings(self) -> tuple[Finding, ...]:
         """Every finding, worst first; equals are in the order of the inventory."""
         everything = [

@@ -247,8 +247,7 @@ def unfit_reasons(seen: Observation, accelerator: str) -> Iterator[str]:
     if health.maintenance is not None:
         yield f"is in maintenance: {health.maintenance}"
     elif state is not State.OK:
-        why = health.findings[0].evidence if health.findings else "it has no reading"
-        yield f"is {state}: {why}"
+        yield f"is {state}: {seen.report.why(health, seen.inventory.accelerators[accelerator].host)}"
     for lane in seen.inventory.transponders_of(accelerator):
         link = seen.report.links[lane.id]
         if link.maintenance is not None:

@@ -20,9 +20,11 @@ from lumctl.devices.protocols import DriverContext
 from lumctl.devices.types import PucState
 from lumctl.errors import RefusedError
 from lumctl.fabric import mesh_of, trace
+from lumctl.fleet.fleet import Fleet
 from lumctl.health.states import State
 from lumctl.inventory.load import example, load_inventory
 from lumctl.inventory.model import Inventory
+from lumctl.inventory.probe_times import PROBE_TIMES
 from lumctl.sim.launch import SimProcess, launch
 from lumctl.sim.meshes.driver import SimMesh
 from lumctl.store import Store, StoredRun, store_at
@@ -30,6 +32,9 @@ from lumctl.swap import commission, plan_fabric, plan_rollback, plan_swap
 
 ENGINE = Path(__file__).parents[1] / "system" / "swap" / "engine.py"
 GUARD_ENDS_WITHIN_S = 30.0
+CONNECT_S = 30.0
+"""On a busy machine, sixteen hosts in one process take long to answer; nothing here tests how soon they must."""
+PATIENT = "probes: {" + ", ".join(f"{kind}: {{deadline_s: 15}}" for kind in PROBE_TIMES) + "}\n"
 
 
 @dataclass
@@ -185,12 +190,14 @@ def rack_of(
     """
     path, kept = folder / f"{name}.yaml", place or str(folder / "store")
     text = edited(example(name).read_text()).replace("driver: smartlight\n", f"driver: {driver}\n")
-    path.write_text(text + f"\nthresholds: {{light_deadline_s: {light_deadline_s}}}\n")
+    patient = "" if "\nprobes:" in text else PATIENT
+    path.write_text(text + f"\nthresholds: {{light_deadline_s: {light_deadline_s}}}\n{patient}")
     inventory = load_inventory(path)
     store = store_at(kept, files=folder / "store")
     with (
         launch(inventory, folder=folder / "sim", tied=True, **settings) as sim,
         Context(inventory, "sim", endpoints=sim.endpoints(), store=lambda _rack: store) as context,
     ):
+        context.fleet = Fleet(inventory, sim.endpoints(), connect_timeout_s=CONNECT_S)
         commission(context)
         yield Rack(inventory, sim, context, store, folder, kept, *loses)

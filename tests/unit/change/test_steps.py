@@ -90,7 +90,10 @@ def test_a_check_leaves_out_who_hears_nobody(rack, plan, bench):
     [
         (lambda collected: collected.lose_gpu("s3-gpu0"), "s3-gpu0 is failed, not ok"),
         (lambda collected: collected.gpu("s3-gpu0", remap_pending=True), "s3-gpu0 is degraded, not ok"),
-        (lambda collected: collected.host("s3", reachable=False), "s3-gpu0 is unknown, not ok: it has no reading"),
+        (
+            lambda collected: collected.host("s3", reachable=False, error="no route to host"),
+            "s3-gpu0 is unknown, not ok: its host s3 is failed: no route to host",
+        ),
         (lambda collected: collected.gpu("s3-gpu0", taken_at=0.0), "s3-gpu0 is unknown, not ok: last read"),
     ],
 )
