@@ -46,7 +46,8 @@ def find_plan(context: Context, name: str) -> Plan:
         _refuse_other_target(context, name)
         raise UsageError(
             f"target {context.target} has no plan {name!r}, and no file has that name",
-            hint="make one: lumctl swap plan; list the plans that wait for approval: lumctl autopilot status",
+            hint="make one: lumctl swap plan, or lumctl slice plan SHAPE --job NAME; "
+            "list the plans that wait for approval: lumctl autopilot status",
         )
     try:
         return from_document(json.loads(text_of(path)))

@@ -30,7 +30,10 @@ def find_slice(inventory: Inventory, name: str) -> Job:
     if name in inventory.jobs:
         raise UsageError(f"{name} is a job of {inventory.path}, not a slice", hint="see: lumctl slice list")
     near = nearest(name, slices)
-    known = f"did you mean {near}?" if near else f"the slices are: {', '.join(slices) or 'none'}"
+    if near:
+        known = f"did you mean {near}?"
+    else:
+        known = f"the slices are: {', '.join(slices)}" if slices else "place one: lumctl slice plan SHAPE --job NAME"
     raise UsageError(f"there is no slice {name!r}", hint=known)
 
 
