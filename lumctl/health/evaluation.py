@@ -33,7 +33,7 @@ def evaluate(  # noqa: PLR0913 - everything that a verdict depends on
     events: Mapping[str, HostEvents] | None = None,
     accelerators: Collection[str] | None = None,
 ) -> HealthReport:
-    """Judge every component of an inventory by one collection; if ``accelerators`` is given, only these and their hosts.
+    """Judge every component of an inventory by one collection; with ``accelerators``, only these and their hosts.
 
     ``losses`` are expected losses (dB) by circuit id. ``devices`` are readings of meshes and switches; a missing device
     was never read. ``disabled`` are accelerators out of service besides those that the inventory disables. An

@@ -36,7 +36,7 @@ def is_fault(state: State) -> bool:
 DEFAULT_GRAVITY = 50
 """The gravity of a rule that states none."""
 SPARE_FIRST = "swap in a spare, then "
-"""The start of the advice for an accelerator that may run a rank; removed if it is out of service or an idle spare."""
+"""The start of the advice for an accelerator that may run a rank; removed if it is out of service or idle."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from lumctl.health.states import (
     judge,
     state_of,
 )
-from lumctl.inventory.model import Accelerator, Evidence, Role, Transponder
+from lumctl.inventory.model import Accelerator, Evidence, Transponder
 from lumctl.inventory.wiring import Circuit, CircuitEnd
 
 _ALL_GPU_RULES = (*gpu.RULES, *GPU_RULES)
@@ -66,7 +66,7 @@ def judge_accelerator(look: Look, accelerator: Accelerator, expected: Expectatio
         now=look.now,
     )
     findings = judge(_ALL_GPU_RULES, case)
-    if disabled or _is_idle_spare(look, accelerator):
+    if findings and (disabled or _is_idle(look, accelerator)):
         findings = tuple(replace(each, advice=each.advice.removeprefix(SPARE_FIRST)) for each in findings)
     otherwise = State.OK if case.reading is not None else State.UNKNOWN
     state = State.DISABLED if disabled else state_of(findings, otherwise=otherwise)
@@ -82,9 +82,9 @@ def judge_accelerator(look: Look, accelerator: Accelerator, expected: Expectatio
     )
 
 
-def _is_idle_spare(look: Look, accelerator: Accelerator) -> bool:
-    """Whether an accelerator is a spare without circuits of a job, so that no other spare needs to replace it."""
-    if accelerator.role is not Role.SPARE:
+def _is_idle(look: Look, accelerator: Accelerator) -> bool:
+    """Whether no job of the inventory and no circuit uses an accelerator, so that no spare needs to replace it."""
+    if any(accelerator.id in job.ranks for job in look.inventory.jobs.values()):
         return False
     lanes = [lane.id for lane in look.lanes[accelerator.host] if lane.accelerator == accelerator.id]
     return bool(lanes) and look.in_use.isdisjoint(lanes)

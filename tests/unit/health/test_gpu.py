@@ -322,6 +322,15 @@ def test_the_advice_for_a_spare_in_no_job_asks_for_no_swap(rack):
     assert finding.advice.startswith("drain and power-cycle the host")
 
 
+def test_the_advice_for_an_accelerator_that_no_job_names_asks_for_no_swap(rack):
+    ranks = tuple("h16-gpu2" if a == GPU else a for a in rack.assignment["train-a"])
+    rack.inventory.jobs["train-a"] = replace(rack.inventory.jobs["train-a"], ranks=ranks)
+    rack.assignment = {**rack.assignment, "train-a": ranks}
+    rack.xid(GPU, 79)
+    (finding,) = verdict(rack).findings
+    assert finding.advice.startswith("drain and power-cycle the host")
+
+
 def test_no_advice_begins_with_a_spare_in_other_words():
     """The advice of a replaced accelerator is cut by how it begins."""
     said = [line.advice for line in all_lines() if "swap in" in line.advice]
