@@ -10,8 +10,8 @@ import typer
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import OutputColumn, OutputFormat
 from lumctl.cli.verbs import verb
-from lumctl.errors import ExitCode, LumctlError, UsageError
-from lumctl.inventory.problems import nearest
+from lumctl.errors import ExitCode, LumctlError
+from lumctl.inventory.problems import require_known
 from lumctl.time_text import age_text, iso_times, moment_text, moment_with_age
 
 if TYPE_CHECKING:
@@ -89,13 +89,7 @@ def racks_named(inventory: "Inventory", named: list[str] | None) -> list[str]:
     Raises:
         UsageError: the inventory has no rack of that name.
     """
-    for name in named or ():
-        if name not in inventory.racks:
-            near = nearest(name, inventory.racks)
-            raise UsageError(
-                f"the inventory has no rack {name!r}",
-                hint=f"did you mean {near}?" if near else f"it has {', '.join(inventory.racks)}",
-            )
+    require_known("rack", named or (), inventory.racks)
     return list(dict.fromkeys(named)) if named else list(inventory.racks)
 
 

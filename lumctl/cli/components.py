@@ -1,11 +1,9 @@
 """Find the component that an operator means, or the nearest one."""
 
-import re
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from lumctl.errors import UsageError
-from lumctl.inventory.problems import nearest
+from lumctl.inventory.problems import nearest_name, require_known
 
 if TYPE_CHECKING:
     from lumctl.context import Context
@@ -42,17 +40,6 @@ def rack_of_named(inventory: "Inventory", name: str, among: "tuple[Circuit, ...]
     return rack
 
 
-def nearest_name(name: str, names: Iterable[str]) -> str | None:
-    """The name that is most likely meant: h03-gpu2 rather than h13-gpu2 for h3-gpu2; for a PUC, its mesh."""
-    names = list(names)
-    alike = (known for known in names if _unpadded(known) == _unpadded(name) or name.startswith(f"{known}/"))
-    return next(alike, None) or nearest(name, names)
-
-
-def _unpadded(name: str) -> str:
-    return re.sub(r"(?<!\d)0+(?=\d)", "", name)
-
-
 def one_rack(inventory: "Inventory", named: str | None) -> str:
     """The rack that was named; without a name, the only rack of the inventory.
 
@@ -64,10 +51,5 @@ def one_rack(inventory: "Inventory", named: str | None) -> str:
         return racks[0]
     if named is None:
         raise UsageError("the inventory has several racks", hint=f"name one: {', '.join(racks)}")
-    if named not in racks:
-        near = nearest(named, racks)
-        raise UsageError(
-            f"the inventory has no rack {named!r}",
-            hint=f"did you mean {near}?" if near else f"it has {', '.join(racks)}",
-        )
+    require_known("rack", [named], racks)
     return named

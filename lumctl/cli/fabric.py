@@ -24,6 +24,7 @@ from lumctl.fabric import FabricStates, LightPath, Route, trace
 from lumctl.fabric.documents import read_planned
 from lumctl.files import put
 from lumctl.inventory.model import DeviceKind
+from lumctl.inventory.problems import require_known
 from lumctl.inventory.wiring import FREE, Circuit, circuits_of
 from lumctl.swap import plan_fabric, require_cuts_agreed
 
@@ -269,8 +270,7 @@ def apply(
     if rack is None and len(racks) > 1:
         raise UsageError("the inventory has several racks", hint=f"--rack {'|'.join(racks)}")
     chosen = rack or racks[0]
-    if chosen not in racks:
-        raise UsageError(f"no rack {chosen!r} in the inventory", hint=f"one of: {', '.join(racks)}")
+    require_known("rack", [chosen], racks)
     with Context(cx.inventory, cx.target) as context:
         written = {job.name: job.ranks for job in cx.inventory.jobs.values() if job.rack == chosen}
         named = [word.strip() for word in cut.split(",") if word.strip()]

@@ -11,8 +11,8 @@ from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import OutputColumn, OutputFormat
 from lumctl.cli.verbs import noun_app, verb
-from lumctl.errors import UnreachableError, UsageError
-from lumctl.inventory.problems import nearest
+from lumctl.errors import UnreachableError
+from lumctl.inventory.problems import require_known
 
 if TYPE_CHECKING:
     from lumctl.context import Context
@@ -82,10 +82,7 @@ def capture(
 
 
 def _known(inventory: "Inventory", names: list[str]) -> list[str]:
-    for name in names:
-        if name not in inventory.hosts:
-            near = nearest(name, inventory.hosts)
-            raise UsageError(f"no host {name!r} in the inventory", hint=f"did you mean {near}?" if near else None)
+    require_known("host", names, inventory.hosts)
     return list(dict.fromkeys(names)) or list(inventory.hosts)
 
 

@@ -11,7 +11,7 @@ from lumctl.cli.verbs import noun_app, verb
 from lumctl.errors import ExitCode, RefusedError, UnreachableError, UsageError
 from lumctl.inventory.load import find_inventory, load_inventory
 from lumctl.inventory.model import DeviceKind, Inventory
-from lumctl.inventory.problems import InventoryError, Problem, nearest
+from lumctl.inventory.problems import InventoryError, Problem, nearest, require_known
 from lumctl.inventory.tables import SECTIONS, as_data, rows_of
 from lumctl.printable import counted
 
@@ -266,10 +266,7 @@ def _endpoints(cx: Invocation, names: list[str]) -> "list[HostEndpoint]":
     from lumctl.devices.endpoints import rack_endpoints, sim_endpoints
 
     at = sim_endpoints(cx.inventory) if cx.target is Target.SIM else rack_endpoints(cx.inventory)
-    for name in names:
-        if name not in at.hosts:
-            near = nearest(name, at.hosts)
-            raise UsageError(f"no host {name!r} in the inventory", hint=f"did you mean {near}?" if near else None)
+    require_known("host", names, at.hosts)
     return [at.hosts[name] for name in names or at.hosts]
 
 

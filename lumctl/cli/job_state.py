@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import OutputColumn
-from lumctl.errors import LumctlError, RefusedError, UsageError
+from lumctl.errors import LumctlError, RefusedError
 from lumctl.inventory.folded_names import fold
 from lumctl.inventory.model import Inventory, Job
-from lumctl.inventory.problems import nearest
+from lumctl.inventory.problems import require_known
 from lumctl.printable import counted
 from lumctl.time_text import moment_text
 
@@ -98,11 +98,8 @@ def find_job(inventory: Inventory, name: str) -> Job:
     Raises:
         UsageError: no job has that name.
     """
-    if name in inventory.jobs:
-        return inventory.jobs[name]
-    near = nearest(name, inventory.jobs)
-    known = f"did you mean {near}?" if near else f"the jobs are: {', '.join(inventory.jobs) or 'none'}"
-    raise UsageError(f"no job {name!r} in {inventory.path}", hint=known)
+    require_known("job", [name], inventory.jobs, str(inventory.path))
+    return inventory.jobs[name]
 
 
 Row = Mapping[str, Any]

@@ -2,7 +2,7 @@
 
 import io
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lumctl.cli.check import write_atomically
-from lumctl.cli.components import nearest_name
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.live import interval_option, repeat
 from lumctl.cli.nouns import NOUNS
@@ -23,6 +22,7 @@ from lumctl.health.remedy import Remedy
 from lumctl.health.states import HARMLESS, CircuitHealth, ComponentHealth, HealthReport, Judged, State
 from lumctl.inventory.folded_names import FoldError, expand_list
 from lumctl.inventory.model import Inventory
+from lumctl.inventory.problems import require_known
 from lumctl.printable import printable
 
 if TYPE_CHECKING:
@@ -266,22 +266,9 @@ def parse_selection(inventory: Inventory, *, failed: bool, hosts: str, jobs: str
     except FoldError as error:
         raise UsageError(f"--host: {error}") from error
     job_names = [word.strip() for word in jobs.split(",") if word.strip()]
-    _require("host", host_names, inventory.hosts)
-    _require("job", job_names, inventory.jobs)
+    require_known("host", host_names, inventory.hosts)
+    require_known("job", job_names, inventory.jobs)
     return StatusSelection(failed, tuple(dict.fromkeys(host_names)), tuple(dict.fromkeys(job_names)))
-
-
-def _require(what: str, names: Iterable[str], known: Mapping[str, object]) -> None:
-    for name in names:
-        if name not in known:
-            near = nearest_name(name, known)
-            hint = f"did you mean {near}?" if near else f"the inventory has {_few(list(known)) or f'no {what}s'}"
-            raise UsageError(f"no {what} {name!r} in the inventory", hint=hint)
-
-
-def _few(names: Sequence[str], most: int = 8) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return f"{', '.join(names[:most])}{more}"
 
 
 def select(seen: "Observation", wanted: StatusSelection) -> SelectedStatus:

@@ -15,7 +15,7 @@ from lumctl.cli.verbs import DryRunOption, StoppedOption, YesOption, noun_app, v
 from lumctl.context import Context
 from lumctl.errors import UsageError
 from lumctl.files import put
-from lumctl.inventory.problems import nearest
+from lumctl.inventory.problems import require_known
 from lumctl.swap import plan_reroute, plan_return, plan_swap
 from lumctl.swap.request import require_job
 from lumctl.swap.suggestions import causes_text, the_one_to_replace
@@ -93,7 +93,7 @@ def plan(
     """
     wanted = _words(failed) + _words(host)
     with Context(cx.inventory, cx.target) as context:
-        _require_hosts(context, _words(host))
+        require_known("host", _words(host), context.inventory.hosts)
         if back:
             made = plan_return(context, _returned(job, wanted, avoid, spare), may_move=may_move)
         elif avoid and not wanted:
@@ -149,16 +149,6 @@ def _returned(job: str | None, wanted: list[str], avoid: str, spare: str | None)
             "--back cannot be combined with --failed, --host, --spare or --avoid", hint="make one plan for each"
         )
     return job
-
-
-def _require_hosts(context: Context, names: list[str]) -> None:
-    for name in names:
-        if name not in context.inventory.hosts:
-            near = nearest(name, context.inventory.hosts)
-            raise UsageError(
-                f"no host {name!r} in the inventory" + (f"; did you mean {near!r}?" if near else ""),
-                hint="see: lumctl status -o wide",
-            )
 
 
 @verb(app, "apply")

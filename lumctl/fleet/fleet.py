@@ -14,7 +14,6 @@ from lumctl.devices.errors import DeviceUnreachableError, OutcomeUnknownError
 from lumctl.devices.permission import permission
 from lumctl.devices.protocols import CommandResult, HostShell
 from lumctl.devices.ways import CommandStream, Stream, Way
-from lumctl.errors import UsageError
 from lumctl.fleet.probes import Probe, probes_for
 from lumctl.fleet.reader import GRACE_S, HostReader, SharedByHosts
 from lumctl.fleet.readings import Snapshot
@@ -24,7 +23,7 @@ from lumctl.fleet.ssh.routes import Routes
 from lumctl.fleet.ssh.session import SshSession, StillRunningError
 from lumctl.fleet.ways import SshWay, commanded
 from lumctl.inventory.model import Inventory
-from lumctl.inventory.problems import nearest
+from lumctl.inventory.problems import require_known
 from lumctl.json_lines import connect
 from lumctl.workers import Workers
 
@@ -244,11 +243,8 @@ class Fleet:
             return session
 
     def _reader(self, host: str) -> "_Reader":
-        reader = self._readers.get(host)
-        if reader is None:
-            near = nearest(host, self._readers)
-            raise UsageError(f"no host {host!r} in the inventory", hint=f"did you mean {near}?" if near else None)
-        return reader
+        require_known("host", [host], self._readers)
+        return self._readers[host]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """The problems of an inventory: each with its place, all of them in one error."""
 
+import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -13,6 +14,31 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word that ``word`` probably should be; ``None`` if no word is near."""
     found = get_close_matches(word, list(known), n=1, cutoff=0.6)
     return found[0] if found else None
+
+
+def nearest_name(name: str, names: Iterable[str]) -> str | None:
+    """The name that is most likely meant: h03-gpu2 rather than h13-gpu2 for h3-gpu2; for a PUC, its mesh."""
+    names = list(names)
+    alike = (known for known in names if _unpadded(known) == _unpadded(name) or name.startswith(f"{known}/"))
+    return next(alike, None) or nearest(name, names)
+
+
+def _unpadded(name: str) -> str:
+    return re.sub(r"(?<!\d)0+(?=\d)", "", name)
+
+
+def require_known(kind: str, names: Iterable[str], known: Collection[str], place: str = "the inventory") -> None:
+    """Refuse names that a place lacks, with the nearest name that it has, or else with the first of all.
+
+    Raises:
+        UsageError: a name is not known.
+    """
+    for name in names:
+        if name not in known:
+            near, there = nearest_name(name, known), list(known)
+            more = f" and {len(there) - _FEW} more" if len(there) > _FEW else ""
+            listed = f"it has {', '.join(there[:_FEW])}{more}" if there else f"it has no {kind}"
+            raise UsageError(f"no {kind} {name!r} in {place}", hint=f"did you mean {near}?" if near else listed)
 
 
 _SHOWN = 200

@@ -7,7 +7,7 @@ from itertools import chain
 from lumctl.errors import RefusedError, UsageError
 from lumctl.inventory.folded_names import NAME
 from lumctl.inventory.model import Inventory
-from lumctl.inventory.problems import nearest
+from lumctl.inventory.problems import nearest, require_known
 from lumctl.inventory.torus import RackTorus
 from lumctl.slices.allocator import shapes_of
 from lumctl.slices.torus import Extents
@@ -64,13 +64,7 @@ def require_request(inventory: Inventory, request: SliceRequest) -> SliceRequest
     """
     for job in request.jobs:
         _require_free_name(inventory, job)
-    for host in request.hosts:
-        if host not in inventory.hosts:
-            near = nearest(host, inventory.hosts)
-            raise UsageError(
-                f"no host {host!r} in the inventory" + (f"; did you mean {near!r}?" if near else ""),
-                hint="see: lumctl inventory show hosts",
-            )
+    require_known("host", request.hosts, inventory.hosts)
     models = {accelerator.model for accelerator in inventory.accelerators.values()}
     if request.model is not None and request.model not in models:
         near = nearest(request.model, models)

@@ -8,7 +8,7 @@ from lumctl.errors import RefusedError, UsageError
 from lumctl.health.observation import place_of
 from lumctl.health.states import State
 from lumctl.inventory.model import Inventory
-from lumctl.inventory.problems import nearest
+from lumctl.inventory.problems import require_known
 from lumctl.inventory.wiring import Assignment
 from lumctl.printable import counted
 from lumctl.swap.groups import with_tied
@@ -45,9 +45,7 @@ def parse_request(
     names: list[str] = []
     for word in failed:
         names += _accelerators(inventory, placed, job, word)
-    for accelerator in spares:
-        if accelerator not in inventory.accelerators:
-            raise UsageError(_unknown("accelerator", accelerator, inventory.accelerators), hint=_SEE_ALL)
+    require_known("accelerator", spares, inventory.accelerators)
     for accelerator in names:
         _require_place(inventory, placed, job, accelerator)
     for what, words in (("--failed", names), ("--spare", spares)):
@@ -79,7 +77,7 @@ def require_job(inventory: Inventory, job: str) -> None:
     if job in inventory.accelerators or job in inventory.hosts:
         what = "an accelerator" if job in inventory.accelerators else "a host"
         raise UsageError(f"{job} is {what}, not a job", hint=f"lumctl swap plan --failed {job}")
-    raise UsageError(_unknown("job", job, inventory.jobs), hint="see: lumctl job list")
+    require_known("job", [job], inventory.jobs)
 
 
 def require_trouble(seen: Observation, asked: SwapRequest) -> None:
@@ -112,8 +110,7 @@ def require_trouble(seen: Observation, asked: SwapRequest) -> None:
 def _accelerators(inventory: Inventory, placed: Assignment, job: str | None, word: str) -> list[str]:
     if word in inventory.accelerators:
         return [word]
-    if word not in inventory.hosts:
-        raise UsageError(_unknown("accelerator", word, {**inventory.accelerators, **inventory.hosts}), hint=_SEE_ALL)
+    require_known("accelerator", [word], [*inventory.accelerators, *inventory.hosts])
     here = [a.id for a in inventory.accelerators_of(word)]
     found = [a for a in here if (place := place_of(placed, a)) and job in {None, place[0]}]
     if not found:
@@ -149,8 +146,3 @@ def _one_rack(inventory: Inventory, names: Iterable[str]) -> str:
         f"the accelerators are in {len(by_rack)} racks ({', '.join(sorted(by_rack))}): a plan is for one rack",
         hint=each,
     )
-
-
-def _unknown(what: str, word: str, known: Mapping[str, object]) -> str:
-    near = nearest(word, known)
-    return f"no {what} {word!r} in the inventory" + (f"; did you mean {near!r}?" if near else "")

@@ -105,7 +105,7 @@ def test_commands_go_through_the_gateway_or_write_nothing(simulated):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("run", "nowhere"), "the inventory has no rack 'nowhere'"),
+        (("run", "nowhere"), "no rack 'nowhere' in the inventory"),
         (("run", "--group", "no-such-group"), "this machine has no group 'no-such-group'"),
         (("run", "-o", "json"), "the gateway prints no data"),
     ],

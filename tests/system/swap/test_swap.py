@@ -126,8 +126,8 @@ def test_two_engines_never_change_one_rack_at_once(rack) -> None:
 @pytest.mark.parametrize(
     ("job", "failed", "spares", "says"),
     [
-        ("finetun", ["s1-gpu0"], [], "no job 'finetun' in the inventory; did you mean 'finetune'"),
-        ("finetune", ["s1-gpu"], [], "no accelerator 's1-gpu' in the inventory; did you mean"),
+        ("finetun", ["s1-gpu0"], [], "no job 'finetun' in the inventory"),
+        ("finetune", ["s1-gpu"], [], "no accelerator 's1-gpu' in the inventory"),
         ("finetune", ["s3-gpu0"], [], "s3-gpu0 is not used by finetune"),
         ("finetune", ["s1-gpu0", "s1-gpu0"], [], "given twice after"),
         ("finetune", ["s1-gpu0"], ["s3-gpu0", "s2-gpu0"], "1 accelerator failed, but 2 spares"),

@@ -266,7 +266,7 @@ def test_the_circuits_of_a_job_and_their_devices_are_its_part(status):
         (["--host", "h3"], "did you mean h03?"),
         (["--job", "train-c"], "did you mean train-"),
         (["--host", "h[01-"], "bracket"),
-        (["--job", "zz"], "the inventory has train-a, train-b"),
+        (["--job", "zz"], "it has train-a, train-b"),
     ],
 )
 def test_an_unknown_part_is_refused_with_the_nearest(rack, capsys, options, hint):

@@ -57,7 +57,7 @@ def test_a_store_is_copied_and_what_is_next_is_told(kept, tmp_path, capsys, monk
         (("--to", "mysql://db/racks"), "--to: found a database URL that begins with mysql://"),
         (("--to", "postgresql://me:hunter2@db/racks"), "--to: found a database URL with a password in it"),
         (("--to", "x", "--target", "sim"), "the store of a simulator is not copied"),
-        (("prototyp", "--to", "x"), "the inventory has no rack 'prototyp'"),
+        (("prototyp", "--to", "x"), "no rack 'prototyp' in the inventory"),
     ],
 )
 def test_what_cannot_be_copied_is_told(inventory, capsys, words, says):

@@ -96,8 +96,8 @@ def test_a_spare_s_lane_that_is_dim_or_was_not_read_is_no_reason(context, rack64
         ([FAILED, "h05-gpu1"], [SPARE], "2 accelerators failed, but 1 spare is given"),
         ([FAILED, FAILED], [], "given twice after --failed"),
         (["h09-gpu2"], [], "h09-gpu2 is not used by train-a"),
-        (["h03-gpu9"], [], "no accelerator 'h03-gpu9' in the inventory; did you mean"),
-        ([FAILED], ["h16-gpu9"], "no accelerator 'h16-gpu9' in the inventory; did you mean"),
+        (["h03-gpu9"], [], "no accelerator 'h03-gpu9' in the inventory"),
+        ([FAILED], ["h16-gpu9"], "no accelerator 'h16-gpu9' in the inventory"),
         ([], [], "no failed accelerator was given"),
     ],
 )
@@ -107,7 +107,7 @@ def test_names_that_make_no_sense_are_refused(context, rack64, observe, failed, 
 
 
 def test_a_job_that_nobody_knows_is_refused(context):
-    with pytest.raises(UsageError, match="no job 'train-x' in the inventory; did you mean"):
+    with pytest.raises(UsageError, match="no job 'train-x' in the inventory"):
         plan_swap(context, "train-x", [FAILED])
 
 
