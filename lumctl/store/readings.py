@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
-from sqlalchemy import bindparam, delete, insert, select, update
+from sqlalchemy import bindparam, delete, func, insert, select, update
 
 from lumctl.store import packed_hours
 from lumctl.store.database import writing
@@ -66,6 +66,12 @@ class Readings:
                     if since - MINUTE_S < at <= until:
                         of_it.append(Point(at, *values))
         return {name: tuple(points) for name, points in found.items() if points}
+
+    def oldest(self) -> float | None:
+        """The begin of the oldest hour with readings (seconds since the epoch); ``None`` if there are none."""
+        with self._rows.engine.connect() as connection:
+            hour = connection.execute(select(func.min(readings.c.hour)).where(self._rows.of(readings))).scalar()
+        return None if hour is None else float(hour * HOUR_S)
 
     def _add(self, hour: int, components: Mapping[str, Hour]) -> None:
         """Write components of an hour, merged with what a daemon wrote before a restart, or another daemon wrote."""

@@ -52,6 +52,13 @@ def test_a_minute_that_is_written_in_two_parts_holds_both(store: Store, opened: 
     assert [each[1:4] for each in read(store)["power"]] == [(299.0, 305.0, 311.0), (319.0, 320.0, 321.0)]
 
 
+def test_the_oldest_hour_is_that_of_the_own_rack(store: Store, opened: Callable[..., Store]) -> None:
+    assert store.readings.oldest() is None
+    opened("r2").readings.add(minutes(MINUTE - 600, power=300.0))
+    store.readings.add(minutes(MINUTE, MINUTE + 61, power=300.0))
+    assert store.readings.oldest() == (MINUTE - MINUTE % 60) * 60.0
+
+
 def test_only_what_was_asked_for_is_given(store: Store) -> None:
     store.readings.add(minutes(*range(MINUTE, MINUTE + 10), power=300.0))
     found = store.readings.of("g1", since=(MINUTE + 3) * 60 + 30, until=(MINUTE + 5) * 60)
