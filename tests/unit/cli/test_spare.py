@@ -1,0 +1,134 @@
+"""``lumctl spare size``: with and without an inventory; bad input is one line with its place."""
+
+import json
+
+import pytest
+
+from lumctl.cli.main import run
+from lumctl.health.states import State
+from lumctl.health.transitions import Transition
+from lumctl.inventory.load import example, load_inventory
+from lumctl.store import open_store
+
+DAY_S = 86_400.0
+GIVEN = ("--accelerators", "64", "--failure-rate", "1-3%", "--availability", "0.95")
+ON_RACK = ("-i", str(example("rack64")))
+
+
+@pytest.fixture
+def size(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("LUMCTL_STATE", str(tmp_path / "state"))
+    for name in ("LUMCTL_TARGET", "LUMCTL_INVENTORY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+    def command(*words):
+        code = run(["spare", "size", *words])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return command
+
+
+@pytest.fixture
+def watched():
+    """The store of rack64 has a history of forty days with four failures."""
+
+    def write():
+        inventory = load_inventory(example("rack64"))
+        store = open_store(inventory, "rack64", "rack")
+        failures = [(9, 14, "h01-gpu0"), (15, 20, "h05-gpu1"), (21, 26, "h05-gpu2"), (30, 35, "h07-gpu3")]
+        changes = [(1, "h02-gpu0", State.DEGRADED)]
+        for begin, end, name in failures:
+            changes += [(begin, name, State.FAILED), (end, name, State.OK)]
+        rows = [Transition(1.8e9 + day * DAY_S, n, "accelerator", None, state, (), "") for day, n, state in changes]
+        store.health.add_transitions(rows)
+        store.health.remember({}, now=1.8e9 + 41 * DAY_S)
+        store.close()
+
+    return write
+
+
+def test_the_answer_is_the_first_sentence(size):
+    code, out, err = size(*GIVEN, "--per-host", "4")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0] == (
+        "3 spares: of 64 accelerators, each down 1 to 3 % of the time, more than 3 are down at once 3.9 % of the time "
+        "(at most 5 % is allowed)"
+    )
+    assert lines[1] == "published rule: 4; whole servers: 12; a whole rack for each failure: 64"
+    assert any(line.split() == ["3", "3.9", "%", "enough"] for line in lines)
+    assert "WAITS" not in out  # without a repair time
+    assert size(*GIVEN, "-o", "name") == (0, "3\n", "")
+
+
+def test_the_document_has_the_promised_fields(size):
+    _, out, _ = size(*GIVEN, "--repair", "5d", "--what-if", "repair=10d", "-o", "json")
+    document = json.loads(out)
+    assert document["schema"] == "lumctl/spare-size/v1"
+    assert (document["exact"], document["published"], document["server_eviction"]) == (3, 4, None)
+    assert [row["spares"] for row in document["table"]] == [0, 1, 2, 3, 4, 5, 6]
+    assert document["table"][3]["probability_more_down"] == pytest.approx(0.0393, abs=1e-4)
+    assert document["table"][3]["waits_per_year"] == pytest.approx(12.3, abs=0.1)
+    (change,) = document["what_if"]
+    assert (change["what_if"], change["exact"]) == ("repair=10d", 5)
+
+
+def test_a_rack_says_what_it_has_and_what_is_missing(size):
+    _, out, _ = size(*ON_RACK, "--failure-rate", "2%", "--repair", "5d")
+    assert "6 spares: of 64 NVIDIA H100 80GB HBM3 in rack64, each down 2 % of the time" in out
+    assert "it has 4: 2 too few; more than 4 are down 0.92 % of the time" in out
+    _, out, _ = size(*ON_RACK, "--failure-rate", "0.1%", "--repair", "5d", "-o", "wide")
+    assert "it has 4: enough" in out
+    assert [line.split()[0] for line in out.splitlines()[5:]] == list("0123456")
+
+
+def test_rates_come_from_the_history_of_the_store(size, watched):
+    watched()
+    code, out, err = size(*ON_RACK, "--what-if", "availability=0.9,repair=10d", "--what-if", "accelerators=128")
+    assert (code, err) == (0, "")
+    assert "with the 95 % interval of the failure rates: " in out
+    assert "history of 40d: 4 failures of 64 accelerators, " in out
+    assert "down for 5 d on average" in out
+    assert "availability=0.9,repair=10d" in out
+    _, out, _ = size(*ON_RACK, "-o", "json")
+    (pool,) = json.loads(out)["pools"]
+    assert pool["exact_low"] < pool["exact"] < pool["exact_high"]
+    by_host = {each["host"]: each["failures"] for each in pool["history"]["by_host"]}
+    assert (by_host["h05"], by_host["h07"], by_host["h03"]) == (2, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((*GIVEN, "--availability", "0"), "--availability: '0' is not above 0 and below 1"),
+        ((*GIVEN, "--availability", "1"), "--availability: '1' is not above 0 and below 1"),
+        ((*GIVEN, "--availability", "2"), "--availability: '2' is not above 0 and below 1"),
+        ((*GIVEN, "--availability", "nan"), "--availability: 'nan' is not above 0 and below 1"),
+        ((*GIVEN, "--failure-rate", "-0.1"), "--failure-rate: '-0.1' is not a probability from 0 to below 1"),
+        ((*GIVEN, "--host-failure-rate=-1", "--per-host", "4"), "--host-failure-rate: '-1' is not a probability"),
+        ((*GIVEN, "--host-failure-rate", "0.1"), "a failure rate of hosts needs the accelerators of a host"),
+        ((*GIVEN, "--accelerators", "0"), "--accelerators: '0' is not a whole number"),
+        ((*GIVEN, "--per-host", "0"), "--per-host: '0' is not a whole number"),
+        ((*GIVEN, "--repair", "soon"), "--repair: 'soon' is not a valid duration"),
+        ((*GIVEN, "--horizon", "-1d"), "--horizon: '-1d' is not a valid duration"),
+        ((*GIVEN, "--horizon", "90d"), "--horizon needs the repair time"),
+        ((*GIVEN, "--what-if", "repair=3d"), "--what-if repair needs the present repair time"),
+        ((*GIVEN, "--what-if", "spares=3"), "--what-if: 'spares=3' is not a change"),
+        ((*GIVEN, "--class", "H100"), "--class needs an inventory"),
+        (("--accelerators", "64"), "--accelerators needs --failure-rate"),
+        (("--failure-rate", "0.02"), "no inventory found"),
+        ((*ON_RACK, "--per-host", "4"), "--per-host needs --accelerators"),
+        ((*ON_RACK, "--failure-rate", "0.02", "--class", "B200"), "--class: no accelerator in service is a 'B200'"),
+        (ON_RACK, "the store of rack64 has no history of failures to estimate rates from"),
+    ],
+)
+def test_bad_input_is_one_line_with_its_place(size, words, said):
+    code, out, err = size(*words)
+    assert (code, out) == (2, "")
+    first, *rest = err.splitlines()
+    assert first.startswith(f"lumctl: {said}")
+    assert all(line.startswith("  hint: ") for line in rest)
+    assert len(rest) <= 1
