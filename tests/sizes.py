@@ -41,6 +41,7 @@ FIELD_NOUNS = frozenset(
         "scheduling",
         "setting",
         "sharing",
+        "sizing",
         "spacing",
         "spelling",
         "string",

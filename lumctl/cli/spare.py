@@ -97,7 +97,8 @@ def size(
 
     From the history, a failure is a change to failed, and lasts until the accelerator is ok or degraded again. Hosts
     that failed more often count with higher rates. The store has at most 90 days; the answer also has a range, for the
-    ends of the 95 % interval of the rates. A host that cannot be reached counts as down.
+    ends of the 95 % interval of the rates. A host that cannot be reached counts as down. Failures that nothing saw are
+    missing, so keep ``lumctl watch`` running.
 
     Beside it stand the published rule (P(K or more down), always one more) and what it takes if the whole server of
     each failed accelerator is replaced, or its whole rack. WAITS/YEAR are the accelerators a year that fail and find no

@@ -8,12 +8,12 @@ from lumctl.printable import counted
 from lumctl.spares.pools import Pool, PoolHistory, SizedPool
 from lumctl.spares.rates import RateEstimate
 from lumctl.spares.sizing import YEAR_S
-from lumctl.time_text import iso_text, length_text
+from lumctl.time_text import age_text, iso_text, length_text
 
-DAY_S = 86_400.0
 LEAST = 1e-6
 """Smaller probabilities are shown as under this one; documents have all digits."""
 LEAST_WAITS = 0.001
+_HUNDRED = 2
 _BEYOND = 2
 """How many rows a table has beyond the largest number that the answer names."""
 
@@ -138,7 +138,7 @@ def _are_down(count: int) -> str:
 def _rates(pool: Pool) -> str:
     """The probabilities of being down, as words."""
     groups = pool.groups
-    low, high = (percent(end(part.rate for group in groups for part in group.parts)) for end in (min, max))
+    low, high = (percent(end(unit.rate for group in groups for unit in group.units)) for end in (min, max))
     between = low if low == high else f"{low.removesuffix(' %')} to {high}"
     each = f"each down {pool.given or between} of the time"
     whole = max(group.rate for group in groups)
@@ -158,20 +158,23 @@ def _counts(estimate: RateEstimate, many: str, repair_s: float) -> str:
     failures = counted(estimate.failures, "failures")
     return (
         f"{failures} of {estimate.components} {many}, {rate} a year each (95 %: {low} to {high}), "
-        f"down for {_digits(repair_s / DAY_S)} d on average"
+        f"down for {age_text(repair_s)} on average"
     )
 
 
 def percent(probability: float) -> str:
-    """A probability in per cent with two digits, or one decimal from 10 % on."""
+    """A probability in per cent."""
     if 0 < probability < LEAST:
         return f"under {_digits(100 * LEAST)} %"
     return f"{_digits(100 * probability)} %"
 
 
 def _digits(value: float) -> str:
-    decimals = max(1, 1 - floor(log10(value))) if value else 1
-    return f"{value:.{decimals}f}".rstrip("0").rstrip(".")
+    """A number with two digits, with one decimal from 10 on, and with none from 100 on."""
+    magnitude = floor(log10(value)) if value else 0
+    decimals = max(1, 1 - magnitude) if magnitude < _HUNDRED else 0
+    text = f"{value:.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if decimals else text
 
 
 def waits_text(waits: float | None) -> str | None:

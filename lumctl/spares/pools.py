@@ -15,8 +15,8 @@ from lumctl.spares.assumptions import Assumptions
 from lumctl.spares.rates import FailureHistory, RateEstimate, RateRange, host_rate
 from lumctl.spares.sizing import (
     FailureGroup,
+    FailureUnit,
     Groups,
-    Part,
     PoolSize,
     even_groups,
     even_rates,
@@ -152,7 +152,7 @@ def estimated_pools(
 def _pool(rack: str, name: str, members: Sequence[Accelerator]) -> Pool:
     spares = [each for each in members if each.role is Role.SPARE]
     reserved = sum(each.reserved or each.reserved_for is not None for each in spares)
-    groups = tuple(FailureGroup(_parts(on_it)) for on_it in _by_host(members).values())
+    groups = tuple(FailureGroup(_units(on_it)) for on_it in _by_host(members).values())
     free = len(spares) - reserved
     return Pool(groups, hosts_known=True, rack=rack, accelerator_class=name, spares=free, reserved=reserved)
 
@@ -164,12 +164,12 @@ def _by_host(members: Iterable[Accelerator]) -> dict[str, list[Accelerator]]:
     return found
 
 
-def _parts(members: Iterable[Accelerator]) -> tuple[Part, ...]:
+def _units(members: Iterable[Accelerator]) -> tuple[FailureUnit, ...]:
     sizes: dict[str, int] = {}
     for each in members:
         key = each.id if each.tied is None else f"tied {each.tied}"
         sizes[key] = sizes.get(key, 0) + 1
-    return tuple(Part(size, 0.0) for size in sizes.values())
+    return tuple(FailureUnit(size, 0.0) for size in sizes.values())
 
 
 def _with_history(
@@ -197,8 +197,8 @@ def _with_history(
         groups: list[FailureGroup] = []
         for group, one, host in zip(pool.groups, accelerator_rates, host_rates, strict=True):
             rate = _down(_at(one, of_class.rate, accelerator_rate), own)
-            parts = tuple(replace(part, rate=rate) for part in group.parts)
-            groups.append(FailureGroup(parts, _down(_at(host, of_hosts.rate, rate_of_hosts), whole)))
+            units = tuple(replace(unit, rate=rate) for unit in group.units)
+            groups.append(FailureGroup(units, _down(_at(host, of_hosts.rate, rate_of_hosts), whole)))
         return tuple(groups)
 
     groups = at(of_class.rate, of_hosts.rate)
@@ -223,7 +223,7 @@ def _down(failures_per_s: float, repair_s: float) -> float:
 
 def _mean_repair_s(groups: Groups, own_s: float, whole_s: float) -> float:
     """The mean outage of an accelerator: by its own fault, or with its host."""
-    own = sum(part.size * part.down for group in groups for part in group.parts)
+    own = sum(unit.size * unit.down for group in groups for unit in group.units)
     whole = sum(group.size * group.rate for group in groups)
     return (own + whole) / (own / own_s + whole / whole_s) if own + whole else own_s
 

@@ -1,7 +1,7 @@
 """How many spares a pool needs, from the probability that each of its accelerators is down. Numbers only, no I/O.
 
 The accelerators of a pool are those of one class in one rack, spares included: any of them may fail. The number that
-is down at once is a sum of independent parts, so its distribution is their convolution (Poisson binomial if each part
+is down at once is a sum of independent units, so its distribution is their convolution (Poisson binomial if each unit
 is one accelerator). It is exact for unequal probabilities, for accelerators that are tied, and for hosts that fail as a
 whole.
 
@@ -25,7 +25,7 @@ Each accelerator adds one entry, so 100,000 of them drop 1e-17 at most, less tha
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FailureUnit:
     """``size`` tied accelerators, each down with probability ``rate`` by its own fault: if one is, all are."""
 
     size: int
@@ -33,7 +33,7 @@ class Part:
 
     @property
     def down(self) -> float:
-        """The probability that the part is down."""
+        """The probability that the unit is down."""
         return self.rate if self.size == 1 else -expm1(self.size * log1p(-self.rate))
 
 
@@ -41,18 +41,18 @@ class Part:
 class FailureGroup:
     """The accelerators of one host. With probability ``rate`` the whole host is down, and all of them with it."""
 
-    parts: tuple[Part, ...]
+    units: tuple[FailureUnit, ...]
     rate: float = 0.0
 
     @property
     def size(self) -> int:
         """The number of its accelerators."""
-        return sum(part.size for part in self.parts)
+        return sum(unit.size for unit in self.units)
 
     @property
     def any_down(self) -> float:
         """The probability that at least one of its accelerators is down."""
-        return -expm1(log1p(-self.rate) + sum(part.size * log1p(-part.rate) for part in self.parts))
+        return -expm1(log1p(-self.rate) + sum(unit.size * log1p(-unit.rate) for unit in self.units))
 
 
 Groups = tuple[FailureGroup, ...]
@@ -66,8 +66,8 @@ def down_distribution(groups: Iterable[FailureGroup]) -> list[float]:
     found = [1.0]
     for group in groups:
         own = found
-        for part in group.parts:
-            own = _mixed(own, own, part.size, part.down)
+        for unit in group.units:
+            own = _mixed(own, own, unit.size, unit.down)
         found = _mixed(own, found, group.size, group.rate) if group.rate else own
     return found
 
@@ -137,7 +137,7 @@ def size_pool(groups: Groups, availability: float, repair_s: float | None = None
     distribution = down_distribution(groups)
     more_down = exceedance(distribution)
     exact = _smallest(more_down, allowed)
-    servers = (FailureGroup((Part(1, group.any_down),)) for group in groups)
+    servers = (FailureGroup((FailureUnit(1, group.any_down),)) for group in groups)
     evicted = _smallest(exceedance(down_distribution(servers)), allowed)
     largest = sorted((group.size for group in groups), reverse=True)
     accelerators = sum(largest)
@@ -165,7 +165,7 @@ def _smallest(more_down: Sequence[float], allowed: float) -> int:
 
 def even_groups(accelerators: int, per_host: int = 1) -> Groups:
     """Groups of ``per_host`` accelerators without faults; the last one may be smaller."""
-    return resized((FailureGroup((Part(1, 0.0),) * per_host),), accelerators)
+    return resized((FailureGroup((FailureUnit(1, 0.0),) * per_host),), accelerators)
 
 
 def resized(groups: Groups, accelerators: int) -> Groups:
@@ -175,12 +175,12 @@ def resized(groups: Groups, accelerators: int) -> Groups:
     for group in cycle(groups):
         if left <= 0:
             break
-        parts: list[Part] = []
-        for part in group.parts:
+        units: list[FailureUnit] = []
+        for unit in group.units:
             if left > 0:
-                parts.append(replace(part, size=min(part.size, left)))
-                left -= parts[-1].size
-        found.append(replace(group, parts=tuple(parts)))
+                units.append(replace(unit, size=min(unit.size, left)))
+                left -= units[-1].size
+        found.append(replace(group, units=tuple(units)))
     return tuple(found)
 
 
@@ -190,10 +190,10 @@ def even_rates(count: int, low: float, high: float) -> list[float]:
 
 
 def spread(groups: Groups, low: float, high: float) -> Groups:
-    """The same groups, with rates of their parts that are spread evenly from ``low`` to ``high``."""
-    rates = iter(even_rates(sum(len(group.parts) for group in groups), low, high))
+    """The same groups, with rates of their units that are spread evenly from ``low`` to ``high``."""
+    rates = iter(even_rates(sum(len(group.units) for group in groups), low, high))
     return tuple(
-        replace(group, parts=tuple(replace(part, rate=next(rates)) for part in group.parts)) for group in groups
+        replace(group, units=tuple(replace(unit, rate=next(rates)) for unit in group.units)) for group in groups
     )
 
 
@@ -203,7 +203,7 @@ def with_rates(groups: Groups, change: Callable[[float], float]) -> Groups:
         replace(
             group,
             rate=change(group.rate),
-            parts=tuple(replace(part, rate=change(part.rate)) for part in group.parts),
+            units=tuple(replace(unit, rate=change(unit.rate)) for unit in group.units),
         )
         for group in groups
     )
@@ -218,6 +218,6 @@ def within(rate: float, repair_s: float, horizon_s: float) -> float:
     """The probability of being down ``horizon_s`` after a start at which everything is up.
 
     ``rate`` is that of the long run, which it approaches from below; times between failures and repairs are taken as
-    exponential. If repairs take much longer than the horizon, no part returns in time.
+    exponential. If repairs take much longer than the horizon, no unit returns in time.
     """
     return rate * -expm1(-horizon_s / (repair_s * (1.0 - rate)))

@@ -91,7 +91,7 @@ def test_rates_come_from_the_history_of_the_store(size, watched):
     assert (code, err) == (0, "")
     assert "with the 95 % interval of the failure rates: " in out
     assert "history of 40d: 4 failures of 64 accelerators, " in out
-    assert "down for 5 d on average" in out
+    assert "down for 5d on average" in out
     assert "availability=0.9,repair=10d" in out
     _, out, _ = size(*ON_RACK, "-o", "json")
     (pool,) = json.loads(out)["pools"]

@@ -10,7 +10,7 @@ from lumctl.inventory.model import Role
 from lumctl.spares.assumptions import Assumptions, read_availability, read_change, read_count
 from lumctl.spares.pools import assumed_pool, changed, estimated_pools, pools_of, sized
 from lumctl.spares.rates import FailureHistory, Outage, RateRange
-from lumctl.spares.sizing import Part
+from lumctl.spares.sizing import FailureUnit
 
 DAY_S = 86_400.0
 WHOLE = 90 * DAY_S
@@ -54,7 +54,7 @@ def test_out_of_service_reserved_and_tied_accelerators(rack64):
     (pool,) = pools_of(edited(rack64, **changes, **tied))
     assert (pool.spares, pool.reserved) == (3, 1)
     assert [group.size for group in pool.groups][:2] == [3, 4]
-    assert pool.groups[1].parts == (Part(2, 0.0), Part(1, 0.0), Part(1, 0.0))
+    assert pool.groups[1].units == (FailureUnit(2, 0.0), FailureUnit(1, 0.0), FailureUnit(1, 0.0))
 
 
 def test_each_class_has_a_pool_and_a_part_of_its_name_selects_it(rack64):
@@ -75,7 +75,7 @@ def test_rates_come_from_the_history_with_worse_hosts_higher(rack64):
     (pool,) = estimated_pools(rack64, None, history(failures, {"h02": [(50, 51)]}), None)
     assert (pool.history.accelerators.failures, pool.history.by_host["h03"].failures) == (7, 6)
     assert (pool.history.repair_s, pool.history.host_repair_s) == (5 * DAY_S, DAY_S)
-    rates = {host: group.parts[0].rate for host, group in zip(pool.history.by_host, pool.groups, strict=True)}
+    rates = {host: group.units[0].rate for host, group in zip(pool.history.by_host, pool.groups, strict=True)}
     assert rates["h03"] > rates["h01"] > rates["h04"] > 0
     assert max(pool.groups, key=lambda group: group.rate) is pool.groups[1]
     # What was down in the history, in accelerators, is what is expected: 7 x 5 days, and a host of four for a day.
@@ -98,7 +98,7 @@ def test_a_history_without_failures_gives_an_upper_end(rack64):
 def test_longer_repairs_leave_failures_as_frequent():
     base = changed(assumed_pool(64, 4), replace(TWO, repair_s=5 * DAY_S))
     twice = changed(base, Assumptions(repair_s=10 * DAY_S))
-    assert twice.groups[0].parts[0].rate == pytest.approx(0.04 / 1.02)
+    assert twice.groups[0].units[0].rate == pytest.approx(0.04 / 1.02)
     assert sized(twice, 0.999).size.expected_waits_per_year(0) == pytest.approx(
         sized(base, 0.999).size.expected_waits_per_year(0) / 1.02
     )

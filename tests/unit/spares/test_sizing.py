@@ -16,7 +16,7 @@ from lumctl.errors import UsageError
 from lumctl.spares.sizing import (
     YEAR_S,
     FailureGroup,
-    Part,
+    FailureUnit,
     down_distribution,
     even_groups,
     exceedance,
@@ -32,9 +32,9 @@ RACKS, DRAWS = (50, 1_000_000) if os.environ.get("LUMCTL_CAMPAIGN") else (8, 20_
 DAY_S = 86_400.0
 
 rates = st.floats(0.0, 0.6)
-parts = st.builds(Part, st.integers(1, 3), rates)
+units = st.builds(FailureUnit, st.integers(1, 3), rates)
 groups = st.lists(
-    st.builds(FailureGroup, st.lists(parts, min_size=1, max_size=4).map(tuple), rates), min_size=1, max_size=6
+    st.builds(FailureGroup, st.lists(units, min_size=1, max_size=4).map(tuple), rates), min_size=1, max_size=6
 ).map(tuple)
 availabilities = st.floats(0.01, 0.9999)
 
@@ -44,7 +44,7 @@ def random_rack(rng):
 
     def group():
         tied = rng.choice([1, 1, 2])
-        of = tuple(Part(tied, rng.uniform(0, 0.06)) for _ in range(rng.randint(1, 8 // tied)))
+        of = tuple(FailureUnit(tied, rng.uniform(0, 0.06)) for _ in range(rng.randint(1, 8 // tied)))
         return FailureGroup(of, rng.choice([0.0, rng.uniform(0, 0.02)]))
 
     return tuple(group() for _ in range(rng.randint(1, 16)))
@@ -62,17 +62,17 @@ def test_the_published_table_for_64_accelerators(low, high, exact, published):
 
 @pytest.mark.parametrize("rng", [Random(seed) for seed in range(5)])  # noqa: S311 - the same racks in every run
 def test_a_small_rack_is_as_enumerated(rng):
-    rack = tuple(replace(group, parts=group.parts[:2]) for group in random_rack(rng)[:3])
+    rack = tuple(replace(group, units=group.units[:2]) for group in random_rack(rng)[:3])
     wanted = [0.0] * (sum(group.size for group in rack) + 1)
-    switches = [rate for group in rack for rate in (group.rate, *(part.down for part in group.parts))]
+    switches = [rate for group in rack for rate in (group.rate, *(unit.down for unit in group.units))]
     for case in product([False, True], repeat=len(switches)):
         probability, down, states = 1.0, 0, iter(case)
         for rate, is_down in zip(switches, case, strict=True):
             probability *= rate if is_down else 1 - rate
         for group in rack:
             whole = next(states)
-            of_parts = [part.size for part in group.parts if next(states)]
-            down += group.size if whole else sum(of_parts)
+            of_units = [unit.size for unit in group.units if next(states)]
+            down += group.size if whole else sum(of_units)
         wanted[down] += probability
     found = down_distribution(rack)
     assert found == pytest.approx(wanted[: len(found)], abs=1e-15)
@@ -82,16 +82,16 @@ def test_a_small_rack_is_as_enumerated(rng):
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("seed", range(RACKS))
 def test_random_racks_are_as_drawn(seed):
-    """Every tail within five standard errors of that many draws; each draw is of hosts, then of their parts."""
+    """Every tail within five standard errors of that many draws; each draw is of hosts, then of their units."""
     rack = random_rack(Random(seed))  # noqa: S311 - the same racks in every run
     rng = np.random.default_rng(seed)
     down = np.zeros(DRAWS, dtype=int)
     for group in rack:
-        of_parts = np.zeros(DRAWS, dtype=int)
-        for part in group.parts:
-            faults = rng.random((part.size, DRAWS)) < part.rate  # one of tied accelerators is enough
-            of_parts += part.size * faults.any(axis=0)
-        down += np.where(rng.random(DRAWS) < group.rate, group.size, of_parts)
+        of_units = np.zeros(DRAWS, dtype=int)
+        for unit in group.units:
+            faults = rng.random((unit.size, DRAWS)) < unit.rate  # one of tied accelerators is enough
+            of_units += unit.size * faults.any(axis=0)
+        down += np.where(rng.random(DRAWS) < group.rate, group.size, of_units)
     for spares, probability in enumerate(exceedance(down_distribution(rack))):
         error = sqrt(probability * (1 - probability) / DRAWS)
         assert abs((down > spares).mean() - probability) <= 5 * error + 5 / DRAWS, (spares, probability)
@@ -164,7 +164,7 @@ def test_the_expected_waits_are_those_of_a_simulated_rack():
     """Twelve accelerators and a host of three that fails whole, repairs of a fixed length, two spares, 4,000 years."""
     repair_s, spares, years = 5 * DAY_S, 3, 4000
     single, whole = 0.05, 0.03
-    rack = (*even(12, single), FailureGroup((Part(1, 0.0),) * 3, whole))
+    rack = (*even(12, single), FailureGroup((FailureUnit(1, 0.0),) * 3, whole))
     rng = Random(1)  # noqa: S311 - the same failures in every run
     members = [(1, single)] * 12 + [(3, whole)]
     mean_up_s = [repair_s * (1 - rate) / rate for _, rate in members]
