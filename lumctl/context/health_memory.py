@@ -17,6 +17,7 @@ from lumctl.health.transitions import Transition, transitions
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.wiring import Circuit
 from lumctl.store import Store, StoredRun, StoreError
+from lumctl.store.records import OPEN
 
 if TYPE_CHECKING:
     from lumctl.health.look import Place
@@ -97,7 +98,7 @@ def _named(plan: Mapping[str, Any]) -> Iterator[str]:
 
 
 AFTERMATH_S = 600.0
-"""How long a run excuses readings, in seconds, if observations are not stored.
+"""How long a run excuses the flapping of its links, in seconds, if observations are not stored.
 
 Without this limit, such observations would treat the same run as new forever.
 """
@@ -150,7 +151,7 @@ class Recollection:
         said = self._of_all(lambda store: store.health.acknowledgements(now=look.at))
         windows = self._of_all(lambda store: store.health.windows(now=look.at))
         cleared = self._of_all(lambda store: store.health.cleared_events())
-        at_work = self._moves(since, look.at)
+        runs = self._moves(since, look.at)
         report = memory.judge(
             self._inventory,
             look.snapshot,
@@ -162,8 +163,8 @@ class Recollection:
             acknowledged=said,
             windows=windows,
             cleared=cleared,
-            moving=moving(at_work),
-            moved=self._moved.taking(at_work, look.at),
+            moving=moving(run for run in runs if run.state in OPEN),
+            moved=self._moved.taking(runs, look.at),
             light=look.light,
         )
         self._last_look = look.at

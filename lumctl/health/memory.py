@@ -92,9 +92,10 @@ class Memory:
         """Judge one observation and remember it.
 
         ``cleared`` are the events of kernel logs, the losses and the recoveries that operators ended. ``moving`` are
-        components whose light path a run changes now (a mapping gives the end time): their flapping is expected.
+        components whose light path a run changes now (a mapping gives the end time): new findings are expected there.
         ``moved`` has the time when a run last changed the light path of a component: readings from before that time do
-        not count. ``light`` is other evidence of where light is lost.
+        not count, and neither does flapping since the last observation. What is read afterwards counts: a fault right
+        after a run is a fault. ``light`` is other evidence of where light is lost.
         """
         covered = at_work(inventory, circuits, windows, now)
         expected = _moving(inventory, circuits, moving, now)
@@ -108,8 +109,11 @@ class Memory:
         # Not a copy: `take` below adds this observation's counts, and the rules must see them.
         past = Past(self._history.trends, self._standing.lost_hosts(), self._quiet_until, events)
         out = out_of_service(inventory, disabled)
-        look = Look(inventory, snapshot, circuits, out, now, past, _moved(inventory, circuits, moved), light)
-        self._history.take(look, quiet=covered.keys() | expected)
+        changed = _moved(inventory, circuits, moved)
+        look = Look(inventory, snapshot, circuits, out, now, past, changed, light)
+        last = self._standing.looked_at
+        just_changed = {place for place, at in changed.items() if last is None or at >= last}
+        self._history.take(look, quiet=covered.keys() | expected | just_changed)
         raw = look_over(look, losses, devices)
         places = {kind_and_id(health) for group in raw.groups().values() for health in group.values()}
         self._standing.begin(places, now, forgets_after_s=rulebook().forgets_after_s)

@@ -80,6 +80,11 @@ class StandingFindings:
         for key in [key for key, mark in marks.items() if key[0] == rule and mark.last <= until]:
             del marks[key]
 
+    @property
+    def looked_at(self) -> float | None:
+        """When the last observation ended; ``None`` before the first."""
+        return self._looked_at
+
     def end(self, now: float) -> None:
         """End an observation."""
         self._looked_at = now

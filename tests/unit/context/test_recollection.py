@@ -282,22 +282,12 @@ def test_a_receiver_that_goes_dark_while_a_run_moves_it_is_no_fault(seen, rack):
     assert seen.look(context).report.circuits["train-a/0-1"].state is State.UNKNOWN
 
 
-def test_a_run_between_two_looks_excuses_what_it_did(seen, rack):
+def test_a_receiver_that_is_dark_after_a_run_is_a_fault(seen, rack):
     context = seen.context()
     seen.look(context, remember=True)
     lease, run = seen.begin_run(now=seen.now)
     seen.store.runs.end(lease, run, Record(seen.now + 5, "end", "", {}), "done")
     seen.store.leases.release(lease)
     rack.module("h01-gpu0-b", rx_power_dbm=float("-inf"))
-    assert seen.look(context, after=100.0, remember=True).report.circuits["train-a/0-1"].state is State.UNKNOWN
-    assert seen.look(context).report.circuits["train-a/0-1"].state is State.FAILED
-
-
-def test_but_not_for_ever_where_looks_are_not_kept(seen, rack):
-    seen.look(remember=True)
-    lease, run = seen.begin_run(now=seen.now)
-    seen.store.runs.end(lease, run, Record(seen.now + 5, "end", "", {}), "done")
-    seen.store.leases.release(lease)
-    rack.module("h01-gpu0-b", rx_power_dbm=float("-inf"))
-    assert seen.look(after=100.0).report.circuits["train-a/0-1"].state is State.UNKNOWN
-    assert seen.look(after=3600.0).report.circuits["train-a/0-1"].state is State.FAILED
+    assert seen.look(after=10.0).report.circuits["train-a/0-1"].state is State.FAILED  # as `status` looks: kept nowhere
+    assert seen.look(context, after=100.0, remember=True).report.circuits["train-a/0-1"].state is State.FAILED

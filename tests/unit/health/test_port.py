@@ -173,6 +173,17 @@ def test_readings_of_before_a_move_are_not_held_against_the_circuits_that_came_a
     assert watched.look(2).links[LANE].state is State.FAILED
 
 
+@pytest.mark.parametrize("ran", [True, False])
+def test_changes_of_carrier_while_a_run_moved_the_light_between_two_looks_do_not_count(watched, ran):
+    for changes in (2, 3):
+        watched.carrier(LANE, changes)
+        watched.look(60)
+    watched.said = {"moved": {LANE: watched.now + 30}} if ran else {}
+    watched.carrier(LANE, 9)
+    for _ in range(2):
+        assert watched.look(60).links[LANE].state is (State.OK if ran else State.DEGRADED)
+
+
 def test_what_failed_before_its_light_was_moved_stays_failed(watched):
     watched.carrier(LANE, 3, up=False)
     watched.look(10)
