@@ -191,7 +191,7 @@ def _moved(context: Context, history: RunHistory) -> list[str]:
         if step.do is Do.ASSIGN and step.id in history.ended:
             standing |= placed_by(step.data["assignment"])
     placed = context.assignment(sound=False)
-    return [moved_words(job) for job, ranks in standing.items() if placed.get(job, ()) != ranks]
+    return [f"{moved_words(job)} then" for job, ranks in standing.items() if placed.get(job, ()) != ranks]
 
 
 def _set_since(store: Store, run: StoredRun, history: RunHistory) -> list[tuple[Step, str]]:

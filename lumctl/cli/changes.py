@@ -22,6 +22,7 @@ from lumctl.cli.status_tables import unfinished_line
 from lumctl.cli.verbs import aimed
 from lumctl.context import Context
 from lumctl.errors import LumctlError, RefusedError, RunError, UsageError
+from lumctl.inventory.problems import nearest
 from lumctl.jobs import without_hook
 from lumctl.printable import counted
 from lumctl.runbook.files import find_run, save
@@ -44,9 +45,12 @@ def find_plan(context: Context, name: str) -> Plan:
     path = Path(name)
     if not path.exists():
         _refuse_other_target(context, name)
+        near = nearest(name, [each for rack in context.inventory.racks for each in context.store(rack).runs.plan_ids()])
         raise UsageError(
             f"target {context.target} has no plan {name!r}, and no file has that name",
-            hint="make one: lumctl swap plan, or lumctl slice plan SHAPE --job NAME; "
+            hint=f"did you mean {near}?"
+            if near
+            else "make one: lumctl swap plan, or lumctl slice plan SHAPE --job NAME; "
             "list the plans that wait for approval: lumctl autopilot status",
         )
     try:

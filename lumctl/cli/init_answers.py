@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lumctl.errors import UsageError
-from lumctl.inventory.folded_names import NAME, FoldError, expand
+from lumctl.inventory.folded_names import NAME, FoldError, expand, expand_list
 from lumctl.printable import printable
 
 MOST_GPUS = 64
@@ -14,7 +14,8 @@ _MOST_DIGITS = 9
 NO_SPARES = "none"
 SSH_DEFAULT = "-"
 """The answer that leaves the SSH user to ssh's own configuration."""
-_ADDRESS = re.compile(r"(?:\{[a-z]+\}|[A-Za-z0-9_.:\[\]-])+")
+_ADDRESS = re.compile(r"(?:\{[a-z]+\}|[A-Za-z0-9_.:,\[\]-])+")
+_IPV4 = re.compile(r"((?:[0-9]{1,3}\.){3})([0-9]{1,3})")
 _NUMBERED = re.compile(r"(.*?)([0-9]+)-([0-9]+)")
 # A comma in brackets belongs to the folded name: h[01,03].
 _COMMAS = re.compile(r",(?![^\[\]]*\])")
@@ -79,16 +80,31 @@ def intended_range(names: Sequence[str]) -> str | None:
 
 
 def address_in(text: str, what: str, hosts: Sequence[str]) -> str:
-    """The address of the hosts or its template, checked.
+    """The addresses of the hosts, checked: a template, or as many folded addresses as there are hosts.
 
     Raises:
-        UsageError: it has characters that no address can have, or several hosts would share it.
+        UsageError: a character cannot be in an address, or there are not as many addresses as hosts.
     """
     require_address(text, what)
-    if len(hosts) > 1 and "{name}" not in text:
-        meant = f"{{name}}.{text}" if _PLACEHOLDERS.sub("", text) == text else _PLACEHOLDERS.sub("{name}", text)
+    if "{name}" in text:
+        return text
+    try:
+        count = len(expand_list(text))
+    except FoldError as error:
+        raise UsageError(f"{what}: {error}", hint="such as 10.0.0.[1-4]") from None
+    if len(hosts) > 1 and count == 1:
+        meant = _addresses_meant(text, len(hosts))
         raise UsageError(f"{what}: {len(hosts)} hosts would share the address {text}", hint=f"did you mean {meant}?")
+    if hosts and count != len(hosts):
+        raise UsageError(f"{what}: {text} are {count} addresses for {len(hosts)} hosts", hint="one for each host")
     return text
+
+
+def _addresses_meant(text: str, count: int) -> str:
+    """The addresses of so many hosts that one address probably stands for."""
+    if (ipv4 := _IPV4.fullmatch(text)) is not None:
+        return f"{ipv4[1]}[{ipv4[2]}-{int(ipv4[2]) + count - 1}]"
+    return f"{{name}}.{text}" if _PLACEHOLDERS.sub("", text) == text else _PLACEHOLDERS.sub("{name}", text)
 
 
 def require_address(text: str, what: str) -> None:

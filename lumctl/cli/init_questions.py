@@ -34,9 +34,10 @@ from lumctl.fabric import Mesh
 from lumctl.printable import printable
 
 T = TypeVar("T")
-_ALL_FLAGS = "lumctl inventory init --hosts 'h[01-16]' --gpus 4 --mesh 9x9"
+_EXAMPLES = {"--hosts": "'h[01-16]'", "--gpus": "4", "--mesh": "9x9"}
 _USUAL_MESH = "9x9"
 _MESH = "Shape of the meshes (COLUMNSxROWS of hexagonal cells, or hexagon:SIDE, or a FILE)"
+_ADDRESSES = "Addresses of the hosts: {name} for their names, {name}.example.org, or 10.0.0.[1-4]"
 _LEFT_OUT = {("address", "{name}"), ("user", SSH_DEFAULT)}
 
 
@@ -93,7 +94,7 @@ def completed(given: InitAnswers, *, read_hosts: bool) -> InitAnswers:
     if lacking and not can_ask():
         raise UsageError(
             f"{', '.join(lacking)} {'is' if len(lacking) == 1 else 'are'} missing, and stdin is not a terminal",
-            hint=f"such as: {_ALL_FLAGS}",
+            hint=f"such as: {' '.join(f'{flag} {_EXAMPLES[flag]}' for flag in lacking)}",
         )
     if lacking:
         given = asked(given, ask, read_hosts=read_hosts)
@@ -142,7 +143,7 @@ def asked(given: InitAnswers, ask: Ask, *, read_hosts: bool) -> InitAnswers:
         "Spares: hosts, accelerators or none", usual, lambda text: _spares_in(text, rack, known=not read_hosts)
     )
     job = given.job or ask("Name of the job", DEFAULT_JOB, lambda text: job_in(text, "job", rack))
-    address = given.address or ask("Address of a host", "{name}", lambda text: address_in(text, "address", names))
+    address = given.address or ask(_ADDRESSES, "{name}", lambda text: address_in(text, "address", names))
     user = given.user or ask(
         f"SSH user ({SSH_DEFAULT}: from ssh's configuration)", SSH_DEFAULT, lambda text: user_in(text, "user")
     )

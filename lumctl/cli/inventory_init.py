@@ -78,7 +78,9 @@ def init(
     address: Annotated[
         str | None,
         typer.Option(
-            "--address", metavar="TEMPLATE", help="The hosts' addresses: {name}.example.org; default: {name}."
+            "--address",
+            metavar="TEMPLATE",
+            help="The hosts' addresses: {name}.example.org or 10.0.0.[1-4]; default: {name}.",
         ),
     ] = None,
     user: Annotated[
@@ -185,7 +187,10 @@ def _require_mesh_driver(name: str) -> None:
     except UsageError as error:
         raise UsageError(f"--driver: {error.message}", hint=error.hint) from None
     if kind != DeviceKind.MESH:
-        raise UsageError(f"--driver: {name!r} is of kind {kind}, not mesh", hint="kinds: lumctl plugin list -o wide")
+        raise UsageError(
+            f"--driver: {name!r} is of kind {kind}, and this command writes racks with meshes only",
+            hint="for a rack with a switch, begin with inventories/switched.yaml; lumctl-inventory(5)",
+        )
 
 
 def _require_writable(path: Path, *, force: bool) -> None:

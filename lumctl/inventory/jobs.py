@@ -1,6 +1,7 @@
 """Jobs and the links that they need, from the document to the model."""
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from math import prod
 
@@ -19,10 +20,10 @@ from lumctl.inventory.job_entries import (
 )
 from lumctl.inventory.job_kinds import read_settings
 from lumctl.inventory.job_run import PAUSED_WITHIN_S, WORKERS, JobHook, JobRun
-from lumctl.inventory.model import Inventory, Job, PairLinks, RingLinks, Role, TorusLinks
+from lumctl.inventory.model import DeviceKind, Inventory, Job, PairLinks, RingLinks, Role, TorusLinks
 from lumctl.inventory.problems import Mark, Problems
 from lumctl.inventory.scope import Scope
-from lumctl.inventory.wiring import job_circuits, job_links
+from lumctl.inventory.wiring import Circuit, Direction, job_circuits, job_links, join_of
 
 _SMALLEST_RING = 2
 
@@ -213,8 +214,22 @@ def check_lanes(inventory: Inventory, entries: dict[str, JobEntry], problems: Pr
                 if other != circuit.id:
                     what = f"links {other} and {circuit.id} both need port {end.port} of {end.device}"
                     problems.add(entry.mark("links"), f"{what}, expected a lane for each")
+        _check_joins(inventory, circuits, entry, problems)
         if job.run is not None:
             _require_joined(inventory, job, entry, problems)
+
+
+def _check_joins(inventory: Inventory, circuits: Iterable[Circuit], entry: JobEntry, problems: Problems) -> None:
+    """Check that each switch can join the ports of the circuits that lie in it; one problem for each switch."""
+    told: set[str] = set()
+    for circuit in circuits:
+        device = inventory.devices[circuit.a.device]
+        if device.kind is DeviceKind.SWITCH and circuit.a.device == circuit.b.device and device.id not in told:
+            try:
+                join_of(device, circuit.ports, reciprocal=circuit.direction is Direction.DUPLEX)
+            except UsageError as error:
+                told.add(device.id)
+                problems.add(entry.mark("links"), f"link {circuit.id}: {error.message}", error.hint)
 
 
 def _require_joined(inventory: Inventory, job: Job, entry: JobEntry, problems: Problems) -> None:

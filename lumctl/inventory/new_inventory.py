@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from lumctl.inventory.folded_names import FoldError, expand, fold
+from lumctl.inventory.folded_names import FoldError, expand, expand_list, fold
 from lumctl.printable import printable
 
 _PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9_./ -]*[A-Za-z0-9]|[A-Za-z]")
@@ -53,8 +53,9 @@ class NewMesh:
 class NewInventory:
     """The content of a new inventory. ``rings`` are the accelerators of the job, one ring per mesh, in rank order.
 
-    ``address`` is the template of the hosts' addresses; ``None`` means that their names are the addresses. If ``user``
-    is ``None``, ssh's own configuration states the user. ``remarks`` become the first comment.
+    ``address`` is the template of the hosts' addresses, or the addresses themselves, folded, in the order of the hosts;
+    ``None`` means that their names are the addresses. If ``user`` is ``None``, ssh's own configuration states the user.
+    ``remarks`` become the first comment.
     """
 
     rack: str
@@ -99,11 +100,26 @@ def hosts_text(names: Sequence[str], address: str | None, user: str | None) -> s
     if user:
         lines.append(f"defaults: {{ssh: {{user: {scalar(user)}}}}}")
     lines.append("hosts:")
+    addresses = _addresses(address, names)
     for name in names:
         lines.append(f"  - name: {_folded(name)}")
-        lines += [f"    address: {scalar(address)}"] if address else []
+        lines += _address_lines(address, addresses, [name])
         lines.append('    accelerators: [{id: "{host}-gpu0", model: unknown, memory_gib: 1}]')
     return "\n".join(lines) + "\n"
+
+
+def _addresses(address: str | None, names: Sequence[str]) -> dict[str, str]:
+    """The address of each host if they are listed; empty for a template."""
+    return {} if address is None or "{name}" in address else dict(zip(names, expand_list(address), strict=True))
+
+
+def _address_lines(template: str | None, addresses: Mapping[str, str], names: Sequence[str]) -> list[str]:
+    if template is None:
+        return []
+    if not addresses:
+        return [f"    address: {scalar(template)}"]
+    folded = [scalar(each) for each in fold(addresses[name] for name in names)]
+    return [f"    address: {folded[0] if len(folded) == 1 else '[' + ', '.join(folded) + ']'}"]
 
 
 def scalar(text: str) -> str:
@@ -128,6 +144,7 @@ def _defaults(new: NewInventory) -> str:
 
 def _hosts(new: NewInventory) -> list[str]:
     lines: list[str] = []
+    addresses = _addresses(new.address, [host.name for host in new.hosts])
     for _, group in groupby(new.hosts, key=_kind):
         alike = list(group)
         for name in fold(host.name for host in alike):
@@ -136,8 +153,7 @@ def _hosts(new: NewInventory) -> list[str]:
             remarks = [remark for host in alike if host.name in members for remark in host.remarks]
             lines += [f"  # {line}" for remark in remarks for line in _wrapped(remark)]
             lines.append(f"  - name: {_folded(name)}")
-            if new.address:
-                lines.append(f"    address: {scalar(new.address)}")
+            lines += _address_lines(new.address, addresses, expand(name))
             lines.append("    accelerators:")
             for group_of_equals in _equals(first):
                 lines += _accelerators(first, group_of_equals)

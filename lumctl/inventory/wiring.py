@@ -85,14 +85,10 @@ def placed_words(name: str) -> str:
 
 
 def moved_words(name: str) -> str:
-    """The message that an assignment no longer fits."""
+    """The message that an assignment no longer fits; it goes on with a time, such as "when the plan was made"."""
     if is_shape(name):
         return f"slice {name.removeprefix(SHAPE)} is not the one that there was"
-    return (
-        f"the {name} do not lead where they led before"
-        if is_order(name)
-        else f"{name} does not run where it ran before"
-    )
+    return f"the {name} do not lead where they led" if is_order(name) else f"{name} does not run where it ran"
 
 
 Assignment = Mapping[str, tuple[str, ...]]
@@ -340,7 +336,8 @@ def join_of(device: Device, ports: tuple[int, int], *, reciprocal: bool) -> tupl
     raise UsageError(
         f"{device.id} cannot connect port {ports[0]} to port {ports[1]}: light enters at ports 0 to "
         f"{device.input_count - 1} and leaves at {device.input_count} to {device.port_count - 1}",
-        hint="put transmitting lanes on the inputs (tx) and receiving ones on the outputs (rx)",
+        hint="if any port can be joined to any other, write input_count: "
+        f"{device.port_count}; otherwise give each lane an input (tx) and an output (rx)",
     )
 
 

@@ -7,10 +7,10 @@ from lumctl.context import Context
 from lumctl.devices.endpoints import simulator_runs
 from lumctl.errors import UsageError
 from lumctl.files import make_private, put
-from lumctl.inventory.problems import nearest
 from lumctl.runbook.document import make
 from lumctl.runbook.yaml_text import AnyRunbook, dump, parsed, read_file
 from lumctl.store import StoredRun
+from lumctl.store.records import nearest_run
 
 
 def save(context: Context, run_id: str, rack: str) -> Path:
@@ -49,7 +49,7 @@ def find_run(context: Context, name: str) -> StoredRun:
     if found:
         racks = " or ".join(f"{run.rack}/{run.id}" for run in found)
         raise UsageError(f"{len(found)} racks have a run {run_id!r}", hint=f"say which: {racks}")
-    near = nearest(run_id, [run.id for run in known])
+    near = nearest_run(run_id, [run.id for run in known])
     hint = f"did you mean {near}?" if near else "see: lumctl runbook list"
     if context.target == "rack" and simulator_runs(context.inventory):
         hint = f"{hint}; to list those of the running simulator: lumctl runbook list --target sim"

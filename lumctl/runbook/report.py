@@ -75,7 +75,8 @@ def _in_short(document: Mapping[str, Any]) -> Iterator[str]:
         counts = ", ".join(f"{len(circuits.get(key, ()))} {word}" for key, word in _COUNTED)
         yield f"- Circuits planned: {counts}."
     if moved:
-        yield f"- Jobs that now run elsewhere: {_plain(', '.join(moved))}."
+        then = "ran elsewhere until it was undone" if recorded["outcome"] == "undone" else "now run elsewhere"
+        yield f"- Jobs that {then}: {_plain(', '.join(moved))}."
 
 
 def _moved(document: Mapping[str, Any], job: str) -> bool:

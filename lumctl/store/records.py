@@ -1,12 +1,13 @@
 """Runs and journal records as a store holds them."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, func, select
 
+from lumctl.inventory.problems import nearest
 from lumctl.store.errors import StoreError
 from lumctl.store.schema import runs
 
@@ -56,6 +57,15 @@ class StoredRun:
         if self.state == "running":
             return f"running or interrupted on target {self.target}"
         return f"{self.state}{f' by {self.undone_by}' if self.undone_by else ''} on target {self.target}"
+
+
+def nearest_run(run_id: str, known: Iterable[str]) -> str | None:
+    """The known run that is probably meant: one of the same kind, because undoing another kind would do harm."""
+    by_kind: dict[str, list[str]] = {}
+    for name in known:
+        by_kind.setdefault(name.rpartition("-")[0], []).append(name)
+    kind = nearest(run_id.rpartition("-")[0], by_kind)
+    return None if kind is None else nearest(run_id, by_kind[kind])
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,20 @@ from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from lumctl import __version__
 from lumctl.errors import RefusedError, UsageError
-from lumctl.inventory.problems import nearest
 from lumctl.store import clock, journal, lease, unwritten_ends
 from lumctl.store.database import writing
 from lumctl.store.fabric import make_certain, mark_device
 from lumctl.store.rack_rows import SHARED_S, RackRows
-from lumctl.store.records import COMES_TO_REST_S, OPEN, REVERT_MARGIN_S, Record, StoredRun, new_run_id, run_of
+from lumctl.store.records import (
+    COMES_TO_REST_S,
+    OPEN,
+    REVERT_MARGIN_S,
+    Record,
+    StoredRun,
+    nearest_run,
+    new_run_id,
+    run_of,
+)
 from lumctl.store.schema import leases, plans, runs
 
 _OPEN = select(runs.c.id, runs.c.rack, runs.c.fence).where(runs.c.state.in_(OPEN)).order_by(runs.c.started_at)
@@ -68,6 +76,11 @@ class Runs:
             body = connection.execute(select(plans.c.body).where(plans.c.id == plan_id, self._rows.of(plans))).scalar()
         return json.loads(body) if body else None
 
+    def plan_ids(self) -> tuple[str, ...]:
+        """The ids of all saved plans."""
+        with self._rows.engine.connect() as connection:
+            return tuple(connection.execute(select(plans.c.id).where(self._rows.of(plans))).scalars())
+
     def all(self) -> tuple[StoredRun, ...]:
         """All runs, newest first."""
         with self._rows.engine.connect() as connection:
@@ -85,7 +98,7 @@ class Runs:
             row = connection.execute(select(runs).where(runs.c.id == run_id, self._rows.of(runs))).first()
         if row is not None:
             return run_of(row)
-        near = nearest(run_id, [run.id for run in self.all()])
+        near = nearest_run(run_id, [run.id for run in self.all()])
         raise UsageError(f"no run {run_id!r}", hint=f"did you mean {near}?" if near else "see: lumctl swap list")
 
     def unfinished(self, *, now: float) -> tuple[str, ...]:

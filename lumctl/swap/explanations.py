@@ -104,9 +104,19 @@ def none_usable(
     more = f"; and {len(said) - _SHOWN} more" if len(said) > _SHOWN else ""
     message = f"no spare can replace {failed}: {'; '.join(said[:_SHOWN])}{more}"
     if not served:
-        why = f"see why: lumctl health explain {table[at][0].spare}; once it is healthy again: {_plan(failures)}"
-        return RefusedError(message, hint=_MOVE_OTHERS if _others_in_the_way(seen, failures, table) else why)
+        others = _others_in_the_way(seen, failures, table)
+        return RefusedError(message, hint=_MOVE_OTHERS if others else _what_may_help(failures, table[at]))
     return RefusedError(message, hint=f"the others can be replaced: {_plan([failures[row] for row in sorted(served)])}")
+
+
+def _what_may_help(failures: Sequence[FailedRank], row: Sequence[Considered]) -> str:
+    """What to do if none of the spares of a failure can be used."""
+    ill = next((cell.spare for cell in row if cell.objection.startswith("is ")), None)
+    if ill is not None:
+        return f"see why: lumctl health explain {ill}; once it is healthy again: {_plan(failures)}"
+    if any(cell.objection == NOT_NAMED for cell in row):
+        return f"let lumctl choose the spare: {_plan(failures)}"
+    return "see where light leads now: lumctl fabric show"
 
 
 def _to_free_one(seen: Observation) -> str:

@@ -8,6 +8,7 @@ from lumctl.context import Context, Observation
 from lumctl.devices.types import Capability, PucState
 from lumctl.errors import RefusedError, UsageError
 from lumctl.health.remedy import Remedy, swap_command
+from lumctl.health.states import ComponentHealth, State
 from lumctl.inventory.components import find_component
 from lumctl.inventory.wiring import jobs_in
 from lumctl.swap.path_routing import light_paths
@@ -139,8 +140,13 @@ def nothing_named(context: Context, seen: Observation, job: str | None) -> Usage
             hint="to replace one nevertheless: lumctl swap plan --failed ACCELERATOR --even-if-healthy",
         )
     more = f" and {len(ill) - _SHOWN} more" if len(ill) > _SHOWN else ""
-    told = ", ".join(f"{a} ({seen.report.accelerators[a].state})" for a in ill[:_SHOWN])
-    return UsageError(f"no failed accelerator was given; not ok now: {told}{more}", hint=swap_command(ill, ()))
+    parts = [_part_not_ok(seen, accelerator) for accelerator in ill]
+    told = ", ".join(f"{part.id} ({part.state})" for part in parts[:_SHOWN])
+    if all(part.state is State.UNKNOWN for part in parts):
+        hint = f"see why: lumctl health explain {parts[0].id}; to replace one nevertheless: {swap_command(ill[:1], ())}"
+    else:
+        hint = swap_command(ill, ())
+    return UsageError(f"no failed accelerator was given; not ok now: {told}{more}", hint=hint)
 
 
 def _remedies(seen: Observation, job: str | None) -> list[Remedy]:
@@ -151,6 +157,13 @@ def _not_ok(seen: Observation, job: str | None) -> list[str]:
     """The accelerators in use, of a job if one is named, that are not read as ok."""
     ranks = {job: seen.assignment[job]} if job else jobs_in(seen.assignment)
     return [a for accelerators in ranks.values() for a in accelerators if seen.in_trouble(a)]
+
+
+def _part_not_ok(seen: Observation, accelerator: str) -> ComponentHealth:
+    """What is not ok of an accelerator: itself, or else its first lane without a reading."""
+    own = seen.report.accelerators[accelerator]
+    lanes = (seen.report.links[lane.id] for lane in seen.inventory.transponders_of(accelerator))
+    return next((lane for lane in lanes if lane.state is State.UNKNOWN), own) if own.state is State.OK else own
 
 
 def _concerns(seen: Observation, remedy: Remedy, job: str) -> bool:

@@ -174,7 +174,7 @@ def test_it_asks_on_a_terminal(environment, tmp_path):
             ("'n9' is neither a host", ""),
             ("Name of the job", "my job"),
             ("'my job' is not a name", "tune"),
-            ("Address of a host", ""),
+            ("Addresses of the hosts", ""),
             ("SSH user", "admin"),
         ]:
             shown.see(question)

@@ -80,7 +80,7 @@ def test_a_dying_lane_is_left_for_a_free_one_and_taken_again(lanes):
     assert all(rack.ok_circuits("train"))
     assert not rack.transmitters()["s1-b"]
 
-    with pytest.raises(RefusedError, match="the lanes of s1-gpu0 do not lead where they led before"):
+    with pytest.raises(RefusedError, match="the lanes of s1-gpu0 do not lead where they led"):
         apply(context, plan)
     with pytest.raises(RefusedError, match="s1-gpu0 has no lane to spare: s1-a carries train/0-1"):
         plan_reroute(context, None, ["s1-b", "s1-c"])

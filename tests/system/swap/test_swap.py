@@ -95,7 +95,7 @@ def test_a_spare_that_is_ill_is_not_planned_with(rack) -> None:
 def test_a_plan_is_applied_once(rack) -> None:
     plan = rack.lost()
     apply(rack.context, plan)
-    with pytest.raises(RefusedError, match="is stale: finetune does not run where it ran before"):
+    with pytest.raises(RefusedError, match="is stale: finetune does not run where it ran when it was made"):
         apply(rack.context, plan)
 
 

@@ -57,7 +57,7 @@ def test_a_plan_from_another_text_of_the_inventory_is_refused(rack):
 def test_a_plan_whose_job_runs_elsewhere_by_now_is_stale(rack):
     plan = rack.plan()
     moved = Start({"finetune": ELSEWHERE}, plan.start.crosses)
-    refused(rack, replace(plan, start=moved), "is stale: finetune does not run where it ran before")
+    refused(rack, replace(plan, start=moved), "is stale: finetune does not run where it ran when it was made")
     refused(rack, replace(plan, start=replace(moved, assignment={"gone": ELSEWHERE})), "is stale: gone")
 
 

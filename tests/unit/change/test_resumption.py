@@ -347,7 +347,7 @@ def test_a_job_that_was_moved_since_is_not_moved_back(rack, monkeypatch):
         earlier.setattr("lumctl.change.preconditions.require_none_cut", lambda *_: None)
         rack.apply(rack.plan())
     rack.events.clear()
-    refused(left, "finetune does not run where it ran before")
+    refused(left, "finetune does not run where it ran then")
 
 
 def test_another_target_or_text_of_the_inventory_is_another_matter(rack):

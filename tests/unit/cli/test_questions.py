@@ -4,7 +4,7 @@ import shlex
 
 import pytest
 
-from lumctl.cli.init_answers import InitAnswers, number_in
+from lumctl.cli.init_answers import InitAnswers, address_in, number_in
 from lumctl.cli.init_questions import as_options, ask, asked
 from lumctl.errors import RefusedError, UsageError
 
@@ -137,3 +137,22 @@ def test_options_that_allow_no_ring_are_refused_before_the_next_question():
     given = InitAnswers("n[1-3]", "1", None, spares="n[2-3]")
     with pytest.raises(UsageError, match="a ring needs two"):
         walk(given=given)
+
+
+@pytest.mark.parametrize(
+    ("text", "says", "hint"),
+    [
+        ("10.0.0.1", "would share the address 10.0.0.1", "did you mean 10.0.0.[1-4]?"),
+        ("10.0.0.[1-3]", "10.0.0.[1-3] are 3 addresses for 4 hosts", "one for each host"),
+        ("10.0.0.[1-", "bracket without its partner", "such as 10.0.0.[1-4]"),
+    ],
+)
+def test_addresses_that_do_not_fit_the_hosts_are_refused(text, says, hint):
+    with pytest.raises(UsageError) as refused:
+        address_in(text, "--address", ["g1", "g2", "g3", "g4"])
+    assert says in refused.value.message
+    assert refused.value.hint == hint
+
+
+def test_as_many_addresses_as_hosts_are_an_answer():
+    assert address_in("10.0.0.[1-4]", "--address", ["g1", "g2", "g3", "g4"]) == "10.0.0.[1-4]"

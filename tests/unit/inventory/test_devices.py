@@ -112,3 +112,12 @@ def test_where_any_port_may_be_joined_to_any_the_lower_one_counts_as_the_ingress
     assert own_cells(inventory, switch) == (0, 2, 4, 6)
     assert is_joined({2: "6", 0: FREE}, (6, 2))
     assert not is_joined({2: "6", 0: FREE}, (0, 6))
+
+
+def test_a_switch_that_cannot_carry_a_job_is_refused_with_the_line_that_lets_it(tmp_path):
+    job = "jobs:\n  - {name: pair, ranks: [h1-gpu0, h2-gpu0], links: [{kind: pairs, pairs: [[0, 1]]}]}\n"
+    duplex = RACK.replace("    tx: [0, 2]\n    rx: [4, 6]\n", "    port: [0, 2]\n") + job
+    with pytest.raises(InventoryError, match="link pair/0-1: ocs cannot connect port 0 to port 2") as error:
+        loaded(tmp_path, duplex)
+    assert "input_count: 8" in str(error.value)
+    assert loaded(tmp_path, duplex.replace("port_count: 8", "port_count: 8\n    input_count: 8")).jobs["pair"]

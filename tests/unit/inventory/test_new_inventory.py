@@ -1,5 +1,6 @@
 """The text of a new inventory is read back as what it was made of, whatever hosts and devices call things."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -94,3 +95,13 @@ def test_hosts_alone_can_be_reached():
         ("h1.example", "me"),
         ("on.example", "me"),
     ]
+
+
+def test_listed_addresses_go_to_the_hosts_in_their_order_however_the_hosts_are_grouped():
+    new = replace(rack({"g01": 2, "g02": 2, "g03": 2}, spare="g02-gpu1"), address="10.0.0.[7-8],192.0.2.1")
+    read = inventory_from(text_of(new).encode(), PATH)
+    assert {host.name: host.address for host in read.hosts.values()} == {
+        "g01": "10.0.0.7",
+        "g02": "10.0.0.8",
+        "g03": "192.0.2.1",
+    }

@@ -30,7 +30,7 @@ def test_a_run_that_was_taken_back_later_names_by_which(golden, golden_rack):
     assert f"- It was completed, and later undone by {run.undone_by}." in text
     assert "## What replaced what" in text
     assert "## What was undone at once" not in text
-    assert "- Jobs that now run elsewhere: pair." in text
+    assert "- Jobs that ran elsewhere until it was undone: pair." in text
     assert f"`{golden.journal.head().hash}`" in text
     assert run.who in text
 
