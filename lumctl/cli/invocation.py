@@ -49,9 +49,10 @@ class Invocation:
         said = {key: after.get(key) or before.get(key) for key in {**before, **after}}
         wanted = said.get("output") or OutputFormat.TABLE.value
         target = said.get("target") or os.environ.get("LUMCTL_TARGET")
+        place = "target" if said.get("target") else "target (in $LUMCTL_TARGET)"
         return cls(
             inventory_path=said.get("inventory"),
-            target=_one_of(Target, target or Target.RACK, "target"),
+            target=_one_of(Target, target or Target.RACK, place),
             target_was_named=bool(target),
             target_option=said.get("target"),
             out=Output(

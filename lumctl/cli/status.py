@@ -70,7 +70,6 @@ def status(
     """
     from lumctl.context import Context
     from lumctl.daemon.client import has_died
-    from lumctl.devices.endpoints import simulator_runs
 
     if watch and (svg is not None or cx.out.own_format == SVG):
         raise UsageError("a picture shows one reading, but --watch never ends", hint="omit one of them")
@@ -85,24 +84,32 @@ def status(
         selected = look()
         # While the context is open: each remedy is planned to see whether its command works.
         document = document_of(cx, context, selected)
+    slip = forgotten_target(cx, selected.observation.report)
     with paged() if cx.out.for_people else nullcontext():
+        if slip and cx.out.for_people:  # first of all, and in the pager: everything below is a consequence
+            cx.out.text(f"{slip}\n")
         _print(cx, document, everything=everything)
         if not (wanted.everything or cx.out.structured or _anything(document)):
             cx.out.narrate(f"{wanted} selects nothing")
     if has_died(cx.inventory, cx.target):
         said = "the daemon died: notifications, policies and history stopped with it"
         cx.out.narrate(f"warning: {said}; start it: lumctl watch")
-    # The usual slip after ``lumctl sim up``: the target was forgotten, and the rack of an example does not exist.
-    if not cx.target_was_named and _is_silent(selected.observation.report) and simulator_runs(cx.inventory):
-        cx.out.narrate("no host answers, but a simulator of this inventory runs; to see it: lumctl status --target sim")
+    if slip and not cx.out.for_people:
+        cx.out.narrate(slip)
     if svg is not None:
         draw_status(cx.out, document, svg)
     raise typer.Exit(exit_code(selected.observation.report))
 
 
-def _is_silent(report: HealthReport) -> bool:
+def forgotten_target(cx: Invocation, report: HealthReport) -> str:
+    """Say that the target was forgotten after ``lumctl sim up``, if it was: then no such rack exists. Else empty."""
+    from lumctl.devices.endpoints import simulator_runs
+
     hosts = report.hosts.values()
-    return bool(hosts) and all(any(found.rule in NOT_REACHED for found in host.findings) for host in hosts)
+    silent = bool(hosts) and all(any(found.rule in NOT_REACHED for found in host.findings) for host in hosts)
+    if cx.target_was_named or not silent or not simulator_runs(cx.inventory):
+        return ""
+    return "no host answers, but a simulator of this inventory runs; to use it, add --target sim to each command"
 
 
 def document_of(cx: Invocation, context: "Context", selected: "SelectedStatus") -> dict[str, Any]:

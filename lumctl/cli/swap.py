@@ -11,9 +11,10 @@ from lumctl.cli.changes import carry_out, find_plan, roll_back, show_plan
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import dump_json
+from lumctl.cli.status import forgotten_target
 from lumctl.cli.verbs import DryRunOption, StoppedOption, YesOption, noun_app, verb
 from lumctl.context import Context
-from lumctl.errors import UsageError
+from lumctl.errors import UnreachableError, UsageError
 from lumctl.files import put
 from lumctl.inventory.problems import require_known
 from lumctl.swap import plan_reroute, plan_return, plan_swap
@@ -130,6 +131,8 @@ def _for_the_one_that_failed(
     if job is not None:
         require_job(context.inventory, job)
     seen = context.observe()
+    if slip := forgotten_target(cx, seen.report):
+        raise UnreachableError(slip)
     remedy = the_one_to_replace(context, seen, job)
     if remedy is None:
         if cx.out.structured:

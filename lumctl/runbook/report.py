@@ -109,8 +109,9 @@ def _powers(steps: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     if sound or powers:
         yield from ("", "## Light before", "")
         names = dict.fromkeys((*sound, *powers))
-        rows = [(name, sound.get(name, "-"), _dbm(powers.get(name))) for name in names]
-        yield from _table(("Receiver", "Heard", "Power"), rows)
+        columns = 3 if powers else 2  # with evidence such as LLDP no power is read
+        rows = [(name, sound.get(name, "-"), _dbm(powers.get(name)))[:columns] for name in names]
+        yield from _table(("Receiver", "Heard", "Power")[:columns], rows)
 
 
 def _why(document: Mapping[str, Any]) -> Iterator[str]:

@@ -147,7 +147,7 @@ def parse_fault(
     Raises:
         UsageError: the component or the kind is unknown, the kind does not fit, or the value is out of range.
     """
-    kind = _kind(word)
+    kind = _kind(word, component)
     found = component_kinds(inventory, component)
     if not set(found) & set(FITS[kind]):
         raise UsageError(
@@ -216,10 +216,13 @@ def _part_kind(inventory: Inventory, device: str, rest: str) -> ComponentKind:
     raise UsageError(f"{device}/{rest} names nothing", hint=f"{device}/port/N or {device}/puc/N")
 
 
-def _kind(word: str) -> FaultKind:
+def _kind(word: str, component: str) -> FaultKind:
     try:
         return FaultKind(word)
     except ValueError:
+        if component in [*FaultKind]:
+            hint = f"the component comes first: lumctl sim fault {word} {component}"
+            raise UsageError(f"{component!r} is a kind of fault, not a component", hint=hint) from None
         near = nearest(word, FaultKind)
         hint = f"did you mean {near}?" if near else f"one of: {', '.join(FaultKind)}"
         raise UsageError(f"{word!r} is not a known fault kind", hint=hint) from None

@@ -9,12 +9,13 @@ from textual.containers import VerticalScroll
 from textual.message import Message
 from textual.widgets import Static
 
+from lumctl.store.records import OPEN
 from lumctl.tui.screens.plan import PlanScreen
 from lumctl.tui.screens.requests import Wanted
 from lumctl.tui.screens.shortcuts import KeyedScreen
 from lumctl.tui.sources import ScreenContext
 from lumctl.tui.threads.collector import one_line
-from lumctl.tui.views.light import light_text, powers_of
+from lumctl.tui.views.light import light_text, powers_of, standing
 from lumctl.tui.views.runs import RunView, no_way_back, run_text
 from lumctl.tui.widgets.bars import AnswerLine, KeyBar, TopBar
 
@@ -119,9 +120,10 @@ class RunScreen(KeyedScreen[None], keys="run"):
         self.query_one("#run", Static).update(run_text(view, marks, now))
         # The proofs of a run that was rolled back or undone are of circuits that no longer exist.
         proved = view.proved if view.run.state == "done" else {}
-        light = light_text(
-            view.receivers, before, self.shared.seen(), marks, now, settled_at=view.run.ended_at, proved=proved
-        )
+        seen = self.shared.seen()
+        ended = not view.live and view.run.state not in OPEN
+        receivers = standing(view.receivers, seen) if ended else view.receivers
+        light = light_text(receivers, before, seen, marks, now, settled_at=view.run.ended_at, proved=proved)
         self.query_one("#light", Static).update(light)
 
     def _read(self) -> None:
