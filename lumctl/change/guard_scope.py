@@ -14,6 +14,7 @@ from lumctl.devices.types import Capability
 from lumctl.errors import RefusedError
 from lumctl.inventory.model import Evidence
 from lumctl.jobs.hooks import may_take_s
+from lumctl.printable import counted
 from lumctl.store import Lease
 
 BLINK_WAITS = 4
@@ -103,8 +104,8 @@ def _goes_back(context: Context, name: str) -> bool:
 
 
 def _described(names: list[str], silent_s: float) -> str:
-    others = f" and {len(names) - 1} more have" if len(names) > 1 else " has"
-    return f"{names[0]}{others} no revert timer: lumctl's own revert timer is armed ({silent_s:.0f} s)"
+    others = f" and {counted(len(names) - 1, 'other parts')} have" if len(names) > 1 else " has"
+    return f"{names[0]}{others} no revert timer: lumctl undoes the run if this command is silent for {silent_s:.0f} s"
 
 
 def _turns(context: Context, steps: Sequence[Step]) -> int:

@@ -40,7 +40,7 @@ def candidates_of(row: Sequence[Considered], chosen: Mapping[str, str]) -> Itera
     best = next((cell for cell in ranked if cell.spare == chosen[cell.failed]), None)
     for rank, cell in enumerate(ranked, start=1):
         taken = cell is best
-        verdict = _verdict(cell, best, chosen)
+        verdict = "the only one that fits" if len(ranked) == 1 and taken else _verdict(cell, best, chosen)
         parts = cell.score.parts() if cell.score else {}
         reasons = (verdict, *_told(cell))
         yield Candidate(cell.failed, cell.spare, chosen=taken, reasons=reasons, rank=rank, score=parts)

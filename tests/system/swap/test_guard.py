@@ -67,7 +67,9 @@ def killed(rack, plan, **where: int) -> tuple:
 def test_an_engine_that_is_killed_leaves_the_rack_as_it_was(swap, where) -> None:
     rack, plan, *_ = swap
     run, said = killed(rack, plan, **where)
-    assert said.startswith("mesh and 4 more have no revert timer: lumctl's own revert timer is armed (62 s)\n")
+    assert said.startswith(
+        "mesh and 4 other parts have no revert timer: lumctl undoes the run if this command is silent for 62 s\n"
+    )
     is_put_back(swap, run)
     end = rack.store.journal.of_run(run.id)[-1]
     assert end.data == {

@@ -211,7 +211,10 @@ def test_a_run_with_a_step_passed_over_is_done_and_says_so(rack, error):
     rack.at("transmit", "s1-gpu0-a", do=error)
     said = []
     result = rack.apply(plan, progress=said.append)
-    assert said[0] == "mesh and 4 more have no revert timer: lumctl's own revert timer is armed (60 s)"
+    assert (
+        said[0]
+        == "mesh and 4 other parts have no revert timer: lumctl undoes the run if this command is silent for 60 s"
+    )
     assert said[2] == f"2. turn off the transmitter of s1-gpu0-a: skipped ({error.message})"
     (outcome,) = [e for e in rack.store.journal.of_run(result.run) if (e.kind, e.step) == ("outcome", "2")]
     sent = {} if error is UNKNOWN else {"nothing_sent": True}
