@@ -99,6 +99,12 @@ def fibres(rack, cells):
     return Counter(fibre for path in found for fibre in path.fibres)
 
 
+def ill(rack):
+    """The circuits that are not ok, with the reason."""
+    found = rack.context.observe().report.circuits.values()
+    return {c.id: (c.state, [f.evidence for f in c.findings]) for c in found if c.state is not State.OK}
+
+
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("seed", range(SEQUENCES) if "LUMCTL_CAMPAIGN" in os.environ else SAMPLE)
 def test_whatever_happens_to_a_slice_the_others_keep_their_light(rack, seed):
@@ -112,4 +118,4 @@ def test_whatever_happens_to_a_slice_the_others_keep_their_light(rack, seed):
         recorded = fibres(rack, rack.context.known_fabric("torus64"))
         assert recorded == fibres(rack, rack.cells())
         assert all(count <= rack.inventory.fibres[fibre].capacity for fibre, count in recorded.items())
-        until(lambda: all(c.state is State.OK for c in rack.context.observe().report.circuits.values()))
+        until(lambda: not ill(rack), says=lambda: ill(rack))
