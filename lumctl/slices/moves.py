@@ -32,7 +32,7 @@ from lumctl.slices.request import tori_of
 from lumctl.slices.torus import Coordinates, Extents, Torus
 from lumctl.swap.light_paths import States
 from lumctl.swap.path_routing import light_paths_along
-from lumctl.swap.planning import start_of, timed, with_timer
+from lumctl.swap.planning import start_of, thin_margins, timed, with_timer
 from lumctl.swap.steps import StepList
 
 _TRIED = 48
@@ -219,7 +219,7 @@ def _plan(context: Context, now: _Prospect, state: RackState, slice_: Job, place
         keep=paths.keep,
         changes=tuple(change for cells in paths.writes.values() for change in cells),
         steps=listed,
-        warnings=without_hook(inventory, [job]),
+        warnings=(*thin_margins(context, paths), *without_hook(inventory, [job])),
         measured=measured,
         slices=SliceFacts(
             slices=({"job": job, "shape": text, "contiguous": placement.contiguous, "circuits": len(own)},),

@@ -32,7 +32,7 @@ from lumctl.slices.slot_search import place_slots
 from lumctl.slices.torus import Torus
 from lumctl.swap.light_paths import LightPaths
 from lumctl.swap.path_routing import DeviceUnroutable, light_paths_along
-from lumctl.swap.planning import start_of, timed, with_timer
+from lumctl.swap.planning import start_of, thin_margins, timed, with_timer
 from lumctl.swap.steps import StepList
 
 _ATTEMPTS = 8
@@ -278,6 +278,7 @@ def _plan(context: Context, seen: Observation, choice: _Choice, paths: LightPath
         keep=paths.keep,
         changes=tuple(change for cells in paths.writes.values() for change in cells),
         steps=listed,
+        warnings=thin_margins(context, paths),
         why=tuple(_why(placed, facts)),
         measured=measured,
         slices=facts,

@@ -162,7 +162,7 @@ class SwapDraft:
             warnings=(
                 *self.notes,
                 *_moves(paths),
-                *_thin_margins(context, paths),
+                *thin_margins(context, paths),
                 *without_hook(context.inventory, moved),
             ),
             why=(*choice.why, *_why_lanes(seen, self.moves)),
@@ -241,7 +241,8 @@ def _moves(paths: LightPaths) -> tuple[str, ...]:
     )
 
 
-def _thin_margins(context: Context, paths: LightPaths) -> tuple[str, ...]:
+def thin_margins(context: Context, paths: LightPaths) -> tuple[str, ...]:
+    """A warning for each new circuit whose light is expected to arrive with less margin than health requires."""
     margin = context.inventory.thresholds.rx_margin_db
     thin = []
     for circuit in paths.add:

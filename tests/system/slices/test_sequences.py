@@ -29,6 +29,8 @@ class Story:
 
     def __init__(self, rack, seed):
         self.rack, self.rng, self.made = rack, Random(seed), 0  # noqa: S311 - a seed repeats a story
+        self.warned = set[str]()
+        """The circuits of which a plan has warned that their light arrives with little margin."""
 
     @property
     def slices(self):
@@ -70,6 +72,7 @@ class Story:
 
     def done(self, plan, job):
         """Apply a plan; in every third case its engine is killed on the way, and the run is finished or undone."""
+        self.warned |= {circuit.id for circuit in plan.add if any(circuit.id in words for words in plan.warnings)}
         if self.rng.random() > 1 / 3 or not plan.changes:  # without a write there is no guard to kill
             assert apply(self.rack.context, plan, stopped_by="tests").outcome == "done"
             return job
@@ -99,10 +102,11 @@ def fibres(rack, cells):
     return Counter(fibre for path in found for fibre in path.fibres)
 
 
-def ill(rack):
-    """The circuits that are not ok, with the reason."""
-    found = rack.context.observe().report.circuits.values()
-    return {c.id: (c.state, [f.evidence for f in c.findings]) for c in found if c.state is not State.OK}
+def ill(story):
+    """The circuits that are not ok, with the reason; degraded ones of which a plan has warned do not count."""
+    found = story.rack.context.observe().report.circuits.values()
+    fine = {c.id for c in found if c.state is State.OK or (c.state is State.DEGRADED and c.id in story.warned)}
+    return {c.id: (c.state, [f.evidence for f in c.findings]) for c in found if c.id not in fine}
 
 
 @pytest.mark.timeout(3600)
@@ -118,4 +122,4 @@ def test_whatever_happens_to_a_slice_the_others_keep_their_light(rack, seed):
         recorded = fibres(rack, rack.context.known_fabric("torus64"))
         assert recorded == fibres(rack, rack.cells())
         assert all(count <= rack.inventory.fibres[fibre].capacity for fibre, count in recorded.items())
-        until(lambda: not ill(rack), says=lambda: ill(rack))
+        until(lambda: not ill(story), says=lambda: ill(story))
