@@ -59,7 +59,7 @@ def test_what_is_too_hot_is_cooled_before_a_spare_takes_its_place(watched):
     watched.look()
     (remedy,) = remedies(watched.report, watched.rack.inventory, watched.rack.assignment)
     assert (remedy.cause, remedy.replace, remedy.hand_first) == ("h03-gpu2", ("h03-gpu2",), True)
-    assert remedy.words.startswith("look at the cooling of this host")
+    assert remedy.words.startswith("check the cooling of this host")
     assert remedy.words.endswith("; if that does not help: lumctl swap plan --failed h03-gpu2")
     # So it is where several of one host are hot, which is one incident of the host.
     for number in range(4):
