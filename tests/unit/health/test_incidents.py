@@ -67,7 +67,7 @@ def test_what_is_too_hot_is_cooled_before_a_spare_takes_its_place(watched):
     watched.look()
     (remedy,) = remedies(watched.report, watched.rack.inventory, watched.rack.assignment)
     assert (remedy.cause, remedy.hand_first) == ("h03", True)
-    assert remedy.words.startswith("look at the cooling")
+    assert remedy.words.startswith("check the cooling")
 
 
 def test_one_finding_of_one_component_is_no_incident(watched):
