@@ -1,22 +1,22 @@
 """The parts of the manual that no command's own help contains."""
 
 ABOUT = """
-``lumctl`` reads the health of every accelerator and every light path of a rack, plans what should be done, carries
-it out step by step, undoes it if a step fails, and records it as a runbook that can be replayed.
+``lumctl`` reads the health of every accelerator and every light path of a rack. It plans changes, performs them step by
+step, undoes them if a step fails, and records each run as a runbook that can be replayed.
 
-Data goes to standard output, narration to standard error. A command that moves light shows its steps first and asks for
-confirmation; ``--yes`` confirms for unattended use, ``--dry-run`` only shows the steps. Every command has a target: the
-rack, or the simulator of the same inventory.
+Data goes to standard output, progress and messages to standard error. A command that changes light paths first shows
+its steps and asks for confirmation; ``--yes`` confirms for unattended use, ``--dry-run`` only shows the steps. Every
+command has a target: the rack, or the simulator of the same inventory.
 """
 
 EXIT_STATUS = (
     ("0", "Done."),
-    ("1", "Unexpected: a bug."),
+    ("1", "Unexpected error: a bug in lumctl."),
     ("2", "The command, the inventory or the configuration is wrong."),
     ("3", "Something could not be reached."),
     ("4", "Unhealthy."),
-    ("5", "Refused: a policy, a stale plan, a lock, an unreadable store or a precondition. Nothing was done."),
-    ("6", "Failed and rolled back: the rack is as it was."),
+    ("5", "Refused because of a policy, stale plan, lock, unreadable store or precondition. Nothing was done."),
+    ("6", "Failed and rolled back: the rack is in the state before the command."),
     ("7", "Half done: an operator must decide what happens next."),
     ("130", "Interrupted."),
 )
@@ -26,7 +26,7 @@ CHECK_STATUS = (
     ("0", "OK."),
     ("1", "WARNING."),
     ("2", "CRITICAL."),
-    ("3", "UNKNOWN; also for errors of usage, inventory and collection."),
+    ("3", "UNKNOWN; also if the command, the inventory or the collection of readings has an error."),
 )
 """``check`` follows the convention of monitoring plug-ins instead."""
 
@@ -41,39 +41,39 @@ ENVIRONMENT = (
         "LUMCTL_GATEWAY",
         "The socket of a rack's gateway, or the folder that contains RACK.sock for each rack; overrides the inventory.",
     ),
-    ("LUMCTL_WEBHOOK_URL", "Where ``lumctl watch`` posts notifications, if no file gives the URL."),
-    ("LUMCTL_WEBHOOK_TOKEN", "The bearer token for that URL, if no file gives it."),
+    ("LUMCTL_WEBHOOK_URL", "The URL to which ``lumctl watch`` posts notifications, if no file contains it."),
+    ("LUMCTL_WEBHOOK_TOKEN", "The bearer token for that URL, if no file contains it."),
     (
         "LUMCTL_RECORD",
-        "An existing folder: requests to device drivers and their answers are recorded there, one file per driver.",
+        "An existing folder, in which the calls of device drivers and their answers are recorded, one file per driver.",
     ),
-    ("LUMCTL_RECORDINGS", "A folder of such recordings, from which the drivers ``replay-...`` answer."),
+    ("LUMCTL_RECORDINGS", "A folder of such recordings; the drivers ``replay-...`` answer from them."),
     (
         "LUMCTL_PLAIN_SSH",
-        "If set and not 0, hosts are read only over paramiko's public API: slower, with two threads for each host.",
+        "If set and not 0, SSH uses only paramiko's public API: slower, with two threads for each host.",
     ),
     ("LUMCTL_TRACEBACK", "If set, an unexpected error prints its traceback."),
-    ("NO_COLOR", "If set, nothing is coloured."),
+    ("NO_COLOR", "If set, output has no colours."),
     (
         "PAGER, LESS",
-        "Shows output that is longer than the terminal; by default ``less`` with the options ``FRX``. Empty: none.",
+        "The pager for output longer than the terminal, and its options; default ``less``, ``FRX``. Empty: no pager.",
     ),
-    ("XDG_STATE_HOME", "Contains the stores whose place the inventory does not give; ``~/.local/state`` if unset."),
+    ("XDG_STATE_HOME", "The folder for stores whose place the inventory does not name; default ``~/.local/state``."),
     (
         "XDG_RUNTIME_DIR",
-        "Contains the sockets of the daemon and of a running simulator, and its keys; the temporary folder if unset.",
+        "The folder for the sockets of the daemon and of a simulator, and its keys; default: the temporary folder.",
     ),
 )
 
 FILES = (
-    ("./lumctl.yaml", "The inventory, if none is given."),
-    ("~/.config/lumctl/inventory.yaml", "The inventory, if ``./lumctl.yaml`` does not exist either."),
+    ("./lumctl.yaml", "The inventory, if no other is named."),
+    ("~/.config/lumctl/inventory.yaml", "The inventory, if no other is named and ``./lumctl.yaml`` does not exist."),
     (
         "~/.local/state/lumctl/RACK",
-        "The store of a rack if the inventory does not give its place: job placement, journal.",
+        "The store of a rack (job placement, journal), if the inventory does not name its place.",
     ),
-    ("~/.local/state/lumctl/top.json", "A user's choices in ``lumctl top``: theme and columns."),
-    ("~/.ssh/config", "Used for everything that the inventory does not state about a host."),
+    ("~/.local/state/lumctl/top.json", "The user's settings of ``lumctl top``: theme and columns."),
+    ("~/.ssh/config", "SSH settings of hosts that the inventory does not state."),
 )
 
 BY_HAND = (
@@ -94,8 +94,8 @@ DAEMON_SECTIONS = (
     (
         "running it under systemd",
         """
-        As /etc/systemd/system/lumctl-watch.service, for a user ``lumctl`` whose SSH key the hosts know and an inventory
-        whose ``store:`` is a folder below /var/lib/lumctl:
+        Save this as /etc/systemd/system/lumctl-watch.service. The hosts must accept the SSH key of the user ``lumctl``,
+        and the ``store:`` of the inventory must be a folder below /var/lib/lumctl:
 
             [Unit]
             Description=lumctl watches the rack
@@ -141,48 +141,49 @@ DAEMON_SECTIONS = (
             [Install]
             WantedBy=multi-user.target
 
-        Without notifications omit LoadCredential and --webhook-file. Every host needs one open file. The daemon
-        reports to systemd when it is ready and, at least every ten seconds, that it is alive. systemd restarts a daemon
-        that hangs, and it continues where it was: the start of each fault, and what was notified, are stored next to
-        the store. This state is written when a finding begins or ends, and otherwise every ten seconds.
+        If you need no notifications, omit LoadCredential and --webhook-file. The daemon needs one open file for each
+        host. It reports to systemd when it is ready and, at least every ten seconds, that it is alive. systemd restarts
+        the daemon if it hangs. The daemon then continues: the start of each fault, and the notifications that were
+        sent, are saved next to the store when a finding begins or ends, and otherwise every ten seconds.
         """,
     ),
     (
         "cron and monitoring",
         """
         ``lumctl check`` uses the daemon's newest observation if it runs as the same user with the same inventory,
-        target and runtime folder; otherwise it reads the rack itself. In /etc/cron.d/lumctl, for the textfile collector
-        of node_exporter:
+        target and runtime folder; otherwise it reads the rack itself. For the textfile collector of node_exporter,
+        write this line into /etc/cron.d/lumctl:
 
             * * * * * lumctl XDG_RUNTIME_DIR=/run /usr/local/bin/lumctl -i /etc/lumctl/rack.yaml check --textfile /var/lib/node_exporter/lumctl.prom >/dev/null
 
-        ``lumctl`` must be able to write to the folder of the text file. Prometheus scrapes the daemon itself at
-        127.0.0.1:9469; the HELP line of each metric describes it. Components that can no longer be read disappear from
-        the metrics, so alert on values and on missing values, as the rules that lumctl prints do: one alert for each
-        incident and for each component with findings outside of incidents, none for acknowledged findings and components
-        in maintenance, and one if the daemon does not run or reads nothing. The job may have any name:
+        The user ``lumctl`` must be able to write to the folder of the text file. Prometheus can also scrape the daemon
+        itself at 127.0.0.1:9469; the HELP line of each metric describes it. Components that can no longer be read
+        disappear from the metrics, so alert on values and on missing values. The rules that lumctl prints do so. They
+        raise one alert for each incident and for each component with findings outside of incidents, no alert for
+        acknowledged findings and components in maintenance, and one alert if the daemon does not run or reads nothing.
+        The Prometheus job may have any name:
 
             lumctl watch --print-rules > /etc/prometheus/rules/lumctl.yml
             promtool check rules /etc/prometheus/rules/lumctl.yml
             lumctl watch --print-dashboard > /var/lib/grafana/dashboards/lumctl.json
 
-        Without Prometheus the daemon notifies an Alertmanager itself, with the labels alertname (lumctl), severity
+        Without Prometheus, the daemon itself can notify an Alertmanager, with the labels alertname (lumctl), severity
         (critical, warning), component, incident, rack and target:
 
             lumctl watch --alertmanager http://127.0.0.1:9093
 
-        Then only this daemon's observations raise alerts, and no alert is raised if the daemon itself does not run: let
+        Then only this daemon's observations raise alerts, and there is no alert if the daemon itself does not run. Let
         another program check /healthz.
         """,  # noqa: E501 - a line of cron cannot be broken
     ),
     (
         "notifications",
         """
-        Receivers are a URL, a program (``--command '/etc/lumctl/notify --urgent'``), or both. The URL comes from
-        ``--webhook-file`` or $LUMCTL_WEBHOOK_URL, a bearer token from ``--token-file`` or
-        $LUMCTL_WEBHOOK_TOKEN; neither is ever printed. A certificate must be valid; SSL_CERT_FILE names other
-        authorities. No redirect is followed and no proxy is used. Each POST is a JSON object with these fields; more
-        may be added:
+        The receiver of notifications is a URL, a program (``--command '/etc/lumctl/notify --urgent'``), or both. The
+        URL comes from ``--webhook-file`` or $LUMCTL_WEBHOOK_URL, a bearer token from ``--token-file`` or
+        $LUMCTL_WEBHOOK_TOKEN; neither is ever printed. The server's certificate must be valid; SSL_CERT_FILE names
+        other certificate authorities. lumctl follows no redirect and uses no proxy. Each POST is a JSON object with
+        these fields; later versions may add more:
 
             schema         lumctl/notification/v1
             id             equal for repetitions of the same notification
@@ -191,23 +192,23 @@ DAEMON_SECTIONS = (
             incident       the incident concerned
             component      its cause; rule is the rule that found it
             state_before   ok, unknown, degraded or failed
-            state_after    likewise
+            state_after    one of the same words
             since, at      seconds since the epoch
-            target, rack   where it occurred
+            target, rack   where the incident occurred
             summary        what was found; advice is what to do
             findings       the worst findings
             members        the affected components; member_count is their number
 
         An answer of 2xx means delivered. After an answer of 5xx, 408, 425 or 429, or no answer within ten seconds,
-        delivery is retried for an hour, with pauses that grow to a minute; at most 256 notifications wait. An incident
-        that could not be delivered by then is notified again ten minutes later, as long as it is open.
+        lumctl retries the delivery for an hour, with pauses that grow to a minute. At most 256 notifications wait. If
+        an incident could not be delivered in that hour and is still open, it is notified again ten minutes later.
 
-        A program is run without a shell. It reads the document from its standard input, and its main fields are in
+        A program is run without a shell. It reads the JSON object from its standard input. The main fields are also in
         the environment variables
         LUMCTL_OCCASION, LUMCTL_TEXT, LUMCTL_RACK, LUMCTL_TARGET, LUMCTL_COMPONENT, LUMCTL_STATE_AFTER, LUMCTL_INCIDENT.
-        Exit code 0 means delivered; 65 means that the program rejects this notification; after any other code delivery
-        is retried as above. After 30 seconds the program is killed with all its children. The webhook and the program
-        have separate queues.
+        Exit code 0 means delivered. 65 means that the program rejects this notification. After any other code, lumctl
+        retries the delivery as above. After 30 seconds the program is killed with all its child processes. The webhook
+        and the program have separate queues.
         """,
     ),
 )
@@ -216,9 +217,9 @@ GATEWAY_SECTIONS = (
     (
         "running it under systemd",
         """
-        As /etc/systemd/system/lumctl-gateway@.service, one for each rack, for a user ``lumctl`` that can log in to the
-        devices, and a group ``operators`` that may use the gateway; the inventory has
-        ``gateway: /run/lumctl-gateway/RACK.sock``:
+        Save this as /etc/systemd/system/lumctl-gateway@.service, and start one instance for each rack. The user
+        ``lumctl`` must be able to log in to the devices, the group ``operators`` may use the gateway, and the inventory
+        has ``gateway: /run/lumctl-gateway/RACK.sock``:
 
             [Unit]
             Description=lumctl owns the devices of rack %i
@@ -263,40 +264,41 @@ GATEWAY_SECTIONS = (
             WantedBy=multi-user.target
 
         Only the gateway needs to read the devices' secrets: the commands do not open the files that the inventory names
-        for a login. After an edit of the inventory restart the gateway; it refuses a command whose inventory describes
-        a device differently. During the restart, commands that need the gateway fail with exit code 3, and a run that
-        was writing may be left half done: once the gateway answers again, lumctl status shows how to finish that run.
+        for a login. Restart the gateway after you edit the inventory: it refuses a command whose inventory describes a
+        device differently. During the restart, commands that need the gateway fail with exit code 3, and a run that was
+        writing may be left half done. When the gateway answers again, ``lumctl status`` shows how to finish that run.
         """,
     ),
     (
         "other machines",
         """
-        Other machines reach the gateway over SSH: ``gateway_via: HOST`` next to ``gateway: SOCKET`` names a host of the
-        inventory on which ``lumctl gateway connect`` may be run. All machines must use one store, a PostgreSQL
-        database, because the gateway checks the leases in it.
+        Other machines reach the gateway over SSH. Write ``gateway_via: HOST`` next to ``gateway: SOCKET``; HOST is a
+        host of the inventory on which these machines may run ``lumctl gateway connect``. All machines must use the same
+        store, a PostgreSQL database, because the gateway checks the leases in it.
         """,
     ),
     (
-        "values that may be written",
+        "which writes are sent",
         """
-        Lease numbers increase with each lease of a rack. A write is sent if it has the number of the newest lease in
-        the store, which is read just before. The holder of a lease also sends its number with its reads: from then on
-        no older lease can begin a write, and the reads wait for writes in progress. Reading needs no lease, and a
-        device serves one request at a time, so a new lease reads the result of the last write of the previous one.
+        Every lease of a rack has a number, which is higher than that of the lease before. The gateway sends a write
+        only if it carries the number of the newest lease in the store; the gateway reads the store immediately before.
+        The holder of a lease also sends its number with its reads: from then on, no older lease can begin a write, and
+        the reads wait for writes in progress. Reads need no lease. A device serves one request at a time, so the holder
+        of a new lease reads the result of the last write under the previous lease.
 
-        If the store cannot be read, the highest number seen so far decides: it is saved next to the store in
-        gateway.fence. If the store does not contain that number when it can be read again (an engine used another
-        store, or an old copy of the store was restored), no lease up to that number may write: the gateway makes the
-        store issue higher numbers from then on and reports this, and the next lease writes as usual. A run under an
+        If the store cannot be read, the highest number seen so far decides. The gateway saves it next to the store in
+        gateway.fence. When the store can be read again, it may lack that number, because an engine used another store
+        or an old copy of the store was restored. Then no lease up to that number may write. The gateway reports this
+        and makes the store issue higher numbers from then on, so the next lease writes as usual. A run under an
         excluded lease ends half done: ``lumctl swap resume RUN`` or ``abort RUN`` finishes it under a new lease.
         """,
     ),
     (
         "on the simulator",
         """
-        The gateway in the inventory (``gateway: SOCKET``) is that of the rack. On ``--target sim`` only
-        $LUMCTL_GATEWAY selects a gateway: a socket, or a folder that contains RACK.sock for each rack. Without it
-        commands drive the simulator's devices themselves, even while a gateway serves them, and writes are then not
+        The gateway in the inventory (``gateway: SOCKET``) is the gateway of the rack. On ``--target sim`` only
+        $LUMCTL_GATEWAY selects a gateway: a socket, or a folder that contains RACK.sock for each rack. If it is not
+        set, commands drive the simulator's devices directly, even while a gateway serves them. Such writes are not
         checked against the newest lease. ``lumctl gateway run --target sim`` prints the variable to set.
         """,
     ),
