@@ -86,6 +86,17 @@ def test_title_outcome_steps_and_light_stand_on_its_screen(stage, kit, showing):
     kit.drive(stage.dashboard(), script)
 
 
+def test_what_is_heard_now_is_not_held_against_a_run_that_was_undone(stage, kit, showing):
+    showing["view"] = swap_journal.view(kit, "undone")
+
+    async def script(pilot):
+        await opened(pilot, kit)
+        await kit.until(pilot, lambda: "transmitter: done in 1.10 s" in kit.screen_text(pilot.app))
+        assert "r1-h2-g0-l1" not in kit.screen_text(pilot.app)
+
+    kit.drive(stage.dashboard(), script)
+
+
 def test_a_run_that_somebody_else_is_at_work_on_is_read_again_until_it_has_ended(stage, kit, showing):
     showing["view"] = swap_journal.view(kit, "running", swap_journal.begun)
 

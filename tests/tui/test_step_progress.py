@@ -11,7 +11,7 @@ from lumctl.health.states import State
 from lumctl.tui.actions import ApplyView, PlanView
 from lumctl.tui.look.marks import STATE_STYLES, Marks
 from lumctl.tui.screens.plan import Phase
-from lumctl.tui.views.light import Receiver, light_text, planned_receivers, standing
+from lumctl.tui.views.light import Receiver, light_text, planned_receivers
 from lumctl.tui.views.plans import StepProgress, head_text, whole_text
 from lumctl.tui.views.records import RecordedLook
 from lumctl.tui.views.steps import planned_steps, steps_text
@@ -104,14 +104,6 @@ def test_the_light_of_a_plan_is_told_for_each_receiver(kit):
         assert "hears r1-h2-g1-l0 so far" in text
     assert light_text([], {}, seen, MARKS, kit.START, settled_at=None).plain == ""
     assert " - -> -" in light_text([other], {}, None, MARKS, kit.START, settled_at=None).plain
-
-
-def test_what_a_later_run_has_changed_is_not_shown_as_the_light_of_an_earlier_one(kit):
-    seen = RecordedLook(kit.observation(failed=None))
-    other = Receiver("llm/4-5", "r1-h2-g0-l1", "r1-h2-g1-l0")
-    undone = Receiver("llm/4-5", "r1-h2-g0-l1", "r1-h4-g0-l0")
-    assert standing([other, undone], seen) == (other,)
-    assert standing([other, undone], None) == (other, undone)
 
 
 def test_what_the_proof_showed_is_told_until_there_are_newer_readings(kit):

@@ -15,7 +15,7 @@ from lumctl.tui.screens.requests import Wanted
 from lumctl.tui.screens.shortcuts import KeyedScreen
 from lumctl.tui.sources import ScreenContext
 from lumctl.tui.threads.collector import one_line
-from lumctl.tui.views.light import light_text, powers_of, standing
+from lumctl.tui.views.light import light_text, powers_of
 from lumctl.tui.views.runs import RunView, no_way_back, run_text
 from lumctl.tui.widgets.bars import AnswerLine, KeyBar, TopBar
 
@@ -120,10 +120,11 @@ class RunScreen(KeyedScreen[None], keys="run"):
         self.query_one("#run", Static).update(run_text(view, marks, now))
         # The proofs of a run that was rolled back or undone are of circuits that no longer exist.
         proved = view.proved if view.run.state == "done" else {}
-        seen = self.shared.seen()
-        ended = not view.live and view.run.state not in OPEN
-        receivers = standing(view.receivers, seen) if ended else view.receivers
-        light = light_text(receivers, before, seen, marks, now, settled_at=view.run.ended_at, proved=proved)
+        # Nor do its receivers tell anything of it: they hear again what they heard before.
+        receivers = view.receivers if view.run.state in {"done", *OPEN} else ()
+        light = light_text(
+            receivers, before, self.shared.seen(), marks, now, settled_at=view.run.ended_at, proved=proved
+        )
         self.query_one("#light", Static).update(light)
 
     def _read(self) -> None:

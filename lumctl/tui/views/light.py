@@ -33,15 +33,6 @@ def planned_receivers(plan: Mapping[str, Any]) -> tuple[Receiver, ...]:
     return tuple(Receiver(circuit.id, *pair) for circuit in added for pair in receivers(circuit))
 
 
-def standing(which: Iterable[Receiver], seen: RecordedLook | None) -> tuple[Receiver, ...]:
-    """The receivers that are still meant to hear what a run let them hear; later runs may have changed others."""
-    if seen is None:
-        return tuple(which)
-    now = seen.observation.report.circuits
-    ends = {name: {end.transponder for end in circuit.ends} for name, circuit in now.items()}
-    return tuple(each for each in which if {each.transponder, each.meant} <= ends.get(each.circuit, set()))
-
-
 def powers_of(seen: RecordedLook | None, which: Iterable[Receiver]) -> dict[str, float | None]:
     """The power (dBm) at these receivers in one observation."""
     return {receiver.transponder: _power(seen, receiver.transponder) for receiver in which}
