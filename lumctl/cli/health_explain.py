@@ -91,7 +91,9 @@ def explain(
         if not explained:
             cx.out.text(f"{component} carries no circuit that a job needs, so no reading shows its state")
         for each in explained:
-            _print(cx, each, seen, remedies)
+            # Not the command that printed this.
+            others = [remedy | {"explain": ""} if _explains(remedy, component) else remedy for remedy in remedies]
+            _print(cx, each, seen, others)
         if history:
             cx.out.text()
             cx.out.table(
@@ -197,6 +199,10 @@ def _finding_lines(cx: Invocation, standing: "ExplainedFinding", now: float) -> 
     if finding.acknowledged:
         yield f"  acknowledged  {finding.acknowledged}"
     yield f"  origin        {line.origin}" + (f" (edition {line.edition})" if line.edition else "")
+
+
+def _explains(remedy: Mapping[str, Any], component: str) -> bool:
+    return str(remedy["explain"]).endswith(f"health explain {component}")
 
 
 def _age(reading: "ReadingText", now: float) -> str | None:

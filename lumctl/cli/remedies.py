@@ -113,7 +113,7 @@ def remedy_lines(out: "Output", remedy: Mapping[str, Any], indent: str = "") -> 
     then = "; if that does not help:" if remedy["hand_first"] and command else ""
     by_hand = [out.wrapped(f"{inner}{remedy['by_hand']}{then}", f"{inner}  ")] if remedy["by_hand"] else []
     lines += [*by_hand, *command] if remedy["hand_first"] else [*command, *by_hand]
-    if not remedy["command"]:
+    if not remedy["command"] and remedy["explain"]:
         lines.append(f"{inner}{remedy['explain']}")
     return lines
 

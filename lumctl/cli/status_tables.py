@@ -300,7 +300,7 @@ def _with_finding(component: Row) -> dict[str, Any]:
 
 
 def _number(value: float | None, digits: int) -> str | None:
-    return None if value is None else f"{value:.{digits}f}"
+    return None if value is None else f"{value:z.{digits}f}"
 
 
 def _age(seconds: float | None) -> str | None:

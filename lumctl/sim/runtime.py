@@ -78,7 +78,8 @@ def _locked(folder: Path) -> int:
             pid = _pid(lock)
             os.close(lock)
             raise RefusedError(
-                f"a simulator already runs in {folder} (pid {pid})", hint="end it with lumctl sim down"
+                f"a simulator already runs in {folder} (pid {pid}), with the inventory as it was when it was started",
+                hint="use it with --target sim; or end it with lumctl sim down and start another",
             ) from None
         # The simulator that held the lock before may have removed the file that is locked here.
         with contextlib.suppress(FileNotFoundError):

@@ -62,7 +62,7 @@ def power(dbm: float | None, unit: str = "") -> str:
     """An optical power in dBm; no light at all is ``dark``, no reading ``-``."""
     if dbm is None:
         return "-"
-    return "dark" if dbm == float("-inf") else f"{dbm:.1f}{unit}"
+    return "dark" if dbm == float("-inf") else f"{dbm:z.1f}{unit}"
 
 
 def clock(at: float, now: float) -> str:
