@@ -188,8 +188,10 @@ def _require_mesh_driver(name: str) -> None:
         raise UsageError(f"--driver: {error.message}", hint=error.hint) from None
     if kind != DeviceKind.MESH:
         raise UsageError(
-            f"--driver: {name!r} is of kind {kind}, and this command writes racks with meshes only",
-            hint="for a rack with a switch, begin with inventories/switched.yaml; lumctl-inventory(5)",
+            f"--driver: {name!r} is of kind {kind}, not mesh",
+            hint="this command writes meshes only; for a switch, begin with inventories/switched.yaml"
+            if kind == DeviceKind.SWITCH
+            else "kinds: lumctl plugin list -o wide",
         )
 
 
