@@ -81,3 +81,14 @@ def stay(number: int, many: str, one: str = "") -> str:
 def shape_text(shape: Iterable[int]) -> str:
     """The shape of a torus or a slice as it is written: ``4x4x2``."""
     return "x".join(map(str, shape))
+
+
+def number_ranges(numbers: Iterable[int]) -> str:
+    """Numbers in ascending order as ranges: ``0-7, 9``."""
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and number == parts[-1][1] + 1:
+            parts[-1][1] = number
+        else:
+            parts.append([number, number])
+    return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in parts)

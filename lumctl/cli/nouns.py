@@ -22,7 +22,7 @@ GROUPS: dict[str, dict[str, Noun]] = {
     "Act": {
         "swap": Noun("swap", "Replace a failed accelerator by a spare."),
         "slice": Noun("slice", "Place a job on free accelerators of a torus, join them by light, and release them."),
-        "spare": Noun("spare", "How many spares a rack needs, from its failures or from given rates."),
+        "spare": Noun("spare", "Spares: which are free, who uses the others, and how many are enough."),
         "fabric": Noun("fabric", "Light paths: show, route and measure them, and program them from the inventory."),
         "device": Noun("device", "Meshes, switches, transponders and host power: show readings, change settings."),
         "job": Noun("job", "Jobs, their ranks, and where each runs now."),

@@ -1,10 +1,11 @@
-"""``lumctl spare``: how many spares a rack needs."""
+"""``lumctl spare``: the spares of each rack, and how many it needs."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lumctl.cli import spare_list
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import OutputColumn, OutputFormat
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from lumctl.spares.rates import FailureHistory
 
 app = noun_app(NOUNS["spare"].help)
+spare_list.register(app)
 
 _TABLE = (
     OutputColumn("SPARES", "spares", right=True),
@@ -38,11 +40,6 @@ _CHANGES = (
 )
 _ROWS_BEFORE, _ROWS_AFTER = 4, 2
 """The rows of a table for people around the answer; documents have all of them."""
-
-
-@app.callback()
-def spare() -> None:
-    """Keep the noun a group: Typer would merge a single verb into the noun, and the verb's name would be lost."""
 
 
 @verb(app, "size", pages=True)

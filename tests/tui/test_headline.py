@@ -9,10 +9,11 @@ from rack_states import lost_gpu
 from lumctl.cli.output import ASCII_GLYPHS, GLYPHS
 from lumctl.health.states import Finding, Incident, State
 from lumctl.inventory.load import example, load_inventory
+from lumctl.printable import number_ranges
 from lumctl.tui.look.marks import Marks
 from lumctl.tui.views.headline import headline, news_of, sentence
 from lumctl.tui.views.records import DaemonWatch, RecordedLook, Records
-from lumctl.tui.views.spares import fitting, folded, groups_of, spare_lines, users_of
+from lumctl.tui.views.spares import fitting, groups_of, spare_lines, users_of
 from lumctl.tui.views.strip import strip_lines
 from lumctl.tui.views.swap_choice import choice_of, swaps_of_component, swaps_of_headline, swaps_of_incident
 
@@ -220,7 +221,7 @@ def test_spares_are_grouped_by_rail_and_name_the_ranks_that_they_can_replace(rac
     assert groups["rail0"].free == ("h16-gpu0",)
     assert groups["rail1"].free == ()
     assert groups["rail1"].unfit[0][0] == "h16-gpu1"
-    assert [(each.job, folded(each.ranks)) for each in users_of(seen, "h16-gpu2")] == [
+    assert [(each.job, number_ranges(each.ranks)) for each in users_of(seen, "h16-gpu2")] == [
         ("train-a", "16-23"),
         ("train-b", "14-20"),
     ]
@@ -236,7 +237,7 @@ def test_a_spare_to_which_fibres_lead_fits_too():
     seen = Looks(load_inventory(example("two-meshes")), target="sim").look(START, failed=["h1-gpu0", "h5-gpu0"])
     assert fitting(seen, "h1-gpu0") == ("h6-gpu0",)
     assert words(seen).startswith("✖ h1-gpu0 fell off the bus; train rank 0 is down; p: swap in h6-gpu0")
-    assert [(each.job, folded(each.ranks)) for each in users_of(seen, "h6-gpu0")] == [("train", "0-3")]
+    assert [(each.job, number_ranges(each.ranks)) for each in users_of(seen, "h6-gpu0")] == [("train", "0-3")]
 
 
 def test_a_spare_that_runs_a_rank_is_used(kit):
@@ -245,7 +246,7 @@ def test_a_spare_that_runs_a_rank_is_used(kit):
     assert group.name == "H100"
     assert group.used == ("r1-h4-g0",)
     assert "runs llm rank 5" in "\n".join(line.plain for line in spare_lines(seen, MARKS))
-    assert folded((0, 1, 2, 4, 7, 8)) == "0-2, 4, 7-8"
+    assert number_ranges((0, 1, 2, 4, 7, 8)) == "0-2, 4, 7-8"
 
 
 def test_where_no_reading_shows_which_end_fails_p_replaces_none_of_them(kit):

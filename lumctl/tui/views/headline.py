@@ -9,11 +9,11 @@ from lumctl.daemon.notifications.message import Case, cases_of
 from lumctl.health.observation import Observation
 from lumctl.health.remedy import Remedy
 from lumctl.health.states import SEVERITY, State
-from lumctl.printable import counted
+from lumctl.printable import counted, number_ranges
 from lumctl.tui.look.marks import STATE_STYLES, Marks
 from lumctl.tui.views.incidents import remedy_of
 from lumctl.tui.views.records import RecordedLook
-from lumctl.tui.views.spares import fitting, folded
+from lumctl.tui.views.spares import fitting
 
 _PHRASES: Mapping[str, str] = {
     "host.unreachable": "does not answer",
@@ -200,7 +200,7 @@ def _means(seen: RecordedLook, case: Case, swaps: tuple[str, ...]) -> str:
 
 def _ranks(item: tuple[str, set[int]]) -> str:
     job, ranks = item
-    return f"{job} {'rank' if len(ranks) == 1 else 'ranks'} {folded(tuple(sorted(ranks)))}"
+    return f"{job} {'rank' if len(ranks) == 1 else 'ranks'} {number_ranges(sorted(ranks))}"
 
 
 def _spares(seen: RecordedLook, replaced: tuple[str, ...]) -> str:

@@ -8,7 +8,7 @@ from rich.text import Text
 from lumctl.health.observation import Observation, places
 from lumctl.health.states import State
 from lumctl.inventory.model import Role
-from lumctl.printable import counted
+from lumctl.printable import counted, number_ranges
 from lumctl.swap.ranking import FailedRank, objections, unfit_reasons
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks
 
@@ -117,17 +117,6 @@ def users_of(observation: Observation, spare: str) -> tuple[Users, ...]:
     return tuple(Users(job, tuple(sorted(ranks))) for job, ranks in found.items())
 
 
-def folded(ranks: tuple[int, ...]) -> str:
-    """Ranks in ascending order as ranges: ``0-7, 9``."""
-    parts: list[list[int]] = []
-    for rank in ranks:
-        if parts and rank == parts[-1][1] + 1:
-            parts[-1][1] = rank
-        else:
-            parts.append([rank, rank])
-    return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in parts)
-
-
 def spare_lines(observation: Observation, marks: Marks) -> Iterator[Text]:
     """Lines for each group: its spares, their states, and the ranks that each can replace."""
     groups = groups_of(observation)
@@ -162,6 +151,6 @@ def _spare_line(observation: Observation, spare: str, why: str, place: tuple[str
     if why:
         text.append(f"{why}; ", style=STATE_STYLES[State.DEGRADED])
     users = users_of(observation, spare)
-    said = (f"{each.job} {'rank' if len(each.ranks) == 1 else 'ranks'} {folded(each.ranks)}" for each in users)
+    said = (f"{each.job} {'rank' if len(each.ranks) == 1 else 'ranks'} {number_ranges(each.ranks)}" for each in users)
     text.append(f"can replace {'; '.join(said)}" if users else "can replace no rank")
     return text

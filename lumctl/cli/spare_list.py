@@ -1,0 +1,272 @@
+"""``lumctl spare list`` and ``lumctl spare show``: the state of each spare, read now."""
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lumctl.cli.invocation import Invocation
+from lumctl.cli.output import OutputColumn, OutputFormat
+from lumctl.cli.verbs import aimed, verb
+from lumctl.errors import UsageError
+from lumctl.inventory.problems import require_known
+from lumctl.printable import counted, number_ranges
+from lumctl.time_text import age_text, iso_text, moment_text
+
+if TYPE_CHECKING:
+    from lumctl.context import Observation
+    from lumctl.spares.ledger import LedgerEntry
+    from lumctl.spares.placements import RankMove
+    from lumctl.swap.spare_pool import PoolLedger, RanksToReplace
+
+SPARES = (
+    OutputColumn("STATE", "state"),
+    OutputColumn("ACCELERATOR", "accelerator"),
+    OutputColumn("RACK", "rack", wide=True),
+    OutputColumn("CLASS", "class", wide=True),
+    OutputColumn("HOST", "host", wide=True),
+    OutputColumn("JOB/RANK", "place"),
+    OutputColumn("AGE", "age", right=True, gives_way=1),
+    OutputColumn("RUN", "run", gives_way=2),
+    OutputColumn("SINCE", "at", wide=True),
+    OutputColumn("WHY", "words"),
+)
+LANES = (
+    OutputColumn("STATE", "state"),
+    OutputColumn("LANE", "lane"),
+    OutputColumn("PORT", "port"),
+    OutputColumn("FINDING", "finding"),
+)
+REPLACES = (
+    OutputColumn("JOB", "job"),
+    OutputColumn("RANKS", "in_ranges"),
+    OutputColumn("CAN", "can"),
+    OutputColumn("WHY NOT", "why"),
+)
+HISTORY = (
+    OutputColumn("AT", "at", gives_way=1),
+    OutputColumn("AGE", "age", right=True),
+    OutputColumn("RUN", "run"),
+    OutputColumn("WHAT", "words"),
+)
+_NAMED = 4
+"""How many accelerators that need a spare a line names."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to their noun."""
+    verb(app, "list", pages=True)(list_)
+    verb(app, "show", pages=True)(show)
+
+
+def list_(
+    cx: Invocation,
+    rack: Annotated[str | None, typer.Option("--rack", metavar="RACK", help="Only this rack.")] = None,
+    class_: Annotated[
+        str | None,
+        typer.Option("--class", metavar="CLASS", help="Only accelerators of this model; a part of it is enough."),
+    ] = None,
+    free: Annotated[
+        bool, typer.Option("--free", help="Only those that a swap of any job can take now: free, or burning in.")
+    ] = False,
+) -> None:
+    """List the spares of each rack and class, read now over SSH: which are free, who uses the others, what is out.
+
+    The first lines count them, and name the ranks that need a spare now. Accelerators that a swap took out of their job
+    are listed too until their rank returns, with the command that returns it.
+
+    A spare is free only if it was read just now and is ok; one that could not be read is unknown. One that is
+    burning-in is usable, but swaps prefer others. A reserved spare is for one job, or used only if it is named. A
+    moving one belongs to a run that has not ended, interrupted ones too. An unfit one is ok, but a lane of it or an
+    accelerator that it is tied to is not. Nothing of this is stored: it follows from where the jobs run, from the runs
+    and their journal, and from the readings. ``lumctl spare size`` computes how many spares are enough.
+    """
+    from lumctl.cli.changes import tell_unfinished
+    from lumctl.context import Context
+    from lumctl.spares.ledger import USABLE
+    from lumctl.spares.ledger_text import advice, count_document, entry_document
+    from lumctl.spares.pools import members_by_pool
+    from lumctl.swap.spare_pool import pool_ledgers
+
+    with Context(cx.inventory, cx.target) as context:
+        racks = _racks(context.inventory.racks, rack)
+        # Wrong names are refused before the hosts are read.
+        if not any(of in racks for of, _ in members_by_pool(context.inventory, class_)):
+            whose = f"no accelerator in service is a {class_!r}" if class_ else "no accelerator is in service"
+            raise UsageError(f"--rack: {whose} in rack {rack}", hint="see: lumctl spare list")
+        seen = context.observe()
+        pools = pool_ledgers(context, seen, racks=racks, wanted=class_)
+        if not cx.out.structured:
+            tell_unfinished(cx, context, tuple(racks))
+    entries = [(pool, entry) for pool in pools for entry in pool.entries if not free or entry.state in USABLE]
+    if cx.out.format is OutputFormat.NAME:
+        cx.out.names([entry.accelerator.id for _, entry in entries])
+        return
+    rows = [entry_document(entry, pool.accelerator_class, str(cx.target), seen.at) for pool, entry in entries]
+    if cx.out.structured:
+        counts = [{**_pool_document(pool), **count_document(pool.entries)} for pool in pools]
+        cx.out.document(
+            "spares", {"target": str(cx.target), "at": iso_text(seen.at), "pools": counts, "spares": _aimed(cx, rows)}
+        )
+        return
+    for pool in pools:
+        for line in _headline(pool):
+            cx.out.text(cx.out.wrapped(line, "  "))
+    if rows:
+        cx.out.text()
+        cx.out.table(SPARES, [_row(row, entry, seen.at) for row, (_, entry) in zip(rows, entries, strict=True)])
+    to_do = list(advice((entry for _, entry in entries), str(cx.target)))
+    for said, command in to_do:
+        cx.out.text()
+        cx.out.text(cx.out.wrapped(f"{said}:", "  "))
+        cx.out.text(f"    {aimed(cx, command)}")
+
+
+def show(
+    cx: Invocation, name: Annotated[str, typer.Argument(metavar="ACCELERATOR", help="A spare, or another accelerator.")]
+) -> None:
+    """Show one spare, read now: its state, what constrains its use, the ranks it could replace, and its history.
+
+    Whether light can be routed to it is found out by ``lumctl swap plan`` only. The history has the runs that moved a
+    rank to it or from it.
+    """
+    from lumctl.context import Context
+    from lumctl.spares.ledger_text import entry_document, entry_words
+    from lumctl.spares.pools import classes_of
+    from lumctl.swap.spare_pool import ledger_entries, ranks_to_replace
+
+    with Context(cx.inventory, cx.target) as context:
+        require_known("accelerator", [name], context.inventory.accelerators)
+        seen = context.observe()
+        rack = context.inventory.accelerators[name].rack
+        (entry,), moves = ledger_entries(context, seen, rack, [name])
+        replaces = ranks_to_replace(seen, name)
+    document = entry_document(entry, classes_of(seen.inventory)[name], str(cx.target), seen.at)
+    (document,) = _aimed(cx, [document])
+    lanes, history = _lanes(seen, name), [_moved(move, name) for move in reversed(moves)]
+    if cx.out.structured:
+        document |= {
+            "tied_to": [each.id for each in seen.inventory.tied_to(name)],
+            "burned_in": str(entry.accelerator.burned_in) if entry.accelerator.burned_in else None,
+            "lanes": lanes,
+            "replaces": [_replaces(each) for each in replaces],
+            "history": history,
+        }
+        cx.out.document("spare", {"target": str(cx.target), "at": iso_text(seen.at), **document})
+        return
+    if cx.out.format is OutputFormat.NAME:
+        cx.out.names([name])
+        return
+    cx.out.text(f"{name}  {cx.out.state(document['state']).strip()}  rack: {rack}  target: {cx.target}")
+    cx.out.text(cx.out.wrapped(f"  {entry_words(entry, seen.at)}", "  "))
+    if document["command"]:
+        cx.out.text(f"  then: {document['command']}" if entry.reasons else f"  {document['command']}")
+    cx.out.text(cx.out.wrapped(f"  {_constraints(seen, entry)}", "  "))
+    cx.out.text()
+    cx.out.table(LANES, lanes, title="lanes")
+    cx.out.text()
+    rows = [
+        {**row, "in_ranges": number_ranges(row["ranks"]), "why": "; ".join(row["reasons"])}
+        for row in map(_replaces, replaces)
+    ]
+    cx.out.table(REPLACES, rows, title=f"ranks in rack {rack} that it could replace now")
+    cx.out.text()
+    if history:
+        told = [(move, row) for move, row in zip(reversed(moves), history, strict=True)]
+        rows = [{**row, "at": moment_text(move.at), "age": age_text(seen.at - move.at)} for move, row in told]
+        cx.out.table(HISTORY, rows, title="history, newest first")
+    else:
+        cx.out.text("no run has moved a rank to it or from it")
+
+
+def _racks(known: Collection[str], named: str | None) -> list[str]:
+    if named is not None:
+        require_known("rack", [named], known)
+    return list(known) if named is None else [named]
+
+
+def _aimed(cx: Invocation, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows with complete commands."""
+    return [{**row, "command": row["command"] and aimed(cx, row["command"])} for row in rows]
+
+
+def _pool_document(pool: "PoolLedger") -> dict[str, Any]:
+    needs = [
+        {"accelerator": n.failed.accelerator, "job": n.failed.job, "rank": n.failed.rank, "served": n.served}
+        for n in pool.needs
+    ]
+    return {"rack": pool.rack, "class": pool.accelerator_class, "ranks": pool.ranks, "needs": needs}
+
+
+def _headline(pool: "PoolLedger") -> list[str]:
+    """The counts of a pool in words, and whether the ranks that need a spare now can have one."""
+    from lumctl.spares.ledger_text import count_words
+
+    spares = sum(entry.home is None for entry in pool.entries)
+    whose = f"{pool.rack}, {pool.accelerator_class}: "
+    if not pool.entries:
+        lines = [f"{whose}no spare for {counted(pool.ranks, 'ranks')}"]
+    else:
+        lines = [f"{whose}{counted(spares, 'spares')} for {counted(pool.ranks, 'ranks')}: {count_words(pool.entries)}"]
+    if pool.needs:
+        names = [need.failed.accelerator for need in pool.needs]
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        short = sum(not need.served for need in pool.needs)
+        enough = "enough" if not short else f"{short} too few"
+        verb_ = "needs" if len(names) == 1 else "need"
+        said = f"{counted(len(names), 'ranks')} {verb_} a spare now ({', '.join(names[:_NAMED])}{more}): {enough}"
+        lines.append(f"  {said}")
+    return lines
+
+
+def _row(row: dict[str, Any], entry: "LedgerEntry", now: float) -> dict[str, Any]:
+    move = entry.move
+    return {
+        **row,
+        "place": None if row["job"] is None else f"{row['job']}/{row['rank']}",
+        "age": None if move is None else age_text(now - move.at),
+        "at": None if move is None else moment_text(move.at),
+    }
+
+
+def _lanes(seen: "Observation", name: str) -> list[dict[str, Any]]:
+    found = []
+    for lane in seen.inventory.transponders_of(name):
+        health = seen.report.links[lane.id]
+        port = f"{lane.lane.device}:{'/'.join(map(str, lane.lane.ports))}"
+        finding = health.findings[0].evidence if health.findings else None
+        found.append({"lane": lane.id, "port": port, "state": health.state.value, "finding": finding})
+    return found
+
+
+def _replaces(each: "RanksToReplace") -> dict[str, Any]:
+    return {"job": each.job, "ranks": list(each.ranks), "can": not each.reasons, "reasons": list(each.reasons)}
+
+
+def _moved(move: "RankMove", name: str) -> dict[str, Any]:
+    from lumctl.spares.ledger_text import history_words
+
+    return {
+        "at": iso_text(move.at),
+        "run": move.run,
+        "job": move.job,
+        "rank": move.rank,
+        "from": move.before,
+        "to": move.after,
+        "undone": move.undone,
+        "open": move.is_open,
+        "words": history_words(move, name),
+    }
+
+
+def _constraints(seen: "Observation", entry: "LedgerEntry") -> str:
+    each = entry.accelerator
+    tied = [other.id for other in seen.inventory.tied_to(each.id)]
+    parts = [
+        f"{each.model}, {each.memory_gib:g} GiB, host {each.host}",
+        f"tied to {', '.join(tied)}" if tied else "",
+        f"reserved for {each.reserved_for}" if each.reserved_for else "",
+        "reserved: used only if it is named" if each.reserved else "",
+        f"burned in on {each.burned_in}" if each.burned_in else "",
+    ]
+    return "; ".join(filter(None, parts))

@@ -1,0 +1,149 @@
+"""The ledger of spares as documents, and in words for an operator."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from lumctl.printable import counted
+from lumctl.spares.ledger import OUT, USABLE, LedgerEntry, SpareState
+from lumctl.spares.placements import RankMove
+from lumctl.store import ways_to_finish
+from lumctl.time_text import ago_text, iso_or_none, moment_with_age
+
+_IN_WORDS = {SpareState.IN_REPAIR: "in repair", SpareState.IN_MAINTENANCE: "in maintenance"}
+
+
+def entry_document(entry: LedgerEntry, accelerator_class: str, target: str, now: float) -> dict[str, Any]:
+    """An entry as data. ``job`` and ``rank`` are what runs on it, for one in repair what ran on it before."""
+    each, move = entry.accelerator, entry.move
+    job, rank = entry.place or (entry.home if entry.state is SpareState.IN_REPAIR else None) or (None, None)
+    return {
+        "accelerator": each.id,
+        "rack": each.rack,
+        "class": accelerator_class,
+        "host": each.host,
+        "model": each.model,
+        "memory_gib": each.memory_gib,
+        "role": each.role.value,
+        "state": entry.state.value,
+        "usable": entry.state in USABLE,
+        "job": job,
+        "rank": rank,
+        "taken_by": entry.taken_by,
+        "run": move.run if move else None,
+        "since": iso_or_none(move.at if move else None),
+        "until": iso_or_none(entry.until),
+        "interrupted": entry.interrupted,
+        "reserved": each.reserved,
+        "reserved_for": each.reserved_for,
+        "tied": each.tied,
+        "reasons": list(entry.reasons),
+        "words": entry_words(entry, now),
+        "command": command_of(entry, target),
+    }
+
+
+def count_document(entries: Iterable[LedgerEntry]) -> dict[str, int]:
+    """How many spares are free (of these, how many burn in), reserved, moving, taken, and out for whatever reason."""
+    counts = Counter(entry.state for entry in entries)
+    return {
+        "free": sum(counts[state] for state in USABLE),
+        "burning_in": counts[SpareState.BURNING_IN],
+        "reserved": counts[SpareState.RESERVED],
+        "moving": counts[SpareState.MOVING],
+        "taken": counts[SpareState.TAKEN],
+        "out": sum(counts[state] for state in OUT),
+    }
+
+
+def count_words(entries: Iterable[LedgerEntry]) -> str:
+    """The same in words: ``2 free (1 burning in), 1 taken, 2 out (1 failed, 1 in repair)``."""
+    entries = list(entries)
+    counts = count_document(entries)
+    fresh = f" ({counts['burning_in']} burning in)" if counts["burning_in"] else ""
+    out = Counter(entry.state for entry in entries if entry.state in OUT)
+    why = ", ".join(f"{out[state]} {_IN_WORDS.get(state, state.value)}" for state in OUT if out[state])
+    some = [f"{counts[state]} {state}" for state in ("reserved", "moving") if counts[state]]
+    parts = [f"{counts['free']} free{fresh}", *some, f"{counts['taken']} taken", f"{counts['out']} out"]
+    return ", ".join(parts) + (f" ({why})" if why else "")
+
+
+def entry_words(entry: LedgerEntry, now: float) -> str:
+    """Who uses an accelerator, or why nobody can, in words."""
+    return "; ".join(part for part in _parts(entry, now) if part)
+
+
+def _parts(entry: LedgerEntry, now: float) -> Iterator[str]:
+    each, until = entry.accelerator, None if entry.until is None else moment_with_age(entry.until, now)
+    match entry.state:
+        case SpareState.MOVING if entry.move:
+            yield (
+                f"{entry.move.run} {'was interrupted while it moved' if entry.interrupted else 'moves'} "
+                f"{move_words(entry.move)}"
+            )
+            return
+        case SpareState.FREE:
+            yield "read just now and is ok"
+        case SpareState.BURNING_IN:
+            yield f"can be used, but ranks behind others until {until}: it has not run for long"
+        case SpareState.RESERVED:
+            yield f"for {each.reserved_for}" if each.reserved_for else f"used only if it is named: --spare {each.id}"
+            yield f"ranks behind others until {until}" if until else ""
+        case SpareState.IN_REPAIR if entry.home:
+            yield f"its rank {entry.home[1]} of {entry.home[0]} runs on {entry.taken_by}{_since(entry.move, now)}"
+            yield "" if entry.reasons else "was read just now and is ok again"
+        case SpareState.IN_MAINTENANCE:
+            yield f"until {until}" if until else ""
+        case _ if entry.place:
+            came_from = entry.move.before if entry.move else None
+            instead = f" in place of {came_from}" if came_from else ""
+            yield f"runs rank {entry.place[1]} of {entry.place[0]}{instead}{_since(entry.move, now)}"
+        case SpareState.NOT_A_SPARE:
+            yield f"no job uses it, and its role in the inventory is {each.role}"
+    yield from entry.reasons
+
+
+def move_words(move: RankMove) -> str:
+    """A move of a rank: ``rank 1 of train from h1-gpu0 to h5-gpu0``."""
+    start = f" from {move.before}" if move.before else ""
+    return f"rank {move.rank} of {move.job}{start}{f' to {move.after}' if move.after else ''}"
+
+
+def history_words(move: RankMove, accelerator: str) -> str:
+    """What a move did with one of its accelerators."""
+    back = ", undone" if move.undone else ", not ended" if move.is_open else ""
+    rank = f"rank {move.rank} of {move.job}"
+    if move.after == accelerator:
+        return f"took {rank}{f' from {move.before}' if move.before else ''}{back}"
+    return f"gave up {rank} to {move.after}{back}" if move.after else f"released from {rank}{back}"
+
+
+def command_of(entry: LedgerEntry, target: str) -> str | None:
+    """The command that returns an accelerator to its job, or the two that finish an interrupted run."""
+    if entry.state is SpareState.MOVING and entry.interrupted and entry.move:
+        return ways_to_finish(entry.move.run, target)
+    if entry.state is SpareState.IN_REPAIR and entry.home:
+        return f"lumctl swap plan {entry.home[0]} --back --target {target}"
+    return None
+
+
+def advice(entries: Iterable[LedgerEntry], target: str) -> Iterator[tuple[str, str]]:
+    """For each job whose accelerators swaps took out: what to do, and the command that returns them."""
+    by_job: dict[tuple[str, bool], list[LedgerEntry]] = {}
+    for entry in entries:
+        if entry.state is SpareState.IN_REPAIR and entry.home:
+            by_job.setdefault((entry.home[0], not entry.reasons), []).append(entry)
+    for (job, fit), those in by_job.items():
+        names = ", ".join(entry.accelerator.id for entry in those)
+        are = "is" if len(those) == 1 else "are"
+        what = counted(len(those), "ranks")
+        said = (
+            f"{names} {are} ok again: return {what} of {job}"
+            if fit
+            else (f"repair {names}; then return {what} of {job}")
+        )
+        yield said, command_of(those[0], target) or ""
+
+
+def _since(move: RankMove | None, now: float) -> str:
+    return f" since {ago_text(move.at, now)}, by {move.run}" if move else ""

@@ -1,0 +1,150 @@
+"""The spares of each rack and class now: the state of each, the ranks that need one, and the ranks it could replace."""
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+
+from lumctl.context import Context, Observation
+from lumctl.health.observation import current_role, places
+from lumctl.inventory.model import Inventory, Role
+from lumctl.inventory.wiring import initial_assignment
+from lumctl.spares.ledger import LedgerEntry, SpareState, ledger_entry
+from lumctl.spares.placements import RankMove, rank_moves
+from lumctl.spares.pools import members_by_pool
+from lumctl.swap.groups import largest, unfit_group
+from lumctl.swap.ranking import UNKNOWN, FailedRank, objections, records_of, unfit_reasons
+
+
+@dataclass(frozen=True, slots=True)
+class SpareNeed:
+    """A rank whose accelerator is to be replaced; ``served`` if a spare is left for it after those before it."""
+
+    failed: FailedRank
+    served: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PoolLedger:
+    """The spares of one class in one rack, and the accelerators of the class that swaps took out of their jobs.
+
+    ``ranks`` is how many accelerators of the class run a rank, ``needs`` those of them that a remedy replaces.
+    """
+
+    rack: str
+    accelerator_class: str
+    entries: tuple[LedgerEntry, ...]
+    ranks: int
+    needs: tuple[SpareNeed, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RanksToReplace:
+    """Ranks of one job that a spare can replace now, or cannot for these reasons."""
+
+    job: str
+    ranks: tuple[int, ...]
+    reasons: tuple[str, ...]
+
+
+def pool_ledgers(
+    context: Context, seen: Observation, *, racks: Collection[str], wanted: str | None = None
+) -> list[PoolLedger]:
+    """The ledger of each class in these racks; ``wanted`` selects classes by a part of their names.
+
+    Raises:
+        UsageError: no class is called so.
+        StoreError: the store of a rack cannot be read.
+    """
+    pools = {key: members for key, members in members_by_pool(seen.inventory, wanted).items() if key[0] in racks}
+    placed, homes = places(seen.assignment), places(initial_assignment(seen.inventory))
+    listed: dict[str, list[str]] = {rack: [] for rack, _ in pools}
+    for (rack, _), members in pools.items():
+        listed[rack] += [a.id for a in members if a.role is Role.SPARE or (a.id in homes and a.id not in placed)]
+    entries = {rack: ledger_entries(context, seen, rack, names)[0] for rack, names in listed.items()}
+    needs = {rack: list(_needs(seen, rack, found)) for rack, found in entries.items()}
+    ledgers = []
+    for (rack, name), members in pools.items():
+        own = {each.id for each in members}
+        found = [entry for entry in entries[rack] if entry.accelerator.id in own]
+        ledgers.append(
+            PoolLedger(
+                rack,
+                name,
+                tuple(sorted(found, key=lambda entry: list(SpareState).index(entry.state))),
+                len(own & placed.keys()),
+                tuple(need for need in needs[rack] if need.failed.accelerator in own),
+            )
+        )
+    return ledgers
+
+
+def ledger_entries(
+    context: Context, seen: Observation, rack: str, names: Collection[str]
+) -> tuple[list[LedgerEntry], list[RankMove]]:
+    """The ledger's entry of each of some accelerators of a rack, and the moves of ranks that concern them."""
+    store, inventory = context.store(rack), seen.inventory
+    moves = rank_moves(store, names)
+    records = records_of(store, inventory, [inventory.accelerators[name] for name in names], seen.at)
+    entries = []
+    for name in names:
+        unfit = [*unfit_reasons(seen, name), *filter(None, [unfit_group(seen, name, ())])]
+        fresh_until = records.get(name, UNKNOWN).fresh_until(seen.at)
+        entries.append(ledger_entry(seen, name, unfit=unfit, fresh_until=fresh_until, moves=moves))
+    return entries, moves
+
+
+def ranks_to_replace(seen: Observation, spare: str) -> tuple[RanksToReplace, ...]:
+    """The ranks in a spare's rack that it could replace now, and those that it could not, with the reasons.
+
+    Only a plan finds out whether light can be routed to the spare.
+    """
+    rack, tied = seen.inventory.accelerators[spare].rack, {each.id for each in seen.inventory.tied_to(spare)}
+    known: dict[tuple[str, str, float, bool, frozenset[str]], tuple[str, ...]] = {}
+    found: dict[tuple[str, tuple[str, ...]], list[int]] = {}
+    for name, (job, rank) in places(seen.assignment).items():
+        each = seen.inventory.accelerators[name]
+        if each.rack != rack or name == spare:
+            continue
+        # Only these properties matter, so equal accelerators are checked once.
+        key = (job, each.model, each.memory_gib, name in tied, _networks(seen.inventory, name))
+        if key not in known:
+            known[key] = tuple(_objections(seen, FailedRank(job, rank, name), spare, {name}))
+        found.setdefault((job, known[key]), []).append(rank)
+    return tuple(RanksToReplace(job, tuple(sorted(ranks)), reasons) for (job, reasons), ranks in found.items())
+
+
+def _needs(seen: Observation, rack: str, entries: Iterable[LedgerEntry]) -> Iterator[SpareNeed]:
+    """The ranks of a rack that need a spare now; as many as possible are served."""
+    moving = {entry.accelerator.id for entry in entries if entry.state is SpareState.MOVING}
+    moving |= {name for entry in entries if entry.move and entry.move.is_open for name in _ends(entry.move)}
+    replaced = dict.fromkeys(name for remedy in seen.remedies for name in remedy.replace if name not in moving)
+    failures = [
+        FailedRank(*place, name)
+        for name in replaced
+        if seen.inventory.accelerators[name].rack == rack and (place := seen.place_of(name)) is not None
+    ]
+    spares = [
+        name
+        for name, each in seen.inventory.accelerators.items()
+        if each.rack == rack
+        and name not in moving
+        and current_role(seen.inventory, seen.assignment, name) is Role.SPARE
+    ]
+    costs = [[None if any(_objections(seen, f, spare, replaced)) else 0 for spare in spares] for f in failures]
+    served = largest(costs)
+    for row, failure in enumerate(failures):
+        yield SpareNeed(failure, row in served)
+
+
+def _ends(move: RankMove) -> list[str]:
+    return [name for name in (move.before, move.after) if name is not None]
+
+
+def _objections(seen: Observation, failure: FailedRank, spare: str, gone: Collection[str]) -> Iterator[str]:
+    yield from objections(seen, failure, spare, gone=gone)
+    if _networks(seen.inventory, spare) != _networks(seen.inventory, failure.accelerator):
+        yield f"no fibre joins its devices to those of {failure.accelerator}"
+
+
+def _networks(inventory: Inventory, accelerator: str) -> frozenset[str]:
+    """The networks of devices to which an accelerator's lanes lead: fibres lead its circuits to any device of these."""
+    return frozenset(inventory.network_of(lane.lane.device) for lane in inventory.transponders_of(accelerator))
