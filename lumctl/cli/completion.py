@@ -23,6 +23,7 @@ MOST_RUNS = 200
 _COMMANDS = Path(__file__).with_name("completion.json")
 _FILES = frozenset({"FILE", "DIR", "FOLDER", "PATH", "SOCKET"})
 _COMPONENTS = frozenset({"COMPONENT", "ACC", "COMPONENT:RULE", "ACC|HOST"})
+_KINDS = {"HOST": "host", "ACCELERATOR": "accelerator"}
 _IDS = {"RACK": "racks", "JOB": "jobs"}
 _WORDS = {"RULE": "rules", "KIND": "faults", "FORMAT": "formats"}
 _CACHED = frozenset({"changed", "components", "racks", "jobs", "stores"})
@@ -117,8 +118,8 @@ class _Line:
             found = self._stored(kind)
         elif kind == "RUNBOOK":  # a run's id, or a file
             found = [*self._stored("RUN"), (FILES, "")]
-        elif kind == "HOST":
-            found = [(name, of) for name, of in self._names()["components"].items() if of == "host"]
+        elif kind in _KINDS:
+            found = [(name, of) for name, of in self._names()["components"].items() if of == _KINDS[kind]]
         elif kind in _COMPONENTS:
             found = self._names()["components"].items()
         elif kind in _IDS:

@@ -1,6 +1,6 @@
 """``lumctl spare list`` and ``lumctl spare show``: the state of each spare, read now."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -120,6 +120,8 @@ def list_(
         cx.out.text()
         cx.out.text(cx.out.wrapped(f"{said}:", "  "))
         cx.out.text(f"    {aimed(cx, command)}")
+    if any(not need.served for pool in pools for need in pool.needs):
+        cx.out.narrate("how many spares are enough: lumctl spare size")
 
 
 def show(
@@ -136,6 +138,9 @@ def show(
     from lumctl.swap.spare_pool import ledger_entries, ranks_to_replace
 
     with Context(cx.inventory, cx.target) as context:
+        if name in context.inventory.hosts and name not in context.inventory.accelerators:
+            its = ", ".join(each.id for each in context.inventory.accelerators_of(name))
+            raise UsageError(f"{name} is a host", hint=f"name one of its accelerators: {its}")
         require_known("accelerator", [name], context.inventory.accelerators)
         seen = context.observe()
         rack = context.inventory.accelerators[name].rack
@@ -160,16 +165,13 @@ def show(
     cx.out.text(f"{name}  {cx.out.state(document['state']).strip()}  rack: {rack}  target: {cx.target}")
     cx.out.text(cx.out.wrapped(f"  {entry_words(entry, seen.at)}", "  "))
     if document["command"]:
-        cx.out.text(f"  then: {document['command']}" if entry.reasons else f"  {document['command']}")
+        when = "finish the run" if document["interrupted"] else "once it is ok again" if entry.reasons else "return it"
+        cx.out.text(f"  {when}: {document['command']}")
     cx.out.text(cx.out.wrapped(f"  {_constraints(seen, entry)}", "  "))
     cx.out.text()
     cx.out.table(LANES, lanes, title="lanes")
     cx.out.text()
-    rows = [
-        {**row, "in_ranges": number_ranges(row["ranks"]), "why": "; ".join(row["reasons"])}
-        for row in map(_replaces, replaces)
-    ]
-    cx.out.table(REPLACES, rows, title=f"ranks in rack {rack} that it could replace now")
+    _print_ranks(cx, rack, replaces)
     cx.out.text()
     if history:
         told = [(move, row) for move, row in zip(reversed(moves), history, strict=True)]
@@ -177,6 +179,22 @@ def show(
         cx.out.table(HISTORY, rows, title="history, newest first")
     else:
         cx.out.text("no run has moved a rank to it or from it")
+
+
+def _print_ranks(cx: Invocation, rack: str, replaces: "Sequence[RanksToReplace]") -> None:
+    """Print which ranks a spare could replace; one line if the same reason keeps it from all."""
+    if not replaces:
+        cx.out.text(f"no other accelerator of rack {rack} runs a rank")
+        return
+    always = next((reason for reason in replaces[0].reasons if all(reason in each.reasons for each in replaces)), None)
+    if always is not None:
+        cx.out.text(cx.out.wrapped(f"it can replace no rank now: it {always}", "  "))
+        return
+    rows = [
+        {**row, "in_ranges": number_ranges(row["ranks"]), "why": "; ".join(row["reasons"])}
+        for row in map(_replaces, replaces)
+    ]
+    cx.out.table(REPLACES, rows, title=f"ranks in rack {rack} that it could replace now")
 
 
 def _racks(known: Collection[str], named: str | None) -> list[str]:
@@ -209,23 +227,29 @@ def _headline(pool: "PoolLedger") -> list[str]:
     else:
         lines = [f"{whose}{counted(spares, 'spares')} for {counted(pool.ranks, 'ranks')}: {count_words(pool.entries)}"]
     if pool.needs:
-        names = [need.failed.accelerator for need in pool.needs]
-        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-        short = sum(not need.served for need in pool.needs)
-        enough = "enough" if not short else f"{short} too few"
-        verb_ = "needs" if len(names) == 1 else "need"
-        said = f"{counted(len(names), 'ranks')} {verb_} a spare now ({', '.join(names[:_NAMED])}{more}): {enough}"
-        lines.append(f"  {said}")
+        whole = _listed([need.failed.accelerator for need in pool.needs])
+        short = [need.failed.accelerator for need in pool.needs if not need.served]
+        enough = f"no spare is left that can replace {_listed(short)}" if short else "there is a spare for each of them"
+        ranks = "1 rank needs" if len(pool.needs) == 1 else f"{len(pool.needs)} ranks need"
+        lines.append(f"  {ranks} a spare now ({whole}): {enough}")
     return lines
 
 
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{more}"
+
+
 def _row(row: dict[str, Any], entry: "LedgerEntry", now: float) -> dict[str, Any]:
+    from lumctl.spares.ledger_text import brief_words
+
     move = entry.move
     return {
         **row,
         "place": None if row["job"] is None else f"{row['job']}/{row['rank']}",
         "age": None if move is None else age_text(now - move.at),
         "at": None if move is None else moment_text(move.at),
+        "words": brief_words(entry, now),
     }
 
 

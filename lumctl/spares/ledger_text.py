@@ -8,7 +8,7 @@ from lumctl.printable import counted
 from lumctl.spares.ledger import OUT, USABLE, LedgerEntry, SpareState
 from lumctl.spares.placements import RankMove
 from lumctl.store import ways_to_finish
-from lumctl.time_text import ago_text, iso_or_none, moment_with_age
+from lumctl.time_text import iso_or_none, moment_with_age
 
 _IN_WORDS = {SpareState.IN_REPAIR: "in repair", SpareState.IN_MAINTENANCE: "in maintenance"}
 
@@ -69,38 +69,56 @@ def count_words(entries: Iterable[LedgerEntry]) -> str:
 
 
 def entry_words(entry: LedgerEntry, now: float) -> str:
-    """Who uses an accelerator, or why nobody can, in words."""
-    return "; ".join(part for part in _parts(entry, now) if part)
+    """Who uses an accelerator, since when and by which run, and why nobody else can, in words."""
+    who, *rest = _parts(entry, now)
+    taken = entry.state is not SpareState.MOVING and entry.move
+    since = f" since {moment_with_age(taken.at, now)}, by {taken.run}" if taken else ""
+    return "; ".join(part for part in (f"{who}{since}", *rest, *_reasons(entry)) if part)
+
+
+def brief_words(entry: LedgerEntry, now: float) -> str:
+    """The same for a table that has columns for rank, age and run; of several reasons only the first."""
+    parts = list(_parts(entry, now))
+    if entry.state is SpareState.TAKEN:
+        parts[0] = f"in place of {entry.move.before}" if entry.move and entry.move.before else ""
+    if entry.state is SpareState.IN_REPAIR:
+        parts[0] = f"{entry.taken_by} runs it"
+    first, *others = [*_reasons(entry), ""]
+    more = f" (and {counted(len(others) - 1, 'more reasons', 'more reason')})" if others[1:] else ""
+    return "; ".join(part for part in (*parts, f"{first}{more}") if part)
 
 
 def _parts(entry: LedgerEntry, now: float) -> Iterator[str]:
+    """Who uses an accelerator or may use it, then what else is to be said, without the reasons."""
     each, until = entry.accelerator, None if entry.until is None else moment_with_age(entry.until, now)
     match entry.state:
         case SpareState.MOVING if entry.move:
-            yield (
-                f"{entry.move.run} {'was interrupted while it moved' if entry.interrupted else 'moves'} "
-                f"{move_words(entry.move)}"
-            )
-            return
+            how = "was interrupted while it moved" if entry.interrupted else "moves"
+            yield f"{entry.move.run} {how} {move_words(entry.move)}"
         case SpareState.FREE:
-            yield "read just now and is ok"
+            yield "was read just now and is ok"
         case SpareState.BURNING_IN:
             yield f"can be used, but ranks behind others until {until}: it has not run for long"
         case SpareState.RESERVED:
             yield f"for {each.reserved_for}" if each.reserved_for else f"used only if it is named: --spare {each.id}"
             yield f"ranks behind others until {until}" if until else ""
         case SpareState.IN_REPAIR if entry.home:
-            yield f"its rank {entry.home[1]} of {entry.home[0]} runs on {entry.taken_by}{_since(entry.move, now)}"
+            yield f"its rank {entry.home[1]} of {entry.home[0]} runs on {entry.taken_by}"
             yield "" if entry.reasons else "was read just now and is ok again"
         case SpareState.IN_MAINTENANCE:
-            yield f"until {until}" if until else ""
+            yield f"{''.join(entry.reasons[:1])}{f' until {until}' if until else ''}"
         case _ if entry.place:
-            came_from = entry.move.before if entry.move else None
-            instead = f" in place of {came_from}" if came_from else ""
-            yield f"runs rank {entry.place[1]} of {entry.place[0]}{instead}{_since(entry.move, now)}"
+            instead = f" in place of {entry.move.before}" if entry.move and entry.move.before else ""
+            yield f"runs rank {entry.place[1]} of {entry.place[0]}{instead}"
         case SpareState.NOT_A_SPARE:
             yield f"no job uses it, and its role in the inventory is {each.role}"
-    yield from entry.reasons
+        case _:
+            yield ""
+
+
+def _reasons(entry: LedgerEntry) -> tuple[str, ...]:
+    """Why it cannot be used, unless that is said already: work on an accelerator is work on its lanes too."""
+    return () if entry.state in {SpareState.MOVING, SpareState.IN_MAINTENANCE} else entry.reasons
 
 
 def move_words(move: RankMove) -> str:
@@ -143,7 +161,3 @@ def advice(entries: Iterable[LedgerEntry], target: str) -> Iterator[tuple[str, s
             else (f"repair {names}; then return {what} of {job}")
         )
         yield said, command_of(those[0], target) or ""
-
-
-def _since(move: RankMove | None, now: float) -> str:
-    return f" since {ago_text(move.at, now)}, by {move.run}" if move else ""
