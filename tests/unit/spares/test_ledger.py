@@ -192,7 +192,9 @@ def run_of(name, state="done", *, before=(HOME,), after=(SPARE,), started=AT):
 def entries_of(*kinds, at=AT, step="8"):
     facts = {"outcome": {"done": True}, "undo-outcome": {"undone": True}, "failed": {"failed": "no"}}
     return [
-        JournalEntry("r", seq, "", at + seq, kind.replace("failed", "outcome"), step, facts.get(kind, {}), 1, "", "", "")
+        JournalEntry(
+            "r", seq, "", at + seq, kind.replace("failed", "outcome"), step, facts.get(kind, {}), 1, "", "", ""
+        )
         for seq, kind in enumerate(kinds)
     ]
 
