@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from lumctl.context import Context, Observation
 from lumctl.health.observation import current_role, places
+from lumctl.health.states import State
 from lumctl.inventory.model import Inventory, Role
 from lumctl.inventory.wiring import initial_assignment
 from lumctl.spares.ledger import LedgerEntry, SpareState, ledger_entry
@@ -16,7 +17,7 @@ from lumctl.swap.ranking import UNKNOWN, FailedRank, objections, records_of, unf
 
 @dataclass(frozen=True, slots=True)
 class SpareNeed:
-    """A rank whose accelerator is to be replaced; ``served`` if a spare is left for it after those before it."""
+    """A rank whose accelerator has failed; ``served`` if a spare is left for it after those before it."""
 
     failed: FailedRank
     served: bool
@@ -26,7 +27,7 @@ class SpareNeed:
 class PoolLedger:
     """The spares of one class in one rack, and the accelerators of the class that swaps took out of their jobs.
 
-    ``ranks`` is how many accelerators of the class run a rank, ``needs`` those of them that a remedy replaces.
+    ``ranks`` is how many accelerators of the class run a rank, ``needs`` those of them that have failed.
     """
 
     rack: str
@@ -116,7 +117,7 @@ def _needs(seen: Observation, rack: str, entries: Iterable[LedgerEntry]) -> Iter
     """The ranks of a rack that need a spare now; as many as possible are served."""
     moving = {entry.accelerator.id for entry in entries if entry.state is SpareState.MOVING}
     moving |= {name for entry in entries if entry.move and entry.move.is_open for name in _ends(entry.move)}
-    replaced = dict.fromkeys(name for remedy in seen.remedies for name in remedy.replace if name not in moving)
+    replaced = dict.fromkeys(name for name in _lost(seen) if name not in moving)
     failures = [
         FailedRank(*place, name)
         for name in replaced
@@ -133,6 +134,22 @@ def _needs(seen: Observation, rack: str, entries: Iterable[LedgerEntry]) -> Iter
     served = largest(costs)
     for row, failure in enumerate(failures):
         yield SpareNeed(failure, row in served)
+
+
+def _lost(seen: Observation) -> Iterator[str]:
+    """The accelerators that have certainly failed, alone, with their host, or with the transmitter of a lane.
+
+    The ``replace`` of remedies is not enough: it is empty if there are too few spares.
+    """
+    for remedy in seen.remedies:
+        if remedy.state is State.FAILED and remedy.certain and not remedy.hand_first:
+            yield from remedy.replace
+            if remedy.kind == "accelerator":
+                yield remedy.cause
+            elif remedy.kind == "link" and remedy.cause in seen.inventory.transponders:
+                yield seen.inventory.transponders[remedy.cause].accelerator
+            elif remedy.kind == "host" and seen.report.hosts[remedy.cause].state is State.FAILED:
+                yield from (each.id for each in seen.inventory.accelerators_of(remedy.cause))
 
 
 def _ends(move: RankMove) -> list[str]:

@@ -1,0 +1,146 @@
+"""``lumctl spare list`` and ``show`` over two racks and two classes; bad input is one line."""
+
+import json
+
+import pytest
+from looks import Looks
+
+from lumctl.cli import completion
+from lumctl.cli.main import run
+from lumctl.context import Context
+
+RACKS = """
+lumctl: 1
+racks: {east: {}, west: {}}
+hosts:
+  - {name: "e[1-4]", rack: east, accelerators: [{id: "{host}-x", model: Big, memory_gib: 80}]}
+  - {name: "e[5-6]", rack: east, accelerators: [{id: "{host}-x", model: Big, memory_gib: 80, role: spare}]}
+  - {name: "e7", rack: east, accelerators: [{id: "{host}-x", model: Big, memory_gib: 80, role: spare, reserved: true}]}
+  - {name: "w[1-2]", rack: west, accelerators: [{id: "{host}-x", model: Small, memory_gib: 24}]}
+  - {name: "w3", rack: west, accelerators: [{id: "{host}-x", model: Small, memory_gib: 24, role: spare}]}
+  - {name: "w4", rack: west, accelerators: [{id: "{host}-x", model: Big, memory_gib: 80}]}
+devices:
+  - {id: me, rack: east, kind: mesh, driver: smartlight, address: "m.example:1", geometry: {columns: 4, rows: 3}}
+  - {id: mw, rack: west, kind: mesh, driver: smartlight, address: "m.example:2", geometry: {columns: 4, rows: 3}}
+jobs:
+  - {name: one, ranks: "e[1-2]-x", links: [{kind: pairs, pairs: [[0, 1]]}]}
+  - {name: two, ranks: "w[1-2]-x", links: [{kind: pairs, pairs: [[0, 1]]}]}
+transponders:
+"""
+LANES = {
+    **{f"e{number}": ("me", port) for number, port in zip(range(1, 8), (3, 5, 7, 9, 23, 21, 1), strict=True)},
+    **{f"w{number}": ("mw", port) for number, port in zip(range(1, 5), (3, 5, 7, 9), strict=True)},
+}
+
+
+@pytest.fixture
+def spare(tmp_path, monkeypatch, capsys):
+    """Run ``lumctl spare`` on racks of which some accelerators are lost; nothing contacts a host."""
+    monkeypatch.setenv("LUMCTL_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("LUMCTL_INVENTORY", str(tmp_path / "racks.yaml"))
+    monkeypatch.delenv("LUMCTL_TARGET", raising=False)
+    lanes = (
+        f"  - {{id: {host}-a, accelerator: {host}-x, interface: eth0, device: {device}, port: {port}}}\n"
+        for host, (device, port) in LANES.items()
+    )
+    (tmp_path / "racks.yaml").write_text(RACKS + "".join(lanes))
+    looks = []
+
+    def command(*words, failed=()):
+        def observe(context):
+            looks.append(context)
+            return Looks(context.inventory).look(1_800_000_000.0, failed=failed)
+
+        monkeypatch.setattr(Context, "observe", observe)
+        code = run(["spare", *words])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    command.looks = looks
+    return command
+
+
+def test_each_rack_and_class_is_counted_first(spare):
+    code, out, err = spare("list")
+    assert (code, err) == (0, "")
+    assert out.splitlines()[:3] == [
+        "east, Big: 3 spares for 2 ranks: 2 free, 1 reserved, 0 taken, 0 out",
+        "west, Small: 1 spare for 2 ranks: 1 free, 0 taken, 0 out",
+        "west, Big: no spare for 0 ranks",
+    ]
+    assert [line.split()[:2] for line in out.splitlines()[5:]] == [
+        ["free", "e5-x"],
+        ["free", "e6-x"],
+        ["reserved", "e7-x"],
+        ["free", "w3-x"],
+    ]
+
+
+def test_rack_class_and_free_narrow_the_list(spare):
+    assert spare("list", "--free", "-o", "name")[1].split() == ["e5-x", "e6-x", "w3-x"]
+    assert spare("list", "--rack", "east", "-o", "name")[1].split() == ["e5-x", "e6-x", "e7-x"]
+    assert spare("list", "--class", "small", "-o", "name")[1].split() == ["w3-x"]
+    document = json.loads(spare("list", "--rack", "west", "-o", "json")[1])
+    assert [(each["class"], each["free"]) for each in document["pools"]] == [("Small", 1), ("Big", 0)]
+
+
+def test_ranks_that_need_a_spare_are_named_and_those_that_get_none(spare):
+    _, out, _ = spare("list", "--rack", "east", failed=["e1-x"])
+    assert out.splitlines()[1] == "  1 rank needs a spare now (e1-x): there is a spare for each of them"
+    code, out, err = spare("list", "--rack", "west", failed=["w1-x", "w2-x"])
+    assert out.splitlines()[1] == "  2 ranks need a spare now (w1-x, w2-x): no spare is left that can replace w2-x"
+    assert (code, err) == (0, "how many spares are enough: lumctl spare size\n")
+    _, out, _ = spare("list", "--rack", "west", failed=["w1-x", "w3-x"])
+    assert out.splitlines()[:2] == [
+        "west, Small: 1 spare for 2 ranks: 0 free, 0 taken, 1 out (1 failed)",
+        "  1 rank needs a spare now (w1-x): no spare is left that can replace w1-x",
+    ]
+    needs = json.loads(spare("list", "-o", "json", failed=["w1-x", "w2-x"])[1])["pools"][1]["needs"]
+    assert [(each["accelerator"], each["rank"], each["served"]) for each in needs] == [
+        ("w1-x", 0, True),
+        ("w2-x", 1, False),
+    ]
+
+
+def test_a_spare_with_its_constraints_and_the_ranks_it_could_replace(spare):
+    _, out, _ = spare("show", "e5-x", failed=["e1-x"])
+    assert out.startswith(
+        "e5-x  free  rack: east  target: rack\n  was read just now and is ok\n  Big, 80 GiB, host e5\n"
+    )
+    assert ["one", "0-1", "yes", "-"] in [line.split() for line in out.splitlines()]
+    assert "two" not in out  # a job of another rack
+    _, out, _ = spare("show", "e7-x")
+    assert "it can replace no rank now: it is reserved: --spare e7-x uses it nevertheless" in out
+    assert "no run has moved a rank to it or from it" in out
+    _, out, _ = spare("show", "w4-x")
+    assert out.startswith("w4-x  not-a-spare  rack: west")
+    assert "no job uses it, and its role in the inventory is active" in out
+    assert spare("show", "e5-x", "-o", "name")[1] == "e5-x\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("list", "--rack", "est"), "no rack 'est' in the inventory"),
+        (("list", "--class", "Huge"), "--class: no accelerator in service is a 'Huge'"),
+        (("list", "--class", "small", "--rack", "east"), "--rack: no accelerator in service is a 'small' in rack east"),
+        (("show", "e9-x"), "no accelerator 'e9-x' in the inventory"),
+        (("show", "e5"), "e5 is a host"),
+        (("list", "-o", "xml"), "'xml' is not a known output format"),
+    ],
+)
+def test_bad_input_is_one_line_and_reads_no_host(spare, words, said):
+    code, out, err = spare(*words)
+    assert (code, out) == (2, "")
+    first, *rest = err.splitlines()
+    assert first == f"lumctl: {said}"
+    assert len(rest) == 1
+    assert rest[0].startswith("  hint: ")
+    assert spare.looks == []
+
+
+def test_accelerators_are_completed_and_nothing_else(spare):
+    assert spare("list", "-o", "name")[0] == 0
+    assert [value for value, _ in completion.values(["spare", "show", "e5"])] == ["e5-x"]
+    assert completion.values(["spare", "list", "--rack", "w"]) == [("west", "")]
