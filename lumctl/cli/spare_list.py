@@ -229,8 +229,10 @@ def _headline(pool: "PoolLedger") -> list[str]:
     if pool.needs:
         whole = _listed([need.failed.accelerator for need in pool.needs])
         short = [need.failed.accelerator for need in pool.needs if not need.served]
-        enough = f"no spare is left that can replace {_listed(short)}" if short else "there is a spare for each of them"
-        ranks = "1 rank needs" if len(pool.needs) == 1 else f"{len(pool.needs)} ranks need"
+        one = len(pool.needs) == 1
+        found = "a spare can replace it" if one else "there is a spare for each of them"
+        enough = f"no spare is left that can replace {_listed(short)}" if short else found
+        ranks = "1 rank needs" if one else f"{len(pool.needs)} ranks need"
         lines.append(f"  {ranks} a spare now ({whole}): {enough}")
     return lines
 

@@ -98,10 +98,8 @@ def test_after_kill_9_at_a_write_of_the_journal(rack, write, finish):
 
 def killed(rack, plan, write):
     """Kill an engine and its guard before a write into the journal, or when only the placement is to be recorded."""
-    if write == "last":
-        how = {"stands_after": str(len(plan.steps) - 1)}
-    else:
-        how = {"before": write, "signal": signal.SIGSTOP}
+    last = {"stands_after": str(len(plan.steps) - 1)}
+    how = last if write == "last" else {"before": write, "signal": signal.SIGSTOP}
     with rack.engine(plan, **how) as engine:
         rack.await_stop(engine)
         os.kill(rack.guard, signal.SIGKILL)
@@ -130,7 +128,7 @@ def test_the_commands(shell_of, rack):
     try:
         listed = lumctl("spare", "list", code=0).stdout
         assert "1 spare for 3 ranks: 1 free, 0 taken, 0 out" in listed
-        assert "1 rank needs a spare now (s1-gpu0): there is a spare for each of them" in listed
+        assert "1 rank needs a spare now (s1-gpu0): a spare can replace it" in listed
         plan = json.loads(lumctl("swap", "plan", "finetune", "--failed", HOME, "-o", "json", code=0).stdout)["id"]
         lumctl("swap", "apply", plan, "--yes", code=0)
         listed = lumctl("spare", "list", code=0).stdout

@@ -85,9 +85,19 @@ def test_rack_class_and_free_narrow_the_list(spare):
     assert [(each["class"], each["free"]) for each in document["pools"]] == [("Small", 1), ("Big", 0)]
 
 
+def test_a_spare_that_burns_in_is_usable_and_counted_apart(spare, tmp_path):
+    path = tmp_path / "racks.yaml"
+    path.write_text(path.read_text().replace("24, role: spare}", "24, role: spare, burned_in: 2027-01-20}"))
+    _, out, _ = spare("list", "--rack", "west")
+    assert out.startswith("west, Small: 1 spare for 2 ranks: 1 free (1 burning in), 0 taken, 0 out\n")
+    (entry,) = json.loads(spare("list", "--rack", "west", "-o", "json")[1])["spares"]
+    assert (entry["state"], entry["usable"], entry["until"][:4]) == ("burning-in", True, "2027")
+    assert spare("list", "--rack", "west", "--free", "-o", "name")[1] == "w3-x\n"
+
+
 def test_ranks_that_need_a_spare_are_named_and_those_that_get_none(spare):
     _, out, _ = spare("list", "--rack", "east", failed=["e1-x"])
-    assert out.splitlines()[1] == "  1 rank needs a spare now (e1-x): there is a spare for each of them"
+    assert out.splitlines()[1] == "  1 rank needs a spare now (e1-x): a spare can replace it"
     code, out, err = spare("list", "--rack", "west", failed=["w1-x", "w2-x"])
     assert out.splitlines()[1] == "  2 ranks need a spare now (w1-x, w2-x): no spare is left that can replace w2-x"
     assert (code, err) == (0, "how many spares are enough: lumctl spare size\n")
