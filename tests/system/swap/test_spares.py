@@ -109,6 +109,27 @@ def killed(rack, plan, write):
     return run
 
 
+def test_after_kill_9_between_the_placement_and_the_end_of_a_run(rack_of, tmp_path):
+    hook = '  - name: finetune\n    hook: {pause: ["true"], resume: ["true"], on_sim: true}\n'
+    made = rack_of("prototype", tmp_path, edited=lambda text: text.replace("  - name: finetune\n", hook))
+    rack = next(made)
+    try:
+        plan = plan_swap(rack.context, "finetune", [HOME], even_if_healthy=True)
+        assert plan.steps[-1].resumes_job
+        run = killed(rack, plan, 8)  # only the resumed job is to be recorded, with the end
+        assert rack.context.assignment()["finetune"][1] == SPARE
+        # The rank is placed, but the run may still take it back.
+        assert states(rack.context)[SPARE] == (SpareState.MOVING, run.id)
+        assert states(rack.context)[HOME] == (SpareState.MOVING, run.id)
+        with later(rack) as context:
+            abort(context, context.store("prototype").runs.get(run.id))
+        assert states(rack.context) == FREE
+        assert rack.context.assignment()["finetune"][1] == HOME
+        assert lit(rack, HOME)
+    finally:
+        next(made, None)
+
+
 def test_an_unread_spare_is_unknown_and_no_rank_can_have_it(rack):
     rack.sim.inject("s3", "unreachable")
     try:
