@@ -126,6 +126,19 @@ def test_what_is_acknowledged_is_shown_with_who_knows_of_it_and_is_not_counted_i
     assert re.search(r"acknowledged +by ops: part ordered", text)
 
 
+def test_findings_of_what_is_out_of_service_are_shown_and_are_not_counted_in_the_tab(kit):
+    seen = kit.observation()
+    health = seen.report.accelerators["r1-h2-g1"]
+    out = replace(health, state=State.DISABLED, disabled=True)
+    after = RecordedLook(replace(seen, report=replace(seen.report, accelerators={health.id: out}, incidents=())))
+    findings = next(pane for pane in PANES if pane.id == "findings")
+    assert not [row for row in finding_rows(after, MARKS) if row.component == health.id and row.state is State.FAILED]
+    rows = [row for row in finding_rows(after, MARKS) if row.component == health.id]
+    assert len(rows) == len(health.findings) > 0
+    assert all(texts(row)[-1].split("\n")[1].startswith("out of service; ") for row in rows)
+    assert len(findings.trouble(RecordedLook(seen))) - len(findings.trouble(after)) == len(rows)
+
+
 def test_counts_are_worst_first():
     states = [State.OK, State.FAILED, State.OK, State.UNKNOWN]
     assert counts_cell(states).text == "1 failed, 1 unknown, 2 ok"

@@ -59,19 +59,34 @@ INCIDENTS = Pane(
 
 
 def finding_rows(seen: RecordedLook, marks: Marks) -> list[Row]:
-    """Every finding, worst first: its component, rule and evidence, and the advice or who acknowledged it."""
-    rows = []
+    """Every finding, worst first: its component, rule and evidence, and the advice or who acknowledged it.
+
+    Those of components out of service are ``disabled``, as their incidents are: nothing has to be done for a job.
+    """
+    rows, out = [], _out_of_service(seen)
     told: Counter[tuple[str, str]] = Counter()
     for finding in seen.observation.report.findings():
         # A rule may find one component twice (two error numbers in one log); each row needs its own key.
         told[finding.component, finding.rule] += 1
         key = f"{finding.component}|{finding.rule}|{told[finding.component, finding.rule]}"
+        state = State.DISABLED if finding.component in out else finding.state
         said = f"acknowledged {finding.acknowledged}" if finding.acknowledged else finding.advice
+        said = f"out of service; {said}" if finding.component in out else said
         texts = (finding.component, finding.rule, f"{finding.evidence}\n{said}")
-        cells = (state_cell(finding.state, marks), *map(Cell, texts))
-        known = finding.acknowledged is not None
-        rows.append(Row(key, finding.component, finding.state, cells, finding.since, known=known))
-    return rows
+        cells = (state_cell(state, marks), *map(Cell, texts))
+        known = finding.acknowledged is not None or finding.component in out
+        rows.append(Row(key, finding.component, state, cells, finding.since, known=known))
+    return worst_first(rows)
+
+
+def _finding_states(seen: RecordedLook) -> tuple[State, ...]:
+    """The states of the findings that need attention."""
+    out, found = _out_of_service(seen), seen.observation.report.findings()
+    return tuple(each.state for each in found if each.acknowledged is None and each.component not in out)
+
+
+def _out_of_service(seen: RecordedLook) -> set[str]:
+    return {health.id for health in seen.observation.report.with_findings if health.state is State.DISABLED}
 
 
 FINDINGS = Pane(
@@ -87,7 +102,7 @@ FINDINGS = Pane(
         Column("evidence", "EVIDENCE, AND WHAT TO DO", 30),
     ),
     finding_rows,
-    lambda seen: tuple(finding.state for finding in seen.observation.report.findings() if finding.acknowledged is None),
+    _finding_states,
     goes_stale=False,
     lines=2,
     can_act=True,
