@@ -19,6 +19,7 @@ _IPV4 = re.compile(r"((?:[0-9]{1,3}\.){3})([0-9]{1,3})")
 _NUMBERED = re.compile(r"(.*?)([0-9]+)-([0-9]+)")
 # A comma in brackets belongs to the folded name: h[01,03].
 _COMMAS = re.compile(r",(?![^\[\]]*\])")
+_NUMBERS_AND_NAME = re.compile(r"[0-9.]+\{name\}")
 _PLACEHOLDERS = re.compile(r"\{[a-z]+\}")
 
 
@@ -87,6 +88,10 @@ def address_in(text: str, what: str, hosts: Sequence[str]) -> str:
     """
     require_address(text, what)
     if "{name}" in text:
+        if _NUMBERS_AND_NAME.fullmatch(text) and not all(host.isdecimal() for host in hosts):
+            raise UsageError(
+                f"{what}: {text} is no address of {hosts[0]}", hint="such as 10.0.0.[1-4], one for each host"
+            )
         return text
     try:
         count = len(expand_list(text))

@@ -144,6 +144,7 @@ def test_options_that_allow_no_ring_are_refused_before_the_next_question():
     [
         ("10.0.0.1", "would share the address 10.0.0.1", "did you mean 10.0.0.[1-4]?"),
         ("10.0.0.[1-3]", "10.0.0.[1-3] are 3 addresses for 4 hosts", "one for each host"),
+        ("10.0.0.{name}", "10.0.0.{name} is no address of g1", "such as 10.0.0.[1-4], one for each host"),
         ("10.0.0.[1-", "bracket without its partner", "such as 10.0.0.[1-4]"),
     ],
 )
