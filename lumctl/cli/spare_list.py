@@ -1,10 +1,11 @@
 """``lumctl spare list`` and ``lumctl spare show``: the state of each spare, read now."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lumctl.cli.autopilot_status import racks_named
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import OutputColumn, OutputFormat
 from lumctl.cli.verbs import aimed, verb
@@ -89,7 +90,7 @@ def list_(
     from lumctl.swap.spare_pool import pool_ledgers
 
     with Context(cx.inventory, cx.target) as context:
-        racks = _racks(context.inventory.racks, rack)
+        racks = racks_named(context.inventory, None if rack is None else [rack])
         # Wrong names are refused before the hosts are read.
         if not any(of in racks for of, _ in members_by_pool(context.inventory, class_)):
             whose = f"no accelerator in service is a {class_!r}" if class_ else "no accelerator is in service"
@@ -195,12 +196,6 @@ def _print_ranks(cx: Invocation, rack: str, replaces: "Sequence[RanksToReplace]"
         for row in map(_replaces, replaces)
     ]
     cx.out.table(REPLACES, rows, title=f"ranks in rack {rack} that it could replace now")
-
-
-def _racks(known: Collection[str], named: str | None) -> list[str]:
-    if named is not None:
-        require_known("rack", [named], known)
-    return list(known) if named is None else [named]
 
 
 def _aimed(cx: Invocation, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

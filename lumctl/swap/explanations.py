@@ -105,13 +105,13 @@ def none_usable(
     message = f"no spare can replace {failed}: {'; '.join(said[:_SHOWN])}{more}"
     if not served:
         others = _others_in_the_way(seen, failures, table)
-        return RefusedError(message, hint=_MOVE_OTHERS if others else _what_may_help(failures, table[at]))
+        return RefusedError(message, hint=_MOVE_OTHERS if others else _what_may_help(seen, failures, table[at]))
     return RefusedError(message, hint=f"the others can be replaced: {_plan([failures[row] for row in sorted(served)])}")
 
 
-def _what_may_help(failures: Sequence[FailedRank], row: Sequence[Considered]) -> str:
+def _what_may_help(seen: Observation, failures: Sequence[FailedRank], row: Sequence[Considered]) -> str:
     """What to do if none of the spares of a failure can be used."""
-    ill = next((cell.spare for cell in row if cell.objection.startswith("is ")), None)
+    ill = next((cell.spare for cell in row if any(unfit_reasons(seen, cell.spare))), None)
     if ill is not None:
         return f"see why: lumctl health explain {ill}; once it is healthy again: {_plan(failures)}"
     if any(cell.objection == NOT_NAMED for cell in row):

@@ -106,7 +106,7 @@ def ranks_to_replace(seen: Observation, spare: str) -> tuple[RanksToReplace, ...
         if each.rack != rack or name == spare:
             continue
         # Only these properties matter, so equal accelerators are checked once.
-        key = (job, each.model, each.memory_gib, name in tied, _networks(seen.inventory, name))
+        key = (job, each.model, each.memory_gib, name in tied, networks_of(seen.inventory, name))
         if key not in known:
             known[key] = tuple(_objections(seen, FailedRank(job, rank, name), spare, {name}))
         found.setdefault((job, known[key]), []).append(rank)
@@ -158,10 +158,10 @@ def _ends(move: RankMove) -> list[str]:
 
 def _objections(seen: Observation, failure: FailedRank, spare: str, gone: Collection[str]) -> Iterator[str]:
     yield from objections(seen, failure, spare, gone=gone)
-    if _networks(seen.inventory, spare) != _networks(seen.inventory, failure.accelerator):
+    if networks_of(seen.inventory, spare) != networks_of(seen.inventory, failure.accelerator):
         yield f"no fibre joins its devices to those of {failure.accelerator}"
 
 
-def _networks(inventory: Inventory, accelerator: str) -> frozenset[str]:
+def networks_of(inventory: Inventory, accelerator: str) -> frozenset[str]:
     """The networks of devices to which an accelerator's lanes lead: fibres lead its circuits to any device of these."""
     return frozenset(inventory.network_of(lane.lane.device) for lane in inventory.transponders_of(accelerator))

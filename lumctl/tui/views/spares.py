@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
-from lumctl.health.observation import Observation, places
+from lumctl.health.observation import Observation
 from lumctl.health.states import State
 from lumctl.inventory.model import Role
 from lumctl.printable import counted, number_ranges
 from lumctl.swap.ranking import FailedRank, objections, unfit_reasons
+from lumctl.swap.spare_pool import networks_of, ranks_to_replace
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks
 
 Rails = tuple[str, ...]
@@ -42,11 +43,6 @@ def rails_of(observation: Observation, accelerator: str) -> Rails:
     return tuple(sorted({lane.lane.device for lane in observation.inventory.transponders_of(accelerator)}))
 
 
-def _networks_of(observation: Observation, accelerator: str) -> frozenset[str]:
-    """The networks of an accelerator's rails: fibres lead its circuits to any device of these."""
-    return frozenset(map(observation.inventory.network_of, rails_of(observation, accelerator)))
-
-
 def fitting(observation: Observation, failed: str) -> tuple[str, ...]:
     """The spares that can replace an accelerator now, in the order of the inventory: on its rails, or joined to them.
 
@@ -55,11 +51,12 @@ def fitting(observation: Observation, failed: str) -> tuple[str, ...]:
     place = observation.place_of(failed)
     if place is None:
         return ()
-    rank, networks = FailedRank(place[0], place[1], failed), _networks_of(observation, failed)
+    rank, networks = FailedRank(place[0], place[1], failed), networks_of(observation.inventory, failed)
     return tuple(
         spare
         for spare in _spares(observation)
-        if _networks_of(observation, spare) == networks and not any(objections(observation, rank, spare, gone={failed}))
+        if networks_of(observation.inventory, spare) == networks
+        and not any(objections(observation, rank, spare, gone={failed}))
     )
 
 
@@ -98,22 +95,11 @@ def users_of(observation: Observation, spare: str) -> tuple[Users, ...]:
 
     The spare's own state is ignored.
     """
-    inventory, networks = observation.inventory, _networks_of(observation, spare)
-    known: dict[tuple[str, str, float, str], bool] = {}
-    found: dict[str, list[int]] = {}
     # Faults of the spare itself are shown next to it; here only what keeps it from a rank counts.
-    unfit = set(unfit_reasons(observation, spare))
-    for name, (job, rank) in places(observation.assignment).items():
-        each = inventory.accelerators.get(name)
-        if each is None or name == spare or _networks_of(observation, name) != networks:
-            continue
-        # Only these properties matter, so equal accelerators are checked once.
-        key = (job, each.model, each.memory_gib, each.rack)
-        if key not in known:
-            against = objections(observation, FailedRank(job, rank, name), spare, gone={name})
-            known[key] = not set(against) - unfit
-        if known[key]:
-            found.setdefault(job, []).append(rank)
+    unfit, found = set(unfit_reasons(observation, spare)), dict[str, list[int]]()
+    for each in ranks_to_replace(observation, spare):
+        if not set(each.reasons) - unfit:
+            found.setdefault(each.job, []).extend(each.ranks)
     return tuple(Users(job, tuple(sorted(ranks))) for job, ranks in found.items())
 
 
