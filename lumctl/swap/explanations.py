@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from lumctl.change.plan import Candidate
 from lumctl.context import Observation
 from lumctl.errors import LumctlError, RefusedError
+from lumctl.inventory.model import Role
 from lumctl.inventory.wiring import jobs_in
 from lumctl.printable import counted
 from lumctl.swap.light_paths import LightPaths
@@ -114,8 +115,11 @@ def _what_may_help(seen: Observation, failures: Sequence[FailedRank], row: Seque
     ill = next((cell.spare for cell in row if any(unfit_reasons(seen, cell.spare))), None)
     if ill is not None:
         return f"see why: lumctl health explain {ill}; once it is healthy again: {_plan(failures)}"
-    if any(cell.objection == NOT_NAMED for cell in row):
-        return f"let lumctl choose the spare: {_plan(failures)}"
+    rack, considered = seen.inventory.accelerators[failures[0].accelerator].rack, {cell.spare for cell in row}
+    for each in seen.inventory.accelerators.values():
+        free = each.rack == rack and seen.role_of(each.id) is Role.SPARE and not (each.reserved or each.reserved_for)
+        if free and each.id not in considered:  # those considered were requested by name
+            return f"let lumctl choose the spare: {_plan(failures)}"
     return "see where light leads now: lumctl fabric show"
 
 

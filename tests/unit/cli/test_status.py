@@ -331,3 +331,17 @@ def test_a_daemon_that_died_is_reported_beside_the_status(rack, monkeypatch, cap
     assert json.loads(said.out)["schema"] == "lumctl/status/v1"
     assert ("warning: the daemon died" in said.err) is died
     assert (f"start it: lumctl -i {rack.inventory.path} --target sim watch" in said.err) is died
+
+
+@pytest.mark.parametrize("command", ["status", "swap plan"])
+def test_a_target_that_was_forgotten_is_said(rack, monkeypatch, capsys, command):
+    for host in rack.inventory.hosts:
+        rack.host(host, reachable=False, error="no route to host", probes={})
+    monkeypatch.setattr(Context, "observe", lambda _: rack.observation())
+    monkeypatch.setattr("lumctl.devices.endpoints.simulator_runs", lambda _: True)
+    monkeypatch.delenv("LUMCTL_TARGET", raising=False)
+    said = "a simulator of this inventory runs; to use it, add --target sim to each command"
+    run(["-i", str(rack.inventory.path), *command.split()])
+    assert said in "".join(capsys.readouterr())
+    run(["-i", str(rack.inventory.path), "--target", "rack", *command.split()])
+    assert said not in "".join(capsys.readouterr())

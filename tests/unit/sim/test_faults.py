@@ -237,6 +237,13 @@ def test_a_kind_fits_what_it_fits_and_is_refused_elsewhere(bench, kind, componen
 @pytest.mark.parametrize(
     ("component", "kind", "value", "message", "hint"),
     [
+        (
+            "gpu-lost",
+            "h03-gpu2",
+            None,
+            "'gpu-lost' is a kind of fault, not a component",
+            "lumctl sim fault h03-gpu2 gpu-lost",
+        ),
         ("a-gpu9", "gpu-lost", None, "component 'a-gpu9' is not in", "did you mean a-gpu"),
         ("a-gpu0", "gpu-lots", None, "'gpu-lots' is not a known", "did you mean gpu-lost"),
         ("a-gpu0", "zzz", None, "'zzz' is not a known", "one of: gpu-lost"),

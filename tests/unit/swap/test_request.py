@@ -268,3 +268,21 @@ def test_a_rank_returns_when_its_accelerator_is_well_again(context, rack64, obse
 def test_there_is_nothing_to_return_where_all_is_as_written(context, rack64, observe):
     with pytest.raises(RefusedError, match="every rank of train-a runs where the inventory says"):
         plan_return(context, "train-a", seen=observe(rack64))
+
+
+@pytest.mark.parametrize(
+    ("spare", "ill", "hint"),
+    [
+        (
+            None,
+            "h16-gpu2",
+            "see why: lumctl health explain h16-gpu2; once it is healthy again: lumctl swap plan --failed",
+        ),
+        ("h16-gpu0", None, "let lumctl choose the spare: lumctl swap plan --failed h03-gpu2"),
+    ],
+)
+def test_where_no_spare_fits_the_hint_is_about_what_keeps_it(context, rack64, observe, spare, ill, hint):
+    failed = {"h03-gpu2": State.FAILED} | ({ill: State.FAILED} if ill else {})
+    with pytest.raises(RefusedError, match="no spare can replace h03-gpu2") as refused:
+        plan_swap(context, None, ["h03-gpu2"], [spare] if spare else [], seen=observe(rack64, failed=failed))
+    assert refused.value.hint.startswith(hint)
