@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lumctl.change.foreign_circuits import is_changed, is_rollback, placed_by
-from lumctl.change.plan import Do, Plan, Step, only_adopts, programmed
+from lumctl.change.plan import Do, Plan, Step, only_adopts
 from lumctl.change.settings import Value, settable
 from lumctl.context import Context
 from lumctl.errors import RefusedError
@@ -78,9 +78,7 @@ def _disturbed(context: Context, plan: Plan) -> Iterator[str]:
     """
     yield from (circuit.owner for circuit in plan.remove)
     planned_again = {circuit.id for circuit in plan.add}
-    written: dict[str, dict[int, str]] = {}
-    for change in programmed(plan.steps):
-        written.setdefault(change.device, {})[change.puc] = change.after
+    written = plan.writes
     held = FabricStates(context.inventory, context.known_fabric(plan.rack) if written else {})
     after = held.with_changed(written)
     for circuit in circuits_of(context.inventory, context.assignment(sound=False)) if written else ():

@@ -136,11 +136,7 @@ def _pinned_changes(context: Context, plan: Plan) -> tuple[dict[str, dict[int, s
     Devices of which all cells are written are omitted: their earlier states are unknown, and their circuits are lost
     anyway.
     """
-    writes: dict[str, dict[int, str]] = {}
-    for step in plan.steps:
-        if step.do is Do.PROGRAM:
-            cells = {int(puc): str(mark) for puc, _, mark in step.data["changes"]}
-            writes.setdefault(step.data["device"], {}).update(cells)
+    writes = plan.writes
     pinned: dict[str, dict[int, str]] = {}
     for device in writes:
         held = plan.start.cells(device, own_cells(context.inventory, context.inventory.devices[device]))
@@ -151,6 +147,15 @@ def _pinned_changes(context: Context, plan: Plan) -> tuple[dict[str, dict[int, s
     beside = context.known_fabric(plan.rack) if pinned and context.inventory.fibres else {}
     others = {device: cells for device, cells in beside.items() if device not in writes}
     return written, FabricStates(context.inventory, {**others, **pinned})
+
+
+def states_after(context: Context, plan: Plan) -> FabricStates:
+    """The states of the fabric that a plan leaves behind; the store's record for what the plan neither pins nor writes.
+
+    The states that the plan pins are those of its planning, so a plan that was applied long ago leaves the same.
+    """
+    before = _pinned_changes(context, plan)[1].cells
+    return FabricStates(context.inventory, {**context.known_fabric(plan.rack), **before}).with_changed(plan.writes)
 
 
 def _is_taken(context: Context, path: LightPath, stands: FabricStates) -> bool:

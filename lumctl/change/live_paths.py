@@ -128,10 +128,7 @@ def require_light_agrees(context: Context, plan: Plan) -> None:
             that is cut.
         DeviceError: a readable device does not answer.
     """
-    written: dict[str, dict[int, str]] = {}
-    for step in plan.steps:
-        if step.do is Do.PROGRAM:
-            written.setdefault(step.data["device"], {}).update((int(c), str(a)) for c, _, a in step.data["changes"])
+    written = plan.writes
     single = any(step.do is Do.SET and step.data["setting"] != "label" for step in plan.steps)
     if not (written or single or any(step.do is Do.TRANSMIT for step in plan.steps)):
         return

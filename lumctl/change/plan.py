@@ -100,6 +100,14 @@ class Plan:
         """The sum of the longest expected time of each stage, estimated from earlier runs or the inventory."""
         return round(sum(max(step.expected_seconds for step in stage) for stage in stages(self.steps)), 3)
 
+    @property
+    def writes(self) -> dict[str, dict[int, str]]:
+        """The states that its steps write, by device and cell."""
+        states: dict[str, dict[int, str]] = {}
+        for change in programmed(self.steps):
+            states.setdefault(change.device, {})[change.puc] = str(change.after)
+        return states
+
     def sealed(self) -> "Plan":
         """The same plan with its digest."""
         return replace(self, digest=plan_digest(to_document(self)))

@@ -31,11 +31,7 @@ def require(context: Context, plan: Plan) -> None:
     Raises:
         RefusedError: the plan does not match; nothing was changed.
     """
-    if plan.target != context.target:
-        raise RefusedError(
-            f"{plan.id} was made for target {plan.target}, but this command uses target {context.target}",
-            hint=f"add --target {plan.target}, or make a new plan for {context.target}",
-        )
+    require_target(context, plan)
     if plan.inventory_digest != context.inventory.digest:
         raise RefusedError(
             f"{plan.id} was made from a different version of {context.inventory.path}",
@@ -67,6 +63,19 @@ def require(context: Context, plan: Plan) -> None:
         require_foreign_circuits_kept(context, plan)
     require_undisturbed(context, plan)
     require_hooks(context, dict.fromkeys(step.data["job"] for step in plan.steps if step.do is Do.JOB))
+
+
+def require_target(context: Context, plan: Plan) -> None:
+    """Refuse a plan that was made for another target.
+
+    Raises:
+        RefusedError: the plan does not match.
+    """
+    if plan.target != context.target:
+        raise RefusedError(
+            f"{plan.id} was made for target {plan.target}, but this command uses target {context.target}",
+            hint=f"add --target {plan.target}, or make a new plan for {context.target}",
+        )
 
 
 @contextmanager

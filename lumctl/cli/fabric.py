@@ -12,7 +12,7 @@ import typer
 from lumctl.cli import fabric_matchings, fabric_route, fabric_trace
 from lumctl.cli.changes import carry_out, tell_unfinished
 from lumctl.cli.fabric_mesh import NamedMesh, of_inventory
-from lumctl.cli.fabric_trace import mesh_of_plan, read_plan
+from lumctl.cli.fabric_trace import changes_rack, mesh_of_plan, read_plan
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import Output, OutputColumn, OutputFormat
@@ -156,6 +156,10 @@ def _meshes(cx: Invocation, device: str | None) -> list[str]:
 
 def _planned(plan: str, named: str | None, matching: int) -> NamedMesh:
     document = read_plan(plan)
+    if changes_rack(document):
+        raise UsageError(
+            f"{plan} changes a rack, not one mesh alone", hint=f"follow its light: lumctl fabric trace {plan}"
+        )
     mesh = mesh_of_plan(document, named)
     planned = read_planned(document, mesh)
     if not 0 <= matching < len(planned):

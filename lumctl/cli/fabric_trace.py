@@ -1,4 +1,4 @@
-"""``lumctl fabric trace``: the circuits that given PUC states really form."""
+"""``lumctl fabric trace``: the circuits that the states of a plan really form."""
 
 import json
 import sys
@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lumctl.change.plan import SCHEMA, from_document
+from lumctl.cli.changes import find_plan
 from lumctl.cli.fabric_mesh import MeshOption, mesh_named
+from lumctl.cli.fabric_trace_plan import trace_plan
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import OutputColumn
 from lumctl.cli.verbs import verb
+from lumctl.context import Context
 from lumctl.errors import ExitCode, UsageError
 from lumctl.fabric import trace
 from lumctl.fabric.documents import PlannedRoutes, read_planned
@@ -40,7 +44,12 @@ def register(app: typer.Typer) -> None:
 
 def command(
     cx: Invocation,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="Output of route or matchings -o json; - reads stdin.")],
+    plan: Annotated[
+        str,
+        typer.Argument(
+            metavar="PLAN", help="Id or file of a swap or slice plan, or output of route or matchings; - reads stdin."
+        ),
+    ],
     mesh: MeshOption = None,
     crosstalk: Annotated[
         bool, typer.Option("--crosstalk", help="Also show how light leaks between circuits. Needs lumctl[optics].")
@@ -51,16 +60,27 @@ def command(
 ) -> None:
     """Follow light through the states that a plan sets, and show which of its circuits they really form.
 
-    Needs no inventory. The mesh is the one that the plan names, unless --mesh names another. Exit code 4: a circuit is
-    missing.
+    Of a plan that changes a rack, such as that of ``lumctl swap plan`` or ``lumctl slice plan``, each circuit that it
+    adds, keeps or removes is followed from both ends through all devices and fibres. Devices that the plan does not
+    write have the recorded states.
+
+    Routes and matchings (-o json) need no inventory. Their mesh is the one that they name, unless --mesh names another.
+
+    Exit code 4: a circuit is missing, takes another path than the plan states, or remains although it is removed.
     """
-    document = read_plan(file)
+    document = None if _is_id(plan) else read_plan(plan)
+    if document is None or changes_rack(document):
+        if mesh is not None or crosstalk:
+            raise UsageError("--mesh and --crosstalk are for routes and matchings of one mesh")
+        with Context(cx.inventory, cx.target) as context:
+            trace_plan(cx, context, find_plan(context, plan) if document is None else from_document(document))
+        return
     found = mesh_of_plan(document, mesh)
     circuits: list[dict[str, Any]] = []
-    for plan in read_planned(document, found):
-        traced = _traced(found, plan)
+    for routes in read_planned(document, found):
+        traced = _traced(found, routes)
         if crosstalk:
-            _add_crosstalk(found, plan, traced, extinction)
+            _add_crosstalk(found, routes, traced, extinction)
         circuits += traced
     made = sum(circuit["made"] for circuit in circuits)
     if cx.out.structured:
@@ -71,6 +91,15 @@ def command(
         cx.out.narrate(f"{made} of {len(circuits)} circuits are connected")
     if made < len(circuits):
         raise typer.Exit(ExitCode.UNHEALTHY)
+
+
+def changes_rack(document: Any) -> bool:
+    """Whether it is the document of a plan that changes a rack."""
+    return isinstance(document, dict) and document.get("schema") == SCHEMA
+
+
+def _is_id(plan: str) -> bool:
+    return plan.startswith("plan-") and not Path(plan).exists()
 
 
 def read_plan(file: str) -> Any:
@@ -90,7 +119,7 @@ def read_plan(file: str) -> Any:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise UsageError(
             f"{file} cannot be read: {reason}",
-            hint="give a file with what lumctl fabric route -o json printed; for one device of the rack: "
+            hint="give a plan, or a file with what lumctl fabric route -o json printed; for one device of the rack: "
             "lumctl fabric show --device ID",
         ) from None
     if len(text) > _MOST_BYTES:

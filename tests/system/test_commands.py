@@ -130,6 +130,29 @@ def test_a_plan_is_refused_by_the_other_target(lumctl: Lumctl, bare: Lumctl, pla
     assert stands(lumctl) == before
 
 
+def test_light_is_followed_through_the_states_that_a_plan_leaves(lumctl: Lumctl, bare: Lumctl, place: Path) -> None:
+    lumctl("sim", "fault", "s1-gpu0", "gpu-lost")
+    file = str(place / "followed.json")
+    assert lumctl("swap", "plan", "finetune", "--failed", "s1-gpu0", "--out", file).returncode == 0
+    document = json.loads(Path(file).read_text(encoding="utf-8"))
+    for name in (document["id"], file):
+        shown = lumctl("fabric", "trace", name, "-o", "json")
+        assert shown.returncode == 0, shown.stderr
+        traced = json.loads(shown.stdout)
+        assert (traced["plan"], traced["made"]) == (document["id"], traced["planned"])
+        added = {circuit["id"]: circuit["segments"] for circuit in traced["circuits"] if circuit["change"] == "adds"}
+        assert added == {circuit["id"]: circuit["segments"] for circuit in document["circuits"]["add"]}
+        assert bare("fabric", "trace", name).returncode == 5
+    other = lumctl("fabric", "trace", file, "-i", str(example("two-meshes")))
+    assert (other.returncode, "another inventory" in said(other)) == (2, True)
+    drawn = lumctl("fabric", "show", file)
+    assert (drawn.returncode, f"lumctl fabric trace {file}" in drawn.stderr) == (2, True)
+    assert lumctl("fabric", "trace", "plan-00000000").returncode == 2
+    assert lumctl("fabric", "trace", file, "--crosstalk").returncode == 2
+    Path(file).write_text(json.dumps({**document, "title": "another"}), encoding="utf-8")
+    assert "changed after it was made" in said(lumctl("fabric", "trace", file))
+
+
 def test_a_swap_on_a_rack_that_was_never_programmed_is_refused(bare: Lumctl) -> None:
     refused = bare("swap", "plan", "finetune", "--failed", "s1-gpu0")
     assert refused.returncode == 5

@@ -2,6 +2,7 @@
 
 import time
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from tenants import paths, placed, planned
@@ -10,6 +11,7 @@ from waiting import until
 from lumctl.change import apply
 from lumctl.change.plan import Do, from_document, to_document
 from lumctl.change.resumption import abort, resume
+from lumctl.cli.fabric_trace_plan import traced
 from lumctl.errors import RefusedError
 from lumctl.health.states import State
 from lumctl.inventory.model import Role
@@ -51,10 +53,17 @@ def test_tenants_come_and_go_and_a_scattered_slice_is_repaired_and_replays(rack)
     assert max(carried.values()) == plan.slices.fullest_edge["after"]
     assert all(count <= rack.inventory.fibres[fibre].capacity for fibre, count in carried.items())
 
+    followed = traced(rack.context, plan)
+    assert Counter(each["change"] for each in followed) == {"adds": 96, "keeps": 56}
+    assert all(each["as_planned"] and each["loss_db"] for each in followed)
+    assert {each["id"]: each["fibres"] for each in followed} == {name: list(path.fibres) for name, path in now.items()}
+
     dies = plan.slices.placement[5]["accelerator"]
     rack.sim.inject(dies, "gpu-lost")
     swap = plan_swap(rack.context, "big", [dies])
+    assert all(each["as_planned"] for each in traced(rack.context, swap))
     runs.append(apply(rack.context, swap).run)
+    assert all(each["as_planned"] for each in traced(rack.context, swap))
     spare = swap.replacements[0].spare
     assert rack.inventory.accelerators[spare].role is Role.SPARE
     assert rack.context.assignment()["big"][5] == spare
@@ -72,7 +81,11 @@ def test_tenants_come_and_go_and_a_scattered_slice_is_repaired_and_replays(rack)
 def test_a_slice_is_undone_by_the_run_that_placed_it_and_by_that_which_released_it(rack):
     plan, _ = placed(rack, "4x2x1", "a")
     before = rack.cells()
-    released = apply(rack.context, plan_release(rack.context, "a"))
+    release = plan_release(rack.context, "a")
+    assert {(each["change"], each["made"]) for each in traced(rack.context, release)} == {("removes", False)}
+    lit = replace(release, steps=tuple(step for step in release.steps if step.do is not Do.PROGRAM))
+    assert {(each["made"], each["as_planned"]) for each in traced(rack.context, lit)} == {(True, False)}
+    released = apply(rack.context, release)
     assert "a" not in rack.context.assignment()
     assert "a" not in rack.context.inventory.jobs
     back = apply(rack.context, plan_rollback(rack.context, rack.store.runs.get(released.run)))
