@@ -75,7 +75,8 @@ bench-swap: $(READY) ## Measure a swap on the simulator, from the fault to verif
 	$(BIN)/python tests/bench/swap/bounds.py
 	$(BIN)/python tests/bench/swap/gateway.py
 
-bench-slices: $(READY) ## Measure the placing of slices beside other allocators and the published integer program (half an hour; ARGS="--seconds 0" leaves that out).
+bench-slices: $(READY) ## Measure whole plans of slices, and their placing beside other allocators and the published integer program (six minutes; ARGS="--seconds 0" leaves that out).
+	$(BIN)/python tests/bench/slices/planned.py
 	$(BIN)/python tests/bench/slices/run.py $(ARGS)
 
 bench-spares: $(READY) ## Measure the sizing of a pool of 4,096 accelerators (seconds).

@@ -17,7 +17,9 @@ from lumctl.slices.torus import Torus
 _BRIEF = 8
 """Placements that are tried at a level with the costs of hops, which are known at once."""
 _THOROUGH = 320
-"""And those with the costs of flows, which take some milliseconds to find and are closer to the truth, times slots."""
+"""And those with the costs of flows, which take some milliseconds to find and are closer to the truth, times slots.
+
+A third as many if a higher level is left to try."""
 _DISTURBED = 4
 """One placement in so many starts from nothing; the others change the one before it."""
 _MORE = 6
@@ -77,7 +79,8 @@ def _place(slots: SlotGraph, torus: Torus, free: Sequence[int], rng: Random, lev
         if refuted is not None:
             bound, reason = level + 1, refuted
             continue
-        placed = _Search(slots, fibres, free, flows, rng).placed(max(_BRIEF, _THOROUGH // len(slots.needs)), more)
+        tries = _THOROUGH // len(slots.needs) // (1 if level == top else 3)
+        placed = _Search(slots, fibres, free, flows, rng).placed(max(_BRIEF, tries), more)
         if placed is not None:
             return SlotSearch(placed, level, bound)
     if bound > top:

@@ -47,19 +47,27 @@ def _end(end: CircuitEnd) -> dict[str, str | int]:
     return {"lane": end.transponder, "device": end.device, "port": end.port}
 
 
+class TooWeak(RefusedError):  # noqa: N818 - the word for such light
+    """A planned circuit would bring a receiver less power than it needs."""
+
+    def __init__(self, circuit: PlannedCircuit, needed_dbm: float) -> None:
+        super().__init__(
+            f"circuit {circuit.id} would arrive with {circuit.expected_rx_dbm:.1f} dBm over {len(circuit.pucs)} "
+            f"PUCs, but its receiver needs {needed_dbm:.1f} dBm"
+        )
+        self.circuit = circuit
+
+
 def require_light(inventory: Inventory, circuits: Iterable[PlannedCircuit]) -> None:
     """Require that every circuit brings its receivers the power that they need.
 
     Raises:
-        RefusedError: a circuit does not.
+        TooWeak: a circuit does not.
     """
     for circuit in circuits:
         needed = max(inventory.transponders[str(end["lane"])].rx_sensitivity_dbm for end in circuit.ends)
         if circuit.expected_rx_dbm is not None and circuit.expected_rx_dbm < needed:
-            raise RefusedError(
-                f"circuit {circuit.id} would arrive with {circuit.expected_rx_dbm:.1f} dBm over {len(circuit.pucs)} "
-                f"PUCs, but its receiver needs {needed:.1f} dBm"
-            )
+            raise TooWeak(circuit, needed)
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from lumctl.swap.light_paths import (
     LightPaths,
     RerouteBudget,
     States,
+    TooWeak,
     planned_circuits,
     require_light,
     with_budget,
@@ -35,10 +36,11 @@ if TYPE_CHECKING:
 
 
 class DeviceUnroutable(Unroutable):
-    """No route was found within one device; other fibres may do."""
+    """No route was found within one device, or none that loses little enough; other fibres may do."""
 
-    def __init__(self, device: str, error: Unroutable) -> None:
-        super().__init__(error.demands, f"{device}: {error.message}", proven=error.proven, hint=error.hint)
+    def __init__(self, device: str, error: Unroutable | TooWeak) -> None:
+        demands, proven = (error.demands, error.proven) if isinstance(error, Unroutable) else ((), False)
+        super().__init__(demands, f"{device}: {error.message}", proven=proven, hint=error.hint)
         self.device = device
 
 
@@ -55,15 +57,21 @@ def light_paths_along(
     which is much faster.
 
     Raises:
-        DeviceUnroutable: no route was found in a device.
+        DeviceUnroutable: no route was found in a device, or none that loses little enough.
         Unroutable: a bundle has no fibre left.
-        RefusedError: a circuit would lose more light than its receiver can accept.
     """
     change = CircuitChange(inventory, tuple(before), tuple(after), states, frozenset(), NO_REROUTES)
-    result = LightPaths(remove=planned_circuits(inventory, change.gone, states))
-    result = _merged(result, _along(change, fibres))
-    require_light(inventory, result.add)
-    return result
+    removed = LightPaths(remove=planned_circuits(inventory, change.gone, states))
+    try:
+        return _with_light(inventory, _merged(removed, _along(change, fibres)))
+    except TooWeak as error:
+        longest = max(error.circuit.segments, key=lambda segment: len(segment.pucs))
+        raise DeviceUnroutable(longest.device, error) from error
+
+
+def _with_light(inventory: Inventory, paths: LightPaths) -> LightPaths:
+    require_light(inventory, paths.add)
+    return paths
 
 
 def light_paths(
@@ -82,15 +90,14 @@ def light_paths(
 
     Raises:
         Unroutable: no path was found; the message says whether it is proven that there is none.
-        RefusedError: a circuit would lose more light than its receiver can accept.
+        TooWeak: a circuit would lose more light than its receiver can accept.
     """
     change = CircuitChange(inventory, tuple(before), tuple(after), states, rewrite, reroutes)
     result = LightPaths(remove=planned_circuits(inventory, change.gone, states))
     for devices in change.parts():
         joint = len(devices) > 1
         result = _merged(result, _across(change, devices) if joint else _inside(change, inventory.devices[devices[0]]))
-    require_light(inventory, result.add)
-    return result
+    return _with_light(inventory, result)
 
 
 MOST_SETS = 64

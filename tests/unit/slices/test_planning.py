@@ -229,3 +229,23 @@ def test_a_report_counts_what_is_free_and_in_use(rack):
     assert after["fibres_used"] == sum(rack.carried().values())
     assert after["fragmentation"]["scattered"] <= after["fragmentation"]["box"] <= after["fragmentation"]["aligned"]
     assert document["overall"]["free"] == 20
+
+
+def test_servers_whose_meshes_would_lose_too_much_light_are_left_out(rack, torus64):
+    first = rack.planned("2x2x2")
+    weakest = min(circuit.margin_db for circuit in first.add)
+
+    def needing(more_db):
+        lanes = torus64.transponders.items()
+        changed = {name: replace(each, rx_sensitivity_dbm=each.rx_sensitivity_dbm + more_db) for name, each in lanes}
+        return replace(torus64, transponders=changed)
+
+    rack.inventory = needing(weakest + 0.05)
+    again = rack.planned("2x2x2")
+    assert min(circuit.margin_db for circuit in again.add) >= 0
+    assert {row["host"] for row in again.slices.placement} != {row["host"] for row in first.slices.placement}
+    rack.inventory = needing(weakest + 12)
+    with pytest.raises(
+        RefusedError, match=r"no way through the meshes was found .* m\d+: circuit .* would arrive with"
+    ):
+        rack.planned("2x2x2")
