@@ -6,6 +6,9 @@ prints both and exits with ``exit_code``; a traceback on a user's screen is a bu
 
 from enum import IntEnum
 
+UNRESOLVED = "cannot be resolved"
+"""In the reason of a failed connection: its name has no address, so nothing was asked."""
+
 
 class ExitCode(IntEnum):
     """Exit codes of commands, as a shell script reads them from ``$?``."""

@@ -2,6 +2,8 @@
 
 import socket
 
+from lumctl.errors import UNRESOLVED
+
 
 def connect(host: str, port: int, timeout_s: float) -> socket.socket:
     """Connect to an address; small packets are sent at once.
@@ -21,8 +23,8 @@ def connect(host: str, port: int, timeout_s: float) -> socket.socket:
 def unknown_name(host: str, error: socket.gaierror) -> str:
     """The message for a name without an address: either the name is unknown, or DNS did not answer."""
     if error.errno == socket.EAI_AGAIN:
-        return f"name {host!r} cannot be resolved: no name server answers"
-    return f"name {host!r} cannot be resolved: correct the address, or add the name to DNS or /etc/hosts"
+        return f"name {host!r} {UNRESOLVED}: no name server answers"
+    return f"name {host!r} {UNRESOLVED}"
 
 
 def reason(error: OSError) -> str:

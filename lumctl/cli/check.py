@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from lumctl.cli.forgotten_target import forgotten_target
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.verbs import PlainCommand, noun_app, verb
@@ -234,6 +235,8 @@ def check(
         cx.out.text(short_line(observation, state))
     else:
         cx.out.text(f"{line(observation, state)} | {performance_data(observation)}")
+    if from_capture is None and (slip := forgotten_target(cx, observation.report)):
+        cx.out.narrate(slip)
     raise typer.Exit(EXIT_CODES[state])
 
 

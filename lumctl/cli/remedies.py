@@ -9,6 +9,7 @@ from lumctl.cli.verbs import aimed
 from lumctl.errors import LumctlError, RefusedError
 from lumctl.health.remedy import Remedy
 from lumctl.health.states import ComponentHealth, HealthReport, State
+from lumctl.inventory.folded_names import fold
 
 if TYPE_CHECKING:
     from lumctl.cli.output import Output
@@ -80,20 +81,30 @@ def _explained(remedy: Remedy, seen: "Observation") -> str:
 
 
 def unread(report: HealthReport, covered: Sequence[Remedy]) -> tuple[Remedy, ...]:
-    """Remedies for hosts and devices in state unknown, except for those in the remedies ``covered``."""
+    """Remedies for hosts and devices in state unknown, except for those in the remedies ``covered``.
+
+    Those with the same advice share one remedy, whose cause is the first of them.
+    """
     named = {name for remedy in covered for name in remedy.components}
+    alike: dict[tuple[str, str], list[ComponentHealth]] = {}
+    for health in _unknown(report):
+        if health.id not in named and health.findings:
+            alike.setdefault((health.kind, health.findings[0].advice), []).append(health)
     return tuple(
         Remedy(
-            health.id,
-            health.kind,
-            health.state,
-            (health.id,),
-            health.findings[0].evidence,
-            by_hand=health.findings[0].advice,
+            those[0].id,
+            kind,
+            State.UNKNOWN,
+            tuple(health.id for health in those),
+            those[0].findings[0].evidence + _likewise([health.id for health in those[1:]]),
+            by_hand=advice,
         )
-        for health in _unknown(report)
-        if health.id not in named and health.findings
+        for (kind, advice), those in alike.items()
     )
+
+
+def _likewise(names: Sequence[str]) -> str:
+    return f"; likewise {', '.join(fold(names))}" if names else ""
 
 
 def _unknown(report: HealthReport) -> Iterator[ComponentHealth]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lumctl.cli.check import write_atomically
+from lumctl.cli.forgotten_target import forgotten_target
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.live import interval_option, repeat
 from lumctl.cli.nouns import NOUNS
@@ -99,17 +100,6 @@ def status(
     if svg is not None:
         draw_status(cx.out, document, svg)
     raise typer.Exit(exit_code(selected.observation.report))
-
-
-def forgotten_target(cx: Invocation, report: HealthReport) -> str:
-    """Say that the target was forgotten after ``lumctl sim up``, if it was: then no such rack exists. Else empty."""
-    from lumctl.devices.endpoints import simulator_runs
-
-    hosts = report.hosts.values()
-    silent = bool(hosts) and all(any(found.rule in NOT_REACHED for found in host.findings) for host in hosts)
-    if cx.target_was_named or not silent or not simulator_runs(cx.inventory):
-        return ""
-    return "no host answers, but a simulator of this inventory runs; to use it, add --target sim to each command"
 
 
 def document_of(cx: Invocation, context: "Context", selected: "SelectedStatus") -> dict[str, Any]:

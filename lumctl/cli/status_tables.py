@@ -217,7 +217,8 @@ def _accelerator_row(accelerator: Row, host: Row | None) -> Row:
     because = worst_evidence(accelerator)
     # It is unknown because its host was not read: its row says so.
     if not because and accelerator["state"] == State.UNKNOWN and host is not None:
-        because = f"{host['id']}: {worst_evidence(host)}"
+        evidence = worst_evidence(host)
+        because = evidence if evidence.startswith(host["id"]) else f"{host['id']}: {evidence}"
     return {
         **accelerator,
         "place": f"{accelerator['job']}/{accelerator['rank']}" if accelerator["job"] else None,

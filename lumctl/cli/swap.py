@@ -8,10 +8,10 @@ import typer
 from lumctl.change import Plan, to_document
 from lumctl.cli import swap_approve, swap_finish, swap_show
 from lumctl.cli.changes import carry_out, find_plan, roll_back, show_plan
+from lumctl.cli.forgotten_target import forgotten_target
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import dump_json
-from lumctl.cli.status import forgotten_target
 from lumctl.cli.verbs import DryRunOption, StoppedOption, YesOption, noun_app, verb
 from lumctl.context import Context
 from lumctl.errors import UnreachableError, UsageError

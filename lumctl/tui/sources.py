@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from lumctl.errors import RefusedError, UsageError
 from lumctl.health.observation import Observation
+from lumctl.health.states import HealthReport
 from lumctl.tui.actions import Acts, PlanView
 from lumctl.tui.look.marks import Marks
 from lumctl.tui.threads.apply import Applying
@@ -61,6 +62,8 @@ class Sources:
     """The jobs of schedulers on an accelerator or a host, as labels and texts; never raises."""
     shell: Callable[[str], Sequence[str]] = no_host
     """The words of the command that opens a shell on a host. This call does not block."""
+    forgotten: Callable[[HealthReport], str] = lambda _report: ""
+    """Says that no host answers because the simulator was not named as the target; else empty."""
 
     history: Kept = nothing_kept
     """The stored readings of a component for the last seconds."""
@@ -68,7 +71,8 @@ class Sources:
 
     def look(self) -> RecordedLook:
         """Read an observation and the stores' records, and add the observation's readings to the ring."""
-        seen = RecordedLook(self.observe(), self.records())
+        observation = self.observe()
+        seen = RecordedLook(observation, self.records(), forgotten=self.forgotten(observation.report))
         self.ring.add(seen.observation)
         return seen
 

@@ -194,6 +194,11 @@ def test_the_death_of_the_daemon_is_in_the_headline(kit):
     assert said == "◐ the daemon died: policies stand still; start it: lumctl watch"
 
 
+def test_a_forgotten_target_comes_before_all(kit):
+    said = words(kit.observation(failed=None), daemon_trouble="the daemon died", forgotten="a simulator runs")
+    assert said.startswith("○ a simulator runs")
+
+
 def test_the_strip_counts_states_spares_and_jobs_at_risk(rack64):
     seen = RecordedLook(rack64.look(START, failed=["h03-gpu2"]), Records(watched=True))
     (line, *more) = [each.plain for each in strip_lines(seen, MARKS, START, 200)]

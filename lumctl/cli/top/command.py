@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Self
 
 import typer
 
+from lumctl.cli.forgotten_target import forgotten_target
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.live import a_speed, interval_option
 from lumctl.cli.nouns import NOUNS
@@ -321,6 +322,7 @@ def top(
                 host_output=partial(hosts.host_output, cx),
                 scheduled=partial(hosts.scheduled, cx),
                 shell=partial(hosts.shell_command, cx),
+                forgotten=partial(forgotten_target, cx),
                 history=history,
             ),
             Acts(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import isfinite, isnan
 
 from lumctl.devices.types import Alarm, DeviceReading
+from lumctl.errors import UNRESOLVED
 from lumctl.health.rulebook import QUOTED, found, rulebook, verdict
 from lumctl.health.states import SEVERITY, Finding
 
@@ -53,7 +54,8 @@ def answering(case: DeviceCase) -> Iterator[Finding]:
     elif case.reading.obstacle is not None:
         yield found(case.id, "device.unread", case.reading.obstacle.value, str(case.reading.problem), since=case.now)
     elif case.reading.problem is not None:
-        yield found(case.id, "device.unreachable", "no-answer", case.reading.problem, since=case.now)
+        kind = "no-name" if UNRESOLVED in case.reading.problem else "no-answer"
+        yield found(case.id, "device.unreachable", kind, case.reading.problem, since=case.now)
 
 
 def readings(case: DeviceCase) -> Iterator[Finding]:

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
+from lumctl.errors import UNRESOLVED
 from lumctl.fleet.readings import NicEventKind, ProbeOutcome, ProbeStatus, SxidEvent
 from lumctl.health.events import clear_hint, count_text, earliest_at
 from lumctl.health.rulebook import QUOTED, found, rulebook, verdict
@@ -60,12 +61,12 @@ def session(case: HostCase) -> Iterator[Finding]:
     elif case.seen.host_key_problem:
         # Before the missed attempts are counted: to try again does not change a key.
         yield found(case.id, "host.unreachable", "host-key", case.seen.error or "no session", since=case.read_at)
-    elif case.by_exporters and (case.lost or not 0 < case.seen.attempts < verdict("host.missed", "missed").limit):
-        evidence = case.seen.error or "no exporter answers"
-        yield found(case.id, "host.unreachable", "no-exporter", evidence, since=case.read_at)
     elif case.lost or not 0 < case.seen.attempts < verdict("host.missed", "missed").limit:
         # Without a count of attempts the host was read once, just now, and did not answer.
-        yield found(case.id, "host.unreachable", "no-session", case.seen.error or "no session", since=case.read_at)
+        evidence = case.seen.error or ("no exporter answers" if case.by_exporters else "no session")
+        kind = "no-exporter" if case.by_exporters else "no-session"
+        kind = "no-name" if UNRESOLVED in evidence else kind
+        yield found(case.id, "host.unreachable", kind, evidence, since=case.read_at)
     else:
         line = verdict("host.missed", "missed")
         evidence = f"missed {case.seen.attempts} of {line.limit:g} times: {case.seen.error or 'no session'}"

@@ -68,7 +68,10 @@ class News:
 
 
 def news_of(seen: RecordedLook) -> tuple[News, ...]:
-    """Messages for the operator: first runs in progress, then faults, worst first, then plans waiting for approval."""
+    """Messages for the operator: first runs in progress, then faults, worst first, then plans waiting for approval.
+
+    That the target was forgotten comes before all: everything else is a consequence.
+    """
     moving = set(seen.moving)
     found = [*_unfinished(seen), *(_of_case(seen, case) for case in _open_cases(seen))]
     # A fault that a run under way repairs needs no message: the run has one.
@@ -76,7 +79,8 @@ def news_of(seen: RecordedLook) -> tuple[News, ...]:
     if seen.daemon_trouble:
         found.append(News(State.DEGRADED, seen.daemon_trouble, do="start it: lumctl watch"))
     found.sort(key=lambda news: -SEVERITY.index(news.state))
-    return (*_under_way(seen), *found, *_waiting(seen))
+    slip = [News(State.UNKNOWN, seen.forgotten)] if seen.forgotten else []
+    return (*slip, *_under_way(seen), *found, *_waiting(seen))
 
 
 def quiet_line(observation: Observation, silent: int) -> str:

@@ -333,11 +333,11 @@ def test_a_daemon_that_died_is_reported_beside_the_status(rack, monkeypatch, cap
     assert (f"start it: lumctl -i {rack.inventory.path} --target sim watch" in said.err) is died
 
 
-@pytest.mark.parametrize("command", ["status", "swap plan"])
+@pytest.mark.parametrize("command", ["status", "swap plan", "check"])
 def test_a_target_that_was_forgotten_is_said(rack, monkeypatch, capsys, command):
     for host in rack.inventory.hosts:
         rack.host(host, reachable=False, error="no route to host", probes={})
-    monkeypatch.setattr(Context, "observe", lambda _: rack.observation())
+    monkeypatch.setattr(Context, "observe", lambda _, **_how: rack.observation())
     monkeypatch.setattr("lumctl.devices.endpoints.simulator_runs", lambda _: True)
     monkeypatch.delenv("LUMCTL_TARGET", raising=False)
     said = "a simulator of this inventory runs; to use it, add --target sim to each command"
@@ -345,3 +345,13 @@ def test_a_target_that_was_forgotten_is_said(rack, monkeypatch, capsys, command)
     assert said in "".join(capsys.readouterr())
     run(["-i", str(rack.inventory.path), "--target", "rack", *command.split()])
     assert said not in "".join(capsys.readouterr())
+
+
+def test_names_that_do_not_resolve_are_one_thing_to_do(status, rack):
+    for host in ("h03", "h04", "h05"):
+        rack.host(host, reachable=False, error=f"{host} port 22: name '{host}' cannot be resolved", probes={}, gpus=())
+    code, said = status()
+    assert code == ExitCode.UNREACHABLE
+    assert said.count("add its name to DNS") == 1 + 3  # once to do, once for each finding
+    assert "h03: h03 port 22: name 'h03' cannot be resolved; likewise h[04-05]" in said
+    assert "h03: h03 port 22" not in said.partition("ACCELERATOR")[2]

@@ -170,6 +170,13 @@ def test_a_device_that_falls_silent_is_unreachable_and_its_alarm_is_back_when_it
     assert [(f.rule, f.since) for f in watched.look().devices[RAIL].findings] == [("device.alarm", began)]
 
 
+def test_a_device_whose_name_has_no_address_is_unknown_and_not_lost(rack):
+    rack.devices[RAIL] = DeviceReading(NOW, problem="rail:65432: name 'rail' cannot be resolved; nothing was sent")
+    health = rack.report().devices[RAIL]
+    assert (health.state, health.findings[0].case) == (State.UNKNOWN, "no-name")
+    assert "add its name to DNS" in health.findings[0].advice
+
+
 # --- what it means for light and for repair ---
 
 

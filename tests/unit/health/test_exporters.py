@@ -137,6 +137,9 @@ def test_a_host_of_which_no_exporter_answers_has_failed(rack):
     report, _ = judged(rack(), {}, seen=asked_now)
     assert rules(report.hosts["h1"]) == {("host.unreachable", "no-exporter")}
     assert report.hosts["h1"].state is FAILED
+    unnamed = replace(asked_now, error="h1: name 'h1' cannot be resolved")
+    report, _ = judged(rack(), {}, seen=unnamed)
+    assert (report.hosts["h1"].findings[0].case, report.hosts["h1"].state) == ("no-name", UNKNOWN)
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,15 @@ def test_a_host_that_cannot_be_reached_is_one_finding_and_not_eight(rack):
     assert report.hosts["h03"].read_at is None
 
 
+def test_a_host_whose_name_has_no_address_is_unknown_and_not_lost(rack):
+    """Nothing was asked: a mistake in DNS must not look like a dead host, which an autopilot would replace."""
+    lose(rack)
+    rack.host("h03", error="h03 port 22: name 'h03' cannot be resolved: no name server answers")
+    (finding,) = rack.report().hosts["h03"].findings
+    assert (finding.rule, finding.case, finding.state) == ("host.unreachable", "no-name", State.UNKNOWN)
+    assert "DNS" in finding.advice
+
+
 def test_a_host_that_is_connected_to_for_the_first_time_is_unknown_and_not_lost(rack):
     rack.host("h03", reachable=False, error=None, awaited=True, probes={}, gpus=(), interfaces={}, optics={})
     (finding,) = rack.report().hosts["h03"].findings
