@@ -35,7 +35,9 @@ def require(context: Context, plan: Plan) -> None:
     if plan.inventory_digest != context.inventory.digest:
         raise RefusedError(
             f"{plan.id} was made from a different version of {context.inventory.path}",
-            hint=plan_again(context, plan),
+            hint=plan_again(context, plan)
+            if plan.rack in context.inventory.racks
+            else f"it changes rack {plan.rack}: name the inventory of that rack with -i",
         )
     # Asked before the lease was taken, and again now: a run may have been interrupted in between.
     require_none_cut(context, plan)

@@ -27,7 +27,7 @@ from lumctl.cli.new_rack_limits import (
     meshes_possible,
     ports_lacking,
     ring_lacking,
-    smallest_mesh,
+    roomy_mesh,
 )
 from lumctl.errors import LumctlError, RefusedError, UsageError
 from lumctl.fabric import Mesh
@@ -186,7 +186,7 @@ def _shape_in(text: str) -> str:
 
 def _mesh(ask: Ask, given: str | None, rack: NewRack) -> str:
     """The shape; it must have ports for the lanes of this rack."""
-    enough = smallest_mesh(fullest(rack))
+    enough = roomy_mesh(fullest(rack))
 
     def check(text: str) -> str:
         if problem := ports_lacking(rack, mesh_named(text)):

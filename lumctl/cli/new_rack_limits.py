@@ -4,6 +4,7 @@ from collections.abc import Container, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from lumctl.cli.fabric_mesh import mesh_named
 from lumctl.cli.init_answers import intended_range, name_in
 from lumctl.cli.new_rack import NewRack
 from lumctl.errors import UsageError
@@ -21,10 +22,13 @@ _SMALLEST = 2
 """Columns and rows of the smallest mesh that is proposed: on a smaller one, hardly any ports can be connected."""
 
 
-def smallest_mesh(accelerators: int) -> str | None:
-    """The smallest parallelogram, about as wide as high, with two ports per accelerator; ``None`` if there is none."""
+def roomy_mesh(accelerators: int) -> str | None:
+    """A parallelogram, about as wide as high, with two ports per accelerator and a row to spare; ``None`` if too large.
+
+    Without the row almost all ports are in use, and circuits to some spares find no route.
+    """
     # A mesh of N x M cells has 4N + 4M + 4 ports.
-    both = max(2 * _SMALLEST, -(-(2 * accelerators - 4) // 4))
+    both = max(2 * _SMALLEST, -(-(2 * accelerators - 4) // 4) + 1)
     columns, rows = both - both // 2, both // 2
     return f"{columns}x{rows}" if columns <= MOST_COLUMNS else None
 
@@ -86,9 +90,8 @@ def _ring_hint(rack: NewRack, mesh: "Mesh") -> str:
 
 def room_hint(rack: NewRack, mesh: "Mesh") -> str:
     """Options that give the circuits more room; only possible ones are offered."""
-    count = fullest(rack)
-    shape = smallest_mesh(count) if 2 * count > mesh.port_count else None
-    options = [f"--mesh {shape}" if shape else "a larger --mesh"]
+    roomy = roomy_mesh(fullest(rack))
+    options = [f"--mesh {roomy}" if roomy and mesh_named(roomy).port_count > mesh.port_count else "a larger --mesh"]
     options += [f"--meshes {number}" for number in meshes_possible(rack, mesh) if number > rack.meshes][:1]
     # A host brings up to ``of_each`` GPUs to a mesh, and each GPU takes two ports.
     if len(rack.names) > 1:

@@ -161,6 +161,9 @@ def fault(
     seconds late. ``cut``: it acts, but interrupts every answer in the middle. ``slow-commit``: it answers when half of
     a change is made and makes the rest V seconds later; ``sim clear`` completes it at once.
 
+    ``process-died``: no process uses the accelerator any more, so its utilisation and memory fall. An idle accelerator
+    is no fault: ``status`` shows no finding.
+
     A mesh or a switch with an alarm reports a failed power supply and keeps carrying light. lumctl sees an alarm or
     overheat only if the device's driver reads it: sim-mesh and sim-switch read both.
 

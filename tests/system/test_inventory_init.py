@@ -138,7 +138,7 @@ def test_the_inventory_goes_to_stdout(lumctl, tmp_path):
         (("--hosts", "n[1-3]", "--gpus", "1", "--mesh", "7x3", "--driver", "smartlite"), "did you mean smartlight?"),
         (("--hosts", "n[1-3]", "--gpus", "1", "--mesh", "7x3", "--driver", "redfish"), "of kind power, not mesh"),
         (("--hosts", "n1-6", "--gpus", "1", "--mesh", "7x3"), "did you mean --hosts 'n[1-6]'?"),
-        (("--hosts", "n[1-40]", "--gpus", "1", "--mesh", "9x9"), "hint: --mesh 10x9 or fewer hosts (38 at most)\n"),
+        (("--hosts", "n[1-40]", "--gpus", "1", "--mesh", "9x9"), "hint: --mesh 10x10 or fewer hosts (38 at most)\n"),
         (("--hosts", "n1", "n2", "--gpus", "1", "--mesh", "7x3"), "hint: use n1,n2 without spaces"),
         (("--hosts", "n1", "n2", "n3", "--gpus", "1", "--mesh", "7x3"), "hint: use n1,n2,n3 without spaces"),
         (("a", "b", "--hosts", "n[1-3]", "--gpus", "1", "--mesh", "7x3"), "found 2 files: a b"),

@@ -113,7 +113,7 @@ def test_its_screen_tells_cause_members_and_each_finding_with_advice(one, kit):
         await opened(pilot, kit)
         text = kit.screen_text(pilot.app)
         assert f"{LOST} (gpu.lost), for 95 s" in text
-        assert "to no one yet" in text
+        assert "no one has noted it yet" in text
         assert f"replace {LOST} by a spare" in text
         for member in (LOST, "llm/4-5", "llm/5-6"):
             assert re.search(rf"✖ failed +{member} ", text)

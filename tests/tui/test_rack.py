@@ -107,7 +107,7 @@ def test_the_links_of_the_chosen_accelerator_come_first_and_those_that_are_ok_st
         links = [line for line in kit.screen_text(pilot.app).splitlines() if " ↔ " in line]
         assert [line.strip()[0] for line in links] == ["*", "*"]
         assert f"r1-h2-g0 ↔ {LOST}  llm/4-5  rx dark / dark dBm" in links[0]
-        assert "10 other links are ok" in kit.screen_text(pilot.app)
+        assert "10 other circuits are ok" in kit.screen_text(pilot.app)
         await pilot.press("down", "right")
         await pilot.pause()
         links = [line for line in kit.screen_text(pilot.app).splitlines() if " ↔ " in line]

@@ -105,7 +105,7 @@ def head_text(seen: RecordedLook, case: Case | None, marks: Marks, now: float) -
     _line(text, "cause", f"{case.component} ({case.rule}), for {duration(now - case.since)}")
     known = list(dict.fromkeys(f.acknowledged for f in case.findings if f.acknowledged))
     known += list(dict.fromkeys(f"in maintenance: {h.maintenance}" for h in members_of(seen, case) if h.maintenance))
-    unknown = "to no one, and it is out of service" if case.out_of_service else "to no one yet"
+    unknown = "no one has noted it" + (", and it is out of service" if case.out_of_service else " yet")
     _line(text, "known", "; ".join(known) or unknown)
     for said in acknowledgement_lines(seen.observation, {case.component, *case.members}):
         _line(text, "acknowledged", said)

@@ -56,12 +56,12 @@ def link_line(link: DrawnLink, marks: Marks, *, chosen: str | None) -> Text:
 
 
 def link_lines(links: Sequence[DrawnLink], chosen: str | None, marks: Marks) -> list[Text]:
-    """A line for each link to show, and one with the number of others, which are ok."""
+    """A line for each link to show, and one with the number of other circuits, which are ok."""
     shown = links_to_show(links, chosen)
     lines = [link_line(link, marks, chosen=chosen) for link in shown]
     if others := len(links) - len(shown):
         are = "is" if others == 1 else "are"
-        other = counted(others, "other links" if shown else "links")
+        other = counted(others, "other circuits" if shown else "circuits")
         lines.append(Text(f"  {other} {are} ok", style=QUIET_STYLE, no_wrap=True, end=""))
     return lines
 

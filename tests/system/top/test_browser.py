@@ -90,12 +90,12 @@ async def nothing_is_changed(page):
     await page.press("p")
     await page.see("TOUCHES", "read-only, as requested", without=CHANGES)
     await page.press("Enter")
-    await page.see("to no one yet", f"incident {LOST}", without=CHANGES)
+    await page.see("no one has noted it yet", f"incident {LOST}", without=CHANGES)
     for key in ("p", "a"):
         await page.press(key)
         await page.see(f"incident {LOST}", "read-only, as requested", without=["spares considered", "Type a reason"])
     await page.press("Escape")
-    await page.see("TOUCHES", without=["to no one yet"])
+    await page.see("TOUCHES", without=["no one has noted it yet"])
 
 
 def swap(rack):

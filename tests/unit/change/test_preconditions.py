@@ -52,6 +52,8 @@ def test_a_plan_for_another_target_is_refused(rack):
 
 def test_a_plan_from_another_text_of_the_inventory_is_refused(rack):
     refused(rack, replace(rack.plan(), inventory_digest="0" * 64), "made from a different version of")
+    elsewhere = replace(rack.plan(), inventory_digest="0" * 64, rack="rack7")
+    assert "rack rack7: name the inventory" in refused(rack, elsewhere, "made from a different version of").hint
 
 
 def test_a_plan_whose_job_runs_elsewhere_by_now_is_stale(rack):

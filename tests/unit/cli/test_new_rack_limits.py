@@ -1,12 +1,15 @@
 """What a new rack's meshes can hold: only what is possible is refused, and only what helps is offered."""
 
+from random import Random
+
 import pytest
 
 from lumctl.cli.init_answers import intended_range
 from lumctl.cli.new_rack import NewRack, spares_in
-from lumctl.cli.new_rack_limits import meshes_possible, require_fit, room_hint, smallest_mesh, spares_lacking
+from lumctl.cli.new_rack_limits import meshes_possible, require_fit, room_hint, roomy_mesh, spares_lacking
 from lumctl.errors import UsageError
 from lumctl.fabric import shape
+from lumctl.fabric.lane_ports import choose_ports
 from lumctl.inventory.folded_names import expand
 
 
@@ -18,25 +21,30 @@ def rack(hosts, gpus, meshes, spares="none"):
 
 
 @pytest.mark.parametrize("accelerators", [2, 3, 8, 9, 10, 12, 16, 38, 39, 40, 64, 250])
-def test_the_smallest_mesh_has_ports_for_all_lanes_and_one_row_less_has_not(accelerators):
-    name = smallest_mesh(accelerators)
+def test_the_proposed_mesh_has_ports_for_all_lanes_and_one_row_less_has_too(accelerators):
+    name = roomy_mesh(accelerators)
     columns, rows = map(int, name.split("x"))
-    assert shape(name).port_count >= 2 * accelerators
     assert columns - rows in {0, 1}
-    assert name == "2x2" or 4 * (columns + rows - 1) + 4 < 2 * accelerators
+    assert name == "2x2" or 4 * (columns + rows - 1) + 4 >= 2 * accelerators > 4 * (columns + rows - 2) + 4
+
+
+@pytest.mark.parametrize("accelerators", [4, 8, 12])
+def test_on_the_proposed_mesh_a_spare_can_replace_every_rank(accelerators):
+    layout = choose_ports(shape(roomy_mesh(accelerators)), accelerators - 1, 1, rng=Random(0))  # noqa: S311 - no secret
+    assert layout.complete
 
 
 def test_no_mesh_is_named_that_would_be_too_large():
-    assert smallest_mesh(100_000) is None
+    assert roomy_mesh(100_000) is None
 
 
 @pytest.mark.parametrize(
     ("made", "mesh", "hint"),
     [
-        (rack("n[1-6]", 2, 1), "hexagon:1", "--mesh 3x2, --meshes 2 or fewer hosts (3 at most)"),
+        (rack("n[1-6]", 2, 1), "hexagon:1", "--mesh 3x3, --meshes 2 or fewer hosts (3 at most)"),
         (rack("n[1-8]", 2, 2), "hexagon:1", "--mesh 2x2 or fewer hosts (6 at most)"),
-        (rack("n[1-8]", 2, 1), "hexagon:1", "--mesh 4x3 or fewer hosts (3 at most)"),
-        (rack("n1", 16, 1), "hexagon:1", "--mesh 4x3 or --meshes 3"),
+        (rack("n[1-8]", 2, 1), "hexagon:1", "--mesh 4x4 or fewer hosts (3 at most)"),
+        (rack("n1", 16, 1), "hexagon:1", "--mesh 4x4 or --meshes 3"),
         (rack("n1-6", 1, 1), "9x9", "did you mean --hosts 'n[1-6]'?"),
         (rack("n1", 1, 1), "9x9", "more hosts"),
         (rack("n1", 4, 4), "9x9", "more hosts or --meshes 2"),
