@@ -50,11 +50,8 @@ def _end(end: CircuitEnd) -> dict[str, str | int]:
 class TooWeak(RefusedError):  # noqa: N818 - the word for such light
     """A planned circuit would bring a receiver less power than it needs."""
 
-    def __init__(self, circuit: PlannedCircuit, needed_dbm: float) -> None:
-        super().__init__(
-            f"circuit {circuit.id} would arrive with {circuit.expected_rx_dbm:.1f} dBm over {len(circuit.pucs)} "
-            f"PUCs, but its receiver needs {needed_dbm:.1f} dBm"
-        )
+    def __init__(self, message: str, circuit: PlannedCircuit) -> None:
+        super().__init__(message)
         self.circuit = circuit
 
 
@@ -67,7 +64,11 @@ def require_light(inventory: Inventory, circuits: Iterable[PlannedCircuit]) -> N
     for circuit in circuits:
         needed = max(inventory.transponders[str(end["lane"])].rx_sensitivity_dbm for end in circuit.ends)
         if circuit.expected_rx_dbm is not None and circuit.expected_rx_dbm < needed:
-            raise TooWeak(circuit, needed)
+            raise TooWeak(
+                f"circuit {circuit.id} would arrive with {circuit.expected_rx_dbm:.1f} dBm over {len(circuit.pucs)} "
+                f"PUCs, but its receiver needs {needed:.1f} dBm",
+                circuit,
+            )
 
 
 @dataclass(frozen=True)
