@@ -115,14 +115,14 @@ def test_defaults_are_answers_that_are_possible():
     two_hosts, _ = walk("n[1-2]", "", "", "", "", "", "", "")
     assert (two_hosts.meshes, two_hosts.spares) == ("4", "none")
     many, _ = walk("n[1-48]", "", "", "", "", "", "", "")
-    assert many.mesh == "12x11"
+    assert many.mesh == "12x12"
     assert not [text for text in [*said] if text.startswith("  ")]
 
 
 def test_a_shape_without_ports_for_any_number_of_meshes_is_refused_at_once():
-    _, said = walk("n[1-40]", "1", "9x9", "10x9", "", "", "", "")
+    _, said = walk("n[1-40]", "1", "9x9", "10x10", "", "", "", "")
     assert (
-        "  40 accelerators on one mesh need 80 ports, one for each of their lanes; 9x9 has 76; 10x9 has enough\n"
+        "  40 accelerators on one mesh need 80 ports, one for each of their lanes; 9x9 has 76; 10x10 has enough\n"
         in said
     )
 
