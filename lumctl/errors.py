@@ -4,10 +4,8 @@ A domain error is one line (``message``) and optionally a ``hint`` that says wha
 prints both and exits with ``exit_code``; a traceback on a user's screen is a bug.
 """
 
+import re
 from enum import IntEnum
-
-UNRESOLVED = "cannot be resolved"
-"""In the reason of a failed connection: its name has no address, so nothing was asked."""
 
 
 class ExitCode(IntEnum):
@@ -71,3 +69,13 @@ class HalfDoneError(RunError):
     """A change stopped half way and could not be undone: an operator must check the rack."""
 
     exit_code = ExitCode.HALF_DONE
+
+
+def unresolved(host: str) -> str:
+    """The reason of a failed connection whose name has no address, so that nothing was asked."""
+    return f"name {host!r} cannot be resolved"
+
+
+def is_unresolved(reason: str) -> bool:
+    """Whether a reason is :func:`unresolved`; devices say that other things cannot be resolved."""
+    return re.search(r"\bname (['\"]).*\1 cannot be resolved", reason) is not None

@@ -2,7 +2,7 @@
 
 import socket
 
-from lumctl.errors import UNRESOLVED
+from lumctl.errors import unresolved
 
 
 def connect(host: str, port: int, timeout_s: float) -> socket.socket:
@@ -23,8 +23,8 @@ def connect(host: str, port: int, timeout_s: float) -> socket.socket:
 def unknown_name(host: str, error: socket.gaierror) -> str:
     """The message for a name without an address: either the name is unknown, or DNS did not answer."""
     if error.errno == socket.EAI_AGAIN:
-        return f"name {host!r} {UNRESOLVED}: no name server answers"
-    return f"name {host!r} {UNRESOLVED}"
+        return f"{unresolved(host)}: no name server answers"
+    return unresolved(host)
 
 
 def reason(error: OSError) -> str:

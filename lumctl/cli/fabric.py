@@ -1,6 +1,7 @@
 """``lumctl fabric``: show which circuits meshes carry or could carry, and program the jobs' circuits onto them."""
 
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Mapping
@@ -158,7 +159,8 @@ def _planned(plan: str, named: str | None, matching: int) -> NamedMesh:
     document = read_plan(plan)
     if changes_rack(document):
         raise UsageError(
-            f"{plan} changes a rack, not one mesh alone", hint=f"follow its light: lumctl fabric trace {plan}"
+            f"{plan} changes a rack, not one mesh alone",
+            hint=f"follow its light: lumctl fabric trace {shlex.quote(plan)}",
         )
     mesh = mesh_of_plan(document, named)
     planned = read_planned(document, mesh)

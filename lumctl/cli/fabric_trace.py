@@ -119,8 +119,8 @@ def read_plan(file: str) -> Any:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise UsageError(
             f"{file} cannot be read: {reason}",
-            hint="give a plan, or a file with what lumctl fabric route -o json printed; for one device of the rack: "
-            "lumctl fabric show --device ID",
+            hint="give a file with what lumctl fabric route -o json printed; lumctl fabric trace takes plans as well; "
+            "for one device of the rack: lumctl fabric show --device ID",
         ) from None
     if len(text) > _MOST_BYTES:
         raise UsageError(f"{file} is larger than {_MOST_BYTES // 2**20} MiB")

@@ -39,7 +39,7 @@ def trace_plan(cx: Invocation, context: Context, plan: Plan) -> None:
     wrong = [circuit for circuit in circuits if not circuit["as_planned"]]
     right = len(circuits) - len(wrong)
     if cx.out.structured:
-        cx.out.document("trace", {"plan": plan.id, "circuits": circuits, "made": right, "planned": len(circuits)})
+        cx.out.document("trace", {"plan": plan.id, "circuits": circuits, "as_planned": right, "planned": len(circuits)})
     elif cx.out.format is OutputFormat.NAME:
         cx.out.names([circuit["id"] for circuit in circuits])
     else:

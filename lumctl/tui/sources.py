@@ -62,7 +62,7 @@ class Sources:
     """The jobs of schedulers on an accelerator or a host, as labels and texts; never raises."""
     shell: Callable[[str], Sequence[str]] = no_host
     """The words of the command that opens a shell on a host. This call does not block."""
-    forgotten: Callable[[HealthReport], str] = lambda _report: ""
+    forgotten_target: Callable[[HealthReport], str] = lambda _report: ""
     """Says that no host answers because the simulator was not named as the target; else empty."""
 
     history: Kept = nothing_kept
@@ -72,7 +72,7 @@ class Sources:
     def look(self) -> RecordedLook:
         """Read an observation and the stores' records, and add the observation's readings to the ring."""
         observation = self.observe()
-        seen = RecordedLook(observation, self.records(), forgotten=self.forgotten(observation.report))
+        seen = RecordedLook(observation, self.records(), forgotten_target=self.forgotten_target(observation.report))
         self.ring.add(seen.observation)
         return seen
 

@@ -139,7 +139,7 @@ def test_light_is_followed_through_the_states_that_a_plan_leaves(lumctl: Lumctl,
         shown = lumctl("fabric", "trace", name, "-o", "json")
         assert shown.returncode == 0, shown.stderr
         traced = json.loads(shown.stdout)
-        assert (traced["plan"], traced["made"]) == (document["id"], traced["planned"])
+        assert (traced["plan"], traced["as_planned"]) == (document["id"], traced["planned"])
         added = {circuit["id"]: circuit["segments"] for circuit in traced["circuits"] if circuit["change"] == "adds"}
         assert added == {circuit["id"]: circuit["segments"] for circuit in document["circuits"]["add"]}
         assert bare("fabric", "trace", name).returncode == 5

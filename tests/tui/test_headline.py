@@ -11,6 +11,7 @@ from lumctl.health.states import Finding, Incident, State
 from lumctl.inventory.load import example, load_inventory
 from lumctl.printable import number_ranges
 from lumctl.tui.look.marks import Marks
+from lumctl.tui.sources import Sources
 from lumctl.tui.views.headline import headline, news_of, sentence
 from lumctl.tui.views.records import DaemonWatch, RecordedLook, Records
 from lumctl.tui.views.spares import fitting, groups_of, spare_lines, users_of
@@ -195,7 +196,7 @@ def test_the_death_of_the_daemon_is_in_the_headline(kit):
 
 
 def test_a_forgotten_target_comes_before_all(kit):
-    said = words(kit.observation(failed=None), daemon_trouble="the daemon died", forgotten="a simulator runs")
+    said = words(kit.observation(failed=None), daemon_trouble="the daemon died", forgotten_target="a simulator runs")
     assert said.startswith("○ a simulator runs")
 
 
@@ -283,3 +284,11 @@ def test_what_a_run_repairs_now_is_no_second_fault_and_its_spare_is_no_longer_le
     cut = replace(seen, observation=replace(seen.observation, unfinished=("swap-0008",)))
     assert not cut.moving
     assert choice_of(cut, "h03-gpu2").accelerators == ("h03-gpu2",)
+
+
+def test_a_look_says_that_the_target_was_forgotten(kit):
+    seen = kit.observation(failed=None)
+    look = Sources(lambda: seen, forgotten_target=lambda report: f"{len(report.hosts)} hosts are silent").look()
+    assert words(look.observation, forgotten_target=look.forgotten_target).startswith(
+        f"○ {len(seen.report.hosts)} hosts are silent"
+    )

@@ -8,7 +8,7 @@ from lumctl import tcp
 from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.devices.http.failures import reason as http_reason
 from lumctl.devices.ways import Direct
-from lumctl.errors import UNRESOLVED
+from lumctl.errors import is_unresolved
 from lumctl.fleet.ssh.connect import _or_unreachable
 
 
@@ -29,7 +29,7 @@ def test_an_unknown_name_is_named_in_the_same_words_by_every_connection(monkeypa
         Direct("m1.example:65432").tcp(1, 1.0)
     text = tcp.reason(failed.value)
     assert text == f"name 'm1.example' {says}"
-    assert UNRESOLVED in text
+    assert is_unresolved(text)
     assert http_reason(failed.value) == text
     with pytest.raises(DeviceUnreachableError) as host:
         _or_unreachable("h01", 1.0, lambda: tcp.connect("m1.example", 22, 1.0))
@@ -40,3 +40,7 @@ def test_other_reasons_are_short():
     assert tcp.reason(TimeoutError()) == "no answer in time"
     assert tcp.reason(ConnectionRefusedError(111, "Connection refused")) == "connection refused"
     assert tcp.reason(OSError()) == "OSError".lower()
+
+
+def test_what_a_device_says_of_other_things_is_no_unknown_name():
+    assert not is_unresolved("rail2: rpc-error: the leafref cannot be resolved")

@@ -322,7 +322,7 @@ def top(
                 host_output=partial(hosts.host_output, cx),
                 scheduled=partial(hosts.scheduled, cx),
                 shell=partial(hosts.shell_command, cx),
-                forgotten=partial(forgotten_target, cx),
+                forgotten_target=partial(forgotten_target, cx),
                 history=history,
             ),
             Acts(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import isfinite, isnan
 
 from lumctl.devices.types import Alarm, DeviceReading
-from lumctl.errors import UNRESOLVED
+from lumctl.errors import is_unresolved
 from lumctl.health.rulebook import QUOTED, found, rulebook, verdict
 from lumctl.health.states import SEVERITY, Finding
 
@@ -54,7 +54,7 @@ def answering(case: DeviceCase) -> Iterator[Finding]:
     elif case.reading.obstacle is not None:
         yield found(case.id, "device.unread", case.reading.obstacle.value, str(case.reading.problem), since=case.now)
     elif case.reading.problem is not None:
-        kind = "no-name" if UNRESOLVED in case.reading.problem else "no-answer"
+        kind = "no-name" if is_unresolved(case.reading.problem) else "no-answer"
         yield found(case.id, "device.unreachable", kind, case.reading.problem, since=case.now)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-from lumctl.errors import UNRESOLVED
+from lumctl.errors import is_unresolved
 from lumctl.fleet.readings import NicEventKind, ProbeOutcome, ProbeStatus, SxidEvent
 from lumctl.health.events import clear_hint, count_text, earliest_at
 from lumctl.health.rulebook import QUOTED, found, rulebook, verdict
@@ -65,7 +65,7 @@ def session(case: HostCase) -> Iterator[Finding]:
         # Without a count of attempts the host was read once, just now, and did not answer.
         evidence = case.seen.error or ("no exporter answers" if case.by_exporters else "no session")
         kind = "no-exporter" if case.by_exporters else "no-session"
-        kind = "no-name" if UNRESOLVED in evidence else kind
+        kind = "no-name" if is_unresolved(evidence) else kind
         yield found(case.id, "host.unreachable", kind, evidence, since=case.read_at)
     else:
         line = verdict("host.missed", "missed")

@@ -79,7 +79,7 @@ def news_of(seen: RecordedLook) -> tuple[News, ...]:
     if seen.daemon_trouble:
         found.append(News(State.DEGRADED, seen.daemon_trouble, do="start it: lumctl watch"))
     found.sort(key=lambda news: -SEVERITY.index(news.state))
-    slip = [News(State.UNKNOWN, seen.forgotten)] if seen.forgotten else []
+    slip = [News(State.UNKNOWN, seen.forgotten_target)] if seen.forgotten_target else []
     return (*slip, *_under_way(seen), *found, *_waiting(seen))
 
 

@@ -64,15 +64,15 @@ class RecordedLook:
     """One observation and the records of that moment.
 
     ``forbidden`` is the reason for read-only mode; empty if changes are allowed. ``daemon_trouble`` says how the daemon
-    died and what stopped with it; empty if it did not die. ``forgotten`` says that no host answers because the target
-    was not named.
+    died and what stopped with it; empty if it did not die. ``forgotten_target`` says that no host answers because the
+    target was not named.
     """
 
     observation: Observation
     records: Records = Records()
     forbidden: str = ""
     daemon_trouble: str = ""
-    forgotten: str = ""
+    forgotten_target: str = ""
 
     @property
     def under_way(self) -> tuple[StoredRun, ...]:
