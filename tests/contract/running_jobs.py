@@ -137,6 +137,11 @@ class RunningJob:
     def losses(self) -> dict[int, float]:
         return read_losses(self.losses_file) if self.losses_file.exists() else {}
 
+    def steps_missing(self) -> set[int]:
+        """The steps that no loss was written for, before the last that has one; the job may go on meanwhile."""
+        done = self.losses().keys()
+        return set(range(max(done, default=-1) + 1)) - done
+
     def state(self, done: int, rank: int | None = None) -> Any:
         """The state in a checkpoint."""
         name = f"step-{done:08d}.pt" if rank is None else f"step-{done:08d}-rank-{rank}.pt"
