@@ -22,6 +22,7 @@ from lumctl.change.plan_parts import (
     Start,
     Step,
     StepEvidence,
+    counted_changes,
     receivers,
     stages,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "Start",
     "Step",
     "StepEvidence",
+    "counted_changes",
     "from_document",
     "only_adopts",
     "plan_digest",

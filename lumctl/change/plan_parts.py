@@ -8,6 +8,7 @@ from typing import Any
 
 from lumctl.devices.types import PucState
 from lumctl.fabric import Segment
+from lumctl.printable import counted
 
 PUC_MARKS = frozenset(str(state) for state in PucState)
 
@@ -119,6 +120,13 @@ class PlannedChange:
     def is_join(self) -> bool:
         """Whether it is a port of a switch, and not a PUC."""
         return self.after not in PUC_MARKS
+
+
+def counted_changes(changes: Iterable[PlannedChange]) -> list[str]:
+    """How many cells of each kind are written: ``9 PUCs``, ``2 ingress ports``; none of a kind is left out."""
+    joins = [change.is_join for change in changes]
+    counts = {"PUCs": joins.count(False), "ingress ports": joins.count(True)}
+    return [counted(count, many) for many, count in counts.items() if count]
 
 
 @dataclass(frozen=True, slots=True)

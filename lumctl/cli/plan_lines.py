@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from lumctl.change import Plan
-from lumctl.change.plan import Candidate, Cut, Do, PlannedChange, PlannedCircuit, Step, stages
+from lumctl.change.plan import Candidate, Cut, Do, PlannedChange, PlannedCircuit, Step, counted_changes, stages
 from lumctl.inventory.wiring import FREE
 from lumctl.printable import counted, stay
 from lumctl.time_text import moment_text
@@ -70,7 +70,7 @@ def made_line(plan: Plan) -> str:
 
 def expected_line(plan: Plan) -> str:
     """The expected duration of a plan, and the basis of that estimate."""
-    return f"expected time about {plan.expected_seconds:.1f} s ({_basis(plan)})"
+    return f"expected time about {plan.expected_seconds:.2f} s ({_basis(plan)})"
 
 
 def _changes(plan: Plan, *, wide: bool) -> list[PlanLine]:
@@ -91,9 +91,7 @@ def summary(plan: Plan, to_stop: Sequence[str] = ()) -> str:
         (sum(c.id not in after for c in plan.remove), "to remove"),
     )
     parts = [f"{counted(count, 'circuits')} {what}" for count, what in counts if count]
-    pucs, ports = sum(not c.is_join for c in plan.changes), sum(c.is_join for c in plan.changes)
-    parts += [counted(pucs, "PUCs")] if pucs else []
-    parts += [counted(ports, "ingress ports")] if ports else []
+    parts += counted_changes(plan.changes)
     parts += [f"{counted(len(plan.cuts), 'light paths')} cut"] if plan.cuts else []
     if to_stop:
         parts.append(f"{'job' if len(to_stop) == 1 else 'jobs'} {', '.join(to_stop)} must be stopped first")

@@ -182,7 +182,7 @@ def _document(context: Context, name: str) -> dict[str, Any]:
 
 
 def _seconds(value: float | None) -> str:
-    return "not known" if value is None else f"{value:.3f} s"
+    return "not known" if value is None else f"{value:.2f} s"
 
 
 SCHEMA = "lumctl/journal-head/v1"

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
-from lumctl.change.plan import Candidate
+from lumctl.change.plan import Candidate, counted_changes
 from lumctl.context import Observation
 from lumctl.errors import LumctlError, RefusedError
 from lumctl.inventory.model import Role
@@ -195,7 +196,8 @@ def _behind(worse: Considered, better: Considered) -> str:
 def _told(cell: Considered) -> Iterator[str]:
     if cell.paths is not None:
         through = f"{cell.paths.total_pucs} PUCs in new circuits, " if cell.paths.total_pucs else ""
-        yield f"{through}{cell.paths.changed_pucs} cells to write, worst loss {cell.paths.worst_loss_db:.2f} dB"
+        written = " and ".join(counted_changes(chain(*cell.paths.writes.values()))) or "nothing"
+        yield f"{through}{written} to write, worst loss {cell.paths.worst_loss_db:.2f} dB"
         if cell.paths.moved:
             makes = "makes" if len(cell.paths.moved) == 1 else "make"
             yield f"{', '.join(sorted(cell.paths.moved))} {makes} room"

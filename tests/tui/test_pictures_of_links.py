@@ -124,8 +124,8 @@ def test_the_timeline_goes_from_the_fault_to_the_next_training_step(kit):
     assert places == sorted(places)
     assert not any("r1-h1-g0" in each for each in told)
     lines = [line.plain for line in timeline_lines(story(kit), f"accelerator:{LOST}", MARKS)]
-    assert "+0.0 s" in lines[0]
-    assert "+40.0 s" in lines[-1]
+    assert "+0.00 s" in lines[0]
+    assert "+40.00 s" in lines[-1]
     ascii_lines = timeline_lines(story(kit), f"accelerator:{LOST}", Marks(ASCII_GLYPHS, ascii_only=True))
     assert text(ascii_lines).isascii()
 

@@ -93,6 +93,7 @@ def test_what_is_heard_now_is_not_held_against_a_run_that_was_undone(stage, kit,
         await opened(pilot, kit)
         await kit.until(pilot, lambda: "transmitter: done in 1.10 s" in kit.screen_text(pilot.app))
         assert "r1-h2-g0-l1" not in kit.screen_text(pilot.app)
+        assert "undo" not in kit.screen_text(pilot.app).splitlines()[-1]
 
     kit.drive(stage.dashboard(), script)
 

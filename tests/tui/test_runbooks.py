@@ -232,7 +232,7 @@ def test_two_runbooks_are_marked_and_compared(rack, kit):
         await kit.until(pilot, lambda: "program 15 cells" in text(pilot, kit))
         assert isinstance(pilot.app.screen, ComparisonScreen)
         assert "swap-0007 beside swap-0006" in text(pilot, kit)
-        assert "recorded: 1.510 s and not known" in text(pilot, kit)
+        assert "recorded: 1.51 s and not known" in text(pilot, kit)
         await pilot.press("escape")
         assert isinstance(pilot.app.screen, RunbookScreen)
         await pilot.press("c")

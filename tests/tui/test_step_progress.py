@@ -133,13 +133,13 @@ def test_a_plan_is_warnings_summary_steps_and_details_in_that_order():
         "p",
         steps,
         warnings=("job llm has no hook: stop it first",),
-        summary=("expected time about 1.5 s",),
+        summary=("expected time about 1.50 s",),
     )
     lines = whole_text(view, MARKS, 0.0).plain.splitlines()
     assert lines == [
         "llm: replace",
         "! job llm has no hook: stop it first",
-        "expected time about 1.5 s",
+        "expected time about 1.50 s",
         "",
         "steps",
         "  1. check that r1-h4-g0 is healthy: about 0.31 s",

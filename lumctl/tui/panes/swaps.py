@@ -24,7 +24,7 @@ def swap_rows(seen: RecordedLook, marks: Marks) -> list[Row]:  # noqa: ARG001 - 
 
 
 def _row(run: StoredRun) -> Row:
-    took = "-" if run.ended_at is None else f"{run.ended_at - run.started_at:.1f} s"
+    took = "-" if run.ended_at is None else f"{run.ended_at - run.started_at:.2f} s"
     cells = (Cell(run.id), Cell(run.state), Cell(took), Cell(run.title), Cell(run.who))
     return Row(f"{run.rack}/{run.id}", run.id, STATES.get(run.state, State.UNKNOWN), cells, run.started_at)
 
@@ -37,7 +37,7 @@ SWAPS = Pane(
     (
         Column("run", "RUN", 12),
         Column("outcome", "OUTCOME", 11),
-        Column("took", "TOOK", 6, right=True),
+        Column("took", "TOOK", 7, right=True),
         AGO,
         Column("title", "TITLE", 30),
         Column("by", "BY", 8),

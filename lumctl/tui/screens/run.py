@@ -126,6 +126,8 @@ class RunScreen(KeyedScreen[None], keys="run"):
             receivers, before, self.shared.seen(), marks, now, settled_at=view.run.ended_at, proved=proved
         )
         self.query_one("#light", Static).update(light)
+        # Pressed all the same, the key shows why there is nothing to undo.
+        self.query_one(KeyBar).rename({"undo": ""} if no_way_back(view) else {})
 
     def _read(self) -> None:
         if not self._is_reading:

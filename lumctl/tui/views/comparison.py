@@ -75,4 +75,4 @@ def _each(text: Text, found: Sequence[Differing]) -> None:
 
 
 def _seconds(value: float | None) -> str:
-    return "not known" if value is None else f"{value:.3f} s"
+    return "not known" if value is None else f"{value:.2f} s"

@@ -126,8 +126,8 @@ def timeline_lines(seen: RecordedLook, key: str, marks: Marks) -> Iterator[Text]
 
 
 def _offset(seconds: float) -> str:
-    if seconds < 100:  # noqa: PLR2004 - tenths matter below a minute and a half
-        return f"+{seconds:.1f} s"
+    if seconds < 100:  # noqa: PLR2004 - hundredths, as of steps, below a minute and a half
+        return f"+{seconds:.2f} s"
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"+{hours}:{minutes:02}:{rest:02}" if hours else f"+{minutes}:{rest:02} min"

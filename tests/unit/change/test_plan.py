@@ -16,6 +16,7 @@ from lumctl.change.plan import (
     Replacement,
     Start,
     Step,
+    counted_changes,
     from_document,
     plan_digest,
     to_document,
@@ -107,3 +108,10 @@ def test_nor_does_one_with_a_digest_of_its_own(key: str, value: object) -> None:
 def test_what_is_no_plan_is_said_to_be_none(document: object) -> None:
     with pytest.raises(UsageError, match="not a plan"):
         from_document(document)
+
+
+def test_what_is_written_is_counted_in_the_words_of_its_device():
+    puc, port = PlannedChange("mesh", 3, "x", "="), PlannedChange("switch", 4, None, "9")
+    assert counted_changes([puc, port, puc]) == ["2 PUCs", "1 ingress port"]
+    assert counted_changes([port]) == ["1 ingress port"]
+    assert counted_changes([]) == []

@@ -51,6 +51,7 @@ def test_only_the_spare_on_the_same_rail_fits_and_the_others_say_why(
     reasons = {c.spare: c.reasons for c in choice.candidates}
     assert "no fibres lead from" in reasons["h16-gpu0"][0]
     assert [c.spare for c in choice.candidates if c.chosen] == ["h16-gpu2"]
+    assert "9 PUCs to write" in reasons["h16-gpu2"][1]
 
 
 def test_two_failures_of_one_job_take_two_spares(rack64: Inventory, observe: Observe, programmed: Programmed) -> None:
