@@ -45,16 +45,22 @@ CONDITIONS = (
 
 @verb(app, "validate")
 def validate(cx: Invocation) -> None:
-    """Check the policies of the inventory, including the names of rules. Exits 2 if there is an error."""
+    """Check the policies of the inventory, including the names of rules. Exits 2 if there is an error.
+
+    The sharing policy, which decides who gets which spares, is loaded if it belongs to a plug-in.
+    """
     from lumctl.daemon.autopilot.policy import remarks, require_sound
+    from lumctl.spares.decision import require_policy
 
     require_sound(cx.inventory)
+    require_policy(cx.inventory)
     warnings = list(remarks(cx.inventory))
     rows = [_row(policy) for policy in cx.inventory.policies]
     for warning in warnings:
         cx.out.narrate(f"warning: {warning}")
     if cx.out.structured:
-        cx.out.document("policies", {"valid": True, "policies": rows, "warnings": warnings})
+        sharing = {"policy": cx.inventory.sharing.policy, "reserve": dict(cx.inventory.sharing.reserve)}
+        cx.out.document("policies", {"valid": True, "policies": rows, "sharing": sharing, "warnings": warnings})
     elif cx.out.format is OutputFormat.NAME:
         cx.out.names([policy.name for policy in cx.inventory.policies])
     elif rows:
@@ -205,6 +211,40 @@ def on_history(
         str | None,
         typer.Option("--approve-after", metavar="TIME", help="An operator approves each plan after this time."),
     ] = None,
+    year: Annotated[
+        bool, typer.Option("--year", help="Compare the sharing policies in simulated years of failures instead.")
+    ] = False,
+    accelerators: Annotated[
+        int | None,
+        typer.Option("--accelerators", metavar="N", min=1, max=20_000, help="For --year: accelerators of the pool."),
+    ] = None,
+    spares: Annotated[
+        str,
+        typer.Option(
+            "--spares",
+            metavar="CLASS=N,...",
+            help="For --year: spares of each class, common ones first.",
+            show_default=False,
+        ),
+    ] = "",
+    needs: Annotated[
+        str,
+        typer.Option(
+            "--needs", metavar="CLASS=N,...", help="For --year: how often each class is needed.", show_default=False
+        ),
+    ] = "",
+    mtbf: Annotated[
+        str, typer.Option("--mtbf", metavar="TIME", help="For --year: mean time between failures of an accelerator.")
+    ] = "30000h",
+    repair: Annotated[
+        str, typer.Option("--repair", metavar="TIME[-TIME]", help="For --year: how long a repair takes.")
+    ] = "1d-10d",
+    largest_group: Annotated[
+        int, typer.Option("--largest-group", metavar="N", min=1, max=64, help="For --year: most accelerators at once.")
+    ] = 8,
+    years: Annotated[
+        int, typer.Option("--years", metavar="N", min=1, max=1000, help="For --year: how many years are simulated.")
+    ] = 20,
 ) -> None:
     """Test the policies on a history: what they would have done, when, and why not. No device is touched.
 
@@ -214,7 +254,19 @@ def on_history(
     explain -o json writes its history in this form; with --target sim and --because it is that of the simulator. A
     history has the rules that were active when a state changed. It lacks later findings that did not worsen the state,
     acknowledgements, and changes by operators.
+
+    With --year no history is needed: failures, repairs and waits for spares are simulated, with the same failures for
+    every sharing policy. A class serves what it and the classes before it need. A failure takes a group, of k
+    accelerators with a probability in proportion to 1/k**2, which is served whole or not at all. The pool is that of
+    the inventory, unless --spares names one.
     """
+    if year:
+        if history or since or capture:
+            raise UsageError("--year simulates failures, so it needs no history", hint="leave out the history")
+        from lumctl.cli.policy_year import YearOptions, print_year
+
+        print_year(cx, YearOptions(accelerators, spares, needs, mtbf, repair, largest_group, years))
+        return
     from lumctl.daemon.autopilot.policy import require_sound
     from lumctl.daemon.autopilot.rehearsal import Rehearsal
 

@@ -134,8 +134,8 @@ def show(
     rank to it or from it.
     """
     from lumctl.context import Context
+    from lumctl.inventory.sharing import classes_of
     from lumctl.spares.ledger_text import entry_document, entry_words
-    from lumctl.spares.pools import classes_of
     from lumctl.swap.spare_pool import ledger_entries, ranks_to_replace
 
     with Context(cx.inventory, cx.target) as context:
@@ -147,7 +147,7 @@ def show(
         rack = context.inventory.accelerators[name].rack
         (entry,), moves = ledger_entries(context, seen, rack, [name])
         replaces = ranks_to_replace(seen, name)
-    document = entry_document(entry, classes_of(seen.inventory)[name], str(cx.target), seen.at)
+    document = entry_document(entry, classes_of(seen.inventory.accelerators)[name], str(cx.target), seen.at)
     (document,) = _aimed(cx, [document])
     lanes, history = _lanes(seen, name), [_moved(move, name) for move in reversed(moves)]
     if cx.out.structured:

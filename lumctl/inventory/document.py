@@ -13,7 +13,7 @@ from lumctl.inventory.exporters import ReadingSource
 from lumctl.inventory.geometry import MOST_COLUMNS, MOST_SIDE
 from lumctl.inventory.job_entries import JobControlEntry, JobEntry
 from lumctl.inventory.model import DeviceKind, Evidence, Role, Thresholds
-from lumctl.inventory.policy_entries import PolicyEntry, ReceiverEntry
+from lumctl.inventory.policy_entries import PolicyEntry, ReceiverEntry, SharingEntry
 from lumctl.inventory.probe_times import PROBE_TIMES
 
 
@@ -396,3 +396,4 @@ class Document(Entry):
             "What lumctl watch may do automatically; without a policy, nothing. The first policy that matches decides."
         ),
     )
+    sharing: SharingEntry | None = Field(None, description="How spares are shared among jobs.")

@@ -20,7 +20,7 @@ from lumctl.inventory.hosts import (
 )
 from lumctl.inventory.jobs import check_lanes, resolve_jobs
 from lumctl.inventory.model import Inventory, Thresholds
-from lumctl.inventory.policy_resolution import resolve_policies, resolve_receivers
+from lumctl.inventory.policy_resolution import resolve_policies, resolve_receivers, resolve_sharing
 from lumctl.inventory.positions import MarkedDict, found, read_yaml
 from lumctl.inventory.problems import Mark, Problems, nearest
 from lumctl.inventory.scope import Scope
@@ -169,6 +169,7 @@ def _resolve(data: MarkedDict, path: Path, content: bytes, problems: Problems) -
         fibres=fibres,
         receivers=receivers,
         policies=resolve_policies(document.policies, scope, receivers),
+        sharing=resolve_sharing(document.sharing, scope),
     )
     check_lanes(inventory, sound_jobs, problems)
     return inventory

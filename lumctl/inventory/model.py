@@ -16,6 +16,7 @@ from lumctl.inventory.geometry import Geometry
 from lumctl.inventory.job_run import JobHook, JobRun
 from lumctl.inventory.policies import NotificationReceiver, Policy
 from lumctl.inventory.probe_times import PROBE_TIMES, ProbeTimes
+from lumctl.inventory.sharing import Sharing
 from lumctl.inventory.torus import RackTorus
 
 
@@ -354,6 +355,7 @@ class Inventory:
     probes: Mapping[str, ProbeTimes] = field(default_factory=lambda: PROBE_TIMES)
     fibres: Mapping[str, Fibre] = field(default_factory=dict)
     policies: tuple[Policy, ...] = ()
+    sharing: Sharing = field(default_factory=Sharing)
     receivers: Mapping[str, NotificationReceiver] = field(default_factory=dict)
     fibre_at: Mapping[DevicePort, tuple[Fibre, DevicePort]] = field(init=False, repr=False, compare=False)
     """For every port with a fibre: the fibre, and the port at its other end."""

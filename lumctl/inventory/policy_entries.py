@@ -15,8 +15,10 @@ from lumctl.inventory.policies import (
     NotificationReceiver,
     PolicySubject,
 )
+from lumctl.inventory.sharing import Sharing
 
 _LIMITS, _BREAKER, _APPROVAL, _ESCALATION = Limits(), Breaker(), ApprovalTerms(), Escalation()
+_SHARING = Sharing()
 WEEK_S = 7 * 86_400
 
 Seconds = Annotated[float, Field(ge=0, le=WEEK_S, allow_inf_nan=False)]
@@ -113,6 +115,28 @@ class PolicyEntry(Entry):
     )
     approval: ApprovalEntry | None = None
     escalate: EscalationEntry | None = None
+
+
+Weight = Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False)]
+
+
+class SharingEntry(Entry):
+    """Who gets which spares if several jobs need them at the same time."""
+
+    policy: Text = Field(
+        _SHARING.policy,
+        description="A sharing policy: best-fit, fifo, random, srsf, las, priority, scarce, or one of a plug-in.",
+    )
+    weights: dict[Text, Weight] = Field({}, description="Weights of jobs, for policies that use them (default: 1).")
+    reserve: dict[Text, Count] = Field(
+        {},
+        description=(
+            "Free spares of a class that are held back, in each rack, from jobs that another class could serve too."
+        ),
+    )
+    ageing_s: Annotated[float, Field(gt=0, le=WEEK_S, allow_inf_nan=False)] = Field(
+        _SHARING.ageing_s, description="How long a job waits until it weighs one more, with policy: priority."
+    )
 
 
 MOST_TIME_S = 600.0

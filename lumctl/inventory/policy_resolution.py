@@ -1,11 +1,13 @@
-"""Policies and receivers, from the document to the model. Values that make no sense are reported."""
+"""Policies, receivers and sharing, from the document to the model. Values that make no sense are reported."""
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import Literal
 from zoneinfo import ZoneInfo, available_timezones
 
+from lumctl.inventory.model import Role
 from lumctl.inventory.policies import (
     DAYS,
     SWAPPABLE,
@@ -20,9 +22,11 @@ from lumctl.inventory.policies import (
     PolicySubject,
     Selector,
 )
-from lumctl.inventory.policy_entries import HoursEntry, PolicyEntry, ReceiverEntry
+from lumctl.inventory.policy_entries import HoursEntry, PolicyEntry, ReceiverEntry, SharingEntry
 from lumctl.inventory.problems import Mark, listing
 from lumctl.inventory.scope import Scope
+from lumctl.inventory.sharing import Sharing, classes_of
+from lumctl.printable import counted
 
 _CLOCK = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])|24:00")
 
@@ -149,6 +153,26 @@ def _minutes(entry: HoursEntry, key: Literal["begins", "ends"], scope: Scope) ->
         return None
     hour, _, minute = text.partition(":")
     return int(hour) * 60 + int(minute)
+
+
+def resolve_sharing(entry: SharingEntry | None, scope: Scope) -> Sharing:
+    """How spares are shared. Unknown jobs and classes, and reserves that no rack can hold, are reported."""
+    if entry is None:
+        return Sharing()
+    for job in entry.weights:
+        scope.refer("job", job, scope.jobs, entry.item_mark("weights", job))
+    classes = classes_of(scope.accelerators)
+    spares = Counter((a.rack, classes[a.id]) for a in scope.accelerators.values() if a.role is Role.SPARE)
+    for name, held in entry.reserve.items():
+        mark = entry.item_mark("reserve", name)
+        most = max((count for (_, of), count in spares.items() if of == name), default=0)
+        if name not in classes.values():
+            scope.problems.unknown(mark, "class", name, sorted(set(classes.values())), listed=True)
+        elif held > most:
+            scope.problems.add(
+                mark, f"found a reserve of {held}, but no rack has more than {counted(most, 'spares')} of {name}"
+            )
+    return Sharing(entry.policy, dict(entry.weights), dict(entry.reserve), entry.ageing_s, entry.mark("policy"))
 
 
 def resolve_receivers(entries: Iterable[ReceiverEntry], scope: Scope) -> dict[str, NotificationReceiver]:

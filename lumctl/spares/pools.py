@@ -11,6 +11,7 @@ from math import expm1
 from lumctl.errors import UsageError
 from lumctl.inventory.model import Accelerator, Inventory, Role
 from lumctl.inventory.problems import nearest
+from lumctl.inventory.sharing import classes_of
 from lumctl.spares.assumptions import Assumptions
 from lumctl.spares.rates import FailureHistory, RateEstimate, RateRange, host_rate
 from lumctl.spares.sizing import (
@@ -88,17 +89,6 @@ def assumed_pool(accelerators: int, per_host: int | None) -> Pool:
     return Pool(even_groups(accelerators, per_host or 1), hosts_known=per_host is not None)
 
 
-def classes_of(inventory: Inventory) -> dict[str, str]:
-    """The class of each accelerator: its model, with its memory if the inventory has the model in several sizes."""
-    sizes: dict[str, set[float]] = {}
-    for each in inventory.accelerators.values():
-        sizes.setdefault(each.model, set()).add(each.memory_gib)
-    return {
-        name: each.model if len(sizes[each.model]) == 1 else f"{each.model} {each.memory_gib:g} GiB"
-        for name, each in inventory.accelerators.items()
-    }
-
-
 def members_by_pool(inventory: Inventory, wanted: str | None) -> dict[tuple[str, str], list[Accelerator]]:
     """The accelerators in service of each rack and class, in the order of the inventory.
 
@@ -107,7 +97,7 @@ def members_by_pool(inventory: Inventory, wanted: str | None) -> dict[tuple[str,
     Raises:
         UsageError: no class is called so, or no accelerator is in service.
     """
-    classes = classes_of(inventory)
+    classes = classes_of(inventory.accelerators)
     found: dict[tuple[str, str], list[Accelerator]] = {}
     for accelerator in inventory.accelerators.values():
         name = classes[accelerator.id]

@@ -9,6 +9,7 @@ from lumctl.daemon.autopilot.policy import remarks, require_sound
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.policies import How, Limits, PolicySubject
 from lumctl.inventory.problems import InventoryError
+from lumctl.spares.decision import require_policy
 
 Write = Callable[[str | bytes], Path]
 SOUND = "  - {name: p, how: apply, rules: [gpu.lost]}\n"
@@ -106,3 +107,38 @@ def test_the_files_of_a_receiver_lie_beside_the_inventory(write: Write, small: s
     assert receiver.webhook_file == path.parent / "url"
     assert receiver.token_file == Path.home() / "token"
     assert (receiver.timeout_s, receiver.give_up_after_s) == (10.0, 3600.0)
+
+
+def test_without_sharing_the_oldest_demand_gets_what_fits_best(write: Write, small: str):
+    sharing = load_inventory(write(small)).sharing
+    assert (sharing.policy, sharing.weights, sharing.reserve) == ("best-fit", {}, {})
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("weights: {job: 0}", ":18: found 0, expected a number above 0"),
+        ("weights: {job: -1}", "found -1, expected a number above 0"),
+        ("weights: {jab: 1}", ":13: job 'jab' is not known"),
+        ("reserve: {X10: 1}", ":13: class 'X10' is not known; did you mean 'X100'?"),
+        ("reserve: {X100: -1}", "found -1, expected at least 0"),
+        ("reserve: {X100: 2}", "found a reserve of 2, but no rack has more than 1 spare of X100"),
+        ("ageing_s: 0", "found 0, expected a number above 0"),
+        ("polcy: fifo", "key 'polcy' is not known; did you mean 'policy'?"),
+    ],
+)
+def test_one_mistake_in_sharing_is_one_line_with_its_place(write: Write, small: str, text: str, expected: str):
+    of_h3 = "{id: h3-gpu0, model: X100, memory_gib: 80, pci: '0000:17:00.0', role: spare}"
+    one = f"  - name: h3\n    accelerators: [{of_h3}]\n"
+    spare = small.replace("  - name: h[1-3]\n", "  - name: h[1-2]\n", 1).replace("devices:\n", f"{one}devices:\n", 1)
+    with pytest.raises(InventoryError) as error:
+        load_inventory(write(f"{spare}sharing:\n  {text}\n"))
+    assert len(error.value.problems) == 1
+    assert expected in str(error.value.problems[0])
+    assert error.value.problems[0].mark.line == spare.count("\n") + 2
+
+
+def test_a_sharing_policy_that_is_not_installed_has_its_place(write: Write, small: str):
+    with pytest.raises(InventoryError, match=r"sharing policy 'scarse' is not known; did you mean 'scarce'\?") as error:
+        require_policy(load_inventory(write(f"{small}sharing: {{policy: scarse}}\n")))
+    assert error.value.problems[0].mark.line == small.count("\n") + 1

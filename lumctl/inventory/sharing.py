@@ -1,0 +1,37 @@
+"""How the spares of a rack are shared among jobs that need them at the same time, and the classes of accelerators."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from lumctl.inventory.problems import Mark
+
+if TYPE_CHECKING:
+    from lumctl.inventory.model import Accelerator
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """Who gets which spares: the name of a sharing policy, and what it is told.
+
+    ``weights`` are those of jobs (default: 1). ``reserve`` is how many free spares of a class are held back, in each
+    rack, from demands that another class could serve too. ``ageing_s`` is how long a demand waits until it weighs one
+    more. ``mark`` is the place of the policy's name in the file.
+    """
+
+    policy: str = "best-fit"
+    weights: Mapping[str, float] = field(default_factory=dict)
+    reserve: Mapping[str, int] = field(default_factory=dict)
+    ageing_s: float = 86_400.0
+    mark: Mark | None = field(default=None, compare=False)
+
+
+def classes_of(accelerators: Mapping[str, "Accelerator"]) -> dict[str, str]:
+    """The class of each accelerator: its model, with its memory if the inventory has the model in several sizes."""
+    sizes: dict[str, set[float]] = {}
+    for each in accelerators.values():
+        sizes.setdefault(each.model, set()).add(each.memory_gib)
+    return {
+        name: each.model if len(sizes[each.model]) == 1 else f"{each.model} {each.memory_gib:g} GiB"
+        for name, each in accelerators.items()
+    }

@@ -1,0 +1,108 @@
+"""The sharing policies that come with lumctl: in which order waiting demands are served, and with which spares."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from math import inf
+from random import Random
+from typing import Any
+
+from lumctl.spares.sharing import Answer, Demand, Question, SharingPolicy, serve, tightest_first
+
+DEFAULT = "best-fit"
+
+
+def fifo(asked: Question) -> Answer:
+    """The oldest demand first; each accelerator gets the first spare found."""
+    return serve(asked.demands, asked.spares)
+
+
+def best_fit(asked: Question) -> Answer:
+    """The oldest demand first, common parts before rare ones."""
+    return serve(asked.demands, asked.spares, tightest_first(asked))
+
+
+def at_random(asked: Question) -> Answer:
+    """In a random order, common parts before rare ones."""
+    order = list(asked.demands)
+    Random(asked.seed).shuffle(order)  # noqa: S311 - no secret depends on it
+    return serve(order, asked.spares, tightest_first(asked))
+
+
+def srsf(asked: Question) -> Answer:
+    """The demand with the smallest remaining service first: spares times the time that its job still runs."""
+    return _by(asked, lambda demand: inf if demand.remaining_s is None else demand.size * demand.remaining_s)
+
+
+def las(asked: Question) -> Answer:
+    """The job with the least attained service first."""
+    return _by(asked, lambda demand: demand.attained_s or 0.0)
+
+
+def priority(asked: Question) -> Answer:
+    """The job with the largest weight first; waiting adds to the weight."""
+    return _by(asked, lambda demand: -(demand.weight + (asked.at - demand.asked_at) / asked.ageing_s))
+
+
+def _by(asked: Question, key: Callable[[Demand], Any]) -> Answer:
+    return serve(sorted(asked.demands, key=key), asked.spares, tightest_first(asked))
+
+
+def scarce(asked: Question) -> Answer:
+    """Protects scarce classes: demands are grouped by the classes that they can use, and each group gets a share.
+
+    The group with the fewest spares chooses first. A group with more may then take of its share, as long as more of it
+    waits for each spare. Within a group, the oldest demand comes first. The method is that of Venn (arXiv 2312.08298).
+    """
+    groups: dict[frozenset[str], list[Demand]] = {}
+    for demand in asked.demands:
+        groups.setdefault(demand.classes, []).append(demand)
+    waiting = {group: sum(demand.size for demand in of_it) for group, of_it in groups.items()}
+    free = Counter(spare.accelerator_class for spare in asked.spares.values())
+    order = sorted(groups, key=lambda group: (sum(free[name] for name in group), len(group), sorted(group)))
+    share = _shares(order, free, waiting)
+    prefer = tightest_first(asked)
+    answer: dict[str, tuple[str, ...]] = {}
+    left = sorted(asked.spares, key=prefer)
+    for group in order:
+        mine = [spare for name, count in share[group].items() for spare in _of(asked, left, name)[:count]]
+        found = serve(groups[group], mine, prefer)
+        answer |= found
+        taken = {spare for spares in found.values() for spare in spares}
+        left = [spare for spare in left if spare not in taken]
+    # No spare stays idle because the group that has it cannot use it now.
+    rest = [demand for group in order for demand in groups[group] if demand.id not in answer]
+    return answer | serve(rest, left, prefer)
+
+
+def _shares(
+    order: list[frozenset[str]], free: Counter[str], waiting: Mapping[frozenset[str], int]
+) -> dict[frozenset[str], Counter[str]]:
+    """How many spares of each class each group may use; ``order`` has the scarcest group first."""
+    left, share = Counter(free), dict[frozenset[str], Counter[str]]()
+    for group in order:
+        share[group] = Counter({name: left.pop(name) for name in sorted(group) if left[name]})
+    for at, group in enumerate(order):
+        for scarcer in order[:at]:
+            for name in sorted(group & scarcer):
+                while share[scarcer][name] and (
+                    # More of the larger group waits for each of its spares, even after it gets this one.
+                    waiting[group] * (share[scarcer].total() - 1) > waiting[scarcer] * (share[group].total() + 1)
+                ):
+                    share[scarcer][name] -= 1
+                    share[group][name] += 1
+    return share
+
+
+def _of(asked: Question, spares: list[str], name: str) -> list[str]:
+    return [spare for spare in spares if asked.spares[spare].accelerator_class == name]
+
+
+POLICIES: Mapping[str, SharingPolicy] = {
+    DEFAULT: best_fit,
+    "fifo": fifo,
+    "random": at_random,
+    "srsf": srsf,
+    "las": las,
+    "priority": priority,
+    "scarce": scarce,
+}

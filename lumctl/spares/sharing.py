@@ -1,0 +1,173 @@
+"""Which of several waiting demands gets which free spares: the question for a sharing policy, and its answer.
+
+A sharing policy is one function over plain values. Its answer is checked: each spare goes to one demand, to an
+accelerator that it can replace, and a demand is served whole or not at all.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+Answer = Mapping[str, Sequence[str]]
+"""By demand that is served: a spare for each of its accelerators, in their order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """Accelerators of one job that need spares at the same time: all get one, or none does.
+
+    ``usable`` has, for each of them, the free spares that can replace it, those with the best light first. ``classes``
+    are the classes of all spares that could replace one of them, free or not. ``weight`` is that of the job in the
+    inventory. ``remaining_s`` is how long the job still runs, ``attained_s`` how long it has run, in seconds times
+    accelerators; ``None`` if that is unknown.
+    """
+
+    id: str
+    job: str
+    asked_at: float
+    usable: tuple[tuple[str, ...], ...]
+    classes: frozenset[str]
+    weight: float = 1.0
+    remaining_s: float | None = None
+    attained_s: float | None = None
+
+    @property
+    def size(self) -> int:
+        """How many spares it needs."""
+        return len(self.usable)
+
+
+@dataclass(frozen=True, slots=True)
+class FreeSpare:
+    """A spare that no job uses. ``replaces`` is how many of the rack's accelerators it could replace."""
+
+    id: str
+    accelerator_class: str
+    replaces: int
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The waiting demands of one rack, oldest first, and its free spares by id.
+
+    ``at`` is the time (seconds since the epoch). ``ageing_s`` is how long a demand waits until it weighs one more.
+    ``seed`` differs between questions and is the only source of randomness for a policy.
+    """
+
+    at: float
+    demands: tuple[Demand, ...]
+    spares: Mapping[str, FreeSpare]
+    ageing_s: float = 86_400.0
+    seed: int = 0
+
+
+class SharingPolicy(Protocol):
+    """Answers a question; demands that are not in the answer go on waiting."""
+
+    def __call__(self, asked: Question, /) -> Answer:
+        """The spares of each demand that is served now."""
+
+
+def tightest_first(asked: Question) -> Callable[[str], int]:
+    """A key that puts common parts before rare ones: a spare that could replace few others is used first."""
+    return lambda spare: asked.spares[spare].replaces
+
+
+def serve(
+    demands: Iterable[Demand], spares: Iterable[str], prefer: Callable[[str], float] | None = None
+) -> dict[str, tuple[str, ...]]:
+    """Serve demands in this order, each whole or not at all; one that cannot be served blocks none of the others.
+
+    Each accelerator gets the first of its usable spares by ``prefer``, unless another one of the same demand needs it.
+    """
+    left = set(spares)
+    answer: dict[str, tuple[str, ...]] = {}
+    for demand in demands:
+        rows = [[spare for spare in usable if spare in left] for usable in demand.usable]
+        if prefer is not None:
+            rows = [sorted(row, key=prefer) for row in rows]
+        if (chosen := _one_each(rows)) is not None:
+            answer[demand.id] = chosen
+            left.difference_update(chosen)
+    return answer
+
+
+def _one_each(rows: Sequence[Sequence[str]]) -> tuple[str, ...] | None:
+    """A different spare of each row, near its beginning; ``None`` if there is no such choice."""
+    holder: dict[str, int] = {}
+
+    def place(row: int, tried: set[str]) -> bool:
+        free = next((spare for spare in rows[row] if spare not in holder and spare not in tried), None)
+        if free is not None:
+            holder[free] = row
+            return True
+        for spare in rows[row]:
+            if spare not in tried:
+                tried.add(spare)
+                if place(holder[spare], tried):
+                    holder[spare] = row
+                    return True
+        return False
+
+    if not all(place(row, set()) for row in range(len(rows))):
+        return None
+    chosen = {row: spare for spare, row in holder.items()}
+    return tuple(chosen[row] for row in range(len(rows)))
+
+
+@dataclass(frozen=True, slots=True)
+class Nonsense:
+    """Why an answer cannot be followed."""
+
+    text: str
+
+
+def checked(asked: Question, answer: object) -> dict[str, tuple[str, ...]] | Nonsense:
+    """The answer of a policy, or what is wrong with it."""
+    if not isinstance(answer, Mapping):
+        return Nonsense(f"its answer is {type(answer).__name__}, not a mapping")
+    demands = {demand.id: demand for demand in asked.demands}
+    taken: dict[str, str] = {}
+    found: dict[str, tuple[str, ...]] = {}
+    for name, spares in answer.items():
+        demand = demands.get(name) if isinstance(name, str) else None
+        if demand is None:
+            return Nonsense(f"there is no demand {name!r:.60}")
+        if isinstance(spares, str) or not isinstance(spares, Sequence) or len(spares) != demand.size:
+            return Nonsense(f"{name} needs {demand.size} spares, but gets {spares!r:.60}")
+        for spare, usable in zip(spares, demand.usable, strict=True):
+            if spare not in usable:
+                return Nonsense(f"{spare!r:.60} cannot be used for {name}")
+            if spare in taken:
+                return Nonsense(f"{spare} goes to {taken[spare]} and to {name}")
+            taken[spare] = name
+        found[name] = tuple(spares)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Reserve:
+    """Spares of a class that are held back from demands that another class could serve too."""
+
+    held: Mapping[str, int] = field(default_factory=dict)
+
+    def applied(self, asked: Question) -> Question:
+        """The question without what its demands may not use.
+
+        Of each class, the spares that could replace most stay held back; a policy then need not know of a reserve.
+        """
+        if not any(self.held.values()):
+            return asked
+        held: dict[str, frozenset[str]] = {}
+        for name, count in self.held.items():
+            mine = [spare.id for spare in asked.spares.values() if spare.accelerator_class == name]
+            mine.sort(key=tightest_first(asked))
+            held[name] = frozenset(mine[len(mine) - min(count, len(mine)) :])
+        return replace(asked, demands=tuple(self._without(demand, held) for demand in asked.demands))
+
+    @staticmethod
+    def _without(demand: Demand, held: Mapping[str, frozenset[str]]) -> Demand:
+        kept_back = frozenset[str]().union(*(spares for name, spares in held.items() if demand.classes - {name}))
+        if not kept_back:
+            return demand
+        return replace(demand, usable=tuple(tuple(s for s in row if s not in kept_back) for row in demand.usable))
