@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lumctl.cli import spare_list
+from lumctl.cli import spare_list, spare_queue
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import OutputColumn, OutputFormat
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 app = noun_app(NOUNS["spare"].help)
 spare_list.register(app)
+spare_queue.register(app)
 
 _TABLE = (
     OutputColumn("SPARES", "spares", right=True),

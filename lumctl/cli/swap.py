@@ -5,20 +5,24 @@ from typing import Annotated
 
 import typer
 
-from lumctl.change import Plan, to_document
+from lumctl.change import to_document
+from lumctl.change.origin import origin
 from lumctl.cli import swap_approve, swap_finish, swap_show
 from lumctl.cli.changes import carry_out, find_plan, roll_back, show_plan
 from lumctl.cli.forgotten_target import forgotten_target
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import dump_json
+from lumctl.cli.spare_queue import queued_words
 from lumctl.cli.verbs import DryRunOption, StoppedOption, YesOption, noun_app, verb
-from lumctl.context import Context
+from lumctl.context import Context, Observation
 from lumctl.errors import UnreachableError, UsageError
 from lumctl.files import put
 from lumctl.inventory.problems import require_known
 from lumctl.swap import plan_reroute, plan_return, plan_swap
-from lumctl.swap.request import require_job
+from lumctl.swap.explanations import NoSpareError
+from lumctl.swap.request import SwapRequest, parse_request, require_job
+from lumctl.swap.spare_sharing import queue_demands
 from lumctl.swap.suggestions import causes_text, the_one_to_replace
 
 app = noun_app(NOUNS["swap"].help)
@@ -68,6 +72,9 @@ def plan(
     even_if_healthy: Annotated[
         bool, typer.Option("--even-if-healthy", help="Replace accelerators even if they read as ok.")
     ] = False,
+    queue: Annotated[
+        bool, typer.Option("--queue", help="If no spare can be used now, queue the job, see lumctl spare queue.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Do not store the plan.")] = False,
 ) -> None:
     """Plan a swap: choose spares, route their light paths, state loss and steps. Changes no device.
@@ -99,16 +106,28 @@ def plan(
             made = plan_return(context, _returned(job, wanted, avoid, spare), may_move=may_move)
         elif avoid and not wanted:
             made = plan_reroute(context, job, _words(avoid), may_move=may_move)
-        elif not wanted:
-            found = _for_the_one_that_failed(cx, context, job, spare, may_move)
-            if found is None:
-                return
-            made = found
         else:
-            named = _words(spare or "")
-            made = plan_swap(
-                context, job, wanted, named, avoid=_words(avoid), may_move=may_move, even_if_healthy=even_if_healthy
-            )
+            seen, named = None, _words(spare or "")
+            if not wanted:
+                seen = context.observe()
+                wanted = _the_one_that_failed(cx, context, job, seen)
+                if not wanted:
+                    return
+            try:
+                made = plan_swap(
+                    context,
+                    job,
+                    wanted,
+                    named,
+                    avoid=_words(avoid),
+                    may_move=may_move,
+                    even_if_healthy=even_if_healthy,
+                    seen=seen,
+                )
+            except NoSpareError as error:
+                asked = parse_request(context.inventory, context.assignment(), job, wanted, named)
+                _wait_for_one(cx, context, asked, error, queue=queue and not dry_run)
+                return
         document = to_document(made)
         if not dry_run:
             # Before the request for approval, so that who approves can read the plan.
@@ -124,13 +143,10 @@ def plan(
         cx.out.narrate(f"apply it: lumctl swap apply {out or made.id} --target {made.target}")
 
 
-def _for_the_one_that_failed(
-    cx: Invocation, context: Context, job: str | None, spare: str | None, may_move: int
-) -> Plan | None:
-    """The plan for the only fault that a spare repairs; if nothing has failed, print that and return ``None``."""
+def _the_one_that_failed(cx: Invocation, context: Context, job: str | None, seen: Observation) -> list[str]:
+    """What the only fault that a spare repairs has lost; if nothing has failed, print that and return nothing."""
     if job is not None:
         require_job(context.inventory, job)
-    seen = context.observe()
     if slip := forgotten_target(cx, seen.report):
         raise UnreachableError(slip)
     remedy = the_one_to_replace(context, seen, job)
@@ -139,9 +155,29 @@ def _for_the_one_that_failed(
             cx.out.document("plan", {"id": None, "outcome": "nothing to replace", "target": str(cx.target)})
         whose = f"of {job} " if job else ""
         cx.out.narrate(f"nothing {whose}has failed: all accelerators in use were read just now and are ok")
-        return None
+        return []
     cx.out.narrate(f"planned for the only fault: {causes_text([remedy])}")
-    return plan_swap(context, job, remedy.replace, _words(spare or ""), may_move=may_move, seen=seen)
+    return list(remedy.replace)
+
+
+def _wait_for_one(cx: Invocation, context: Context, asked: SwapRequest, error: NoSpareError, *, queue: bool) -> None:
+    """Queue the jobs of a request that no spare can serve now, and print their demands.
+
+    Raises:
+        NoSpareError: they are not to be queued; the hint says how that is done.
+    """
+    if not queue:
+        wait = f"to wait for a spare: lumctl swap plan --failed {','.join(asked.failed)} --queue"
+        raise NoSpareError(error.message, hint="; ".join(filter(None, [error.hint, wait]))) from error
+    demands = queue_demands(context, context.observe(), asked.rack, asked.failed, why=error.message, who=origin())
+    if cx.out.structured:
+        queued = [{"id": each.id, "job": each.job, "accelerators": list(each.accelerators)} for each in demands]
+        cx.out.document("plan", {"id": None, "outcome": "queued", "target": str(cx.target), "demands": queued})
+        return
+    cx.out.narrate(error.message)
+    for each in demands:
+        cx.out.text(queued_words(each))
+    cx.out.narrate("see when a spare is there: lumctl spare queue")
 
 
 def _returned(job: str | None, wanted: list[str], avoid: str, spare: str | None) -> str:

@@ -8,6 +8,7 @@ from lumctl.inventory.model import Inventory
 from lumctl.store.actions import ACTION_KINDS, Act
 from lumctl.store.approvals import APPROVED, ASKED, REJECTED, SPENT, Approval
 from lumctl.store.database import apart, open_engine
+from lumctl.store.demands import CANCELLED, NEEDLESS, SERVED, WAITING, QueuedDemand
 from lumctl.store.errors import StoreError, StoreHeldError, StoreUnreachableError
 from lumctl.store.journal import Break, Head, JournalEntry
 from lumctl.store.lease import Lease, LeaseHeldError, LeaseLostError
@@ -19,9 +20,13 @@ __all__ = [
     "ACTION_KINDS",
     "APPROVED",
     "ASKED",
+    "CANCELLED",
     "COMES_TO_REST_S",
+    "NEEDLESS",
     "REJECTED",
+    "SERVED",
     "SPENT",
+    "WAITING",
     "Act",
     "Approval",
     "Break",
@@ -30,6 +35,7 @@ __all__ = [
     "Lease",
     "LeaseHeldError",
     "LeaseLostError",
+    "QueuedDemand",
     "Record",
     "Store",
     "StoreError",

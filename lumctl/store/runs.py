@@ -13,7 +13,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from lumctl import __version__
 from lumctl.errors import RefusedError, UsageError
-from lumctl.store import clock, journal, lease, unwritten_ends
+from lumctl.store import clock, demands, journal, lease, unwritten_ends
 from lumctl.store.database import writing
 from lumctl.store.fabric import make_certain, mark_device
 from lumctl.store.rack_rows import SHARED_S, RackRows
@@ -270,6 +270,8 @@ class Runs:
             lease.require(connection, held)
             _append(connection, held, run, *entries)
             make_certain(connection, held.rack, run, states or {}, placed or {})
+            if placed:
+                demands.settle(connection, held.rack, run, placed, who=held.holder, at=entries[-1].at)
             for device in unsure:
                 mark_device(connection, held.rack, device, run, certain=False)
 
@@ -304,6 +306,8 @@ class Runs:
             undone = {} if undid is None else {"undid": undid}
             _append(connection, held, run, *outcomes, replace(entry, data={**entry.data, **undone}))
             make_certain(connection, held.rack, run, states or {}, placed or {})
+            if placed:
+                demands.settle(connection, held.rack, run, placed, who=held.holder, at=entry.at)
             this = {"of_rack": held.rack, "of_run": run}
             connection.execute(_CHANGE, {**this, "state": state, "ended_at": entry.at})
             mine = runs.c.rack == held.rack

@@ -22,7 +22,7 @@ from sqlalchemy import (
 
 from lumctl import __version__
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 
 metadata = MetaData()
 
@@ -197,6 +197,23 @@ approvals = Table(
     Column("by", String, nullable=False),
     Column("comment", Text, nullable=False),
     Column("answered_at", Float),
+)
+
+# -- jobs that wait for spares ----------------------------------------------------------------------------------------
+
+demands = Table(
+    "demands",
+    metadata,
+    Column("rack", String, primary_key=True),
+    Column("id", String, primary_key=True),
+    Column("job", String, nullable=False),
+    Column("accelerators", Text, nullable=False),  # JSON
+    Column("who", String, nullable=False),
+    Column("asked_at", Float, nullable=False),
+    Column("state", String, nullable=False, index=True),
+    Column("why", Text, nullable=False),
+    Column("run", String, nullable=False),  # empty: no run has served it
+    Column("ended_at", Float),
 )
 
 # -- readings over time ------------------------------------------------------------------------------------------------

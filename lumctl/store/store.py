@@ -1,4 +1,4 @@
-"""One rack's store: leases, runs, journal, approvals, health, readings, and the known state of its fabric."""
+"""One rack's store: leases, runs, journal, approvals, demands, health, readings, and the known state of its fabric."""
 
 from pathlib import Path
 
@@ -7,6 +7,7 @@ from sqlalchemy import Connection, Engine, select
 from lumctl.store import verification
 from lumctl.store.actions import Actions
 from lumctl.store.approvals import Approvals
+from lumctl.store.demands import Demands
 from lumctl.store.fabric import KnownFabric
 from lumctl.store.health import HealthRecord
 from lumctl.store.journal import Break, Head, Journal
@@ -41,6 +42,7 @@ class Store:
         self.fabric = KnownFabric(rows)
         self.actions = Actions(rows)
         self.approvals = Approvals(rows)
+        self.demands = Demands(rows)
         self.health = HealthRecord(rows)
         self.readings = Readings(rows)
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from lumctl.change.plan import Candidate, Replacement
 from lumctl.context import Observation
@@ -49,19 +50,20 @@ def choose(  # noqa: PLR0913 - what is seen, what failed, and what may be done a
     reroutes: RerouteBudget = NO_REROUTES,
     avoid_lanes: Collection[str] = (),
     orders: Assignment = _AS_THEY_ARE,
+    kept: Mapping[str, str] = MappingProxyType({}),
     clock: Callable[[], float] = time.monotonic,
 ) -> SpareChoice:
     """Choose a spare for each of some accelerators that run ranks of jobs, all in one rack.
 
     ``named`` are the spares that the operator requires, in the order of ``failed``; the same rules apply to them, but
     they may be reserved. ``records`` are the fault records of the spares, by id. ``orders`` of lanes become active with
-    the choice.
+    the choice. ``kept`` are spares that others get, by id with the reason; unless they are named, they are not used.
 
     Raises:
         RefusedError: there is no usable choice; the message gives the reason for each spare.
     """
     failures = [FailedRank(*_placed(seen, accelerator), accelerator) for accelerator in failed]
-    search = _Search(_Given(seen, states, records or {}, avoid_lanes, orders), failures, named, clock)
+    search = _Search(_Given(seen, states, records or {}, avoid_lanes, orders, kept), failures, named, clock)
     wider = reroute_budgets(reroutes, {failure.job for failure in failures}, seen)
     for each in wider[:-1]:
         with suppress(_CrowdedError):
@@ -76,6 +78,7 @@ class _Given:
     records: Records
     avoid_lanes: Collection[str]
     orders: Assignment
+    kept: Mapping[str, str]
 
 
 class _CrowdedError(Exception):
@@ -95,7 +98,7 @@ class _Search:
     ) -> None:
         self._seen, self._states, self._failures = given.seen, given.states, failures
         self._named, self._records, self._avoid, self._clock = named, given.records, given.avoid_lanes, clock
-        self._orders = given.orders
+        self._orders, self._kept = given.orders, given.kept
         seen = given.seen
         self._gone = {failure.accelerator for failure in failures}
         rack = seen.inventory.accelerators[failures[0].accelerator].rack
@@ -163,6 +166,8 @@ class _Search:
             return Considered(failure.accelerator, spare, NOT_NAMED)
         for objection in objections(self._seen, failure, spare, named=insisted, avoid=self._avoid, gone=self._gone):
             return Considered(failure.accelerator, spare, objection)
+        if not insisted and spare in self._kept:
+            return Considered(failure.accelerator, spare, self._kept[spare], kept=True)
         paths: LightPaths | None = None
         crowded = False
         try:

@@ -18,12 +18,17 @@ _SHOWN = 4
 _MOVE_OTHERS = "if circuits of other jobs may be moved to make room, set the maximum: --may-move N"
 
 
+class NoSpareError(RefusedError):
+    """No spare can replace an accelerator now, alone or beside others."""
+
+
 @dataclass(frozen=True)
 class Considered:
     """A spare for a failed accelerator: its score, or the objection to it.
 
     ``crowded``: its light cannot be routed next to the present circuits. ``apart_from`` names the spare chosen for an
-    accelerator that is tied to the failed one, if the spare considered here is not tied to that spare.
+    accelerator that is tied to the failed one, if the spare considered here is not tied to that spare. ``kept``: it
+    could be used, but the sharing of spares gives it to others.
     """
 
     failed: str
@@ -34,6 +39,7 @@ class Considered:
     record: AcceleratorRecord = UNKNOWN
     crowded: bool = False
     apart_from: str = ""
+    kept: bool = False
 
 
 def candidates_of(row: Sequence[Considered], chosen: Mapping[str, str]) -> Iterator[Candidate]:
@@ -85,7 +91,7 @@ def reasons_why(row: Sequence[Considered], chosen: Mapping[str, str], *, named: 
 
 def none_usable(
     seen: Observation, failures: Sequence[FailedRank], table: Sequence[Sequence[Considered]], served: Mapping[int, int]
-) -> RefusedError:
+) -> NoSpareError:
     """The refusal with the reason why the first failure without a spare gets none.
 
     ``served`` is a largest assignment, failure -> spare, by row and column of ``table``.
@@ -93,7 +99,7 @@ def none_usable(
     at = next(row for row in range(len(failures)) if row not in served)
     failed = failures[at].accelerator
     if not table[at]:
-        return RefusedError(
+        return NoSpareError(
             f"rack {seen.inventory.accelerators[failed].rack} has no spare left for {failed}",
             hint=_to_free_one(seen),
         )
@@ -107,12 +113,14 @@ def none_usable(
     message = f"no spare can replace {failed}: {'; '.join(said[:_SHOWN])}{more}"
     if not served:
         others = _others_in_the_way(seen, failures, table)
-        return RefusedError(message, hint=_MOVE_OTHERS if others else _what_may_help(seen, failures, table[at]))
-    return RefusedError(message, hint=f"the others can be replaced: {_plan([failures[row] for row in sorted(served)])}")
+        return NoSpareError(message, hint=_MOVE_OTHERS if others else _what_may_help(seen, failures, table[at]))
+    return NoSpareError(message, hint=f"the others can be replaced: {_plan([failures[row] for row in sorted(served)])}")
 
 
 def _what_may_help(seen: Observation, failures: Sequence[FailedRank], row: Sequence[Considered]) -> str:
     """What to do if none of the spares of a failure can be used."""
+    if any(cell.kept for cell in row):
+        return "see who else waits for spares: lumctl spare queue"
     ill = next((cell.spare for cell in row if any(unfit_reasons(seen, cell.spare))), None)
     if ill is not None:
         return f"see why: lumctl health explain {ill}; once it is healthy again: {_plan(failures)}"

@@ -27,8 +27,9 @@ from lumctl.swap.lane_moves import (
     parse_avoided,
 )
 from lumctl.swap.light_paths import LightPaths, RerouteBudget, States
-from lumctl.swap.ranking import Records, records_of
+from lumctl.swap.ranking import FailedRank, Records, records_of
 from lumctl.swap.request import parse_request, require_trouble
+from lumctl.swap.spare_sharing import kept_spares
 from lumctl.swap.steps import StepList
 
 _ENTRIES = 120
@@ -65,6 +66,8 @@ def plan_swap(
     seen = seen or context.observe()
     if not even_if_healthy:
         require_trouble(seen, asked)
+    failures = [FailedRank(*place, name) for name in asked.failed if (place := seen.place_of(name)) is not None]
+    kept = {} if spares else kept_spares(context, seen, asked.rack, failures)
     moves = next(lane_choices(seen, avoided, asked.failed, asked.jobs))
     choice = choose(
         seen,
@@ -80,6 +83,7 @@ def plan_swap(
         ),
         avoid_lanes=avoided.lanes,
         orders=orders_after(seen, moves),
+        kept=kept,
     )
     pairs = ", ".join(f"{r.failed} by {r.spare}" for r in choice.replacements)
     notes = left_there(seen, states, avoided, asked.jobs)

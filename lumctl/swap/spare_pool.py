@@ -108,7 +108,7 @@ def ranks_to_replace(seen: Observation, spare: str) -> tuple[RanksToReplace, ...
         # Only these properties matter, so equal accelerators are checked once.
         key = (job, each.model, each.memory_gib, name in tied, networks_of(seen.inventory, name))
         if key not in known:
-            known[key] = tuple(_objections(seen, FailedRank(job, rank, name), spare, {name}))
+            known[key] = tuple(spare_objections(seen, FailedRank(job, rank, name), spare, {name}))
         found.setdefault((job, known[key]), []).append(rank)
     return tuple(RanksToReplace(job, tuple(sorted(ranks)), reasons) for (job, reasons), ranks in found.items())
 
@@ -130,7 +130,7 @@ def _needs(seen: Observation, rack: str, entries: Iterable[LedgerEntry]) -> Iter
         and name not in moving
         and current_role(seen.inventory, seen.assignment, name) is Role.SPARE
     ]
-    costs = [[None if any(_objections(seen, f, spare, replaced)) else 0 for spare in spares] for f in failures]
+    costs = [[None if any(spare_objections(seen, f, spare, replaced)) else 0 for spare in spares] for f in failures]
     served = largest(costs)
     for row, failure in enumerate(failures):
         yield SpareNeed(failure, row in served)
@@ -156,7 +156,8 @@ def _ends(move: RankMove) -> list[str]:
     return [name for name in (move.before, move.after) if name is not None]
 
 
-def _objections(seen: Observation, failure: FailedRank, spare: str, gone: Collection[str]) -> Iterator[str]:
+def spare_objections(seen: Observation, failure: FailedRank, spare: str, gone: Collection[str]) -> Iterator[str]:
+    """Why a spare cannot replace an accelerator now; whether its light can be routed, only a plan finds out."""
     yield from objections(seen, failure, spare, gone=gone)
     if networks_of(seen.inventory, spare) != networks_of(seen.inventory, failure.accelerator):
         yield f"no fibre joins its devices to those of {failure.accelerator}"

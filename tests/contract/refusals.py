@@ -9,7 +9,7 @@ from pathlib import Path
 from console import PACKAGE, Origin
 
 ROOMS = ("change", "swap", "runbook", "daemon", "store", "context", "cli")
-ERRORS = frozenset({"RefusedError", "HalfDoneError", "RolledBackError", "LeaseHeldError", "TooWeak"})
+ERRORS = frozenset({"RefusedError", "HalfDoneError", "RolledBackError", "LeaseHeldError", "TooWeak", "NoSpareError"})
 
 
 @dataclass(frozen=True)

@@ -625,6 +625,7 @@ def plain(line: str) -> str:
 TWO_AT_ONCE = "two operators act in one moment, and the other one has done it: what it says is how it is"
 AUTHOR = "for who edits a runbook; see test_an_author_of_a_runbook_is_told_what_to_write and tests/unit/runbook"
 COPYING = "about two databases of a rack: see tests/unit/store/test_copying.py"
+QUEUE = "the queue of demands: see tests/system/swap/test_queue.py and tests/unit/store/test_demands.py"
 FINAL = "what was asked for was a no, or is so already: nothing leads on from it"
 JOBS = "about a job's processes: see tests/system/jobs"
 LOST_RECORD = "its command is typed in test_lost_record.py and tests/unit/swap/test_adoption.py"
@@ -706,6 +707,9 @@ ELSEWHERE = {
     ("cli/init_questions.py", "the input ended before"): "there is nothing to be done: no hint",
     ("cli/top/hosts.py", "is simulated and has no shell"): FINAL,
     ("cli/invocation.py", "not confirmed"): FINAL,
+    ("store/demands.py", ""): QUEUE,
+    ("swap/spare_sharing.py", ""): QUEUE,
+    ("cli/swap.py", "{}"): "the same refusal with one more command: see tests/unit/cli/test_spare_list.py",
     ("cli/slice.py", "is a plan of kind"): "a plan of another kind: the hint is the command that applies it",
     ("cli/job.py", ""): JOBS,
     ("cli/job_state.py", ""): JOBS,

@@ -14,7 +14,7 @@ from lumctl.cli.main import run
 from lumctl.cli.manual.command_tree import PATH, command_tree
 from lumctl.inventory.load import example, load_inventory
 
-GOLDEN = Path(__file__).parents[2] / "system" / "golden" / "swap-7.sql"
+GOLDEN = Path(__file__).parents[2] / "system" / "golden" / "swap-8.sql"
 LUMCTL = Path(sys.executable).with_name("lumctl")
 
 

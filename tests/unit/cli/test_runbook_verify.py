@@ -13,7 +13,7 @@ from lumctl.errors import ExitCode
 from lumctl.inventory.load import example
 from lumctl.store import store_at
 
-LEFT = Path(__file__).parents[2] / "system" / "golden" / "swap-7.sql"
+LEFT = Path(__file__).parents[2] / "system" / "golden" / "swap-8.sql"
 Command = Callable[..., tuple[int, str, str]]
 
 

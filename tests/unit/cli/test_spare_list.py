@@ -1,4 +1,4 @@
-"""``lumctl spare list`` and ``show`` over two racks and two classes; bad input is one line."""
+"""``lumctl spare list``, ``show`` and ``queue`` over two racks and two classes; bad input is one line."""
 
 import json
 
@@ -8,6 +8,8 @@ from looks import Looks
 from lumctl.cli import completion
 from lumctl.cli.main import run
 from lumctl.context import Context
+from lumctl.inventory.load import load_inventory
+from lumctl.store import open_store
 
 RACKS = """
 lumctl: 1
@@ -154,3 +156,70 @@ def test_accelerators_are_completed_and_nothing_else(spare):
     assert spare("list", "-o", "name")[0] == 0
     assert [value for value, _ in completion.values(["spare", "show", "e5"])] == ["e5-x"]
     assert completion.values(["spare", "list", "--rack", "w"]) == [("west", "")]
+
+
+def queue(tmp_path, *accelerators, job="two"):
+    """Queue a demand in the rack of a job, as ``swap plan --queue`` does."""
+    inventory = load_inventory(tmp_path / "racks.yaml")
+    rack = inventory.accelerators[accelerators[0]].rack
+    store = open_store(inventory, rack, "rack")
+    asked = store.demands.ask(rack, job, accelerators, why="no spare is free", who="ann@console", at=1_799_999_940.0)
+    store.close()
+    return asked.id
+
+
+def test_an_empty_queue_reads_no_host(spare):
+    assert spare("queue") == (0, "no job waits for a spare\n", "")
+    assert spare.looks == []
+
+
+def test_a_demand_that_can_be_served_has_its_spares_and_the_command(spare, tmp_path):
+    queue(tmp_path, "w1-x")
+    code, out, err = spare("queue", failed=["w1-x"])
+    assert (code, err) == (0, "")
+    assert out.splitlines()[1].split() == ["demand-0001", "two", "w1-x", "60s", "w3-x", "can", "replace", "it", "now"]
+    assert out.splitlines()[2] == "    lumctl swap plan two --failed w1-x"
+    (found,) = json.loads(spare("queue", "-o", "json", failed=["w1-x"])[1])["demands"]
+    assert (found["given"], found["waits_s"], found["state"]) == (["w3-x"], 60.0, "waiting")
+    assert spare("queue", "-o", "name", failed=["w1-x"])[1] == "demand-0001\n"
+    assert spare("queue", "--rack", "east", failed=["w1-x"])[1] == "no job waits for a spare\n"
+
+
+def test_a_demand_that_waits_says_what_for(spare, tmp_path):
+    queue(tmp_path, "w1-x")
+    queue(tmp_path, "w2-x")
+    out = spare("queue", failed=["w1-x", "w2-x"])[1]
+    assert "waits: w3-x goes to demand-0001 first (sharing policy best-fit)" in " ".join(out.split())
+    out = spare("queue", failed=["w1-x", "w2-x", "w3-x"])[1]
+    assert "waits: w3-x is failed" in " ".join(out.split())
+
+
+def test_a_demand_whose_accelerator_is_ok_again_or_whose_job_is_gone_is_needless(spare, tmp_path):
+    queue(tmp_path, "w1-x")
+    queue(tmp_path, "w2-x", job="gone")
+    out = spare("queue")[1]
+    assert "needs no spare: w1-x is ok again" in " ".join(out.split())
+    assert "needs no spare: job gone no longer exists" in " ".join(out.split())
+    assert "    lumctl spare queue cancel demand-0002" in out.splitlines()
+
+
+def test_a_demand_is_cancelled_once(spare, tmp_path):
+    name = queue(tmp_path, "w1-x")
+    assert spare("queue", "cancel", name) == (0, "demand-0001 of two is cancelled\n", "")
+    code, _, err = spare("queue", "cancel", name)
+    assert (code, err) == (5, "lumctl: demand-0001 does not wait any more: it is cancelled\n")
+    code, _, err = spare("queue", "cancel", "demand-0007")
+    assert code == 2
+    assert "there is no demand 'demand-0007'" in err
+    assert "cancelled" in spare("queue", "--all")[1]
+    for words in (("cancel",), ("drop", name)):
+        assert spare("queue", *words)[0] == 2
+
+
+def test_a_policy_that_is_not_there_does_not_keep_the_queue_from_being_served(spare, tmp_path):
+    path = tmp_path / "racks.yaml"
+    path.write_text(path.read_text() + "sharing: {policy: absent}\n")
+    queue(tmp_path, "w1-x")
+    _, out, err = spare("queue", failed=["w1-x"])
+    assert "w3-x can replace it now" in out
+    assert err.startswith("warning: best-fit decides instead: no sharing policy 'absent' is installed")

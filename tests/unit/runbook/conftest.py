@@ -25,7 +25,7 @@ def golden_rack() -> Inventory:
 def golden(tmp_path: Path) -> Iterator[Store]:
     """A store with a run of every kind."""
     with closing(sqlite3.connect(tmp_path / "lumctl.db")) as database:
-        database.executescript((GOLDEN / "schema-7.sql").read_text(encoding="utf-8"))
+        database.executescript((GOLDEN / "schema-8.sql").read_text(encoding="utf-8"))
     store = store_at(str(tmp_path), rack="golden")
     yield store
     store.close()

@@ -33,7 +33,7 @@ Rows = list[SimpleNamespace]
 def laid(folder: Path) -> Path:
     """A store as a swap and its rollback have left it."""
     with closing(sqlite3.connect(folder / "lumctl.db")) as database:
-        database.executescript((GOLDEN / "swap-7.sql").read_text(encoding="utf-8"))
+        database.executescript((GOLDEN / "swap-8.sql").read_text(encoding="utf-8"))
     return folder
 
 
@@ -66,7 +66,7 @@ def golden(tmp_path_factory: pytest.TempPathFactory) -> Kept:
     """One of everything, as this version writes it."""
     folder = tmp_path_factory.mktemp("golden")
     with closing(sqlite3.connect(folder / "lumctl.db")) as database:
-        database.executescript((GOLDEN / "schema-7.sql").read_text(encoding="utf-8"))
+        database.executescript((GOLDEN / "schema-8.sql").read_text(encoding="utf-8"))
     store = store_at(str(folder), rack="golden")
     for run in store.runs.all():
         store.runs.save_plan(run.plan)

@@ -35,6 +35,19 @@ CREATE TABLE assignment (
 );
 INSERT INTO "assignment" VALUES('golden','pair',0,'g1-gpu0','rollback-0003');
 INSERT INTO "assignment" VALUES('golden','pair',1,'g2-gpu0','rollback-0003');
+CREATE TABLE demands (
+	rack VARCHAR NOT NULL, 
+	id VARCHAR NOT NULL, 
+	job VARCHAR NOT NULL, 
+	accelerators TEXT NOT NULL, 
+	who VARCHAR NOT NULL, 
+	asked_at FLOAT NOT NULL, 
+	state VARCHAR NOT NULL, 
+	why TEXT NOT NULL, 
+	run VARCHAR NOT NULL, 
+	ended_at FLOAT, 
+	PRIMARY KEY (rack, id)
+);
 CREATE TABLE device_states (
 	rack VARCHAR NOT NULL, 
 	device VARCHAR NOT NULL, 
@@ -205,7 +218,7 @@ CREATE TABLE meta (
 	value TEXT NOT NULL, 
 	PRIMARY KEY ("key")
 );
-INSERT INTO "meta" VALUES('schema_version','7');
+INSERT INTO "meta" VALUES('schema_version','8');
 INSERT INTO "meta" VALUES('lumctl','0.1.0');
 CREATE TABLE plans (
 	rack VARCHAR NOT NULL, 
@@ -264,5 +277,6 @@ CREATE TABLE transitions (
 CREATE INDEX entries_of_a_run ON journal (rack, run);
 CREATE INDEX entries_of_a_kind ON journal (rack, kind);
 CREATE INDEX ix_maintenance_windows_rack ON maintenance_windows (rack);
+CREATE INDEX ix_demands_state ON demands (state);
 CREATE INDEX transitions_of_a_component ON transitions (rack, component, seq);
 COMMIT;
