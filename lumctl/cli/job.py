@@ -13,12 +13,13 @@ from lumctl.cli.invocation import Invocation
 from lumctl.cli.job_state import find_job, nobody, print_job, state_of, status_of
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import OutputColumn, OutputFormat
+from lumctl.cli.spare_queue import queued_words
 from lumctl.cli.verbs import YesOption, noun_app, verb
 from lumctl.errors import ExitCode, LumctlError
 from lumctl.inventory.job_entries import COMMAND
 from lumctl.inventory.model import Inventory, Job
 from lumctl.inventory.wiring import Assignment, Circuit, CircuitEnd, job_circuits, orders_in
-from lumctl.time_text import iso_times
+from lumctl.time_text import iso_times, moment_with_age
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -196,10 +197,16 @@ def list_jobs(cx: Invocation) -> None:
 @verb(app, "show", pages=True)
 def show(cx: Invocation, job: JobArgument) -> None:
     """Show where each rank of a job runs now, and the circuits that its links need."""
-    inventory, assignment = _placed(cx)
-    found = find_job(inventory, job)
+    from lumctl.context import Context
+
+    with Context(cx.inventory, cx.target) as context:
+        inventory, assignment = context.inventory, context.assignment()
+        found = find_job(inventory, job)
+        waiting = [each for each in context.store(found.rack).demands.waiting() if each.job == found.name]
+        now = context.now()
     document = job_document(inventory, found, assignment)
     if cx.out.structured:
+        document["waiting"] = [{"id": each.id, "accelerators": list(each.accelerators)} for each in waiting]
         cx.out.document("job", {"target": str(cx.target), **document})
         return
     if cx.out.format is OutputFormat.NAME:
@@ -207,6 +214,8 @@ def show(cx: Invocation, job: JobArgument) -> None:
         return
     cx.out.text(f"{found.name}  rack: {found.rack}  target: {cx.target}")
     cx.out.text(_hook_line(found))
+    for each in waiting:
+        cx.out.text(f"{queued_words(each)} since {moment_with_age(each.asked_at, now)}: lumctl spare queue")
     cx.out.text()
     cx.out.table(RANKS, [_rank_row(rank) for rank in document["ranks"]], title="ranks")
     cx.out.text()

@@ -12,6 +12,7 @@ from lumctl.errors import UsageError
 from lumctl.time_text import age_text, iso_text, moment_text
 
 if TYPE_CHECKING:
+    from lumctl.context import Context, Observation
     from lumctl.store import QueuedDemand
     from lumctl.swap.spare_sharing import QueueEntry
 
@@ -68,15 +69,19 @@ def queue(
 
     with Context(cx.inventory, cx.target) as context:
         racks = racks_named(context.inventory, None if rack is None else [rack])
-        stored = {name: context.store(name).demands for name in racks}
-        seen = context.observe() if any(each.waiting() for each in stored.values()) else None
+        stores = {name: context.store(name) for name in racks}
+        seen = context.observe() if any(each.demands.waiting() for each in stores.values()) else None
         entries: list[QueueEntry] = []
         faults: list[str] = []
-        for name in racks if seen is not None else ():
-            found, decision = queue_entries(context, seen, name)  # type: ignore[arg-type]
+        for name, store in stores.items():
+            if seen is None:
+                break
+            found, decision = queue_entries(store, seen, name)
             entries += found
             faults += [decision.fault] if decision.fault else []
-        ended = [each for one in stored.values() for each in one.all() if each.state != WAITING] if every else []
+        ended = (
+            [each for one in stores.values() for each in one.demands.all() if each.state != WAITING] if every else []
+        )
         now = seen.at if seen is not None else context.now()
     for fault in dict.fromkeys(faults):
         cx.out.narrate(f"warning: best-fit decides instead: {fault}")
@@ -88,6 +93,25 @@ def queue(
         cx.out.names([row["id"] for row in rows])
     else:
         _print(cx, rows, ended, now)
+
+
+def waiting_rows(cx: Invocation, context: "Context", seen: "Observation") -> list[dict[str, Any]]:
+    """The demands that wait in all racks, oldest first, as data."""
+    from lumctl.swap.spare_sharing import queue_entries
+
+    entries = [
+        entry
+        for rack in seen.inventory.racks
+        if context.store(rack).demands.waiting()
+        for entry in queue_entries(context.store(rack), seen, rack)[0]
+    ]
+    return [_document(cx, entry, seen.at) for entry in entries]
+
+
+def waiting_words(row: dict[str, Any]) -> str:
+    """A demand in words: who waits for what, since when, and whether it can be served now."""
+    waits = f"{row['job']} waits for spares for {', '.join(row['accelerators'])}"
+    return f"{waits} ({row['id']}, {age_text(row['waits_s'])}): {row['words'].removeprefix('waits: ')}"
 
 
 def _print(cx: Invocation, rows: list[dict[str, Any]], ended: "list[QueuedDemand]", now: float) -> None:

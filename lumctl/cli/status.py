@@ -105,11 +105,13 @@ def status(
 def document_of(cx: Invocation, context: "Context", selected: "SelectedStatus") -> dict[str, Any]:
     """The status document, with complete commands in its remedies."""
     from lumctl.cli.remedies import remedy_documents, unread
+    from lumctl.cli.spare_queue import waiting_rows
     from lumctl.cli.views import status_document
 
     seen = selected.observation
     remedies = [*selected.remedies, *unread(seen.report, selected.remedies)]
-    return status_document(seen, remedy_documents(cx, context, selected.whole, remedies))
+    waiting = waiting_rows(cx, context, selected.whole)
+    return status_document(seen, remedy_documents(cx, context, selected.whole, remedies), waiting)
 
 
 def show(cx: Invocation, context: "Context", selected: "SelectedStatus", *, everything: bool = False) -> None:

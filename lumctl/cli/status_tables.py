@@ -6,6 +6,7 @@ from typing import Any
 
 from lumctl.cli.output import COLOURS, Output, OutputColumn, OutputFormat
 from lumctl.cli.remedies import remedy_lines
+from lumctl.cli.spare_queue import waiting_words
 from lumctl.health.remedy import after_a_swap
 from lumctl.health.states import SEVERITY, State
 from lumctl.inventory.folded_names import fold
@@ -142,14 +143,18 @@ def _is_quiet(row: Row) -> bool:
 
 
 def print_to_do(out: Output, document: Row, *, most: int | None) -> None:
-    """Print each unfinished run and fault with the commands that resolve it; print nothing if there are none."""
+    """Print each unfinished run, waiting job and fault with the commands that resolve it, if there are any."""
     remedies = document["remedies"]
-    if not (remedies or document["unfinished_runs"]):
+    if not (remedies or document["unfinished_runs"] or document["waiting"]):
         return
     out.text()
     out.styled("to do", "bold")
     for run in document["unfinished_runs"]:
         out.text(out.wrapped(f"  {unfinished_line(run, document['target'])}", "    "))
+    for row in document["waiting"]:
+        out.text(out.wrapped(f"  {waiting_words(row)}", "    "))
+        if row["command"]:
+            out.text(f"      {row['command']}")
     for remedy in remedies[:most]:
         head, *rest = remedy_lines(out, remedy, "  ")
         out.styled(head, COLOURS[remedy["state"]])

@@ -169,7 +169,9 @@ def _wait_for_one(cx: Invocation, context: Context, asked: SwapRequest, error: N
     if not queue:
         wait = f"to wait for a spare: lumctl swap plan --failed {','.join(asked.failed)} --queue"
         raise NoSpareError(error.message, hint="; ".join(filter(None, [error.hint, wait]))) from error
-    demands = queue_demands(context, context.observe(), asked.rack, asked.failed, why=error.message, who=origin())
+    demands = queue_demands(
+        context.store(asked.rack), context.observe(), asked.rack, asked.failed, why=error.message, who=origin()
+    )
     if cx.out.structured:
         queued = [{"id": each.id, "job": each.job, "accelerators": list(each.accelerators)} for each in demands]
         cx.out.document("plan", {"id": None, "outcome": "queued", "target": str(cx.target), "demands": queued})

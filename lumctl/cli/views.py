@@ -39,10 +39,12 @@ INTERFACE_READINGS = ("operstate", "speed_mbps", "carrier_changes")
 OPTICS_READINGS = ("rx_power_dbm", "tx_power_dbm", "bias_ma", "temperature_c", "transmitting")
 
 
-def status_document(observation: Observation, remedies: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
+def status_document(
+    observation: Observation, remedies: Sequence[Mapping[str, Any]] = (), waiting: Sequence[Mapping[str, Any]] = ()
+) -> dict[str, Any]:
     """The data of ``status``: the document of ``lumctl/status/v1`` without its schema field.
 
-    ``remedies`` are made by :func:`remedy_document`, the worst fault's first.
+    ``remedies`` are made by :func:`remedy_document`, the worst fault's first; ``waiting`` are the queued demands.
     """
     report, inventory = observation.report, observation.inventory
     whole = host_states(observation)
@@ -54,6 +56,7 @@ def status_document(observation: Observation, remedies: Sequence[Mapping[str, An
         "collection_s": observation.snapshot.seconds,
         "summary": summary(observation),
         "unfinished_runs": list(observation.unfinished),
+        "waiting": [dict(row) for row in waiting],
         "remedies": [dict(remedy) for remedy in remedies],
         "incidents": [incident_document(incident) for incident in report.incidents],
         "maintenance": [window_document(window, observation.at) for window in observation.windows],

@@ -19,6 +19,7 @@ from lumctl.daemon.notifications.ledger import FILE, NotificationFile, Notificat
 from lumctl.daemon.notifications.message import Notification
 from lumctl.daemon.notifications.receivers import Deliver, Receivers, receiver_lookup, require_reachable, run
 from lumctl.daemon.process import ErrorLog, exclusive_lock
+from lumctl.daemon.spare_queue import QueueWatcher
 from lumctl.errors import UsageError
 from lumctl.inventory.model import Inventory
 from lumctl.sockets import LineServer, Peer
@@ -84,6 +85,8 @@ def service(
             errors=errors,
         )
         stack.callback(pilot.close)
+        queue = QueueWatcher(lambda rack: open_store(inventory, rack, target), say, receivers.tell)
+        stack.callback(queue.close)
         counted = receivers if receivers.usual or inventory.receivers else None
         self_metrics = SelfMetrics(newest, settings.interval_s, errors, history, counted)
         self_metrics.registry.register(AutopilotMetrics(pilot))
@@ -95,7 +98,7 @@ def service(
         daemon = Daemon(
             inventory,
             lambda current: Context(current, target),
-            Sinks(newest, history, notes, ledger, outbox, self_metrics, errors, pilot, readings),
+            Sinks(newest, history, notes, ledger, outbox, self_metrics, errors, pilot, readings, queue),
             say,
             interval_s=settings.interval_s,
             known=stores.last_states(),

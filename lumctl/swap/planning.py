@@ -67,7 +67,7 @@ def plan_swap(
     if not even_if_healthy:
         require_trouble(seen, asked)
     failures = [FailedRank(*place, name) for name in asked.failed if (place := seen.place_of(name)) is not None]
-    kept = {} if spares else kept_spares(context, seen, asked.rack, failures)
+    kept = {} if spares else kept_spares(context.store(asked.rack), seen, asked.rack, failures)
     moves = next(lane_choices(seen, avoided, asked.failed, asked.jobs))
     choice = choose(
         seen,

@@ -4,14 +4,14 @@ import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from lumctl.context import Context, Observation
+from lumctl.context import Observation
 from lumctl.errors import RefusedError
 from lumctl.inventory.model import Accelerator, Role
 from lumctl.inventory.sharing import classes_of
 from lumctl.printable import counted
 from lumctl.spares.decision import Decision, decide
 from lumctl.spares.sharing import Demand, FreeSpare, Question, Reserve
-from lumctl.store import QueuedDemand
+from lumctl.store import QueuedDemand, Store
 from lumctl.swap.groups import largest
 from lumctl.swap.ranking import FailedRank
 from lumctl.swap.spare_pool import networks_of, spare_objections
@@ -44,7 +44,7 @@ class _Asked:
     failures: Mapping[str, Sequence[FailedRank]]
 
 
-def kept_spares(context: Context, seen: Observation, rack: str, failures: Sequence[FailedRank]) -> dict[str, str]:
+def kept_spares(store: Store, seen: Observation, rack: str, failures: Sequence[FailedRank]) -> dict[str, str]:
     """The spares that a swap of these failures may not take, each with the reason.
 
     It takes its turn with the demands in the queue: since the time at which it was queued, or since now.
@@ -52,7 +52,7 @@ def kept_spares(context: Context, seen: Observation, rack: str, failures: Sequen
     Raises:
         StoreError: the store of the rack cannot be read.
     """
-    waiting = context.store(rack).demands.waiting()
+    waiting = store.demands.waiting()
     if not waiting and not seen.inventory.sharing.reserve:
         return {}
     wanted = {failure.accelerator for failure in failures}
@@ -62,13 +62,13 @@ def kept_spares(context: Context, seen: Observation, rack: str, failures: Sequen
     return dict([*_given_to_others(asked, others), *_held_back(asked)])
 
 
-def queue_entries(context: Context, seen: Observation, rack: str) -> tuple[list[QueueEntry], Decision]:
+def queue_entries(store: Store, seen: Observation, rack: str) -> tuple[list[QueueEntry], Decision]:
     """The demands that wait in a rack, oldest first, and what its sharing policy decides about them now.
 
     Raises:
         StoreError: the store of the rack cannot be read.
     """
-    waiting = context.store(rack).demands.waiting()
+    waiting = store.demands.waiting()
     asked = _ask(seen, rack, waiting)
     entries = []
     for each in waiting:
@@ -79,7 +79,7 @@ def queue_entries(context: Context, seen: Observation, rack: str) -> tuple[list[
 
 
 def queue_demands(
-    context: Context, seen: Observation, rack: str, failed: Sequence[str], *, why: str, who: str
+    store: Store, seen: Observation, rack: str, failed: Sequence[str], *, why: str, who: str
 ) -> list[QueuedDemand]:
     """Queue a demand for each job that runs on these accelerators.
 
@@ -97,9 +97,8 @@ def queue_demands(
                 f"{job} was not queued, because it would wait in vain: {reason}",
                 hint="restart it elsewhere, repair what failed, or mark more accelerators with `role: spare`",
             )
-    demands = context.store(rack).demands
     return [
-        demands.ask(rack, job, tuple(each.accelerator for each in failures), why=why, who=who, at=seen.at)
+        store.demands.ask(rack, job, tuple(each.accelerator for each in failures), why=why, who=who, at=seen.at)
         for job, failures in by_job.items()
     ]
 

@@ -83,3 +83,38 @@ def test_a_swap_that_its_guard_rolled_back_is_told_with_why_nothing_was_tried_si
     (attempt,) = rack.data("autopilot", "status")["racks"][0]["failed_attempts"]
     assert (attempt["outcome"], attempt["by_guard"], attempt["accelerators"]) == ("rolled-back", True, ["s1-gpu0"])
     assert attempt["not_tried_since"] == "1 of 1 swaps of it within a week"
+
+
+@pytest.mark.timeout(180)
+def test_what_no_spare_can_serve_waits_in_the_queue_and_is_served_when_a_spare_returns(rack_with):
+    more = f"{QUICK}, oldest_s: 2, breaker: {{share: 1}}"
+    rack = rack_with(f"  - {{name: dead, how: apply, rules: [gpu.lost], {more}}}\n", "ring8")
+    rack.watch()
+    for run, lost in (("swap-0001", "h1-gpu0"), ("swap-0002", "h2-gpu0")):
+        rack("sim", "fault", lost, "gpu-lost")
+        rack.hear(f"({run}): done")
+    rack("sim", "fault", "h3-gpu0", "gpu-lost")
+    rack.hear("no plan for h3-gpu0", "demand-0001 in the queue: lumctl spare queue")
+    (demand,) = rack.data("spare", "queue")["demands"]
+    assert (demand["accelerators"], demand["state"], demand["given"]) == (["h3-gpu0"], "waiting", [])
+    rack("sim", "clear", "h1-gpu0")
+    rack("swap", "apply", rack.data("swap", "plan", "train", "--back")["id"], "--yes")
+    rack.hear("can replace h3-gpu0 of train, which demand-0001 waits for: lumctl swap plan train --failed h3-gpu0")
+    # The fault is older than the policy allows, but it waits in the queue.
+    until(lambda: "h3-gpu0" not in rack.places("train"))
+    (ended,) = rack.data("spare", "queue", "--all")["demands"]
+    assert (ended["state"], ended["run"]) == ("served", rack.swaps()[0]["run"])
+    rack("runbook", "verify")
+
+
+@pytest.mark.timeout(180)
+def test_a_demand_whose_accelerator_works_again_ends(rack_with):
+    rack = rack_with("  - {name: none, how: notify, rules: [gpu.lost]}\n", "ring8")
+    rack.watch()
+    for lost in ("h1-gpu0", "h5-gpu0", "h5-gpu1"):
+        rack("sim", "fault", lost, "gpu-lost")
+    rack("swap", "plan", "--failed", "h1-gpu0", "--queue")
+    rack("sim", "clear", "h1-gpu0")
+    rack.hear("queue: demand-0001 of train ends: h1-gpu0 is ok again")
+    (ended,) = rack.data("spare", "queue", "--all")["demands"]
+    assert (ended["state"], ended["why"]) == ("needless", "h1-gpu0 is ok again")

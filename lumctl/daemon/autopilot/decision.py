@@ -121,6 +121,8 @@ def _stands(case: PolicyMatch) -> PolicyCondition:
 
 
 def _young(case: PolicyMatch) -> PolicyCondition:
+    if case.accelerators and case.memory.queued.issuperset(case.accelerators):
+        return PolicyCondition("age", holds=True, text="waits in the queue for a spare, so it may be old")
     age_s = max(case.now - case.finding.since, 0.0)
     most = case.policy.oldest_s
     until = case.finding.since + most

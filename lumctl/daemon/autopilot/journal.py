@@ -65,6 +65,7 @@ class AutopilotJournal:
         # Acknowledgements and other acts are runs, too, but change no device.
         changes = [run for run in self.store.runs.moves(since=now - longest_s, now=now) if run.kind not in ACTION_KINDS]
         self.memory.last_change = max((run.ended_at or now for run in changes), default=None)
+        self.memory.queued = frozenset(name for each in self.store.demands.waiting() for name in each.accelerators)
         return self.memory
 
     def onsets(self, *, since: float) -> dict[tuple[str, str], float]:

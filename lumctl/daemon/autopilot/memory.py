@@ -95,7 +95,7 @@ class Ask:
 
 @dataclass(slots=True)
 class AutopilotMemory:
-    """The memory of one rack. ``asks`` and ``last_change`` come from the store, not from remarks."""
+    """The memory of one rack. ``asks``, ``last_change`` and ``queued`` come from the store, not from remarks."""
 
     stopped: str | None = None
     halted: str | None = None
@@ -107,6 +107,8 @@ class AutopilotMemory:
     """The requests for approval, by plan."""
     last_change: float | None = None
     """When the last change of the rack by any user ended; now if one is in progress (seconds since the epoch)."""
+    queued: frozenset[str] = frozenset()
+    """The accelerators that wait in the queue for a spare."""
 
     def take(self, remarks: Iterable[RemarkEntry]) -> None:
         """Apply remarks in order; ignore remarks that this version does not understand."""

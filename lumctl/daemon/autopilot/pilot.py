@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from lumctl.change.approval import ask as ask_approval
 from lumctl.change.plan import Plan, from_document, to_document
@@ -25,6 +25,11 @@ from lumctl.inventory.folded_names import fold
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.policies import How, Policy
 from lumctl.store import Store
+from lumctl.swap.explanations import NoSpareError
+from lumctl.swap.spare_sharing import queue_demands
+
+if TYPE_CHECKING:
+    from lumctl.inventory.wiring import Assignment
 
 RETRY_S = 60.0
 """Seconds before a fault is handled again after a failed or refused attempt."""
@@ -67,6 +72,7 @@ class RackPilot:
         self._stopped_here, self._now = stopped, now
         self._onsets: dict[tuple[str, str], float] | None = None
         self._retry_at: dict[str, float] = {}
+        self._placed: Assignment | None = None
         self._acted_at = 0.0
 
     @property
@@ -92,6 +98,10 @@ class RackPilot:
         if look.at < self._acted_at:
             return  # the observation was made before the last action ended
         policies, now = look.inventory.policies, self._now()
+        # Where jobs have moved, what was refused before may be possible now: a spare may be free again.
+        if look.assignment != self._placed:
+            self._placed = look.assignment
+            self._retry_at.clear()
         at_fault = any(fault.rack == self.rack for fault in faults_of(look))
         self._journal.recall(policies, now, whole=at_fault)
         # Before any decision: an attempt whose outcome is unknown halts the autopilot.
@@ -214,12 +224,29 @@ class RackPilot:
                 return plan
             plan = plan_for(context, decision, seen)
             self._store.runs.save_plan(to_document(plan))
+        except NoSpareError as error:
+            self._later(decision)
+            self._queue(decision, policy, seen, error)
+            return None
         except LumctlError as error:
             self._later(decision)
             text = f"{self.rack}: no plan for {decision.fault.component}: {error.message}"
             self._notify(AutopilotOccasion.FAILED, text, message_data(policy, decision))
             return None
         return plan
+
+    def _queue(self, decision: Decision, policy: Policy, seen: Observation, error: NoSpareError) -> None:
+        """Let the jobs of a fault wait for spares; report it once."""
+        failed = [name for accelerators in decision.fault.jobs.values() for name in accelerators]
+        if self.memory.queued.issuperset(failed):
+            return
+        try:
+            asked = queue_demands(self._store, seen, self.rack, failed, why=error.message, who=name_of(policy))
+            waits = f"{error.message}; {', '.join(each.id for each in asked)} in the queue: lumctl spare queue"
+        except RefusedError as refused:
+            waits = f"{error.message}; {refused.message}"
+        text = f"{self.rack}: no plan for {decision.fault.component}: {waits}"
+        self._notify(AutopilotOccasion.FAILED, text, message_data(policy, decision))
 
     def _apply(self, context: Context, plan: Plan, decision: Decision, policy: Policy) -> None:
         replaced = [replacement.failed for replacement in plan.replacements]

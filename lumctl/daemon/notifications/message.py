@@ -122,7 +122,7 @@ class CaseOccasion(StrEnum):
 
 
 class AutopilotOccasion(StrEnum):
-    """Why receivers are notified about the autopilot."""
+    """Why receivers are notified about the autopilot, or the queue of spares."""
 
     FOUND = "found"
     """A policy with ``how: notify`` matched."""
@@ -137,6 +137,8 @@ class AutopilotOccasion(StrEnum):
     """A policy would have acted, but a limit prevents it."""
     BREAKER_OPENED = "breaker-opened"
     BREAKER_CLOSED = "breaker-closed"
+    SPARE = "spare-free"
+    """A demand in the queue can be served now."""
 
 
 ESCALATES = frozenset(

@@ -30,12 +30,12 @@ def queue(rack, *failed):
     with pytest.raises(NoSpareError) as refused:
         plan_swap(rack.context, JOB, list(failed))
     seen = rack.context.observe()
-    (demand,) = queue_demands(rack.context, seen, RACK, failed, why=refused.value.message, who="ann@console")
+    (demand,) = queue_demands(rack.store, seen, RACK, failed, why=refused.value.message, who="ann@console")
     return demand
 
 
 def entries(rack):
-    return queue_entries(rack.context, rack.context.observe(), RACK)[0]
+    return queue_entries(rack.store, rack.context.observe(), RACK)[0]
 
 
 def one_spare_is_taken(rack):
@@ -91,7 +91,7 @@ def test_a_demand_whose_accelerators_work_again_is_needless(rack):
 def test_what_the_pool_can_never_serve_is_refused_and_queues_nothing(rack):
     one_spare_is_taken(rack)
     with pytest.raises(RefusedError, match=r"would wait in vain: rack ring8 has 2 spares .* it needs 3"):
-        queue_demands(rack.context, rack.context.observe(), RACK, [*PAIR, LONE], why="", who="ann@console")
+        queue_demands(rack.store, rack.context.observe(), RACK, [*PAIR, LONE], why="", who="ann@console")
     assert rack.store.demands.all() == ()
 
 

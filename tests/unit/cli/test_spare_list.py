@@ -223,3 +223,20 @@ def test_a_policy_that_is_not_there_does_not_keep_the_queue_from_being_served(sp
     _, out, err = spare("queue", failed=["w1-x"])
     assert "w3-x can replace it now" in out
     assert err.startswith("warning: best-fit decides instead: no sharing policy 'absent' is installed")
+
+
+def test_status_and_job_show_say_what_a_job_waits_for(spare, tmp_path, capsys):
+    queue(tmp_path, "w1-x")
+    queue(tmp_path, "w2-x")
+    spare("list", failed=["w1-x", "w2-x"])  # what is read from now on
+    assert run(["status"]) == 4
+    told = " ".join(capsys.readouterr().out.split())
+    assert "two waits for spares for w1-x (demand-0001, 60s): w3-x can replace it now lumctl swap plan two" in told
+    assert "two waits for spares for w2-x (demand-0002, 60s): w3-x goes to demand-0001 first" in told
+    assert run(["status", "-o", "json"]) == 4
+    waiting = json.loads(capsys.readouterr().out)["waiting"]
+    assert [(each["id"], each["given"]) for each in waiting] == [("demand-0001", ["w3-x"]), ("demand-0002", [])]
+    assert run(["job", "show", "two"]) == 0
+    assert "two waits for a spare for w1-x (demand-0001) since " in capsys.readouterr().out
+    assert run(["job", "show", "one", "-o", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["waiting"] == []

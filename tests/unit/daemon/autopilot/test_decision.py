@@ -119,6 +119,9 @@ def test_an_old_finding_is_left_to_people(scene):
     assert scene.decide()[GPU].act is Response.APPLY
     scene.now += 1
     assert scene.decide()[GPU].reason == "age"
+    # Who waits in the queue for a spare is served whenever one returns.
+    scene.memory.queued = frozenset({GPU})
+    assert scene.decide()[GPU].act is Response.APPLY
 
 
 @pytest.mark.parametrize(
