@@ -13,7 +13,7 @@ from lumctl.daemon.autopilot.policy import require_sound
 from lumctl.daemon.client import LOCK, ORDER_SCHEMA, SCHEMA, daemon_folder, socket_path
 from lumctl.daemon.history import LatestObservation, RackStores, ReadingHistory, TransitionQueue
 from lumctl.daemon.loop import Daemon, Sinks
-from lumctl.daemon.metrics.exporter import AutopilotMetrics, MetricsServer, SelfMetrics
+from lumctl.daemon.metrics.exporter import AutopilotMetrics, MetricsServer, QueueMetrics, SelfMetrics
 from lumctl.daemon.notifications.http_receivers import Alertmanager, Webhook, post
 from lumctl.daemon.notifications.ledger import FILE, NotificationFile, NotificationLedger
 from lumctl.daemon.notifications.message import Notification
@@ -90,6 +90,7 @@ def service(
         counted = receivers if receivers.usual or inventory.receivers else None
         self_metrics = SelfMetrics(newest, settings.interval_s, errors, history, counted)
         self_metrics.registry.register(AutopilotMetrics(pilot))
+        self_metrics.registry.register(QueueMetrics(queue))
         if settings.listen is not None:
             exporter = stack.enter_context(MetricsServer(settings.listen, self_metrics))
             say(f"metrics: {exporter.url}")

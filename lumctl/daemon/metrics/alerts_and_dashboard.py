@@ -263,6 +263,22 @@ _RULES = (
         "lumctl status: it lists each run with the command that finishes it",
     ),
     _Rule(
+        "LumctlSparesLow",
+        "warning",
+        "lumctl_spares_free <= 1 and lumctl_spares > 1",
+        "10m",
+        "{{ $value }} spares of {{ $labels.class }} are free in {{ $labels.rack }}",
+        "lumctl spare list: it says where the others are, and which can return",
+    ),
+    _Rule(
+        "LumctlJobWaitsForSpare",
+        "critical",
+        "lumctl_spare_demands > 0",
+        "10m",
+        "{{ $value }} demands wait for spares in {{ $labels.rack }}",
+        "lumctl spare queue: it says what each waits for",
+    ),
+    _Rule(
         "LumctlAutopilotStopped",
         "warning",
         "lumctl_autopilot_breaker_open == 1",

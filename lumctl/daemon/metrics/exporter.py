@@ -20,6 +20,7 @@ from lumctl.daemon.history import LatestObservation, TransitionQueue
 from lumctl.daemon.metrics.collectors import look_metrics
 from lumctl.daemon.notifications.receivers import Receivers
 from lumctl.daemon.process import ErrorLog
+from lumctl.daemon.spare_queue import QueueWatcher
 from lumctl.errors import UsageError
 from lumctl.health.observation import Observation
 from lumctl.health.transitions import Transition
@@ -163,6 +164,30 @@ class AutopilotMetrics(Collector):
             for (what, word), count in state["counts"].items():
                 (decisions if what == "decision" else attempts).add_metric([rack, word], count)
         yield from (running, breakers, decisions, attempts)
+
+
+class QueueMetrics(Collector):
+    """The jobs that wait for spares."""
+
+    def __init__(self, queue: QueueWatcher, now: Callable[[], float] = time.time) -> None:
+        self._queue, self._now = queue, now
+
+    def describe(self) -> list[Metric]:
+        """Return nothing: metrics are made for each scrape."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """All metrics, for one scrape."""
+        waiting = GaugeMetricFamily("lumctl_spare_demands", "Demands that wait for spares.", labels=["rack"])
+        oldest = GaugeMetricFamily(
+            "lumctl_spare_demand_oldest_seconds", "How long the oldest of them has waited.", labels=["rack"]
+        )
+        now = self._now()
+        for rack, entries in self._queue.waiting.items():
+            waiting.add_metric([rack], len(entries))
+            if entries:
+                oldest.add_metric([rack], now - min(entry.demand.asked_at for entry in entries))
+        yield from (waiting, oldest)
 
 
 def _late(look: Observation, interval_s: float) -> int:

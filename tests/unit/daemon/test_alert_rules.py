@@ -111,6 +111,10 @@ def test_a_run_that_was_left_half_done_calls(called):
     assert called("lumctl_unfinished_runs") == ["LumctlRunUnfinished"]
 
 
+def test_a_job_that_waits_for_a_spare_calls(called):
+    assert called("lumctl_spare_demands") == ["LumctlJobWaitsForSpare"]
+
+
 class Told:
     waiting = 0
 
@@ -120,7 +124,7 @@ class Told:
 
 @pytest.fixture
 def exported(seen, clock, said):
-    """The names of the metrics that a daemon exports of a rack with a fault; those of an autopilot beside them."""
+    """The names of the metrics that a daemon exports of a rack with a fault; of autopilot and queue beside them."""
     seen.find("s1-gpu0", State.FAILED, "gpu.xid")
     newest = LatestObservation(clock)
     newest.put(seen.look(unfinished=("swap-1",)))
@@ -128,7 +132,10 @@ def exported(seen, clock, said):
         newest, 1.0, ErrorLog(said.append), TransitionQueue(lambda *_: None), Told(), now=lambda: seen.now
     )
     text = generate_latest(self_metrics.registry).decode()
-    return {family.name for family in text_string_to_metric_families(text)} | {"lumctl_autopilot_breaker_open"}
+    return {family.name for family in text_string_to_metric_families(text)} | {
+        "lumctl_autopilot_breaker_open",
+        "lumctl_spare_demands",
+    }
 
 
 @pytest.mark.parametrize("text", [alert_rules(), dashboard()], ids=["rules", "dashboard"])

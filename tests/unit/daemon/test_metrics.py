@@ -334,3 +334,12 @@ def test_of_a_torus_what_is_free_and_how_fragmented_it_is():
     assert used == shown["ports_used"] > 0
     assert used + one(found, "lumctl_torus_ports", rack="torus64", state="idle") == shown["ports"]
     assert one(found, "lumctl_torus_fibres", rack="torus64", state="used") == shown["fibres_used"]
+
+
+def test_of_each_class_the_spares_and_those_that_are_free(seen):
+    found = samples(metrics_text(seen.look()))
+    where = {"rack": "prototype", "class": "NVIDIA RTX 6000 Ada Generation"}
+    assert one(found, "lumctl_spares", **where) == one(found, "lumctl_spares_free", **where) == 1
+    seen.find("s3-gpu0", State.UNKNOWN, "host.down")
+    found = samples(metrics_text(seen.look()))
+    assert (one(found, "lumctl_spares", **where), one(found, "lumctl_spares_free", **where)) == (1, 0)

@@ -1,0 +1,78 @@
+"""The daemon and the queue of spares: what it ends, what it announces, and what it counts."""
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from lumctl.daemon.metrics.exporter import QueueMetrics
+from lumctl.daemon.spare_queue import QueueWatcher
+from lumctl.health.states import State
+from lumctl.store import NEEDLESS, WAITING, store_at
+
+RACK, JOB, LOST, SPARE = "prototype", "finetune", "s1-gpu0", "s3-gpu0"
+
+
+class Watched:
+    """A watcher of a store, with what it said and told."""
+
+    def __init__(self, folder, seen):
+        self.seen, self.said, self.told = seen, [], []
+        self.store = store_at(str(folder), rack=RACK)
+        self.watcher = QueueWatcher(lambda _: self.store, self.said.append, lambda *words: self.told.append(words))
+
+    def ask(self):
+        return self.store.demands.ask(
+            RACK, JOB, (LOST,), why="no spare is free", who="ann@console", at=self.seen.now - 60
+        )
+
+    def look(self):
+        self.watcher.see(self.seen.look())
+
+    def metrics(self):
+        registry = CollectorRegistry()
+        registry.register(QueueMetrics(self.watcher, lambda: self.seen.now))
+        families = text_string_to_metric_families(generate_latest(registry).decode())
+        return {sample.name: sample.value for family in families for sample in family.samples}
+
+
+@pytest.fixture
+def watched(tmp_path, seen):
+    made = Watched(tmp_path, seen)
+    yield made
+    made.watcher.close()
+
+
+def test_spares_that_can_be_had_are_announced_once_and_again_if_they_change(watched, seen):
+    seen.find(LOST, State.FAILED, "gpu.lost")
+    seen.find(SPARE, State.FAILED, "gpu.lost")
+    watched.ask()
+    watched.look()
+    assert (watched.said, watched.told) == ([], [])
+    assert watched.metrics() == {"lumctl_spare_demands": 1.0, "lumctl_spare_demand_oldest_seconds": 60.0}
+
+    del seen.states[SPARE], seen.findings[SPARE]
+    for _ in range(3):
+        watched.look()
+    ((occasion, text, data),) = watched.told
+    assert (occasion, data["spares"], data["demand"]) == ("spare-free", [SPARE], "demand-0001")
+    assert text.endswith(f"waits for: lumctl swap plan {JOB} --failed {LOST} --target sim")
+    assert watched.said == [f"queue: {text}"]
+
+    seen.find(SPARE, State.FAILED, "gpu.lost")
+    watched.look()
+    del seen.states[SPARE], seen.findings[SPARE]
+    watched.look()
+    assert len(watched.told) == 2
+
+
+def test_a_demand_ends_when_its_accelerator_is_ok_but_not_while_it_is_unknown(watched, seen):
+    seen.find(LOST, State.UNKNOWN, "host.down")
+    watched.ask()
+    watched.look()
+    assert [each.state for each in watched.store.demands.all()] == [WAITING]
+    seen.heal()
+    watched.look()
+    (ended,) = watched.store.demands.all()
+    assert (ended.state, ended.why) == (NEEDLESS, f"{LOST} is ok again")
+    assert watched.said[-1:] == [f"queue: demand-0001 of {JOB} ends: {LOST} is ok again"]
+    assert watched.metrics() == {"lumctl_spare_demands": 0.0}
