@@ -15,6 +15,8 @@ JOB_KINDS = "lumctl.jobs"
 """The entry point group of kinds of job control."""
 PROBES = "lumctl.probes"
 """The entry point group of probes of accelerators."""
+SHARING = "lumctl.sharing"
+"""The entry point group of sharing policies."""
 IMPORT_WITHIN_S = 5.0
 
 _hanging: dict[tuple[str, str], Future[Any]] = {}

@@ -14,9 +14,9 @@ from lumctl.cli.verbs import noun_app, verb
 from lumctl.devices.drivers import DriverInfo, installed, load
 from lumctl.errors import RefusedError, UsageError
 from lumctl.inventory.problems import nearest
-from lumctl.offers import JOB_KINDS, PROBES, Offer, offered
+from lumctl.offers import JOB_KINDS, PROBES, SHARING, Offer, offered
 
-TEMPLATES = ("mesh", "switch", "transponder", "power", "job", "probe")
+TEMPLATES = ("mesh", "switch", "transponder", "power", "job", "probe", "sharing")
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 # In a wheel the templates are inside the package, in a checkout beside it.
@@ -89,21 +89,26 @@ def show_installed(
         typer.Option("--check", help="Import each one: show its kind, its capabilities and what it was tested on."),
     ] = False,
 ) -> None:
-    """List the installed drivers, kinds of job control and probes. Without --check (or -o wide) none is imported."""
-    drivers, jobs, probes = installed(), offered(JOB_KINDS), offered(PROBES)
+    """List the installed drivers, kinds of job control, probes and sharing policies.
+
+    Without --check (or -o wide) none is imported.
+    """
+    drivers, jobs, probes, policies = installed(), offered(JOB_KINDS), offered(PROBES), offered(SHARING)
     if cx.out.format is OutputFormat.NAME:
-        cx.out.names([info.name for info in (*drivers, *jobs, *probes)])
+        cx.out.names([info.name for info in (*drivers, *jobs, *probes, *policies)])
         return
     looked_into = check or cx.out.format is OutputFormat.WIDE
     rows = [_offered(info) | (_loaded(info) if looked_into else UNSEEN) for info in drivers]
     controls = [_offered(info) | (_loaded_control(info) if looked_into else UNSEEN) for info in jobs]
     read_by = [_offered(info) | (_loaded_probe(info) if looked_into else UNSEEN) for info in probes]
-    for problem in [row["problem"] for row in (*rows, *controls, *read_by) if row["problem"]]:
+    shared_by = [_offered(info) | (_loaded_policy(info) if looked_into else UNSEEN) for info in policies]
+    every = (*rows, *controls, *read_by, *shared_by)
+    for problem in [row["problem"] for row in every if row["problem"]]:
         cx.out.narrate(f"warning: {problem}")
     if cx.out.structured:
-        cx.out.document("plugin", {"drivers": rows, "jobs": controls, "probes": read_by})
+        cx.out.document("plugin", {"drivers": rows, "jobs": controls, "probes": read_by, "sharing": shared_by})
         return
-    flat = [row | {"capabilities": ", ".join(row["capabilities"] or ())} for row in (*rows, *controls, *read_by)]
+    flat = [row | {"capabilities": ", ".join(row["capabilities"] or ())} for row in every]
     cx.out.table(OFFERED + (LOADED if looked_into else ()), flat)
 
 
@@ -151,10 +156,22 @@ def _loaded_probe(info: Offer) -> dict[str, Any]:
     return {**UNSEEN, "kind": "probe", "proven": probe.proven, "state": "ok"}
 
 
+def _loaded_policy(info: Offer) -> dict[str, Any]:
+    from lumctl.spares.decision import load
+
+    try:
+        load(info.name)
+    except UsageError as error:
+        return {**UNSEEN, "state": "failed", "problem": error.message}
+    return {**UNSEEN, "kind": "sharing policy", "state": "ok"}
+
+
 @verb(app, "template")
 def copy(
     cx: Invocation,
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="mesh, switch, transponder, power, job or probe.")],
+    kind: Annotated[
+        str, typer.Argument(metavar="KIND", help="mesh, switch, transponder, power, job, probe or sharing.")
+    ],
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A new or empty folder.")],
 ) -> None:
     """Copy a complete plug-in as a starting point: code, a twin of its device, the contract suite. Prints the files."""
@@ -163,7 +180,9 @@ def copy(
         cx.out.document("plugin-template", {"kind": kind, "folder": str(folder), "files": written})
         return
     cx.out.names(written)
-    page = {"job": "lumctl-job-plugin(7)", "probe": "lumctl-probe(7)"}.get(kind, "lumctl-driver(7)")
+    page = {"job": "lumctl-job-plugin(7)", "probe": "lumctl-probe(7)", "sharing": "lumctl-inventory(5)"}.get(
+        kind, "lumctl-driver(7)"
+    )
     cx.out.narrate(f"next: {folder / 'README.md'} and {page}")
 
 

@@ -242,6 +242,10 @@ def on_history(
     largest_group: Annotated[
         int, typer.Option("--largest-group", metavar="N", min=1, max=64, help="For --year: most accelerators at once.")
     ] = 8,
+    policy: Annotated[
+        str,
+        typer.Option("--policy", metavar="NAME", help="For --year: also the policy of a plug-in.", show_default=False),
+    ] = "",
     years: Annotated[
         int, typer.Option("--years", metavar="N", min=1, max=1000, help="For --year: how many years are simulated.")
     ] = 20,
@@ -265,7 +269,7 @@ def on_history(
             raise UsageError("--year simulates failures, so it needs no history", hint="leave out the history")
         from lumctl.cli.policy_year import YearOptions, print_year
 
-        print_year(cx, YearOptions(accelerators, spares, needs, mtbf, repair, largest_group, years))
+        print_year(cx, YearOptions(accelerators, spares, needs, mtbf, repair, largest_group, years, policy))
         return
     from lumctl.daemon.autopilot.policy import require_sound
     from lumctl.daemon.autopilot.rehearsal import Rehearsal

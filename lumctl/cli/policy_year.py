@@ -10,6 +10,7 @@ from lumctl.cli.progress import progress
 from lumctl.errors import UsageError
 
 if TYPE_CHECKING:
+    from lumctl.spares.sharing import Answer, Question, SharingPolicy
     from lumctl.spares.simulated_year import Fared, SpareClass, YearModel
 
 BASE, FIT, SCARCE = "fifo", "best-fit", "scarce"
@@ -41,26 +42,31 @@ class YearOptions:
     repair: str
     largest_group: int
     years: int
+    policy: str
 
 
 def print_year(cx: Invocation, given: YearOptions) -> None:
     """Simulate the years and print how the demands of each class fared under each policy."""
+    from lumctl.spares.decision import load
     from lumctl.spares.policies import POLICIES
     from lumctl.spares.sharing import Reserve
     from lumctl.spares.simulated_year import compared, year
 
     model = _model(cx, given)
     rarest = model.classes[-1]
-    ways = [(name, 0) for name in POLICIES]
+    ways = [(name, 0) for name in dict.fromkeys([*POLICIES, *filter(None, [given.policy])])]
+    load(ways[-1][0])
     # The curve over the reserve: only with two classes is there anything to hold back.
     if len(model.classes) > 1:
         ways += [(SCARCE, held) for held in range(1, min(rarest.spares, _MOST_RESERVED) + 1)]
-    found = {}
+    found, faults = {}, list[str]()
     with progress("simulating years", quiet=cx.out.quiet) as tell:
         for name, held in ways:
             tell(f"simulating years under {name}{f' with a reserve of {held}' if held else ''}")
             reserve = Reserve({rarest.name: held})
-            found[name, held] = [year(model, POLICIES[name], seed, reserve) for seed in range(given.years)]
+            found[name, held] = [year(model, _policy(name, faults), seed, reserve) for seed in range(given.years)]
+    for fault in dict.fromkeys(faults):
+        cx.out.narrate(f"warning: best-fit decided some questions instead: {fault}")
     rows = []
     for (name, held), years in found.items():
         beside = zip(compared(years, found[BASE, 0]), compared(years, found[FIT, 0]), strict=True)
@@ -77,6 +83,18 @@ def print_year(cx: Invocation, given: YearOptions) -> None:
     for line in _alike(rows):
         cx.out.text()
         cx.out.text(cx.out.wrapped(line, "  "))
+
+
+def _policy(name: str, faults: list[str]) -> "SharingPolicy":
+    """The policy as lumctl asks it, with its limits; why best-fit decided instead is added to ``faults``."""
+    from lumctl.spares.decision import decide
+
+    def asked(question: "Question") -> "Answer":
+        decision = decide(name, question)
+        faults.extend(filter(None, [decision.fault]))
+        return decision.given
+
+    return asked
 
 
 def _model(cx: Invocation, given: YearOptions) -> "YearModel":

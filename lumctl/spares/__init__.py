@@ -1,1 +1,5 @@
-"""The pool of spares of a rack: so far its sizing, that is how many spares it needs."""
+"""The spares of a rack. For authors of sharing policies: the question, the answer, and how a demand is served whole."""
+
+from lumctl.spares.sharing import Answer, Demand, FreeSpare, Question, SharingPolicy, serve, tightest_first
+
+__all__ = ["Answer", "Demand", "FreeSpare", "Question", "SharingPolicy", "serve", "tightest_first"]

@@ -10,11 +10,10 @@ from lumctl.containment import LateError, MisbehavedError, contained
 from lumctl.errors import UsageError
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.problems import Mark, Problems
-from lumctl.offers import imported, offered, the_offer
+from lumctl.offers import SHARING, imported, offered, the_offer
 from lumctl.spares.policies import DEFAULT, POLICIES
 from lumctl.spares.sharing import Nonsense, Question, SharingPolicy, checked
 
-GROUP = "lumctl.sharing"
 WHAT = "sharing policy"
 ANSWERS_WITHIN_S = 0.1
 
@@ -33,7 +32,7 @@ class Decision:
 
 def policy_names() -> tuple[str, ...]:
     """Every policy that an inventory can name."""
-    return (*POLICIES, *(offer.name for offer in offered(GROUP) if offer.name not in POLICIES))
+    return (*POLICIES, *(offer.name for offer in offered(SHARING) if offer.name not in POLICIES))
 
 
 def require_policy(inventory: Inventory) -> None:
@@ -47,7 +46,7 @@ def require_policy(inventory: Inventory) -> None:
         problems = Problems(inventory.path)
         problems.unknown(sharing.mark or Mark(1, 1), WHAT, sharing.policy, names, listed=True)
         raise problems.error()
-    _loaded(sharing.policy)
+    load(sharing.policy)
 
 
 _late: dict[str, str] = {}
@@ -74,7 +73,7 @@ def decide(name: str, asked: Question) -> Decision:
 
 
 def _asked_within(name: str, asked: Question) -> dict[str, tuple[str, ...]]:
-    policy, offer = _loaded(name), the_offer(GROUP, name, WHAT)
+    policy, offer = load(name), the_offer(SHARING, name, WHAT)
     # Checked in the plug-in's own time: its answer may be a mapping of its own, with code that runs as it is read.
     answer = contained(offer.culprit(WHAT), "its answer", lambda: checked(asked, policy(asked)), ANSWERS_WITHIN_S)
     if isinstance(answer, Nonsense):
@@ -87,7 +86,7 @@ def _own(name: str, asked: Question) -> dict[str, tuple[str, ...]]:
     return {demand: tuple(spares) for demand, spares in POLICIES[name](asked).items()}
 
 
-def _loaded(name: str) -> SharingPolicy:
+def load(name: str) -> SharingPolicy:
     """The function of a policy.
 
     Raises:
@@ -95,7 +94,7 @@ def _loaded(name: str) -> SharingPolicy:
     """
     if name in POLICIES:
         return POLICIES[name]
-    found: Any = imported(GROUP, the_offer(GROUP, name, WHAT), WHAT)
+    found: Any = imported(SHARING, the_offer(SHARING, name, WHAT), WHAT)
     if not callable(found):
         raise UsageError(f"{WHAT} {name!r} is not a function", hint="see: lumctl plugin list")
     return cast("SharingPolicy", found)
