@@ -79,8 +79,9 @@ bench-slices: $(READY) ## Measure whole plans of slices, and their placing besid
 	$(BIN)/python tests/bench/slices/planned.py
 	$(BIN)/python tests/bench/slices/run.py $(ARGS)
 
-bench-spares: $(READY) ## Measure the sizing of a pool of 4,096 accelerators (seconds).
+bench-spares: $(READY) ## Measure the sizing of a pool of 4,096 accelerators, and the sharing of 1,000 spares (minutes).
 	$(BIN)/python tests/bench/spares/sizing.py $(ARGS)
+	$(BIN)/python tests/bench/spares/sharing.py $(ARGS)
 
 bench-jobs: $(READY) build/bench-jobs/ready ## Measure recoveries of real training beside torchrun and torchft, and the bandwidth between ranks (half an hour).
 	build/bench-jobs/bin/python tests/bench/jobs/recover.py $(ARGS)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, func, insert, select, update
 
 from lumctl.errors import RefusedError, UsageError
 from lumctl.inventory.problems import nearest
@@ -51,8 +51,9 @@ class Demands:
             StoreError: the store cannot be written.
         """
         with writing(self._rows.engine) as connection:
-            for other in self._read(connection, waiting=True):
-                if other.job == job and set(other.accelerators) == set(accelerators):
+            # An accelerator runs a rank of one job, so only demands of this job can be about it.
+            for other in self._waiting(connection, demands.c.job == job):
+                if set(other.accelerators) == set(accelerators):
                     return other
                 if shared := set(other.accelerators) & set(accelerators):
                     raise RefusedError(
@@ -90,15 +91,18 @@ class Demands:
 
     def waiting(self) -> tuple[QueuedDemand, ...]:
         """The demands that wait, oldest first."""
-        return self._rows.known.get("demands", lambda connection: self._read(connection, waiting=True))
+        return self._rows.known.get("demands", self._waiting)
 
     def all(self) -> tuple[QueuedDemand, ...]:
         """All demands, oldest first."""
         with self._rows.engine.connect() as connection:
             return self._read(connection)
 
-    def _read(self, connection: Connection, *, waiting: bool = False) -> tuple[QueuedDemand, ...]:
-        mine = [self._rows.of(demands), *([demands.c.state == WAITING] if waiting else [])]
+    def _waiting(self, connection: Connection, *only: ColumnElement[bool]) -> tuple[QueuedDemand, ...]:
+        return self._read(connection, demands.c.state == WAITING, *only)
+
+    def _read(self, connection: Connection, *only: ColumnElement[bool]) -> tuple[QueuedDemand, ...]:
+        mine = (self._rows.of(demands), *only)
         rows = connection.execute(select(demands).where(*mine).order_by(demands.c.asked_at, demands.c.id))
         return tuple(_demand(row) for row in rows)
 
