@@ -159,9 +159,10 @@ def from_document(document: Any) -> Plan:
         raise UsageError(f"this is not a plan: it lacks `schema: {SCHEMA}`", hint="to make a plan: lumctl swap plan")
     digest = plan_digest(document)
     if document.get("digest") != digest or document.get("id") != f"plan-{digest[:8]}":
+        make = "lumctl slice plan" if document.get("kind") == SLICE else "lumctl swap plan"
         raise UsageError(
             "this plan was changed after it was made: its content does not match its digest",
-            hint="make a new plan: lumctl swap plan; to repeat a run with changes, edit its runbook: "
+            hint=f"make a new plan: {make}; to repeat a run with changes, edit its runbook: "
             "lumctl runbook export RUN --out FILE",
         )
     try:

@@ -2,6 +2,7 @@
 
 import json
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -115,3 +116,10 @@ def test_what_is_written_is_counted_in_the_words_of_its_device():
     assert counted_changes([puc, port, puc]) == ["2 PUCs", "1 ingress port"]
     assert counted_changes([port]) == ["1 ingress port"]
     assert counted_changes([]) == []
+
+
+def test_a_changed_plan_of_a_slice_is_made_again_by_the_command_of_slices():
+    document = to_document(replace(PLAN, kind="slice").sealed()) | {"title": "another"}
+    with pytest.raises(UsageError) as refused:
+        from_document(document)
+    assert refused.value.hint.startswith("make a new plan: lumctl slice plan;")
