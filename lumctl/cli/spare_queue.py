@@ -76,7 +76,7 @@ def queue(
         for name, store in stores.items():
             if seen is None:
                 break
-            found, decision = queue_entries(store, seen, name)
+            found, decision = queue_entries(store.demands.waiting(), seen, name)
             entries += found
             faults += [decision.fault] if decision.fault else []
         ended = (
@@ -102,8 +102,8 @@ def waiting_rows(cx: Invocation, context: "Context", seen: "Observation") -> lis
     entries = [
         entry
         for rack in seen.inventory.racks
-        if context.store(rack).demands.waiting()
-        for entry in queue_entries(context.store(rack), seen, rack)[0]
+        if (waiting := context.store(rack).demands.waiting())
+        for entry in queue_entries(waiting, seen, rack)[0]
     ]
     return [_document(cx, entry, seen.at) for entry in entries]
 
@@ -159,23 +159,14 @@ def _cancel(cx: Invocation, name: str, rack: str | None) -> None:
 
 def _document(cx: Invocation, entry: "QueueEntry", now: float) -> dict[str, Any]:
     demand = entry.demand
-    command = None
-    if entry.needless:
-        words, command = f"needs no spare: {entry.needless}", f"lumctl spare queue cancel {demand.id}"
-    elif entry.given:
-        can = "can replace it now" if len(entry.given) == 1 else "can replace them now"
-        words = f"{', '.join(entry.given)} {can}"
-        command = f"lumctl swap plan {demand.job} --failed {','.join(demand.accelerators)}"
-    else:
-        words = f"waits: {'; '.join(entry.reasons)}"
     return {
         **_facts(demand),
         "waits_s": now - demand.asked_at,
         "given": list(entry.given),
         "reasons": list(entry.reasons),
         "needless": entry.needless,
-        "words": words,
-        "command": command and aimed(cx, command),
+        "words": entry.words,
+        "command": entry.command and aimed(cx, entry.command),
     }
 
 

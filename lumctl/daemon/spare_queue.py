@@ -41,9 +41,9 @@ class QueueWatcher:
         if rack not in self._stores:
             self._stores[rack] = self._store(rack)
         store = self._stores[rack]
-        if not store.demands.waiting():
+        if not (waiting := store.demands.waiting()):
             return []
-        entries, decision = queue_entries(store, look, rack)
+        entries, decision = queue_entries(waiting, look, rack)
         if decision.fault != self._fault:
             self._fault = decision.fault
             if decision.fault is not None:
@@ -61,8 +61,7 @@ class QueueWatcher:
 
     def _announce(self, rack: str, entry: QueueEntry, target: str) -> None:
         demand = entry.demand
-        command = f"lumctl swap plan {demand.job} --failed {','.join(demand.accelerators)}"
-        aimed = command if target == "rack" else f"{command} --target {target}"
+        aimed = entry.command if target == "rack" else f"{entry.command} --target {target}"
         can = f"{', '.join(entry.given)} can replace {', '.join(demand.accelerators)} of {demand.job}"
         text = f"{rack}: {can}, which {demand.id} waits for: {aimed}"
         self._say(f"queue: {text}")

@@ -32,6 +32,23 @@ class QueueEntry:
     given: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
 
+    @property
+    def words(self) -> str:
+        """What it waits for, or why it need not wait."""
+        if self.needless is not None:
+            return f"needs no spare: {self.needless}"
+        if self.given:
+            return f"{', '.join(self.given)} can replace {'them' if self.given[1:] else 'it'} now"
+        return f"waits: {'; '.join(self.reasons)}"
+
+    @property
+    def command(self) -> str | None:
+        """The command that ends the wait; ``None`` while there is none."""
+        if self.needless is not None:
+            return f"lumctl spare queue cancel {self.demand.id}"
+        failed = ",".join(self.demand.accelerators)
+        return f"lumctl swap plan {self.demand.job} --failed {failed}" if self.given else None
+
 
 @dataclass(frozen=True)
 class _Asked:
@@ -62,13 +79,8 @@ def kept_spares(store: Store, seen: Observation, rack: str, failures: Sequence[F
     return dict([*_given_to_others(asked, others), *_held_back(asked)])
 
 
-def queue_entries(store: Store, seen: Observation, rack: str) -> tuple[list[QueueEntry], Decision]:
-    """The demands that wait in a rack, oldest first, and what its sharing policy decides about them now.
-
-    Raises:
-        StoreError: the store of the rack cannot be read.
-    """
-    waiting = store.demands.waiting()
+def queue_entries(waiting: Sequence[QueuedDemand], seen: Observation, rack: str) -> tuple[list[QueueEntry], Decision]:
+    """What the sharing policy of a rack decides now about the demands that wait there, oldest first."""
     asked = _ask(seen, rack, waiting)
     entries = []
     for each in waiting:

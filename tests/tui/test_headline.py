@@ -10,11 +10,12 @@ from lumctl.cli.output import ASCII_GLYPHS, GLYPHS
 from lumctl.health.states import Finding, Incident, State
 from lumctl.inventory.load import example, load_inventory
 from lumctl.printable import number_ranges
+from lumctl.store import QueuedDemand
 from lumctl.tui.look.marks import Marks
 from lumctl.tui.sources import Sources
 from lumctl.tui.views.headline import headline, news_of, sentence
 from lumctl.tui.views.records import DaemonWatch, RecordedLook, Records
-from lumctl.tui.views.spares import fitting, groups_of, spare_lines, users_of
+from lumctl.tui.views.spares import fitting, groups_of, spare_lines, users_of, waiting_lines
 from lumctl.tui.views.strip import strip_lines
 from lumctl.tui.views.swap_choice import choice_of, swaps_of_component, swaps_of_headline, swaps_of_incident
 
@@ -244,6 +245,23 @@ def test_a_spare_to_which_fibres_lead_fits_too():
     assert fitting(seen, "h1-gpu0") == ("h6-gpu0",)
     assert words(seen).startswith("✖ h1-gpu0 fell off the bus; train rank 0 is down; p: swap in h6-gpu0")
     assert [(each.job, number_ranges(each.ranks)) for each in users_of(seen, "h6-gpu0")] == [("train", "0-3")]
+
+
+def test_the_jobs_that_wait_for_spares_come_first_with_what_they_wait_for(rack64):
+    asked = [("h03-gpu2", "train-a"), ("h05-gpu2", "train-a"), ("h16-gpu1", "gone")]
+    waiting = tuple(
+        QueuedDemand("rack64", f"demand-000{at}", job, (name,), "ann@console", START - 60)
+        for at, (name, job) in enumerate(asked, 1)
+    )
+    seen = RecordedLook(rack64.look(START, failed=["h03-gpu2", "h05-gpu2"]), Records(waiting=waiting))
+    head, first, command, second, third, cancel, _ = [line.plain for line in waiting_lines(seen)]
+    assert head == "waiting for spares"
+    assert first == "  demand-0001 train-a for h03-gpu2, 60 s: h16-gpu2 can replace it now"
+    assert command == "    lumctl swap plan train-a --failed h03-gpu2 --target sim"
+    assert "60 s: waits: h16-gpu2 goes to demand-0001 first (sharing policy best-fit); h16-gpu0 no fibre" in second
+    assert third == "  demand-0003 gone for h16-gpu1, 60 s: needs no spare: job gone no longer exists"
+    assert cancel == "    lumctl spare queue cancel demand-0003 --target sim"
+    assert list(waiting_lines(RecordedLook(seen.observation))) == []
 
 
 def test_a_spare_that_runs_a_rank_is_used(kit):

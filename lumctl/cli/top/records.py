@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from lumctl.health.states import State
     from lumctl.health.transitions import Transition
     from lumctl.inventory.model import Inventory
-    from lumctl.store import Head, JournalEntry, Store, StoredRun
+    from lumctl.store import Head, JournalEntry, QueuedDemand, Store, StoredRun
     from lumctl.tui.views.records import Line, Records, Working
 
 HEALTH = "health"
@@ -85,6 +85,9 @@ def _told(entry: "JournalEntry", run: "StoredRun | None") -> str:
             told = f"autopilot: {_plain(data, first='event')}"
         case "approval":
             told = f"approval of {data.get('id') or data.get('plan', 'a plan')}: {_plain(data, first='state')}"
+        case "demand":
+            whose = f"{data.get('job')} for {', '.join(map(str, data.get('accelerators', ())))}"
+            told = f"{data.get('demand')} of {whose} is {data.get('state')}"
         case _:
             told = f"{entry.kind}: {_plain(data)}"
     return told
@@ -186,6 +189,7 @@ class Recorder:
         log = sorted((line for each in read for line in each.log), key=lambda line: -line.at)
         return Records(
             runs=tuple(runs),
+            waiting=tuple(demand for each in read for demand in each.waiting),
             autopilots=tuple(each.autopilot for each in read),
             working=tuple(self._working()),
             log=tuple(log[:MOST_LINES]),
@@ -218,7 +222,8 @@ class Recorder:
             known.autopilot, known.told_at = autopilot, now
             return
         runs = store.runs.all()
-        self._read[rack] = _OfRack(runs, autopilot, log_of(rack, store.journal.latest(MOST_LINES), runs, changes), now)
+        log = log_of(rack, store.journal.latest(MOST_LINES), runs, changes)
+        self._read[rack] = _OfRack(runs, store.demands.waiting(), autopilot, log, now)
         self._heads[rack], self._changed[rack] = head, changes
 
     def _changes(self, rack: str, store: "Store") -> "tuple[Transition, ...]":
@@ -247,6 +252,11 @@ class Recorder:
 
 class _OfRack:
     def __init__(
-        self, runs: "tuple[StoredRun, ...]", autopilot: Mapping[str, Any], log: "list[Line]", told_at: float
+        self,
+        runs: "tuple[StoredRun, ...]",
+        waiting: "tuple[QueuedDemand, ...]",
+        autopilot: Mapping[str, Any],
+        log: "list[Line]",
+        told_at: float,
     ) -> None:
-        self.runs, self.autopilot, self.log, self.told_at = runs, autopilot, log, told_at
+        self.runs, self.waiting, self.autopilot, self.log, self.told_at = runs, waiting, autopilot, log, told_at

@@ -1,4 +1,4 @@
-"""Spares: those that are left, and the accelerators that each can replace; pure."""
+"""Spares: those that are left, the accelerators that each can replace, and the jobs that wait for one; pure."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +11,9 @@ from lumctl.inventory.model import Role
 from lumctl.printable import counted, number_ranges
 from lumctl.swap.ranking import FailedRank, objections, unfit_reasons
 from lumctl.swap.spare_pool import networks_of, ranks_to_replace
-from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks
+from lumctl.swap.spare_sharing import queue_entries
+from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks, age
+from lumctl.tui.views.records import RecordedLook
 
 Rails = tuple[str, ...]
 """The devices to which an accelerator's lanes are connected."""
@@ -122,6 +124,26 @@ def spare_lines(observation: Observation, marks: Marks) -> Iterator[Text]:
         ranks = sum(len(users.ranks) for users in shared)
         if group.free:
             yield Text(f"  {counted(ranks, 'ranks')} share {counted(len(group.free), 'spares')}", style=QUIET_STYLE)
+        yield Text()
+
+
+def waiting_lines(seen: RecordedLook) -> Iterator[Text]:
+    """A line for each demand that waits in the queue, what it waits for, and the key or command that ends the wait."""
+    for rack in seen.observation.inventory.racks:
+        waiting = [each for each in seen.records.waiting if each.rack == rack]
+        if not waiting:
+            continue
+        yield Text("waiting for spares", style=HEADING_STYLE)
+        for entry in queue_entries(waiting, seen.observation, rack)[0]:
+            demand = entry.demand
+            text = Text(f"  {demand.id} {demand.job} ")
+            text.append(f"for {', '.join(demand.accelerators)}, ")
+            text.append(f"{age(demand.asked_at, seen.observation.at)}: ", style=QUIET_STYLE)
+            text.append(entry.words, style="" if entry.command else STATE_STYLES[State.DEGRADED])
+            yield text
+            if entry.command:
+                aimed = "" if seen.observation.target == "rack" else f" --target {seen.observation.target}"
+                yield Text(f"    {entry.command}{aimed}", style=QUIET_STYLE)
         yield Text()
 
 

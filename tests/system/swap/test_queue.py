@@ -35,7 +35,7 @@ def queue(rack, *failed):
 
 
 def entries(rack):
-    return queue_entries(rack.store, rack.context.observe(), RACK)[0]
+    return queue_entries(rack.store.demands.waiting(), rack.context.observe(), RACK)[0]
 
 
 def one_spare_is_taken(rack):
