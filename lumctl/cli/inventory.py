@@ -102,8 +102,8 @@ def validate(
     path = find_inventory(file or cx.inventory_path)
     try:
         inventory = load_inventory(path)
-        # Not a part of loading: the rules that policies name are known above the inventory's room only.
-        if inventory.policies:
+        # Not a part of loading: the rules and sharing policies that it names are known above the inventory's room only.
+        if inventory.policies or inventory.sharing.mark is not None:
             from lumctl.daemon.autopilot.policy import require_sound
 
             require_sound(inventory)

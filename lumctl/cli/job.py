@@ -14,7 +14,7 @@ from lumctl.cli.job_state import find_job, nobody, print_job, state_of, status_o
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import OutputColumn, OutputFormat
 from lumctl.cli.spare_queue import queued_words
-from lumctl.cli.verbs import YesOption, noun_app, verb
+from lumctl.cli.verbs import YesOption, aimed, noun_app, verb
 from lumctl.errors import ExitCode, LumctlError
 from lumctl.inventory.job_entries import COMMAND
 from lumctl.inventory.model import Inventory, Job
@@ -215,7 +215,8 @@ def show(cx: Invocation, job: JobArgument) -> None:
     cx.out.text(f"{found.name}  rack: {found.rack}  target: {cx.target}")
     cx.out.text(_hook_line(found))
     for each in waiting:
-        cx.out.text(f"{queued_words(each)} since {moment_with_age(each.asked_at, now)}: lumctl spare queue")
+        since = moment_with_age(each.asked_at, now)
+        cx.out.text(f"{queued_words(each)} since {since}: {aimed(cx, 'lumctl spare queue')}")
     cx.out.text()
     cx.out.table(RANKS, [_rank_row(rank) for rank in document["ranks"]], title="ranks")
     cx.out.text()

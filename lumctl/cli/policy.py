@@ -50,10 +50,8 @@ def validate(cx: Invocation) -> None:
     The sharing policy, which decides who gets which spares, is loaded if it belongs to a plug-in.
     """
     from lumctl.daemon.autopilot.policy import remarks, require_sound
-    from lumctl.spares.decision import require_policy
 
     require_sound(cx.inventory)
-    require_policy(cx.inventory)
     warnings = list(remarks(cx.inventory))
     rows = [_row(policy) for policy in cx.inventory.policies]
     for warning in warnings:
@@ -240,7 +238,10 @@ def on_history(
         str, typer.Option("--repair", metavar="TIME[-TIME]", help="For --year: how long a repair takes.")
     ] = "1d-10d",
     largest_group: Annotated[
-        int, typer.Option("--largest-group", metavar="N", min=1, max=64, help="For --year: most accelerators at once.")
+        int,
+        typer.Option(
+            "--largest-group", metavar="N", min=1, max=64, help="For --year: most accelerators of one failure."
+        ),
     ] = 8,
     policy: Annotated[
         str,
@@ -261,8 +262,8 @@ def on_history(
 
     With --year no history is needed: failures, repairs and waits for spares are simulated, with the same failures for
     every sharing policy. A class serves what it and the classes before it need. A failure takes a group, of k
-    accelerators with a probability in proportion to 1/k**2, which is served whole or not at all. The pool is that of
-    the inventory, unless --spares names one.
+    accelerators with a probability in proportion to 1/k**2, which is served whole or not at all. The pool is the first
+    rack and model of the inventory that has spares, unless --spares names one.
     """
     if year:
         if history or since or capture:

@@ -212,7 +212,7 @@ def _alike(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         and all(row["beside_best_fit"] is None for row in rows if row["policy"] == policy and not row["reserve"])
     ]
     if same:
-        yield f"without a reserve, no difference to {FIT} is certain here: {', '.join(same)}"
+        yield f"without a reserve, not significantly different from {FIT}: {', '.join(same)}"
     yield (
         "BESIDE: mean wait divided by that under the other policy in the same years; alike: the difference is within "
         "two standard errors. NEVER: demands a year for which the whole pool is too small; they are refused at once."

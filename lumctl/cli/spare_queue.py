@@ -55,7 +55,8 @@ def queue(
     A job is queued by ``lumctl swap plan --queue``, or by the autopilot, if no spare can be used. The accelerators of
     one demand get their spares together, or wait together. The sharing policy of the inventory decides who is served
     first (lumctl-inventory(5), sharing); other swaps leave a spare alone that it gives to a demand, unless they name
-    it. A demand ends with the run that serves it, in the same transaction, or when it is cancelled.
+    it. A demand ends with the run that serves it, in the same transaction, or when it is cancelled. ``lumctl watch``
+    ends one whose accelerators work again or whose job is gone, and announces spares that can be had.
     """
     if action is not None:
         if action != CANCEL or demand is None:

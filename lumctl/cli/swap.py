@@ -167,7 +167,8 @@ def _wait_for_one(cx: Invocation, context: Context, asked: SwapRequest, error: N
         NoSpareError: they are not to be queued; the hint says how that is done.
     """
     if not queue:
-        wait = f"to wait for a spare: lumctl swap plan --failed {','.join(asked.failed)} --queue"
+        failed = ",".join(name for name in asked.failed if name not in asked.tied)
+        wait = f"to wait for a spare: lumctl swap plan --failed {failed} --queue"
         raise NoSpareError(error.message, hint="; ".join(filter(None, [error.hint, wait]))) from error
     demands = queue_demands(
         context.store(asked.rack), context.observe(), asked.rack, asked.failed, why=error.message, who=origin()

@@ -85,7 +85,7 @@ def service(
             errors=errors,
         )
         stack.callback(pilot.close)
-        queue = QueueWatcher(lambda rack: open_store(inventory, rack, target), say, receivers.tell)
+        queue = QueueWatcher(lambda rack: open_store(current(), rack, target), say, receivers.tell)
         stack.callback(queue.close)
         counted = receivers if receivers.usual or inventory.receivers else None
         self_metrics = SelfMetrics(newest, settings.interval_s, errors, history, counted)

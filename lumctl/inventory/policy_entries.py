@@ -105,7 +105,9 @@ class PolicyEntry(Entry):
     racks: Patterns | None = Field(None, description="Only in these racks (default: in all).")
     quiet: Patterns | None = Field(None, description="Patterns of names that are always left alone.")
     stands_s: Seconds = Field(30.0, description="How long a finding must have lasted.")
-    oldest_s: Seconds = Field(900.0, description="A finding older than this is left to operators.")
+    oldest_s: Seconds = Field(
+        900.0, description="A finding older than this is left to operators, unless it waits for spares."
+    )
     cool_down_s: Seconds = Field(600.0, description="How long after any change of the rack the autopilot does nothing.")
     limits: LimitsEntry | None = None
     breaker: BreakerEntry | None = None

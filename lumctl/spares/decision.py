@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from lumctl.containment import LateError, MisbehavedError, contained
-from lumctl.errors import UsageError
+from lumctl.errors import LumctlError, UsageError
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.problems import Mark, Problems
 from lumctl.offers import SHARING, imported, offered, the_offer
@@ -67,8 +67,10 @@ def decide(name: str, asked: Question) -> Decision:
             return Decision(_asked_within(name, asked), name)
         except LateError as error:
             fault = _late[name] = f"{error.message}; it is not asked again"
-        except (UsageError, MisbehavedError) as error:
+        except MisbehavedError as error:
             fault = error.message
+        except LumctlError as error:  # not installed, or raised by the plug-in
+            fault = f"{WHAT} {name!r}: {error.message}"
     return Decision(_own(DEFAULT, asked), DEFAULT, fault)
 
 

@@ -16,7 +16,7 @@ Answer = Mapping[str, Sequence[str]]
 class Demand:
     """Accelerators of one job that need spares at the same time: all get one, or none does.
 
-    ``usable`` has, for each of them, the free spares that can replace it, those with the best light first. ``classes``
+    ``usable`` has, for each of them, the free spares that can replace it, in the order of the inventory. ``classes``
     are the classes of all spares that could replace one of them, free or not. ``weight`` is that of the job in the
     inventory. ``remaining_s`` is how long the job still runs, ``attained_s`` how long it has run, in seconds times
     accelerators; ``None`` if that is unknown.

@@ -229,7 +229,8 @@ def compared(years: Sequence[Mapping[str, Waits]], base: Sequence[Mapping[str, W
         before, after = fmean(each.mean_s for each in others), fmean(each.mean_s for each in mine)
         gaps = [one.mean_s - other.mean_s for one, other in zip(mine, others, strict=True)]
         error = stdev(gaps) / sqrt(len(gaps)) if len(gaps) > 1 else 0.0
-        differs = abs(fmean(gaps)) > _CERTAIN * error and before > 0
+        # One year tells nothing of chance.
+        differs = len(gaps) > 1 and abs(fmean(gaps)) > _CERTAIN * error and before > 0
         yield Fared(
             name=name,
             demands=fmean(len(each.waits_s) for each in mine),

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, func, insert, select, update
@@ -43,31 +43,48 @@ class Demands:
     def __init__(self, rows: RackRows) -> None:
         self._rows = rows
 
-    def ask(self, rack: str, job: str, accelerators: tuple[str, ...], *, why: str, who: str, at: float) -> QueuedDemand:
-        """Queue a demand in a rack. One that waits already for the same accelerators is returned as it is.
+    def ask(
+        self, rack: str, wanted: Mapping[str, tuple[str, ...]], *, why: str, who: str, at: float
+    ) -> tuple[QueuedDemand, ...]:
+        """Queue demands in a rack, by job the accelerators that need spares together; all of them, or none.
+
+        One that waits already for the same accelerators, or more, is returned as it is. One that waits for some of them
+        becomes part of the new one, which takes its place in the queue.
 
         Raises:
-            RefusedError: another demand already waits for one of the accelerators.
+            RefusedError: a demand waits for one of the accelerators and for others.
             StoreError: the store cannot be written.
         """
         with writing(self._rows.engine) as connection:
-            # An accelerator runs a rank of one job, so only demands of this job can be about it.
-            for other in self._waiting(connection, demands.c.job == job):
-                if set(other.accelerators) == set(accelerators):
-                    return other
-                if shared := set(other.accelerators) & set(accelerators):
-                    raise RefusedError(
-                        f"{other.id} already waits for a spare for {', '.join(sorted(shared))}",
-                        hint=f"to ask for others together with it: lumctl spare queue cancel {other.id}",
-                    )
-            count = select(func.count()).select_from(demands).where(self._rows.of(demands))
-            name = f"demand-{(connection.execute(count).scalar() or 0) + 1:04d}"
-            asked = QueuedDemand(rack, name, job, accelerators, who, at, why=why)
-            row = {"rack": asked.rack, "id": name, "job": job, "accelerators": json.dumps(accelerators), "who": who}
-            more = {"asked_at": at, "state": WAITING, "why": why, "run": "", "ended_at": None}
-            connection.execute(insert(demands).values(**row, **more))
-            _remark(connection, asked, at, who)
-            return asked
+            return tuple(
+                self._ask(connection, QueuedDemand(rack, "", job, names, who, at, why=why))
+                for job, names in wanted.items()
+            )
+
+    def _ask(self, connection: Connection, asked: QueuedDemand) -> QueuedDemand:
+        names = set(asked.accelerators)
+        parts = []
+        # An accelerator runs a rank of one job, so only demands of this job can be about it.
+        for other in self._waiting(connection, demands.c.job == asked.job):
+            if names <= set(other.accelerators):
+                return other
+            if names > set(other.accelerators):
+                parts.append(other)
+            elif shared := names & set(other.accelerators):
+                raise RefusedError(
+                    f"{other.id} already waits for a spare for {', '.join(sorted(shared))}",
+                    hint=f"to ask for others together with it: lumctl spare queue cancel {other.id}",
+                )
+        count = select(func.count()).select_from(demands).where(self._rows.of(demands))
+        name = f"demand-{(connection.execute(count).scalar() or 0) + 1:04d}"
+        first = min((part.asked_at for part in parts), default=asked.asked_at)
+        found = replace(asked, id=name, asked_at=first)
+        row = {**asdict(found), "accelerators": json.dumps(found.accelerators)}
+        connection.execute(insert(demands).values(**row))
+        _remark(connection, found, asked.asked_at, asked.who)
+        for part in parts:
+            _ended(connection, part, NEEDLESS, why=f"it is part of {name}", who=asked.who, at=asked.asked_at)
+        return found
 
     def end(self, name: str, state: str, *, why: str, who: str, at: float) -> QueuedDemand:
         """Cancel a demand, or end it because it is needless.
@@ -112,7 +129,7 @@ def settle(
 ) -> None:
     """End the demands that a run serves, in the transaction that stores where its jobs run now.
 
-    If the run takes that back, its demands wait again.
+    If the run is rolled back, its demands wait again.
     """
     concerned = (demands.c.rack == rack, demands.c.job.in_(placed))
     for row in connection.execute(select(demands).where(*concerned, demands.c.state.in_((WAITING, SERVED)))).all():
@@ -121,16 +138,15 @@ def settle(
         if asked.state == WAITING and not there:
             _ended(connection, asked, SERVED, run=run, who=who, at=at)
         elif asked.state == SERVED and asked.run == run and there:
-            _ended(connection, asked, WAITING, why=f"{run} took its change back", who=who, at=at)
+            _ended(connection, asked, WAITING, why=f"{run} was rolled back", who=who, at=at)
 
 
 def _ended(
     connection: Connection, asked: QueuedDemand, state: str, *, who: str, at: float, why: str = "", run: str = ""
 ) -> QueuedDemand:
-    changed = {"state": state, "why": why or asked.why, "run": run, "ended_at": None if state == WAITING else at}
+    after = replace(asked, state=state, why=why or asked.why, run=run, ended_at=None if state == WAITING else at)
+    changed = {"state": state, "why": after.why, "run": run, "ended_at": after.ended_at}
     connection.execute(update(demands).where(demands.c.rack == asked.rack, demands.c.id == asked.id).values(**changed))
-    row = {"id": asked.id, "job": asked.job, "accelerators": asked.accelerators, "who": asked.who}
-    after = QueuedDemand(rack=asked.rack, asked_at=asked.asked_at, **row, **changed)  # type: ignore[arg-type]
     _remark(connection, after, at, who)
     return after
 

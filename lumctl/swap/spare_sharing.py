@@ -6,18 +6,19 @@ from dataclasses import dataclass
 
 from lumctl.context import Observation
 from lumctl.errors import RefusedError
+from lumctl.health.states import State
 from lumctl.inventory.model import Accelerator, Role
 from lumctl.inventory.sharing import classes_of
 from lumctl.printable import counted
 from lumctl.spares.decision import Decision, decide
 from lumctl.spares.sharing import Demand, FreeSpare, Question, Reserve
 from lumctl.store import QueuedDemand, Store
-from lumctl.swap.groups import largest
-from lumctl.swap.ranking import FailedRank
+from lumctl.swap.groups import largest, with_tied
+from lumctl.swap.ranking import FailedRank, unfit_reasons
 from lumctl.swap.spare_pool import networks_of, spare_objections
 from lumctl.time_text import ago_text
 
-MINE = "this swap"
+THIS_SWAP = "this swap"
 """The id of the demand of a swap that is planned now and does not wait in the queue."""
 _SHOWN = 3
 """How many spares that cannot serve a demand are named with their reasons."""
@@ -32,6 +33,9 @@ class QueueEntry:
     given: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
 
+    command: str | None = None
+    """The command that ends the wait; ``None`` while there is none."""
+
     @property
     def words(self) -> str:
         """What it waits for, or why it need not wait."""
@@ -40,14 +44,6 @@ class QueueEntry:
         if self.given:
             return f"{', '.join(self.given)} can replace {'them' if self.given[1:] else 'it'} now"
         return f"waits: {'; '.join(self.reasons)}"
-
-    @property
-    def command(self) -> str | None:
-        """The command that ends the wait; ``None`` while there is none."""
-        if self.needless is not None:
-            return f"lumctl spare queue cancel {self.demand.id}"
-        failed = ",".join(self.demand.accelerators)
-        return f"lumctl swap plan {self.demand.job} --failed {failed}" if self.given else None
 
 
 @dataclass(frozen=True)
@@ -70,13 +66,15 @@ def kept_spares(store: Store, seen: Observation, rack: str, failures: Sequence[F
         StoreError: the store of the rack cannot be read.
     """
     waiting = store.demands.waiting()
-    if not waiting and not seen.inventory.sharing.reserve:
+    if not failures or not (waiting or seen.inventory.sharing.reserve):
         return {}
     wanted = {failure.accelerator for failure in failures}
-    others = [each for each in waiting if not wanted & set(each.accelerators)]
-    queued_at = min((each.asked_at for each in waiting if wanted & set(each.accelerators)), default=seen.at)
-    asked = _ask(seen, rack, others, (failures, queued_at))
-    return dict([*_given_to_others(asked, others), *_held_back(asked)])
+    mine = [each for each in waiting if wanted & set(each.accelerators)]
+    others = [each for each in waiting if each not in mine]
+    # With the name of its demand: chance, and demands of the same time, are then decided as the queue shows it.
+    name, asked_at = (mine[0].id, mine[0].asked_at) if mine else (THIS_SWAP, seen.at)
+    asked = _ask(seen, rack, others, (name, asked_at, failures))
+    return dict([*_given_to_others(asked, others), *_held_back(asked, name)])
 
 
 def queue_entries(waiting: Sequence[QueuedDemand], seen: Observation, rack: str) -> tuple[list[QueueEntry], Decision]:
@@ -86,33 +84,55 @@ def queue_entries(waiting: Sequence[QueuedDemand], seen: Observation, rack: str)
     for each in waiting:
         needless, given = why_needless(seen, each), asked.decision.given.get(each.id, ())
         reasons = () if needless or given else tuple(_why_waiting(asked, each))
-        entries.append(QueueEntry(each, needless, given, reasons))
+        command = _command(seen, each, can_end=needless is not None, served=bool(given))
+        entries.append(QueueEntry(each, needless, given, reasons, command))
     return entries, asked.decision
+
+
+def _command(seen: Observation, demand: QueuedDemand, *, can_end: bool, served: bool) -> str | None:
+    target = "" if seen.target == "rack" else f" --target {seen.target}"
+    if can_end:
+        rack = f" --rack {demand.rack}" if len(seen.inventory.racks) > 1 else ""
+        return f"lumctl spare queue cancel {demand.id}{rack}{target}"
+    # Only those that are not ok: a plan refuses the others, and adds those that are tied by itself.
+    ill = [rank.accelerator for rank in _ranks(seen, demand) if not _is_well(seen, rank.accelerator)]
+    return f"lumctl swap plan {demand.job} --failed {','.join(ill)}{target}" if served else None
 
 
 def queue_demands(
     store: Store, seen: Observation, rack: str, failed: Sequence[str], *, why: str, who: str
-) -> list[QueuedDemand]:
-    """Queue a demand for each job that runs on these accelerators.
+) -> tuple[QueuedDemand, ...]:
+    """Queue a demand for each job that runs on these accelerators, and on those that are tied to them.
 
     Raises:
-        RefusedError: the pool can never serve one of them, or another demand waits for a part of it.
+        RefusedError: waiting is of no use to one of them, or another demand waits for a part of it; nothing was queued.
         StoreError: the store of the rack cannot be written.
     """
     by_job: dict[str, list[FailedRank]] = {}
-    for name in failed:
+    for name in with_tied(seen.inventory, seen.assignment, failed):
         if (place := seen.place_of(name)) is not None:
             by_job.setdefault(place[0], []).append(FailedRank(*place, name))
     for job, failures in by_job.items():
-        if (reason := never(seen, failures)) is not None:
+        if (reason := _why_in_vain(store.demands.waiting(), seen, rack, failures)) is not None:
             raise RefusedError(
                 f"{job} was not queued, because it would wait in vain: {reason}",
                 hint="restart it elsewhere, repair what failed, or mark more accelerators with `role: spare`",
             )
-    return [
-        store.demands.ask(rack, job, tuple(each.accelerator for each in failures), why=why, who=who, at=seen.at)
-        for job, failures in by_job.items()
-    ]
+    wanted = {job: tuple(each.accelerator for each in failures) for job, failures in by_job.items()}
+    return store.demands.ask(rack, wanted, why=why, who=who, at=seen.at)
+
+
+def _why_in_vain(
+    waiting: Sequence[QueuedDemand], seen: Observation, rack: str, failures: Sequence[FailedRank]
+) -> str | None:
+    if all(_is_well(seen, each.accelerator) for each in failures):
+        return f"{', '.join(each.accelerator for each in failures)} can work: replace it when a spare is free"
+    if (reason := never(seen, failures)) is not None:
+        return reason
+    wanted = {each.accelerator for each in failures}
+    others = [each for each in waiting if not wanted & set(each.accelerators)]
+    given = _ask(seen, rack, others, (THIS_SWAP, seen.at, failures)).decision.given.get(THIS_SWAP)
+    return None if given is None else f"{', '.join(given)} are free, but no plan can use them"
 
 
 def why_needless(seen: Observation, asked: QueuedDemand) -> str | None:
@@ -122,17 +142,31 @@ def why_needless(seen: Observation, asked: QueuedDemand) -> str | None:
     ranks = _ranks(seen, asked)
     if not ranks:
         return f"{asked.job} does not run on {', '.join(asked.accelerators)} any more"
-    # Tied accelerators fail together: one that is still in trouble keeps all of them.
-    if not any(seen.in_trouble(rank.accelerator) for rank in ranks):
-        one = len(ranks) == 1
-        return f"{', '.join(rank.accelerator for rank in ranks)} {'is' if one else 'are'} ok again"
+    if all(_is_well(seen, rank.accelerator, since=asked.asked_at) for rank in ranks):
+        return f"{', '.join(rank.accelerator for rank in ranks)} {'are' if ranks[1:] else 'is'} ok again"
     return None
+
+
+def _is_well(seen: Observation, accelerator: str, since: float = 0.0) -> bool:
+    """Whether an accelerator and all its lanes are ok, read after a time (seconds since the epoch)."""
+    lanes = [seen.report.links[lane.id] for lane in seen.inventory.transponders_of(accelerator)]
+    every = [seen.report.accelerators[accelerator], *lanes]
+    return all(each.state is State.OK and each.read_at is not None and each.read_at > since for each in every)
 
 
 def never(seen: Observation, failures: Sequence[FailedRank]) -> str | None:
     """Why the whole pool can never serve some failures together; ``None`` if it can once enough of it is free."""
     rack = seen.inventory.accelerators[failures[0].accelerator].rack
-    spares = [a for a in seen.inventory.accelerators.values() if a.rack == rack and a.role is Role.SPARE]
+    classes = _spare_classes(seen)
+    could = {classes[spare.id] for spare in _pool(seen, rack) for each in failures if _could_replace(seen, each, spare)}
+    spares, left = list[Accelerator](), dict(seen.inventory.sharing.reserve)
+    for spare in _pool(seen, rack):
+        name = classes[spare.id]
+        # Of a class that others can do without, the reserve is not for them.
+        if could - {name} and left.get(name, 0) > 0:
+            left[name] -= 1
+        else:
+            spares.append(spare)
     costs = [[0 if _could_replace(seen, failure, spare) else None for spare in spares] for failure in failures]
     if len(largest(costs)) == len(failures):
         return None
@@ -144,17 +178,23 @@ def _ask(
     seen: Observation,
     rack: str,
     waiting: Sequence[QueuedDemand],
-    mine: tuple[Sequence[FailedRank], float] | None = None,
+    swap: tuple[str, float, Sequence[FailedRank]] | None = None,
 ) -> _Asked:
-    failures: dict[str, Sequence[FailedRank]] = {
-        each.id: _ranks(seen, each) for each in waiting if why_needless(seen, each) is None
-    }
+    """Ask the policy about the queue, and about a ``swap`` that is planned: its name, its time, and its ranks."""
+    failures: dict[str, Sequence[FailedRank]] = {}
+    for each in waiting:
+        if why_needless(seen, each) is None:
+            ranks = _ranks(seen, each)
+            ill = {rank.accelerator for rank in ranks if not _is_well(seen, rank.accelerator)}
+            tied = with_tied(seen.inventory, seen.assignment, sorted(ill))
+            if ill:
+                failures[each.id] = [rank for rank in ranks if rank.accelerator in tied]
     asked_at = {each.id: each.asked_at for each in waiting}
-    if mine is not None:
-        failures[MINE], asked_at[MINE] = mine
+    if swap is not None:
+        asked_at[swap[0]], failures[swap[0]] = swap[1:]
     gone = {failure.accelerator for found in failures.values() for failure in found}
     spares = _free_spares(seen, rack)
-    order = sorted(failures, key=lambda name: asked_at[name])
+    order = sorted(failures, key=lambda name: (asked_at[name], name))
     demands = tuple(_demand(seen, name, asked_at[name], failures[name], spares, gone) for name in order)
     # The same demands and spares are always answered alike, so that what was told is what is done.
     seed = zlib.crc32(" ".join([*order, *spares]).encode())
@@ -175,20 +215,31 @@ def _could_replace(seen: Observation, failure: FailedRank, spare: Accelerator) -
     return (
         spare.model == old.model
         and spare.memory_gib >= old.memory_gib
-        and not spare.reserved
         and spare.reserved_for in {None, failure.job}
         and networks_of(seen.inventory, spare.id) == networks_of(seen.inventory, old.id)
     )
 
 
-def _free_spares(seen: Observation, rack: str) -> dict[str, FreeSpare]:
-    """The spares of a rack that no job uses, whatever their health."""
+def _pool(seen: Observation, rack: str) -> list[Accelerator]:
+    """The spares of a rack that a swap may take without their names, in use or not."""
+    every = seen.inventory.accelerators.values()
+    return [each for each in every if each.rack == rack and each.role is Role.SPARE and not each.reserved]
+
+
+def _spare_classes(seen: Observation) -> dict[str, str]:
+    """The class of each accelerator; one that is reserved for a job is a class of its own."""
     accelerators = seen.inventory.accelerators
-    classes = classes_of(accelerators)
-    members = [each for each in accelerators.values() if each.rack == rack and each.role is not Role.DISABLED]
-    found = {}
-    for each in members:
-        if seen.role_of(each.id) is Role.SPARE:
+    kept = {name: each.reserved_for for name, each in accelerators.items() if each.reserved_for is not None}
+    named = classes_of(accelerators)
+    return {name: f"{of}, reserved for {kept[name]}" if name in kept else of for name, of in named.items()}
+
+
+def _free_spares(seen: Observation, rack: str) -> dict[str, FreeSpare]:
+    """The spares of a rack that no job uses and that are fit for use."""
+    classes, found = _spare_classes(seen), {}
+    members = [a for a in seen.inventory.accelerators.values() if a.rack == rack and a.role is not Role.DISABLED]
+    for each in _pool(seen, rack):
+        if seen.role_of(each.id) is Role.SPARE and not any(unfit_reasons(seen, each.id)):
             able = sum(other.model == each.model and other.memory_gib <= each.memory_gib for other in members)
             found[each.id] = FreeSpare(each.id, classes[each.id], able)
     return found
@@ -202,9 +253,7 @@ def _demand(
     spares: Collection[str],
     gone: Collection[str],
 ) -> Demand:
-    classes, accelerators = classes_of(seen.inventory.accelerators), seen.inventory.accelerators
-    rack = accelerators[failures[0].accelerator].rack
-    pool = [each for each in accelerators.values() if each.rack == rack and each.role is Role.SPARE]
+    classes, rack = _spare_classes(seen), seen.inventory.accelerators[failures[0].accelerator].rack
     return Demand(
         id=name,
         job=failures[0].job,
@@ -213,7 +262,9 @@ def _demand(
             tuple(spare for spare in spares if next(spare_objections(seen, failure, spare, gone), None) is None)
             for failure in failures
         ),
-        classes=frozenset(classes[a.id] for a in pool if any(_could_replace(seen, each, a) for each in failures)),
+        classes=frozenset(
+            classes[a.id] for a in _pool(seen, rack) if any(_could_replace(seen, each, a) for each in failures)
+        ),
         weight=seen.inventory.sharing.weights.get(failures[0].job, 1.0),
     )
 
@@ -228,14 +279,14 @@ def _given_to_others(asked: _Asked, others: Sequence[QueuedDemand]) -> Iterator[
             yield spare, f"{whose} {by}: --spare {spare} uses it nevertheless"
 
 
-def _held_back(asked: _Asked) -> Iterator[tuple[str, str]]:
+def _held_back(asked: _Asked, name: str) -> Iterator[tuple[str, str]]:
     """The spares that the reserve keeps from the swap that is planned now, each with the reason."""
-    mine = [next(each for each in question.demands if each.id == MINE) for question in (asked.before, asked.after)]
+    mine = [next(each for each in question.demands if each.id == name) for question in (asked.before, asked.after)]
     before, after = ({spare for row in each.usable for spare in row} for each in mine)
     for spare in before - after:
-        name = asked.before.spares[spare].accelerator_class
-        held = asked.seen.inventory.sharing.reserve[name]
-        why = f"{held} of {name} are held back for jobs that can use nothing else (sharing: reserve)"
+        of = asked.before.spares[spare].accelerator_class
+        held = asked.seen.inventory.sharing.reserve[of]
+        why = f"{held} of {of} are held back for jobs that can use nothing else (sharing: reserve)"
         yield spare, f"is in reserve, because {why}: --spare {spare} uses it nevertheless"
 
 
@@ -243,6 +294,7 @@ def _why_waiting(asked: _Asked, demand: QueuedDemand) -> Iterator[str]:
     """Why the policy gives a demand nothing now."""
     failures = asked.failures.get(demand.id, ())
     if not failures:
+        yield "its accelerators are ok, but were read before it was queued"
         return
     if (reason := never(asked.seen, failures)) is not None:
         yield f"it waits in vain: {reason}"
@@ -253,13 +305,17 @@ def _why_waiting(asked: _Asked, demand: QueuedDemand) -> Iterator[str]:
     for spare in sorted(able & taken.keys()):
         yield f"{spare} goes to {taken[spare]} first (sharing policy {asked.decision.policy})"
     if able - taken.keys():
-        yield f"it needs {mine.size} at once, of which {', '.join(sorted(able - taken.keys()))} can be used now"
+        able_now = ", ".join(sorted(able - taken.keys()))
+        one = f"the sharing policy does not give it {able_now} now"
+        yield f"it needs {mine.size} at once, of which {able_now} can be used now" if mine.size > 1 else one
     gone = {failure.accelerator for found in asked.failures.values() for failure in found}
-    refused = [spare for spare in asked.before.spares if spare not in able]
+    rack, role_of = asked.seen.inventory.accelerators[failures[0].accelerator].rack, asked.seen.role_of
+    idle = [each.id for each in _pool(asked.seen, rack) if role_of(each.id) is Role.SPARE]
+    refused = [spare for spare in idle if spare not in able]
     for spare in refused[:_SHOWN]:
         objection = next(spare_objections(asked.seen, failures[0], spare, gone), "is in reserve")
         yield f"{spare} {objection}"
     if len(refused) > _SHOWN:
         yield f"{len(refused) - _SHOWN} more cannot be used"
-    if not asked.before.spares:
+    if not idle:
         yield "no spare is free"

@@ -121,7 +121,7 @@ SCREENS: tuple[ScreenKeys, ...] = (
         _OUTPUT,
         _TICKET,
         _key("slash", "filter", "filter", "Show only lines that contain these words.", shown="/"),
-        _key("S", "spares", "spares", "How many spares are left, and which ranks each can replace."),
+        _key("S", "spares", "spares", "Who waits for spares, how many are left, and which ranks each can replace."),
         _MATRIX,
         _LOSSES,
         _key("z", "torus", "", "The torus: where slices lie; place and release slices."),

@@ -40,13 +40,13 @@ class User:
         at_home = [name for name in self.placed().get(job, ()) if name in JOBS[job]]
         failed = self.rng.sample(at_home, min(len(at_home), self.rng.randint(1, 4)))
         if failed:
-            now = time.time()
+            known = {each.id for each in self.store.demands.all()}
             try:
-                asked = self.store.demands.ask(RACK, job, tuple(failed), why="", who="user", at=now)
+                (asked,) = self.store.demands.ask(RACK, {job: tuple(failed)}, why="", who="user", at=time.time())
             except RefusedError:  # another demand waits for one of them
                 self.done["shared"] += 1
-            else:  # the very same accelerators may wait already
-                self.done["arrived" if asked.asked_at == now else "shared"] += 1
+            else:  # a demand for these accelerators, or more, may wait already
+                self.done["shared" if asked.id in known else "arrived"] += 1
 
     def cancel(self) -> None:
         if waiting := self.store.demands.waiting():
@@ -118,10 +118,10 @@ class User:
     def go(self, arrivals: int) -> None:
         while self.done["arrived"] < arrivals:
             act = self.rng.choice(("arrive", "arrive", "serve", "serve", "give_back", "cancel"))
-            if act in {"serve", "give_back"}:
+            if act == "cancel":
+                self.cancel()
+            else:  # also to arrive: a job must not move between the choice of its accelerators and the demand
                 self.with_lease(act)
-            else:
-                getattr(self, act)()
 
 
 def main() -> None:

@@ -16,14 +16,17 @@ from lumctl.health.states import ComponentHealth, State, is_fault
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.policies import DAY_MINUTES, DAYS, Breaker, Hours, How, Policy
 from lumctl.inventory.problems import Problems
+from lumctl.spares.decision import require_policy
 
 
 def require_sound(inventory: Inventory) -> None:
-    """Refuse policies with unknown rules. The inventory's parser does not know the rules; a misspelt one never matches.
+    """Refuse policies with unknown rules, which would never match, and an unknown sharing policy.
 
     Raises:
         InventoryError: rules are unknown; each is named with file, line and column.
+        UsageError: the sharing policy of a plug-in does not load.
     """
+    require_policy(inventory)
     problems = Problems(inventory.path)
     lines = all_lines()
     known = [*dict.fromkeys(line.rule for line in lines), *(f"{line.rule}/{line.case}" for line in lines)]

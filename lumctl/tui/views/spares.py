@@ -142,8 +142,7 @@ def waiting_lines(seen: RecordedLook) -> Iterator[Text]:
             text.append(entry.words, style="" if entry.command else STATE_STYLES[State.DEGRADED])
             yield text
             if entry.command:
-                aimed = "" if seen.observation.target == "rack" else f" --target {seen.observation.target}"
-                yield Text(f"    {entry.command}{aimed}", style=QUIET_STYLE)
+                yield Text(f"    {entry.command}", style=QUIET_STYLE)
         yield Text()
 
 

@@ -56,13 +56,15 @@ def main() -> int:
         took = []
         for number in range(runs):
             began = perf_counter()
-            demand = store.demands.ask("r1", "train", (f"a{number}",), why="no spare is free", who="bench", at=time())
+            wanted = {"train": (f"a{number}",)}
+            (demand,) = store.demands.ask("r1", wanted, why="no spare is free", who="bench", at=time())
             took.append((perf_counter() - began) * 1000)
             store.demands.end(demand.id, CANCELLED, why="", who="bench", at=time())
         slow |= median(took) > STORE_MS
         print(f"a demand is queued, journalled and synced in {median(took):.1f} ms (limit {STORE_MS:g})")
         for number in range(QUEUED):
-            store.demands.ask("r1", f"job-{number}", (f"b{number}",), why="no spare is free", who="bench", at=time())
+            wanted = {f"job-{number}": (f"b{number}",)}
+            store.demands.ask("r1", wanted, why="no spare is free", who="bench", at=time())
         tracemalloc.start()
         waiting = store.demands.waiting()
         held_mb = tracemalloc.get_traced_memory()[0] / 1e6

@@ -77,6 +77,35 @@ def test_a_group_waits_whole_takes_its_turn_and_is_served_by_its_run(rack):
     assert rack.store.first_break() is None
 
 
+def test_of_two_demands_of_the_same_moment_the_one_that_the_queue_names_is_served(rack):
+    one_spare_is_taken(rack)
+    apply(rack.context, plan_swap(rack.context, JOB, [LONE]))
+    seen = rack.context.observe()
+    for name in PAIR:  # one after the other, as of two jobs that one command queues
+        rack.store.demands.ask(RACK, {JOB: (name,)}, why="", who="ann@console", at=seen.at)
+    return_it(rack)
+    rack.sim.clear(LONE)
+    first, second = entries(rack)
+    assert (bool(first.given), bool(second.given)) == (True, False) or first.given != second.given
+    for entry in (first, second):
+        failed = list(entry.demand.accelerators)
+        if entry.given:
+            assert plan_swap(rack.context, JOB, failed).replacements[0].failed == failed[0]
+        else:
+            with pytest.raises(NoSpareError):
+                plan_swap(rack.context, JOB, failed)
+
+
+def test_spares_that_are_free_but_that_no_plan_can_use_are_not_waited_for(rack):
+    rack.sim.inject(LONE, "gpu-lost")
+    seen = rack.context.observe()
+    with pytest.raises(RefusedError, match=r"would wait in vain: h5-gpu\d are free, but no plan can use them"):
+        queue_demands(rack.store, seen, RACK, [LONE], why="no route", who="ann@console")
+    with pytest.raises(RefusedError, match="h1-gpu0 can work"):
+        queue_demands(rack.store, seen, RACK, ["h1-gpu0"], why="", who="ann@console")
+    assert rack.store.demands.all() == ()
+
+
 def test_a_demand_whose_accelerators_work_again_is_needless(rack):
     one_spare_is_taken(rack)
     queue(rack, *PAIR)

@@ -11,7 +11,7 @@ import pytest
 import queue_user
 from queue_user import ABOUT, JOBS, RACK
 
-from lumctl.store import CANCELLED, SERVED, WAITING, Record, store_at
+from lumctl.store import CANCELLED, NEEDLESS, SERVED, WAITING, Record, store_at
 
 USERS = 3
 ARRIVALS = 5_000 if os.environ.get("LUMCTL_CAMPAIGN") else 45
@@ -51,7 +51,7 @@ def test_several_processes_share_the_spares(place, tmp_path):
     assert ends[CANCELLED] == done["cancelled"]
     # Who cancels while a run is on its way to serve the demand cancels the demand, not the run.
     assert 0 <= done["served"] - ends[SERVED] <= ends[CANCELLED]
-    assert ends[WAITING] == ends.total() - ends[SERVED] - ends[CANCELLED]
+    assert ends[WAITING] == ends.total() - ends[SERVED] - ends[CANCELLED] - ends[NEEDLESS]
     assert min(done[each] for each in ("served", "cancelled", "returned")) > 0
     assert store.first_break() is None
     store.close()

@@ -163,7 +163,8 @@ def queue(tmp_path, *accelerators, job="two"):
     inventory = load_inventory(tmp_path / "racks.yaml")
     rack = inventory.accelerators[accelerators[0]].rack
     store = open_store(inventory, rack, "rack")
-    asked = store.demands.ask(rack, job, accelerators, why="no spare is free", who="ann@console", at=1_799_999_940.0)
+    wanted = {job: accelerators}
+    (asked,) = store.demands.ask(rack, wanted, why="no spare is free", who="ann@console", at=1_799_999_940.0)
     store.close()
     return asked.id
 
@@ -200,7 +201,7 @@ def test_a_demand_whose_accelerator_is_ok_again_or_whose_job_is_gone_is_needless
     out = spare("queue")[1]
     assert "needs no spare: w1-x is ok again" in " ".join(out.split())
     assert "needs no spare: job gone no longer exists" in " ".join(out.split())
-    assert "    lumctl spare queue cancel demand-0002" in out.splitlines()
+    assert "    lumctl spare queue cancel demand-0002 --rack west" in out.splitlines()
 
 
 def test_a_demand_is_cancelled_once(spare, tmp_path):
@@ -222,7 +223,7 @@ def test_a_policy_that_is_not_there_does_not_keep_the_queue_from_being_served(sp
     queue(tmp_path, "w1-x")
     _, out, err = spare("queue", failed=["w1-x"])
     assert "w3-x can replace it now" in out
-    assert err.startswith("warning: best-fit decides instead: no sharing policy 'absent' is installed")
+    assert err.startswith("warning: best-fit decides instead: sharing policy 'absent': no sharing policy 'absent' is ")
 
 
 def test_status_and_job_show_say_what_a_job_waits_for(spare, tmp_path, capsys):

@@ -7,7 +7,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from lumctl.daemon.metrics.exporter import QueueMetrics
 from lumctl.daemon.spare_queue import QueueWatcher
 from lumctl.health.states import State
-from lumctl.store import NEEDLESS, WAITING, store_at
+from lumctl.store import NEEDLESS, WAITING, StoreError, store_at
 
 RACK, JOB, LOST, SPARE = "prototype", "finetune", "s1-gpu0", "s3-gpu0"
 
@@ -21,9 +21,8 @@ class Watched:
         self.watcher = QueueWatcher(lambda _: self.store, self.said.append, lambda *words: self.told.append(words))
 
     def ask(self):
-        return self.store.demands.ask(
-            RACK, JOB, (LOST,), why="no spare is free", who="ann@console", at=self.seen.now - 60
-        )
+        at = self.seen.now - 60
+        return self.store.demands.ask(RACK, {JOB: (LOST,)}, why="no spare is free", who="ann@console", at=at)
 
     def look(self):
         self.watcher.see(self.seen.look())
@@ -63,6 +62,38 @@ def test_spares_that_can_be_had_are_announced_once_and_again_if_they_change(watc
     del seen.states[SPARE], seen.findings[SPARE]
     watched.look()
     assert len(watched.told) == 2
+
+
+def test_what_was_read_before_it_was_queued_does_not_end_a_demand(watched, seen):
+    watched.store.demands.ask(RACK, {JOB: (LOST,)}, why="", who="ann@console", at=seen.now)
+    watched.look()  # its readings are a second old
+    assert [each.state for each in watched.store.demands.all()] == [WAITING]
+    seen.now += 2
+    watched.look()
+    assert [each.state for each in watched.store.demands.all()] == [NEEDLESS]
+
+
+def test_a_lane_that_is_not_ok_keeps_a_demand_although_no_spare_is_left(watched, seen):
+    seen.find(f"{LOST}-a", State.FAILED, "optics.dark")
+    seen.find(SPARE, State.FAILED, "gpu.lost")
+    watched.ask()
+    watched.look()
+    assert [each.state for each in watched.store.demands.all()] == [WAITING]
+
+
+def test_a_store_that_fails_is_opened_again(watched, seen, monkeypatch):
+    seen.find(LOST, State.FAILED, "gpu.lost")
+    watched.ask()
+    opened = []
+    watched.watcher._store = lambda rack: opened.append(rack) or watched.store
+    monkeypatch.setattr(watched.store, "close", lambda: None)
+    with monkeypatch.context() as broken:
+        broken.setattr(type(watched.store.demands), "waiting", lambda _: (_ for _ in ()).throw(StoreError("disk")))
+        with pytest.raises(StoreError):
+            watched.look()
+    watched.look()
+    assert opened == [RACK, RACK]
+    assert len(watched.told) == 1
 
 
 def test_a_demand_ends_when_its_accelerator_is_ok_but_not_while_it_is_unknown(watched, seen):

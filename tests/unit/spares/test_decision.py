@@ -55,6 +55,7 @@ def test_it_is_found_by_its_entry_point_and_followed(offer):
     [
         ("def share(asked): raise ValueError('no')", "raised ValueError"),
         ("def share(asked): raise SystemExit(3)", "raised SystemExit"),
+        ("from lumctl.errors import RefusedError\ndef share(asked): raise RefusedError('no')", "no"),
         ("def share(asked): return None", "its answer is NoneType, not a mapping"),
         ("def share(asked): return {'demand-0001': ['s1'], 'demand-0002': ['s1']}", "s1 goes to demand-0001 and to"),
         ("def share(asked): return {'demand-0001': ['s9']}", "'s9' cannot be used for demand-0001"),

@@ -22,7 +22,8 @@ def store(opened):
 
 
 def ask(store, accelerators=FOR, *, job="train", at=100.0):
-    return store.demands.ask("r1", job, tuple(accelerators), why="no spare is free", who="ann@console", at=at)
+    (asked,) = store.demands.ask("r1", {job: tuple(accelerators)}, why="no spare is free", who="ann@console", at=at)
+    return asked
 
 
 def remarks(store):
@@ -45,6 +46,26 @@ def test_asking_again_is_the_same_demand_and_keeps_its_place(store):
     first, other = ask(store), ask(store, ["h2-gpu0"], at=101.0)
     assert ask(store, reversed(FOR), at=102.0) == first
     assert store.demands.waiting() == (first, other)
+
+
+def test_one_that_waits_for_more_serves_as_well_and_one_for_less_becomes_part(store):
+    first = ask(store, FOR[:1])
+    whole = ask(store, at=101.0)
+    assert (whole.id, whole.asked_at, whole.accelerators) == ("demand-0002", 100.0, FOR)
+    assert [(each.state, each.why) for each in store.demands.all()] == [
+        (NEEDLESS, "it is part of demand-0002"),
+        (WAITING, "no spare is free"),
+    ]
+    assert ask(store, FOR[1:], at=102.0) == whole
+    assert first.asked_at == whole.asked_at
+
+
+def test_all_of_several_jobs_are_queued_or_none(store):
+    ask(store, ["a1", "a2"], job="a")
+    wanted = {"b": ("b1",), "a": ("a2", "a3")}
+    with pytest.raises(RefusedError, match="demand-0001 already waits for a spare for a2"):
+        store.demands.ask("r1", wanted, why="", who="ann@console", at=101.0)
+    assert [each.job for each in store.demands.all()] == ["a"]
 
 
 def test_no_accelerator_waits_twice(store):
