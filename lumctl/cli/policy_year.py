@@ -11,7 +11,7 @@ from lumctl.errors import UsageError
 
 if TYPE_CHECKING:
     from lumctl.spares.sharing import Answer, Question, SharingPolicy
-    from lumctl.spares.simulated_year import Fared, SpareClass, YearModel
+    from lumctl.spares.simulated_year import SpareClass, WaitSummary, YearModel
 
 BASE, FIT, SCARCE = "fifo", "best-fit", "scarce"
 YEARS = (
@@ -50,7 +50,7 @@ def print_year(cx: Invocation, given: YearOptions) -> None:
     from lumctl.spares.decision import load
     from lumctl.spares.policies import POLICIES
     from lumctl.spares.sharing import Reserve
-    from lumctl.spares.simulated_year import compared, year
+    from lumctl.spares.simulated_year import compare_years, year
 
     model = _model(cx, given)
     rarest = model.classes[-1]
@@ -69,7 +69,7 @@ def print_year(cx: Invocation, given: YearOptions) -> None:
         cx.out.narrate(f"warning: best-fit decided some questions instead: {fault}")
     rows = []
     for (name, held), years in found.items():
-        beside = zip(compared(years, found[BASE, 0]), compared(years, found[FIT, 0]), strict=True)
+        beside = zip(compare_years(years, found[BASE, 0]), compare_years(years, found[FIT, 0]), strict=True)
         rows += [_row(name, held, rarest.name, *pair) for pair in beside]
     if cx.out.structured:
         cx.out.document("policy-year", {"years": given.years, "model": _model_document(model), "policies": rows})
@@ -175,7 +175,7 @@ def _numbers(text: str, option: str) -> dict[str, int]:
     return found
 
 
-def _row(policy: str, held: int, rarest: str, beside_fifo: "Fared", beside_fit: "Fared") -> dict[str, Any]:
+def _row(policy: str, held: int, rarest: str, beside_fifo: "WaitSummary", beside_fit: "WaitSummary") -> dict[str, Any]:
     fared = beside_fifo
     return {
         "policy": policy,

@@ -100,6 +100,7 @@ def plan(
     The plan is stored in the rack's store under its id. -o wide shows every cell and what each step requires.
     """
     wanted = _words(failed) + _words(host)
+    _require_may_wait(queue=queue, dry_run=dry_run, needs_no_spare=back or bool(avoid and not wanted))
     with Context(cx.inventory, cx.target) as context:
         require_known("host", _words(host), context.inventory.hosts)
         if back:
@@ -126,7 +127,7 @@ def plan(
                 )
             except NoSpareError as error:
                 asked = parse_request(context.inventory, context.assignment(), job, wanted, named)
-                _wait_for_one(cx, context, asked, error, queue=queue and not dry_run)
+                _wait_for_one(cx, context, asked, error, queue=queue)
                 return
         document = to_document(made)
         if not dry_run:
@@ -158,6 +159,12 @@ def _the_one_that_failed(cx: Invocation, context: Context, job: str | None, seen
         return []
     cx.out.narrate(f"planned for the only fault: {causes_text([remedy])}")
     return list(remedy.replace)
+
+
+def _require_may_wait(*, queue: bool, dry_run: bool, needs_no_spare: bool) -> None:
+    if queue and (dry_run or needs_no_spare):
+        why = "--dry-run stores nothing" if dry_run else "--back, and --avoid alone, need no spare"
+        raise UsageError(f"--queue is of no use here: {why}", hint="leave out --queue")
 
 
 def _wait_for_one(cx: Invocation, context: Context, asked: SwapRequest, error: NoSpareError, *, queue: bool) -> None:

@@ -12,7 +12,7 @@ from lumctl.inventory.model import Inventory
 from lumctl.inventory.problems import Mark, Problems
 from lumctl.offers import SHARING, imported, offered, the_offer
 from lumctl.spares.policies import DEFAULT, POLICIES
-from lumctl.spares.sharing import Nonsense, Question, SharingPolicy, checked
+from lumctl.spares.sharing import InvalidAnswer, Question, SharingPolicy, check_answer
 
 WHAT = "sharing policy"
 ANSWERS_WITHIN_S = 0.1
@@ -77,8 +77,8 @@ def decide(name: str, asked: Question) -> Decision:
 def _asked_within(name: str, asked: Question) -> dict[str, tuple[str, ...]]:
     policy, offer = load(name), the_offer(SHARING, name, WHAT)
     # Checked in the plug-in's own time: its answer may be a mapping of its own, with code that runs as it is read.
-    answer = contained(offer.culprit(WHAT), "its answer", lambda: checked(asked, policy(asked)), ANSWERS_WITHIN_S)
-    if isinstance(answer, Nonsense):
+    answer = contained(offer.culprit(WHAT), "its answer", lambda: check_answer(asked, policy(asked)), ANSWERS_WITHIN_S)
+    if isinstance(answer, InvalidAnswer):
         raise MisbehavedError(offer.culprit(WHAT), "its answer", f"cannot be followed: {answer.text}")
     return answer
 

@@ -116,30 +116,30 @@ def _one_each(rows: Sequence[Sequence[str]]) -> tuple[str, ...] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Nonsense:
+class InvalidAnswer:
     """Why an answer cannot be followed."""
 
     text: str
 
 
-def checked(asked: Question, answer: object) -> dict[str, tuple[str, ...]] | Nonsense:
+def check_answer(asked: Question, answer: object) -> dict[str, tuple[str, ...]] | InvalidAnswer:
     """The answer of a policy, or what is wrong with it."""
     if not isinstance(answer, Mapping):
-        return Nonsense(f"its answer is {type(answer).__name__}, not a mapping")
+        return InvalidAnswer(f"its answer is {type(answer).__name__}, not a mapping")
     demands = {demand.id: demand for demand in asked.demands}
     taken: dict[str, str] = {}
     found: dict[str, tuple[str, ...]] = {}
     for name, spares in answer.items():
         demand = demands.get(name) if isinstance(name, str) else None
         if demand is None:
-            return Nonsense(f"there is no demand {name!r:.60}")
+            return InvalidAnswer(f"there is no demand {name!r:.60}")
         if isinstance(spares, str) or not isinstance(spares, Sequence) or len(spares) != demand.size:
-            return Nonsense(f"{name} needs {demand.size} spares, but gets {spares!r:.60}")
+            return InvalidAnswer(f"{name} needs {demand.size} spares, but gets {spares!r:.60}")
         for spare, usable in zip(spares, demand.usable, strict=True):
             if spare not in usable:
-                return Nonsense(f"{spare!r:.60} cannot be used for {name}")
+                return InvalidAnswer(f"{spare!r:.60} cannot be used for {name}")
             if spare in taken:
-                return Nonsense(f"{spare} goes to {taken[spare]} and to {name}")
+                return InvalidAnswer(f"{spare} goes to {taken[spare]} and to {name}")
             taken[spare] = name
         found[name] = tuple(spares)
     return found

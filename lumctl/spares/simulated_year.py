@@ -12,7 +12,7 @@ from math import sqrt
 from random import Random
 from statistics import fmean, stdev
 
-from lumctl.spares.sharing import Demand, FreeSpare, Nonsense, Question, Reserve, SharingPolicy, checked
+from lumctl.spares.sharing import Demand, FreeSpare, InvalidAnswer, Question, Reserve, SharingPolicy, check_answer
 from lumctl.time_text import UNITS_S
 
 YEAR_S = 365 * UNITS_S["d"]
@@ -168,8 +168,8 @@ class _Year:
         self._asked += 1
         demands = tuple(self._demand(name, number) for name, number in self._waiting.items())
         question = self._reserve.applied(Question(at, demands, self._free, seed=self._seed * 1_000_003 + self._asked))
-        answer = checked(question, self._policy(question))
-        if isinstance(answer, Nonsense):
+        answer = check_answer(question, self._policy(question))
+        if isinstance(answer, InvalidAnswer):
             raise ValueError(answer.text)  # noqa: TRY004 - not a type: an answer that cannot be followed
         return answer
 
@@ -206,7 +206,7 @@ def year(model: YearModel, policy: SharingPolicy, seed: int, reserve: Reserve | 
 
 
 @dataclass(frozen=True, slots=True)
-class Fared:
+class WaitSummary:
     """How the demands of one class, or of all, fared in several years: means over the years.
 
     ``ratio`` is the mean wait divided by that under the policy it is compared with. It is ``None`` if the two do not
@@ -221,7 +221,7 @@ class Fared:
     ratio: float | None
 
 
-def compared(years: Sequence[Mapping[str, Waits]], base: Sequence[Mapping[str, Waits]]) -> Iterator[Fared]:
+def compare_years(years: Sequence[Mapping[str, Waits]], base: Sequence[Mapping[str, Waits]]) -> Iterator[WaitSummary]:
     """The classes and the sum of all, ``"all"``, over the years of a policy, beside the same years under another."""
     names = [*years[0], "all"]
     for name in names:
@@ -231,7 +231,7 @@ def compared(years: Sequence[Mapping[str, Waits]], base: Sequence[Mapping[str, W
         error = stdev(gaps) / sqrt(len(gaps)) if len(gaps) > 1 else 0.0
         # One year tells nothing of chance.
         differs = len(gaps) > 1 and abs(fmean(gaps)) > _CERTAIN * error and before > 0
-        yield Fared(
+        yield WaitSummary(
             name=name,
             demands=fmean(len(each.waits_s) for each in mine),
             waited=fmean(each.waited for each in mine),

@@ -113,7 +113,12 @@ def test_a_demand_whose_accelerator_works_again_ends(rack_with):
     rack.watch()
     for lost in ("h1-gpu0", "h5-gpu0", "h5-gpu1"):
         rack("sim", "fault", lost, "gpu-lost")
-    rack("swap", "plan", "--failed", "h1-gpu0", "--queue")
+    refused = rack.said("swap", "plan", "--failed", "h1-gpu0", code=5).stderr
+    assert "to wait for a spare: lumctl swap plan --failed h1-gpu0 --queue" in " ".join(refused.split())
+    assert (
+        rack("swap", "plan", "--failed", "h1-gpu0", "--queue") == "train waits for a spare for h1-gpu0 (demand-0001)\n"
+    )
+    rack("swap", "plan", "--failed", "h1-gpu0", "--queue", "--dry-run", code=2)
     rack("sim", "clear", "h1-gpu0")
     rack.hear("queue: demand-0001 of train ends: h1-gpu0 is ok again")
     (ended,) = rack.data("spare", "queue", "--all")["demands"]

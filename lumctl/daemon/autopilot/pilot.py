@@ -73,6 +73,8 @@ class RackPilot:
         self._onsets: dict[tuple[str, str], float] | None = None
         self._retry_at: dict[str, float] = {}
         self._placed: Assignment | None = None
+        self._in_vain: dict[str, str] = {}
+        """Why the faults that no spare can serve were not queued, as it was last reported."""
         self._acted_at = 0.0
 
     @property
@@ -245,6 +247,9 @@ class RackPilot:
             waits = f"{error.message}; {', '.join(each.id for each in asked)} in the queue: lumctl spare queue"
         except RefusedError as refused:
             waits = f"{error.message}; {refused.message}"
+            if self._in_vain.get(decision.fault.key) == refused.message:
+                return
+            self._in_vain[decision.fault.key] = refused.message
         text = f"{self.rack}: no plan for {decision.fault.component}: {waits}"
         self._notify(AutopilotOccasion.FAILED, text, message_data(policy, decision))
 

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from lumctl.spares.decision import ANSWERS_WITHIN_S
-from lumctl.spares.sharing import Demand, FreeSpare, Nonsense, Question, SharingPolicy, checked
+from lumctl.spares.sharing import Demand, FreeSpare, InvalidAnswer, Question, SharingPolicy, check_answer
 
 _QUESTIONS = 300
 _CLASSES = ("common", "rare")
@@ -58,8 +58,8 @@ class SharingContract:
     def test_its_answers_can_be_followed(self, policy: SharingPolicy) -> None:
         """Each spare goes to one demand, to an accelerator that it can replace; demands are served whole."""
         for asked in questions():
-            found = checked(asked, policy(asked))
-            assert not isinstance(found, Nonsense), f"{found.text}; it was asked {asked}"
+            found = check_answer(asked, policy(asked))
+            assert not isinstance(found, InvalidAnswer), f"{found.text}; it was asked {asked}"
 
     def test_it_serves_somebody_if_it_can(self, policy: SharingPolicy) -> None:
         """A policy that lets everybody wait although a spare is free would leave jobs down for nothing."""

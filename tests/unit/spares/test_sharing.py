@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lumctl.spares.policies import POLICIES, best_fit, fifo, las, priority, scarce, srsf
-from lumctl.spares.sharing import Demand, FreeSpare, Nonsense, Question, Reserve, checked, serve
+from lumctl.spares.sharing import Demand, FreeSpare, InvalidAnswer, Question, Reserve, check_answer, serve
 
 COMMON, RARE = "common", "rare"
 
@@ -48,7 +48,7 @@ def questions(draw):
 @pytest.mark.parametrize("name", POLICIES)
 @given(asked=questions())
 def test_an_answer_can_be_followed_and_leaves_no_demand_that_could_be_served(name, asked):
-    answer = checked(asked, POLICIES[name](asked))
+    answer = check_answer(asked, POLICIES[name](asked))
     assert isinstance(answer, dict)
     left = asked.spares.keys() - {spare for given in answer.values() for spare in given}
     assert not any(serve([each], left) for each in asked.demands if each.id not in answer)
@@ -130,8 +130,8 @@ def test_scarce_lets_a_long_queue_take_a_part_of_the_scarce_share():
 )
 def test_nonsense_is_told(answer, complaint):
     asked = question(demand("a", ["c1", "c2"], ["c1", "c2"]), demand("b", ["c1"]))
-    found = checked(asked, answer)
-    assert isinstance(found, Nonsense)
+    found = check_answer(asked, answer)
+    assert isinstance(found, InvalidAnswer)
     assert complaint in found.text
 
 

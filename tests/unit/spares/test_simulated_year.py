@@ -6,7 +6,7 @@ import pytest
 
 from lumctl.spares.policies import POLICIES, best_fit, fifo
 from lumctl.spares.sharing import Reserve
-from lumctl.spares.simulated_year import YEAR_S, SpareClass, YearModel, compared, failures_of, year
+from lumctl.spares.simulated_year import YEAR_S, SpareClass, YearModel, compare_years, failures_of, year
 
 HOUR_S, DAY_S = 3600.0, 86_400.0
 
@@ -59,10 +59,10 @@ def test_best_fit_leaves_rare_parts_to_those_that_need_them_and_a_reserve_more_s
         [year(model(), policy, seed, Reserve(reserve)) for seed in seeds]
         for policy, reserve in ((fifo, {}), (best_fit, {}), (best_fit, {"rare": 2}))
     )
-    beside = {each.name: each for each in compared(fit, first_found)}
+    beside = {each.name: each for each in compare_years(fit, first_found)}
     assert beside["rare"].ratio is not None
     assert beside["rare"].ratio < 0.9
-    beside = {each.name: each for each in compared(held, fit)}
+    beside = {each.name: each for each in compare_years(held, fit)}
     assert beside["rare"].ratio is not None
     assert beside["rare"].ratio < 0.75
     # The price of the reserve is paid by the others.
@@ -72,7 +72,7 @@ def test_best_fit_leaves_rare_parts_to_those_that_need_them_and_a_reserve_more_s
 
 def test_policies_that_do_not_differ_are_said_not_to():
     years = [year(model(), best_fit, seed) for seed in range(3)]
-    assert [each.ratio for each in compared(years, years)] == [None, None, None]
+    assert [each.ratio for each in compare_years(years, years)] == [None, None, None]
 
 
 def test_a_policy_that_answers_nonsense_ends_the_year():
