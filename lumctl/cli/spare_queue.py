@@ -8,7 +8,7 @@ from lumctl.cli.autopilot_status import racks_named
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import OutputColumn, OutputFormat
 from lumctl.cli.verbs import aimed, verb
-from lumctl.errors import UsageError
+from lumctl.errors import LumctlError, UsageError
 from lumctl.time_text import age_text, iso_text, moment_text
 
 if TYPE_CHECKING:
@@ -97,15 +97,17 @@ def queue(
 
 
 def waiting_rows(cx: Invocation, context: "Context", seen: "Observation") -> list[dict[str, Any]]:
-    """The demands that wait in all racks, oldest first, as data."""
+    """The demands that wait in all racks as data; a rack whose store cannot be read is left out, and named."""
     from lumctl.swap.spare_sharing import queue_entries
 
-    entries = [
-        entry
-        for rack in seen.inventory.racks
-        if (waiting := context.store(rack).demands.waiting())
-        for entry in queue_entries(waiting, seen, rack)[0]
-    ]
+    entries: list[QueueEntry] = []
+    for rack in seen.inventory.racks:
+        try:
+            waiting = context.store(rack).demands.waiting()
+        except LumctlError as error:
+            cx.out.narrate(f"warning: which jobs of {rack} wait for spares is unknown: {error.message}")
+            continue
+        entries += queue_entries(waiting, seen, rack)[0] if waiting else ()
     return [_document(cx, entry, seen.at) for entry in entries]
 
 

@@ -270,7 +270,7 @@ class Runs:
             lease.require(connection, held)
             _append(connection, held, run, *entries)
             make_certain(connection, held.rack, run, states or {}, placed or {})
-            if placed:
+            if placed and entries:
                 demands.settle(connection, held.rack, run, placed, who=held.holder, at=entries[-1].at)
             for device in unsure:
                 mark_device(connection, held.rack, device, run, certain=False)

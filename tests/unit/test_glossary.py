@@ -13,11 +13,12 @@ PLAIN = set(
     re.findall(
         r"\w+",
         """
-        act adopt agreed apply approved asked at break by changes comes commission condition current cuts data
-        db document duration entry error exits fabric failed files finish folder from hand head held hexagon
-        inconsistent kinds loss losses lost objective of open over pair passed place progress quiet record
-        refused rejected require reroute rest result return role rollback running s settings shape spent square
-        state store stored swap to trace unreachable unroutable ways without
+        act adopt agreed answer apply approved asked at break by cancelled changes comes commission condition
+        current cuts data db document duration entry error exits fabric failed files finish first folder free from
+        hand head held hexagon inconsistent kinds loss losses lost needless objective of open over pair passed place
+        progress question queued quiet record refused rejected require reroute rest result return role rollback
+        running s serve served settings shape spent square state store stored swap tightest to trace unreachable
+        unroutable waiting ways without
         """,
     )
 )

@@ -17,8 +17,9 @@ LOST = {"reachable": False, "error": "no route", "gpus": (), "probes": {}, "inte
 
 
 @pytest.fixture
-def lumctl(rack, capsys, monkeypatch):
+def lumctl(rack, capsys, monkeypatch, tmp_path):
     """Run a command on the collected rack; returns exit code and stdout."""
+    monkeypatch.setenv("LUMCTL_STATE", str(tmp_path))
     monkeypatch.setattr("lumctl.daemon.client.observation_of", lambda *_, **__: None)
 
     def command(*arguments):

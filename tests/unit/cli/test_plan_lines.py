@@ -110,7 +110,7 @@ def test_candidates_stand_by_rank_and_the_reason_is_told():
 def test_each_step_has_its_time_and_the_plan_says_where_times_come_from():
     lines = shown()
     assert "1. program 2 PUCs of mesh 0.25 s" in lines
-    assert "expected time about 0.75 s (medians of the last 7 runs; 1 step by the inventory)" in lines
+    assert "expected time about 0.75 s (medians of the last 7 runs; 1 step by the" in lines
     assert "PUCs of mesh: 2 written (1 to bar, 1 to cross)" in lines
     assert "3 cross to bar, 5 ? to cross" in lines
 

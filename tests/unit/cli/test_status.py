@@ -18,8 +18,9 @@ GPU = "h03-gpu2"
 
 
 @pytest.fixture
-def status(rack, monkeypatch, capsys):
+def status(rack, monkeypatch, capsys, tmp_path):
     """Run the command on the collected rack; returns exit code and stdout."""
+    monkeypatch.setenv("LUMCTL_STATE", str(tmp_path))
     monkeypatch.setattr(Context, "observe", lambda _: rack.observation(losses={"train-a/0-1": 6.25}))
 
     def command(*arguments):

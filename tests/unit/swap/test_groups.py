@@ -48,7 +48,9 @@ def made(tmp_path, programmed):
         path.write_text(text)
         inventory, held = load_inventory(path), programmed(path)
         store = SimpleNamespace(
-            health=SimpleNamespace(transitions=lambda **_: ()), journal=SimpleNamespace(latest=lambda _: ())
+            health=SimpleNamespace(transitions=lambda **_: ()),
+            journal=SimpleNamespace(latest=lambda _: ()),
+            demands=SimpleNamespace(waiting=tuple),
         )
         drivers = SimpleNamespace(changing=lambda _: SimpleNamespace(capabilities=frozenset()))
         return SimpleNamespace(

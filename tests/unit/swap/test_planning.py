@@ -28,6 +28,7 @@ def context(rack64, states):
         fabric=SimpleNamespace(uncertain_since=lambda _device: None, last_written_by=lambda _device: "fabric-0001"),
         health=SimpleNamespace(transitions=lambda **_: ()),
         journal=SimpleNamespace(latest=lambda _count: ()),
+        demands=SimpleNamespace(waiting=tuple),
     )
     return SimpleNamespace(
         inventory=rack64,

@@ -29,6 +29,7 @@ def context(rack64, states):
         fabric=SimpleNamespace(uncertain_since=lambda _device: None),
         health=SimpleNamespace(transitions=lambda **_: ()),
         journal=SimpleNamespace(latest=lambda _count: ()),
+        demands=SimpleNamespace(waiting=tuple),
     )
     return SimpleNamespace(
         inventory=rack64,
