@@ -14,7 +14,7 @@ from lumctl.time_text import age_text, iso_text, moment_text
 if TYPE_CHECKING:
     from lumctl.context import Context, Observation
     from lumctl.store import QueuedDemand
-    from lumctl.swap.spare_sharing import QueueEntry
+    from lumctl.swap.demand_queue import QueueEntry
 
 QUEUED = (
     OutputColumn("DEMAND", "id"),
@@ -66,7 +66,7 @@ def queue(
         return
     from lumctl.context import Context
     from lumctl.store import WAITING
-    from lumctl.swap.spare_sharing import queue_entries
+    from lumctl.swap.demand_queue import queue_entries
 
     with Context(cx.inventory, cx.target) as context:
         racks = racks_named(context.inventory, None if rack is None else [rack])
@@ -98,7 +98,7 @@ def queue(
 
 def waiting_rows(cx: Invocation, context: "Context", seen: "Observation") -> list[dict[str, Any]]:
     """The demands that wait in all racks as data; a rack whose store cannot be read is left out, and named."""
-    from lumctl.swap.spare_sharing import queue_entries
+    from lumctl.swap.demand_queue import queue_entries
 
     entries: list[QueueEntry] = []
     for rack in seen.inventory.racks:

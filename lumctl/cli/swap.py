@@ -20,9 +20,9 @@ from lumctl.errors import UnreachableError, UsageError
 from lumctl.files import put
 from lumctl.inventory.problems import require_known
 from lumctl.swap import plan_reroute, plan_return, plan_swap
+from lumctl.swap.demand_queue import queue_demands
 from lumctl.swap.explanations import NoSpareError
 from lumctl.swap.request import SwapRequest, parse_request, require_job
-from lumctl.swap.spare_sharing import queue_demands
 from lumctl.swap.suggestions import causes_text, the_one_to_replace
 
 app = noun_app(NOUNS["swap"].help)

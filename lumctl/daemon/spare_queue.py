@@ -8,7 +8,7 @@ from lumctl.daemon.notifications.message import AutopilotOccasion
 from lumctl.errors import RefusedError
 from lumctl.health.observation import Observation
 from lumctl.store import NEEDLESS, Store, StoreError
-from lumctl.swap.spare_sharing import QueueEntry, queue_entries
+from lumctl.swap.demand_queue import QueueEntry, queue_entries
 
 WHO = "lumctl watch"
 

@@ -16,6 +16,7 @@ from lumctl.jobs import without_hook
 from lumctl.jobs.hooks import PAUSE, RESUME
 from lumctl.store import Store
 from lumctl.swap.choice import SpareChoice, choose
+from lumctl.swap.demand_queue import kept_spares
 from lumctl.swap.groups import why_tied
 from lumctl.swap.lane_moves import (
     Avoided,
@@ -29,7 +30,6 @@ from lumctl.swap.lane_moves import (
 from lumctl.swap.light_paths import LightPaths, RerouteBudget, States
 from lumctl.swap.ranking import FailedRank, Records, records_of
 from lumctl.swap.request import parse_request, require_trouble
-from lumctl.swap.spare_sharing import kept_spares
 from lumctl.swap.steps import StepList
 
 _ENTRIES = 120

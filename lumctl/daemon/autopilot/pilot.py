@@ -25,8 +25,8 @@ from lumctl.inventory.folded_names import fold
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.policies import How, Policy
 from lumctl.store import Store
+from lumctl.swap.demand_queue import queue_demands
 from lumctl.swap.explanations import NoSpareError
-from lumctl.swap.spare_sharing import queue_demands
 
 if TYPE_CHECKING:
     from lumctl.inventory.wiring import Assignment

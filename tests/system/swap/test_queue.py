@@ -11,8 +11,8 @@ from lumctl.change.resumption import abort, resume
 from lumctl.errors import RefusedError
 from lumctl.store import SERVED, WAITING
 from lumctl.swap import plan_return, plan_rollback, plan_swap
+from lumctl.swap.demand_queue import queue_demands, queue_entries
 from lumctl.swap.explanations import NoSpareError
-from lumctl.swap.spare_sharing import queue_demands, queue_entries
 
 RACK, JOB = "ring8", "train"
 PAIR, LONE = ("h2-gpu0", "h2-gpu1"), "h3-gpu0"
