@@ -19,15 +19,15 @@ REVERSIBLE = frozenset({"done", "running", "half-done"})
 
 
 def plan_again(context: Context, plan: Plan) -> str:
-    """The command that plans the same change again; if its ranks have moved, the command that shows their placement."""
+    """The command that plans the same change again; if it was made already, the command that shows the placement."""
     aimed = f"--target {context.target}"
     match plan.kind:
         case "fabric":
             return f"make a new plan: lumctl fabric apply --rack {plan.rack} {aimed}"
         case "rollback":
             return f"make a new plan: lumctl swap rollback {plan.undoes} {aimed}"
-        case "slice" if command := _slice_again(plan):
-            return f"make a new plan: {command} {aimed}"
+        case "slice" if advice := _slice_again(context, plan):
+            return f"{advice} {aimed}"
         case "set" if words := _settings(context, plan):
             return f"make a new plan: lumctl device set {shlex.join(words)} {aimed}"
     if command := _swap_again(context, plan):
@@ -84,19 +84,22 @@ def _swap_again(context: Context, plan: Plan) -> str:
     return f"lumctl swap plan --failed {','.join(r.failed for r in left)}"
 
 
-def _slice_again(plan: Plan) -> str:
-    """The command that plans a slice, its move or its release again."""
+def _slice_again(context: Context, plan: Plan) -> str:
+    """What to do about a plan that places, moves or releases slices; empty if the plan does not name them."""
     placed = [step.data["assignment"] for step in plan.steps if step.do is Do.ASSIGN]
     named = [(str(each["job"]), str(each["shape"])) for each in plan.slices.slices] if plan.slices else []
     if not placed or not named:
         return ""
     job, shape = named[0]
+    there = [name for name, _ in named if context.assignment(sound=False).get(name)]
     if not placed[0].get(job):
-        return f"lumctl slice release {job}"
+        return f"make a new plan: lumctl slice release {job}" if there else "see the slices: lumctl slice list"
     if plan.remove:
-        return "lumctl slice defrag"
+        return "make a new plan: lumctl slice defrag"
+    if there:
+        return f"there is a slice {there[0]} already: lumctl slice show {there[0]}"
     several = f" --count {len(named)}" if len(named) > 1 else ""
-    return f"lumctl slice plan {shape} --job {job.removesuffix('-1') if several else job}{several}"
+    return f"make a new plan: lumctl slice plan {shape} --job {job.removesuffix('-1') if several else job}{several}"
 
 
 def _settings(context: Context, plan: Plan) -> list[str]:

@@ -218,7 +218,7 @@ def list_(cx: Invocation) -> None:
     else:
         cx.out.table(SLICES, [_row(each) for each in document["slices"]])
         if not document["slices"]:
-            cx.out.narrate(f"no slice on target {cx.target} yet")
+            cx.out.narrate(f"no slice on target {cx.target}")
         cx.out.text()
         cx.out.table(RACKS, document["racks"])
 

@@ -109,11 +109,22 @@ def test_a_plan_is_refused_once_another_slice_has_its_accelerators_or_its_name(r
     assert taken & {row["accelerator"] for row in second.slices.placement}
     assert alone.slices.placement[0]["accelerator"] in taken
     apply(rack.context, first)
-    for late in (first, second, alone):
-        with pytest.raises(RefusedError, match="is stale"):
+    advised = (
+        (first, "there is a slice a already: lumctl slice show a --target sim"),
+        (second, "make a new plan: lumctl slice plan 2x1x1 --job b --target sim"),
+        (alone, "make a new plan: lumctl slice plan 1x1x1 --job c --target sim"),
+    )
+    for late, advice in advised:
+        with pytest.raises(RefusedError, match="is stale") as stale:
             apply(rack.context, late)
+        assert stale.value.hint == advice
     with pytest.raises(RefusedError, match="there is a slice a already"):
         planned(rack, "2x2x1", "a")
+    release = plan_release(rack.context, "a")
+    apply(rack.context, release)
+    with pytest.raises(RefusedError, match="is stale") as released:
+        apply(rack.context, release)
+    assert released.value.hint == "see the slices: lumctl slice list --target sim"
 
 
 def test_an_accelerator_or_lane_that_is_not_ok_and_a_mesh_that_is_silent_are_left_out(rack):
