@@ -173,10 +173,10 @@ def resolve_fibres(document: Document, scope: Scope) -> dict[str, Fibre]:
     fibres: dict[str, Fibre] = {}
     for entry in document.fibres:
         ends = [_end(end, entry.mark("ends", at, 2), scope) for at, end in enumerate(entry.ends)]
-        if not scope.define("fibre", entry.name, entry.mark("name")) or entry.cut("ends", "capacity"):
-            continue
         first, second = ends
-        if not first or not second or not _fit(entry, (first, second), scope):
+        sound = scope.define("fibre", entry.name, entry.mark("name")) and not entry.cut("ends", "capacity")
+        if not sound or not first or not second or not _fit(entry, (first, second), scope):
+            scope.doubts.names.add(entry.name)
             continue
         fibres[entry.name] = Fibre(
             name=entry.name,

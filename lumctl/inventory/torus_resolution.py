@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from lumctl.inventory.problems import Mark
     from lumctl.inventory.scope import Scope
 
+    _Named = tuple[Fibre, Mark, bool]
+    """The fibre of an edge, where the file names it, and whether the edge wraps around."""
+
 _LANES_PER_DIMENSION = 2
 
 
@@ -23,7 +26,8 @@ def resolve_tori(document: "Document", scope: "Scope", fibres: Mapping[str, "Fib
         if rack is None or rack.torus is None:
             continue
         entry = rack.torus
-        grid, hosts = _grid(entry, scope), _hosts(entry, name, scope)
+        # What each key names is checked first, so that an error in one does not hide those in the others.
+        grid, hosts, named = _grid(entry, scope), _hosts(entry, name, scope), _fibres(entry, scope, fibres)
         if grid is None or hosts is None:
             continue
         if len(hosts) != prod(grid):
@@ -40,7 +44,7 @@ def resolve_tori(document: "Document", scope: "Scope", fibres: Mapping[str, "Fib
             found = f"the lanes of {' and '.join(shared[:2])} all end at {first}, expected a device for each server"
             scope.problems.add(entry.mark("hosts"), found)
             continue
-        edges = _edges(entry, scope, fibres, grid, at)
+        edges = _edges(named, scope, grid, at)
         torus = RackTorus(tuple(entry.shape), tuple(entry.server), tuple(hosts), tuple(at), tuple(edges))
         if entry.slices is not None:
             hook, run = resolve_control(entry.slices, scope)
@@ -113,22 +117,28 @@ def _device(host: str, entry: "RackTorusEntry", scope: "Scope") -> str | None:
     return devices[0]
 
 
-def _edges(
-    entry: "RackTorusEntry", scope: "Scope", fibres: Mapping[str, "Fibre"], grid: tuple[int, ...], at: Mapping[str, int]
-) -> list[TorusEdge]:
-    """The edges, with the two servers of each in the order of its fibre's ends. ``at``: the server of each device."""
-    edges: list[TorusEdge] = []
-    for key, texts in (("edges", entry.edges), ("wraps", entry.wraps)):
+def _fibres(entry: "RackTorusEntry", scope: "Scope", fibres: Mapping[str, "Fibre"]) -> "list[_Named]":
+    """The fibres that the edges are written as; unknown ones and those that are used twice are problems."""
+    named: list[_Named] = []
+    for key, texts in (("edges", entry.edges), ("wraps", entry.wraps)) if not entry.cut("edges", "wraps") else ():
         for item, text in enumerate(texts):
             mark = entry.mark(key, item, len(texts))
             for name in scope.expand(text, mark) or ():
                 fibre = scope.refer("fibre", name, fibres, mark)
-                if fibre is not None and scope.take(f"fibre {name}", f"edge {len(edges)} of the torus", mark):
-                    edge = _edge(fibre, grid, at, wraps=key == "wraps")
-                    if isinstance(edge, str):
-                        scope.problems.add(mark, edge)
-                    else:
-                        edges.append(edge)
+                if fibre is not None and scope.take(f"fibre {name}", f"edge {len(named)} of the torus", mark):
+                    named.append((fibre, mark, key == "wraps"))
+    return named
+
+
+def _edges(named: "list[_Named]", scope: "Scope", grid: tuple[int, ...], at: Mapping[str, int]) -> list[TorusEdge]:
+    """The edges, with the two servers of each in the order of its fibre's ends. ``at``: the server of each device."""
+    edges: list[TorusEdge] = []
+    for fibre, mark, wraps in named:
+        edge = _edge(fibre, grid, at, wraps=wraps)
+        if isinstance(edge, str):
+            scope.problems.add(mark, edge)
+        else:
+            edges.append(edge)
     return edges
 
 

@@ -116,6 +116,34 @@ def test_all_mistakes_are_reported_at_once(problems_of):
     assert places == ["8:19", "8:23", "8:31", "9:15"]
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "place"),
+    [
+        ("server: [1]", "server: [3]", "6:16"),
+        ("hosts: h[1-4]", "hosts: h[1-5]", "7:14"),
+        ("hosts: h[1-4]", "hosts: h[1-3]", "7:14"),
+    ],
+)
+def test_a_shape_or_hosts_that_do_not_fit_hide_no_unknown_fibre(problems_of, old, new, place):
+    text = SMALL.replace(old, new, 1).replace('["e[1-3]"]', '["e[1-3]", e9]')
+    places = [str(problem).partition("rack.yaml:")[2].partition(": ")[0] for problem in problems_of(text)]
+    assert places == [place, "8:25"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("geometry: {columns: 3, rows: 2}}", "geometry: {columns: x, rows: 2}}"),
+        ('"m1/port/[4-5]", "m2/port/[6-7]"', '"m1/port/[4-5]", "m9/port/[6-7]"'),
+        ('interface: eth2, device: "m[1-4]", port: 0', 'interface: eth2, device: "m[1-4]", port: x'),
+    ],
+)
+def test_a_broken_device_fibre_or_lane_adds_no_other_error(problems_of, old, new):
+    assert SMALL.count(old) == 1
+    (problem,) = problems_of(SMALL.replace(old, new))
+    assert "torus" not in str(problem)
+
+
 def test_a_broken_accelerator_entry_hides_no_other_error_and_adds_none(problems_of):
     (problem,) = problems_of(SMALL.replace("memory_gib: 80", "memory_gib: x", 1))
     assert "found 'x', expected a number" in str(problem)
