@@ -15,7 +15,7 @@ from lumctl.fleet.bundle.host_answers import HostAnswer
 from lumctl.fleet.probes import probes_for
 from lumctl.fleet.readings import ProbeStatus
 from lumctl.health.states import State
-from lumctl.tui.actions import Acts
+from lumctl.tui.actions import Acts, PlanView
 from lumctl.tui.panes import PANES
 from lumctl.tui.sources import Sources
 from lumctl.tui.text_mode.session import END, TextSession, changes, summary
@@ -68,7 +68,7 @@ def talk(stage, *lines, until=END):
 
 
 def stage_acts(stage):
-    return Acts(stage.plan, stage.apply, stage.forbidden)
+    return Acts(stage.plan, stage.apply, stage.forbidden, **stage.acts)
 
 
 def test_first_everything_is_told_in_sentences(stage):
@@ -159,7 +159,7 @@ def test_every_line_bears_its_time_and_no_mark(stage, kit):
         ("incidnts", "incidnts is not a command. Did you mean incidents?"),
         ("plan", "Type plan and the accelerator that failed."),
         ("plan r1-h1", "r1-h1 is not an accelerator: only accelerators can be swapped."),
-        ("apply", "There is no plan to apply. Type plan and the accelerator that failed."),
+        ("apply", "There is no plan to apply. Make one first: plan, place or release."),
     ],
 )
 def test_what_can_be_asked(stage, line, answer):
@@ -226,6 +226,33 @@ def test_a_plan_is_applied_after_a_yes_only(stage):
     assert "Apply this plan to TARGET sim? Type yes; anything else cancels." in said
     assert session.applying.outcome().done
     assert len(stage.applied) == 1
+
+
+def test_slices_are_planned_and_released_with_their_warnings_first(stage):
+    def planned(*words):
+        stage.planned.append(words)
+        return PlanView(
+            " ".join(words), "sim", ("1. check", ""), "plan", warnings=("it has no hook",), summary=("8 circuits",)
+        )
+
+    stage.acts = {"place_slice": planned, "release_slice": planned}
+    stage.may_end.set()
+    said, session = talk(stage, "place 4x4x2 tenant-a", "apply", "yes")
+    at = said.index("4x4x2 tenant-a.")
+    assert said[at + 1 : at + 4] == ["Warning: it has no hook.", "8 circuits", "1. check"]
+    assert session.applying.outcome().done
+    said, session = talk(stage, "release tenant-a", "place 4x4x2", "release", "apply", "yes")
+    assert "Type place, a shape and a name, such as: place 4x4x2 tenant-a" in said
+    assert "Type release and the name of a slice." in said
+    assert stage.planned == [("4x4x2", "tenant-a"), ("tenant-a",)]
+    assert [plan.title for plan in stage.applied] == ["4x4x2 tenant-a", "tenant-a"]
+
+
+def test_no_slice_is_planned_where_nothing_may_be_changed(stage):
+    stage.forbidden = "read-only, as requested"
+    said, _ = talk(stage, "place 4x4x2 tenant-a", "release tenant-a", "apply", "yes")
+    assert said.count("read-only, as requested") == 2
+    assert stage.applied == []
 
 
 def test_how_an_apply_ends_is_told(stage):

@@ -154,16 +154,20 @@ class TextSession:
             self._tell(f"{reason}.")
             return
         failed = (accelerator, *fails_with(self.seen, accelerator))
-        self._plan = self.acts.plan(job_of(observation, failed), *failed)
-        self._tell(f"{self._plan.title}.")
-        for line in filter(None, map(str.strip, self._plan.lines)):
-            self._tell(line)
+        self.propose(self.acts.plan(job_of(observation, failed), *failed))
+
+    def propose(self, plan: PlanView) -> None:
+        """Print a plan, its warnings first, and keep it for ``apply``."""
+        self._plan = plan
+        self._tell(f"{plan.title}.")
+        self.tell(f"Warning: {warning}." for warning in plan.warnings)
+        self.tell(filter(None, map(str.strip, (*plan.summary, *plan.lines))))
         self._tell("Nothing was changed. Type apply to apply this plan.")
 
     def ask_to_apply(self) -> None:
         """Ask the operator to confirm that the plan is applied."""
         if self._plan is None:
-            self._tell("There is no plan to apply. Type plan and the accelerator that failed.")
+            self._tell("There is no plan to apply. Make one first: plan, place or release.")
             return
         self._asked = True
         self._tell(f"Apply this plan to TARGET {self._plan.target}? Type yes; anything else cancels.")
@@ -278,6 +282,21 @@ def _plan(session: TextSession, name: str) -> None:
     session.plan(name)
 
 
+def _place(session: TextSession, words: str) -> None:
+    shape, _, name = words.partition(" ")
+    if not name.strip():
+        session.tell(["Type place, a shape and a name, such as: place 4x4x2 tenant-a"])
+        return
+    session.propose(session.acts.place_slice(shape, name.strip()))
+
+
+def _release(session: TextSession, name: str) -> None:
+    if not name:
+        session.tell(["Type release and the name of a slice."])
+        return
+    session.propose(session.acts.release_slice(name))
+
+
 def _apply(session: TextSession, _: str) -> None:
     session.ask_to_apply()
 
@@ -359,6 +378,8 @@ COMMANDS: Mapping[str, tuple[str, Callable[[TextSession, str], None]]] = {
     "show": ("show NAME shows all details of a component.", _show),
     **{word: (told, _of_work(lines)) for word, (told, lines) in WORK_COMMANDS.items()},
     "plan": ("plan ACCELERATOR plans to replace it by a spare and changes nothing.", _plan),
+    "place": ("place SHAPE NAME plans a slice of the torus, such as 4x4x2 tenant-a, and changes nothing.", _place),
+    "release": ("release NAME plans the release of a slice and changes nothing.", _release),
     "apply": ("apply the plan that was made last; asks for a yes first.", _apply),
 }
 """The commands by their words: the line for the help, and the function."""
