@@ -15,7 +15,8 @@ from lumctl.printable import counted, number_ranges
 from lumctl.time_text import age_text, iso_text, moment_text
 
 if TYPE_CHECKING:
-    from lumctl.context import Observation
+    from lumctl.context import Context, Observation
+    from lumctl.spares.forecast import PoolForecast
     from lumctl.spares.ledger import LedgerEntry
     from lumctl.spares.placements import RankMove
     from lumctl.swap.spare_pool import PoolLedger, RanksToReplace
@@ -73,8 +74,10 @@ def list_(
 ) -> None:
     """List the spares of each rack and class, read now over SSH: which are free, who uses the others, what is out.
 
-    The first lines count them, and name the ranks that need a spare now. Accelerators that a swap took out of their job
-    are listed too until their rank returns, with the command that returns it.
+    The first lines count them, say when the last free one is taken if accelerators go on failing as they did and none
+    is repaired (by the history in the store, with its 95 % interval), and name the ranks that need a spare now.
+    Accelerators that a swap took out of their job are listed too until their rank returns, with the command that
+    returns it.
 
     A spare is free only if it was read just now and is ok; one that could not be read is unknown. One that is
     burning-in is usable, but swaps prefer others. A reserved spare is for one job, or used only if it is named. A
@@ -97,6 +100,7 @@ def list_(
             raise UsageError(f"--rack: {whose} in rack {rack}", hint="see: lumctl spare list")
         seen = context.observe()
         pools = pool_ledgers(context, seen, racks=racks, wanted=class_)
+        forecasts = {(pool.rack, pool.accelerator_class): _forecast(context, pool, class_) for pool in pools}
         if not cx.out.structured:
             tell_unfinished(cx, context, tuple(racks))
     entries = [(pool, entry) for pool in pools for entry in pool.entries if not free or entry.state in USABLE]
@@ -105,13 +109,18 @@ def list_(
         return
     rows = [entry_document(entry, pool.accelerator_class, str(cx.target), seen.at) for pool, entry in entries]
     if cx.out.structured:
-        counts = [{**_pool_document(pool), **count_document(pool.entries)} for pool in pools]
+        counts = [
+            {**_pool_document(pool), **count, "forecast": forecast and forecast.document(count["free"])}
+            for pool in pools
+            for count in [count_document(pool.entries)]
+            for forecast in [forecasts[pool.rack, pool.accelerator_class]]
+        ]
         cx.out.document(
             "spares", {"target": str(cx.target), "at": iso_text(seen.at), "pools": counts, "spares": _aimed(cx, rows)}
         )
         return
     for pool in pools:
-        for line in _headline(pool):
+        for line in _headline(pool, forecasts[pool.rack, pool.accelerator_class]):
             cx.out.text(cx.out.wrapped(line, "  "))
     if rows:
         cx.out.text()
@@ -211,9 +220,24 @@ def _pool_document(pool: "PoolLedger") -> dict[str, Any]:
     return {"rack": pool.rack, "class": pool.accelerator_class, "ranks": pool.ranks, "needs": needs}
 
 
-def _headline(pool: "PoolLedger") -> list[str]:
-    """The counts of a pool in words, and whether the ranks that need a spare now can have one."""
-    from lumctl.spares.ledger_text import count_words
+def _forecast(context: "Context", pool: "PoolLedger", wanted: str | None) -> "PoolForecast | None":
+    """When its last free spare is taken; ``None`` if it has none, or the store of its rack has no history."""
+    from lumctl.spares.forecast import pool_forecast
+    from lumctl.spares.pools import members_by_pool
+    from lumctl.spares.rates import failure_history
+
+    if not pool.entries:
+        return None
+    members = members_by_pool(context.inventory, wanted)[pool.rack, pool.accelerator_class]
+    try:
+        return pool_forecast(members, failure_history(context.store(pool.rack), pool.rack))
+    except UsageError:
+        return None
+
+
+def _headline(pool: "PoolLedger", forecast: "PoolForecast | None") -> list[str]:
+    """The counts of a pool in words, how long its spares last, and whether the ranks that need one now can have one."""
+    from lumctl.spares.ledger_text import count_document, count_words
 
     spares = sum(entry.home is None for entry in pool.entries)
     whose = f"{pool.rack}, {pool.accelerator_class}: "
@@ -221,6 +245,8 @@ def _headline(pool: "PoolLedger") -> list[str]:
         lines = [f"{whose}no spare for {counted(pool.ranks, 'ranks')}"]
     else:
         lines = [f"{whose}{counted(spares, 'spares')} for {counted(pool.ranks, 'ranks')}: {count_words(pool.entries)}"]
+    if forecast is not None:
+        lines.append(f"  {forecast.words(count_document(pool.entries)['free'])}")
     if pool.needs:
         whole = _listed([need.failed.accelerator for need in pool.needs])
         short = [need.failed.accelerator for need in pool.needs if not need.served]

@@ -15,7 +15,7 @@ from lumctl.daemon.metrics.exporter import SelfMetrics
 from lumctl.daemon.notifications.ledger import NotificationFile, NotificationLedger
 from lumctl.daemon.notifications.receivers import Receivers
 from lumctl.daemon.process import ErrorLog, notify_systemd
-from lumctl.daemon.spare_queue import QueueWatcher
+from lumctl.daemon.spare_watcher import SpareWatcher
 from lumctl.errors import LumctlError
 from lumctl.health.observation import Observation, rack_of
 from lumctl.health.states import HealthReport, State
@@ -157,7 +157,7 @@ class Sinks:
     errors: ErrorLog
     pilot: Pilot | None = None
     readings: ReadingHistory | None = None
-    queue: QueueWatcher | None = None
+    spares: SpareWatcher | None = None
 
 
 class Daemon:
@@ -238,8 +238,8 @@ class Daemon:
         self._safely("verdict", lambda: self._hand_on(look))
         if (readings := self._sinks.readings) is not None:
             self._safely("folding", lambda: readings.see(look))
-        if (queue := self._sinks.queue) is not None:
-            self._safely("queue", lambda: queue.see(look))
+        if (spares := self._sinks.spares) is not None:
+            self._safely("spares", lambda: spares.see(look))
 
     def _keep(self) -> None:
         """Write the data that the next daemon needs."""

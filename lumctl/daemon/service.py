@@ -13,13 +13,13 @@ from lumctl.daemon.autopilot.policy import require_sound
 from lumctl.daemon.client import LOCK, ORDER_SCHEMA, SCHEMA, daemon_folder, socket_path
 from lumctl.daemon.history import LatestObservation, RackStores, ReadingHistory, TransitionQueue
 from lumctl.daemon.loop import Daemon, Sinks
-from lumctl.daemon.metrics.exporter import AutopilotMetrics, MetricsServer, QueueMetrics, SelfMetrics
+from lumctl.daemon.metrics.exporter import AutopilotMetrics, MetricsServer, SelfMetrics, SpareMetrics
 from lumctl.daemon.notifications.http_receivers import Alertmanager, Webhook, post
 from lumctl.daemon.notifications.ledger import FILE, NotificationFile, NotificationLedger
 from lumctl.daemon.notifications.message import Notification
 from lumctl.daemon.notifications.receivers import Deliver, Receivers, receiver_lookup, require_reachable, run
 from lumctl.daemon.process import ErrorLog, exclusive_lock
-from lumctl.daemon.spare_queue import QueueWatcher
+from lumctl.daemon.spare_watcher import SpareWatcher
 from lumctl.errors import UsageError
 from lumctl.inventory.model import Inventory
 from lumctl.sockets import LineServer, Peer
@@ -85,12 +85,12 @@ def service(
             errors=errors,
         )
         stack.callback(pilot.close)
-        queue = QueueWatcher(lambda rack: open_store(current(), rack, target), say, receivers.tell)
-        stack.callback(queue.close)
+        spares = SpareWatcher(lambda rack: open_store(current(), rack, target), say, receivers.tell)
+        stack.callback(spares.close)
         counted = receivers if receivers.usual or inventory.receivers else None
         self_metrics = SelfMetrics(newest, settings.interval_s, errors, history, counted)
         self_metrics.registry.register(AutopilotMetrics(pilot))
-        self_metrics.registry.register(QueueMetrics(queue))
+        self_metrics.registry.register(SpareMetrics(spares))
         if settings.listen is not None:
             exporter = stack.enter_context(MetricsServer(settings.listen, self_metrics))
             say(f"metrics: {exporter.url}")
@@ -99,7 +99,7 @@ def service(
         daemon = Daemon(
             inventory,
             lambda current: Context(current, target),
-            Sinks(newest, history, notes, ledger, outbox, self_metrics, errors, pilot, readings, queue),
+            Sinks(newest, history, notes, ledger, outbox, self_metrics, errors, pilot, readings, spares),
             say,
             interval_s=settings.interval_s,
             known=stores.last_states(),

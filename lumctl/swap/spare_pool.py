@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from lumctl.context import Context, Observation
 from lumctl.health.observation import current_role, places
 from lumctl.health.states import State
-from lumctl.inventory.model import Inventory, Role
+from lumctl.inventory.model import Accelerator, Inventory, Role
+from lumctl.inventory.sharing import classes_of
 from lumctl.inventory.wiring import initial_assignment
 from lumctl.spares.ledger import LedgerEntry, SpareState, ledger_entry
 from lumctl.spares.placements import RankMove, rank_moves
@@ -91,6 +92,31 @@ def ledger_entries(
         fresh_until = records.get(name, UNKNOWN).fresh_until(seen.at)
         entries.append(ledger_entry(seen, name, unfit=unfit, fresh_until=fresh_until, moves=moves))
     return entries, moves
+
+
+@dataclass(frozen=True, slots=True)
+class SparesOfPool:
+    """The spares of one class in one rack by the inventory, and those of them that any job can take now."""
+
+    spares: tuple[str, ...]
+    free: tuple[str, ...]
+
+
+def spares_by_pool(seen: Observation) -> dict[tuple[str, str], SparesOfPool]:
+    """The spares of each rack and class that has any."""
+    classes, pools = classes_of(seen.inventory.accelerators), dict[tuple[str, str], list[Accelerator]]()
+    for each in seen.inventory.accelerators.values():
+        if each.role is Role.SPARE:
+            pools.setdefault((each.rack, classes[each.id]), []).append(each)
+    return {
+        key: SparesOfPool(tuple(each.id for each in pool), tuple(each.id for each in pool if _is_free(seen, each)))
+        for key, pool in pools.items()
+    }
+
+
+def _is_free(seen: Observation, spare: Accelerator) -> bool:
+    kept = spare.reserved or spare.reserved_for is not None or seen.role_of(spare.id) is not Role.SPARE
+    return not kept and not any(unfit_reasons(seen, spare.id)) and unfit_group(seen, spare.id, ()) is None
 
 
 def ranks_to_replace(seen: Observation, spare: str) -> tuple[RanksToReplace, ...]:

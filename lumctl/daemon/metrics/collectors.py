@@ -15,11 +15,8 @@ from lumctl.daemon.metrics.hardware import FreshReadings, accelerators, devices,
 from lumctl.fleet.readings import ProbeStatus
 from lumctl.health.observation import Observation, counted_states, standing_incidents
 from lumctl.health.states import HARMLESS, State
-from lumctl.inventory.model import Accelerator, Role
-from lumctl.inventory.sharing import classes_of
 from lumctl.slices.documents import report
-from lumctl.swap.groups import unfit_group
-from lumctl.swap.ranking import unfit_reasons
+from lumctl.swap.spare_pool import spares_by_pool
 
 _LABELS = ("kind", "id")
 
@@ -176,21 +173,11 @@ def spares(look: Observation) -> Iterator[Metric]:
     """The spares of each rack and class: all, and those that any job can take now."""
     every = gauge("spares", "Spares of a class, in use or not.", ["rack", "class"])
     free = gauge("spares_free", "Spares of a class that any job can take now.", ["rack", "class"])
-    classes, pools = classes_of(look.inventory.accelerators), dict[tuple[str, str], list[Accelerator]]()
-    for each in look.inventory.accelerators.values():
-        if each.role is Role.SPARE:
-            pools.setdefault((each.rack, classes[each.id]), []).append(each)
-    for (rack, name), pool in pools.items():
-        every.add_metric([look.target, rack, name], len(pool))
-        usable = [each for each in pool if look.role_of(each.id) is Role.SPARE and _is_free(look, each)]
-        free.add_metric([look.target, rack, name], len(usable))
+    for (rack, name), pool in spares_by_pool(look).items():
+        every.add_metric([look.target, rack, name], len(pool.spares))
+        free.add_metric([look.target, rack, name], len(pool.free))
     yield every
     yield free
-
-
-def _is_free(look: Observation, spare: Accelerator) -> bool:
-    kept = spare.reserved or spare.reserved_for is not None
-    return not kept and not any(unfit_reasons(look, spare.id)) and unfit_group(look, spare.id, ()) is None
 
 
 def slices(look: Observation) -> Iterator[Metric]:

@@ -20,7 +20,7 @@ from lumctl.daemon.history import LatestObservation, TransitionQueue
 from lumctl.daemon.metrics.collectors import look_metrics
 from lumctl.daemon.notifications.receivers import Receivers
 from lumctl.daemon.process import ErrorLog
-from lumctl.daemon.spare_queue import QueueWatcher
+from lumctl.daemon.spare_watcher import SpareWatcher
 from lumctl.errors import UsageError
 from lumctl.health.observation import Observation
 from lumctl.health.transitions import Transition
@@ -166,11 +166,11 @@ class AutopilotMetrics(Collector):
         yield from (running, breakers, decisions, attempts)
 
 
-class QueueMetrics(Collector):
-    """The jobs that wait for spares."""
+class SpareMetrics(Collector):
+    """The jobs that wait for spares, and how often accelerators of each class fail."""
 
-    def __init__(self, queue: QueueWatcher, now: Callable[[], float] = time.time) -> None:
-        self._queue, self._now = queue, now
+    def __init__(self, watcher: SpareWatcher, now: Callable[[], float] = time.time) -> None:
+        self._watcher, self._now = watcher, now
 
     def describe(self) -> list[Metric]:
         """Return nothing: metrics are made for each scrape."""
@@ -183,11 +183,18 @@ class QueueMetrics(Collector):
             "lumctl_spare_demand_oldest_seconds", "How long the oldest of them has waited.", labels=["rack"]
         )
         now = self._now()
-        for rack, entries in self._queue.waiting.items():
+        for rack, entries in self._watcher.waiting.items():
             waiting.add_metric([rack], len(entries))
             if entries:
                 oldest.add_metric([rack], now - min(entry.demand.asked_at for entry in entries))
-        yield from (waiting, oldest)
+        fails = GaugeMetricFamily(
+            "lumctl_spare_failures_per_day",
+            "Failures a day of all accelerators of a class, by the history of the store.",
+            labels=["rack", "class"],
+        )
+        for (rack, name), forecast in self._watcher.forecasts.items():
+            fails.add_metric([rack, name], forecast.rate * 86_400.0)
+        yield from (waiting, oldest, fails)
 
 
 def _late(look: Observation, interval_s: float) -> int:

@@ -139,6 +139,8 @@ class AutopilotOccasion(StrEnum):
     BREAKER_CLOSED = "breaker-closed"
     SPARE = "spare-free"
     """A demand in the queue can be served now."""
+    SPARES_LOW = "spares-low"
+    """At most one spare of a class is left."""
 
 
 ESCALATES = frozenset(

@@ -11,9 +11,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from lumctl.daemon.history import LatestObservation, TransitionQueue
 from lumctl.daemon.metrics.alerts_and_dashboard import alert_rules, dashboard
-from lumctl.daemon.metrics.exporter import QueueMetrics, SelfMetrics
+from lumctl.daemon.metrics.exporter import SelfMetrics, SpareMetrics
 from lumctl.daemon.process import ErrorLog
-from lumctl.daemon.spare_queue import QueueWatcher
+from lumctl.daemon.spare_watcher import SpareWatcher
 from lumctl.health.states import State
 
 INTERVAL, AGE = "lumctl_watch_interval_seconds", "lumctl_watch_look_age_seconds"
@@ -132,8 +132,8 @@ def exported(seen, clock, said):
     self_metrics = SelfMetrics(
         newest, 1.0, ErrorLog(said.append), TransitionQueue(lambda *_: None), Told(), now=lambda: seen.now
     )
-    queue = QueueWatcher(lambda _: None, said.append, lambda *_: None)
-    self_metrics.registry.register(QueueMetrics(queue))
+    queue = SpareWatcher(lambda _: None, said.append, lambda *_: None)
+    self_metrics.registry.register(SpareMetrics(queue))
     text = generate_latest(self_metrics.registry).decode()
     return {family.name for family in text_string_to_metric_families(text)} | {
         "lumctl_autopilot_breaker_open",

@@ -1,31 +1,42 @@
-"""Watches the queue of jobs that wait for spares: ends what is needless, and announces spares that can be had."""
+"""Watches the spares: tells when few are left, and of the queue of jobs that wait for them, what can be had."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from lumctl.daemon.autopilot.pilot import Notify
 from lumctl.daemon.notifications.message import AutopilotOccasion
-from lumctl.errors import RefusedError
+from lumctl.errors import RefusedError, UsageError
 from lumctl.health.observation import Observation
+from lumctl.printable import counted
+from lumctl.spares.forecast import PoolForecast, pool_forecast
+from lumctl.spares.pools import members_by_pool
+from lumctl.spares.rates import failure_history
 from lumctl.store import NEEDLESS, Store, StoreError
 from lumctl.swap.demand_queue import QueueEntry, queue_entries
+from lumctl.swap.spare_pool import spares_by_pool
 
 WHO = "lumctl watch"
+FORECAST_EVERY_S = 600.0
+"""How often the history of failures is read."""
 
 
-class QueueWatcher:
-    """The queues of all racks, as of the last observation."""
+class SpareWatcher:
+    """The spares and the queues of all racks, as of the last observation."""
 
     def __init__(self, store: Callable[[str], Store], say: Callable[[str], None], tell: Notify) -> None:
         self._store, self._say, self._tell = store, say, tell
         self._stores: dict[str, Store] = {}
         self._announced: dict[tuple[str, str], tuple[str, ...]] = {}
         self._faults: dict[str, str | None] = {}
+        self._forecast_at: dict[str, float] = {}
+        self._low: set[tuple[str, str]] = set()
         self.waiting: Mapping[str, tuple[QueueEntry, ...]] = {}
         """What waits in each rack. The mapping is replaced, never changed."""
+        self.forecasts: Mapping[tuple[str, str], PoolForecast] = {}
+        """How often accelerators of a rack and class fail. The mapping is replaced, never changed."""
 
     def see(self, look: Observation) -> None:
-        """Look at the queues of an observation's racks.
+        """Look at the spares and queues of an observation's racks.
 
         Raises:
             StoreError: a store cannot be read or written.
@@ -34,6 +45,9 @@ class QueueWatcher:
         found = dict(self.waiting)
         for rack in look.inventory.racks:
             try:
+                if rack not in self._stores:
+                    self._stores[rack] = self._store(rack)
+                self._foresee(rack, look)
                 found[rack] = tuple(self._wait_in(rack, look))
             except StoreError as error:
                 failed.append(error)
@@ -42,6 +56,7 @@ class QueueWatcher:
         self.waiting = {rack: found[rack] for rack in look.inventory.racks if rack in found}
         there = {(rack, entry.demand.id) for rack, entries in self.waiting.items() for entry in entries}
         self._announced = {key: given for key, given in self._announced.items() if key in there}
+        self._warn(look)
         if failed:
             raise failed[0]
 
@@ -50,9 +65,44 @@ class QueueWatcher:
         for store in self._stores.values():
             store.close()
 
+    def _foresee(self, rack: str, look: Observation) -> None:
+        """Read the history of failures, now and then."""
+        if look.at - self._forecast_at.get(rack, -FORECAST_EVERY_S) < FORECAST_EVERY_S:
+            return
+        self._forecast_at[rack] = look.at
+        found = {key: forecast for key, forecast in self.forecasts.items() if key[0] != rack}
+        with suppress(UsageError):  # it has no history yet
+            history = failure_history(self._stores[rack], rack)
+            for key, members in members_by_pool(look.inventory, None).items():
+                if key[0] == rack:
+                    found[key] = pool_forecast(members, history)
+        self.forecasts = found
+
+    def _warn(self, look: Observation) -> None:
+        """Tell once of each pool that at most one spare is left, unless it has a single one and that is free."""
+        low = set[tuple[str, str]]()
+        for key, pool in spares_by_pool(look).items():
+            if len(pool.free) > 1 or len(pool.free) == len(pool.spares):
+                continue
+            low.add(key)
+            if key in self._low:
+                continue
+            rack, name = key
+            forecast = self.forecasts.get(key)
+            how_long = f"; {forecast.words(len(pool.free))}" if forecast is not None and pool.free else ""
+            text = (
+                f"{rack}: {len(pool.free)} of {counted(len(pool.spares), 'spares')} of {name} "
+                f"{'is' if len(pool.free) == 1 else 'are'} free{how_long}: lumctl spare list --rack {rack}"
+            )
+            self._say(f"spares: {text}")
+            self._tell(
+                AutopilotOccasion.SPARES_LOW,
+                text,
+                {"rack": rack, "class": name, "free": len(pool.free), "spares": len(pool.spares)},
+            )
+        self._low = low
+
     def _wait_in(self, rack: str, look: Observation) -> list[QueueEntry]:
-        if rack not in self._stores:
-            self._stores[rack] = self._store(rack)
         store = self._stores[rack]
         if not (waiting := store.demands.waiting()):
             return []

@@ -1,15 +1,17 @@
-"""The daemon and the queue of spares: what it ends, what it announces, and what it counts."""
+"""The daemon and the spares: when it says that few are left, what it ends and announces of the queue, its metrics."""
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from lumctl.daemon.metrics.exporter import QueueMetrics
-from lumctl.daemon.spare_queue import QueueWatcher
+from lumctl.daemon.metrics.exporter import SpareMetrics
+from lumctl.daemon.spare_watcher import SpareWatcher
 from lumctl.health.states import State
+from lumctl.health.transitions import Transition
 from lumctl.store import NEEDLESS, WAITING, StoreError, store_at
 
 RACK, JOB, LOST, SPARE = "prototype", "finetune", "s1-gpu0", "s3-gpu0"
+CLASS, DAY_S = "NVIDIA RTX 6000 Ada Generation", 86_400.0
 
 
 class Watched:
@@ -18,7 +20,15 @@ class Watched:
     def __init__(self, folder, seen):
         self.seen, self.said, self.told = seen, [], []
         self.store = store_at(str(folder), rack=RACK)
-        self.watcher = QueueWatcher(lambda _: self.store, self.said.append, lambda *words: self.told.append(words))
+        self.low = []
+        self.watcher = SpareWatcher(lambda _: self.store, self._say, self._tell)
+
+    def _say(self, line):
+        if not line.startswith("spares: "):
+            self.said.append(line)
+
+    def _tell(self, occasion, text, data):
+        (self.low if occasion == "spares-low" else self.told).append((occasion, text, data))
 
     def ask(self):
         at = self.seen.now - 60
@@ -29,7 +39,7 @@ class Watched:
 
     def metrics(self):
         registry = CollectorRegistry()
-        registry.register(QueueMetrics(self.watcher, lambda: self.seen.now))
+        registry.register(SpareMetrics(self.watcher, lambda: self.seen.now))
         families = text_string_to_metric_families(generate_latest(registry).decode())
         return {sample.name: sample.value for family in families for sample in family.samples}
 
@@ -62,6 +72,42 @@ def test_spares_that_can_be_had_are_announced_once_and_again_if_they_change(watc
     del seen.states[SPARE], seen.findings[SPARE]
     watched.look()
     assert len(watched.told) == 2
+
+
+def test_that_few_spares_are_left_is_told_once_and_again_after_more_were_there(watched, seen):
+    watched.look()
+    assert watched.low == []  # the only one of its class, and free
+    seen.find(SPARE, State.FAILED, "gpu.lost")
+    for _ in range(2):
+        watched.look()
+    ((_, text, data),) = watched.low
+    assert text == f"{RACK}: 0 of 1 spare of {CLASS} are free: lumctl spare list --rack {RACK}"
+    assert data == {"rack": RACK, "class": CLASS, "free": 0, "spares": 1}
+    seen.heal()
+    watched.look()
+    seen.find(SPARE, State.FAILED, "gpu.lost")
+    watched.look()
+    assert len(watched.low) == 2
+
+
+def test_how_often_accelerators_fail_is_counted_from_the_history_now_and_then(watched, seen):
+    def fails(name, days_ago):
+        at = seen.now - days_ago * DAY_S
+        watched.store.health.add_transitions([Transition(at, name, "accelerator", None, State.FAILED, (), "")])
+
+    fails(SPARE, 20)
+    fails("s0-gpu0", 0)
+    watched.look()
+    assert watched.metrics()["lumctl_spare_failures_per_day"] == pytest.approx(4 / 60, rel=1e-3)
+    before = dict(watched.watcher.forecasts)
+    fails("s2-gpu0", 0)
+    seen.now += 1
+    watched.look()
+    assert watched.watcher.forecasts == before
+    seen.now += 600
+    watched.look()
+    (forecast,) = watched.watcher.forecasts.values()
+    assert forecast.failures > next(iter(before.values())).failures
 
 
 def test_what_was_read_before_it_was_queued_does_not_end_a_demand(watched, seen):

@@ -1,0 +1,69 @@
+"""When the last free spare of a pool is taken, if accelerators go on failing as they did and none is repaired."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lumctl.inventory.model import Accelerator
+from lumctl.printable import counted
+from lumctl.spares.rates import FailureHistory
+from lumctl.time_text import age_text, iso_text
+
+_DAY_S = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class PoolForecast:
+    """How often the accelerators of a pool failed, by themselves or with their host.
+
+    ``rate``, ``low`` and ``high`` are failures per second of all of them together, with the ends of the 95 % interval.
+    The history is from ``since`` to ``until`` (seconds since the epoch).
+    """
+
+    failures: int
+    since: float
+    until: float
+    rate: float
+    low: float
+    high: float
+
+    def last_taken_s(self, free: int) -> float | None:
+        """The mean time until the last of ``free`` spares is taken; ``None`` if no failure was seen."""
+        return free / self.rate if self.rate else None
+
+    def document(self, free: int) -> dict[str, Any]:
+        """The forecast as data. Without a failure only the lower end of the days is known."""
+        return {
+            "since": iso_text(self.since),
+            "until": iso_text(self.until),
+            "failures": self.failures,
+            "failures_per_day": self.rate * _DAY_S,
+            "days": free / self.rate / _DAY_S if self.rate else None,
+            "days_low": free / self.high / _DAY_S,
+            "days_high": free / self.low / _DAY_S if self.low else None,
+        }
+
+    def words(self, free: int) -> str:
+        """The forecast in a sentence."""
+        seen = f"{counted(self.failures, 'failures')} in {age_text(self.until - self.since)}"
+        if not free:
+            return f"no spare is free ({seen})"
+        which = "the only free spare" if free == 1 else f"the last of {free} free spares"
+        earliest = age_text(free / self.high)
+        if not self.rate:
+            return f"{which} is taken in {earliest} at the earliest ({seen}; 95 %)"
+        latest = age_text(free / self.low) if self.low else "any time"
+        mean = age_text(free / self.rate)
+        return f"{which} is taken in about {mean} if none is repaired ({seen}; 95 %: {earliest} to {latest})"
+
+
+def pool_forecast(members: Sequence[Accelerator], history: FailureHistory) -> PoolForecast:
+    """The forecast for the accelerators of one class in one rack. A failed host takes all of its accelerators."""
+    names = [each.id for each in members]
+    own = history.estimate("accelerator", names)
+    hosts = history.estimate("host", sorted({each.host for each in members}))
+    rate, low, high = (
+        len(names) * (of_each + of_host)
+        for of_each, of_host in ((own.rate, hosts.rate), (own.low, hosts.low), (own.high, hosts.high))
+    )
+    return PoolForecast(own.failures + hosts.failures, history.since, history.until, rate, low, high)

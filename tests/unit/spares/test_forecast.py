@@ -1,0 +1,57 @@
+"""When the last free spare is taken: from the history of failures, in seconds, as data and in words."""
+
+import pytest
+
+from lumctl.inventory.load import example, load_inventory
+from lumctl.spares.forecast import PoolForecast, pool_forecast
+from lumctl.spares.rates import FailureHistory, Outage, poisson_interval
+
+DAY_S = 86_400.0
+FROM, TO = 1_800_000_000.0, 1_800_000_000.0 + 50 * DAY_S
+
+
+def history(accelerators=None, hosts=None):
+    return FailureHistory("rack64", FROM, TO, accelerators or {}, hosts or {})
+
+
+def down(day):
+    return Outage(FROM + day * DAY_S, FROM + day * DAY_S)
+
+
+@pytest.fixture
+def members():
+    return list(load_inventory(example("rack64")).accelerators.values())
+
+
+def test_failures_of_accelerators_and_of_their_hosts_count(members):
+    forecast = pool_forecast(members, history({"h03-gpu2": [down(10), down(20)]}, {"h07": [down(30)]}))
+    assert forecast.failures == 3
+    # Two accelerators by themselves, and four with their host, in fifty days.
+    assert forecast.rate * DAY_S == pytest.approx(6 / 50)
+    assert forecast.last_taken_s(3) == pytest.approx(25 * DAY_S)
+    low, high = poisson_interval(2)
+    assert forecast.low * DAY_S == pytest.approx((low + 4 * poisson_interval(1)[0]) / 50)
+    assert forecast.high * DAY_S == pytest.approx((high + 4 * poisson_interval(1)[1]) / 50)
+
+
+def test_what_other_accelerators_suffer_does_not_count(members):
+    assert pool_forecast(members[:4], history({"h03-gpu2": [down(10)]}, {"h07": [down(30)]})).rate == 0
+
+
+def test_as_data_and_in_words():
+    forecast = PoolForecast(5, FROM, TO, rate=0.1 / DAY_S, low=0.05 / DAY_S, high=0.2 / DAY_S)
+    document = forecast.document(4)
+    assert (document["days"], document["days_low"], document["days_high"]) == pytest.approx((40, 20, 80))
+    assert (document["failures"], document["failures_per_day"]) == (5, pytest.approx(0.1))
+    assert forecast.words(4) == (
+        "the last of 4 free spares is taken in about 40d if none is repaired (5 failures in 50d; 95 %: 20d to 80d)"
+    )
+    assert forecast.words(1).startswith("the only free spare is taken in about 10d")
+    assert forecast.words(0) == "no spare is free (5 failures in 50d)"
+
+
+def test_without_a_failure_only_the_earliest_time_is_known():
+    forecast = PoolForecast(0, FROM, TO, rate=0.0, low=0.0, high=0.2 / DAY_S)
+    assert forecast.last_taken_s(4) is None
+    assert (forecast.document(4)["days"], forecast.document(4)["days_high"]) == (None, None)
+    assert forecast.words(4) == "the last of 4 free spares is taken in 20d at the earliest (0 failures in 50d; 95 %)"
