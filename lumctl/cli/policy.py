@@ -272,6 +272,9 @@ def on_history(
 
         print_year(cx, YearOptions(accelerators, spares, needs, mtbf, repair, largest_group, years, policy))
         return
+    of_year = {"--accelerators": accelerators, "--spares": spares, "--needs": needs, "--policy": policy}
+    if given := [option for option, value in of_year.items() if value]:
+        raise UsageError(f"{given[0]} is for simulated years only", hint=f"add --year, or leave out {given[0]}")
     from lumctl.daemon.autopilot.policy import require_sound
     from lumctl.daemon.autopilot.rehearsal import Rehearsal
 

@@ -111,6 +111,8 @@ def document_of(cx: Invocation, context: "Context", selected: "SelectedStatus") 
     seen = selected.observation
     remedies = [*selected.remedies, *unread(seen.report, selected.remedies)]
     waiting = waiting_rows(cx, context, selected.whole)
+    if selected.accelerators is not None:
+        waiting = [row for row in waiting if selected.accelerators & set(row["accelerators"])]
     return status_document(seen, remedy_documents(cx, context, selected.whole, remedies), waiting)
 
 
@@ -247,11 +249,13 @@ class SelectedStatus:
     """An observation reduced to the selected components, incidents and windows, with the remedies that concern them.
 
     ``whole`` is the complete observation: a remedy may need a component that is not selected, such as a spare.
+    ``accelerators`` are those of the selected hosts and jobs in any state; ``None`` if everything is selected.
     """
 
     observation: "Observation"
     remedies: tuple[Remedy, ...]
     whole: "Observation"
+    accelerators: frozenset[str] | None = None
 
 
 def parse_selection(inventory: Inventory, *, failed: bool, hosts: str, jobs: str) -> StatusSelection:
@@ -295,7 +299,9 @@ def select(seen: "Observation", wanted: StatusSelection) -> SelectedStatus:
     incidents = tuple(i for i in report.incidents if names & {i.cause, *i.members})
     windows = tuple(w for w in seen.windows if w.component in names or w.component in seen.inventory.racks)
     part = replace(seen, report=replace(chosen, incidents=incidents), windows=windows)
-    return SelectedStatus(part, tuple(r for r in seen.remedies if names & {*r.components, *r.replace}), seen)
+    remedies = tuple(r for r in seen.remedies if names & {*r.components, *r.replace})
+    in_parts = (name for name in seen.inventory.accelerators if all(("accelerator", name) in each for each in parts))
+    return SelectedStatus(part, remedies, seen, frozenset(in_parts) if parts else None)
 
 
 def _kept(group: Mapping[str, Judged], shown: Callable[[Judged], bool]) -> dict[str, Judged]:

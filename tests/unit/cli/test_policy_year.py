@@ -70,6 +70,12 @@ def test_bad_input_is_one_line(year, words, said):
     assert len(err.splitlines()) <= 2
 
 
+@pytest.mark.parametrize("option", ["--spares", "--needs", "--policy"])
+def test_an_option_of_years_is_refused_without_them(capsys, option):
+    assert run(["policy", "test", option, "x", "-i", str(example("ring8"))]) == 2
+    assert capsys.readouterr().err.startswith(f"lumctl: {option} is for simulated years only")
+
+
 def test_an_inventory_without_spares_is_refused(year, tmp_path):
     (tmp_path / "none.yaml").write_text(example("ring8").read_text().replace("        role: spare\n", ""))
     code, _, err = year("-i", "none.yaml")

@@ -12,6 +12,7 @@ from lumctl.context import Context
 from lumctl.devices.types import Alarm, Neighbour
 from lumctl.errors import ExitCode, RefusedError
 from lumctl.fleet.readings import ProbeStatus
+from lumctl.store import open_store
 from lumctl.swap import planning
 
 GPU = "h03-gpu2"
@@ -356,3 +357,16 @@ def test_names_that_do_not_resolve_are_one_thing_to_do(status, rack):
     assert said.count("add its name to DNS") == 1 + 3  # once to do, once for each finding
     assert "h03: h03 port 22: name 'h03' cannot be resolved; likewise h[04-05]" in said
     assert "h03: h03 port 22" not in said.partition("ACCELERATOR")[2]
+
+
+def test_of_the_jobs_that_wait_for_spares_those_of_what_is_selected_are_listed(status, rack):
+    store = open_store(rack.inventory, "rack64", "sim")
+    store.demands.ask("rack64", {"train-a": (GPU,)}, why="no spare is free", who="ann@console", at=1.0)
+    store.close()
+
+    def waiting(*selection):
+        return [row["id"] for row in json.loads(status(*selection, "-o", "json")[1])["waiting"]]
+
+    for selection in ((), ("--host", "h03"), ("--job", "train-a"), ("--failed",)):
+        assert waiting(*selection) == ["demand-0001"], selection
+    assert waiting("--host", "h04") == waiting("--job", "train-b") == []
