@@ -15,7 +15,7 @@ from lumctl.printable import counted, number_ranges
 from lumctl.time_text import age_text, iso_text, moment_text
 
 if TYPE_CHECKING:
-    from lumctl.context import Context, Observation
+    from lumctl.context import Observation
     from lumctl.spares.forecast import PoolForecast
     from lumctl.spares.ledger import LedgerEntry
     from lumctl.spares.placements import RankMove
@@ -87,6 +87,7 @@ def list_(
     """
     from lumctl.cli.changes import tell_unfinished
     from lumctl.context import Context
+    from lumctl.spares.forecast import rack_forecasts
     from lumctl.spares.ledger import USABLE
     from lumctl.spares.ledger_text import advice, count_document, entry_document
     from lumctl.spares.pools import members_by_pool
@@ -100,7 +101,11 @@ def list_(
             raise UsageError(f"--rack: {whose} in rack {rack}", hint="see: lumctl spare list")
         seen = context.observe()
         pools = pool_ledgers(context, seen, racks=racks, wanted=class_)
-        forecasts = {(pool.rack, pool.accelerator_class): _forecast(context, pool, class_) for pool in pools}
+        forecasts = {
+            key: forecast
+            for name in dict.fromkeys(pool.rack for pool in pools)
+            for key, forecast in rack_forecasts(context.inventory, name, context.store(name)).items()
+        }
         if not cx.out.structured:
             tell_unfinished(cx, context, tuple(racks))
     entries = [(pool, entry) for pool in pools for entry in pool.entries if not free or entry.state in USABLE]
@@ -113,14 +118,14 @@ def list_(
             {**_pool_document(pool), **count, "forecast": forecast and forecast.document(count["free"])}
             for pool in pools
             for count in [count_document(pool.entries)]
-            for forecast in [forecasts[pool.rack, pool.accelerator_class]]
+            for forecast in [forecasts.get((pool.rack, pool.accelerator_class))]
         ]
         cx.out.document(
             "spares", {"target": str(cx.target), "at": iso_text(seen.at), "pools": counts, "spares": _aimed(cx, rows)}
         )
         return
     for pool in pools:
-        for line in _headline(pool, forecasts[pool.rack, pool.accelerator_class]):
+        for line in _headline(pool, forecasts.get((pool.rack, pool.accelerator_class))):
             cx.out.text(cx.out.wrapped(line, "  "))
     if rows:
         cx.out.text()
@@ -220,21 +225,6 @@ def _pool_document(pool: "PoolLedger") -> dict[str, Any]:
     return {"rack": pool.rack, "class": pool.accelerator_class, "ranks": pool.ranks, "needs": needs}
 
 
-def _forecast(context: "Context", pool: "PoolLedger", wanted: str | None) -> "PoolForecast | None":
-    """When its last free spare is taken; ``None`` if it has none, or the store of its rack has no history."""
-    from lumctl.spares.forecast import pool_forecast
-    from lumctl.spares.pools import members_by_pool
-    from lumctl.spares.rates import failure_history
-
-    if not pool.entries:
-        return None
-    members = members_by_pool(context.inventory, wanted)[pool.rack, pool.accelerator_class]
-    try:
-        return pool_forecast(members, failure_history(context.store(pool.rack), pool.rack))
-    except UsageError:
-        return None
-
-
 def _headline(pool: "PoolLedger", forecast: "PoolForecast | None") -> list[str]:
     """The counts of a pool in words, how long its spares last, and whether the ranks that need one now can have one."""
     from lumctl.spares.ledger_text import count_document, count_words
@@ -245,7 +235,7 @@ def _headline(pool: "PoolLedger", forecast: "PoolForecast | None") -> list[str]:
         lines = [f"{whose}no spare for {counted(pool.ranks, 'ranks')}"]
     else:
         lines = [f"{whose}{counted(spares, 'spares')} for {counted(pool.ranks, 'ranks')}: {count_words(pool.entries)}"]
-    if forecast is not None:
+    if forecast is not None and pool.entries:
         lines.append(f"  {forecast.words(count_document(pool.entries)['free'])}")
     if pool.needs:
         whole = _listed([need.failed.accelerator for need in pool.needs])

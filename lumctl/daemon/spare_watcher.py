@@ -5,19 +5,15 @@ from contextlib import suppress
 
 from lumctl.daemon.autopilot.pilot import Notify
 from lumctl.daemon.notifications.message import AutopilotOccasion
-from lumctl.errors import RefusedError, UsageError
+from lumctl.errors import RefusedError
 from lumctl.health.observation import Observation
 from lumctl.printable import counted
-from lumctl.spares.forecast import PoolForecast, pool_forecast
-from lumctl.spares.pools import members_by_pool
-from lumctl.spares.rates import failure_history
+from lumctl.spares.forecast import ForecastReader, PoolForecast
 from lumctl.store import NEEDLESS, Store, StoreError
 from lumctl.swap.demand_queue import QueueEntry, queue_entries
 from lumctl.swap.spare_pool import spares_by_pool
 
 WHO = "lumctl watch"
-FORECAST_EVERY_S = 600.0
-"""How often the history of failures is read."""
 
 
 class SpareWatcher:
@@ -28,7 +24,7 @@ class SpareWatcher:
         self._stores: dict[str, Store] = {}
         self._announced: dict[tuple[str, str], tuple[str, ...]] = {}
         self._faults: dict[str, str | None] = {}
-        self._forecast_at: dict[str, float] = {}
+        self._forecasts = ForecastReader()
         self._low: set[tuple[str, str]] = set()
         self.waiting: Mapping[str, tuple[QueueEntry, ...]] = {}
         """What waits in each rack. The mapping is replaced, never changed."""
@@ -42,12 +38,12 @@ class SpareWatcher:
             StoreError: a store cannot be read or written.
         """
         failed: list[StoreError] = []
-        found = dict(self.waiting)
+        found, foreseen = dict(self.waiting), dict[tuple[str, str], PoolForecast]()
         for rack in look.inventory.racks:
             try:
                 if rack not in self._stores:
                     self._stores[rack] = self._store(rack)
-                self._foresee(rack, look)
+                foreseen |= self._forecasts.read(look.inventory, rack, self._stores[rack], look.at)
                 found[rack] = tuple(self._wait_in(rack, look))
             except StoreError as error:
                 failed.append(error)
@@ -56,6 +52,7 @@ class SpareWatcher:
         self.waiting = {rack: found[rack] for rack in look.inventory.racks if rack in found}
         there = {(rack, entry.demand.id) for rack, entries in self.waiting.items() for entry in entries}
         self._announced = {key: given for key, given in self._announced.items() if key in there}
+        self.forecasts = foreseen
         self._warn(look)
         if failed:
             raise failed[0]
@@ -64,19 +61,6 @@ class SpareWatcher:
         """Close the stores."""
         for store in self._stores.values():
             store.close()
-
-    def _foresee(self, rack: str, look: Observation) -> None:
-        """Read the history of failures, now and then."""
-        if look.at - self._forecast_at.get(rack, -FORECAST_EVERY_S) < FORECAST_EVERY_S:
-            return
-        self._forecast_at[rack] = look.at
-        found = {key: forecast for key, forecast in self.forecasts.items() if key[0] != rack}
-        with suppress(UsageError):  # it has no history yet
-            history = failure_history(self._stores[rack], rack)
-            for key, members in members_by_pool(look.inventory, None).items():
-                if key[0] == rack:
-                    found[key] = pool_forecast(members, history)
-        self.forecasts = found
 
     def _warn(self, look: Observation) -> None:
         """Tell once of each pool that at most one spare is left, unless it has a single one and that is free."""

@@ -4,11 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lumctl.inventory.model import Accelerator
+from lumctl.errors import UsageError
+from lumctl.inventory.model import Accelerator, Inventory
 from lumctl.printable import counted
-from lumctl.spares.rates import FailureHistory
+from lumctl.spares.pools import members_by_pool
+from lumctl.spares.rates import FailureHistory, failure_history
+from lumctl.store import Store
 from lumctl.time_text import age_text, iso_text
 
+READ_EVERY_S = 600.0
 _DAY_S = 86_400.0
 
 
@@ -55,6 +59,39 @@ class PoolForecast:
         latest = age_text(free / self.low) if self.low else "any time"
         mean = age_text(free / self.rate)
         return f"{which} is taken in about {mean} if none is repaired ({seen}; 95 %: {earliest} to {latest})"
+
+
+class ForecastReader:
+    """The forecasts of the pools of some racks; a history is read again after ten minutes at the soonest."""
+
+    def __init__(self) -> None:
+        self._read_at: dict[str, float] = {}
+        self._found: dict[str, dict[tuple[str, str], PoolForecast]] = {}
+
+    def read(self, inventory: Inventory, rack: str, store: Store, now: float) -> dict[tuple[str, str], PoolForecast]:
+        """The forecast of each class of a rack, by rack and class; empty as long as its store has no history.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        if now - self._read_at.get(rack, -READ_EVERY_S) >= READ_EVERY_S:
+            self._read_at[rack] = now
+            self._found[rack] = rack_forecasts(inventory, rack, store)
+        return self._found.get(rack, {})
+
+
+def rack_forecasts(inventory: Inventory, rack: str, store: Store) -> dict[tuple[str, str], PoolForecast]:
+    """The forecast of each class of a rack, by rack and class; empty if its store has no history.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    try:
+        history = failure_history(store, rack)
+        pools = members_by_pool(inventory, None)
+    except UsageError:  # no history, or no accelerator in service
+        return {}
+    return {key: pool_forecast(members, history) for key, members in pools.items() if key[0] == rack}
 
 
 def pool_forecast(members: Sequence[Accelerator], history: FailureHistory) -> PoolForecast:

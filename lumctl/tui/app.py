@@ -33,7 +33,7 @@ from lumctl.tui.screens.help import HelpScreen, LeavingScreen
 from lumctl.tui.screens.main import MainScreen
 from lumctl.tui.screens.plan import ApplyEnded, PlanScreen
 from lumctl.tui.screens.registry import screen_of
-from lumctl.tui.screens.requests import PlanWanted, RefreshWanted, Wanted, WorkWanted
+from lumctl.tui.screens.requests import SPARES_KIND, PlanWanted, RefreshWanted, Wanted, WorkWanted
 from lumctl.tui.screens.row_actions import ActEnded, ActWanted, DrainWanted, RowAct
 from lumctl.tui.screens.work import IntoTheWork
 from lumctl.tui.sources import ScreenContext, Sources
@@ -230,6 +230,10 @@ class Dashboard(App[None]):
             self.push_screen(screen)
             # Later, because the new screen has no top bar yet.
             self.call_later(self._show_played)
+
+    def action_spares(self) -> None:
+        """Open the screen of the spares and the ranks that each can replace; from any screen."""
+        self.post_message(Wanted(SPARES_KIND, ""))
 
     def on_work_wanted(self, event: WorkWanted) -> None:
         """Keys that open tools for the selected component."""

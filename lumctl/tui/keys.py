@@ -65,6 +65,8 @@ _SHELL = _key("s", "work('shell')", "shell", "A shell on its host, over ssh: exi
 _OUTPUT = _key("l", "work('output')", "log", "The kernel log of its host, and the output of each probe.")
 _RUNBOOK = _key("o", "work('runbook')", "", "The runbook of the last run that changed it.")
 _TICKET = _key("y", "work('ticket')", "ticket", "Copy a ticket to the clipboard; tmux needs: set -s set-clipboard on.")
+_SPARES_HELP = "Who waits for spares, how many are left and for how long, and which ranks each can replace."
+_SPARES = _key("S", "app.spares", "", _SPARES_HELP)
 _WORK = (_SHELL, _OUTPUT, _TICKET, _RUNBOOK)
 """Keys that open tools for the selected component."""
 _MOVING = (
@@ -121,7 +123,7 @@ SCREENS: tuple[ScreenKeys, ...] = (
         _OUTPUT,
         _TICKET,
         _key("slash", "filter", "filter", "Show only lines that contain these words.", shown="/"),
-        _key("S", "spares", "spares", "Who waits for spares, how many are left, and which ranks each can replace."),
+        _key("S", "app.spares", "spares", _SPARES_HELP),
         _MATRIX,
         _LOSSES,
         _key("z", "torus", "", "The torus: where slices lie; place and release slices."),
@@ -158,6 +160,7 @@ SCREENS: tuple[ScreenKeys, ...] = (
         _HISTORY,
         _key("p", "plan_swap", "plan swap", "Plan to replace this accelerator by a spare."),
         *_WORK,
+        _SPARES,
     ),
     _screen("transponder", "on the screen of a transponder", _HISTORY, _NO_SWAP, *_WORK),
     _screen(
@@ -166,6 +169,7 @@ SCREENS: tuple[ScreenKeys, ...] = (
         _NO_HISTORY,
         _NO_SWAP,
         *_WORK,
+        _SPARES,
     ),
     _screen(
         "host-output",
@@ -224,6 +228,7 @@ SCREENS: tuple[ScreenKeys, ...] = (
         _SHELL,
         _OUTPUT,
         _RUNBOOK,
+        _SPARES,
         *_MOVING,
         *_SORTING,
     ),
@@ -240,6 +245,7 @@ SCREENS: tuple[ScreenKeys, ...] = (
         _key("enter", "open", "details", "All details of the accelerator of the selected rank."),
         _key("p", "plan_swap", "plan swap", "Plan to replace the accelerator of the selected rank by a spare."),
         *_WORK,
+        _SPARES,
         *_MOVING,
         *_SORTING,
     ),
@@ -257,6 +263,7 @@ SCREENS: tuple[ScreenKeys, ...] = (
         _SHELL,
         _TICKET,
         _RUNBOOK,
+        _SPARES,
         _key("pageup", "scroll_links(-4)", "", "Scroll the links; also pgdn.", shown="pgup"),
         _too("pagedown", "scroll_links(4)"),
     ),

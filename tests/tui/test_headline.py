@@ -10,12 +10,13 @@ from lumctl.cli.output import ASCII_GLYPHS, GLYPHS
 from lumctl.health.states import Finding, Incident, State
 from lumctl.inventory.load import example, load_inventory
 from lumctl.printable import number_ranges
+from lumctl.spares.forecast import PoolForecast
 from lumctl.store import QueuedDemand
 from lumctl.tui.look.marks import Marks
 from lumctl.tui.sources import Sources
 from lumctl.tui.views.headline import headline, news_of, sentence
 from lumctl.tui.views.records import DaemonWatch, RecordedLook, Records
-from lumctl.tui.views.spares import fitting, groups_of, spare_lines, users_of, waiting_lines
+from lumctl.tui.views.spares import fitting, forecast_lines, groups_of, spare_lines, users_of, waiting_lines
 from lumctl.tui.views.strip import strip_lines
 from lumctl.tui.views.swap_choice import choice_of, swaps_of_component, swaps_of_headline, swaps_of_incident
 
@@ -262,6 +263,14 @@ def test_the_jobs_that_wait_for_spares_come_first_with_what_they_wait_for(rack64
     assert third == "  demand-0003 gone for h16-gpu1, 60 s: needs no spare: job gone no longer exists"
     assert cancel == "    lumctl spare queue cancel demand-0003 --target sim"
     assert list(waiting_lines(RecordedLook(seen.observation))) == []
+
+
+def test_how_long_the_spares_last_is_told_for_each_pool_with_a_history(rack64):
+    seen, key = rack64.look(START, failed=["h16-gpu1"]), ("rack64", "NVIDIA H100 80GB HBM3")
+    forecast = PoolForecast(5, START - 50 * 86_400, START, rate=1e-6, low=5e-7, high=2e-6)
+    told = [line.plain for line in forecast_lines(RecordedLook(seen, Records(forecasts={key: forecast})))]
+    assert told == [f"{key[0]}, {key[1]}: {forecast.words(3)}", ""]
+    assert list(forecast_lines(RecordedLook(seen, Records(forecasts={("gone", "X"): forecast})))) == []
 
 
 def test_a_spare_that_runs_a_rank_is_used(kit):

@@ -103,6 +103,18 @@ async def come_to(pilot, kit, name):
     await kit.until(pilot, lambda: getattr(pilot.app.screen, "KEYS", None) is KEYS[name])
 
 
+@pytest.mark.parametrize("name", ["accelerator", "facts", "incident", "job", "rack"])
+def test_the_spares_are_a_key_away_from_what_may_need_one(filled, kit, name):
+    async def script(pilot):
+        await come_to(pilot, kit, name)
+        await pilot.press("S")
+        await kit.until(pilot, lambda: getattr(pilot.app.screen, "KEYS", None) is KEYS["spares"])
+        await pilot.press("escape")
+        await kit.until(pilot, lambda: getattr(pilot.app.screen, "KEYS", None) is KEYS[name])
+
+    kit.drive(filled.dashboard(), script)
+
+
 @pytest.mark.parametrize("name", WAYS)
 def test_help_is_a_key_away_on_every_screen_and_tells_its_own_keys_first(filled, kit, name):
     async def script(pilot):

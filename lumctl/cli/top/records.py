@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from lumctl.health.states import State
     from lumctl.health.transitions import Transition
     from lumctl.inventory.model import Inventory
+    from lumctl.spares.forecast import PoolForecast
     from lumctl.store import Head, JournalEntry, QueuedDemand, Store, StoredRun
     from lumctl.tui.views.records import Line, Records, Working
 
@@ -146,6 +147,7 @@ class Recorder:
         now: Callable[[], float] = time.time,
         opened: "Callable[[str], Store] | None" = None,
     ) -> None:
+        from lumctl.spares.forecast import ForecastReader
         from lumctl.store import open_store
 
         self._inventory = inventory
@@ -159,6 +161,7 @@ class Recorder:
         self._heads: dict[str, Head] = {}
         self._changed: dict[str, tuple[Transition, ...]] = {}
         self._read: dict[str, _OfRack] = {}
+        self._forecasts = ForecastReader()
         self._is_watched: bool | None = None
         self._is_left = False
 
@@ -190,6 +193,7 @@ class Recorder:
         return Records(
             runs=tuple(runs),
             waiting=tuple(demand for each in read for demand in each.waiting),
+            forecasts={key: forecast for each in read for key, forecast in each.forecasts.items()},
             autopilots=tuple(each.autopilot for each in read),
             working=tuple(self._working()),
             log=tuple(log[:MOST_LINES]),
@@ -223,7 +227,8 @@ class Recorder:
             return
         runs = store.runs.all()
         log = log_of(rack, store.journal.latest(MOST_LINES), runs, changes)
-        self._read[rack] = _OfRack(runs, store.demands.waiting(), autopilot, log, now)
+        forecasts = self._forecasts.read(self._inventory, rack, store, now)
+        self._read[rack] = _OfRack(runs, store.demands.waiting(), forecasts, autopilot, log, now)
         self._heads[rack], self._changed[rack] = head, changes
 
     def _changes(self, rack: str, store: "Store") -> "tuple[Transition, ...]":
@@ -255,8 +260,10 @@ class _OfRack:
         self,
         runs: "tuple[StoredRun, ...]",
         waiting: "tuple[QueuedDemand, ...]",
+        forecasts: "Mapping[tuple[str, str], PoolForecast]",
         autopilot: Mapping[str, Any],
         log: "list[Line]",
         told_at: float,
     ) -> None:
-        self.runs, self.waiting, self.autopilot, self.log, self.told_at = runs, waiting, autopilot, log, told_at
+        self.runs, self.waiting, self.forecasts = runs, waiting, forecasts
+        self.autopilot, self.log, self.told_at = autopilot, log, told_at

@@ -21,7 +21,6 @@ from lumctl.tui.screens.plot import PLOT_KIND
 from lumctl.tui.screens.requests import (
     LOSSES_KIND,
     MATRIX_KIND,
-    SPARES_KIND,
     TORUS_KIND,
     PlanWanted,
     RefreshWanted,
@@ -143,10 +142,6 @@ class MainScreen(KeyedScreen[None], keys="main"):
     def action_list_racks(self) -> None:
         """Switch between the racks as a table and the racks drawn."""
         self.area.list_racks()
-
-    def action_spares(self) -> None:
-        """Open the screen of the spares and the ranks that each can replace."""
-        self.post_message(Wanted(SPARES_KIND, ""))
 
     def action_torus(self) -> None:
         """Open the screen of the torus."""

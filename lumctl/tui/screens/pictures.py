@@ -14,7 +14,7 @@ from lumctl.tui.sources import ScreenContext
 from lumctl.tui.views.link_matrix import matrix_lines
 from lumctl.tui.views.losses import loss_lines
 from lumctl.tui.views.records import RecordedLook
-from lumctl.tui.views.spares import spare_lines, waiting_lines
+from lumctl.tui.views.spares import forecast_lines, spare_lines, waiting_lines
 from lumctl.tui.views.timeline import timeline_lines
 from lumctl.tui.widgets.bars import AnswerLine, KeyBar, TopBar
 
@@ -69,7 +69,7 @@ class SparesScreen(PictureScreen, keys="spares"):
 
     def lines(self, seen: RecordedLook, width: int) -> Sequence[Text]:  # noqa: ARG002 - its lines wrap
         """A line for each group and for each of its spares."""
-        return (*waiting_lines(seen), *spare_lines(seen.observation, self.shared.marks))
+        return (*waiting_lines(seen), *forecast_lines(seen), *spare_lines(seen.observation, self.shared.marks))
 
 
 class MatrixScreen(PictureScreen, keys="matrix"):

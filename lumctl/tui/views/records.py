@@ -6,6 +6,7 @@ from typing import Any
 
 from lumctl.health.observation import Observation
 from lumctl.health.states import State
+from lumctl.spares.forecast import PoolForecast
 from lumctl.store import QueuedDemand, StoredRun
 from lumctl.tui.look.marks import duration
 
@@ -43,14 +44,16 @@ class Working:
 class Records:
     """The content of the racks' stores, each newest first.
 
-    ``waiting`` are the demands for spares that wait, oldest first. ``autopilots`` are the documents of ``autopilot
-    status``, one for each rack. ``trouble`` is why a store could not be read; the rest is then from the last successful
-    read. ``stores`` are the places of the racks' stores, without passwords. ``watched``: a daemon answers here;
-    ``None`` if that was not checked. ``daemon_left``: no daemon answers, but one ran here and did not end properly.
+    ``waiting`` are the demands for spares that wait, oldest first. ``forecasts`` are those of the pools, by rack and
+    class. ``autopilots`` are the documents of ``autopilot status``, one for each rack. ``trouble`` is why a store could
+    not be read; the rest is then from the last successful read. ``stores`` are the places of the racks' stores, without
+    passwords. ``watched``: a daemon answers here; ``None`` if that was not checked. ``daemon_left``: no daemon answers,
+    but one ran here and did not end properly.
     """
 
     runs: tuple[StoredRun, ...] = ()
     waiting: tuple[QueuedDemand, ...] = ()
+    forecasts: Mapping[tuple[str, str], PoolForecast] = field(default_factory=dict)
     autopilots: tuple[Mapping[str, Any], ...] = ()
     working: tuple[Working, ...] = ()
     log: tuple[Line, ...] = ()

@@ -11,7 +11,7 @@ from lumctl.inventory.model import Role
 from lumctl.printable import counted, number_ranges
 from lumctl.swap.demand_queue import queue_entries
 from lumctl.swap.ranking import FailedRank, objections, unfit_reasons
-from lumctl.swap.spare_pool import networks_of, ranks_to_replace
+from lumctl.swap.spare_pool import networks_of, ranks_to_replace, spares_by_pool
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks, age
 from lumctl.tui.views.records import RecordedLook
 
@@ -143,6 +143,16 @@ def waiting_lines(seen: RecordedLook) -> Iterator[Text]:
             yield text
             if entry.command:
                 yield Text(f"    {entry.command}", style=QUIET_STYLE)
+        yield Text()
+
+
+def forecast_lines(seen: RecordedLook) -> Iterator[Text]:
+    """A line for each pool whose store has a history: how long its free spares last."""
+    pools = spares_by_pool(seen.observation)
+    foreseen = [(key, pools[key], forecast) for key, forecast in seen.records.forecasts.items() if key in pools]
+    for (rack, name), pool, forecast in foreseen:
+        yield Text(f"{rack}, {name}: {forecast.words(len(pool.free))}", style=QUIET_STYLE)
+    if foreseen:
         yield Text()
 
 

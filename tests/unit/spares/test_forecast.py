@@ -2,9 +2,12 @@
 
 import pytest
 
+from lumctl.health.states import State
+from lumctl.health.transitions import Transition
 from lumctl.inventory.load import example, load_inventory
-from lumctl.spares.forecast import PoolForecast, pool_forecast
+from lumctl.spares.forecast import READ_EVERY_S, ForecastReader, PoolForecast, pool_forecast
 from lumctl.spares.rates import FailureHistory, Outage, poisson_interval
+from lumctl.store import store_at
 
 DAY_S = 86_400.0
 FROM, TO = 1_800_000_000.0, 1_800_000_000.0 + 50 * DAY_S
@@ -55,3 +58,21 @@ def test_without_a_failure_only_the_earliest_time_is_known():
     assert forecast.last_taken_s(4) is None
     assert (forecast.document(4)["days"], forecast.document(4)["days_high"]) == (None, None)
     assert forecast.words(4) == "the last of 4 free spares is taken in 20d at the earliest (0 failures in 50d; 95 %)"
+
+
+def test_a_history_is_read_again_after_ten_minutes(tmp_path):
+    inventory, reader = load_inventory(example("rack64")), ForecastReader()
+    store = store_at(str(tmp_path), rack="rack64")
+
+    def fails(day):
+        at = FROM + day * DAY_S
+        store.health.add_transitions([Transition(at, f"h0{day}-gpu0", "accelerator", None, State.FAILED, (), "")])
+
+    assert reader.read(inventory, "rack64", store, TO) == {}
+    fails(1)
+    fails(2)
+    assert reader.read(inventory, "rack64", store, TO + READ_EVERY_S - 1) == {}
+    ((key, forecast),) = reader.read(inventory, "rack64", store, TO + READ_EVERY_S).items()
+    assert key == ("rack64", "NVIDIA H100 80GB HBM3")
+    assert forecast.failures == 1  # that with which the history begins gives it its begin only
+    store.close()
