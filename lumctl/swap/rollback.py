@@ -29,9 +29,14 @@ def plan_rollback(context: Context, run: StoredRun) -> Plan:
     if run.target != context.target:
         raise RefusedError(f"{run.id} ran on target {run.target}", hint=f"add --target {run.target}")
     if run.state not in REVERSIBLE:
-        what = f"it was rolled back by {run.undone_by}" if run.undone_by else f"it ended {run.state}"
+        if run.undone_by:
+            raise RefusedError(
+                f"{run.id} is no longer in force: it was rolled back by {run.undone_by}",
+                hint=f"see: lumctl swap list --target {context.target}",
+            )
         raise RefusedError(
-            f"{run.id} changed nothing to roll back: {what}", hint=plan_again(context, from_document(run.plan))
+            f"{run.id} changed nothing to roll back: it ended {run.state}",
+            hint=plan_again(context, from_document(run.plan)),
         )
     plan = from_document(run.plan)
     if any(step.do is Do.RECORD for step in plan.steps):

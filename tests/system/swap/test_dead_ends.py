@@ -15,6 +15,7 @@ from console import Console, Said, consoles
 from refusals import refusals
 
 from lumctl.change import to_document
+from lumctl.errors import ExitCode
 from lumctl.swap import plan_rollback
 
 CAMPAIGN = bool(os.environ.get("LUMCTL_CAMPAIGN"))
@@ -110,6 +111,12 @@ def planned_then_spare_dark(c: Console) -> State:
     state = planned(c)
     c.sim.inject("s3-gpu0-a", "dark")
     return state
+
+
+def tried_in_vain(c: Console) -> State:
+    state = planned_then_spare_dark(c)
+    assert c.say("swap", "apply", state["plan"], "--yes").code == ExitCode.ROLLED_BACK
+    return {"run": _newest(c)}
 
 
 def planned_then_mesh_breaks(c: Console) -> State:
@@ -509,7 +516,9 @@ ROWS = [
     Row("swap/restoration.py", "every rank of", as_it_is, BACK, ("job show finetune",), home),
     Row("swap/restoration.py", "can move back", swapped_while_dead, BACK, ("health explain s1-gpu0", BACK), home,
         repair=heal),
-    Row("swap/rollback.py", "changed nothing to roll back", swapped_and_back, "swap rollback {run}", (PLAN,), replaced),
+    Row("swap/rollback.py", "is no longer in force", swapped_and_back, "swap rollback {run}", ("swap list",), home),
+    Row("swap/rollback.py", "changed nothing to roll back", tried_in_vain, "swap rollback {run}", (PLAN,), replaced,
+        repair=lambda c: c.sim.clear("s3-gpu0-a")),
     Row("swap/rollback.py", "only recorded", acknowledged, "swap rollback {run}", ("health ack s1-gpu0 --clear",),
         home),
     Row("swap/rollback.py", "only recorded", in_maintenance, "swap rollback {run}", ("health maintain s1 --end",),
