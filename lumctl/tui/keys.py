@@ -65,7 +65,7 @@ _SHELL = _key("s", "work('shell')", "shell", "A shell on its host, over ssh: exi
 _OUTPUT = _key("l", "work('output')", "log", "The kernel log of its host, and the output of each probe.")
 _RUNBOOK = _key("o", "work('runbook')", "", "The runbook of the last run that changed it.")
 _TICKET = _key("y", "work('ticket')", "ticket", "Copy a ticket to the clipboard; tmux needs: set -s set-clipboard on.")
-_SPARES_HELP = "Who waits for spares, how many are left and for how long, and which ranks each can replace."
+_SPARES_HELP = "Who waits for spares, how many are left, and which ranks each can replace."
 _SPARES = _key("S", "app.spares", "", _SPARES_HELP)
 _WORK = (_SHELL, _OUTPUT, _TICKET, _RUNBOOK)
 """Keys that open tools for the selected component."""
