@@ -14,6 +14,8 @@ from lumctl.swap.demand_queue import QueueEntry, queue_entries
 from lumctl.swap.spare_pool import spares_by_pool
 
 WHO = "lumctl watch"
+LOW_FOR_S = 60.0
+"""How long few spares must be left before that is told: a host that misses one observation hides its spares."""
 
 
 class SpareWatcher:
@@ -25,7 +27,8 @@ class SpareWatcher:
         self._announced: dict[tuple[str, str], tuple[str, ...]] = {}
         self._faults: dict[str, str | None] = {}
         self._forecasts = ForecastReader()
-        self._low: set[tuple[str, str]] = set()
+        self._low_since: dict[tuple[str, str], float] = {}
+        self._told_low: set[tuple[str, str]] = set()
         self.waiting: Mapping[str, tuple[QueueEntry, ...]] = {}
         """What waits in each rack. The mapping is replaced, never changed."""
         self.forecasts: Mapping[tuple[str, str], PoolForecast] = {}
@@ -63,15 +66,16 @@ class SpareWatcher:
             store.close()
 
     def _warn(self, look: Observation) -> None:
-        """Tell once of each pool that at most one spare is left, unless it has a single one and that is free."""
-        low = set[tuple[str, str]]()
-        for key, pool in spares_by_pool(look).items():
-            if len(pool.free) > 1 or len(pool.free) == len(pool.spares):
+        """Tell once of each pool that at most one spare has been left for a while; one of one is not few."""
+        pools = spares_by_pool(look)
+        low = [key for key, pool in pools.items() if len(pool.free) < min(2, len(pool.spares))]
+        self._low_since = {key: self._low_since.get(key, look.at) for key in low}
+        self._told_low &= set(low)
+        for key, since in self._low_since.items():
+            if key in self._told_low or look.at - since < LOW_FOR_S:
                 continue
-            low.add(key)
-            if key in self._low:
-                continue
-            rack, name = key
+            self._told_low.add(key)
+            (rack, name), pool = key, pools[key]
             forecast = self.forecasts.get(key)
             how_long = f"; {forecast.words(len(pool.free))}" if forecast is not None and pool.free else ""
             text = (
@@ -84,7 +88,6 @@ class SpareWatcher:
                 text,
                 {"rack": rack, "class": name, "free": len(pool.free), "spares": len(pool.spares)},
             )
-        self._low = low
 
     def _wait_in(self, rack: str, look: Observation) -> list[QueueEntry]:
         store = self._stores[rack]

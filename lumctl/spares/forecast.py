@@ -31,10 +31,6 @@ class PoolForecast:
     low: float
     high: float
 
-    def last_taken_s(self, free: int) -> float | None:
-        """The mean time until the last of ``free`` spares is taken; ``None`` if no failure was seen."""
-        return free / self.rate if self.rate else None
-
     def document(self, free: int) -> dict[str, Any]:
         """The forecast as data. Without a failure only the lower end of the days is known."""
         return {
@@ -75,8 +71,8 @@ class ForecastReader:
             StoreError: the store cannot be read.
         """
         if now - self._read_at.get(rack, -READ_EVERY_S) >= READ_EVERY_S:
-            self._read_at[rack] = now
             self._found[rack] = rack_forecasts(inventory, rack, store)
+            self._read_at[rack] = now
         return self._found.get(rack, {})
 
 

@@ -77,8 +77,17 @@ def test_spares_that_can_be_had_are_announced_once_and_again_if_they_change(watc
 def test_that_few_spares_are_left_is_told_once_and_again_after_more_were_there(watched, seen):
     watched.look()
     assert watched.low == []  # the only one of its class, and free
+    seen.find(SPARE, State.UNKNOWN, "host.missed")
+    watched.look()
+    seen.heal()
+    watched.look()
     seen.find(SPARE, State.FAILED, "gpu.lost")
-    for _ in range(2):
+    for later in (0, 59):
+        seen.now += later
+        watched.look()
+    assert watched.low == []  # not for long enough
+    for later in (1, 100):
+        seen.now += later
         watched.look()
     ((_, text, data),) = watched.low
     assert text == f"{RACK}: 0 of 1 spare of {CLASS} are free: lumctl spare list --rack {RACK}"
@@ -86,7 +95,9 @@ def test_that_few_spares_are_left_is_told_once_and_again_after_more_were_there(w
     seen.heal()
     watched.look()
     seen.find(SPARE, State.FAILED, "gpu.lost")
-    watched.look()
+    for later in (0, 60):
+        seen.now += later
+        watched.look()
     assert len(watched.low) == 2
 
 

@@ -31,7 +31,7 @@ def test_failures_of_accelerators_and_of_their_hosts_count(members):
     assert forecast.failures == 3
     # Two accelerators by themselves, and four with their host, in fifty days.
     assert forecast.rate * DAY_S == pytest.approx(6 / 50)
-    assert forecast.last_taken_s(3) == pytest.approx(25 * DAY_S)
+    assert forecast.document(3)["days"] == pytest.approx(25)
     low, high = poisson_interval(2)
     assert forecast.low * DAY_S == pytest.approx((low + 4 * poisson_interval(1)[0]) / 50)
     assert forecast.high * DAY_S == pytest.approx((high + 4 * poisson_interval(1)[1]) / 50)
@@ -55,7 +55,6 @@ def test_as_data_and_in_words():
 
 def test_without_a_failure_only_the_earliest_time_is_known():
     forecast = PoolForecast(0, FROM, TO, rate=0.0, low=0.0, high=0.2 / DAY_S)
-    assert forecast.last_taken_s(4) is None
     assert (forecast.document(4)["days"], forecast.document(4)["days_high"]) == (None, None)
     assert forecast.words(4) == "the last of 4 free spares is taken in 20d at the earliest (0 failures in 50d; 95 %)"
 
