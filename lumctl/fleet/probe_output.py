@@ -92,6 +92,11 @@ class Gathered:
     reports: Mapping[str, tuple[ComponentReport, ...]] = field(default_factory=dict)
     answered: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
+    def forget_log(self) -> None:
+        """Forget the kernel log: the host has started again, and the lines of an earlier start are not of this one."""
+        self.kernel = KernelEvents()
+        self.xids = self.sxids = self.nic_events = self.host_events = self.accelerator_events = ()
+
 
 OK: Verdict = (ProbeStatus.OK, "")
 

@@ -258,6 +258,8 @@ class HostReader:
         if greeting.boot_id != self._boot_id or self._gathered.booted_at is None:
             # The boot time is kept until the host restarts. Otherwise each greeting would date all kernel lines again.
             self._gathered.booted_at = booted_at
+        if self._boot_id not in {None, greeting.boot_id}:
+            self._gathered.forget_log()
         self._boot_id = greeting.boot_id
         # The new loop has no earlier answers to compare with.
         self._verdicts.clear()

@@ -56,7 +56,7 @@ def test_a_run_is_read_by_its_journal_and_taken_back_by_a_plan(rack):
     assert [step.title for step in back.steps] == [step.title for step in back.plan.steps]
     assert {receiver.transponder for receiver in back.receivers} >= {"s1-gpu0-a", "s1-gpu0-b"}
     apply(rack.context, back.plan, arm=no_guard)
-    with pytest.raises(RefusedError, match="nothing"):
+    with pytest.raises(RefusedError, match="is no longer in force: it was rolled back by rollback-0001"):
         undoing(rack.cx, key)
     with pytest.raises(UsageError, match="no run"):
         run_view(rack.cx, f"{plan.rack}/swap-9999")

@@ -10,7 +10,7 @@ from lumctl.fleet import reader
 from lumctl.fleet.frames import Frame, FrameMark, Greeting
 from lumctl.fleet.probes import Probe
 from lumctl.fleet.reader import HostReader, SharedByHosts
-from lumctl.fleet.readings import ProbeStatus
+from lumctl.fleet.readings import ProbeStatus, XidEvent
 from lumctl.fleet.rounds import Gate, Round
 from lumctl.fleet.ssh.session import FrozenError
 
@@ -159,6 +159,23 @@ def test_nothing_is_asked_before_the_greeting_and_then_everything_at_once(one, h
     host, outcomes = shown(one)
     assert outcomes == {"first": (OK, ""), "slow": (FAILED, "no"), "often": (OK, "")}
     assert (host.boot_id, host.booted_at) == ("boot-1", 1000.0 + 10**9 - 100.0)
+
+
+@pytest.mark.parametrize(("boot", "left"), [("boot-1", 1), ("boot-2", 0)])
+def test_the_lines_of_an_earlier_boot_are_not_those_of_this_one(host, clock, boot, left):
+    def take(answer, _taken_at, gathered):
+        gathered.xids = (XidEvent(None, "0000:1b:00.0", 79, answer.text),)
+        return OK, ""
+
+    log = Probe("first", "lane", "run first", 2.0, 0.0, take, lambda *_: None)
+    means = SharedByHosts(host, Gate(), lambda: clock.now + 10**9, CONNECT_S)
+    one = HostReader("h", lambda: host, (log, *PROBES[1:]), means)
+    greeted(one, host).over("rebooted")
+    read_now(one)
+    host.begin()
+    host.talks[-1].hear(Greeting(boot, 1.0))
+    assert len(one.snapshot(None, None).xids) == left  # nothing of the new boot was read yet
+    assert one.snapshot(None, None).boot_id == boot
 
 
 def test_a_greeting_that_comes_before_the_conversation_is_handed_over(one, host):
