@@ -23,12 +23,13 @@ from lumctl.cli.new_rack import (
     port_layouts,
     spares_in,
 )
-from lumctl.cli.new_rack_limits import require_fit, require_own_names, room_hint, spares_lacking
+from lumctl.cli.new_rack_limits import require_fit, require_own_names, room_hint, spares_by_mesh, spares_lacking
 from lumctl.cli.output import OutputFormat
 from lumctl.cli.progress import progress
 from lumctl.cli.verbs import verb
 from lumctl.errors import UsageError
 from lumctl.files import put
+from lumctl.inventory.folded_names import fold
 from lumctl.inventory.load import inventory_from, load_inventory
 from lumctl.inventory.model import DeviceKind
 from lumctl.inventory.new_inventory import hosts_text, text_of
@@ -236,6 +237,20 @@ def _checked(text: str, path: Path) -> "Inventory":
         raise UsageError(f"these answers give no valid inventory: {first.message}", hint=first.hint) from None
 
 
+def _tell_spares(cx: Invocation, rack: NewRack, mesh: "Mesh", unrouted: "Sequence[str]") -> None:
+    """Say what spares cannot replace; ``unrouted`` are accelerators of meshes with a spare to which no route leads."""
+    if not rack.spares:
+        cx.out.narrate("there are no spares: no GPU can be replaced (--spares)")
+    elif lacking := spares_lacking(rack, mesh):
+        cx.out.narrate(lacking)
+    elif rack.meshes > 1:
+        cx.out.narrate(f"a spare replaces GPUs of its own mesh only: {spares_by_mesh(rack)}")
+    if unrouted:
+        cx.out.narrate(
+            f"no routes were found to replace {','.join(fold(unrouted))}: {room_hint(rack, mesh)}, or a longer --limit"
+        )
+
+
 def _tell(
     cx: Invocation,
     path: Path | None,
@@ -252,16 +267,7 @@ def _tell(
         if not able
     ]
     beside_spares = {accelerator for ranks, spares, _ in layouts if spares for accelerator in ranks}
-    unrouted = [accelerator for accelerator in without if accelerator in beside_spares]
-    if not rack.spares:
-        cx.out.narrate("there are no spares: no GPU can be replaced (--spares)")
-    elif lacking := spares_lacking(rack, mesh):
-        cx.out.narrate(lacking)
-    if unrouted:
-        more = f" and {len(unrouted) - 1} more" if unrouted[1:] else ""
-        cx.out.narrate(
-            f"no routes were found to replace {unrouted[0]}{more}; more time (--limit) or a larger mesh may help"
-        )
+    _tell_spares(cx, rack, mesh, [accelerator for accelerator in without if accelerator in beside_spares])
     victim = next((a for ranks, _, _ in layouts for a in ranks if a not in without), None)
     if path is None:
         return

@@ -82,7 +82,8 @@ def require_fit(rack: NewRack, mesh: "Mesh") -> None:
 
 def _ring_hint(rack: NewRack, mesh: "Mesh") -> str:
     fewer = [number for number in meshes_possible(rack, mesh) if number < rack.meshes]
-    options = [f"--meshes {fewer[-1]}"] if fewer else []
+    covered = [number for number in fewer if _has_spares_everywhere(rack, number)]
+    options = [f"--meshes {(covered or fewer)[-1]}"] if fewer else []
     if rack.spares and not ring_lacking(rack, ()):
         options.append("fewer --spares (or none)")
     return listing(["more hosts", *options])
@@ -110,13 +111,21 @@ def spares_lacking(rack: NewRack, mesh: "Mesh") -> str | None:
     options = []
     if all(len(by_mesh[number]) > SHORTEST_RING for number in bare):
         options.append(f"add {','.join(fold(_next_spare(rack, by_mesh[number]) for number in bare))} to --spares")
-    fewer = [
-        number
-        for number in meshes_possible(rack, mesh)
-        if number < rack.meshes and not any(map(rack.spares.isdisjoint, replace(rack, meshes=number).by_mesh()))
-    ]
+    possible = meshes_possible(rack, mesh)
+    fewer = [number for number in possible if number < rack.meshes and _has_spares_everywhere(rack, number)]
     options += [f"--meshes {fewer[-1]}"] if fewer else []
     return f"no spare at mesh {', '.join(fold(map(rack.mesh_id, bare)))}: " + (", or ".join(options) or "add hosts")
+
+
+def spares_by_mesh(rack: NewRack) -> str:
+    """How many spares each mesh has: ``rail0 has 1, rail1 has 2``."""
+    counts = [sum(each in rack.spares for each in here) for here in rack.by_mesh()]
+    return ", ".join(f"{rack.mesh_id(number)} has {count}" for number, count in enumerate(counts))
+
+
+def _has_spares_everywhere(rack: NewRack, meshes: int) -> bool:
+    """Whether each mesh has a spare if there are so many meshes."""
+    return not any(map(rack.spares.isdisjoint, replace(rack, meshes=meshes).by_mesh()))
 
 
 def _next_spare(rack: NewRack, here: list[str]) -> str:
