@@ -31,14 +31,19 @@ class PoolForecast:
     low: float
     high: float
 
+    @property
+    def failures_per_day(self) -> float:
+        """The failures of all of them together on a day."""
+        return self.rate * _DAY_S
+
     def document(self, free: int) -> dict[str, Any]:
         """The forecast as data. Without a failure only the lower end of the days is known."""
         return {
             "since": iso_text(self.since),
             "until": iso_text(self.until),
             "failures": self.failures,
-            "failures_per_day": self.rate * _DAY_S,
-            "days": free / self.rate / _DAY_S if self.rate else None,
+            "failures_per_day": self.failures_per_day,
+            "days": free / self.failures_per_day if self.rate else None,
             "days_low": free / self.high / _DAY_S,
             "days_high": free / self.low / _DAY_S if self.low else None,
         }

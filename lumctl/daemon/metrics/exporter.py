@@ -193,7 +193,7 @@ class SpareMetrics(Collector):
             labels=["rack", "class"],
         )
         for (rack, name), forecast in self._watcher.forecasts.items():
-            fails.add_metric([rack, name], forecast.rate * 86_400.0)
+            fails.add_metric([rack, name], forecast.failures_per_day)
         yield from (waiting, oldest, fails)
 
 

@@ -37,6 +37,12 @@ class Watched:
     def look(self):
         self.watcher.see(self.seen.look())
 
+    def look_after(self, *seconds):
+        """Look again after each of these times."""
+        for each in seconds:
+            self.seen.now += each
+            self.look()
+
     def metrics(self):
         registry = CollectorRegistry()
         registry.register(SpareMetrics(self.watcher, lambda: self.seen.now))
@@ -82,22 +88,16 @@ def test_that_few_spares_are_left_is_told_once_and_again_after_more_were_there(w
     seen.heal()
     watched.look()
     seen.find(SPARE, State.FAILED, "gpu.lost")
-    for later in (0, 59):
-        seen.now += later
-        watched.look()
+    watched.look_after(0, 59)
     assert watched.low == []  # not for long enough
-    for later in (1, 100):
-        seen.now += later
-        watched.look()
+    watched.look_after(1, 100)
     ((_, text, data),) = watched.low
     assert text == f"{RACK}: 0 of 1 spare of {CLASS} are free: lumctl spare list --rack {RACK}"
     assert data == {"rack": RACK, "class": CLASS, "free": 0, "spares": 1}
     seen.heal()
     watched.look()
     seen.find(SPARE, State.FAILED, "gpu.lost")
-    for later in (0, 60):
-        seen.now += later
-        watched.look()
+    watched.look_after(0, 60)
     assert len(watched.low) == 2
 
 
