@@ -75,9 +75,9 @@ def list_(
     """List the spares of each rack and class, read now over SSH: which are free, who uses the others, what is out.
 
     The first lines count them, say when the last free one is taken if accelerators go on failing as they did and none
-    is repaired (by the history in the store, with its 95 % interval), and name the ranks that need a spare now.
-    Accelerators that a swap took out of their job are listed too until their rank returns, with the command that
-    returns it.
+    is repaired (by the history in the store, if it has a day or more, with its 95 % interval), and name the ranks that
+    need a spare now. Accelerators that a swap took out of their job are listed too until their rank returns, with the
+    command that returns it.
 
     A spare is free only if it was read just now and is ok; one that could not be read is unknown. One that is
     burning-in is usable, but swaps prefer others. A reserved spare is for one job, or used only if it is named. A

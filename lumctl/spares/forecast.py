@@ -70,7 +70,7 @@ class ForecastReader:
         self._found: dict[str, dict[tuple[str, str], PoolForecast]] = {}
 
     def read(self, inventory: Inventory, rack: str, store: Store, now: float) -> dict[tuple[str, str], PoolForecast]:
-        """The forecast of each class of a rack, by rack and class; empty as long as its store has no history.
+        """The forecast of each class of a rack, by rack and class; empty without a day of history.
 
         Raises:
             StoreError: the store cannot be read.
@@ -82,7 +82,7 @@ class ForecastReader:
 
 
 def rack_forecasts(inventory: Inventory, rack: str, store: Store) -> dict[tuple[str, str], PoolForecast]:
-    """The forecast of each class of a rack, by rack and class; empty if its store has no history.
+    """The forecast of each class of a rack, by rack and class; empty if its store has less than a day of history.
 
     Raises:
         StoreError: the store cannot be read.
@@ -91,6 +91,8 @@ def rack_forecasts(inventory: Inventory, rack: str, store: Store) -> dict[tuple[
         history = failure_history(store, rack)
         pools = members_by_pool(inventory, None)
     except UsageError:  # no history, or no accelerator in service
+        return {}
+    if history.until - history.since < _DAY_S:  # minutes say nothing of days
         return {}
     return {key: pool_forecast(members, history) for key, members in pools.items() if key[0] == rack}
 

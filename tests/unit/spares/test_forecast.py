@@ -5,7 +5,7 @@ import pytest
 from lumctl.health.states import State
 from lumctl.health.transitions import Transition
 from lumctl.inventory.load import example, load_inventory
-from lumctl.spares.forecast import READ_EVERY_S, ForecastReader, PoolForecast, pool_forecast
+from lumctl.spares.forecast import READ_EVERY_S, ForecastReader, PoolForecast, pool_forecast, rack_forecasts
 from lumctl.spares.rates import FailureHistory, Outage, poisson_interval
 from lumctl.store import store_at
 
@@ -65,10 +65,12 @@ def test_a_history_is_read_again_after_ten_minutes(tmp_path):
 
     def fails(day):
         at = FROM + day * DAY_S
-        store.health.add_transitions([Transition(at, f"h0{day}-gpu0", "accelerator", None, State.FAILED, (), "")])
+        store.health.add_transitions([Transition(at, f"h0{int(day)}-gpu0", "accelerator", None, State.FAILED, (), "")])
 
     assert reader.read(inventory, "rack64", store, TO) == {}
     fails(1)
+    fails(1.5)
+    assert rack_forecasts(inventory, "rack64", store) == {}  # half a day says too little
     fails(2)
     assert reader.read(inventory, "rack64", store, TO + READ_EVERY_S - 1) == {}
     ((key, forecast),) = reader.read(inventory, "rack64", store, TO + READ_EVERY_S).items()
