@@ -28,7 +28,7 @@ from lumctl.health.evaluation import evaluate
 from lumctl.health.states import State
 from lumctl.inventory.wiring import Circuit
 from lumctl.jobs import QUIET, RUNNING, HookFailedError, Hooks, passed_over
-from lumctl.jobs.hooks import NOBODY, PAUSE, RESUME, Facts
+from lumctl.jobs.hooks import NOBODY, PAUSE, RESUME, Facts, placement_of
 
 REVERT_AFTER_S = 60.0
 """How much longer than twice the light deadline a device's own revert timer runs."""
@@ -342,7 +342,7 @@ class JobStep:
         named = {"job": job, "act": step.data["act"]}
         if (why := passed_over(run.context, job)) is not None:
             return {**named, "hook": {"passed_over": why}}
-        hooks = Hooks(run.context, job, run.facts)
+        hooks = Hooks(run.context, job, _facts_for(run, job))
         if pauses:
             found = hooks.pause()
         else:
@@ -357,7 +357,7 @@ class JobStep:
         job = step.data["job"]
         if passed_over(run.context, job) is not None:
             return {}
-        hooks = Hooks(run.context, job, run.facts)
+        hooks = Hooks(run.context, job, _facts_for(run, job))
         if step.data["act"] == RESUME:
             return {"hook": hooks.pause()}
         if evidence is not None and evidence.get("was") in QUIET:
@@ -366,6 +366,11 @@ class JobStep:
         if evidence is None and run.unasked and hooks.status() != RUNNING:
             raise HookFailedError(f"whether this run has paused job {job} is unknown: the job is left as it is")
         return {"hook": _resumed(run, job, hooks)}
+
+
+def _facts_for(run: RunScope, job: str) -> Facts:
+    """What a job's hook learns about a run; that of a filler job not what failed, for none of its ranks did."""
+    return Facts(run.facts.run) if job in run.context.inventory.fillers else run.facts
 
 
 def _resumed(run: RunScope, job: str, hooks: Hooks) -> dict[str, str]:
@@ -378,7 +383,7 @@ def _resumed(run: RunScope, job: str, hooks: Hooks) -> dict[str, str]:
     if "ranks" not in found:
         return found
     known = run.context.inventory.accelerators
-    placed = [known[each] for each in run.context.assignment(sound=False)[job] if each in known]
+    placed = [known[each] for each in placement_of(run.context, job) if each in known]
     runs_at = [each.strip() for each in found["ranks"].split(",")]
     if len(runs_at) != len(placed) or any(
         at not in {each.id, each.host} for at, each in zip(runs_at, placed, strict=True)

@@ -1,6 +1,6 @@
 """``lumctl spare list`` and ``lumctl spare show``: the state of each spare, read now."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -82,15 +82,17 @@ def list_(
     A spare is free only if it was read just now and is ok; one that could not be read is unknown. One that is
     burning-in is usable, but swaps prefer others. A reserved spare is for one job, or used only if it is named. A
     moving one belongs to a run that has not ended, interrupted ones too. An unfit one is ok, but a lane of it or an
-    accelerator that it is tied to is not. Nothing of this is stored: it follows from where the jobs run, from the runs
-    and their journal, and from the readings. ``lumctl spare size`` computes how many spares are enough.
+    accelerator that it is tied to is not. A filler job on a free spare gives it up when a swap needs it; filler jobs
+    that did are listed last. Nothing of this is stored: it follows from where the jobs run, from the runs and their
+    journal, and from the readings. ``lumctl spare size`` computes how many spares are enough.
     """
     from lumctl.cli.changes import tell_unfinished
     from lumctl.context import Context
     from lumctl.spares.forecast import rack_forecasts
     from lumctl.spares.ledger import USABLE
-    from lumctl.spares.ledger_text import advice, count_document, entry_document
+    from lumctl.spares.ledger_text import count_document, entry_document
     from lumctl.spares.pools import members_by_pool
+    from lumctl.swap.fillers import filler_documents
     from lumctl.swap.spare_pool import pool_ledgers
 
     with Context(cx.inventory, cx.target) as context:
@@ -113,6 +115,7 @@ def list_(
         cx.out.names([entry.accelerator.id for _, entry in entries])
         return
     rows = [entry_document(entry, pool.accelerator_class, str(cx.target), seen.at) for pool, entry in entries]
+    fillers = filler_documents(seen, racks)
     if cx.out.structured:
         counts = [
             {**_pool_document(pool), **count, "forecast": forecast and forecast.document(count["free"])}
@@ -120,9 +123,8 @@ def list_(
             for count in [count_document(pool.entries)]
             for forecast in [forecasts.get((pool.rack, pool.accelerator_class))]
         ]
-        cx.out.document(
-            "spares", {"target": str(cx.target), "at": iso_text(seen.at), "pools": counts, "spares": _aimed(cx, rows)}
-        )
+        whole = {"target": str(cx.target), "at": iso_text(seen.at), "pools": counts}
+        cx.out.document("spares", {**whole, "spares": _aimed(cx, rows), "fillers": _aimed(cx, fillers)})
         return
     for pool in pools:
         for line in _headline(pool, forecasts.get((pool.rack, pool.accelerator_class))):
@@ -130,11 +132,8 @@ def list_(
     if rows:
         cx.out.text()
         cx.out.table(SPARES, [_row(row, entry, seen.at) for row, (_, entry) in zip(rows, entries, strict=True)])
-    to_do = list(advice((entry for _, entry in entries), str(cx.target)))
-    for said, command in to_do:
-        cx.out.text()
-        cx.out.text(cx.out.wrapped(f"{said}:", "  "))
-        cx.out.text(f"    {aimed(cx, command)}")
+    for paragraph in _to_do(cx, [entry for _, entry in entries], fillers):
+        cx.out.text(paragraph)
     if any(not need.served for pool in pools for need in pool.needs):
         cx.out.narrate("how many spares are enough: lumctl spare size")
 
@@ -210,6 +209,17 @@ def _print_ranks(cx: Invocation, rack: str, replaces: "Sequence[RanksToReplace]"
         for row in map(_replaces, replaces)
     ]
     cx.out.table(REPLACES, rows, title=f"ranks in rack {rack} that it could replace now")
+
+
+def _to_do(cx: Invocation, entries: Sequence["LedgerEntry"], fillers: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """What to do about accelerators in repair and stopped filler jobs, with the command if there is one now."""
+    from lumctl.spares.ledger_text import advice
+
+    found = [(f"{said}:", command) for said, command in advice(entries, str(cx.target))]
+    stopped = [each for each in fillers if not each["running"]]
+    found += [(f"filler job {each['name']} {each['words']}", each["command"] or "") for each in stopped]
+    for said, command in found:
+        yield f"\n{cx.out.wrapped(said, '  ')}" + (f"\n    {aimed(cx, command)}" if command else "")
 
 
 def _aimed(cx: Invocation, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -72,6 +72,9 @@ def plan(
     even_if_healthy: Annotated[
         bool, typer.Option("--even-if-healthy", help="Replace accelerators even if they read as ok.")
     ] = False,
+    even_if_costly: Annotated[
+        bool, typer.Option("--even-if-costly", help="With --back: move back even if it costs more than sharing allows.")
+    ] = False,
     queue: Annotated[
         bool, typer.Option("--queue", help="If no spare can be used now, queue the job, see lumctl spare queue.")
     ] = False,
@@ -84,14 +87,17 @@ def plan(
 
     One plan replaces several failures in one rack, of one job or several. Spares are assigned so that every failure
     gets one if any choice allows it. Spares are ranked by these criteria, the first difference decides: reserved for
-    the job (reserved_for); the least sufficient memory; all lanes ok; not tied to other spares; fewest faults in
-    seven days; in service for more than a day, and burned in; fewest circuits moved; enough optical margin; least
-    loss; fewest PUCs; fewest cells written. Accelerators that the inventory ties to a failed one are replaced with
-    it, by spares that are tied to each other.
+    the job (reserved_for); the least sufficient memory; all lanes ok; not tied to other spares; no filler job on it;
+    fewest faults in seven days; in service for more than a day, and burned in; fewest circuits moved; enough optical
+    margin; least loss; fewest PUCs; fewest cells written. Accelerators that the inventory ties to a failed one are
+    replaced with it, by spares that are tied to each other.
 
     With --avoid alone the circuits of JOB are routed around a failing component, and no accelerator is replaced; those
     of a failing transponder or port move to a free lane of the same accelerator. With --back each rank returns to its
     own accelerator and lanes, if these are ok again: a plan like any other, not a rollback.
+
+    A filler job on a spare that is taken is paused first. It runs again when all its spares are free: by the plan that
+    frees them, or by lumctl swap plan FILLER --back.
 
     If new circuits find no route, present circuits of the same jobs make room, and with --may-move up to N circuits of
     other jobs. The plan lists each of them: it is dark for one settling time, and is then proved by light like a new
@@ -104,7 +110,8 @@ def plan(
     with Context(cx.inventory, cx.target) as context:
         require_known("host", _words(host), context.inventory.hosts)
         if back:
-            made = plan_return(context, _returned(job, wanted, avoid, spare), may_move=may_move)
+            returned = _returned(job, wanted, avoid, spare)
+            made = plan_return(context, returned, may_move=may_move, even_if_costly=even_if_costly)
         elif avoid and not wanted:
             made = plan_reroute(context, job, _words(avoid), may_move=may_move)
         else:

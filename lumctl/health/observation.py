@@ -21,7 +21,8 @@ from lumctl.health.states import (
     gravest_first,
     worst,
 )
-from lumctl.inventory.model import Inventory, Role
+from lumctl.inventory.filler_records import running_fillers
+from lumctl.inventory.model import Inventory, Job, Role
 from lumctl.inventory.slice_records import is_job
 from lumctl.inventory.wiring import Assignment, Circuit, initial_assignment
 
@@ -98,6 +99,10 @@ class Observation:
     def place_of(self, accelerator: str) -> tuple[str, int] | None:
         """The job and rank that run on an accelerator now."""
         return place_of(self.assignment, accelerator)
+
+    def filler_on(self, accelerator: str) -> Job | None:
+        """The filler job that runs on a spare now; the spare counts as unused."""
+        return running_fillers(self.inventory, self.assignment).get(accelerator)
 
     def places(self) -> dict[str, tuple[str, int]]:
         """The job and rank of every accelerator in use."""

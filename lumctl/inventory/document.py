@@ -11,7 +11,7 @@ from pydantic import Discriminator, Field, StringConstraints, Tag
 from lumctl.inventory.entry import VARIABLE, Entry, Number, OneOrMany, Text
 from lumctl.inventory.exporters import ReadingSource
 from lumctl.inventory.geometry import MOST_COLUMNS, MOST_SIDE
-from lumctl.inventory.job_entries import JobControlEntry, JobEntry
+from lumctl.inventory.job_entries import FillerEntry, JobControlEntry, JobEntry
 from lumctl.inventory.model import DeviceKind, Evidence, Role, Thresholds
 from lumctl.inventory.policy_entries import PolicyEntry, ReceiverEntry, SharingEntry
 from lumctl.inventory.probe_times import PROBE_TIMES
@@ -387,6 +387,7 @@ class Document(Entry):
     fibres: list[FibreEntry] = Field([])
     transponders: list[TransponderEntry] = Field([])
     jobs: list[JobEntry] = Field([])
+    fillers: list[FillerEntry] = Field([], description="Jobs that run on spares until a swap needs one of these.")
     thresholds: ThresholdsEntry | None = None
     probes: ProbesEntry | None = None
     receivers: list[ReceiverEntry] = Field([], description="Receivers of the escalations of policies, by name.")

@@ -40,7 +40,7 @@ _ANY = "*"
 _SECTION_ITEM = 2
 """The number of steps from the file to an item of a section, such as the first host."""
 
-_DEFINING = {"racks", "hosts", "devices", "transponders", "jobs", "receivers"}
+_DEFINING = {"racks", "hosts", "devices", "transponders", "jobs", "fillers", "receivers"}
 """The sections that define names."""
 
 _Step = tuple[MarkedDict | MarkedList, Any]

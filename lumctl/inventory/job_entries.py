@@ -174,3 +174,14 @@ class JobEntry(JobControlEntry):
     name: Text
     ranks: OneOrMany[Text] = Field(description="Accelerators in rank order; folded.")
     links: list[Annotated[RingEntry | PairsEntry | TorusEntry, Field(discriminator="kind")]] = Field([])
+
+
+class FillerEntry(Entry):
+    """A job without links that runs on spares, and gives them up when a swap needs one of them."""
+
+    name: Text
+    ranks: OneOrMany[Text] = Field(description="Spares of one rack in rank order; folded.")
+    hook: HookEntry = Field(
+        description="How it is paused before a swap takes one of its spares, and resumed when all are free again. A "
+        "paused filler job must leave no memory of the accelerators in use."
+    )

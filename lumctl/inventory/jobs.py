@@ -10,6 +10,7 @@ from lumctl.inventory.document import Document
 from lumctl.inventory.entry import Entry
 from lumctl.inventory.folded_names import FoldError, expand_numbers, fold
 from lumctl.inventory.job_entries import (
+    FillerEntry,
     JobControlEntry,
     JobEntry,
     JobRunEntry,
@@ -34,20 +35,14 @@ def resolve_jobs(document: Document, scope: Scope) -> dict[str, JobEntry]:
     """Fill ``scope.jobs``; return the entries of the jobs whose lanes can be judged."""
     sound: dict[str, JobEntry] = {}
     for entry in document.jobs:
-        ranks, usable = _ranks(entry, scope)
+        ranks, usable = _ranks(entry, scope, Role.ACTIVE)
         links = [_links(item, len(ranks), scope) for item in entry.links] if ranks else []
         if not scope.define("job", entry.name, entry.mark("name")):
             continue
-        # An accelerator whose rack is not known has an empty one, and that is reported already.
-        racks = {scope.accelerators[rank].rack for rank in ranks if rank in scope.accelerators} - {""}
-        if len(racks) > 1:
-            scope.problems.add(
-                entry.mark("ranks"), f"found ranks in racks {', '.join(sorted(racks))}, expected one rack"
-            )
         hook, run = resolve_control(entry, scope)
         job = Job(
             entry.name,
-            min(racks, default=""),
+            _rack(entry, ranks, scope),
             tuple(ranks),
             tuple(item for item in links if item),
             hook,
@@ -62,14 +57,31 @@ def resolve_jobs(document: Document, scope: Scope) -> dict[str, JobEntry]:
     return sound
 
 
+def resolve_fillers(document: Document, scope: Scope) -> None:
+    """Fill ``scope.fillers``: jobs without links, on spares."""
+    for entry in document.fillers:
+        ranks, _ = _ranks(entry, scope, Role.SPARE)
+        if scope.define("filler job", entry.name, entry.mark("name")):
+            hook = _hook(entry, scope)
+            scope.fillers[entry.name] = Job(entry.name, _rack(entry, ranks, scope), tuple(ranks), (), hook)
+
+
+def _rack(entry: JobEntry | FillerEntry, ranks: Iterable[str], scope: Scope) -> str:
+    """The one rack of some ranks. An accelerator whose rack is not known has an empty one; that is reported already."""
+    racks = {scope.accelerators[rank].rack for rank in ranks if rank in scope.accelerators} - {""}
+    if len(racks) > 1:
+        scope.problems.add(entry.mark("ranks"), f"found ranks in racks {', '.join(sorted(racks))}, expected one rack")
+    return min(racks, default="")
+
+
 def resolve_control(entry: JobControlEntry, scope: Scope) -> tuple[JobHook | None, JobRun | None]:
     """How a job is paused and resumed, and how it is run."""
     return _hook(entry, scope), None if entry.run is None else _run(entry.run)
 
 
-def _hook(entry: JobControlEntry, scope: Scope) -> JobHook | None:
+def _hook(entry: JobControlEntry | FillerEntry, scope: Scope) -> JobHook | None:
     hook = entry.hook
-    if entry.run is not None:
+    if isinstance(entry, JobControlEntry) and entry.run is not None:
         if hook is not None:
             scope.problems.add(
                 entry.mark("hook"), "found both hook and run, expected one: the program that runs a job also pauses it"
@@ -114,7 +126,7 @@ def _command(entry: Entry, key: str, written: list[str], scope: Scope) -> tuple[
     return (program, *arguments)
 
 
-def _ranks(entry: JobEntry, scope: Scope) -> tuple[list[str], bool]:
+def _ranks(entry: JobEntry | FillerEntry, scope: Scope, role: Role) -> tuple[list[str], bool]:
     """The accelerators in rank order, and whether the job can run on them."""
     written = [entry.ranks] if isinstance(entry.ranks, str) else entry.ranks
     ranks: list[str] = []
@@ -125,17 +137,18 @@ def _ranks(entry: JobEntry, scope: Scope) -> tuple[list[str], bool]:
         if names is None:
             return [], False
         for name in names:
-            usable &= _check_rank(entry.name, len(ranks), name, mark, scope)
+            usable &= _check_rank(entry.name, len(ranks), name, mark, scope, role)
             ranks.append(name)
     return ranks, usable
 
 
-def _check_rank(job: str, rank: int, name: str, mark: Mark, scope: Scope) -> bool:
+def _check_rank(job: str, rank: int, name: str, mark: Mark, scope: Scope, role: Role) -> bool:
     accelerator = scope.refer("accelerator", name, scope.accelerators, mark)
     if accelerator is None:
         return False
-    if accelerator.role is not Role.ACTIVE:
-        scope.once("role", mark, f"rank {rank} runs on {name}, which is {accelerator.role}, expected an active one")
+    if accelerator.role is not role:
+        wanted = "an active one" if role is Role.ACTIVE else "a spare"
+        scope.once("role", mark, f"rank {rank} runs on {name}, which is {accelerator.role}, expected {wanted}")
     return scope.take(f"accelerator {name}", f"rank {rank} of {job}", mark)
 
 

@@ -18,7 +18,7 @@ from lumctl.inventory.hosts import (
     resolve_probes,
     resolve_racks,
 )
-from lumctl.inventory.jobs import check_lanes, resolve_jobs
+from lumctl.inventory.jobs import check_lanes, resolve_fillers, resolve_jobs
 from lumctl.inventory.model import Inventory, Thresholds
 from lumctl.inventory.policy_resolution import resolve_policies, resolve_receivers, resolve_sharing
 from lumctl.inventory.positions import MarkedDict, found, read_yaml
@@ -152,6 +152,7 @@ def _resolve(data: MarkedDict, path: Path, content: bytes, problems: Problems) -
     fibres = resolve_fibres(document, scope)
     resolve_tori(document, scope, fibres)
     sound_jobs = resolve_jobs(document, scope)
+    resolve_fillers(document, scope)
     check_reservations(document, scope)
     receivers = resolve_receivers(document.receivers, scope)
     thresholds = Thresholds(**document.thresholds.model_dump()) if document.thresholds else Thresholds()
@@ -170,6 +171,7 @@ def _resolve(data: MarkedDict, path: Path, content: bytes, problems: Problems) -
         receivers=receivers,
         policies=resolve_policies(document.policies, scope, receivers),
         sharing=resolve_sharing(document.sharing, scope),
+        fillers=scope.fillers,
     )
     check_lanes(inventory, sound_jobs, problems)
     return inventory

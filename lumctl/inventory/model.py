@@ -339,6 +339,8 @@ class Thresholds:
 class Inventory:
     """A whole inventory file. All mappings keep the order of the file.
 
+    ``fillers`` are jobs without links that run on spares until a swap needs one of these; ``jobs`` leaves them out.
+
     ``digest`` is the SHA-256 of its text and of its mesh files. ``probes`` has the times of each kind of probe: those
     of :data:`PROBE_TIMES` unless the file states others.
     """
@@ -356,6 +358,7 @@ class Inventory:
     fibres: Mapping[str, Fibre] = field(default_factory=dict)
     policies: tuple[Policy, ...] = ()
     sharing: Sharing = field(default_factory=Sharing)
+    fillers: Mapping[str, Job] = field(default_factory=dict)
     receivers: Mapping[str, NotificationReceiver] = field(default_factory=dict)
     fibre_at: Mapping[DevicePort, tuple[Fibre, DevicePort]] = field(init=False, repr=False, compare=False)
     """For every port with a fibre: the fibre, and the port at its other end."""
@@ -376,6 +379,10 @@ class Inventory:
             a, b = (network_of.setdefault(device, device) for device in fibre.devices)
             network_of = {device: a if of == b else of for device, of in network_of.items()}
         object.__setattr__(self, "_network_of", network_of)
+
+    def controlled(self, name: str) -> Job | None:
+        """The job or filler job of a name: what a hook may control."""
+        return self.jobs.get(name) or self.fillers.get(name)
 
     @property
     def light_devices(self) -> tuple[Device, ...]:

@@ -15,7 +15,7 @@ from lumctl.inventory.policies import (
     NotificationReceiver,
     PolicySubject,
 )
-from lumctl.inventory.sharing import Sharing
+from lumctl.inventory.sharing import Preemption, Sharing
 
 _LIMITS, _BREAKER, _APPROVAL, _ESCALATION = Limits(), Breaker(), ApprovalTerms(), Escalation()
 _SHARING = Sharing()
@@ -138,6 +138,16 @@ class SharingEntry(Entry):
     )
     ageing_s: Annotated[float, Field(gt=0, le=WEEK_S, allow_inf_nan=False)] = Field(
         _SHARING.ageing_s, description="How long a job waits until it weighs one more, with policy: priority."
+    )
+    preemption: Annotated[Preemption, Field(strict=False)] = Field(
+        _SHARING.preemption, description="Which jobs on spares give them up to a job that needs one: fillers, or never."
+    )
+    return_cost_s: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] | None = Field(
+        None,
+        description=(
+            "Accelerator-seconds that a job may stand still to move back after a repair: its ranks times its pause "
+            "(default: no limit)."
+        ),
     )
 
 

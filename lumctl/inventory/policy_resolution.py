@@ -172,7 +172,15 @@ def resolve_sharing(entry: SharingEntry | None, scope: Scope) -> Sharing:
             scope.problems.add(
                 mark, f"found a reserve of {held}, but no rack has more than {counted(most, 'spares')} of {name}"
             )
-    return Sharing(entry.policy, dict(entry.weights), dict(entry.reserve), entry.ageing_s, entry.mark("policy"))
+    return Sharing(
+        policy=entry.policy,
+        weights=dict(entry.weights),
+        reserve=dict(entry.reserve),
+        ageing_s=entry.ageing_s,
+        preemption=entry.preemption,
+        return_cost_s=entry.return_cost_s,
+        mark=entry.mark("policy"),
+    )
 
 
 def resolve_receivers(entries: Iterable[ReceiverEntry], scope: Scope) -> dict[str, NotificationReceiver]:

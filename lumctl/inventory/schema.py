@@ -35,6 +35,9 @@ def _describe_hooks(models: dict[str, Any]) -> None:
     hooks = [{"$ref": f"#/$defs/{name}"} for name in names]
     for model in ("JobEntry", "JobControlEntry"):
         models[model]["properties"]["hook"]["anyOf"] = [*hooks, {"type": "null"}]
+    filler = models["FillerEntry"]["properties"]["hook"]
+    filler.pop("oneOf", None)
+    filler["anyOf"] = hooks
 
 
 if __name__ == "__main__":

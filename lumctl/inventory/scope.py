@@ -32,6 +32,7 @@ class Scope:
         self.devices: dict[str, Device] = {}
         self.transponders: dict[str, Transponder] = {}
         self.jobs: dict[str, Job] = {}
+        self.fillers: dict[str, Job] = {}
         self.meshes: dict[Path, MeshData | None] = {}
         """The meshes read from mesh files, by path; ``None`` for a file with errors."""
         self.contents: list[bytes] = []

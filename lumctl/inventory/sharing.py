@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from lumctl.inventory.problems import Mark
@@ -10,19 +11,29 @@ if TYPE_CHECKING:
     from lumctl.inventory.model import Accelerator
 
 
+class Preemption(StrEnum):
+    """Which jobs give their spares up to a job that lost an accelerator."""
+
+    NEVER = "never"
+    FILLERS = "fillers"
+
+
 @dataclass(frozen=True, slots=True)
 class Sharing:
     """Who gets which spares: the name of a sharing policy, and what it is told.
 
     ``weights`` are those of jobs (default: 1). ``reserve`` is how many free spares of a class are held back, in each
     rack, from demands that another class could serve too. ``ageing_s`` is how long a demand waits until it weighs one
-    more. ``mark`` is the place of the policy's name in the file.
+    more. ``return_cost_s`` is how many accelerator-seconds a job may stand still to move back after a repair; ``None``
+    is no limit. ``mark`` is the place of the policy's name in the file.
     """
 
     policy: str = "best-fit"
     weights: Mapping[str, float] = field(default_factory=dict)
     reserve: Mapping[str, int] = field(default_factory=dict)
     ageing_s: float = 86_400.0
+    preemption: Preemption = Preemption.FILLERS
+    return_cost_s: float | None = None
     mark: Mark | None = field(default=None, compare=False)
 
 

@@ -12,6 +12,7 @@ from enum import StrEnum
 from itertools import product
 
 from lumctl.errors import UsageError
+from lumctl.inventory.filler_records import FILLER, is_stopped_filler
 from lumctl.inventory.model import (
     Device,
     DeviceKind,
@@ -64,6 +65,8 @@ def record_misfit(inventory: Inventory, name: str, record: tuple[str, ...]) -> s
     """Why a record other than a job's ranks does not fit the inventory, or ``None``. An empty record always fits."""
     if is_shape(name):
         return slice_misfit(inventory, name, record)
+    if is_stopped_filler(name):
+        return None  # a filler job that the inventory no longer has is of no interest
     return misfit(inventory, name.removeprefix(PREFIX), record) if record else None
 
 
@@ -81,6 +84,8 @@ def placed_words(name: str) -> str:
     """The words for a name in an assignment that continue a text after ``where``: ``where JOB runs``."""
     if is_shape(name):
         return f"slice {name.removeprefix(SHAPE)} was placed"
+    if is_stopped_filler(name):
+        return f"filler job {name.removeprefix(FILLER)} ran"
     return f"the {name} lead" if is_order(name) else f"{name} runs"
 
 
@@ -88,6 +93,8 @@ def moved_words(name: str) -> str:
     """The message that an assignment no longer fits; it goes on with a time, such as "when the plan was made"."""
     if is_shape(name):
         return f"slice {name.removeprefix(SHAPE)} is not the one that there was"
+    if is_stopped_filler(name):
+        return f"filler job {name.removeprefix(FILLER)} was started or stopped"
     return f"the {name} do not lead where they led" if is_order(name) else f"{name} does not run where it ran"
 
 

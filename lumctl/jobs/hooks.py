@@ -76,7 +76,7 @@ class Hooks:
 
     def __init__(self, context: Context, job: str, facts: Facts = NOBODY, *, only_asks: bool = False) -> None:
         self._context, self._job, self._facts, self._only_asks = context, job, facts, only_asks
-        known = context.inventory.jobs.get(job)
+        known = context.inventory.controlled(job)
         if known is None or known.hook is None:
             raise RefusedError(
                 f"job {job} has no hook in {context.inventory.path}",
@@ -225,8 +225,7 @@ class Hooks:
         return self._context.fleet.address(host)
 
     def _placement(self) -> list[Rank]:
-        # Not sound: a paused job must be resumed even if the placement of another job no longer fits the inventory.
-        placed = self._context.assignment(sound=False)[self._job]
+        placed = placement_of(self._context, self._job)
         accelerators = self._context.inventory.accelerators
         return [
             Rank(rank, name, accelerators[name].host, accelerators[name].index)
@@ -248,14 +247,23 @@ class Hooks:
         }
 
 
+def placement_of(context: Context, job: str) -> tuple[str, ...]:
+    """The accelerators of a job's ranks now; of a filler job those that the inventory gives it."""
+    if job in context.inventory.fillers:
+        return context.inventory.fillers[job].ranks
+    # Not sound: a paused job must be resumed even if the placement of another job no longer fits the inventory.
+    return context.assignment(sound=False)[job]
+
+
 def hooked(inventory: Inventory, job: str) -> bool:
     """Whether a job has a hook."""
-    return job in inventory.jobs and inventory.jobs[job].hook is not None
+    known = inventory.controlled(job)
+    return known is not None and known.hook is not None
 
 
 def passed_over(context: Context, job: str) -> str | None:
     """Why a job's hook is not run on this target; ``None`` if it is run."""
-    known = context.inventory.jobs.get(job)
+    known = context.inventory.controlled(job)
     if context.target != "sim" or (known is not None and known.hook is not None and known.hook.on_sim):
         return None
     return ON_SIM
@@ -263,11 +271,11 @@ def passed_over(context: Context, job: str) -> str | None:
 
 def never_on_sim(inventory: Inventory) -> Inventory:
     """A copy of an inventory whose hooks do not run on a simulator: for a drill or a replay on its own simulator."""
-    jobs = {
-        name: replace(job, hook=replace(job.hook, on_sim=False)) if job.hook else job
-        for name, job in inventory.jobs.items()
-    }
-    return replace(inventory, jobs=jobs)
+    jobs, fillers = (
+        {name: replace(job, hook=replace(job.hook, on_sim=False)) if job.hook else job for name, job in each.items()}
+        for each in (inventory.jobs, inventory.fillers)
+    )
+    return replace(inventory, jobs=jobs, fillers=fillers)
 
 
 def without_hook(inventory: Inventory, jobs: Iterable[str]) -> tuple[str, ...]:
@@ -293,7 +301,8 @@ def _needs_no_pause(inventory: Inventory, job: str) -> bool:
 
 def may_take_s(inventory: Inventory, job: str) -> float:
     """How long the hook of a job may take for one act, including the status queries before and after."""
-    hook = inventory.jobs[job].hook if job in inventory.jobs else None
+    known = inventory.controlled(job)
+    hook = None if known is None else known.hook
     return 0.0 if hook is None else 3 * (hook.timeout_s + END_S)
 
 
@@ -304,7 +313,7 @@ def require_hooks(context: Context, jobs: Iterable[str]) -> None:
         RefusedError: a program is not.
     """
     for job in jobs:
-        known = context.inventory.jobs.get(job)
+        known = context.inventory.controlled(job)
         if known is None or known.hook is None or passed_over(context, job):
             continue
         hook = known.hook

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from lumctl.inventory.filler_records import is_stopped_filler
 from lumctl.inventory.slice_records import is_job, is_shape
 
 SHOWN = 3
@@ -26,6 +27,8 @@ def placed_apart(name: str, a: Sequence[str], b: Sequence[str]) -> tuple[str, st
         return ranks_apart(a, b)
     if is_shape(name):
         return a[0] if a else "no slice", b[0] if b else "no slice"
+    if is_stopped_filler(name):
+        return "stopped" if a else "running", "stopped" if b else "running"
     return ", ".join(a) or "as written", ", ".join(b) or "as written"
 
 

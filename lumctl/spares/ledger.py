@@ -11,6 +11,7 @@ from enum import StrEnum
 from lumctl.health.observation import Observation, place_of
 from lumctl.health.states import State
 from lumctl.inventory.model import Accelerator, Role
+from lumctl.inventory.sharing import Preemption
 from lumctl.inventory.wiring import initial_assignment
 from lumctl.spares.placements import RankMove
 
@@ -53,7 +54,8 @@ class LedgerEntry:
 
     ``home`` is the rank that the inventory places on it, ``taken_by`` the accelerator on which that rank runs instead.
     ``move`` is how it came into its state, if the journal has that; ``interrupted`` if the run of the move has no
-    engine any more. ``reasons`` say why it cannot be used, ``until`` is when it is burned in or its maintenance ends.
+    engine any more. ``filler`` is the filler job that runs on it. ``reasons`` say why it cannot be used, ``until`` is
+    when it is burned in or its maintenance ends.
     """
 
     accelerator: Accelerator
@@ -65,6 +67,7 @@ class LedgerEntry:
     interrupted: bool = False
     reasons: tuple[str, ...] = ()
     until: float | None = None
+    filler: str | None = None
 
 
 def ledger_entry(
@@ -83,7 +86,16 @@ def ledger_entry(
     each = seen.inventory.accelerators[accelerator]
     place, home = seen.place_of(accelerator), place_of(initial_assignment(seen.inventory), accelerator)
     taken_by = None if home is None or home == place else _runs_on(seen, *home)
-    entry = LedgerEntry(each, SpareState.MOVING, place=place, home=home, taken_by=taken_by, reasons=tuple(unfit))
+    filler = seen.filler_on(accelerator)
+    entry = LedgerEntry(
+        accelerator=each,
+        state=SpareState.MOVING,
+        place=place,
+        home=home,
+        taken_by=taken_by,
+        reasons=tuple(unfit),
+        filler=None if filler is None else filler.name,
+    )
     concerning = [move for move in moves if accelerator in {move.before, move.after}]
     if open_moves := [move for move in concerning if move.is_open]:
         move = open_moves[-1]
@@ -113,6 +125,7 @@ def _state(seen: Observation, entry: LedgerEntry, *, is_fresh: bool) -> SpareSta
         (role is not Role.SPARE, SpareState.NOT_A_SPARE),
         (health.maintenance is not None, SpareState.IN_MAINTENANCE),
         (health.state in _BY_HEALTH, _BY_HEALTH.get(health.state, SpareState.UNKNOWN)),
+        (entry.filler is not None and seen.inventory.sharing.preemption is Preemption.NEVER, SpareState.TAKEN),
         (bool(entry.reasons), SpareState.UNFIT),
         (each.reserved or each.reserved_for is not None, SpareState.RESERVED),
         (is_fresh, SpareState.BURNING_IN),

@@ -30,6 +30,7 @@ def entry_document(entry: LedgerEntry, accelerator_class: str, target: str, now:
         "job": job,
         "rank": rank,
         "taken_by": entry.taken_by,
+        "filler": entry.filler,
         "run": move.run if move else None,
         "since": iso_or_none(move.at if move else None),
         "until": iso_or_none(entry.until),
@@ -95,6 +96,8 @@ def _parts(entry: LedgerEntry, now: float) -> Iterator[str]:
         case SpareState.MOVING if entry.move:
             how = "was interrupted while it moved" if entry.interrupted else "moves"
             yield f"{entry.move.run} {how} {move_words(entry.move)}"
+        case SpareState.FREE if entry.filler:
+            yield f"runs filler job {entry.filler}, which gives it up to a job that needs it"
         case SpareState.FREE:
             yield "was read just now and is ok"
         case SpareState.BURNING_IN:

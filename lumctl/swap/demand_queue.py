@@ -14,7 +14,7 @@ from lumctl.spares.decision import Decision, decide
 from lumctl.spares.sharing import Demand, FreeSpare, Question, Reserve
 from lumctl.store import QueuedDemand, Store
 from lumctl.swap.groups import largest, with_tied
-from lumctl.swap.ranking import FailedRank, unfit_reasons
+from lumctl.swap.ranking import FailedRank, kept_by_filler, unfit_reasons
 from lumctl.swap.spare_pool import networks_of, spare_objections
 from lumctl.time_text import ago_text
 
@@ -239,7 +239,8 @@ def _free_spares(seen: Observation, rack: str) -> dict[str, FreeSpare]:
     classes, found = _spare_classes(seen), {}
     members = [a for a in seen.inventory.accelerators.values() if a.rack == rack and a.role is not Role.DISABLED]
     for each in _pool(seen, rack):
-        if seen.role_of(each.id) is Role.SPARE and not any(unfit_reasons(seen, each.id)):
+        usable = not any(unfit_reasons(seen, each.id)) and kept_by_filler(seen, each.id) is None
+        if usable and seen.role_of(each.id) is Role.SPARE:
             able = sum(other.model == each.model and other.memory_gib <= each.memory_gib for other in members)
             found[each.id] = FreeSpare(each.id, classes[each.id], able)
     return found

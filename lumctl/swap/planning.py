@@ -17,6 +17,7 @@ from lumctl.jobs.hooks import PAUSE, RESUME
 from lumctl.store import Store
 from lumctl.swap.choice import SpareChoice, choose
 from lumctl.swap.demand_queue import kept_spares
+from lumctl.swap.fillers import filler_changes
 from lumctl.swap.groups import why_tied
 from lumctl.swap.lane_moves import (
     Avoided,
@@ -112,18 +113,22 @@ class SwapDraft:
         choice, paths = self.choice, self.choice.paths
         jobs = dict.fromkeys(r.job for r in choice.replacements)
         before = {job: seen.assignment[job] for job in jobs}
-        after = {job: list(ranks) for job, ranks in before.items()}
-        for replacement in choice.replacements:
-            after[replacement.job][replacement.rank] = replacement.spare
+        takes = {(each.job, each.rank): each.spare for each in choice.replacements}
+        after = {
+            job: tuple(takes.get((job, rank), accelerator) for rank, accelerator in enumerate(ranks))
+            for job, ranks in before.items()
+        }
         orders = orders_after(seen, self.moves)
         standing = orders_before(seen, orders)
+        fillers = filler_changes(seen, takes.values(), after)
+        filler_records = fillers.records
         steps = StepList(context.inventory)
         kept = [c.id for c in paths.keep]
         steps.check([r.spare for r in choice.replacements], kept=kept, replaced=[c.id for c in paths.remove])
         moved = dict.fromkeys([*jobs, *(circuit.owner for circuit in (*paths.remove, *paths.add))])
-        # Before any transmitter is switched: a job must hold before its light goes out.
-        for job in moved:
-            steps.job(job, PAUSE)
+        # Before any transmitter is switched: a job must hold before its light goes out. Fillers first: if one cannot
+        # be paused, no other job has been disturbed.
+        steps.jobs([*fillers.stopped, *moved], PAUSE)
         # In a return, ranks may trade places: what one of them leaves, another takes.
         busy = {lane.id for r in choice.replacements for lane in context.inventory.transponders_of(r.spare)}
         for replacement in choice.replacements:
@@ -141,13 +146,13 @@ class SwapDraft:
         steps.verify([c.id for c in paths.add], kept)
         steps.confirm(with_timer(context, paths))
         # Last: the record must not show ranks on spares whose light is not proved.
-        if before or orders:
-            steps.assign({**before, **standing}, {**after, **orders})
-        for job in moved:
-            steps.job(job, RESUME)
+        earlier = {name: seen.assignment.get(name, ()) for name in filler_records}
+        if before or orders or earlier:
+            steps.assign({**before, **standing, **earlier}, {**after, **orders, **filler_records})
+        steps.jobs([*moved, *fillers.started], RESUME)
         listed, measured = timed(context.store(self.rack), steps.steps)
         owners = dict.fromkeys([*jobs, *(circuit.owner for circuit in paths.add)])
-        pinned = {job: seen.assignment[job] for job in owners} | standing
+        pinned = {job: seen.assignment[job] for job in owners} | standing | earlier
         return Plan(
             kind="swap",
             title=self.title,
@@ -169,7 +174,7 @@ class SwapDraft:
                 *thin_margins(context, paths),
                 *without_hook(context.inventory, moved),
             ),
-            why=(*choice.why, *_why_lanes(seen, self.moves)),
+            why=(*choice.why, *_why_lanes(seen, self.moves), *fillers.why()),
             measured=measured,
         ).sealed()
 

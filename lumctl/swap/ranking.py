@@ -8,6 +8,7 @@ from lumctl.context import Observation
 from lumctl.health.states import ComponentHealth, State, is_fault, state_of
 from lumctl.health.transitions import Transition
 from lumctl.inventory.model import Accelerator, Inventory, Role
+from lumctl.inventory.sharing import Preemption
 from lumctl.store import Store
 from lumctl.swap.groups import is_broken_up, unfit_group
 from lumctl.swap.light_paths import LightPaths
@@ -89,6 +90,8 @@ class Score:
     """How many of its lanes are not ok now."""
     tied: int
     """1 if it is tied to other spares and would leave them to replace an accelerator that is not tied."""
+    filler: int
+    """1 if a filler job runs on it, which would have to stop."""
     faults: int
     """How often it or a lane of it became degraded or failed in the last seven days."""
     fresh: int
@@ -141,6 +144,7 @@ def score(
         memory_gib=round(spare.memory_gib - failed.memory_gib, 3),
         lanes=sum(state is not State.OK for state in lanes),
         tied=int(is_broken_up(seen.inventory, failed.id, spare.id)),
+        filler=int(seen.filler_on(spare.id) is not None),
         faults=record.faults,
         fresh=int(record.fresh_until(seen.at) is not None),
         moves=len(paths.moved) if paths else 0,
@@ -161,6 +165,7 @@ _WORDS: Mapping[str, _Words] = {
     ),
     "lanes": lambda worse, better: f"{_are(worse.lanes, 'lane')} not ok now, against {better.lanes} of the other",
     "tied": lambda _worse, _better: "it is tied to other spares, which are left for jobs that need them together",
+    "filler": lambda _worse, _better: "a filler job runs on it, which would have to stop",
     "faults": lambda worse, better: (
         f"it was degraded or failed {_times(worse.faults)} in the last {LATELY_S / 86_400:.0f} days, "
         f"the other {_times(better.faults)}"
@@ -228,16 +233,32 @@ def objections(
         yield f"is in rack {new.rack}, not {old.rack}"
     if new.model != old.model or new.memory_gib < old.memory_gib:
         yield f"is {new.model} with {new.memory_gib:g} GiB, but {failed} is {old.model} with {old.memory_gib:g} GiB"
-    if new.reserved_for not in {None, failure.job} and not named:
-        yield f"is reserved for {new.reserved_for}: --spare {spare} uses it nevertheless"
-    if new.reserved and not named:
-        yield f"is reserved: --spare {spare} uses it nevertheless"
+    yield from () if named else _kept_for_others(seen, failure, new)
     yield from unfit_reasons(seen, spare)
     if (tie := unfit_group(seen, spare, gone)) is not None:
         yield tie
     for lane in seen.inventory.transponders_of(spare):
         if lane.id in avoid:
             yield f"its lane {lane.id} must be avoided"
+
+
+def _kept_for_others(seen: Observation, failure: FailedRank, spare: Accelerator) -> Iterator[str]:
+    """Why only an operator who names a spare may use it."""
+    nevertheless = f"--spare {spare.id} uses it nevertheless"
+    if spare.reserved_for not in {None, failure.job}:
+        yield f"is reserved for {spare.reserved_for}: {nevertheless}"
+    if spare.reserved:
+        yield f"is reserved: {nevertheless}"
+    if (filler := kept_by_filler(seen, spare.id)) is not None:
+        yield f"{filler}: {nevertheless}"
+
+
+def kept_by_filler(seen: Observation, spare: str) -> str | None:
+    """Why a swap may not take a spare from the filler job on it; ``None`` if it may, or if there is none."""
+    filler = seen.filler_on(spare)
+    if filler is None or seen.inventory.sharing.preemption is not Preemption.NEVER:
+        return None
+    return f"runs filler job {filler.name}, which keeps it (sharing: preemption: never)"
 
 
 def unfit_reasons(seen: Observation, accelerator: str) -> Iterator[str]:

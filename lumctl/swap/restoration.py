@@ -7,8 +7,10 @@ from lumctl.change.plan import Candidate, Plan, Replacement
 from lumctl.context import Context, Observation
 from lumctl.errors import LumctlError, RefusedError
 from lumctl.fabric import Unroutable
+from lumctl.inventory.model import Inventory
 from lumctl.inventory.wiring import circuits_of
 from lumctl.swap.choice import SpareChoice
+from lumctl.swap.fillers import require_startable
 from lumctl.swap.lane_moves import LaneMoves, moves_home, orders_after
 from lumctl.swap.light_paths import LightPaths, RerouteBudget, States, reroute_budgets
 from lumctl.swap.path_routing import light_paths
@@ -19,18 +21,29 @@ from lumctl.swap.request import require_job
 _NOBODY: Mapping[int, str] = {}
 
 
-def plan_return(context: Context, job: str, *, may_move: int = 0, seen: Observation | None = None) -> Plan:
+def plan_return(
+    context: Context,
+    job: str,
+    *,
+    may_move: int = 0,
+    even_if_costly: bool = False,
+    seen: Observation | None = None,
+) -> Plan:
     """Plan to move a job's ranks back to the accelerators of the inventory. Their replacements become spares again.
 
     Links that moved to another lane of their accelerator also return to the lane of the inventory. A rank whose
     accelerator is not ok, or is needed elsewhere, stays in place, as does a link whose lane is not ok: a warning
-    gives the reason. ``may_move`` circuits of other jobs may make room if nothing else helps.
+    gives the reason. ``may_move`` circuits of other jobs may make room if nothing else helps. A filler job that gave
+    its spares up runs on them again, if they are free; so do those whose spares this return frees.
 
     Raises:
         UsageError: there is no such job.
-        RefusedError: nothing can return; the message gives the reason.
+        RefusedError: nothing can return, or (unless ``even_if_costly``) the job would stand still for longer than
+            the inventory allows; the message gives the reason.
     """
     inventory = context.inventory
+    if job in inventory.fillers:
+        return _filler_return(context, job, seen or context.observe())
     require_job(inventory, job)
     states = certain_states(context, inventory.jobs[job].rack, [job])
     seen = seen or context.observe()
@@ -78,9 +91,36 @@ def plan_return(context: Context, job: str, *, may_move: int = 0, seen: Observat
     why = tuple(f"{r.spare} takes rank {r.rank} back from {r.failed}: {said}" for r in replacements)
     choice = SpareChoice(replacements, paths, candidates, why)
     rack = inventory.jobs[job].rack
-    return SwapDraft(f"{job}: return {', '.join(returned)}", rack, states, choice, tuple(notes), moves).plan(
+    plan = SwapDraft(f"{job}: return {', '.join(returned)}", rack, states, choice, tuple(notes), moves).plan(
         context, seen
     )
+    if not even_if_costly:
+        _require_affordable(inventory, job, plan)
+    return plan
+
+
+def _filler_return(context: Context, name: str, seen: Observation) -> Plan:
+    filler = seen.inventory.fillers[name]
+    require_startable(seen, filler)
+    states = certain_states(context, filler.rack, [])
+    title = f"{name}: run again on {', '.join(filler.ranks)}"
+    return SwapDraft(title, filler.rack, states, SpareChoice((), LightPaths(), ())).plan(context, seen)
+
+
+def _require_affordable(inventory: Inventory, job: str, plan: Plan) -> None:
+    """Refuse a return for which a job would stand still for longer than the sharing of spares allows.
+
+    Raises:
+        RefusedError: it would.
+    """
+    limit, ranks = inventory.sharing.return_cost_s, len(inventory.jobs[job].ranks)
+    cost = plan.expected_seconds * ranks
+    if limit is not None and cost > limit:
+        raise RefusedError(
+            f"{job} would stand still for {plan.expected_seconds:.1f} s on {ranks} accelerators to move back: "
+            f"{cost:.0f} accelerator-seconds, more than the {limit:g} of sharing: return_cost_s",
+            hint=f"to move it back nevertheless: lumctl swap plan {job} --back --even-if-costly",
+        )
 
 
 def _stay(seen: Observation, job: str, away: Mapping[int, str], known: Mapping[int, str] = _NOBODY) -> dict[int, str]:

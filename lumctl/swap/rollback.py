@@ -132,8 +132,8 @@ def _inverse(context: Context, plan: Plan, trail: _Trail) -> tuple[StepList, lis
         steps.check([], kept=kept, replaced=[circuit.id for circuit in plan.add])
     jobs = dict.fromkeys(circuit.owner for circuit in (*plan.remove, *plan.add))
     moved = any(step.do in {Do.PROGRAM, Do.TRANSMIT} for step in trail.tried)
-    for job in jobs if moved else ():
-        steps.job(job, PAUSE)
+    # What a filler job got back is taken from it again, before a rank returns there.
+    steps.jobs([*_fillers(context, trail.tried, RESUME), *(jobs if moved else ())], PAUSE)
     for step in reversed(trail.tried):
         if step.do is Do.SET:
             left += _set_back(context, step, trail, steps)
@@ -151,9 +151,15 @@ def _inverse(context: Context, plan: Plan, trail: _Trail) -> tuple[StepList, lis
         if step.do is Do.ASSIGN:
             steps.assign(step.data["assignment"], step.data["before"])
     going_on = [job for job in jobs if job not in _placed_first(trail.took)]
-    for job in going_on if moved or any(step.do is Do.JOB for step in trail.tried) else ():
-        steps.job(job, RESUME)
+    acted = moved or any(step.do is Do.JOB for step in trail.tried)
+    steps.jobs([*(going_on if acted else ()), *_fillers(context, trail.tried, PAUSE)], RESUME)
     return steps, left
+
+
+def _fillers(context: Context, steps: Iterable[Step], act: str) -> list[str]:
+    """The filler jobs that these steps may have paused, or resumed."""
+    acted = [step.data for step in steps if step.do is Do.JOB and step.data["job"] in context.inventory.fillers]
+    return [str(data["job"]) for data in acted if data["act"] == act]
 
 
 def _placed_first(steps: Iterable[Step]) -> set[str]:

@@ -13,7 +13,7 @@ from lumctl.spares.ledger import LedgerEntry, SpareState, ledger_entry
 from lumctl.spares.placements import RankMove, rank_moves
 from lumctl.spares.pools import members_by_pool
 from lumctl.swap.groups import largest, unfit_group
-from lumctl.swap.ranking import UNKNOWN, FailedRank, objections, records_of, unfit_reasons
+from lumctl.swap.ranking import UNKNOWN, FailedRank, kept_by_filler, objections, records_of, unfit_reasons
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def ledger_entries(
     records = records_of(store, inventory, [inventory.accelerators[name] for name in names], seen.at)
     entries = []
     for name in names:
-        unfit = [*unfit_reasons(seen, name), *filter(None, [unfit_group(seen, name, ())])]
+        unfit = [*unfit_reasons(seen, name), *filter(None, [unfit_group(seen, name, ()), kept_by_filler(seen, name)])]
         fresh_until = records.get(name, UNKNOWN).fresh_until(seen.at)
         entries.append(ledger_entry(seen, name, unfit=unfit, fresh_until=fresh_until, moves=moves))
     return entries, moves
@@ -116,6 +116,7 @@ def spares_by_pool(seen: Observation) -> dict[tuple[str, str], SparesOfPool]:
 
 def _is_free(seen: Observation, spare: Accelerator) -> bool:
     kept = spare.reserved or spare.reserved_for is not None or seen.role_of(spare.id) is not Role.SPARE
+    kept = kept or kept_by_filler(seen, spare.id) is not None
     return not kept and not any(unfit_reasons(seen, spare.id)) and unfit_group(seen, spare.id, ()) is None
 
 

@@ -3,10 +3,11 @@
 Transmitters are switched in parallel, and devices are programmed in parallel: one after the other only takes longer.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from lumctl.change.plan import Do, PlannedChange, Step
 from lumctl.change.settings import Settable, Value
+from lumctl.inventory.filler_records import FILLER, is_stopped_filler
 from lumctl.inventory.folded_names import fold
 from lumctl.inventory.model import DeviceKind, Inventory
 from lumctl.inventory.slice_records import is_job
@@ -95,13 +96,18 @@ class StepList:
         """Record which rank runs on which accelerator."""
         self._add(
             Do.ASSIGN,
-            f"record where {_placed_words(after)}",
+            f"record {_placed_words(after)}",
             {
                 "assignment": {job: list(ranks) for job, ranks in after.items()},
                 "before": {job: list(ranks) for job, ranks in before.items()},
             },
             undo="record the previous placement",
         )
+
+    def jobs(self, jobs: Iterable[str], act: str) -> None:
+        """Pause or resume some jobs, as far as they have hooks."""
+        for job in jobs:
+            self.job(job, act)
 
     def job(self, job: str, act: str) -> None:
         """Pause or resume a job, if it has a hook."""
@@ -173,11 +179,14 @@ class StepList:
 
 
 def _placed_words(names: Collection[str]) -> str:
-    """The recorded jobs and orders of lanes, in words that follow ``where``."""
+    """The recorded jobs, orders of lanes and filler jobs, in words that follow ``record``."""
     jobs = [name for name in names if is_job(name)]
     ordered = [name.removeprefix(PREFIX) for name in names if is_order(name)]
-    said = [f"{', '.join(jobs)} {'runs' if len(jobs) == 1 else 'run'}"] if jobs else []
-    return " and where ".join([*said, *([f"the lanes of {', '.join(ordered)} lead"] if ordered else [])])
+    fillers = [name.removeprefix(FILLER) for name in names if is_stopped_filler(name)]
+    said = [f"where {', '.join(jobs)} {'runs' if len(jobs) == 1 else 'run'}"] if jobs else []
+    said += [f"where the lanes of {', '.join(ordered)} lead"] if ordered else []
+    said += [f"whether {', '.join(fillers)} {'runs' if len(fillers) == 1 else 'run'}"] if fillers else []
+    return " and ".join(said)
 
 
 def _counted(count: int, noun: str) -> str:

@@ -19,6 +19,7 @@ from lumctl.context import Context
 from lumctl.devices.endpoints import RUNTIME_FILE
 from lumctl.errors import LumctlError
 from lumctl.health.observation import current_role
+from lumctl.inventory.filler_records import running_fillers
 from lumctl.inventory.job_run import JobRun
 from lumctl.inventory.model import Role
 from lumctl.inventory.wiring import job_circuits
@@ -138,10 +139,11 @@ def with_this_python(command: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def spares(context: Context, rack: str) -> tuple[str, ...]:
-    """The accelerators of a rack that are spares now."""
-    placed = context.assignment()
-    of_rack = [each.id for each in context.inventory.accelerators.values() if each.rack == rack]
-    return tuple(name for name in of_rack if current_role(context.inventory, placed, name) is Role.SPARE)
+    """The accelerators of a rack that are spares now, and run no filler job."""
+    inventory, placed = context.inventory, context.assignment()
+    of_rack = [each.id for each in inventory.accelerators.values() if each.rack == rack]
+    busy = running_fillers(inventory, placed)
+    return tuple(name for name in of_rack if name not in busy and current_role(inventory, placed, name) is Role.SPARE)
 
 
 def _require_programmed(context: Context, job: str) -> None:

@@ -20,7 +20,7 @@ from lumctl.errors import RefusedError, RolledBackError
 from lumctl.jobs import Hooks
 from lumctl.jobs.control import Facts, JobContext, Rank
 from lumctl.programs import run_program
-from lumctl.swap import plan_rollback
+from lumctl.swap import plan_return, plan_rollback
 
 HOOK = "    hook: {kind: slurm, on_sim: true, timeout_s: 20, nodes: {s0: n0, s1: n1, s2: n2, s3: n3}}\n"
 MOVED = "n[0,2-3]"
@@ -307,3 +307,30 @@ def test_a_scheduler_that_does_not_tell_is_unknown(untouched, monkeypatch):
     facts = dict(scheduled(cx, "s0-gpu0"))
     assert facts.keys() == {"job finetune", "on s0"}
     assert all(said.startswith("unknown: ") for said in facts.values())
+
+
+def with_filler(text: str) -> str:
+    """The same rack, with a filler job of Slurm's on its spare."""
+    hook = "{kind: slurm, on_sim: true, timeout_s: 20, nodes: {s3: n3}}"
+    return f"{edited(text)}\nfillers:\n  - {{name: batch, ranks: s3-gpu0, hook: {hook}}}\n"
+
+
+def test_a_filler_job_on_a_spare_is_requeued_and_held_until_the_rank_has_returned(tmp_path, slurm, job):
+    filler = slurm.submit("batch", "--nodes=1", "--nodelist=n3", "--requeue")
+    slurm.runs(filler, "n3")
+    made = rack_of("prototype", tmp_path, edited=with_filler)
+    rack = next(made)
+    try:
+        engine.apply(rack.context, rack.lost())
+        assert slurm.job(job) == ("RUNNING", MOVED)
+        assert slurm.job(filler)[0] == "PENDING"
+        assert slurm.states()["n1"] == "drained"  # by the job that lost a rank; the filler job asks nothing of n1
+
+        rack.clear()
+        with rack.another_context() as later:  # the session to the host was cut
+            engine.apply(later, plan_return(later, "finetune"))
+        slurm.runs(job, "n[0-2]")
+        slurm.runs(filler, "n3")
+        assert {slurm.reason(node) for node in slurm.names} == {"none"}
+    finally:
+        next(made, None)

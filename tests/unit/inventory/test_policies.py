@@ -124,6 +124,8 @@ def test_without_sharing_the_oldest_demand_gets_what_fits_best(write: Write, sma
         ("reserve: {X100: -1}", "found -1, expected at least 0"),
         ("reserve: {X100: 2}", "found a reserve of 2, but no rack has more than 1 spare of X100"),
         ("ageing_s: 0", "found 0, expected a number above 0"),
+        ("preemption: always", "found 'always', expected never or fillers"),
+        ("return_cost_s: -1", "found -1, expected at least 0"),
         ("polcy: fifo", "key 'polcy' is not known; did you mean 'policy'?"),
     ],
 )

@@ -14,8 +14,8 @@ from lumctl.swap.choice import choose
 from lumctl.swap.ranking import BURN_IN_S, LATELY_S, AcceleratorRecord, Score, records_of, why_behind
 
 NOW = 1_800_000_000.0
-PLAIN = Score(1, 0.0, 0, 0, 0, 0, 0, 0, 4.0, 12, 5, 3)
-WORSE = Score(2, 61.0, 1, 1, 3, 1, 2, 1, 4.5, 20, 9, 4)
+PLAIN = Score(1, 0.0, 0, 0, 0, 0, 0, 0, 0, 4.0, 12, 5, 3)
+WORSE = Score(2, 61.0, 1, 1, 1, 3, 1, 2, 1, 4.5, 20, 9, 4)
 NAMES = [item.name for item in fields(Score)]
 
 
