@@ -35,7 +35,7 @@ from lumctl.printable import printable
 
 T = TypeVar("T")
 _USUAL_MESH = "9x9"
-_MESH = "Shape of the meshes (COLUMNSxROWS of hexagonal cells, or hexagon:SIDE, or a FILE)"
+_MESH = "Shape of the meshes: 9x9 (columns x rows of hexagonal cells), hexagon:3 (its side), square:4x4, or a FILE"
 _ADDRESSES = "Addresses of the hosts: {name} for their names, {name}.example.org, or 10.0.0.[1-4]"
 _LEFT_OUT = {("address", "{name}"), ("user", SSH_DEFAULT)}
 

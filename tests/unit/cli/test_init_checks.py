@@ -1,10 +1,15 @@
 """The options of ``lumctl inventory init``: everything that is wrong with them is reported at once."""
 
+import re
 from pathlib import Path
 
 import pytest
 
+from lumctl.cli.fabric_mesh import mesh_named
+from lumctl.cli.init_answers import InitAnswers
+from lumctl.cli.init_questions import asked
 from lumctl.cli.main import run
+from lumctl.errors import UsageError
 
 NOTHING = "found 'x', expected a number from 1 to 64"
 
@@ -69,3 +74,21 @@ def test_control_characters_of_an_option_are_escaped_in_each_line(refused) -> No
 @pytest.mark.parametrize("mesh", ["9y9", "999x999", "hexagon:0", "nothing.yaml", "./nothing"])
 def test_a_wrong_mesh_alone_names_its_option(refused, mesh: str) -> None:
     assert refused("--hosts", "h[1-3]", "--gpus", "1", "--mesh", mesh)[0].startswith("lumctl: --mesh: ")
+
+
+def test_the_question_for_the_mesh_names_each_form_that_is_accepted() -> None:
+    questions: list[str] = []
+
+    def answer(question: str, default: str, check) -> str:
+        questions.append(question)
+        return check(default)
+
+    asked(InitAnswers("h[1-4]", "1", None), answer, read_hosts=False)
+    (question,) = [each for each in questions if "mesh" in each]
+    shapes = re.findall(r"(?:[a-z]+:)?[0-9]+(?:x[0-9]+)?", question)
+    assert [mesh_named(shape).name for shape in shapes] == ["9x9", "hexagon:3", "square:4x4"]
+    assert "FILE" in question
+    # What no form fits is refused with the same forms as examples.
+    with pytest.raises(UsageError) as refusal:
+        mesh_named("round")
+    assert all(shape in str(refusal.value.hint) for shape in shapes)
