@@ -51,7 +51,7 @@ def find_plan(context: Context, name: str) -> Plan:
             hint=f"did you mean {near}?"
             if near
             else "make one: lumctl swap plan, or lumctl slice plan SHAPE --job NAME; "
-            "list the plans that wait for approval: lumctl autopilot status",
+            "list the plans that were not applied: lumctl swap list",
         )
     try:
         return from_document(json.loads(text_of(path)))
