@@ -9,6 +9,7 @@ from lumctl.change.interrupts import LEASE_TERM_S
 from lumctl.change.live_paths import contradiction, require_agreed, require_light_agrees, strange_light
 from lumctl.change.plan import ADOPT, Do, Plan, Step, stages
 from lumctl.change.refusal_advice import REVERSIBLE, past_later_runs, plan_again
+from lumctl.change.run_history import require_in_force
 from lumctl.change.settings import same, settable
 from lumctl.context import Context
 from lumctl.devices import transaction
@@ -41,7 +42,7 @@ def require(context: Context, plan: Plan) -> None:
         )
     # Asked before the lease was taken, and again now: a run may have been interrupted in between.
     require_none_cut(context, plan)
-    _require_not_taken_back(context, plan)
+    _require_undone_in_force(context, plan)
     placed = context.assignment(sound=False)
     for job, accelerators in plan.start.assignment.items():
         if placed.get(job, ()) != accelerators:
@@ -101,15 +102,11 @@ def _for_operators(context: Context, plan: Plan) -> Iterator[None]:
         ) from error
 
 
-def _require_not_taken_back(context: Context, plan: Plan) -> None:
-    """Refuse to roll back a run that is no longer in force, even if a later run has set the same state."""
+def _require_undone_in_force(context: Context, plan: Plan) -> None:
+    """Refuse to roll back a run that was rolled back after the plan was made."""
     for run in context.store(plan.rack).runs.all() if plan.undoes else ():
-        if run.id == plan.undoes and run.state not in REVERSIBLE:
-            by = f" by {run.undone_by}" if run.undone_by else ""
-            raise RefusedError(
-                f"{plan.undoes} was already rolled back{by}: its state is {run.state}",
-                hint=f"see: lumctl swap list --target {context.target}",
-            )
+        if run.id == plan.undoes:
+            require_in_force(context, run)
 
 
 def require_none_cut(context: Context, plan: Plan) -> None:

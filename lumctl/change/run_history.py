@@ -9,6 +9,7 @@ from typing import Self
 
 from lumctl.change.foreign_circuits import placed_by
 from lumctl.change.plan import Do, Plan, Step, StepEvidence, from_document
+from lumctl.change.refusal_advice import REVERSIBLE, plan_again
 from lumctl.change.settings import same
 from lumctl.context import Context
 from lumctl.errors import RefusedError, UsageError
@@ -236,6 +237,25 @@ def _key(step: Step) -> Key | None:
 
 def _last_intents(entries: tuple[JournalEntry, ...]) -> dict[str, int]:
     return {entry.step: entry.seq for entry in entries if entry.kind == "intent"}
+
+
+def require_in_force(context: Context, run: StoredRun) -> None:
+    """Refuse to roll back a run none of whose changes is in force any more, even if a later run made the same ones.
+
+    Raises:
+        RefusedError: the run was rolled back, or ended without changes.
+    """
+    if run.state in REVERSIBLE:
+        return
+    if run.undone_by:
+        raise RefusedError(
+            f"{run.id} is no longer in force: it was rolled back by {run.undone_by}",
+            hint=f"see: lumctl swap list --target {context.target}",
+        )
+    raise RefusedError(
+        f"{run.id} changed nothing to roll back: it ended {run.state}",
+        hint=plan_again(context, from_document(run.plan)),
+    )
 
 
 def require_fit(context: Context, run: str, plan: Plan, *, is_open: bool = False) -> None:

@@ -51,7 +51,7 @@ def find_plan(context: Context, name: str) -> Plan:
             hint=f"did you mean {near}?"
             if near
             else "make one: lumctl swap plan, or lumctl slice plan SHAPE --job NAME; "
-            "list the plans that wait for approval: lumctl autopilot status",
+            "list the plans that were not applied: lumctl swap list",
         )
     try:
         return from_document(json.loads(text_of(path)))
@@ -220,6 +220,18 @@ def say_result(cx: Invocation, context: Context, result: RunResult, runbook: Pat
         cx.out.text(f"runbook: {runbook or aimed(cx, f'lumctl runbook show {result.run}')}")
         if result.outcome == "done" and result.plan.kind in {"swap", SLICE}:
             cx.out.narrate(f"undo it: lumctl {result.plan.kind} rollback {result.run}")
+        for job in _to_resume(cx, result):
+            shown = aimed(cx, f"lumctl job show {job}")
+            cx.out.text(f"resume job {job} now: it has no hook; where its ranks run: {shown}")
+
+
+def _to_resume(cx: Invocation, result: RunResult) -> list[str]:
+    """The jobs that an operator stopped for a run and must resume; a slice that has no ranks after it is none."""
+    if result.outcome not in {"done", "rolled-back"}:  # superseded: later runs decide
+        return []
+    after = "assignment" if result.outcome == "done" else "before"
+    placed = {job: ranks for s in result.plan.steps if s.do is Do.ASSIGN for job, ranks in s.data[after].items()}
+    return [job for job in _without_hook(cx, result.plan) if placed.get(job, True)]
 
 
 def head_after(cx: Invocation, context: Context, rack: str) -> Head | None:

@@ -3,10 +3,15 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from lumctl.cli.fabric_mesh import mesh_named
 from lumctl.errors import UsageError
 from lumctl.inventory.folded_names import NAME, FoldError, expand, expand_list
 from lumctl.printable import printable
+
+if TYPE_CHECKING:
+    from lumctl.fabric import Mesh
 
 MOST_GPUS = 64
 # ``int()`` refuses a text of thousands of digits with an error of its own.
@@ -120,6 +125,18 @@ def require_address(text: str, what: str) -> None:
     """
     if not _ADDRESS.fullmatch(text):
         raise UsageError(f"{what}: found {text!r}, expected an address", hint="such as {name}.example.org")
+
+
+def mesh_in(text: str, what: str) -> "Mesh":
+    """A mesh by its shape, or from a file that describes it.
+
+    Raises:
+        UsageError: the text is not a shape, or the file does not describe a mesh.
+    """
+    try:
+        return mesh_named(text)
+    except UsageError as error:
+        raise UsageError(f"{what}: {error.message}", hint=error.hint) from None
 
 
 def user_in(text: str, what: str) -> str:

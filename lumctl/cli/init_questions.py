@@ -14,11 +14,11 @@ from lumctl.cli.init_answers import (
     InitAnswers,
     address_in,
     intended_range,
-    name_in,
     names_in,
     number_in,
     user_in,
 )
+from lumctl.cli.init_checks import options_lacking
 from lumctl.cli.new_rack import DEFAULT_JOB, NewRack, spares_in
 from lumctl.cli.new_rack_limits import (
     SHORTEST_RING,
@@ -34,9 +34,8 @@ from lumctl.fabric import Mesh
 from lumctl.printable import printable
 
 T = TypeVar("T")
-_EXAMPLES = {"--hosts": "'h[01-16]'", "--gpus": "4", "--mesh": "9x9"}
 _USUAL_MESH = "9x9"
-_MESH = "Shape of the meshes (COLUMNSxROWS of hexagonal cells, or hexagon:SIDE, or a FILE)"
+_MESH = "Shape of the meshes: 9x9 (columns x rows of hexagonal cells), hexagon:3 (its side), square:4x4, or a FILE"
 _ADDRESSES = "Addresses of the hosts: {name} for their names, {name}.example.org, or 10.0.0.[1-4]"
 _LEFT_OUT = {("address", "{name}"), ("user", SSH_DEFAULT)}
 
@@ -83,41 +82,12 @@ Ask = Callable[[str, str, Callable[[str], str]], str]
 
 
 def completed(given: InitAnswers, *, read_hosts: bool) -> InitAnswers:
-    """The answers, completed by asking for missing ones on the terminal.
-
-    Raises:
-        UsageError: one that is given is wrong; or one is missing, and there is no terminal.
-    """
-    _check(given)
-    needed = {"--hosts": given.hosts, "--gpus": given.gpus or read_hosts, "--mesh": given.mesh}
-    lacking = [flag for flag, value in needed.items() if not value]
-    if lacking and not can_ask():
-        raise UsageError(
-            f"{', '.join(lacking)} {'is' if len(lacking) == 1 else 'are'} missing, and stdin is not a terminal",
-            hint=f"such as: {' '.join(f'{flag} {_EXAMPLES[flag]}' for flag in lacking)}",
-        )
-    if lacking:
+    """The answers, which were checked, completed by asking for missing ones on the terminal."""
+    if options_lacking(given, read_hosts=read_hosts):
         given = asked(given, ask, read_hosts=read_hosts)
         # What cannot be checked at a prompt, such as whether the ring has a route, must not cost the answers.
         _say(f"these answers as options: {as_options(given)}\n")
     return replace(given, user=None) if given.user == SSH_DEFAULT else given
-
-
-def _check(given: InitAnswers) -> None:
-    """Check each given option by itself, so that no question is asked before a wrong one is reported."""
-    names = names_in(given.hosts, "--hosts") if given.hosts else []
-    if given.gpus:
-        number_in(given.gpus, "--gpus", MOST_GPUS)
-    if given.mesh:
-        mesh_named(given.mesh)
-    if given.meshes:
-        number_in(given.meshes, "--meshes", MOST_GPUS)
-    if given.job:
-        name_in(given.job, "--job")
-    if given.address:
-        address_in(given.address, "--address", names)
-    if given.user:
-        user_in(given.user, "--user")
 
 
 def asked(given: InitAnswers, ask: Ask, *, read_hosts: bool) -> InitAnswers:

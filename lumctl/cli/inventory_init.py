@@ -1,6 +1,5 @@
 """``lumctl inventory init``: write the first inventory of a rack, from a few answers and from what its hosts report."""
 
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -9,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lumctl.cli.fabric_mesh import mesh_named
-from lumctl.cli.init_answers import MOST_GPUS, InitAnswers, names_in, number_in
-from lumctl.cli.init_questions import completed
+from lumctl.cli.init_answers import MOST_GPUS, InitAnswers, mesh_in, names_in, number_in
+from lumctl.cli.init_checks import OptionErrors, OtherOptions, check_options, names_among, require_given
+from lumctl.cli.init_questions import can_ask, completed
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.new_rack import (
     DEFAULT_JOB,
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
     from lumctl.inventory.model import Inventory
 
 DEFAULT_FILE = "lumctl.yaml"
-_DIGITS = re.compile(r"[0-9]+")
 
 
 def register(app: typer.Typer) -> None:
@@ -119,14 +117,17 @@ def init(
     by trial: on the written inventory the job's circuits can be routed, and each of its GPUs can be replaced; the
     command lists exceptions.
     """
+    given = InitAnswers(hosts, gpus, mesh, meshes, spares, job, address, user)
     # What can be refused at once comes before the questions and the search for ports, which takes a while.
-    file = _file_in(files or [], hosts)
-    path = None if file == "-" else Path(file or cx.inventory_path or DEFAULT_FILE)
-    if path is not None:
-        _require_writable(path, force=force)
-    _require_mesh_driver(driver)
-    answers = completed(InitAnswers(hosts, gpus, mesh, meshes, spares, job, address, user), read_hosts=read_hosts)
-    shape_of = mesh_named(answers.mesh or "")
+    errors = OptionErrors()
+    path = errors.checked(lambda: _path_in(cx, files or [], hosts, force=force))
+    errors.checked(lambda: _require_mesh_driver(driver))
+    check_options(errors, given, OtherOptions(rack, mesh_address, interfaces), files or [], read_hosts=read_hosts)
+    if not can_ask():
+        errors.checked(lambda: require_given(given, read_hosts=read_hosts))
+    errors.require_none()
+    answers = completed(given, read_hosts=read_hosts)
+    shape_of = mesh_in(answers.mesh or "", "--mesh")
     names = names_in(answers.hosts or "", "--hosts")
     found: Mapping[str, FoundHost] = {}
     base = path or Path(DEFAULT_FILE)
@@ -156,23 +157,26 @@ def init(
     _tell(cx, path, inventory, made, shape_of, layouts, new.job)
 
 
-def _file_in(words: Sequence[str], hosts: str | None) -> str | None:
-    """The FILE, if there is one.
+def _path_in(cx: Invocation, words: Sequence[str], hosts: str | None, *, force: bool) -> Path | None:
+    """The file to write; ``None`` for stdout.
 
     Raises:
-        UsageError: there are several, or it looks like a host name after a space.
+        UsageError: several files are given, or the file cannot be written.
     """
-    last = names_in(hosts, "--hosts")[-1] if hosts else ""
-    like_hosts = [word for word in words if last and _DIGITS.sub("", word) == _DIGITS.sub("", last)]
-    if like_hosts:
-        first = [] if last in like_hosts else [last]
-        raise UsageError(
-            f"{' '.join(like_hosts)} would be taken as the FILE to write; separate names with commas",
-            hint=f"use {','.join([*first, *like_hosts])} without spaces; for a file of that name: ./{like_hosts[-1]}",
-        )
-    if len(words) > 1:
-        raise UsageError(f"found {len(words)} files: {' '.join(words)}", hint="give one; separate names with commas")
-    return words[0] if words else None
+    # A host name among the words is an error of --hosts, see check_options.
+    try:
+        known = names_in(hosts, "--hosts") if hosts else []
+    except UsageError:
+        known = []
+    named = [word for word in words if word not in names_among(words, known)]
+    if len(named) > 1:
+        raise UsageError(f"found {len(named)} files: {' '.join(named)}", hint="give one; separate names with commas")
+    file = named[0] if named else None
+    if file == "-":
+        return None
+    path = Path(file or cx.inventory_path or DEFAULT_FILE)
+    _require_writable(path, force=force)
+    return path
 
 
 def _require_mesh_driver(name: str) -> None:

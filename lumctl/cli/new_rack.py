@@ -120,10 +120,30 @@ def new_meshes(rack: NewRack, shape: str, address: str | None) -> tuple[NewMesh,
         UsageError: the template is not an address, or it is one address for several meshes.
     """
     template = address or f"{{id}}:{MESH_PORT}"
-    require_address(template, "--mesh-address")
-    if rack.meshes > 1 and "{id}" not in template:
-        raise UsageError(f"--mesh-address: {template!r} is one address for {rack.meshes} meshes", hint="use {id} in it")
+    require_mesh_address(template, rack.meshes)
     return tuple(NewMesh(rack.mesh_id(number), template, _geometry(shape)) for number in range(rack.meshes))
+
+
+def require_mesh_address(template: str, meshes: int) -> None:
+    """Refuse a template that does not give each of so many meshes an address.
+
+    Raises:
+        UsageError: the template is not an address, or it is one address for several meshes.
+    """
+    require_address(template, "--mesh-address")
+    if meshes > 1 and "{id}" not in template:
+        raise UsageError(f"--mesh-address: {template!r} is one address for {meshes} meshes", hint="use {id} in it")
+
+
+def require_interfaces(names: Sequence[str], gpus: int) -> None:
+    """Refuse too few interfaces for the lanes of so many GPUs of a host.
+
+    Raises:
+        UsageError: there are fewer than two for each GPU.
+    """
+    if len(names) < 2 * gpus:
+        found = f"--interfaces: found {len(names)}, expected {2 * gpus}"
+        raise UsageError(f"{found} for {counted(gpus, 'GPUs')}")
 
 
 def _geometry(shape: str) -> dict[str, str | int]:
@@ -190,8 +210,7 @@ def _host(
     found, count = rack.found.get(name), rack.gpus[name]
     needed = 2 * count
     if named is not None:
-        if len(named) < needed:
-            raise UsageError(f"--interfaces: found {len(named)}, expected {needed} for {counted(count, 'GPUs')}")
+        require_interfaces(named, count)
         lanes = list(named)
     elif found is not None:
         lanes = list(found.fabric_interfaces(needed, rack.names))

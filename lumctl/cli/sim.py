@@ -1,16 +1,18 @@
 """``lumctl sim``: simulate a rack of the inventory on loopback; ``--target`` does not affect these commands."""
 
-from collections.abc import Collection
+import shlex
+from collections.abc import Collection, Mapping
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import typer
 
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import OutputColumn, OutputFormat
 from lumctl.cli.progress import progress
-from lumctl.cli.verbs import noun_app, verb
+from lumctl.cli.verbs import VerbGroup, noun_app, verb
+from lumctl.errors import UsageError
 from lumctl.time_text import iso_text, iso_times
 
 KINDS = (
@@ -23,7 +25,16 @@ KINDS = (
     "mesh-down, mesh-lying (meshes: older names of device-down and device-lying)."
 )
 
-app = noun_app("A rack of any inventory on loopback, with faults on request.")
+
+class SimVerbs(VerbGroup):
+    """The verbs of the simulator."""
+
+    instead: ClassVar[Mapping[str, str]] = {
+        "faults": "list the faults in force: lumctl sim status; clear all of them: lumctl sim clear --all",
+    }
+
+
+app = noun_app("A rack of any inventory on loopback, with faults on request.", SimVerbs)
 
 
 @verb(app, "up")
@@ -183,8 +194,14 @@ def clear(
     component: Annotated[
         str | None, typer.Argument(metavar="COMPONENT", help="The component to clear; by default all.")
     ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Clear all faults, as without COMPONENT.")] = False,
 ) -> None:
-    """Clear the faults of a component, or all faults."""
+    """Clear the faults of a component, or all faults; ``sim status`` lists them."""
+    if every and component is not None:
+        raise UsageError(
+            f"--all clears the faults of every component, not only of {component}",
+            hint=f"lumctl sim clear {shlex.quote(component)} or lumctl sim clear --all",
+        )
     cleared = _ask(cx, "clear", component=component)["cleared"]
     if cx.out.structured:
         cx.out.document("sim-clear", {"cleared": cleared})

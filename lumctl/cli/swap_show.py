@@ -10,6 +10,7 @@ import typer
 from lumctl.cli.changes import find_plan, show_plan, tell_unfinished
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import OutputColumn, OutputFormat, in_words
+from lumctl.cli.unapplied_plans import MOST_SHOWN, show_unapplied, unapplied_plans
 from lumctl.cli.verbs import verb
 from lumctl.context import Context
 from lumctl.printable import counted
@@ -29,21 +30,26 @@ def list_(cx: Invocation) -> None:
 
     A run whose engine has died is shown as cut, and one whose engine gave up as half-done, even if a full disk
     prevented it from recording that. The commands that finish such a run are printed on stderr.
+
+    Below the runs it lists the newest plans that were never applied, -o json all of them, with the commands to look at
+    one and to apply it. A plan is marked stale if the inventory or the placement of its jobs has changed since.
     """
     with Context(cx.inventory, cx.target) as context:
         runs = [run for run in all_runs(context) if run.kind not in ACTION_KINDS]
         racks = tuple(context.inventory.racks)
         cut = tell_unfinished(cx, context, racks)
         left = tuple(run for rack in racks for run in context.store(rack).runs.left_half_done())
+        plans, left_out = unapplied_plans(cx, context, None if cx.out.structured else MOST_SHOWN)
     rows = shown_as_cut([run_row(run) for run in runs], cut, left)
     if cx.out.structured:
-        cx.out.document("runs", {"target": str(cx.target), "runs": rows})
+        cx.out.document("runs", {"target": str(cx.target), "runs": rows, "plans": plans})
     elif cx.out.format is OutputFormat.NAME:
         cx.out.names([run.id for run in runs])
     else:
         cx.out.table(RUN_COLUMNS, readable_times(rows))
         if not runs:
             cx.out.narrate(f"no run on target {cx.target} yet")
+        show_unapplied(cx, plans, left_out, time.time())
 
 
 def show(cx: Invocation, run: Annotated[str, typer.Argument(metavar="RUN", help="The id of a run or a plan.")]) -> None:

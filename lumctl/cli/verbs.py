@@ -12,10 +12,11 @@ commands share are here as well.
 """
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import wraps
-from typing import Annotated, Any
+from itertools import pairwise
+from typing import Annotated, Any, ClassVar
 
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup
@@ -25,7 +26,7 @@ from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import VERB_ORDER
 from lumctl.cli.output import OutputFormat
 from lumctl.cli.pager import paged
-from lumctl.errors import LumctlError
+from lumctl.errors import LumctlError, UsageError
 
 
 def aimed(cx: Invocation, text: str) -> str:
@@ -92,6 +93,22 @@ def _no_type(**_: Any) -> None:
 class VerbGroup(TyperGroup):
     """The verbs of a noun in the order of use, each with the first sentence of its help."""
 
+    instead: ClassVar[Mapping[str, str]] = {}
+    """Words that are no verbs of the noun but are often tried, each with a hint that names the commands to use."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command of a verb.
+
+        Raises:
+            UsageError: the word is one of :attr:`instead`.
+        """
+        if args and args[0] in self.instead:
+            given = {**(ctx.obj or {}), **_targets_among(args)}
+            raise UsageError(
+                f"{ctx.info_name} has no command {args[0]!r}", hint=completed(self.instead[args[0]], given)
+            )
+        return super().resolve_command(ctx, args)
+
     def list_commands(self, ctx: Any) -> list[str]:
         """The names of the verbs; first those in :data:`lumctl.cli.nouns.VERB_ORDER`."""
         rank = {name: place for place, name in enumerate(VERB_ORDER)}
@@ -104,16 +121,23 @@ class VerbGroup(TyperGroup):
             formatter.write_dl([(name, first_sentence(verb.help or "") + ".") for name, verb in verbs.items() if verb])
 
 
+def _targets_among(args: Sequence[str]) -> dict[str, str]:
+    """The values of ``-i`` and ``--target`` among words that no command has parsed."""
+    words = [part for word in args for part in (word.split("=", 1) if word.startswith("--") else [word])]
+    names = {"-i": "inventory", "--inventory": "inventory", "--target": "target"}
+    return {names[word]: value for word, value in pairwise(words) if word in names}
+
+
 def first_sentence(text: str) -> str:
     """The first sentence of a help text, on one line, without its full stop."""
     line = " ".join(text.partition("\n\n")[0].replace("``", "").split())
     return line.partition(". ")[0].removesuffix(".")
 
 
-def noun_app(help_text: str) -> typer.Typer:
+def noun_app(help_text: str, verbs: type[VerbGroup] = VerbGroup) -> typer.Typer:
     """A Typer application for one noun, in the project's style."""
     return typer.Typer(
-        cls=VerbGroup,
+        cls=verbs,
         help=help_text,
         rich_markup_mode=None,
         add_completion=False,

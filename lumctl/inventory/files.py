@@ -2,12 +2,19 @@
 
 import os
 import pwd
+import re
 import stat
+from itertools import islice
 from pathlib import Path
 
 from lumctl.inventory.problems import Mark, Problems
+from lumctl.printable import printable
 
 MOST_BYTES = 4 * 1024 * 1024
+_BEGINNING_BYTES = 64 * 1024
+_MOST_FILES = 100
+_KEYS = re.compile(rb"^lumctl:[ \t]*1[ \t]*(?:#.*)?\r?$", re.MULTILINE), re.compile(rb"^(?:racks|hosts):", re.MULTILINE)
+"""Lines of an inventory that no runbook, plan or mesh file has together."""
 
 
 def read_bytes(path: Path) -> bytes | str:
@@ -19,6 +26,33 @@ def read_bytes(path: Path) -> bytes | str:
     except (OSError, ValueError) as error:
         return f"cannot be read: {getattr(error, 'strerror', None) or error}"
     return f"is larger than {MOST_BYTES // 1024 // 1024} MiB" if len(content) > MOST_BYTES else content
+
+
+def likely_inventories(folder: Path) -> list[Path]:
+    """YAML files of a folder that begin like an inventory, by name; only such as no other user may write.
+
+    At most the first hundred YAML files are looked at, and not the folders in it.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            names = sorted(
+                islice((each.name for each in entries if each.name.endswith((".yaml", ".yml"))), _MOST_FILES)
+            )
+    except OSError:
+        return []
+    return [folder / name for name in names if _begins_like_inventory(folder / name)]
+
+
+def _begins_like_inventory(path: Path) -> bool:
+    # A name that is not printed as it is could not be typed.
+    if printable(path.name) != path.name or not path.is_file() or writable_by_others(path):
+        return False
+    try:
+        with path.open("rb") as file:
+            beginning = file.read(_BEGINNING_BYTES)
+    except OSError:
+        return False
+    return all(key.search(beginning) for key in _KEYS)
 
 
 def writable_by_others(path: Path) -> str | None:

@@ -9,7 +9,7 @@ from lumctl.errors import UsageError
 from lumctl.inventory.cables import resolve_fibres, resolve_power, resolve_transponders
 from lumctl.inventory.devices import resolve_devices
 from lumctl.inventory.document_reader import Doubts, Unsure, read_document
-from lumctl.inventory.files import decoded, read_bytes, writable_by_others
+from lumctl.inventory.files import decoded, likely_inventories, read_bytes, writable_by_others
 from lumctl.inventory.hosts import (
     check_reservations,
     check_ties,
@@ -22,7 +22,7 @@ from lumctl.inventory.jobs import check_lanes, resolve_fillers, resolve_jobs
 from lumctl.inventory.model import Inventory, Thresholds
 from lumctl.inventory.policy_resolution import resolve_policies, resolve_receivers, resolve_sharing
 from lumctl.inventory.positions import MarkedDict, found, read_yaml
-from lumctl.inventory.problems import Mark, Problems, nearest
+from lumctl.inventory.problems import Mark, Problems, listing, nearest
 from lumctl.inventory.scope import Scope
 from lumctl.inventory.torus_resolution import resolve_tori
 
@@ -39,6 +39,7 @@ EXAMPLES = (
     "torus64",
 )
 
+_MOST_HINTS = 4
 _PACKAGE = Path(__file__).resolve().parent.parent
 # An installed package has the examples inside; in a checkout they are beside it.
 _FOLDERS = (_PACKAGE / "examples", _PACKAGE.parent / "inventories")
@@ -92,12 +93,24 @@ def find_inventory(path: str | None) -> Path:
                     hint=f"inspect it; to use it nevertheless: lumctl -i {shlex.quote(str(candidate.absolute()))}",
                 )
             return candidate
-    shipped = " or ".join(str(example) for example in example_paths())
     raise UsageError(
         f"no inventory found: neither -i/--inventory nor $LUMCTL_INVENTORY is set, and neither ./{usual[0]} nor "
         f"{usual[1]} exists",
-        hint="write one: lumctl inventory init" + (f"; or use one, such as the example {shipped}" if shipped else ""),
+        hint=_where_inventories_are(),
     )
+
+
+def _where_inventories_are() -> str:
+    """How to use an inventory of this folder that has another name; without one, how to write one, and the examples."""
+    if here := likely_inventories(Path()):
+        # A name that begins with a dash could be taken as an option.
+        words = [
+            shlex.quote(f"./{path.name}" if path.name.startswith("-") else path.name) for path in here[:_MOST_HINTS]
+        ]
+        there = f"{listing(words)} of this folder {'looks' if len(words) == 1 else 'look'} like one"
+        return f"{there}: add -i {words[0]}, or for all commands: export LUMCTL_INVENTORY={words[0]}"
+    shipped = " or ".join(str(example) for example in example_paths())
+    return "write one: lumctl inventory init" + (f"; or use one, such as the example {shipped}" if shipped else "")
 
 
 def load_inventory(path: Path) -> Inventory:

@@ -81,6 +81,14 @@ class Runs:
         with self._rows.engine.connect() as connection:
             return tuple(connection.execute(select(plans.c.id).where(self._rows.of(plans))).scalars())
 
+    def plans_without_run(self) -> tuple[tuple[float, str, str], ...]:
+        """When each plan that was never applied was made, with its id and its digest, newest first."""
+        applied = select(runs.c.plan_digest).where(self._rows.of(runs))
+        mine = (self._rows.of(plans), plans.c.digest.not_in(applied))
+        asked = select(plans.c.created_at, plans.c.id, plans.c.digest).where(*mine)
+        with self._rows.engine.connect() as connection:
+            return tuple(tuple(row) for row in connection.execute(asked.order_by(plans.c.created_at.desc())))
+
     def all(self) -> tuple[StoredRun, ...]:
         """All runs, newest first."""
         with self._rows.engine.connect() as connection:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from lumctl.change.plan import Do, Plan, PlannedChange, Start, Step, from_document, programmed, receivers
-from lumctl.change.refusal_advice import REVERSIBLE, instead_of_rollback, plan_again
-from lumctl.change.run_history import require_fit
+from lumctl.change.refusal_advice import instead_of_rollback
+from lumctl.change.run_history import require_fit, require_in_force
 from lumctl.change.settings import same
 from lumctl.context import Context
 from lumctl.devices.types import Capability
@@ -28,16 +28,7 @@ def plan_rollback(context: Context, run: StoredRun) -> Plan:
     """
     if run.target != context.target:
         raise RefusedError(f"{run.id} ran on target {run.target}", hint=f"add --target {run.target}")
-    if run.state not in REVERSIBLE:
-        if run.undone_by:
-            raise RefusedError(
-                f"{run.id} is no longer in force: it was rolled back by {run.undone_by}",
-                hint=f"see: lumctl swap list --target {context.target}",
-            )
-        raise RefusedError(
-            f"{run.id} changed nothing to roll back: it ended {run.state}",
-            hint=plan_again(context, from_document(run.plan)),
-        )
+    require_in_force(context, run)
     plan = from_document(run.plan)
     if any(step.do is Do.RECORD for step in plan.steps):
         raise RefusedError(

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import select
 import signal
 import socket
@@ -252,3 +253,30 @@ def test_in_the_foreground_it_ends_with_ctrl_c():
 def test_no_simulator_is_one_line(private):
     with pytest.raises(DeviceUnreachableError, match="no simulator answers"):
         client.ask(private / "nothing.sock", "status")
+
+
+def test_who_asks_for_sim_faults_gets_the_commands_that_list_and_clear_them(inventory):
+    file = str(inventory.path)
+    with launch(inventory, tied=True) as sim:
+        sim.inject("s1-gpu0", "gpu-lost")
+        sim.inject("s1", "slow-host", 1.0)
+        for words in (("-i", file, "sim", "faults"), ("sim", "faults", f"--inventory={file}")):
+            refused = lumctl(*words)
+            assert refused.returncode == 2
+            listed, cleared = re.findall(r"lumctl (-i \S+ sim [^;\n]+)", refused.stderr)
+        shown = lumctl(*listed.split())
+        assert shown.returncode == 0
+        assert "gpu-lost" in shown.stdout
+        done = lumctl(*cleared.split())
+        assert done.stderr.count("is cleared") == 2
+        assert client.ask(sim.folder / "control.sock", "status")["faults"] == []
+
+
+def test_all_faults_are_not_cleared_where_a_component_is_named(inventory):
+    file = str(inventory.path)
+    with launch(inventory, tied=True) as sim:
+        sim.inject("s1-gpu0", "gpu-lost")
+        refused = lumctl("sim", "clear", "--all", "s1-gpu0", "-i", file)
+        assert refused.returncode == 2
+        assert f"lumctl -i {file} sim clear s1-gpu0 or lumctl -i {file} sim clear --all" in refused.stderr
+        assert len(client.ask(sim.folder / "control.sock", "status")["faults"]) == 1

@@ -199,6 +199,9 @@ def test_a_run_is_taken_back_once_though_the_rack_has_come_to_the_same_state_aga
     late = replace(early, created_at=rack.time + 1).sealed()
     rack.apply(early)
     again = rack.apply(rack.plan()).run
-    with pytest.raises(RefusedError, match=f"{run.id} was already rolled back by rollback-"):
+    with pytest.raises(RefusedError, match=f"{run.id} is no longer in force: it was rolled back by") as applying:
         rack.apply(late)
+    with pytest.raises(RefusedError) as planning:
+        plan_rollback(rack.context, rack.store.runs.get(run.id))
+    assert (planning.value.message, planning.value.hint) == (applying.value.message, applying.value.hint)
     assert rack.store.runs.get(again).state == "done"

@@ -12,7 +12,7 @@ from lumctl.change.plan import Do, plan_digest
 from lumctl.change.resumption import abort, resume
 from lumctl.change.run import RunInProgress
 from lumctl.cli import fabric, swap_finish
-from lumctl.cli.changes import carry_out
+from lumctl.cli.changes import carry_out, say_result
 from lumctl.cli.invocation import Invocation, Target
 from lumctl.cli.output import Output, OutputFormat
 from lumctl.errors import RefusedError, RolledBackError, UsageError
@@ -260,6 +260,45 @@ def test_a_dry_run_says_what_will_be_needed(rack, command, capsys):
     command(dry_run=True)
     assert f"{MUST}: --job-is-stopped" in capsys.readouterr().err
     assert rack.acts() == []
+
+
+RESUME = "resume job finetune now: it has no hook; where its ranks run: lumctl job show finetune\n"
+
+
+def test_who_stopped_the_job_is_reminded_to_resume_it_once_the_light_is_proved(command, capsys):
+    command(yes=True, stopped=True)
+    assert capsys.readouterr().out.endswith(RESUME)
+
+
+def test_a_run_that_is_continued_ends_with_the_reminder_too(rack, command, capsys):
+    run = cut(rack).id
+    command(does=swap_finish.resume, run=run, yes=True, job_is_stopped=True)
+    assert capsys.readouterr().out.endswith(RESUME)
+
+
+def test_and_one_that_is_undone_because_the_job_was_stopped_for_it(rack, command, capsys):
+    command(does=swap_finish.abort, run=cut(rack).id, yes=True)
+    assert capsys.readouterr().out.endswith(RESUME)
+
+
+@pytest.mark.parametrize("changed", [{"needs_no_pause": True}, {"hook": JobHook(("true",), ("true",))}])
+def test_a_job_that_nobody_had_to_stop_is_not_to_be_resumed(rack, command, capsys, changed):
+    job_is(rack, **changed)
+    command(yes=True)
+    assert "resume job" not in capsys.readouterr().out
+
+
+def test_a_slice_that_has_no_ranks_afterwards_is_not_to_be_resumed(rack, capsys):
+    plan = rack.plan()
+    (placing,) = (step for step in plan.steps if step.do is Do.ASSIGN)
+    released = replace(placing, data={"assignment": {"finetune": ()}, "before": {"finetune": PLACED}})
+    result = replace(rack.apply(plan, stopped_by="ann@console"), plan=replace(plan, steps=(released,)))
+    cx = Invocation(None, Target.RACK, Output(OutputFormat.TABLE))
+    cx.__dict__["inventory"] = rack.inventory
+    say_result(cx, rack.context, result, None)
+    assert "resume job" not in capsys.readouterr().out
+    say_result(cx, rack.context, replace(result, outcome="rolled-back"), None)
+    assert capsys.readouterr().out.endswith(RESUME)
 
 
 def test_resume_asks_about_the_job_at_the_terminal(rack, command, capsys):

@@ -154,6 +154,54 @@ def test_the_inventory_is_looked_for_in_order(tmp_path: Path, monkeypatch: pytes
     assert find_inventory("named.yaml") == Path("named.yaml")
 
 
+@pytest.fixture
+def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder; no usual place has an inventory."""
+    monkeypatch.delenv("LUMCTL_INVENTORY", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    return here
+
+
+def hint_without_inventory() -> str:
+    with pytest.raises(UsageError, match="no inventory found") as caught:
+        find_inventory(None)
+    return caught.value.hint or ""
+
+
+def test_an_inventory_of_the_folder_under_another_name_is_named_with_its_option(nowhere: Path) -> None:
+    text = example("prototype").read_text()
+    (nowhere / "own rack.yml").write_text(text)
+    (nowhere / "runbook.yaml").write_text("schema: lumctl/runbook/v1\nlumctl: 1.0\nsteps: []\n")
+    (nowhere / "mesh.yaml").write_text("mesh: 1\npucs: 3\njunctions: []\n")
+    (nowhere / "notes.txt").write_text(text)
+    (nowhere / "deeper").mkdir()
+    (nowhere / "deeper" / "other.yaml").write_text(text)
+    (nowhere / "folder.yaml").mkdir()
+    os.mkfifo(nowhere / "pipe.yaml")
+    (nowhere / "gone.yaml").symlink_to("nothing")
+    assert hint_without_inventory() == (
+        "'own rack.yml' of this folder looks like one: add -i 'own rack.yml', "
+        "or for all commands: export LUMCTL_INVENTORY='own rack.yml'"
+    )
+    assert load_inventory(find_inventory("own rack.yml")).racks
+
+
+def test_several_inventories_of_the_folder_are_named(nowhere: Path) -> None:
+    for name in ("b", "-a"):
+        (nowhere / f"{name}.yaml").write_bytes(example("prototype").read_bytes().replace(b"\n", b"\r\n"))
+    assert hint_without_inventory().startswith("./-a.yaml or b.yaml of this folder look like one: add -i ./-a.yaml")
+
+
+@pytest.mark.parametrize("name", ["own.yaml", "own\x1b[1m.yaml"])
+def test_a_file_that_another_user_may_write_or_nobody_can_type_is_not_proposed(nowhere: Path, name: str) -> None:
+    (nowhere / name).write_text(example("prototype").read_text())
+    (nowhere / name).chmod(0o666 if name == "own.yaml" else 0o600)
+    assert hint_without_inventory().startswith("write one: lumctl inventory init")
+
+
 @pytest.mark.parametrize("exposed", ["file", "folder", "linked"])
 def test_a_file_that_another_user_may_write_is_used_only_if_it_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exposed: str
