@@ -144,7 +144,7 @@ def _needs(seen: Observation, rack: str, entries: Iterable[LedgerEntry]) -> Iter
     """The ranks of a rack that need a spare now; as many as possible are served."""
     moving = {entry.accelerator.id for entry in entries if entry.state is SpareState.MOVING}
     moving |= {name for entry in entries if entry.move and entry.move.is_open for name in _ends(entry.move)}
-    replaced = dict.fromkeys(name for name in _lost(seen) if name not in moving)
+    replaced = dict.fromkeys(name for name in certainly_lost(seen) if name not in moving)
     failures = [
         FailedRank(*place, name)
         for name in replaced
@@ -163,7 +163,7 @@ def _needs(seen: Observation, rack: str, entries: Iterable[LedgerEntry]) -> Iter
         yield SpareNeed(failure, row in served)
 
 
-def _lost(seen: Observation) -> Iterator[str]:
+def certainly_lost(seen: Observation) -> Iterator[str]:
     """The accelerators that have certainly failed, alone, with their host, or with the transmitter of a lane.
 
     The ``replace`` of remedies is not enough: it is empty if there are too few spares.

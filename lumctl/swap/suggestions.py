@@ -14,6 +14,7 @@ from lumctl.inventory.wiring import jobs_in
 from lumctl.swap.path_routing import light_paths
 from lumctl.swap.planning import plan_swap
 from lumctl.swap.reroute import plan_reroute
+from lumctl.swap.spare_pool import certainly_lost
 
 _SHOWN = 4
 
@@ -131,6 +132,8 @@ def nothing_named(context: Context, seen: Observation, job: str | None) -> Usage
         pucs = [puc for remedy in of_job for puc in remedy.suspects]
         if pucs and _can_be_planned(context, seen, (), pucs):
             words += f"; or try {swap_command((), pucs)}, which is undone if no light arrives"
+        if lost := [name for name in dict.fromkeys(certainly_lost(seen)) if seen.place_of(name) is not None]:
+            words += f"; to wait for a spare: {swap_command(lost, ())} --queue"
         return UsageError(f"no swap repairs the present faults: {causes_text(of_job)}", hint=words)
     ill = _not_ok(seen, job)
     if not ill:

@@ -9,7 +9,7 @@ from lumctl.change.foreign_circuits import require_foreign_circuits_kept
 from lumctl.change.plan import Do, from_document, to_document
 from lumctl.errors import RefusedError, UsageError
 from lumctl.health.states import ComponentHealth, Finding, State
-from lumctl.inventory.model import Lane
+from lumctl.inventory.model import Lane, Role
 from lumctl.inventory.wiring import initial_assignment
 from lumctl.swap import plan_reroute, plan_return, plan_swap
 from lumctl.swap.suggestions import nothing_named, the_one_to_replace
@@ -118,6 +118,13 @@ def test_if_several_could_be_meant_each_command_is_named(context, rack64, observ
         "one at a time: lumctl swap plan --failed h03-gpu2; lumctl swap plan --failed h10-gpu3; "
         "or together: lumctl swap plan --failed h03-gpu2,h10-gpu3"
     )
+
+
+def test_if_no_spare_is_left_the_command_that_waits_for_one_is_named(context, rack64, observe):
+    spares = {each.id: State.FAILED for each in rack64.accelerators.values() if each.role is Role.SPARE}
+    with pytest.raises(UsageError, match="no swap repairs the present faults") as refused:
+        the_one_to_replace(context, observe(rack64, failed={"h03-gpu2": State.FAILED} | spares), None)
+    assert refused.value.hint.endswith("; to wait for a spare: lumctl swap plan --failed h03-gpu2 --queue")
 
 
 def test_if_nothing_fails_there_is_none_to_replace(context, rack64, observe):
