@@ -37,8 +37,10 @@ Rank = tuple[int, int]
 """Sort key of a part of the line: severity of its state, then gravity. The worst part comes first."""
 
 
-def line(observation: "Observation", state: State) -> str:
+def line(observation: "Observation", state: State, low: Sequence[str] = ()) -> str:
     """The verdict in one line: incidents and other faults, worst first, with the findings of the worst state.
+
+    ``low`` are the pools with few spares left, in words.
 
     Members of an incident are not repeated; acknowledged findings and maintenance are only counted.
     """
@@ -46,7 +48,8 @@ def line(observation: "Observation", state: State) -> str:
     from lumctl.health.observation import acknowledged_count
 
     wrong = [*_incidents(observation), *_components(observation, state)]
-    wrong += [(_UNFINISHED, f"run {run} is unfinished") for run in observation.unfinished]
+    wrong += [(_WARNING, f"run {run} is unfinished") for run in observation.unfinished]
+    wrong += [(_WARNING, text) for text in low]
     wrong.sort(key=lambda part: part[0], reverse=True)
     told = [text for _, text in wrong] or [_well(summary(observation))]
     if acknowledged := acknowledged_count(observation):
@@ -87,7 +90,7 @@ def _components(observation: "Observation", state: State) -> Iterator[tuple[Rank
                 yield _rank(bad, gravity), f"{len(those)} of {len(group)} {name} {bad}{named}"
 
 
-def short_line(observation: "Observation", state: State) -> str:
+def short_line(observation: "Observation", state: State, low: Sequence[str] = ()) -> str:
     """The verdict for the lock screen of a phone: the worst fault by name and rule, and the number of others."""
     from lumctl.cli.views import summary
     from lumctl.health.observation import counted_states, own_trouble, standing_incidents
@@ -100,7 +103,8 @@ def short_line(observation: "Observation", state: State) -> str:
             finding = _telling(health)
             if finding is not None and counted[name][health.id] in _ILL and own_trouble(health, incidents):
                 found.append((_rank(counted[name][health.id], finding.gravity), f"{health.id} {finding.rule}"))
-    found += [(_UNFINISHED, f"{run} unfinished") for run in observation.unfinished]
+    found += [(_WARNING, f"{run} unfinished") for run in observation.unfinished]
+    found += [(_WARNING, text) for text in low]
     found.sort(key=lambda each: each[0], reverse=True)
     told = found[0][1] if found else _well(summary(observation))
     more = f", {len(found) - 1} more" if len(found) > 1 else ""
@@ -112,8 +116,8 @@ def _rank(state: State, gravity: int) -> Rank:
     return SEVERITY.index(state), gravity
 
 
-_UNFINISHED = _rank(State.DEGRADED, 0)
-"""Sort key of an unfinished run: it is a warning, and comes after the faults that are warnings."""
+_WARNING = _rank(State.DEGRADED, 0)
+"""Sort key of an unfinished run and of few spares: these are warnings, and come after the faults that are warnings."""
 
 
 def _shortened(text: str) -> str:
@@ -219,6 +223,8 @@ def check(
     minor number, by position in nvidia-smi's list if it prints none, and HOST-gpu-0000:9b:00.0 if only the kernel log
     names them. Their links are called HOST-eth2 or HOST-mlx5_0; a link that was never up is disabled.
 
+    If at most one of several spares of a rack and class is left, or none of one, that is a warning (spares_low).
+
     Exit code: 0 OK, 1 WARNING (degraded), 2 CRITICAL (failed), 3 UNKNOWN (not read, or any error).
     """
     if short and cx.out.structured:
@@ -228,13 +234,15 @@ def check(
         from lumctl.daemon.metrics.collectors import metrics_text
 
         write_atomically(textfile, metrics_text(observation))
-    state = overall(observation)
+    # A capture holds what was asked for, not the whole rack: it does not say how many spares there are.
+    low = spares_low(observation) if from_capture is None else {}
+    state = worst((overall(observation), *([State.DEGRADED] if low else [])))
     if cx.out.structured:
-        cx.out.document("check", check_document(observation, state))
+        cx.out.document("check", {**check_document(observation, state), "spares_low": list(low.values())})
     elif short:
-        cx.out.text(short_line(observation, state))
+        cx.out.text(short_line(observation, state, list(low)))
     else:
-        cx.out.text(f"{line(observation, state)} | {performance_data(observation)}")
+        cx.out.text(f"{line(observation, state, list(low))} | {performance_data(observation)}")
     if from_capture is None and (slip := forgotten_target(cx, observation.report)):
         cx.out.narrate(slip)
     raise typer.Exit(EXIT_CODES[state])
@@ -279,6 +287,17 @@ def _inventory(cx: Invocation) -> "Inventory | None":
     except LumctlError as error:
         cx.out.detail(f"judged without an inventory: {error.message}")
         return None
+
+
+def spares_low(observation: "Observation") -> dict[str, dict[str, Any]]:
+    """The pools in which at most one spare is left: each in words, and as data."""
+    from lumctl.swap.spare_pool import spares_by_pool
+
+    low = {key: pool for key, pool in spares_by_pool(observation).items() if pool.is_low}
+    return {
+        pool.words(name): {"rack": rack, "class": name, "free": len(pool.free), "spares": len(pool.spares)}
+        for (rack, name), pool in low.items()
+    }
 
 
 def overall(observation: "Observation") -> State:

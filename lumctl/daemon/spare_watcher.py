@@ -7,7 +7,6 @@ from lumctl.daemon.autopilot.pilot import Notify
 from lumctl.daemon.notifications.message import AutopilotOccasion
 from lumctl.errors import RefusedError
 from lumctl.health.observation import Observation
-from lumctl.printable import counted
 from lumctl.spares.forecast import ForecastReader, PoolForecast
 from lumctl.store import NEEDLESS, Store, StoreError
 from lumctl.swap.demand_queue import QueueEntry, queue_entries
@@ -68,7 +67,7 @@ class SpareWatcher:
     def _warn(self, look: Observation) -> None:
         """Tell once of each pool that at most one spare has been left for a while; one of one is not few."""
         pools = spares_by_pool(look)
-        low = [key for key, pool in pools.items() if len(pool.free) < min(2, len(pool.spares))]
+        low = [key for key, pool in pools.items() if pool.is_low]
         self._low_since = {key: self._low_since.get(key, look.at) for key in low}
         self._told_low &= set(low)
         for key, since in self._low_since.items():
@@ -78,10 +77,7 @@ class SpareWatcher:
             (rack, name), pool = key, pools[key]
             forecast = self.forecasts.get(key)
             how_long = f"; {forecast.words(len(pool.free))}" if forecast is not None and pool.free else ""
-            text = (
-                f"{rack}: {len(pool.free)} of {counted(len(pool.spares), 'spares')} of {name} "
-                f"{'is' if len(pool.free) == 1 else 'are'} free{how_long}: lumctl spare list --rack {rack}"
-            )
+            text = f"{rack}: {pool.words(name)}{how_long}: lumctl spare list --rack {rack}"
             self._say(f"spares: {text}")
             self._tell(
                 AutopilotOccasion.SPARES_LOW,

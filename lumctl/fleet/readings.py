@@ -87,6 +87,8 @@ class GpuReading:
     minor: int | None = None
     uuid: str | None = None
     product: str | None = None
+    driver: str | None = None
+    firmware: str | None = None
     recovery_action: str | None = None
     reset_required: bool | None = None
     drain_and_reset_recommended: bool | None = None

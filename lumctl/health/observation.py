@@ -6,8 +6,9 @@ from functools import cached_property
 
 from lumctl.devices.types import DeviceReading
 from lumctl.fabric.paths import LightPath
-from lumctl.fleet.readings import Snapshot
+from lumctl.fleet.readings import GpuReading, Snapshot
 from lumctl.health.acknowledgements import Acknowledgement, MaintenanceWindow
+from lumctl.health.identity import gpu_readings
 from lumctl.health.remedy import Remedy, remedies
 from lumctl.health.states import (
     HARMLESS,
@@ -70,6 +71,11 @@ class Observation:
         here = next((part.ports for part in path.segments if part.device == device), None) if path else None
         ends = circuit.ports_at(device)
         return here or ((ends[0], None) if ends else None)
+
+    @cached_property
+    def gpus(self) -> Mapping[str, GpuReading]:
+        """The latest reading of each accelerator that has one."""
+        return gpu_readings(self.inventory, self.snapshot)
 
     @cached_property
     def remedies(self) -> tuple[Remedy, ...]:

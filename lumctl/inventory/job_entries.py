@@ -15,6 +15,7 @@ from lumctl.inventory.entry import (
     one_or_many,
 )
 from lumctl.inventory.job_run import JobRun, WithoutSpare
+from lumctl.inventory.sharing import SpareHosts
 
 Command = Annotated[list[Text], Field(min_length=1, max_length=256)]
 """A program and its arguments; no shell reads them."""
@@ -168,12 +169,33 @@ class TorusEntry(Entry):
     )
 
 
+Version = Annotated[list[Text], Field(min_length=1)]
+
+
+class SpareConstraintsEntry(Entry):
+    """What a spare must have to replace an accelerator of the job, beyond model and memory."""
+
+    driver: Version | None = Field(None, description="Patterns of the driver's version, such as 570.*; one must match.")
+    firmware: Version | None = Field(None, description="Patterns of the accelerator's firmware (VBIOS) version.")
+    most_loss_db: Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)] | None = Field(
+        None, description="The most that a new circuit of the job may lose."
+    )
+    free_memory_gib: Annotated[float, Field(gt=0, le=100_000, allow_inf_nan=False)] | None = Field(
+        None, description="Memory that nobody may be using when the spare is chosen."
+    )
+    hosts: Annotated[SpareHosts, Field(strict=False)] = Field(
+        SpareHosts.ANY,
+        description="same: spares taken together are on one host; different: each is on a host without another rank.",
+    )
+
+
 class JobEntry(JobControlEntry):
     """A training job and the links that it needs."""
 
     name: Text
     ranks: OneOrMany[Text] = Field(description="Accelerators in rank order; folded.")
     links: list[Annotated[RingEntry | PairsEntry | TorusEntry, Field(discriminator="kind")]] = Field([])
+    spares: SpareConstraintsEntry | None = Field(None, description="What its spares must have.")
 
 
 class FillerEntry(Entry):

@@ -17,6 +17,7 @@ from lumctl.inventory.job_entries import (
     OtherHookEntry,
     PairsEntry,
     RingEntry,
+    SpareConstraintsEntry,
     TorusEntry,
 )
 from lumctl.inventory.job_kinds import read_settings
@@ -24,6 +25,7 @@ from lumctl.inventory.job_run import PAUSED_WITHIN_S, WORKERS, JobHook, JobRun
 from lumctl.inventory.model import DeviceKind, Inventory, Job, PairLinks, RingLinks, Role, TorusLinks
 from lumctl.inventory.problems import Mark, Problems
 from lumctl.inventory.scope import Scope
+from lumctl.inventory.sharing import SpareConstraints
 from lumctl.inventory.wiring import Circuit, Direction, job_circuits, job_links, join_of
 
 _SMALLEST_RING = 2
@@ -48,6 +50,7 @@ def resolve_jobs(document: Document, scope: Scope) -> dict[str, JobEntry]:
             hook,
             entry.needs_no_pause,
             run,
+            constraints=_constraints(entry.spares),
         )
         scope.jobs[job.name] = job
         # Where a lane was cut out as invalid, the job would only repeat that error.
@@ -64,6 +67,15 @@ def resolve_fillers(document: Document, scope: Scope) -> None:
         if scope.define("filler job", entry.name, entry.mark("name")):
             hook = _hook(entry, scope)
             scope.fillers[entry.name] = Job(entry.name, _rack(entry, ranks, scope), tuple(ranks), (), hook)
+
+
+def _constraints(entry: SpareConstraintsEntry | None) -> SpareConstraints:
+    if entry is None:
+        return SpareConstraints()
+    versions = {"driver": tuple(entry.driver or ()), "firmware": tuple(entry.firmware or ())}
+    return SpareConstraints(
+        **versions, most_loss_db=entry.most_loss_db, free_memory_gib=entry.free_memory_gib, hosts=entry.hosts
+    )
 
 
 def _rack(entry: JobEntry | FillerEntry, ranks: Iterable[str], scope: Scope) -> str:

@@ -16,7 +16,7 @@ from lumctl.inventory.geometry import Geometry
 from lumctl.inventory.job_run import JobHook, JobRun
 from lumctl.inventory.policies import NotificationReceiver, Policy
 from lumctl.inventory.probe_times import PROBE_TIMES, ProbeTimes
-from lumctl.inventory.sharing import Sharing
+from lumctl.inventory.sharing import Sharing, SpareConstraints
 from lumctl.inventory.torus import RackTorus
 
 
@@ -296,7 +296,8 @@ class Job:
     """A training job: ``ranks[i]`` is the accelerator on which rank ``i`` was first placed.
 
     If it ``is_slice``, lumctl has placed it and the inventory does not name it. ``needs_no_pause`` means that its light
-    paths may change while it runs, so it need not be stopped even without a hook.
+    paths may change while it runs, so it need not be stopped even without a hook. ``constraints`` are those of its
+    spares.
     """
 
     name: str
@@ -307,6 +308,7 @@ class Job:
     needs_no_pause: bool = False
     run: JobRun | None = None
     is_slice: bool = False
+    constraints: SpareConstraints = field(default_factory=SpareConstraints)
 
     def run_settings(self) -> JobRun:
         """The settings of ``lumctl job run``.

@@ -18,6 +18,31 @@ class Preemption(StrEnum):
     FILLERS = "fillers"
 
 
+class SpareHosts(StrEnum):
+    """On which hosts the spares of one job may be that are taken together."""
+
+    ANY = "any"
+    SAME = "same"
+    """On one host."""
+    DIFFERENT = "different"
+    """Each on another host, and on none where another rank of the job runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpareConstraints:
+    """What a job requires of its spares, beyond the model and memory of what failed.
+
+    ``driver`` and ``firmware`` are patterns of versions, any of which suffices. ``most_loss_db`` is the most that a new
+    circuit may lose, ``free_memory_gib`` how much memory must not be in use.
+    """
+
+    driver: tuple[str, ...] = ()
+    firmware: tuple[str, ...] = ()
+    most_loss_db: float | None = None
+    free_memory_gib: float | None = None
+    hosts: SpareHosts = SpareHosts.ANY
+
+
 @dataclass(frozen=True, slots=True)
 class Sharing:
     """Who gets which spares: the name of a sharing policy, and what it is told.

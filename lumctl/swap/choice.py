@@ -14,11 +14,20 @@ from types import MappingProxyType
 
 from lumctl.change.plan import Candidate, Replacement
 from lumctl.context import Observation
-from lumctl.errors import LumctlError, UsageError
+from lumctl.errors import LumctlError, RefusedError, UsageError
 from lumctl.fabric import Unroutable
 from lumctl.inventory.model import Role
 from lumctl.inventory.wiring import Assignment, Circuit, circuits_of, job_links
-from lumctl.swap.explanations import NOT_NAMED, Considered, candidates_of, no_joint_way, none_usable, reasons_why
+from lumctl.swap.constraints import loss_objection
+from lumctl.swap.explanations import (
+    NOT_NAMED,
+    Considered,
+    candidates_of,
+    no_fitting_hosts,
+    no_joint_way,
+    none_usable,
+    reasons_why,
+)
 from lumctl.swap.groups import apart_from, group_choices, largest
 from lumctl.swap.light_paths import NO_REROUTES, LightPaths, RerouteBudget, States, reroute_budgets
 from lumctl.swap.path_routing import light_paths
@@ -118,7 +127,8 @@ class _Search:
         costs = [[None if cell.score is None else cell.score.cost for cell in row] for row in table]
         tried, refusals = 0, list[LumctlError]()
         started = self._clock()
-        for way in group_choices(self._seen.inventory, [f.accelerator for f in self._failures], self._columns, costs):
+        failed, jobs = [f.accelerator for f in self._failures], [f.job for f in self._failures]
+        for way in group_choices(self._seen.inventory, failed, jobs, self._columns, costs):
             cells = [row[column] for row, column in zip(table, way, strict=True)]
             # A single failure was routed when it was considered.
             paths = cells[0].paths if len(cells) == 1 else self._together([c.spare for c in cells], reroutes)
@@ -133,7 +143,10 @@ class _Search:
         self._require_no_room(table, refusals, last=last)
         if refusals:
             raise no_joint_way(self._failures, refusals, tried, cut=False)
-        raise none_usable(self._seen, self._failures, table, largest(costs))
+        served = largest(costs)
+        if len(served) == len(costs):
+            raise no_fitting_hosts(self._seen, self._failures)
+        raise none_usable(self._seen, self._failures, table, served)
 
     @staticmethod
     def _require_no_room(table: list[list[Considered]], refusals: list[LumctlError], *, last: bool) -> None:
@@ -192,15 +205,21 @@ class _Search:
         others = self._gone - {failure.accelerator}
         lanes = {lane.id for accelerator in others for lane in self._seen.inventory.transponders_of(accelerator)}
         living = [c for c in after if not {c.a.transponder, c.b.transponder} & lanes]
-        return light_paths(self._seen.inventory, self._seen.circuits, living, self._states, reroutes=reroutes)
+        paths = light_paths(self._seen.inventory, self._seen.circuits, living, self._states, reroutes=reroutes)
+        # With other failures, the routes of all together decide.
+        if not others and (lossy := loss_objection(self._seen.inventory, paths)) is not None:
+            raise RefusedError(lossy)
+        return paths
 
     def _together(self, spares: list[str], reroutes: RerouteBudget) -> LightPaths | LumctlError:
         placed = dict(zip((failure.accelerator for failure in self._failures), spares, strict=True))
         try:
             after = self._after(placed)
-            return light_paths(self._seen.inventory, self._seen.circuits, after, self._states, reroutes=reroutes)
+            paths = light_paths(self._seen.inventory, self._seen.circuits, after, self._states, reroutes=reroutes)
         except LumctlError as error:
             return error
+        lossy = loss_objection(self._seen.inventory, paths)
+        return paths if lossy is None else RefusedError(lossy)
 
     def _after(self, placed: Mapping[str, str]) -> tuple[Circuit, ...]:
         assignment = self._seen.assignment

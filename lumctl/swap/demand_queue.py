@@ -8,12 +8,13 @@ from lumctl.context import Observation
 from lumctl.errors import RefusedError
 from lumctl.health.states import State
 from lumctl.inventory.model import Accelerator, Role
-from lumctl.inventory.sharing import classes_of
+from lumctl.inventory.sharing import SpareHosts, classes_of
 from lumctl.printable import counted
 from lumctl.spares.decision import Decision, decide
 from lumctl.spares.sharing import Demand, FreeSpare, Question, Reserve
 from lumctl.store import QueuedDemand, Store
-from lumctl.swap.groups import largest, with_tied
+from lumctl.swap.constraints import HOSTS_IN_WORDS
+from lumctl.swap.groups import on_fitting_hosts, serves_all, with_tied
 from lumctl.swap.ranking import FailedRank, kept_by_filler, unfit_reasons
 from lumctl.swap.spare_pool import networks_of, spare_objections
 from lumctl.time_text import ago_text
@@ -167,11 +168,13 @@ def never(seen: Observation, failures: Sequence[FailedRank]) -> str | None:
             left[name] -= 1
         else:
             spares.append(spare)
-    costs = [[0 if _could_replace(seen, failure, spare) else None for spare in spares] for failure in failures]
-    if len(largest(costs)) == len(failures):
+    usable = [[spare.id for spare in spares if _could_replace(seen, failure, spare)] for failure in failures]
+    if serves_all(on_fitting_hosts(seen.inventory, failures[0].job, usable)):
         return None
-    able = sum(any(row[column] == 0 for row in costs) for column in range(len(spares)))
-    return f"rack {rack} has {counted(able, 'spares')} that could ever serve it, and it needs {len(failures)}"
+    able = len({spare for row in usable for spare in row})
+    hosts = seen.inventory.jobs[failures[0].job].constraints.hosts
+    together = "" if hosts is SpareHosts.ANY or able < len(failures) else f" on {HOSTS_IN_WORDS[hosts]}"
+    return f"rack {rack} has {counted(able, 'spares')} that could ever serve it, and it needs {len(failures)}{together}"
 
 
 def _ask(
@@ -255,14 +258,15 @@ def _demand(
     gone: Collection[str],
 ) -> Demand:
     classes, rack = _spare_classes(seen), seen.inventory.accelerators[failures[0].accelerator].rack
+    usable = [
+        [spare for spare in spares if next(spare_objections(seen, failure, spare, gone), None) is None]
+        for failure in failures
+    ]
     return Demand(
         id=name,
         job=failures[0].job,
         asked_at=asked_at,
-        usable=tuple(
-            tuple(spare for spare in spares if next(spare_objections(seen, failure, spare, gone), None) is None)
-            for failure in failures
-        ),
+        usable=tuple(on_fitting_hosts(seen.inventory, failures[0].job, usable)),
         classes=frozenset(
             classes[a.id] for a in _pool(seen, rack) if any(_could_replace(seen, each, a) for each in failures)
         ),

@@ -8,8 +8,10 @@ from lumctl.change.plan import Candidate, counted_changes
 from lumctl.context import Observation
 from lumctl.errors import LumctlError, RefusedError
 from lumctl.inventory.model import Role
+from lumctl.inventory.sharing import SpareHosts
 from lumctl.inventory.wiring import jobs_in
 from lumctl.printable import counted
+from lumctl.swap.constraints import HOSTS_IN_WORDS, constraints_of
 from lumctl.swap.light_paths import LightPaths
 from lumctl.swap.ranking import LATELY_S, UNKNOWN, AcceleratorRecord, FailedRank, Score, unfit_reasons, why_behind
 
@@ -115,6 +117,20 @@ def none_usable(
         others = _others_in_the_way(seen, failures, table)
         return NoSpareError(message, hint=_MOVE_OTHERS if others else _what_may_help(seen, failures, table[at]))
     return NoSpareError(message, hint=f"the others can be replaced: {_plan([failures[row] for row in sorted(served)])}")
+
+
+def no_fitting_hosts(seen: Observation, failures: Sequence[FailedRank]) -> NoSpareError:
+    """The refusal if each failure has a spare, but not on hosts that their jobs allow together."""
+    wanted = {
+        f"{job} requires spares on {HOSTS_IN_WORDS[hosts]}"
+        for job in dict.fromkeys(failure.job for failure in failures)
+        if (hosts := constraints_of(seen.inventory, job).hosts) is not SpareHosts.ANY
+    }
+    names = ", ".join(failure.accelerator for failure in failures)
+    return NoSpareError(
+        f"{names} cannot be replaced together: {' and '.join(sorted(wanted))}, but the spares are not",
+        hint="see: lumctl spare list",
+    )
 
 
 def _what_may_help(seen: Observation, failures: Sequence[FailedRank], row: Sequence[Considered]) -> str:

@@ -1,6 +1,6 @@
 """Accelerators that are tied inside a host: they are replaced together, by spares that are tied as well."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush, merge
 from itertools import product
 
@@ -8,7 +8,9 @@ from lumctl.context import Observation
 from lumctl.health.observation import place_of
 from lumctl.health.states import State
 from lumctl.inventory.model import Inventory
+from lumctl.inventory.sharing import SpareHosts
 from lumctl.inventory.wiring import Assignment
+from lumctl.swap.constraints import constraints_of, host_sets, rows_by_hosts
 
 Costs = Sequence[Sequence[int | None]]
 """By row, the cost of each column; ``None`` if the row cannot use it. Fewer columns than rows allow no assignment."""
@@ -172,38 +174,78 @@ def apart_from(inventory: Inventory, failed: str, spare: str, chosen: Mapping[st
 
 
 def group_choices(
-    inventory: Inventory, failed: Sequence[str], spares: Sequence[str], costs: Costs
+    inventory: Inventory, failed: Sequence[str], jobs: Sequence[str], spares: Sequence[str], costs: Costs
 ) -> Iterator[tuple[int, ...]]:
-    """As :func:`~lumctl.swap.groups.assignments_by_cost`, but tied accelerators get spares of one tied group.
+    """As :func:`assignments_by_cost`, but tied accelerators get spares of one tied group, and hosts fit the jobs.
 
-    If no group of spares is large enough, they get any spares.
+    If no group of spares is large enough for tied accelerators, they get any spares. ``jobs`` are those of the failed
+    accelerators; what they require of the hosts of their spares has no such way out.
     """
-    rows: dict[str, list[int]] = {}
-    for row, accelerator in enumerate(failed):
-        if (tie := inventory.accelerators[accelerator].tied) is not None:
-            rows.setdefault(tie, []).append(row)
-    columns: dict[str, set[int]] = {}
-    for column, spare in enumerate(spares):
-        if (tie := inventory.accelerators[spare].tied) is not None:
-            columns.setdefault(tie, set()).add(column)
-    fits = {tie: [group for group in columns.values() if len(group) >= len(at)] for tie, at in rows.items()}
-    bound = [tie for tie, at in rows.items() if len(at) > 1 and fits[tie]]
-    if not bound:
-        yield from assignments_by_cost(costs)
-        return
-    tables = [
-        _restricted(costs, {row: group for tie, group in zip(bound, groups, strict=True) for row in rows[tie]})
-        for groups in product(*(fits[tie] for tie in bound))
-    ]
+    tied = _rows_by_tie(inventory, failed)
+    groups = _rows_by_tie(inventory, spares).values()
+    bound = [(at, fits) for at in tied.values() if len(at) > 1 and (fits := _large_enough(groups, at))]
+    hosts = host_sets(inventory, spares).values()
+    bound += [(at, _large_enough(hosts, at)) for at in rows_by_hosts(inventory, jobs, SpareHosts.SAME)]
+    tables = [_restricted(costs, [at for at, _ in bound], sets) for sets in product(*(fits for _, fits in bound))]
 
     def total(way: tuple[int, ...]) -> int:
         return sum(costs[row][column] or 0 for row, column in enumerate(way))
 
-    yield from merge(*(assignments_by_cost(table) for table in tables), key=total)
+    apart = rows_by_hosts(inventory, jobs, SpareHosts.DIFFERENT)
+    for way in merge(*(assignments_by_cost(table) for table in tables), key=total):
+        on = [inventory.accelerators[spares[column]].host for column in way]
+        if all(len({on[row] for row in at}) == len(at) for at in apart):
+            yield way
 
 
-def _restricted(costs: Costs, only: Mapping[int, set[int]]) -> Costs:
-    """The costs, where the rows in ``only`` may have no other columns than those given."""
+def on_fitting_hosts(inventory: Inventory, job: str, usable: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+    """For each of some failures of a job the spares among ``usable`` whose hosts fit together; none if too few do.
+
+    On the same host: those of the host with the fewest spares that can serve all failures. On different hosts: one
+    spare of each host.
+    """
+    wanted = constraints_of(inventory, job).hosts
+    if wanted is SpareHosts.ANY or len(usable) == 1:
+        return [tuple(row) for row in usable]
+    spares = list(dict.fromkeys(spare for row in usable for spare in row))
+    hosts = {host: {spares[column] for column in columns} for host, columns in host_sets(inventory, spares).items()}
+    if wanted is SpareHosts.SAME:
+        fitting = [names for names in hosts.values() if serves_all([names & set(row) for row in usable])]
+        chosen = min(fitting, key=len, default=set[str]())
+    else:
+        # Of a host the one that most failures could use; the order of the spares decides between equals.
+        chosen = set()
+        for names in hosts.values():
+            of_host = [spare for spare in spares if spare in names]
+            chosen.add(max(of_host, key=lambda spare: sum(spare in row for row in usable)))
+    return [tuple(spare for spare in row if spare in chosen) for row in usable]
+
+
+def serves_all(usable: Sequence[Collection[str]]) -> bool:
+    """Whether each of some failures can have a spare of its own."""
+    spares = list(dict.fromkeys(spare for row in usable for spare in row))
+    return len(largest([[0 if spare in row else None for spare in spares] for row in usable])) == len(usable)
+
+
+def _rows_by_tie(inventory: Inventory, accelerators: Sequence[str]) -> dict[str, list[int]]:
+    """The places of tied accelerators in a sequence, by the name of what ties them."""
+    found: dict[str, list[int]] = {}
+    for at, accelerator in enumerate(accelerators):
+        if (tie := inventory.accelerators[accelerator].tied) is not None:
+            found.setdefault(tie, []).append(at)
+    return found
+
+
+def _large_enough(groups: Iterable[Collection[int]], rows: Sequence[int]) -> list[Collection[int]]:
+    return [group for group in groups if len(group) >= len(rows)]
+
+
+def _restricted(costs: Costs, rows: Sequence[Sequence[int]], columns: Sequence[Collection[int]]) -> Costs:
+    """The costs, where each of these groups of rows may have no other columns than those given for it."""
+    only: dict[int, set[int]] = {}
+    for at, group in zip(rows, columns, strict=True):
+        for row in at:
+            only[row] = only.get(row, set(group)) & set(group)
     return [
         [cost if row not in only or column in only[row] else None for column, cost in enumerate(line)]
         for row, line in enumerate(costs)

@@ -10,6 +10,7 @@ from lumctl.health.transitions import Transition
 from lumctl.inventory.model import Accelerator, Inventory, Role
 from lumctl.inventory.sharing import Preemption
 from lumctl.store import Store
+from lumctl.swap.constraints import constraint_objections
 from lumctl.swap.groups import is_broken_up, unfit_group
 from lumctl.swap.light_paths import LightPaths
 
@@ -235,6 +236,7 @@ def objections(
         yield f"is {new.model} with {new.memory_gib:g} GiB, but {failed} is {old.model} with {old.memory_gib:g} GiB"
     yield from () if named else _kept_for_others(seen, failure, new)
     yield from unfit_reasons(seen, spare)
+    yield from constraint_objections(seen, failure.job, failed, spare)
     if (tie := unfit_group(seen, spare, gone)) is not None:
         yield tie
     for lane in seen.inventory.transponders_of(spare):

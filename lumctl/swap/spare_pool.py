@@ -9,6 +9,7 @@ from lumctl.health.states import State
 from lumctl.inventory.model import Accelerator, Inventory, Role
 from lumctl.inventory.sharing import classes_of
 from lumctl.inventory.wiring import initial_assignment
+from lumctl.printable import counted
 from lumctl.spares.ledger import LedgerEntry, SpareState, ledger_entry
 from lumctl.spares.placements import RankMove, rank_moves
 from lumctl.spares.pools import members_by_pool
@@ -100,6 +101,16 @@ class SparesOfPool:
 
     spares: tuple[str, ...]
     free: tuple[str, ...]
+
+    @property
+    def is_low(self) -> bool:
+        """Whether at most one spare is left; one of one is not few."""
+        return len(self.free) < min(2, len(self.spares))
+
+    def words(self, accelerator_class: str) -> str:
+        """How many are free, in words: ``1 of 3 spares of H100 is free``."""
+        are = "is" if len(self.free) == 1 else "are"
+        return f"{len(self.free)} of {counted(len(self.spares), 'spares')} of {accelerator_class} {are} free"
 
 
 def spares_by_pool(seen: Observation) -> dict[tuple[str, str], SparesOfPool]:

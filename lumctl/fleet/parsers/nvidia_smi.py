@@ -47,9 +47,10 @@ def parse_nvidia_smi(text: str, taken_at: float, cache: SmiCache | None = None) 
     withheld = tuple(line.strip() for line in complaints if not _is_loss(line))
     lost = dict.fromkeys(pci for line in complaints if _is_loss(line) and (pci := find_pci(line)))
     corrupted = _corrupted_inforoms(text)
+    driver = _driver(text)
     gpus = []
     for gpu in log.gpus:
-        reading = _reading(gpu, taken_at)
+        reading = _reading(gpu, driver, taken_at)
         if reading is None:
             continue
         gpus.append(replace(reading, inforom_corrupted=True) if reading.pci in corrupted else reading)
@@ -78,7 +79,13 @@ def _is_loss(complaint: str) -> bool:
     return found is not None and any(reason in found[1].lower() for reason in _LOST_HANDLE)
 
 
-def _reading(gpu: SmiGpu, taken_at: float) -> GpuReading | None:
+def _driver(text: str) -> str | None:
+    """The version of the driver, which stands before the first GPU."""
+    _, begins, rest = text.partition("<driver_version>")
+    return _word(rest[:_LONGEST_WORD].partition("<")[0].strip()) if begins else None
+
+
+def _reading(gpu: SmiGpu, driver: str | None, taken_at: float) -> GpuReading | None:
     leaves = gpu.leaves
     pci = whole_pci(gpu.id) or whole_pci(leaves.get("pci/pci_bus_id", ""))
     if pci is None:
@@ -90,6 +97,8 @@ def _reading(gpu: SmiGpu, taken_at: float) -> GpuReading | None:
         minor=leading_int(leaves.get("minor_number")),
         uuid=_word(leaves.get("uuid")),
         product=_word(leaves.get("product_name")),
+        driver=driver,
+        firmware=_word(leaves.get("vbios_version")),
         recovery_action=_word(leaves.get("gpu_recovery_action")),
         reset_required=_flag(leaves, "gpu_reset_status/reset_required"),
         drain_and_reset_recommended=_flag(leaves, "gpu_reset_status/drain_and_reset_recommended"),

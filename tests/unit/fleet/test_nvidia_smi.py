@@ -204,6 +204,7 @@ class TestCaptures:
         (a100,) = report.gpus
         assert report.complete
         assert (a100.pci, a100.minor, a100.product) == ("0000:01:00.0", 1, "NVIDIA A100-SXM4-80GB")
+        assert (a100.driver, a100.firmware) == ("535.54.03", "92.00.36.00.02")
         assert (a100.temperature_slowdown_c, a100.temperature_max_c, a100.memory_temperature_max_c) == (89, 85, 95)
         assert (a100.ecc_volatile_uncorrectable, a100.remap_pending, a100.power_w) == (0, None, 67.03)
         assert a100.throttle_reasons == frozenset()
@@ -212,6 +213,7 @@ class TestCaptures:
 
     def test_tesla_t4(self, captures):
         (t4,) = self.read(captures, "nvidia-smi-q-x__tesla-t4.xml").gpus
+        assert (t4.driver, t4.firmware) == ("515.105.01", "90.04.84.00.06")
         assert (t4.pcie_width, t4.pcie_width_max, t4.retired_double_bit) == (8, 16, 0)
         assert t4.processes == ((675, "/usr/lib/xorg/Xorg", 22.0), (5762, "python", 1005.0))
         assert t4.memory_temperature_c is None

@@ -50,3 +50,22 @@ def test_one_mistake_is_one_line_with_its_place(write: Write, small: str, entry:
     assert len(error.value.problems) == 1
     assert expected in str(error.value.problems[0])
     assert error.value.problems[0].mark.line == small.count("\n") + SPARE.count("\n") + 2
+
+
+@pytest.mark.parametrize(
+    ("constraints", "expected"),
+    [
+        ("{hosts: both}", "found 'both', expected any, same or different"),
+        ("{most_loss_db: 0}", "found 0, expected a number above 0"),
+        ("{driver: []}", "expected at least 1"),
+        ("{free_memory_gib: -1}", "found -1, expected a number above 0"),
+        ("{memory: 80}", "key 'memory' is not known"),
+    ],
+)
+def test_one_mistake_in_what_a_job_requires_of_its_spares_is_one_line(write, small, constraints, expected):
+    text = small.replace("jobs:\n  - name: job\n", f"jobs:\n  - name: job\n    spares: {constraints}\n", 1)
+    assert text != small
+    with pytest.raises(InventoryError) as error:
+        load_inventory(write(text))
+    assert len(error.value.problems) == 1
+    assert expected in str(error.value.problems[0])

@@ -127,9 +127,9 @@ def test_the_cheapest_way_that_tears_no_board_apart_comes_first(made):
     inventory = made().inventory
     spares = ["s0-g0", "s1-g0", "s1-g1", "s2-g0", "s2-g1"]
     costs = [[0, 1, 9, 5, 5], [0, 9, 1, 4, 7]]
-    found = list(group_choices(inventory, ["h1-g0", "h1-g1"], spares, costs))
+    found = list(group_choices(inventory, ["h1-g0", "h1-g1"], ["j", "j"], spares, costs))
     assert found == [(1, 2), (4, 3), (3, 4), (2, 1)]
-    assert len(list(group_choices(inventory, ["h2-g0", "h2-g1"], spares, costs))) == 20
+    assert len(list(group_choices(inventory, ["h2-g0", "h2-g1"], ["j", "j"], spares, costs))) == 20
 
 
 @pytest.mark.parametrize(
