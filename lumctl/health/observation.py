@@ -9,6 +9,7 @@ from lumctl.fabric.paths import LightPath
 from lumctl.fleet.readings import Snapshot
 from lumctl.health.acknowledgements import Acknowledgement, MaintenanceWindow
 from lumctl.health.remedy import Remedy, remedies
+from lumctl.health.rulebook import verdict
 from lumctl.health.states import (
     HARMLESS,
     CircuitHealth,
@@ -94,6 +95,22 @@ class Observation:
         names = {accelerator, *(lane.id for lane in self.inventory.transponders_of(accelerator))}
         touching = (remedy for remedy in self.remedies if names & set(remedy.components))
         return next((remedy for remedy in touching if remedy.words), None)
+
+    @cached_property
+    def lit_transmitters(self) -> Mapping[str, tuple[int, int]]:
+        """By host: how many of its transmitters bring light to their receivers, and of how many this was read.
+
+        Receivers at other hosts report it, so it is also known for a host that does not answer. It does not prove that
+        the light is the host's own: see ``hears``.
+        """
+        dark_dbm, found = verdict("circuit.dark", "no-light").limit, dict[str, tuple[int, int]]()
+        for circuit in self.report.circuits.values():
+            for end in circuit.ends:
+                sender = self.inventory.transponders.get(end.expected) if end.expected is not None else None
+                if sender is not None and end.rx_power_dbm is not None:
+                    lit, read = found.get(sender.host, (0, 0))
+                    found[sender.host] = (lit + (end.rx_power_dbm >= dark_dbm), read + 1)
+        return found
 
     def place_of(self, accelerator: str) -> tuple[str, int] | None:
         """The job and rank that run on an accelerator now."""

@@ -109,7 +109,7 @@ def _silent(hosts: Sequence[str]) -> Observation:
         return replace(health, state=State.UNKNOWN, read_at=None)
 
     silent = {
-        name: _failed(report.hosts[name], _finding(name, "host.unreachable", "no route to host")) for name in hosts
+        name: _failed(report.hosts[name], _finding(name, "host.unreachable", "no route to host", "no-session")) for name in hosts
     }
     accelerators = {
         name: unread(health) if inventory.accelerators[name].host in silent else health
