@@ -114,15 +114,25 @@ class Observation:
 
     def place_of(self, accelerator: str) -> tuple[str, int] | None:
         """The job and rank that run on an accelerator now."""
-        return place_of(self.assignment, accelerator)
+        return self._places.get(accelerator)
 
-    def places(self) -> dict[str, tuple[str, int]]:
+    def places(self) -> Mapping[str, tuple[str, int]]:
         """The job and rank of every accelerator in use."""
-        return places(self.assignment)
+        return self._places
 
     def role_of(self, accelerator: str) -> Role:
-        """The present role of an accelerator."""
-        return current_role(self.inventory, self.assignment, accelerator)
+        """The present role of an accelerator, as :func:`current_role` decides it."""
+        if accelerator in self._places:
+            return Role.ACTIVE
+        return Role.DISABLED if accelerator in self._homes else self.inventory.accelerators[accelerator].role
+
+    @cached_property
+    def _places(self) -> dict[str, tuple[str, int]]:
+        return places(self.assignment)
+
+    @cached_property
+    def _homes(self) -> dict[str, tuple[str, int]]:
+        return places(initial_assignment(self.inventory))
 
 
 def place_of(assignment: Assignment, accelerator: str) -> tuple[str, int] | None:
