@@ -38,7 +38,7 @@ def test_while_a_plan_is_applied_its_screen_shows_the_keys_that_work_then(stage,
         await pilot.press("y", "enter")
         await kit.until(pilot, lambda: phase(pilot) is Phase.APPLYING)
         text = kit.screen_text(pilot.app)
-        assert "applying to TARGET sim; it continues to its end, even if this terminal closes" in text
+        assert "applying to TARGET sim; it goes on to its end, even if this terminal closes" in text
         assert text.splitlines()[-1].strip() == "down scroll  ? help  q quit when it has ended"
         await pilot.press("down", "question_mark")
         await kit.until(pilot, lambda: isinstance(pilot.app.screen, HelpScreen))

@@ -231,7 +231,7 @@ class PlanScreen(KeyedScreen[None], keys="plan"):
         self.remove_class("-asking", "-viewing")
         self.query_one("#plan", Static).update(head_text(plan, confirmed=True))
         self.query_one("#question", Static).update(
-            f"applying to TARGET {plan.target}; it continues to its end, even if this terminal closes"
+            f"applying to TARGET {plan.target}; it goes on to its end, even if this terminal closes"
         )
         self.query_one(VerticalScroll).focus()
         self._following.begin(self.shared.now())
