@@ -10,6 +10,7 @@ from lumctl.fleet.readings import GpuReading, Snapshot
 from lumctl.health.acknowledgements import Acknowledgement, MaintenanceWindow
 from lumctl.health.identity import gpu_readings
 from lumctl.health.remedy import Remedy, remedies
+from lumctl.health.rulebook import verdict
 from lumctl.health.states import (
     HARMLESS,
     CircuitHealth,
@@ -102,21 +103,51 @@ class Observation:
         touching = (remedy for remedy in self.remedies if names & set(remedy.components))
         return next((remedy for remedy in touching if remedy.words), None)
 
+    @cached_property
+    def lit_transmitters(self) -> Mapping[str, tuple[int, int]]:
+        """By host: how many of its transmitters bring light to their receivers, and of how many this was read.
+
+        Receivers at other hosts report it, so it is also known for a host that does not answer. It does not prove that
+        the light is the host's own: see ``hears``.
+        """
+        dark_dbm, found = verdict("circuit.dark", "no-light").limit, dict[str, tuple[int, int]]()
+        for circuit in self.report.circuits.values():
+            for end in circuit.ends:
+                sender = self.inventory.transponders.get(end.expected) if end.expected is not None else None
+                if sender is not None and end.rx_power_dbm is not None:
+                    lit, read = found.get(sender.host, (0, 0))
+                    found[sender.host] = (lit + (end.rx_power_dbm >= dark_dbm), read + 1)
+        return found
+
     def place_of(self, accelerator: str) -> tuple[str, int] | None:
         """The job and rank that run on an accelerator now."""
-        return place_of(self.assignment, accelerator)
+        return self._places.get(accelerator)
 
     def filler_on(self, accelerator: str) -> Job | None:
         """The filler job that runs on a spare now; the spare counts as unused."""
-        return running_fillers(self.inventory, self.assignment).get(accelerator)
+        return self._fillers.get(accelerator)
 
-    def places(self) -> dict[str, tuple[str, int]]:
+    def places(self) -> Mapping[str, tuple[str, int]]:
         """The job and rank of every accelerator in use."""
-        return places(self.assignment)
+        return self._places
 
     def role_of(self, accelerator: str) -> Role:
-        """The present role of an accelerator."""
-        return current_role(self.inventory, self.assignment, accelerator)
+        """The present role of an accelerator, as :func:`current_role` decides it."""
+        if accelerator in self._places:
+            return Role.ACTIVE
+        return Role.DISABLED if accelerator in self._homes else self.inventory.accelerators[accelerator].role
+
+    @cached_property
+    def _places(self) -> dict[str, tuple[str, int]]:
+        return places(self.assignment)
+
+    @cached_property
+    def _fillers(self) -> dict[str, Job]:
+        return running_fillers(self.inventory, self.assignment)
+
+    @cached_property
+    def _homes(self) -> dict[str, tuple[str, int]]:
+        return places(initial_assignment(self.inventory))
 
 
 def place_of(assignment: Assignment, accelerator: str) -> tuple[str, int] | None:

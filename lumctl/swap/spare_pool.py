@@ -120,12 +120,13 @@ def spares_by_pool(seen: Observation) -> dict[tuple[str, str], SparesOfPool]:
         if each.role is Role.SPARE:
             pools.setdefault((each.rack, classes[each.id]), []).append(each)
     return {
-        key: SparesOfPool(tuple(each.id for each in pool), tuple(each.id for each in pool if _is_free(seen, each)))
+        key: SparesOfPool(tuple(each.id for each in pool), tuple(each.id for each in pool if is_free(seen, each)))
         for key, pool in pools.items()
     }
 
 
-def _is_free(seen: Observation, spare: Accelerator) -> bool:
+def is_free(seen: Observation, spare: Accelerator) -> bool:
+    """Whether any job can take a spare now: it was read and is fit, runs no rank, and is not reserved."""
     kept = spare.reserved or spare.reserved_for is not None or seen.role_of(spare.id) is not Role.SPARE
     kept = kept or kept_by_filler(seen, spare.id) is not None
     return not kept and not any(unfit_reasons(seen, spare.id)) and unfit_group(seen, spare.id, ()) is None

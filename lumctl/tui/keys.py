@@ -49,7 +49,7 @@ def _esc(label: str, told: str) -> Action:
 
 
 def _ask(label: str = "", *, priority: bool = False) -> Action:
-    told = "The keys of this screen, all others, and what the marks mean."
+    told = "The keys of this screen and of all others, and what the signs mean."
     return _key("question_mark", "app.help", label, told, shown="?", priority=priority)
 
 

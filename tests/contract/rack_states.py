@@ -58,12 +58,12 @@ def dark_transmitter() -> Observation:
 
 def dead_host() -> Observation:
     """A host does not answer: nothing is known of its accelerators."""
-    return _joined(_silent([DEAD]), "host", DEAD, [f"{DEAD}-gpu{n}" for n in range(4)], gravity=100)
+    return _joined(silent_hosts([DEAD]), "host", DEAD, [f"{DEAD}-gpu{n}" for n in range(4)], gravity=100)
 
 
 def dark_rack() -> Observation:
     """No host of the rack answers."""
-    seen = _silent(list(_looks().inventory.hosts))
+    seen = silent_hosts(list(_looks().inventory.hosts))
     members = [*seen.inventory.hosts, *seen.inventory.accelerators]
     return _joined(seen, "rack", "rack64", members, gravity=110)
 
@@ -100,7 +100,7 @@ def _failed(health: ComponentHealth, finding: Finding) -> ComponentHealth:
     return replace(health, state=State.FAILED, findings=(finding,))
 
 
-def _silent(hosts: Sequence[str]) -> Observation:
+def silent_hosts(hosts: Sequence[str]) -> Observation:
     """A look in which some hosts do not answer; what only they could report is unknown."""
     seen = _looks().look(START)
     inventory, report = seen.inventory, seen.report
@@ -109,7 +109,8 @@ def _silent(hosts: Sequence[str]) -> Observation:
         return replace(health, state=State.UNKNOWN, read_at=None)
 
     silent = {
-        name: _failed(report.hosts[name], _finding(name, "host.unreachable", "no route to host")) for name in hosts
+        name: _failed(report.hosts[name], _finding(name, "host.unreachable", "no route to host", "no-session"))
+        for name in hosts
     }
     accelerators = {
         name: unread(health) if inventory.accelerators[name].host in silent else health

@@ -3,18 +3,23 @@
 from dataclasses import replace
 
 import pytest
-from looks import Looks
-from rack_states import lost_gpu
+from looks import DARK, Looks
+from rack_states import dead_host, lost_gpu
+from rich.console import Console
+from rich.text import Text
 
 from lumctl.cli.output import ASCII_GLYPHS, GLYPHS
+from lumctl.daemon.notifications.message import cases_of
 from lumctl.health.states import Finding, Incident, State
 from lumctl.inventory.load import example, load_inventory
 from lumctl.printable import number_ranges
 from lumctl.spares.forecast import PoolForecast
 from lumctl.store import QueuedDemand
 from lumctl.tui.look.marks import Marks
+from lumctl.tui.panes.incidents import incident_rows
 from lumctl.tui.sources import Sources
 from lumctl.tui.views.headline import headline, news_of, sentence
+from lumctl.tui.views.incidents import head_text
 from lumctl.tui.views.records import DaemonWatch, RecordedLook, Records
 from lumctl.tui.views.spares import fitting, forecast_lines, groups_of, spare_lines, users_of, waiting_lines
 from lumctl.tui.views.strip import strip_lines
@@ -127,10 +132,59 @@ def test_accelerators_that_fail_with_one_cause_are_swapped_together(rack64):
     )
     seen = RecordedLook(replace(seen, report=report))
     said = headline(seen, MARKS).plain
-    assert said.startswith("✖ h07 does not answer; train-a ranks 6, 14, 22, 30 are out of sight; p: swap in 4 spares")
+    assert said.startswith("✖ h07 does not answer, ")
+    assert "; train-a ranks 6, 14, 22, 30 are out of sight; if really down, p: swap in 4 spares" in said
     for selected in (None, "h07-gpu2", "h07", "h01-gpu0"):  # what is ok is not what p is for
         assert choice_of(seen, selected).accelerators == tuple(gone)
     assert swaps_of_incident(seen, "host:h07") == tuple(gone)
+
+
+def lit_from(seen, host, count):
+    """The same look where so many of a host's transmitters bring light to other hosts; ``None``: no power was read."""
+    lanes, circuits = [t.id for t in seen.inventory.transponders.values() if t.host == host], {}
+    for name, circuit in seen.report.circuits.items():
+        ends = tuple(
+            replace(end, rx_power_dbm=None if count is None else -4.2 if lanes.index(end.expected) < count else DARK)
+            if end.expected in lanes
+            else end
+            for end in circuit.ends
+        )
+        circuits[name] = replace(circuit, ends=ends)
+    return replace(seen, report=replace(seen.report, circuits=circuits))
+
+
+@pytest.mark.parametrize(
+    ("count", "told"),
+    [
+        (8, ", but its links carry light"),
+        (3, ", 3 of its 8 links carry light"),
+        (0, ", and its links are dark"),
+        (None, ""),
+    ],
+)
+def test_a_host_that_does_not_answer_may_be_up_so_p_is_for_one_that_is_really_down(count, told):
+    """Only its management network may be lost; whether its links carry light, receivers at other hosts tell."""
+    seen = RecordedLook(lit_from(dead_host(), "h07", count))
+    effect = "train-a ranks 6, 14, 22, 30 are out of sight"
+    said = headline(seen, MARKS).plain
+    assert said == f"✖ h07 does not answer over SSH{told}; {effect}; if really down, p: swap in 4 spares"
+    assert len(Text(f"{said}  5: 1 more").wrap(Console(), 78)) <= 2, "it does not fit the two lines of 80 columns"
+    assert sentence(seen) == (
+        f"h07 does not answer over SSH{told}; {effect}; "
+        "if really down, lumctl swap plan --failed h07-gpu0,h07-gpu1,h07-gpu2,h07-gpu3."
+    )
+    (row,) = incident_rows(seen, MARKS)
+    assert "\nif really down, p: replace h07-gpu0, h07-gpu1, h07-gpu2 and 1 more by spares" in row.cells[-1].text
+    (case,) = cases_of(seen.observation.report).values()
+    assert "if really down, replace h07-gpu0, " in head_text(seen, case, MARKS, START).plain
+
+
+def test_a_host_whose_key_is_refused_does_answer():
+    seen = dead_host()
+    health = seen.report.hosts["h07"]
+    hosts = {**seen.report.hosts, "h07": replace(health, findings=(replace(health.findings[0], case="host-key"),))}
+    said = words(replace(seen, report=replace(seen.report, hosts=hosts)))
+    assert said.startswith("✖ h07 shows an SSH key that is not trusted, but its links carry light; ")
 
 
 def test_a_change_under_way_comes_first_then_what_waits_for_a_hand(kit):

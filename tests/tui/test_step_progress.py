@@ -94,7 +94,7 @@ def test_the_light_of_a_plan_is_told_for_each_receiver(kit):
     wrong = Receiver("llm/4-5", "r1-h2-g0-l1", "r1-h4-g0-l0")
     before = {"r1-h2-g0-l1": float("-inf")}
     text = light_text([other, wrong], before, seen, MARKS, kit.START + 2, settled_at=kit.START).plain
-    assert "light, read 2 s ago" in text
+    assert "light: power before -> now, read 2 s ago" in text
     assert "r1-h2-g0-l1    dark -> -4.2 dBm" in text
     assert "● hears r1-h2-g1-l0\n" in text
     assert "✖ hears r1-h2-g1-l0, not r1-h4-g0-l0" in text
@@ -115,7 +115,7 @@ def test_what_the_proof_showed_is_told_until_there_are_newer_readings(kit):
         return light_text([receiver], {}, RecordedLook(seen), MARKS, now, settled_at=ended_at, proved=proved).plain
 
     text = told(kit.observation(), kit.START + 5)
-    assert "light, as proved; not read since" in text
+    assert "light: power before -> now, as proved; not read since" in text
     assert "-> -           ● hears r1-h4-g0-l0 (proved by lldp in 0.02 s)" in text
     # The first reading after the change decides again: another transmitter, or nothing that shows one.
     text = told(kit.observation(failed=None), kit.START - 1)

@@ -57,7 +57,7 @@ CIRCUITS = Pane(
         Column("loss", "LOSS dB", 7, right=True),
         AGE_OF_READING,
         Column("hears", "HEARS", 11),
-        Column("ends", "ENDS", 16),
+        Column("ends", "TX -> RX", 16),
     ),
     circuit_rows,
     lambda seen: not_well(c.state for c in seen.observation.report.circuits.values()),

@@ -11,24 +11,17 @@ from textual.containers import VerticalScroll
 from textual.screen import Screen
 from textual.widgets import Static
 
-from lumctl.health.states import State
 from lumctl.tui.keys import CHANGES, SCREENS, ScreenKeys
-from lumctl.tui.look.marks import HEADING_STYLE, STALE_STYLE, STATE_STYLES, Marks
+from lumctl.tui.look.marks import HEADING_STYLE, STALE_STYLE, Marks
+from lumctl.tui.look.signs import other_signs, state_signs
 from lumctl.tui.screens.shortcuts import KeyedScreen
 from lumctl.tui.widgets.bars import KeyBar, TopBar
 
-_MEANINGS = {
-    State.OK: "read, and nothing is wrong",
-    State.DEGRADED: "works, but needs attention",
-    State.FAILED: "does not work",
-    State.UNKNOWN: "not read, or its state is not proved by any evidence",
-    State.DISABLED: "taken out of service",
-}
 _WORD_WIDTH = 14
 
 
 class HelpScreen(KeyedScreen[None], keys="help"):
-    """Lists the keys by screen, first those of the screen below, and the meaning of the marks."""
+    """Lists the keys of the screen below, the meaning of every sign, and the keys of the other screens."""
 
     def __init__(self, beneath: Sequence[Screen[Any]], target: str, marks: Marks, forbidden: str = "") -> None:
         super().__init__()
@@ -50,14 +43,13 @@ class HelpScreen(KeyedScreen[None], keys="help"):
 
     def _help(self) -> Group:
         parts: list[RenderableType] = [Text(self._forbidden, STALE_STYLE)] if self._forbidden else []
+        parts.append(Text("   ").join(sign for sign, _ in state_signs(self._marks)))
         parts += self._keys(self._here, f"keys {self._here.where}".strip())
+        parts += ["", Text("states", HEADING_STYLE), _lines(state_signs(self._marks))]
+        parts += ["", Text("other signs", HEADING_STYLE), _lines(other_signs(self._marks))]
         for screen in SCREENS:
             if screen is not self._here:
                 parts += ["", *self._keys(screen, screen.where or "on the main screen")]
-        meanings = ((Text(self._marks.state(state), STATE_STYLES[state]), told) for state, told in _MEANINGS.items())
-        parts += ["", Text("states", HEADING_STYLE), _lines(meanings)]
-        ages = [(Text("12 s !"), "The reading is too old to rely on.")]
-        parts += ["", Text("ages", HEADING_STYLE), _lines(ages)]
         return Group(*parts)
 
     def _keys(self, screen: ScreenKeys, heading: str) -> Iterator[RenderableType]:

@@ -1,7 +1,7 @@
 """The screen of a swap: make a plan, show it, ask the operator to confirm it, apply it, and show the outcome."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
@@ -35,6 +35,20 @@ class Phase(Enum):
     ASKING = auto()
     APPLYING = auto()
     ENDED = auto()
+
+
+_KEYS: Mapping[Phase, Mapping[str, str]] = {
+    Phase.PLANNING: {"": "", "view": "", "app.quit": "quit"},
+    Phase.ASKING: {},
+    Phase.APPLYING: {
+        "": "",
+        "view": "",
+        "back": "",
+        "scroll_plan(1)": "scroll",
+        "app.quit": "quit when it has ended",
+    },
+}
+"""The labels of keys that differ in a phase, by action; a key that does nothing in it is not shown."""
 
 
 @dataclass
@@ -99,6 +113,7 @@ class PlanScreen(KeyedScreen[None], keys="plan"):
     def on_mount(self) -> None:
         """Start planning."""
         self.query_one(VerticalScroll).focus()
+        self._turn_to(Phase.PLANNING)
         self.set_interval(1.0, self._show_progress)
         # The thread is a daemon: Textual's own workers would keep the terminal until the last host has answered.
         threading.Thread(target=self._plan_in_thread, name="lumctl-plan", daemon=True).start()
@@ -160,7 +175,7 @@ class PlanScreen(KeyedScreen[None], keys="plan"):
         self._powers = powers_of(self.shared.seen(), event.plan.receivers)
         self.query_one("#plan", Static).update(head_text(event.plan))
         self.query_one("#details", Static).update(Text("\n").append_text(details_text(event.plan)))
-        self.phase = Phase.ASKING
+        self._turn_to(Phase.ASKING)
         self._show_progress()
         self.add_class("-asking")
         self._ask()
@@ -197,6 +212,11 @@ class PlanScreen(KeyedScreen[None], keys="plan"):
             self._bring_step()
             self.post_message(ApplyEnded())
 
+    def _turn_to(self, phase: Phase) -> None:
+        """Enter a phase in which the key bar is shown, and show the keys that work in it."""
+        self.phase = phase
+        self.query_one(KeyBar).rename(_KEYS[phase])
+
     @property
     def _can_undo(self) -> bool:
         return self._end.done and bool(self._end.run) and not self.shared.acts.forbidden
@@ -207,10 +227,12 @@ class PlanScreen(KeyedScreen[None], keys="plan"):
         self.query_one("#question", Static).update(question)
 
     def _begin(self, plan: PlanView) -> None:
-        self.phase = Phase.APPLYING
+        self._turn_to(Phase.APPLYING)
         self.remove_class("-asking", "-viewing")
         self.query_one("#plan", Static).update(head_text(plan, confirmed=True))
-        self.query_one("#question", Static).update(f"applying to TARGET {plan.target}; it ends by itself")
+        self.query_one("#question", Static).update(
+            f"applying to TARGET {plan.target}; it goes on to its end, even if this terminal closes"
+        )
         self.query_one(VerticalScroll).focus()
         self._following.begin(self.shared.now())
         self._show_progress()

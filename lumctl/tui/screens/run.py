@@ -126,8 +126,9 @@ class RunScreen(KeyedScreen[None], keys="run"):
             receivers, before, self.shared.seen(), marks, now, settled_at=view.run.ended_at, proved=proved
         )
         self.query_one("#light", Static).update(light)
-        # Pressed all the same, the key shows why there is nothing to undo.
-        self.query_one(KeyBar).rename({"undo": ""} if no_way_back(view) else {})
+        # Pressed all the same, the keys show why there is nothing to undo, or no runbook yet.
+        absent = {"undo": no_way_back(view) is not None, "runbook": view.run.ended_at is None}
+        self.query_one(KeyBar).rename({action: "" for action, is_absent in absent.items() if is_absent})
 
     def _read(self) -> None:
         if not self._is_reading:

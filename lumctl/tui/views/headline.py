@@ -11,7 +11,7 @@ from lumctl.health.remedy import Remedy
 from lumctl.health.states import SEVERITY, State
 from lumctl.printable import counted, number_ranges
 from lumctl.tui.look.marks import STATE_STYLES, Marks
-from lumctl.tui.views.incidents import remedy_of
+from lumctl.tui.views.incidents import condition_of, remedy_of
 from lumctl.tui.views.records import RecordedLook
 from lumctl.tui.views.spares import fitting
 
@@ -37,7 +37,14 @@ _PHRASES: Mapping[str, str] = {
     "circuit.wrong-transmitter": "hears the wrong transmitter",
 }
 """The predicate of a sentence about a component, by rule; for other rules the evidence is shown."""
-_DARK = {"link.tx-power": "sends no light", "link.rx-power": "receives no light"}
+_PHRASES_OF_CASES: Mapping[tuple[str, str], str] = {
+    ("link.tx-power", "dark"): "sends no light",
+    ("link.rx-power", "dark"): "receives no light",
+    ("host.unreachable", "no-session"): "does not answer over SSH",
+    ("host.unreachable", "no-exporter"): "does not answer over HTTP",
+    ("host.unreachable", "host-key"): "shows an SSH key that is not trusted",
+}
+"""As ``_PHRASES``, by rule and case; these come first."""
 _HOW = {"link": "cut off", "circuit": "cut off", "host": "out of sight", "rack": "out of sight"}
 """The effect on a rank when a component of this kind fails; for other kinds the rank is ``down``."""
 _DETAILS = "5: details"
@@ -142,7 +149,7 @@ def _of_case(seen: RecordedLook, case: Case) -> News:
     is_clear = remedy is not None and remedy.certain and not remedy.hand_first
     spares = _spares(seen, swaps) if is_clear and not seen.forbidden else ""
     if is_clear and swaps and not seen.forbidden:
-        do = spares or f"no spare fits {'it' if len(swaps) == 1 else 'them'}"
+        do = f"{condition_of(case)}{spares}" if spares else f"no spare fits {'it' if len(swaps) == 1 else 'them'}"
     else:
         do = _do(case, remedy)
     means, leads_on = _means(seen, case, swaps), "" if spares else _DETAILS
@@ -162,16 +169,26 @@ def _what(seen: RecordedLook, case: Case) -> str:
     told = [each for each in case.findings if each.rule == case.rule]
     finding = next((each for each in told if each.component == case.component), next(iter(told), None))
     evidence = finding.evidence if finding is not None else case.summary.partition(": ")[2]
-    dark = finding is not None and (finding.case == "dark" or "no light" in evidence)
+    kind = "" if finding is None else "dark" if "no light" in evidence else finding.case
     if _OFF_THE_BUS in evidence:
         return f"{case.component} {_OFF_THE_BUS}"
     speaks = finding is None or finding.component == case.component
-    phrase = (_DARK.get(case.rule) if dark else None) or _PHRASES.get(case.rule)
+    phrase = _PHRASES_OF_CASES.get((case.rule, kind)) or _PHRASES.get(case.rule)
     if speaks and phrase:
-        return f"{case.component} {phrase}"
+        return f"{case.component} {phrase}{_links(seen, case)}"
     short = evidence if len(evidence) <= _LONGEST_EVIDENCE else f"{evidence[: _LONGEST_EVIDENCE - 3]}..."
     where = case.component if speaks or finding is None else f"{case.component}: {finding.component}"
     return f"{where}: {short}"
+
+
+def _links(seen: RecordedLook, case: Case) -> str:
+    """Whether the links of a host that does not answer carry light, by the receivers at other hosts, if they tell."""
+    lit, read = seen.observation.lit_transmitters.get(case.component, (0, 0)) if condition_of(case) else (0, 0)
+    if not read:
+        return ""
+    if lit == read:
+        return ", but its links carry light"
+    return f", {lit} of its {read} links carry light" if lit else ", and its links are dark"
 
 
 def _swaps(seen: RecordedLook, remedy: Remedy | None) -> tuple[str, ...]:
@@ -223,7 +240,7 @@ def _do(case: Case, remedy: Remedy | None) -> str:
     if remedy is not None and remedy.hand_first:
         return remedy.by_hand
     if remedy is not None and remedy.command:
-        return remedy.command if remedy.certain else f"measure where, or: {remedy.command}"
+        return f"{condition_of(case)}{remedy.command}" if remedy.certain else f"measure where, or: {remedy.command}"
     advice = next((finding.advice for finding in case.findings if finding.advice), "")
     # Only the first clause; the incident's screen shows the rest.
     return ((remedy.by_hand if remedy is not None else "") or advice).partition("; ")[0]

@@ -237,7 +237,7 @@ def _cut(text: str, width: int, marks: Marks) -> str:
 def legend(quantity: HeatQuantity) -> str:
     """The meaning of the numbers and marks, and the key for other numbers."""
     following = QUANTITIES[(QUANTITIES.index(quantity) + 1) % len(QUANTITIES)]
-    return f"{quantity.title} in {quantity.unit} (m: {following.title}); s: a spare, *: joined by light"
+    return f"{quantity.title} in {quantity.unit} (m: {following.title}); s: spare, *: joined by light"
 
 
 def host_lines(seen: RecordedLook, host: str = "") -> Iterator[Text]:

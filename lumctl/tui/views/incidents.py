@@ -47,6 +47,14 @@ def accelerators_of(seen: RecordedLook, case: Case) -> tuple[str, ...]:
     return (case.component,) if case.component in seen.observation.inventory.accelerators else ()
 
 
+def condition_of(case: Case) -> str:
+    """When to replace accelerators, in words before the advice; empty if their fault is certain.
+
+    A host that does not answer may have lost only its management network.
+    """
+    return "if really down, " if case.rule == "host.unreachable" else ""
+
+
 def put_spares(accelerators: Sequence[str]) -> str:
     """What a swap of these accelerators does, in words."""
     what = "a spare" if len(accelerators) == 1 else "spares"
@@ -114,6 +122,7 @@ def head_text(seen: RecordedLook, case: Case | None, marks: Marks, now: float) -
     if place is not None and not seen.forbidden:
         where = f" ({place[0]} rank {place[1]})" if len(accelerators) == 1 else ""
         first = f"{remedy.by_hand}; if that does not help: " if remedy is not None and remedy.hand_first else ""
+        first = first or condition_of(case)
         _line(text, "what to do", f"{first}{put_spares(accelerators)}{where}: press p")
     elif remedy is not None and remedy.words:
         _line(text, "what to do", remedy.words)

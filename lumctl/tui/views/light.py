@@ -70,7 +70,7 @@ def light_text(
     if not which:
         return text
     at = seen.observation.at if seen else None
-    text.append("light", style=HEADING_STYLE)
+    text.append("light: power before -> now", style=HEADING_STYLE)
     is_settled = at is not None and settled_at is not None and at >= settled_at
     is_old = settled_at is not None and not is_settled
     read = "as proved; not read since" if is_old and proved else "not read yet" if at is None else ""

@@ -10,8 +10,9 @@ from lumctl.health.states import State
 from lumctl.inventory.model import Role
 from lumctl.printable import counted, number_ranges
 from lumctl.swap.demand_queue import queue_entries
+from lumctl.swap.groups import unfit_group
 from lumctl.swap.ranking import FailedRank, objections, unfit_reasons
-from lumctl.swap.spare_pool import networks_of, ranks_to_replace, spares_by_pool
+from lumctl.swap.spare_pool import is_free, networks_of, ranks_to_replace, spares_by_pool
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks, age
 from lumctl.tui.views.records import RecordedLook
 
@@ -23,13 +24,20 @@ Rails = tuple[str, ...]
 class SpareGroup:
     """The spares of one rail, or of one model if all spares are on the same rails.
 
-    ``free`` can be used now; ``unfit`` are free but not usable, each with the reason; ``used`` run a rank.
+    ``free`` can be used by any job now; ``unfit`` run no rank but are not free, each with the reason, and of these
+    ``unread`` are unknown: nothing shows whether they are usable. ``used`` run a rank.
     """
 
     name: str
     free: tuple[str, ...]
     unfit: tuple[tuple[str, str], ...]
     used: tuple[str, ...]
+    unread: tuple[str, ...] = ()
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether none is known to be free, but one that was not read may be."""
+        return not self.free and bool(self.unread)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,17 +87,28 @@ def groups_of(observation: Observation) -> tuple[SpareGroup, ...]:
         groups.setdefault(name or "no rail", []).append(spare)
     found = []
     for name, members in groups.items():
-        free = [spare for spare in members if spare not in placed]
-        why = {spare: next(unfit_reasons(observation, spare), "") for spare in free}
+        left = [spare for spare in members if spare not in placed]
+        free = tuple(spare for spare in left if is_free(observation, inventory.accelerators[spare]))
+        unfit = tuple(spare for spare in left if spare not in free)
         found.append(
             SpareGroup(
                 name,
-                free=tuple(spare for spare in free if not why[spare]),
-                unfit=tuple((spare, why[spare]) for spare in free if why[spare]),
+                free=free,
+                unfit=tuple((spare, _why_not_free(observation, spare)) for spare in unfit),
                 used=tuple(spare for spare in members if spare in placed),
+                unread=tuple(s for s in unfit if observation.report.accelerators[s].state is State.UNKNOWN),
             )
         )
     return tuple(found)
+
+
+def _why_not_free(observation: Observation, spare: str) -> str:
+    """The first reason why a spare that runs no rank cannot be taken by every job."""
+    reason = next(unfit_reasons(observation, spare), None) or unfit_group(observation, spare, ())
+    if reason is not None:
+        return reason
+    job = observation.inventory.accelerators[spare].reserved_for
+    return f"is reserved for {job}" if job is not None else "is reserved"
 
 
 def users_of(observation: Observation, spare: str) -> tuple[Users, ...]:
@@ -114,8 +133,10 @@ def spare_lines(observation: Observation, marks: Marks) -> Iterator[Text]:
     for group in groups:
         head = Text().append(f"{group.name}: ", HEADING_STYLE)
         style = "" if group.free else STATE_STYLES[State.DEGRADED]
-        unfit = f", {len(group.unfit)} not usable" if group.unfit else ""
-        head.append(f"{len(group.free)} free{unfit}, {len(group.used)} used", style=style)
+        unusable = len(group.unfit) - len(group.unread)
+        unfit = f", {unusable} not usable" if unusable else ""
+        unread = f", {len(group.unread)} not read" if group.unread else ""
+        head.append(f"{len(group.free)} free{unfit}{unread}, {len(group.used)} used", style=style)
         yield head
         why = dict(group.unfit)
         for spare in (*group.free, *why, *group.used):

@@ -1,7 +1,7 @@
 """The strip below the headline: accelerators by state, spares left, jobs at risk, autopilot, daemon, last change."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from rich.text import Text
@@ -10,10 +10,12 @@ from lumctl.health.states import HARMLESS, SEVERITY, State, worst
 from lumctl.tui.look.marks import QUIET_STYLE, STATE_STYLES, Marks, age
 from lumctl.tui.views.jobs import GOES, jobs_of, state_of, told_of
 from lumctl.tui.views.records import RecordedLook
-from lumctl.tui.views.spares import groups_of
+from lumctl.tui.views.spares import SpareGroup, groups_of
 
 _MOST_GROUPS = 6
 """If there are more groups of spares than this, only their sum is shown."""
+_NAMED = 3
+"""How many groups without a spare are named; the others are counted."""
 _GAP = "   "
 
 
@@ -74,20 +76,32 @@ def _devices(seen: RecordedLook, marks: Marks) -> Iterator[Text]:
 def _spares(seen: RecordedLook) -> Text:
     # A run under way has not yet placed its spare, but it is no longer left for another fault.
     taken = set(seen.moving.values())
+    # One that was not read is not left either: nothing shows that it is usable.
     groups = [replace(g, free=tuple(s for s in g.free if s not in taken)) for g in groups_of(seen.observation)]
     text = _labelled("spares left")
     if not groups:
         return text.append("none in the inventory", style=STATE_STYLES[State.DEGRADED])
     if len(groups) > _MOST_GROUPS:
-        short = [group.name for group in groups if not group.free]
-        text.append(f"{sum(len(group.free) for group in groups)} in {len(groups)} groups")
-        if short:
-            more = f" and {len(short) - 3} more" if len(short) > 3 else ""  # noqa: PLR2004 - as many as are named
-            text.append(f", none in {', '.join(short[:3])}{more}", style=STATE_STYLES[State.DEGRADED])
-        return text
+        return _sum_of_spares(text, groups)
     for position, group in enumerate(groups):
         text.append(", " if position else "", style=QUIET_STYLE)
-        text.append(f"{group.name} {len(group.free)}", style="" if group.free else STATE_STYLES[State.DEGRADED])
+        state = State.OK if group.free else State.UNKNOWN if group.is_unknown else State.DEGRADED
+        count = "unknown" if group.is_unknown else len(group.free)
+        text.append(f"{group.name} {count}", style="" if group.free else STATE_STYLES[state])
+    return text
+
+
+def _sum_of_spares(text: Text, groups: Sequence[SpareGroup]) -> Text:
+    """The spares of all groups together, and the groups that have none or of which that is unknown."""
+    unread = [group.name for group in groups if group.is_unknown]
+    if len(unread) == len(groups):
+        return text.append("unknown", style=STATE_STYLES[State.UNKNOWN])
+    text.append(f"{sum(len(group.free) for group in groups)} in {len(groups)} groups")
+    without = [group.name for group in groups if not group.free and not group.is_unknown]
+    for word, names, state in (("none", without, State.DEGRADED), ("unknown", unread, State.UNKNOWN)):
+        if names:
+            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+            text.append(f", {word} in {', '.join(names[:_NAMED])}{more}", style=STATE_STYLES[state])
     return text
 
 

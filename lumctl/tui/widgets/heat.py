@@ -12,6 +12,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from lumctl.health.states import State
 from lumctl.tui.views.heat_layout import ACCELERATOR, HeatLayout
 from lumctl.tui.views.heat_map import Heat, Piece
 
@@ -69,6 +70,11 @@ class HeatPicture(ScrollView, can_focus=True):
         changed = [line - top for line in in_sight if before.get(line) != self._line(line)]
         if changed:
             self.refresh(*(Region(0, line, self.size.width, 1) for line in changed))
+
+    @property
+    def states(self) -> frozenset[State]:
+        """The states of the accelerators in the picture."""
+        return frozenset() if self._heat is None else frozenset(self._heat.states.values())
 
     @property
     def out_of_sight(self) -> str:

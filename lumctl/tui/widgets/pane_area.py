@@ -185,7 +185,7 @@ class PaneArea(ContentSwitcher):
             return
         if self.is_drawn:
             self.view.show(self._seen)
-            self.line = self.view.legend
+            self.line = self.view.legend_with_states
         else:
             rows, self.line = self._rows.of(self.pane, self._seen)
             self.table.show(rows, self._now(), self._seen.observation.inventory.thresholds.stale_after_s)

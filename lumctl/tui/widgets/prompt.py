@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
 from textual.suggester import SuggestFromList
@@ -83,8 +85,14 @@ class Prompt(Horizontal):
             self.post_message(self.GoneTo(event.value.strip()))
 
 
+_STAY = Binding("tab,shift+tab", "stay", show=False)
+"""There is no other field: by default, tab would take the focus away, and what is typed then would go nowhere."""
+
+
 class YesLine(Input):
     """A line that leaves the letters of ``keys`` to the screen: no word to type here contains them."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [_STAY]
 
     def __init__(self, id: str, keys: str) -> None:  # noqa: A002 - Textual's own word
         super().__init__(id=id, compact=True)
@@ -95,9 +103,14 @@ class YesLine(Input):
         """Whether a key is text for this line."""
         return character not in set(self._keys) and super().check_consume_key(key, character)
 
+    def action_stay(self) -> None:
+        """Keep the focus."""
+
 
 class Question(Vertical):
     """A question, which states what the answer does, and the line for the answer."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [_STAY]
 
     @dataclass
     class Answered(Message):
@@ -122,6 +135,9 @@ class Question(Vertical):
         self.query_one("#asked", Static).update(text)
         self.add_class("-open")
         self.query_one("#reply", Input).focus()
+
+    def action_stay(self) -> None:
+        """Keep the focus."""
 
     def close(self) -> None:
         """Hide the question, and delete the typed text."""

@@ -11,6 +11,7 @@ from textual.widgets import Static
 from lumctl.health.observation import Observation
 from lumctl.health.states import SEVERITY, State
 from lumctl.tui.look.marks import STATE_STYLES, Marks
+from lumctl.tui.look.signs import with_states
 from lumctl.tui.views.detail_text import detail_text
 from lumctl.tui.views.details import describe
 from lumctl.tui.views.headline import news_of
@@ -85,6 +86,17 @@ class RackView(Vertical):
         """The meaning of the numbers; before that, the faults out of sight, if any."""
         hidden = self.picture.out_of_sight
         return f"{hidden} (pgup, pgdn); {legend(self.quantity)}" if hidden else legend(self.quantity)
+
+    @property
+    def legend_with_states(self) -> str:
+        """The legend, and the signs of the states that are seen on the screen, as far as they fit beside it."""
+        if self._seen is None:
+            return self.legend
+        report = self._seen.observation.report
+        shown = {health.state for group in (report.circuits, report.devices) for health in group.values()}
+        if self._seen.under_way:
+            shown.add(State.DEGRADED)  # as the headline shows it
+        return with_states(self.legend, self._marks, shown | self.picture.states, self.size.width - 2)
 
     def show(self, seen: RecordedLook) -> None:
         """Show an observation; if it is shown already, draw only what has changed."""

@@ -1,0 +1,68 @@
+"""The spares left, in the strip and on their screen: only those that were read and are fit for any job."""
+
+from dataclasses import replace
+
+import pytest
+from looks import Looks
+from rack_states import dark_rack, silent_hosts
+
+from lumctl.cli.output import GLYPHS
+from lumctl.inventory.load import example, load_inventory
+from lumctl.swap.spare_pool import spares_by_pool
+from lumctl.tui.look.marks import Marks
+from lumctl.tui.views.records import RecordedLook
+from lumctl.tui.views.spares import groups_of, spare_lines
+from lumctl.tui.views.strip import strip_lines
+
+MARKS = Marks(GLYPHS)
+START = 1_795_000_000.0
+
+
+def strip(seen):
+    return strip_lines(RecordedLook(seen), MARKS, START, 300)[0].plain
+
+
+def look(failed=()):
+    return Looks(load_inventory(example("rack64")), target="sim").look(START, failed=failed)
+
+
+def with_spares(seen, **changed):
+    """The same look where some spares are written otherwise in the inventory."""
+    spares = {name.replace("_", "-"): fields for name, fields in changed.items()}
+    written = {n: replace(a, **spares.get(n, {})) for n, a in seen.inventory.accelerators.items()}
+    return replace(seen, inventory=replace(seen.inventory, accelerators=written))
+
+
+@pytest.mark.parametrize("seen", [silent_hosts(["h16"]), dark_rack()], ids=["their-host", "the-rack"])
+def test_spares_that_were_not_read_are_neither_left_nor_gone(seen):
+    """Nothing is known of them: a number would claim that they are usable, or that none is."""
+    assert "spares left rail0 unknown, rail1 unknown, rail2 unknown, rail3 unknown" in strip(seen)
+    assert [group.unread for group in groups_of(seen)] == [(f"h16-gpu{n}",) for n in range(4)]
+    told = "\n".join(line.plain for line in spare_lines(seen, MARKS))
+    assert "rail0: 0 free, 1 not read, 0 used" in told
+    assert "h16-gpu0       is unknown: its host h16 is failed: no route to host" in told
+
+
+def test_a_spare_that_failed_is_known_to_be_none_left():
+    assert "spares left rail0 1, rail1 0, rail2 1, rail3 1" in strip(look(failed=["h16-gpu1"]))
+
+
+def test_the_strip_counts_the_spares_that_the_metrics_count():
+    seen = with_spares(look(), h16_gpu1={"reserved": True}, h16_gpu2={"reserved_for": "train-a"})
+    assert "spares left rail0 1, rail1 0, rail2 0, rail3 1" in strip(seen)
+    free = {spare for pool in spares_by_pool(seen).values() for spare in pool.free}
+    assert {spare for group in groups_of(seen) for spare in group.free} == free
+    assert dict(unfit for group in groups_of(seen) for unfit in group.unfit) == {
+        "h16-gpu1": "is reserved",
+        "h16-gpu2": "is reserved for train-a",
+    }
+
+
+def test_of_many_groups_those_without_a_spare_and_those_not_read_are_named(monkeypatch):
+    monkeypatch.setattr("lumctl.tui.views.strip._MOST_GROUPS", 3)
+    assert "spares left 3 in 4 groups, none in rail1  " in strip(look(failed=["h16-gpu1"]))
+    seen, unread = look(failed=["h16-gpu1"]), silent_hosts(["h16"])
+    accelerators = {**seen.report.accelerators, "h16-gpu2": unread.report.accelerators["h16-gpu2"]}
+    some = replace(seen, report=replace(seen.report, accelerators=accelerators))
+    assert "spares left 2 in 4 groups, none in rail1, unknown in rail2  " in strip(some)
+    assert "spares left unknown  " in strip(unread)
