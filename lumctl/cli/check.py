@@ -17,6 +17,7 @@ from lumctl.cli.verbs import PlainCommand, noun_app, verb
 from lumctl.errors import LumctlError, UsageError
 from lumctl.files import write_whole
 from lumctl.health.states import SEVERITY, Finding, State, gravest_first, worst
+from lumctl.inventory.sharing import LEAST_SPARES
 from lumctl.printable import printable
 
 if TYPE_CHECKING:
@@ -201,6 +202,10 @@ def check(
         bool,
         typer.Option("--short", help="Print only the most severe problem, by name and rule: one line for a phone."),
     ] = False,
+    least_spares: Annotated[
+        int,
+        typer.Option("--least-spares", metavar="N", min=0, help="Warn if fewer than N spares of a class are free."),
+    ] = LEAST_SPARES,
     from_capture: Annotated[
         Path | None,
         typer.Option("--from-capture", metavar="DIR", help="Judge the saved outputs of hosts in DIR; contact no host."),
@@ -223,7 +228,8 @@ def check(
     minor number, by position in nvidia-smi's list if it prints none, and HOST-gpu-0000:9b:00.0 if only the kernel log
     names them. Their links are called HOST-eth2 or HOST-mlx5_0; a link that was never up is disabled.
 
-    If at most one of several spares of a rack and class is left, or none of one, that is a warning (spares_low).
+    If fewer than --least-spares spares of a rack and class are free, and not all that it has, that is a warning; with 0
+    it never is.
 
     Exit code: 0 OK, 1 WARNING (degraded), 2 CRITICAL (failed), 3 UNKNOWN (not read, or any error).
     """
@@ -235,7 +241,7 @@ def check(
 
         write_atomically(textfile, metrics_text(observation))
     # A capture holds what was asked for, not the whole rack: it does not say how many spares there are.
-    low = spares_low(observation) if from_capture is None else {}
+    low = spares_low(observation, least_spares) if from_capture is None else {}
     state = worst((overall(observation), *([State.DEGRADED] if low else [])))
     if cx.out.structured:
         cx.out.document("check", {**check_document(observation, state), "spares_low": list(low.values())})
@@ -289,11 +295,11 @@ def _inventory(cx: Invocation) -> "Inventory | None":
         return None
 
 
-def spares_low(observation: "Observation") -> dict[str, dict[str, Any]]:
-    """The pools in which at most one spare is left: each in words, and as data."""
-    from lumctl.swap.spare_pool import spares_by_pool
+def spares_low(observation: "Observation", least: int) -> dict[str, dict[str, Any]]:
+    """The pools in which fewer spares are left than they should be: each in words, and as data."""
+    from lumctl.spares.fitness import spares_by_pool
 
-    low = {key: pool for key, pool in spares_by_pool(observation).items() if pool.is_low}
+    low = {key: pool for key, pool in spares_by_pool(observation).items() if pool.is_low(least)}
     return {
         pool.words(name): {"rack": rack, "class": name, "free": len(pool.free), "spares": len(pool.spares)}
         for (rack, name), pool in low.items()

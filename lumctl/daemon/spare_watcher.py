@@ -7,10 +7,10 @@ from lumctl.daemon.autopilot.pilot import Notify
 from lumctl.daemon.notifications.message import AutopilotOccasion
 from lumctl.errors import RefusedError
 from lumctl.health.observation import Observation
+from lumctl.spares.fitness import spares_by_pool
 from lumctl.spares.forecast import ForecastReader, PoolForecast
 from lumctl.store import NEEDLESS, Store, StoreError
 from lumctl.swap.demand_queue import QueueEntry, queue_entries
-from lumctl.swap.spare_pool import spares_by_pool
 
 WHO = "lumctl watch"
 LOW_FOR_S = 60.0
@@ -67,7 +67,7 @@ class SpareWatcher:
     def _warn(self, look: Observation) -> None:
         """Tell once of each pool that at most one spare has been left for a while; one of one is not few."""
         pools = spares_by_pool(look)
-        low = [key for key, pool in pools.items() if pool.is_low]
+        low = [key for key, pool in pools.items() if pool.is_low()]
         self._low_since = {key: self._low_since.get(key, look.at) for key in low}
         self._told_low &= set(low)
         for key, since in self._low_since.items():

@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from lumctl.inventory.model import Accelerator
 
 
+LEAST_SPARES = 2
+"""How many spares of a pool must be free, if it has as many: the last one is told of before it is taken."""
+
+
 class Preemption(StrEnum):
     """Which jobs give their spares up to a job that lost an accelerator."""
 

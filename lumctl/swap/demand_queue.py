@@ -11,11 +11,12 @@ from lumctl.inventory.model import Accelerator, Role
 from lumctl.inventory.sharing import SpareHosts, classes_of
 from lumctl.printable import counted
 from lumctl.spares.decision import Decision, decide
+from lumctl.spares.fitness import kept_by_filler, unfit_reasons
 from lumctl.spares.sharing import Demand, FreeSpare, Question, Reserve
 from lumctl.store import QueuedDemand, Store
 from lumctl.swap.constraints import HOSTS_IN_WORDS
 from lumctl.swap.groups import on_fitting_hosts, serves_all, with_tied
-from lumctl.swap.ranking import FailedRank, kept_by_filler, unfit_reasons
+from lumctl.swap.ranking import FailedRank
 from lumctl.swap.spare_pool import networks_of, spare_objections
 from lumctl.time_text import ago_text
 

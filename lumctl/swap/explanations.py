@@ -11,9 +11,10 @@ from lumctl.inventory.model import Role
 from lumctl.inventory.sharing import SpareHosts
 from lumctl.inventory.wiring import jobs_in
 from lumctl.printable import counted
+from lumctl.spares.fitness import unfit_reasons
 from lumctl.swap.constraints import HOSTS_IN_WORDS, constraints_of
 from lumctl.swap.light_paths import LightPaths
-from lumctl.swap.ranking import LATELY_S, UNKNOWN, AcceleratorRecord, FailedRank, Score, unfit_reasons, why_behind
+from lumctl.swap.ranking import LATELY_S, UNKNOWN, AcceleratorRecord, FailedRank, Score, why_behind
 
 NOT_NAMED = "another one was requested for it"
 _SHOWN = 4

@@ -9,7 +9,7 @@ from lumctl.errors import RefusedError
 from lumctl.inventory.filler_records import running_fillers, stopped_filler, stopped_fillers
 from lumctl.inventory.model import Job
 from lumctl.inventory.wiring import Assignment, jobs_in
-from lumctl.swap.ranking import unfit_reasons
+from lumctl.spares.fitness import unfit_reasons
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from heapq import heappop, heappush, merge
 from itertools import product
 
-from lumctl.context import Observation
 from lumctl.health.observation import place_of
-from lumctl.health.states import State
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.sharing import SpareHosts
 from lumctl.inventory.wiring import Assignment
@@ -146,16 +144,6 @@ def why_tied(inventory: Inventory, tied: Mapping[str, str]) -> Iterator[str]:
     """Why accelerators that were not named are replaced, a line for each."""
     for accelerator, to in tied.items():
         yield f"{accelerator} is also replaced: it is tied to {to} ({inventory.accelerators[to].tied})"
-
-
-def unfit_group(seen: Observation, spare: str, gone: Collection[str]) -> str | None:
-    """Why an accelerator that a spare is tied to makes the spare unusable, or ``None``."""
-    for other in seen.inventory.tied_to(spare):
-        if other.id in gone:
-            return f"is tied to {other.id}, which is replaced"
-        if seen.report.accelerators[other.id].state is State.FAILED:
-            return f"is tied to {other.id}, which is failed"
-    return None
 
 
 def is_broken_up(inventory: Inventory, failed: str, spare: str) -> bool:

@@ -5,13 +5,13 @@ from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, time
 
 from lumctl.context import Observation
-from lumctl.health.states import ComponentHealth, State, is_fault, state_of
+from lumctl.health.states import State, is_fault
 from lumctl.health.transitions import Transition
 from lumctl.inventory.model import Accelerator, Inventory, Role
-from lumctl.inventory.sharing import Preemption
+from lumctl.spares.fitness import kept_by_filler, unfit_group, unfit_reasons
 from lumctl.store import Store
 from lumctl.swap.constraints import constraint_objections
-from lumctl.swap.groups import is_broken_up, unfit_group
+from lumctl.swap.groups import is_broken_up
 from lumctl.swap.light_paths import LightPaths
 
 LATELY_S = 7 * 86_400.0
@@ -253,33 +253,3 @@ def _kept_for_others(seen: Observation, failure: FailedRank, spare: Accelerator)
         yield f"is reserved: {nevertheless}"
     if (filler := kept_by_filler(seen, spare.id)) is not None:
         yield f"{filler}: {nevertheless}"
-
-
-def kept_by_filler(seen: Observation, spare: str) -> str | None:
-    """Why a swap may not take a spare from the filler job on it; ``None`` if it may, or if there is none."""
-    filler = seen.filler_on(spare)
-    if filler is None or seen.inventory.sharing.preemption is not Preemption.NEVER:
-        return None
-    return f"runs filler job {filler.name}, which keeps it (sharing: preemption: never)"
-
-
-def unfit_reasons(seen: Observation, accelerator: str) -> Iterator[str]:
-    """Why an accelerator is not fit for use now, or soon will not be; being out of service alone is no reason."""
-    health = seen.report.accelerators[accelerator]
-    state = _state(health)
-    if health.maintenance is not None:
-        yield f"is in maintenance: {health.maintenance}"
-    elif state is not State.OK:
-        yield f"is {state}: {seen.report.why(health, seen.inventory.accelerators[accelerator].host)}"
-    for lane in seen.inventory.transponders_of(accelerator):
-        link = seen.report.links[lane.id]
-        if link.maintenance is not None:
-            yield f"its lane {lane.id} is in maintenance: {link.maintenance}"
-        elif _state(link) is State.FAILED:
-            why = link.findings[0].evidence if link.findings else "no finding gives the reason"
-            yield f"its lane {lane.id} is failed: {why}"
-
-
-def _state(health: ComponentHealth) -> State:
-    """The state of a component by its findings, whether or not it is in use."""
-    return state_of(health.findings, otherwise=health.otherwise) if health.disabled else health.state

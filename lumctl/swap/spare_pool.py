@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from lumctl.context import Context, Observation
 from lumctl.health.observation import current_role, places
 from lumctl.health.states import State
-from lumctl.inventory.model import Accelerator, Inventory, Role
-from lumctl.inventory.sharing import classes_of
+from lumctl.inventory.model import Inventory, Role
 from lumctl.inventory.wiring import initial_assignment
-from lumctl.printable import counted
+from lumctl.spares.fitness import kept_by_filler, unfit_group, unfit_reasons
 from lumctl.spares.ledger import LedgerEntry, SpareState, ledger_entry
 from lumctl.spares.placements import RankMove, rank_moves
 from lumctl.spares.pools import members_by_pool
-from lumctl.swap.groups import largest, unfit_group
-from lumctl.swap.ranking import UNKNOWN, FailedRank, kept_by_filler, objections, records_of, unfit_reasons
+from lumctl.swap.groups import largest
+from lumctl.swap.ranking import UNKNOWN, FailedRank, objections, records_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,43 +92,6 @@ def ledger_entries(
         fresh_until = records.get(name, UNKNOWN).fresh_until(seen.at)
         entries.append(ledger_entry(seen, name, unfit=unfit, fresh_until=fresh_until, moves=moves))
     return entries, moves
-
-
-@dataclass(frozen=True, slots=True)
-class SparesOfPool:
-    """The spares of one class in one rack by the inventory, and those of them that any job can take now."""
-
-    spares: tuple[str, ...]
-    free: tuple[str, ...]
-
-    @property
-    def is_low(self) -> bool:
-        """Whether at most one spare is left; one of one is not few."""
-        return len(self.free) < min(2, len(self.spares))
-
-    def words(self, accelerator_class: str) -> str:
-        """How many are free, in words: ``1 of 3 spares of H100 is free``."""
-        are = "is" if len(self.free) == 1 else "are"
-        return f"{len(self.free)} of {counted(len(self.spares), 'spares')} of {accelerator_class} {are} free"
-
-
-def spares_by_pool(seen: Observation) -> dict[tuple[str, str], SparesOfPool]:
-    """The spares of each rack and class that has any."""
-    classes, pools = classes_of(seen.inventory.accelerators), dict[tuple[str, str], list[Accelerator]]()
-    for each in seen.inventory.accelerators.values():
-        if each.role is Role.SPARE:
-            pools.setdefault((each.rack, classes[each.id]), []).append(each)
-    return {
-        key: SparesOfPool(tuple(each.id for each in pool), tuple(each.id for each in pool if is_free(seen, each)))
-        for key, pool in pools.items()
-    }
-
-
-def is_free(seen: Observation, spare: Accelerator) -> bool:
-    """Whether any job can take a spare now: it was read and is fit, runs no rank, and is not reserved."""
-    kept = spare.reserved or spare.reserved_for is not None or seen.role_of(spare.id) is not Role.SPARE
-    kept = kept or kept_by_filler(seen, spare.id) is not None
-    return not kept and not any(unfit_reasons(seen, spare.id)) and unfit_group(seen, spare.id, ()) is None
 
 
 def ranks_to_replace(seen: Observation, spare: str) -> tuple[RanksToReplace, ...]:

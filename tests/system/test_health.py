@@ -151,8 +151,13 @@ def test_a_swap_between_two_checks_is_no_fault_of_the_links_that_it_moves(lumctl
     plan = lumctl("swap", "plan", "finetune", "--failed", GPU, "-o", "name").stdout.strip()
     applied = lumctl("swap", "apply", plan, "--yes", "-o", "json")
     assert applied.returncode == 0, applied.stderr
-    after = lumctl("check")
+    after = lumctl("check", "--least-spares", "0")
     assert after.returncode == 0, after.stdout
+    after = lumctl("check")
+    assert after.returncode == 1
+    assert "WARNING - prototype: 0 of 1 spare of NVIDIA RTX 6000 Ada Generation are free" in after.stdout
+    (low,) = document(lumctl, "check")["spares_low"]
+    assert (low["free"], low["spares"]) == (0, 1)
     lumctl("sim", "clear")
     back = lumctl("swap", "rollback", json.loads(applied.stdout)["run"], "--yes")
     assert back.returncode == 0, back.stderr

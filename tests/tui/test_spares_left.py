@@ -8,7 +8,7 @@ from rack_states import dark_rack, silent_hosts
 
 from lumctl.cli.output import GLYPHS
 from lumctl.inventory.load import example, load_inventory
-from lumctl.swap.spare_pool import spares_by_pool
+from lumctl.spares.fitness import spares_by_pool
 from lumctl.tui.look.marks import Marks
 from lumctl.tui.views.records import RecordedLook
 from lumctl.tui.views.spares import groups_of, spare_lines

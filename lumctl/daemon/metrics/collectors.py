@@ -16,7 +16,7 @@ from lumctl.fleet.readings import ProbeStatus
 from lumctl.health.observation import Observation, counted_states, standing_incidents
 from lumctl.health.states import HARMLESS, State
 from lumctl.slices.documents import report
-from lumctl.swap.spare_pool import spares_by_pool
+from lumctl.spares.fitness import spares_by_pool
 
 _LABELS = ("kind", "id")
 

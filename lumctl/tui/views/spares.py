@@ -9,10 +9,10 @@ from lumctl.health.observation import Observation
 from lumctl.health.states import State
 from lumctl.inventory.model import Role
 from lumctl.printable import counted, number_ranges
+from lumctl.spares.fitness import is_free, spares_by_pool, unfit_group, unfit_reasons
 from lumctl.swap.demand_queue import queue_entries
-from lumctl.swap.groups import unfit_group
-from lumctl.swap.ranking import FailedRank, objections, unfit_reasons
-from lumctl.swap.spare_pool import is_free, networks_of, ranks_to_replace, spares_by_pool
+from lumctl.swap.ranking import FailedRank, objections
+from lumctl.swap.spare_pool import networks_of, ranks_to_replace
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks, age
 from lumctl.tui.views.records import RecordedLook
 

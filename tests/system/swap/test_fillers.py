@@ -11,10 +11,11 @@ from lumctl.change import apply
 from lumctl.change.plan import Do
 from lumctl.change.resumption import abort
 from lumctl.errors import RefusedError, RolledBackError
+from lumctl.spares.fitness import spares_by_pool
 from lumctl.spares.ledger import SpareState
 from lumctl.swap import plan_return, plan_rollback, plan_swap
 from lumctl.swap.explanations import NoSpareError
-from lumctl.swap.spare_pool import pool_ledgers, spares_by_pool
+from lumctl.swap.spare_pool import pool_ledgers
 
 FILLER, JOB = "batch", "train"
 LOST, IDLE, FILLED = "h1-gpu0", "h5-gpu0", "h5-gpu1"

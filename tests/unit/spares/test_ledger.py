@@ -10,6 +10,7 @@ from lumctl.change.plan import Do
 from lumctl.health.acknowledgements import MaintenanceWindow
 from lumctl.health.states import ComponentHealth, Finding, State
 from lumctl.inventory.load import example, load_inventory
+from lumctl.spares.fitness import unfit_reasons
 from lumctl.spares.ledger import OUT, SpareState, ledger_entry
 from lumctl.spares.ledger_text import (
     advice,
@@ -22,7 +23,6 @@ from lumctl.spares.ledger_text import (
 )
 from lumctl.spares.placements import ASSIGN, RankMove, moves_of, rank_moves
 from lumctl.store import JournalEntry, StoredRun
-from lumctl.swap.ranking import unfit_reasons
 
 AT = 1_800_000_000.0
 HOME, SPARE = "s1-gpu0", "s3-gpu0"

@@ -1,0 +1,86 @@
+"""Whether a spare can be used now, and how many spares of each rack and class any job can take."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from lumctl.health.observation import Observation
+from lumctl.health.states import ComponentHealth, State, state_of
+from lumctl.inventory.model import Accelerator, Role
+from lumctl.inventory.sharing import LEAST_SPARES, Preemption, classes_of
+from lumctl.printable import counted
+
+
+@dataclass(frozen=True, slots=True)
+class SparesOfPool:
+    """The spares of one class in one rack by the inventory, and those of them that any job can take now."""
+
+    spares: tuple[str, ...]
+    free: tuple[str, ...]
+
+    def is_low(self, least: int = LEAST_SPARES) -> bool:
+        """Whether fewer than ``least`` spares are left; all of them are never too few."""
+        return len(self.free) < min(least, len(self.spares))
+
+    def words(self, accelerator_class: str) -> str:
+        """How many are free, in words: ``1 of 3 spares of H100 is free``."""
+        are = "is" if len(self.free) == 1 else "are"
+        return f"{len(self.free)} of {counted(len(self.spares), 'spares')} of {accelerator_class} {are} free"
+
+
+def spares_by_pool(seen: Observation) -> dict[tuple[str, str], SparesOfPool]:
+    """The spares of each rack and class that has any."""
+    classes, pools = classes_of(seen.inventory.accelerators), dict[tuple[str, str], list[Accelerator]]()
+    for each in seen.inventory.accelerators.values():
+        if each.role is Role.SPARE:
+            pools.setdefault((each.rack, classes[each.id]), []).append(each)
+    return {
+        key: SparesOfPool(tuple(each.id for each in pool), tuple(each.id for each in pool if is_free(seen, each)))
+        for key, pool in pools.items()
+    }
+
+
+def is_free(seen: Observation, spare: Accelerator) -> bool:
+    """Whether any job can take a spare now: it was read and is fit, runs no rank, and is not reserved."""
+    kept = spare.reserved or spare.reserved_for is not None or seen.role_of(spare.id) is not Role.SPARE
+    kept = kept or kept_by_filler(seen, spare.id) is not None
+    return not kept and not any(unfit_reasons(seen, spare.id)) and unfit_group(seen, spare.id, ()) is None
+
+
+def unfit_reasons(seen: Observation, accelerator: str) -> Iterator[str]:
+    """Why an accelerator is not fit for use now, or soon will not be; being out of service alone is no reason."""
+    health = seen.report.accelerators[accelerator]
+    state = _state(health)
+    if health.maintenance is not None:
+        yield f"is in maintenance: {health.maintenance}"
+    elif state is not State.OK:
+        yield f"is {state}: {seen.report.why(health, seen.inventory.accelerators[accelerator].host)}"
+    for lane in seen.inventory.transponders_of(accelerator):
+        link = seen.report.links[lane.id]
+        if link.maintenance is not None:
+            yield f"its lane {lane.id} is in maintenance: {link.maintenance}"
+        elif _state(link) is State.FAILED:
+            why = link.findings[0].evidence if link.findings else "no finding gives the reason"
+            yield f"its lane {lane.id} is failed: {why}"
+
+
+def _state(health: ComponentHealth) -> State:
+    """The state of a component by its findings, whether or not it is in use."""
+    return state_of(health.findings, otherwise=health.otherwise) if health.disabled else health.state
+
+
+def unfit_group(seen: Observation, spare: str, gone: Collection[str]) -> str | None:
+    """Why an accelerator that a spare is tied to makes the spare unusable, or ``None``."""
+    for other in seen.inventory.tied_to(spare):
+        if other.id in gone:
+            return f"is tied to {other.id}, which is replaced"
+        if seen.report.accelerators[other.id].state is State.FAILED:
+            return f"is tied to {other.id}, which is failed"
+    return None
+
+
+def kept_by_filler(seen: Observation, spare: str) -> str | None:
+    """Why a swap may not take a spare from the filler job on it; ``None`` if it may, or if there is none."""
+    filler = seen.filler_on(spare)
+    if filler is None or seen.inventory.sharing.preemption is not Preemption.NEVER:
+        return None
+    return f"runs filler job {filler.name}, which keeps it (sharing: preemption: never)"
