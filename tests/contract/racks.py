@@ -16,6 +16,7 @@ import pytest
 
 from lumctl.change import Plan, apply, to_document
 from lumctl.context import Context
+from lumctl.devices.endpoints import Endpoints
 from lumctl.devices.protocols import DriverContext
 from lumctl.devices.types import PucState
 from lumctl.errors import RefusedError
@@ -83,11 +84,11 @@ class Rack:
     def clear(self) -> None:
         self.sim.clear()
 
-    def another_context(self, **settings: Callable[[], float]) -> Context:
+    def another_context(self, endpoints: Endpoints | None = None, **settings: Callable[[], float]) -> Context:
         return Context(
             self.inventory,
             "sim",
-            endpoints=self.sim.endpoints(),
+            endpoints=endpoints or self.sim.endpoints(),
             store=lambda rack: store_at(self.place, files=self.folder / "store", rack=rack),
             **settings,
         )

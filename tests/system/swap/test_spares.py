@@ -3,7 +3,9 @@
 import json
 import os
 import signal
+import sys
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -174,3 +176,26 @@ def test_the_commands(shell_of, rack):
         assert "took rank 1 of finetune from s1-gpu0" in lumctl("spare", "show", SPARE, code=0).stdout
     finally:
         rack.clear()
+
+
+@pytest.mark.usefixtures("ssh_client")
+def test_a_spare_whose_host_openssh_serves_is_read_taken_and_given_back(rack_of, serve_ssh, tmp_path):
+    made = rack_of("prototype", tmp_path)
+    rack = next(made)
+    try:
+        server = rack.sim.folder
+        forward = f"{sys.executable} -m lumctl.sim.hosts.forward {server / 'control.sock'} s3"
+        openssh = replace(serve_ssh(server / "client_key", forward), host="s3")
+        openssh.known_hosts.write_text((server / "known_hosts").read_text() + openssh.known_hosts.read_text())
+        ours = rack.sim.endpoints()
+        with rack.another_context(replace(ours, hosts={**ours.hosts, "s3": openssh})) as context:
+            assert states(context) == FREE
+            rack.sim.inject(HOME, "gpu-lost")
+            swap = apply(context, plan_swap(context, "finetune", [HOME])).run
+            assert states(context)[SPARE] == (SpareState.TAKEN, swap)
+            assert lit(rack, SPARE)
+            apply(context, plan_rollback(context, context.store("prototype").runs.get(swap)))
+            assert states(context)[SPARE] == (SpareState.FREE, None)
+            assert context.assignment()["finetune"][1] == HOME
+    finally:
+        next(made, None)
