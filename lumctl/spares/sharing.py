@@ -16,17 +16,17 @@ Answer = Mapping[str, Sequence[str]]
 class Demand:
     """Accelerators of one job that need spares at the same time: all get one, or none does.
 
-    ``usable`` has, for each of them, the free spares that can replace it, in the order of the inventory. ``classes``
-    are the classes of all spares that could replace one of them, free or not. ``weight`` is that of the job in the
-    inventory. ``remaining_s`` is how long the job still runs, ``attained_s`` how long it has run, in seconds times
-    accelerators; ``None`` if that is unknown.
+    ``usable`` has, for each of them, the free spares that can replace it, in the order of the inventory. ``able``
+    has, for each of them, the classes of all spares that could replace it, free or not. ``weight`` is that of the job
+    in the inventory. ``remaining_s`` is how long the job still runs, ``attained_s`` how long it has run, in seconds
+    times accelerators; ``None`` if that is unknown.
     """
 
     id: str
     job: str
     asked_at: float
     usable: tuple[tuple[str, ...], ...]
-    classes: frozenset[str]
+    able: tuple[frozenset[str], ...]
     weight: float = 1.0
     remaining_s: float | None = None
     attained_s: float | None = None
@@ -35,6 +35,11 @@ class Demand:
     def size(self) -> int:
         """How many spares it needs."""
         return len(self.usable)
+
+    @property
+    def classes(self) -> frozenset[str]:
+        """The classes of all spares that could replace one of its accelerators, free or not."""
+        return frozenset[str]().union(*self.able)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +172,9 @@ class Reserve:
 
     @staticmethod
     def _without(demand: Demand, held: Mapping[str, frozenset[str]]) -> Demand:
-        kept_back = frozenset[str]().union(*(spares for name, spares in held.items() if demand.classes - {name}))
-        if not kept_back:
-            return demand
-        return replace(demand, usable=tuple(tuple(s for s in row if s not in kept_back) for row in demand.usable))
+        # Each accelerator by itself: one that nothing else can replace has the reserve, whatever fails beside it.
+        rows = []
+        for row, able in zip(demand.usable, demand.able, strict=True):
+            kept_back = frozenset[str]().union(*(spares for name, spares in held.items() if able - {name}))
+            rows.append(tuple(spare for spare in row if spare not in kept_back))
+        return replace(demand, usable=tuple(rows))

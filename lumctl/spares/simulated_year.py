@@ -184,7 +184,7 @@ class _Year:
             job=name,
             asked_at=failure.at,
             usable=(tuple(usable),) * failure.size,
-            classes=frozenset(classes),
+            able=(frozenset(classes),) * failure.size,
             weight=failure.weight,
             remaining_s=failure.remaining_s,
             attained_s=failure.attained_s,

@@ -159,17 +159,16 @@ def _is_well(seen: Observation, accelerator: str, since: float = 0.0) -> bool:
 def never(seen: Observation, failures: Sequence[FailedRank]) -> str | None:
     """Why the whole pool can never serve some failures together; ``None`` if it can once enough of it is free."""
     rack = seen.inventory.accelerators[failures[0].accelerator].rack
-    classes = _spare_classes(seen)
-    could = {classes[spare.id] for spare in _pool(seen, rack) for each in failures if _could_replace(seen, each, spare)}
-    spares, left = list[Accelerator](), dict(seen.inventory.sharing.reserve)
-    for spare in _pool(seen, rack):
-        name = classes[spare.id]
-        # Of a class that others can do without, the reserve is not for them.
-        if could - {name} and left.get(name, 0) > 0:
-            left[name] -= 1
-        else:
-            spares.append(spare)
-    usable = [[spare.id for spare in spares if _could_replace(seen, failure, spare)] for failure in failures]
+    classes, pool = _spare_classes(seen), _pool(seen, rack)
+    reserve, held = seen.inventory.sharing.reserve, set[str]()
+    for name, count in reserve.items():
+        held.update([spare.id for spare in pool if classes[spare.id] == name][:count])
+    usable = []
+    for failure in failures:
+        could = [spare.id for spare in pool if _could_replace(seen, failure, spare)]
+        # Of a class that it can do without, the reserve is not for an accelerator.
+        does_without = len({classes[spare] for spare in could}) > 1
+        usable.append([spare for spare in could if not (does_without and spare in held)])
     if serves_all(on_fitting_hosts(seen.inventory, failures[0].job, usable)):
         return None
     able = len({spare for row in usable for spare in row})
@@ -268,8 +267,8 @@ def _demand(
         job=failures[0].job,
         asked_at=asked_at,
         usable=tuple(on_fitting_hosts(seen.inventory, failures[0].job, usable)),
-        classes=frozenset(
-            classes[a.id] for a in _pool(seen, rack) if any(_could_replace(seen, each, a) for each in failures)
+        able=tuple(
+            frozenset(classes[a.id] for a in _pool(seen, rack) if _could_replace(seen, each, a)) for each in failures
         ),
         weight=seen.inventory.sharing.weights.get(failures[0].job, 1.0),
     )

@@ -34,13 +34,14 @@ def _demand(rng: Random, name: str, asked_at: float, spares: dict[str, FreeSpare
     classes = _CLASSES[rng.randrange(2) :]
     able = [spare for spare, each in spares.items() if each.accelerator_class in classes]
     rng.shuffle(able)
+    size = rng.randint(1, 8)
     known = rng.random() < 0.5  # noqa: PLR2004 - every other one
     return Demand(
         id=name,
         job=f"job-{rng.randrange(3)}",
         asked_at=asked_at,
-        usable=(tuple(able),) * rng.randint(1, 8),
-        classes=frozenset(classes),
+        usable=(tuple(able),) * size,
+        able=(frozenset(classes),) * size,
         weight=rng.choice((0.5, 1.0, 4.0)),
         remaining_s=rng.uniform(0, 1e6) if known else None,
         attained_s=rng.uniform(0, 1e6) if known else None,

@@ -14,7 +14,8 @@ COMMON, RARE = "common", "rare"
 
 
 def demand(name, *usable, asked_at=0.0, classes=(COMMON, RARE), **more):
-    return Demand(name, f"job-{name}", asked_at, tuple(map(tuple, usable)), frozenset(classes), **more)
+    able = (frozenset(classes),) * len(usable)
+    return Demand(name, f"job-{name}", asked_at, tuple(map(tuple, usable)), able, **more)
 
 
 def question(*demands, spares=("c1", "c2", "r1"), **more):
@@ -141,3 +142,13 @@ def test_a_demand_of_many_is_answered_soon_although_nothing_fits():
     spares = [f"c{n}" for n in range(39)]
     rows = [rng.sample(spares, 39) for _ in range(40)]
     assert serve([demand("d", *rows)], spares) == {}
+
+
+def test_a_group_gets_of_the_reserve_only_what_nothing_else_can_replace():
+    """Two accelerators fail together: one of them can use both classes, the other only the rare one."""
+    both, rare = frozenset({COMMON, RARE}), frozenset({RARE})
+    mixed = Demand("mixed", "job", 0.0, (("c1", "r1", "r2"), ("r1", "r2")), (both, rare))
+    asked = Reserve({RARE: 2}).applied(question(mixed, spares=("c1", "r1", "r2")))
+    assert asked.demands[0].usable == (("c1",), ("r1", "r2"))
+    assert best_fit(asked) == {"mixed": ("c1", "r1")}
+    assert mixed.classes == both
