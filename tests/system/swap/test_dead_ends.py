@@ -635,6 +635,7 @@ TWO_AT_ONCE = "two operators act in one moment, and the other one has done it: w
 AUTHOR = "for who edits a runbook; see test_an_author_of_a_runbook_is_told_what_to_write and tests/unit/runbook"
 COPYING = "about two databases of a rack: see tests/unit/store/test_copying.py"
 QUEUE = "the queue of demands: see tests/system/swap/test_queue.py and tests/unit/store/test_demands.py"
+FILLERS = "about filler jobs and the cost of a return: see tests/system/swap/test_fillers.py"
 FINAL = "what was asked for was a no, or is so already: nothing leads on from it"
 JOBS = "about a job's processes: see tests/system/jobs"
 LOST_RECORD = "its command is typed in test_lost_record.py and tests/unit/swap/test_adoption.py"
@@ -688,6 +689,9 @@ ELSEWHERE = {
     ("swap/settings.py", "is stuck in"): "the hint edits the inventory",
     ("swap/explanations.py", "cannot be replaced together"): "several at once: see tests/unit/swap/test_joint.py",
     ("swap/explanations.py", "no routes were found to replace"): "several at once: see tests/unit/swap/test_joint.py",
+    ("swap/choice.py", "<lossy>"): "in the message of a plan for which no spare is found",
+    ("swap/fillers.py", ""): FILLERS,
+    ("swap/restoration.py", "would stand still"): FILLERS,
     ("swap/circuit_change.py", "needs {} to connect port"): "in the message of a plan for which no spare is found",
     ("swap/rollback.py", "ran on target"): "stores of targets are apart: only a library finds a run of another target",
     ("swap/settings.py", "is neither on nor off now"): "the simulator's power controllers are never between the two",
