@@ -359,3 +359,12 @@ def test_q_quits(stage, kit):
         await kit.until(pilot, lambda: not dashboard.is_running)
 
     kit.drive(dashboard, script)
+
+
+@pytest.mark.parametrize("gone", ["#freshness", "#banner"])
+def test_a_tick_while_the_screen_is_removed_is_no_error(stage, kit, gone):
+    async def script(pilot):
+        await pilot.app.screen.query_one(gone).remove()
+        pilot.app._tick()
+
+    kit.drive(stage.dashboard(), script)

@@ -97,7 +97,8 @@ class MainScreen(KeyedScreen[None], keys="main"):
 
     def tick(self, freshness: Text, trouble: str | None) -> None:
         """Update the ages each second, the freshness of the data, and the error (``trouble``) of the last reading."""
-        if not self.query("#freshness"):  # the screen is being removed, and its inner widgets are gone first
+        # The screen is being removed: its widgets go one after the other, the inner ones first.
+        if not (self.query("#freshness") and self.query("#banner")):
             return
         self.query_one(TopBar).say(freshness)
         banner = self.query_one("#banner", Static)
