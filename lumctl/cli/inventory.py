@@ -123,7 +123,7 @@ def validate(
     elif cx.out.format is OutputFormat.NAME:
         cx.out.names([str(path)])
     else:
-        told = {noun: count for noun, count in counts.items() if count or noun not in {"switches", "fibres"}}
+        told = {noun: count for noun, count in counts.items() if count or noun not in {"switches", "fibres", "fillers"}}
         shown = [counted(count, noun, _ONE.get(noun, "")) for noun, count in told.items()]
         cx.out.text(f"{path}: {', '.join(shown)}: no errors")
     return ExitCode.DONE
@@ -209,6 +209,7 @@ def _counts(inventory: Inventory) -> dict[str, int]:
         "switches": kinds.count(DeviceKind.SWITCH),
         "fibres": len(inventory.fibres),
         "jobs": len(inventory.jobs),
+        "fillers": len(inventory.fillers),
     }
 
 

@@ -99,7 +99,7 @@ def _store(inventory: "Inventory") -> list[DoctorFinding]:
 
 def _wanted(inventory: "Inventory") -> set[str]:
     """The names of the plug-ins that an inventory uses."""
-    jobs = {job.hook.kind for job in inventory.jobs.values() if job.hook is not None}
+    jobs = {job.hook.kind for job in inventory.controlled.values() if job.hook is not None}
     return {*users_of_drivers(inventory), *jobs, *(host.probe for host in inventory.hosts.values())}
 
 
@@ -140,7 +140,7 @@ def _jobs_of(name: str, inventory: "Inventory") -> Iterator[DoctorFinding]:
     """Whether the programs of the jobs of one kind are found."""
     from lumctl.jobs.control import programs_of
 
-    for job in inventory.jobs.values():
+    for job in inventory.controlled.values():
         if job.hook is None or job.hook.kind != name:
             continue
         try:

@@ -382,9 +382,10 @@ class Inventory:
             network_of = {device: a if of == b else of for device, of in network_of.items()}
         object.__setattr__(self, "_network_of", network_of)
 
-    def controlled(self, name: str) -> Job | None:
-        """The job or filler job of a name: what a hook may control."""
-        return self.jobs.get(name) or self.fillers.get(name)
+    @property
+    def controlled(self) -> Mapping[str, Job]:
+        """The jobs and the filler jobs: what hooks control."""
+        return {**self.jobs, **self.fillers}
 
     @property
     def light_devices(self) -> tuple[Device, ...]:

@@ -76,7 +76,7 @@ class Hooks:
 
     def __init__(self, context: Context, job: str, facts: Facts = NOBODY, *, only_asks: bool = False) -> None:
         self._context, self._job, self._facts, self._only_asks = context, job, facts, only_asks
-        known = context.inventory.controlled(job)
+        known = context.inventory.controlled.get(job)
         if known is None or known.hook is None:
             raise RefusedError(
                 f"job {job} has no hook in {context.inventory.path}",
@@ -257,13 +257,13 @@ def placement_of(context: Context, job: str) -> tuple[str, ...]:
 
 def hooked(inventory: Inventory, job: str) -> bool:
     """Whether a job has a hook."""
-    known = inventory.controlled(job)
+    known = inventory.controlled.get(job)
     return known is not None and known.hook is not None
 
 
 def passed_over(context: Context, job: str) -> str | None:
     """Why a job's hook is not run on this target; ``None`` if it is run."""
-    known = context.inventory.controlled(job)
+    known = context.inventory.controlled.get(job)
     if context.target != "sim" or (known is not None and known.hook is not None and known.hook.on_sim):
         return None
     return ON_SIM
@@ -301,7 +301,7 @@ def _needs_no_pause(inventory: Inventory, job: str) -> bool:
 
 def may_take_s(inventory: Inventory, job: str) -> float:
     """How long the hook of a job may take for one act, including the status queries before and after."""
-    known = inventory.controlled(job)
+    known = inventory.controlled.get(job)
     hook = None if known is None else known.hook
     return 0.0 if hook is None else 3 * (hook.timeout_s + END_S)
 
@@ -313,7 +313,7 @@ def require_hooks(context: Context, jobs: Iterable[str]) -> None:
         RefusedError: a program is not.
     """
     for job in jobs:
-        known = context.inventory.controlled(job)
+        known = context.inventory.controlled.get(job)
         if known is None or known.hook is None or passed_over(context, job):
             continue
         hook = known.hook

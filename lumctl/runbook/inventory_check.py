@@ -118,8 +118,8 @@ def odd_in_step(step: Step, inventory: Inventory, circuits: frozenset[str]) -> I
     if step.do is Do.ASSIGN:
         for key in ("assignment", "before"):
             yield from _odd_placement(key, data.get(key), inventory)
-    if step.do is Do.JOB and data.get("job") not in inventory.jobs:
-        yield _unknown(("job",), "job", str(data.get("job")), inventory.jobs, inventory)
+    if step.do is Do.JOB and data.get("job") not in inventory.controlled:
+        yield _unknown(("job",), "job", str(data.get("job")), inventory.controlled, inventory)
     if step.do is Do.RECORD:
         yield from _odd_act(data, inventory)
     if step.do is Do.SET:

@@ -244,8 +244,8 @@ def _spare(name: str, mark: Mark, inventory: Inventory, problems: Problems) -> N
 
 
 def _job(name: str, mark: Mark, inventory: Inventory, problems: Problems) -> None:
-    if name not in inventory.jobs:
-        problems.unknown(mark, "job", name, inventory.jobs)
+    if name not in inventory.controlled:
+        problems.unknown(mark, "job", name, inventory.controlled)
 
 
 def _rack(name: str, mark: Mark, inventory: Inventory, problems: Problems) -> None:

@@ -11,6 +11,8 @@ from lumctl.change import apply
 from lumctl.change.plan import Do
 from lumctl.change.resumption import abort
 from lumctl.errors import RefusedError, RolledBackError
+from lumctl.runbook import document, yaml_text
+from lumctl.runbook.replay import replay_on_simulator
 from lumctl.spares.fitness import spares_by_pool
 from lumctl.spares.ledger import SpareState
 from lumctl.swap import plan_return, plan_rollback, plan_swap
@@ -123,6 +125,11 @@ def test_it_runs_again_by_the_plan_that_frees_its_spare_and_a_rollback_of_that_t
     run = apply(rack.context, back).run
     assert (hook.acts(), hook.runs, records(rack)) == (["pause", "resume"], True, {})
     assert rack.context.assignment()[job] == rack.inventory.jobs[job].ranks
+    recorded = document.make(rack.store.runs.get(run), rack.store, rack.inventory)
+    book = yaml_text.load(yaml_text.dump(recorded), "it")
+    replayed = replay_on_simulator(book, rack.inventory, progress=print, before_step=lambda _step: None)
+    assert replayed.identical, replayed.first_difference
+    assert hook.acts() == ["pause", "resume"]  # a rehearsal leaves the real job alone
 
     apply(rack.context, plan_rollback(rack.context, rack.store.runs.get(run)))
     assert (hook.acts(), hook.runs, records(rack)) == (["pause", "resume", "pause"], False, STOPPED)

@@ -27,7 +27,7 @@ def test_a_filler_job_is_no_job_of_the_placement(write: Write, small: str):
     (filler,) = inventory.fillers.values()
     assert (filler.ranks, filler.links, filler.hook.pause) == (("h4-gpu0",), (), ("stop-it",))
     assert "batch" not in inventory.jobs
-    assert inventory.controlled("batch") is filler
+    assert inventory.controlled.get("batch") is filler
     placed = {stopped_filler("batch"): ("h4-gpu0",)}
     assert (running_fillers(inventory, {}), stopped_fillers(inventory, {})) == ({"h4-gpu0": filler}, [])
     assert (running_fillers(inventory, placed), stopped_fillers(inventory, placed)) == ({}, [filler])
