@@ -8,6 +8,8 @@ from rack_states import dark_rack, silent_hosts
 
 from lumctl.cli.output import GLYPHS
 from lumctl.inventory.load import example, load_inventory
+from lumctl.inventory.model import Job
+from lumctl.inventory.sharing import Preemption
 from lumctl.spares.fitness import spares_by_pool
 from lumctl.tui.look.marks import Marks
 from lumctl.tui.views.records import RecordedLook
@@ -66,3 +68,23 @@ def test_of_many_groups_those_without_a_spare_and_those_not_read_are_named(monke
     some = replace(seen, report=replace(seen.report, accelerators=accelerators))
     assert "spares left 2 in 4 groups, none in rail1, unknown in rail2  " in strip(some)
     assert "spares left unknown  " in strip(unread)
+
+
+def with_filler(seen, **more):
+    """The same look with a filler job on a spare; ``more`` are fields of the sharing of spares."""
+    filler = Job("batch", "rack64", ("h16-gpu1",), ())
+    sharing = replace(seen.inventory.sharing, **more)
+    return replace(seen, inventory=replace(seen.inventory, fillers={"batch": filler}, sharing=sharing))
+
+
+def test_a_filler_job_is_said_beside_its_spare_and_when_it_is_stopped():
+    seen = with_filler(look())
+    told = "\n".join(line.plain for line in spare_lines(seen, MARKS))
+    assert "h16-gpu1       runs filler job batch, which gives it up; can replace" in told
+    kept = with_filler(look(), preemption=Preemption.NEVER)
+    assert dict(unfit for group in groups_of(kept) for unfit in group.unfit) == {
+        "h16-gpu1": "runs filler job batch, which keeps it (sharing: preemption: never)"
+    }
+    stopped = replace(seen, assignment={**seen.assignment, "stopped filler batch": ("h16-gpu1",)})
+    told = "\n".join(line.plain for line in spare_lines(stopped, MARKS))
+    assert "filler job batch gave up h16-gpu1: lumctl swap plan batch --back" in told

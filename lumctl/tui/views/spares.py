@@ -9,8 +9,9 @@ from lumctl.health.observation import Observation
 from lumctl.health.states import State
 from lumctl.inventory.model import Role
 from lumctl.printable import counted, number_ranges
-from lumctl.spares.fitness import is_free, spares_by_pool, unfit_group, unfit_reasons
+from lumctl.spares.fitness import is_free, kept_by_filler, spares_by_pool, unfit_group, unfit_reasons
 from lumctl.swap.demand_queue import queue_entries
+from lumctl.swap.fillers import filler_documents
 from lumctl.swap.ranking import FailedRank, objections
 from lumctl.swap.spare_pool import networks_of, ranks_to_replace
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks, age
@@ -105,6 +106,7 @@ def groups_of(observation: Observation) -> tuple[SpareGroup, ...]:
 def _why_not_free(observation: Observation, spare: str) -> str:
     """The first reason why a spare that runs no rank cannot be taken by every job."""
     reason = next(unfit_reasons(observation, spare), None) or unfit_group(observation, spare, ())
+    reason = reason or kept_by_filler(observation, spare)
     if reason is not None:
         return reason
     job = observation.inventory.accelerators[spare].reserved_for
@@ -146,6 +148,10 @@ def spare_lines(observation: Observation, marks: Marks) -> Iterator[Text]:
         if group.free:
             yield Text(f"  {counted(ranks, 'ranks')} share {counted(len(group.free), 'spares')}", style=QUIET_STYLE)
         yield Text()
+    for filler in filler_documents(observation, observation.inventory.racks):
+        if not filler["running"]:
+            then = f": {filler['command']}" if filler["command"] else ""
+            yield Text(f"filler job {filler['name']} {filler['words']}{then}")
 
 
 def waiting_lines(seen: RecordedLook) -> Iterator[Text]:
@@ -188,6 +194,8 @@ def _spare_line(observation: Observation, spare: str, why: str, place: tuple[str
         return text
     if why:
         text.append(f"{why}; ", style=STATE_STYLES[State.DEGRADED])
+    elif (filler := observation.filler_on(spare)) is not None:
+        text.append(f"runs filler job {filler.name}, which gives it up; ", style=QUIET_STYLE)
     users = users_of(observation, spare)
     said = (f"{each.job} {'rank' if len(each.ranks) == 1 else 'ranks'} {number_ranges(each.ranks)}" for each in users)
     text.append(f"can replace {'; '.join(said)}" if users else "can replace no rank")
