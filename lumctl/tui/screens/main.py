@@ -34,7 +34,7 @@ from lumctl.tui.views.history import History
 from lumctl.tui.views.records import RecordedLook
 from lumctl.tui.views.subject import WorkSubject
 from lumctl.tui.views.swap_choice import others_than_headline
-from lumctl.tui.widgets.bars import AnswerLine, KeyBar, Tabs, TopBar
+from lumctl.tui.widgets.bars import AnswerLine, Headline, KeyBar, Tabs, TopBar
 from lumctl.tui.widgets.heat import HeatPicture
 from lumctl.tui.widgets.pane_area import PaneArea
 from lumctl.tui.widgets.prompt import Prompt, Question
@@ -60,7 +60,6 @@ class MainScreen(KeyedScreen[None], keys="main"):
         self._seen: RecordedLook | None = None
         self._others = False
         """Whether other faults than the headline's can be repaired by a swap."""
-        self._told = Text()
         self._preferences = preferences
         self.area = PaneArea(marks, now, preferences, remembered)
         self._actions = RowActions(lambda: self.query_one(Question), self.say, self.post_message)
@@ -69,7 +68,7 @@ class MainScreen(KeyedScreen[None], keys="main"):
         """Create the widgets from top to bottom."""
         yield TopBar(self._title, self._target)
         yield Tabs()
-        yield Static(id="headline", markup=False)
+        yield Headline(self._marks)
         yield Static(id="banner", markup=False)
         yield Static(self.area.line, id="shown", markup=False)
         yield self.area
@@ -86,11 +85,7 @@ class MainScreen(KeyedScreen[None], keys="main"):
     def show(self, seen: RecordedLook) -> None:
         """Show a new observation."""
         self._seen = seen
-        # Replaced only if it has changed: an update lays out the whole screen.
-        told, line = headline(seen, self._marks), self.query_one("#headline", Static)
-        if told != self._told:
-            self._told = told
-            line.update(told)
+        self.query_one(Headline).say(headline(seen, self._marks))
         self._others = others_than_headline(seen)
         self._show_tabs()
         self.area.show(seen)

@@ -11,8 +11,12 @@ from textual.style import Style
 from textual.widgets import Static
 
 from lumctl.tui.keys import CHANGES, Action
-from lumctl.tui.look.marks import STALE_STYLE, TARGET_STYLES, age
+from lumctl.tui.look.cutting import cut_lines
+from lumctl.tui.look.marks import STALE_STYLE, TARGET_STYLES, Marks, age
 from lumctl.tui.panes.rows import Cell
+
+_HEADLINES = 2
+"""The most lines of the headline, as in the style sheet."""
 
 
 class TopBar(Horizontal):
@@ -39,6 +43,32 @@ class TopBar(Horizontal):
         """Show on the right how long ago the racks were read, marked if that is too long."""
         stale = now - read_at > stale_after_s
         self.say(Text(f"read {age(read_at, now)} ago ", style=STALE_STYLE if stale else ""))
+
+
+class Headline(Static):
+    """The headline, in at most two lines; the rest is cut, and a sign shows it."""
+
+    def __init__(self, marks: Marks) -> None:
+        super().__init__(id="headline", markup=False)
+        self._marks = marks
+        self._text = self._shown = Text()
+
+    def say(self, text: Text) -> None:
+        """Replace the text; the same text again changes nothing, because an update lays out the whole screen."""
+        if text != self._text:
+            self._text = text
+            self._fit()
+
+    def on_resize(self) -> None:
+        """Cut the text for the new width."""
+        self._fit()
+
+    def _fit(self) -> None:
+        width = self.size.width
+        text = cut_lines(self._text, width, _HEADLINES, self._marks, self.app.console) if width else self._text
+        if text != self._shown:
+            self._shown = text
+            self.update(text)
 
 
 class AnswerLine(Static):

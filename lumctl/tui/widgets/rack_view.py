@@ -10,6 +10,7 @@ from textual.widgets import Static
 
 from lumctl.health.observation import Observation
 from lumctl.health.states import SEVERITY, State
+from lumctl.tui.look.cutting import cut_line
 from lumctl.tui.look.marks import STATE_STYLES, Marks
 from lumctl.tui.look.signs import with_states
 from lumctl.tui.views.detail_text import detail_text
@@ -181,7 +182,7 @@ class RackView(Vertical):
         self.query_one("#links", PictureWidget).show(len(lines), columns, lambda number: lines[number])
         if self.chosen is not None:
             told = summary(observation, self.chosen, self._marks)
-            told.truncate(width, overflow="crop" if self._marks.ascii_only else "ellipsis")
+            cut_line(told, width, self._marks)
             self.query_one("#chosen", PictureWidget).show(1, told.cell_len, lambda _line: told)
 
     def _draw_details(self, observation: Observation, width: int) -> None:
