@@ -29,7 +29,7 @@ from lumctl.tui.screens.requests import (
 from lumctl.tui.screens.row_actions import RowAct, RowActions
 from lumctl.tui.screens.shortcuts import KeyedScreen
 from lumctl.tui.views.destinations import PANE_BY_ID, destination_of, name_meant, names_of
-from lumctl.tui.views.headline import headline
+from lumctl.tui.views.headline import headline, news_of
 from lumctl.tui.views.history import History
 from lumctl.tui.views.records import RecordedLook
 from lumctl.tui.views.subject import WorkSubject
@@ -60,6 +60,8 @@ class MainScreen(KeyedScreen[None], keys="main"):
         self._seen: RecordedLook | None = None
         self._others = False
         """Whether other faults than the headline's can be repaired by a swap."""
+        self._named_pane = ""
+        """The pane whose key the headline names; empty if it names none."""
         self._preferences = preferences
         self.area = PaneArea(marks, now, preferences, remembered)
         self._actions = RowActions(lambda: self.query_one(Question), self.say, self.post_message)
@@ -86,7 +88,9 @@ class MainScreen(KeyedScreen[None], keys="main"):
         """Show a new observation."""
         self._seen = seen
         self.query_one(Headline).say(headline(seen, self._marks))
-        self._others = others_than_headline(seen)
+        news = news_of(seen)
+        self._others = others_than_headline(seen, news)
+        self._named_pane = news[0].pane if news else ""
         self._show_tabs()
         self.area.show(seen)
 
@@ -338,10 +342,14 @@ class MainScreen(KeyedScreen[None], keys="main"):
     def _show_keys(self) -> None:
         if self._seen is None:
             return
-        labels = {f"show_pane('{INCIDENTS.id}')": _OTHERS} if self._others else {}
-        if self.area.selection.lacks_spare(self._seen):
-            labels["plan_swap"] = ""  # pressed all the same, it shows why no spare fits
-        self.query_one(KeyBar).rename(labels)
+        leads_on = self._named_pane and self._named_pane != self.area.pane.id
+        first = f"show_pane('{self._named_pane}')" if leads_on else ""
+        labels = {first: PANE_BY_ID[self._named_pane].title.lower()} if first else {}
+        if self._others:
+            labels[f"show_pane('{INCIDENTS.id}')"] = _OTHERS
+        if self.area.selection.lacks_spare(self._seen) or self.area.selection.is_moving(self._seen):
+            labels["plan_swap"] = ""  # pressed all the same, it shows why there is nothing to plan
+        self.query_one(KeyBar).rename(labels, first)
 
     def _show_tabs(self) -> None:
         seen = self._seen

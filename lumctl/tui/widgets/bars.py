@@ -93,14 +93,15 @@ class KeyBar(Static):
         super().__init__()
         self._actions = actions
         self._labels: Mapping[str, str] = {}
+        self._first = ""
 
-    def rename(self, labels: Mapping[str, str]) -> None:
+    def rename(self, labels: Mapping[str, str], first: str = "") -> None:
         """Change the labels of some keys, by action; they replace the changes of the last call.
 
-        A key with an empty label is not shown.
+        A key with an empty label is not shown. The key of the action ``first`` is shown before all others.
         """
-        if labels != self._labels:
-            self._labels = labels
+        if (labels, first) != (self._labels, self._first):
+            self._labels, self._first = labels, first
             self._fit()
 
     def on_mount(self) -> None:
@@ -115,6 +116,7 @@ class KeyBar(Static):
         forbidden = CHANGES if self.app.has_class("-read-only") else frozenset()
         named = [replace(each, label=self._labels.get(each.action, each.label)) for each in self._actions]
         offered = [action for action in named if action.label and action.action not in forbidden]
+        offered.sort(key=lambda action: action.action != self._first)
         shown = foot_of(offered, self.size.width)
         self.update(Content(_BETWEEN_KEYS).join([_key(action) for action in shown]), layout=False)
 
