@@ -116,7 +116,8 @@ class KeyBar(Static):
         forbidden = CHANGES if self.app.has_class("-read-only") else frozenset()
         named = [replace(each, label=self._labels.get(each.action, each.label)) for each in self._actions]
         offered = [action for action in named if action.label and action.action not in forbidden]
-        offered.sort(key=lambda action: action.action != self._first)
+        if self._first:
+            offered.sort(key=lambda action: action.action != self._first)
         shown = foot_of(offered, self.size.width)
         self.update(Content(_BETWEEN_KEYS).join([_key(action) for action in shown]), layout=False)
 
