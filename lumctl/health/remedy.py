@@ -251,7 +251,8 @@ def after_a_swap(advice: str) -> str:
 def _mended_by_hand(kind: str, cause: str, finding: Finding) -> str:
     """What to do about a rack or a device, which a spare cannot replace."""
     if kind == "rack":
-        return f"check what its hosts share (power, network, cooling): every spare is inside {cause}"
+        shared = "check what its hosts share (power, network, cooling)"
+        return f"{shared}: no swap helps, because all spares are in {cause} too"
     if finding.rule in _DEVICE_GOES_ON:
         return finding.advice
     return f"{finding.advice}; until then {cause} cannot be changed, so no swap can help"

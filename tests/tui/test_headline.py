@@ -23,7 +23,12 @@ from lumctl.tui.views.incidents import head_text
 from lumctl.tui.views.records import DaemonWatch, RecordedLook, Records
 from lumctl.tui.views.spares import fitting, forecast_lines, groups_of, spare_lines, users_of, waiting_lines
 from lumctl.tui.views.strip import strip_lines
-from lumctl.tui.views.swap_choice import choice_of, swaps_of_component, swaps_of_headline, swaps_of_incident
+from lumctl.tui.views.swap_choice import (
+    choice_of,
+    swaps_of_component,
+    swaps_of_headline,
+    swaps_of_incident,
+)
 
 MARKS = Marks(GLYPHS)
 LOST = "r1-h2-g1"
@@ -162,21 +167,29 @@ def lit_from(seen, host, count):
         (None, ""),
     ],
 )
-def test_a_host_that_does_not_answer_may_be_up_so_p_is_for_one_that_is_really_down(count, told):
+def test_a_host_whose_links_carry_light_may_be_up_so_the_headline_names_the_details_and_not_p(count, told):
     """Only its management network may be lost; whether its links carry light, receivers at other hosts tell."""
     seen = RecordedLook(lit_from(dead_host(), "h07", count))
     effect = "train-a ranks 6, 14, 22, 30 are out of sight"
     said = headline(seen, MARKS).plain
-    assert said == f"✖ h07 does not answer over SSH{told}; {effect}; if really down, p: swap in 4 spares"
-    assert len(Text(f"{said}  5: 1 more").wrap(Console(), 78)) <= 2, "it does not fit the two lines of 80 columns"
+    may_be_up = " (5: details); find out whether it is really down"
+    todo = may_be_up if count else "; if really down, p: swap in 4 spares"
+    assert said == f"✖ h07 does not answer over SSH{told}; {effect}{todo}"
+    with_others = f"{said.replace(' (5: details)', '')}  5: 1 more"
+    assert len(Text(with_others).wrap(Console(), 78)) <= 2, "it does not fit the two lines of 80 columns"
+    assert news_of(seen)[0].pane == ("incidents" if count else "")
+    gone = tuple(f"h07-gpu{n}" for n in range(4))
+    assert choice_of(seen, "h07-gpu2").accelerators == gone, "once it is known to be down, p replaces them"
+    assert choice_of(seen, "h01-gpu0").accelerators == (() if count else gone)
     assert sentence(seen) == (
         f"h07 does not answer over SSH{told}; {effect}; "
         "if really down, lumctl swap plan --failed h07-gpu0,h07-gpu1,h07-gpu2,h07-gpu3."
     )
     (row,) = incident_rows(seen, MARKS)
-    assert "\nif really down, p: replace h07-gpu0, h07-gpu1, h07-gpu2 and 1 more by spares" in row.cells[-1].text
+    find_out = "ping it, or open its console through its BMC (s cannot work without SSH); if really down, "
+    assert f"\n{find_out}p: replace h07-gpu0, h07-gpu1, h07-gpu2 and 1 more by spares" in row.cells[-1].text
     (case,) = cases_of(seen.observation.report).values()
-    assert "if really down, replace h07-gpu0, " in head_text(seen, case, MARKS, START).plain
+    assert f"{find_out}replace h07-gpu0, " in head_text(seen, case, MARKS, START).plain
 
 
 def test_a_host_whose_key_is_refused_does_answer():

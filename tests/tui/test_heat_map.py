@@ -157,3 +157,15 @@ def test_faults_that_are_not_in_sight_are_counted(look):
     assert heat.out_of_sight(layout, 0, 40) == ""
     assert heat.out_of_sight(layout, line + 1, 5) == "1 with a fault above"
     assert heat.out_of_sight(layout, 0, line) == "1 with a fault below"
+
+
+@pytest.mark.parametrize(("width", "height"), [(156, 20), (78, 10), (36, 4)])
+def test_a_spare_that_a_run_takes_is_not_drawn_as_free(look, width, height):
+    heat, layout = Heat(look, UTILIZATION, Marks(GLYPHS), {"h16-gpu2": "swap-0008"}), None
+    layout = layout_of(blocks_of(look), width, height)
+    line, _ = layout.spots["h16-gpu2"]
+    text = "".join(piece.text for piece in heat.line(layout, line, None))
+    assert (text.count("s gpu") or text.count("s")) == 3
+    assert text.count("◐") == 1
+    assert ("◐ gpu2 swap-0008" in text) == (width == 156)
+    assert not heat.out_of_sight(layout, line, 1).endswith("below"), "it has no fault"

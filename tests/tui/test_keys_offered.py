@@ -124,3 +124,32 @@ def test_tab_takes_the_focus_neither_from_the_yes_to_a_plan_nor_from_a_question_
         await kit.until(pilot, lambda: phase(pilot) is Phase.ENDED)
 
     kit.drive(stage.dashboard(), script)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize(
+    ("state", "first"),
+    [
+        ("lost-gpu", "p plan swap  enter details"),
+        ("dead-host", "5 incidents  p plan swap"),
+        ("dark-rack", "5 incidents  enter details"),
+        ("swap-under-way", "6 swaps  enter details"),  # what the run replaces needs no other plan
+    ],
+)
+def test_the_key_that_the_headline_names_comes_first_on_the_main_screen(rack64, kit, state, first, size):
+    async def script(pilot):
+        await kit.until(pilot, lambda: keys_shown(pilot).startswith(first))
+        if state != "lost-gpu":
+            await pilot.press(first[0])
+            await kit.until(pilot, lambda: not keys_shown(pilot).startswith(first[0]))
+
+    kit.drive(rack64(state).dashboard(), script, size=size)
+
+
+def test_while_a_run_replaces_an_accelerator_p_is_offered_only_for_others(rack64, kit):
+    async def script(pilot):
+        await kit.until(pilot, lambda: keys_shown(pilot).startswith("6 swaps  enter"))
+        await pilot.press("down")
+        await kit.until(pilot, lambda: keys_shown(pilot).startswith("6 swaps  p plan swap"))
+
+    kit.drive(rack64("swap-under-way").dashboard(), script, size=(120, 36))

@@ -46,11 +46,17 @@ def other_signs(marks: Marks) -> list[tuple[Text, str]]:
     return [(Text(plain if marks.ascii_only else sign), told) for sign, plain, told in _SIGNS]
 
 
-def with_states(line: str, marks: Marks, shown: Collection[State], width: int) -> str:
-    """The line with the signs of the states that are shown, without ok, the worst first, as far as they fit."""
+def with_states(
+    line: str, marks: Marks, shown: Collection[State], width: int, words: Mapping[State, str] | None = None
+) -> tuple[str, bool]:
+    """The line with the signs of the states that are shown, without ok, the worst first, and whether all fit.
+
+    ``words`` replaces the names of some states.
+    """
+    words = words or {}
     for state in sorted(set(shown) - {State.OK}, key=SEVERITY.index, reverse=True):
-        longer = f"{line}, {marks.glyphs.get(state, '?')}: {state}"
+        longer = f"{line}, {marks.glyphs.get(state, '?')}: {words.get(state, state)}"
         if len(longer) > width:
-            break
+            return line, False
         line = longer
-    return line
+    return line, True

@@ -12,8 +12,8 @@ from lumctl.tui.look.marks import STATE_STYLES, Marks, clock
 from lumctl.tui.panes.rows import COMPONENT, FOR, STATE, Cell, Column, Pane, Row, state_cell, worst_first
 from lumctl.tui.views.incidents import (
     accelerators_of,
+    before_a_swap,
     case_of,
-    condition_of,
     kind_of,
     members_of,
     put_spares,
@@ -39,7 +39,7 @@ def _what_to_do(seen: RecordedLook, case: Case) -> str:
     """The swap, if accelerators that run a job can be replaced; else the remedy, or the worst finding's advice."""
     accelerators, remedy = accelerators_of(seen, case), remedy_of(seen, case)
     if accelerators and not seen.forbidden and seen.observation.place_of(accelerators[0]) is not None:
-        spares = f"{condition_of(case)}p: {put_spares(accelerators)}"
+        spares = f"{before_a_swap(case)}p: {put_spares(accelerators)}"
         return f"{remedy.by_hand}; else {spares}" if remedy is not None and remedy.hand_first else spares
     advice = case.findings[0].advice if case.findings else ""
     return remedy.words or advice if remedy is not None else advice

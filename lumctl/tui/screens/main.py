@@ -29,12 +29,12 @@ from lumctl.tui.screens.requests import (
 from lumctl.tui.screens.row_actions import RowAct, RowActions
 from lumctl.tui.screens.shortcuts import KeyedScreen
 from lumctl.tui.views.destinations import PANE_BY_ID, destination_of, name_meant, names_of
-from lumctl.tui.views.headline import headline
+from lumctl.tui.views.headline import headline, news_of
 from lumctl.tui.views.history import History
 from lumctl.tui.views.records import RecordedLook
 from lumctl.tui.views.subject import WorkSubject
 from lumctl.tui.views.swap_choice import others_than_headline
-from lumctl.tui.widgets.bars import AnswerLine, KeyBar, Tabs, TopBar
+from lumctl.tui.widgets.bars import AnswerLine, Headline, KeyBar, Tabs, TopBar
 from lumctl.tui.widgets.heat import HeatPicture
 from lumctl.tui.widgets.pane_area import PaneArea
 from lumctl.tui.widgets.prompt import Prompt, Question
@@ -60,7 +60,8 @@ class MainScreen(KeyedScreen[None], keys="main"):
         self._seen: RecordedLook | None = None
         self._others = False
         """Whether other faults than the headline's can be repaired by a swap."""
-        self._told = Text()
+        self._named_pane = ""
+        """The pane whose key the headline names; empty if it names none."""
         self._preferences = preferences
         self.area = PaneArea(marks, now, preferences, remembered)
         self._actions = RowActions(lambda: self.query_one(Question), self.say, self.post_message)
@@ -69,7 +70,7 @@ class MainScreen(KeyedScreen[None], keys="main"):
         """Create the widgets from top to bottom."""
         yield TopBar(self._title, self._target)
         yield Tabs()
-        yield Static(id="headline", markup=False)
+        yield Headline(self._marks)
         yield Static(id="banner", markup=False)
         yield Static(self.area.line, id="shown", markup=False)
         yield self.area
@@ -86,12 +87,10 @@ class MainScreen(KeyedScreen[None], keys="main"):
     def show(self, seen: RecordedLook) -> None:
         """Show a new observation."""
         self._seen = seen
-        # Replaced only if it has changed: an update lays out the whole screen.
-        told, line = headline(seen, self._marks), self.query_one("#headline", Static)
-        if told != self._told:
-            self._told = told
-            line.update(told)
-        self._others = others_than_headline(seen)
+        self.query_one(Headline).say(headline(seen, self._marks))
+        news = news_of(seen)
+        self._others = others_than_headline(seen, news)
+        self._named_pane = news[0].pane if news else ""
         self._show_tabs()
         self.area.show(seen)
 
@@ -344,10 +343,14 @@ class MainScreen(KeyedScreen[None], keys="main"):
     def _show_keys(self) -> None:
         if self._seen is None:
             return
-        labels = {f"show_pane('{INCIDENTS.id}')": _OTHERS} if self._others else {}
-        if self.area.selection.lacks_spare(self._seen):
-            labels["plan_swap"] = ""  # pressed all the same, it shows why no spare fits
-        self.query_one(KeyBar).rename(labels)
+        leads_on = self._named_pane and self._named_pane != self.area.pane.id
+        first = f"show_pane('{self._named_pane}')" if leads_on else ""
+        labels = {first: PANE_BY_ID[self._named_pane].title.lower()} if first else {}
+        if self._others:
+            labels[f"show_pane('{INCIDENTS.id}')"] = _OTHERS
+        if self.area.selection.lacks_spare(self._seen) or self.area.selection.is_moving(self._seen):
+            labels["plan_swap"] = ""  # pressed all the same, it shows why there is nothing to plan
+        self.query_one(KeyBar).rename(labels, first)
 
     def _show_tabs(self) -> None:
         seen = self._seen

@@ -48,6 +48,7 @@ _PHRASES_OF_CASES: Mapping[tuple[str, str], str] = {
 _HOW = {"link": "cut off", "circuit": "cut off", "host": "out of sight", "rack": "out of sight"}
 """The effect on a rank when a component of this kind fails; for other kinds the rank is ``down``."""
 _DETAILS = "5: details"
+_FIND_OUT = "find out whether it is really down"
 _OFF_THE_BUS = "fell off the bus"
 _LONGEST_EVIDENCE = 72
 
@@ -57,7 +58,8 @@ class News:
     """One message of the headline: what happened, its effect, and what to do.
 
     ``swaps`` are the accelerators whose replacement repairs it. ``by_key``: the key p replaces them, and ``do`` names
-    that key. ``leads_on`` names the key that shows more of a fault for which ``do`` names none.
+    that key. ``leads_on`` names the key that shows more of a fault for which ``do`` names none. ``pane`` is the id of
+    the pane that the named key opens; empty if it opens none.
     """
 
     state: State
@@ -67,6 +69,7 @@ class News:
     swaps: tuple[str, ...] = ()
     by_key: bool = False
     leads_on: str = ""
+    pane: str = ""
 
     @property
     def words(self) -> str:
@@ -148,12 +151,16 @@ def _of_case(seen: RecordedLook, case: Case) -> News:
     # If the cause is not certain, or a manual repair comes first, p plans a swap only for a selected component.
     is_clear = remedy is not None and remedy.certain and not remedy.hand_first
     spares = _spares(seen, swaps) if is_clear and not seen.forbidden else ""
-    if is_clear and swaps and not seen.forbidden:
+    if spares and condition_of(case) and _lit(seen, case)[0]:
+        # It may be up, so p is not offered before the operator knows that it is down.
+        do, spares = _FIND_OUT, ""
+    elif is_clear and swaps and not seen.forbidden:
         do = f"{condition_of(case)}{spares}" if spares else f"no spare fits {'it' if len(swaps) == 1 else 'them'}"
     else:
         do = _do(case, remedy)
     means, leads_on = _means(seen, case, swaps), "" if spares else _DETAILS
-    return News(case.state, _what(seen, case), means, do, swaps, by_key=bool(spares), leads_on=leads_on)
+    pane = "" if spares else "incidents"
+    return News(case.state, _what(seen, case), means, do, swaps, by_key=bool(spares), leads_on=leads_on, pane=pane)
 
 
 def _what(seen: RecordedLook, case: Case) -> str:
@@ -183,12 +190,17 @@ def _what(seen: RecordedLook, case: Case) -> str:
 
 def _links(seen: RecordedLook, case: Case) -> str:
     """Whether the links of a host that does not answer carry light, by the receivers at other hosts, if they tell."""
-    lit, read = seen.observation.lit_transmitters.get(case.component, (0, 0)) if condition_of(case) else (0, 0)
+    lit, read = _lit(seen, case) if condition_of(case) else (0, 0)
     if not read:
         return ""
     if lit == read:
         return ", but its links carry light"
     return f", {lit} of its {read} links carry light" if lit else ", and its links are dark"
+
+
+def _lit(seen: RecordedLook, case: Case) -> tuple[int, int]:
+    """How many links of a host carry light, and of how many that was read."""
+    return seen.observation.lit_transmitters.get(case.component, (0, 0))
 
 
 def _swaps(seen: RecordedLook, remedy: Remedy | None) -> tuple[str, ...]:
@@ -259,10 +271,11 @@ def _unfinished(seen: RecordedLook) -> Iterator[News]:
 
 def _under_way(seen: RecordedLook) -> Iterator[News]:
     for run in seen.under_way:
-        yield News(State.DEGRADED, f"{run.id} is in progress", run.title, do="6: steps")
+        yield News(State.DEGRADED, f"{run.id} is in progress", run.title, do="6: steps", pane="swaps")
 
 
 def _waiting(seen: RecordedLook) -> Iterator[News]:
     for autopilot in seen.records.autopilots:
         for asked in autopilot["waiting"]:
-            yield News(State.DEGRADED, f"{asked['plan']} waits for approval", str(asked["title"]), do="8: answer it")
+            waits = f"{asked['plan']} waits for approval"
+            yield News(State.DEGRADED, waits, str(asked["title"]), do="8: answer it", pane="policies")

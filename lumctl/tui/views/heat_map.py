@@ -1,7 +1,7 @@
 """The heat map of a rack: each accelerator with a number and a colour; those not ok with a glyph; pure."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -69,6 +69,8 @@ class Heat:
     observation: Observation
     quantity: HeatQuantity
     marks: Marks
+    taken: Mapping[str, str] = field(default_factory=dict)
+    """The spares that runs in progress take, with the run for each."""
 
     @cached_property
     def values(self) -> Mapping[str, float | None]:
@@ -78,14 +80,15 @@ class Heat:
 
     @cached_property
     def uses(self) -> Mapping[str, str]:
-        """The use of each accelerator: ``JOB/RANK``, ``spare`` or ``out`` (of service)."""
+        """The use of each accelerator: ``JOB/RANK``, ``spare``, the run that takes it, or ``out`` (of service)."""
         # As ``Observation.role_of`` decides for one; for a thousand, the places are looked up once.
         placed, first = self.observation.places(), places(initial_assignment(self.observation.inventory))
         uses: dict[str, str] = {}
         for each in self.observation.inventory.accelerators.values():
             place = placed.get(each.id)
             spare = each.role is Role.SPARE and each.id not in first
-            uses[each.id] = f"{place[0]}/{place[1]}" if place else "spare" if spare else "out"
+            unused = self.taken.get(each.id, "spare") if spare else "out"
+            uses[each.id] = f"{place[0]}/{place[1]}" if place else unused
         return uses
 
     def joined_to(self, accelerator: str) -> frozenset[str]:
@@ -172,7 +175,7 @@ class Heat:
         if width < _PLACED:
             use, state = self.uses[accelerator], self.states[accelerator]
             value, is_cause = self.values.get(accelerator), accelerator in self.causes
-            kind = (state, is_cause, use == "spare", value)
+            kind = (state, is_cause, use == "spare", self._is_taken(accelerator), value)
         key = (kind, width, is_chosen, is_joined)
         known = self._cells.get(key)
         if known is None:
@@ -188,6 +191,8 @@ class Heat:
     def style(self, accelerator: str) -> str:
         """The style of an accelerator: by its state if it is not ok, else by its value."""
         state = self.states[accelerator]
+        if self._is_taken(accelerator):
+            return STATE_STYLES[State.DEGRADED]
         if is_fault(state) and accelerator in self.causes:
             return f"fill {state}"
         if state is not State.OK:
@@ -199,11 +204,13 @@ class Heat:
         """An accelerator in ``width`` characters: mark, glyph, name, use and number, as far as there is room."""
         state, use, value = self.states[accelerator], self.uses[accelerator], self.values.get(accelerator)
         glyph = "s" if use == "spare" else " "
-        if state is not State.OK:
+        if self._is_taken(accelerator):
+            glyph = self.marks.glyphs.get(State.DEGRADED, "?")
+        elif state is not State.OK:
             glyph = self.marks.glyphs.get(state, "?")
         if width < _MARKED - 3:
             # No room for a glyph and a number: what is wrong, or a spare, comes before a reading.
-            quiet = state is State.OK and value is not None and use != "spare"
+            quiet = glyph == " " and value is not None
             return (self.quantity.digit(value) if quiet and value is not None else glyph).ljust(width)
         mark = ">" if is_chosen else "*" if is_joined else " "
         if width < _MARKED:
@@ -218,6 +225,11 @@ class Heat:
         if width >= _PLACED:
             head += _cut(use, max(room - len(head), 0), self.marks)
         return f"{head[:room]:<{room}}{number}"[:width]
+
+    def _is_taken(self, accelerator: str) -> bool:
+        """Whether a run in progress takes this accelerator, which is ok and runs no rank yet."""
+        run = self.taken.get(accelerator)
+        return run is not None and self.uses[accelerator] == run and self.states[accelerator] is State.OK
 
     def _short(self, accelerator: str) -> str:
         host = self.observation.inventory.accelerators[accelerator].host
@@ -234,16 +246,17 @@ def _cut(text: str, width: int, marks: Marks) -> str:
     return f"{text[: width - end - 1]}{'~' if marks.ascii_only else '…'}{text[-end:]}"
 
 
-def legend(quantity: HeatQuantity) -> str:
-    """The meaning of the numbers and marks, and the key for other numbers."""
+def legend(quantity: HeatQuantity, *, short: bool = False) -> str:
+    """The meaning of the numbers and marks, and the key for other numbers; without that key if ``short``."""
     following = QUANTITIES[(QUANTITIES.index(quantity) + 1) % len(QUANTITIES)]
-    return f"{quantity.title} in {quantity.unit} (m: {following.title}); s: spare, *: joined by light"
+    key = "" if short else f" (m: {following.title})"
+    return f"{quantity.title} in {quantity.unit}{key}; s: spare, *: joined by light"
 
 
 def host_lines(seen: RecordedLook, host: str = "") -> Iterator[Text]:
     """The racks in words: a line for each host, or one host, with its accelerators' uses, states and utilisation."""
     observation = seen.observation
-    heat = Heat(observation, QUANTITIES[0], Marks({}, ascii_only=True))
+    heat = Heat(observation, QUANTITIES[0], Marks({}, ascii_only=True), seen.taken)
     for block in blocks_of(observation):
         for name, accelerators in zip(block.hosts, block.by_host, strict=True):
             if host in {"", name}:

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from lumctl.tui.panes.rows import Row
 
 _LABEL_WIDTH = 14
+_FIND_OUT = {
+    "no-session": "ping it, or open its console through its BMC (s cannot work without SSH); ",
+    "no-exporter": "ping it, or open a shell on it (s) or its console through its BMC; ",
+}
+"""How to find out whether a host that does not answer is down, by the case of its finding."""
 _NAMED = 3
 """The maximum number of accelerators that a line names; it counts the others."""
 
@@ -53,6 +58,13 @@ def condition_of(case: Case) -> str:
     A host that does not answer may have lost only its management network.
     """
     return "if really down, " if case.rule == "host.unreachable" else ""
+
+
+def before_a_swap(case: Case) -> str:
+    """What to find out before a swap, in words before the advice; empty if the fault is certain."""
+    condition = condition_of(case)
+    told = (each.case for each in case.findings if each.rule == case.rule and each.component == case.component)
+    return f"{_FIND_OUT.get(next(told, ''), '')}{condition}" if condition else ""
 
 
 def put_spares(accelerators: Sequence[str]) -> str:
@@ -122,7 +134,7 @@ def head_text(seen: RecordedLook, case: Case | None, marks: Marks, now: float) -
     if place is not None and not seen.forbidden:
         where = f" ({place[0]} rank {place[1]})" if len(accelerators) == 1 else ""
         first = f"{remedy.by_hand}; if that does not help: " if remedy is not None and remedy.hand_first else ""
-        first = first or condition_of(case)
+        first = first or before_a_swap(case)
         _line(text, "what to do", f"{first}{put_spares(accelerators)}{where}: press p")
     elif remedy is not None and remedy.words:
         _line(text, "what to do", remedy.words)

@@ -1,6 +1,6 @@
 """The data of the dashboard: one observation of the racks, and the records of their stores."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -87,12 +87,24 @@ class RecordedLook:
     @property
     def moving(self) -> Mapping[str, str]:
         """The accelerators that runs in progress replace, with the spare for each."""
-        return {
-            str(each["failed"]): str(each["spare"])
-            for run in self.under_way
-            for each in run.plan.get("replacements", ())
-            if "failed" in each and "spare" in each
-        }
+        return {failed: spare for failed, spare, _ in self._replacements()}
+
+    @property
+    def taken(self) -> Mapping[str, str]:
+        """The spares that runs in progress take, with the run for each."""
+        return {spare: run for _, spare, run in self._replacements()}
+
+    def run_of(self, accelerator: str) -> str:
+        """What the run in progress that replaces an accelerator does with it; empty if none does."""
+        found = ((run, spare) for failed, spare, run in self._replacements() if failed == accelerator)
+        return next((f"{run} replaces it by {spare} now" for run, spare in found), "")
+
+    def _replacements(self) -> Iterator[tuple[str, str, str]]:
+        """The failed accelerator, the spare and the run of each replacement in progress."""
+        for run in self.under_way:
+            for each in run.plan.get("replacements", ()):
+                if "failed" in each and "spare" in each:
+                    yield str(each["failed"]), str(each["spare"]), run.id
 
 
 class DaemonWatch:

@@ -54,11 +54,21 @@ class Selection:
 
     def lacks_spare(self, seen: RecordedLook) -> bool:
         """Whether a spare should replace what is marked, else selected, and none fits one of these accelerators."""
+        return not all(fitting(seen.observation, each) for each in self._failed(seen))
+
+    def is_moving(self, seen: RecordedLook) -> bool:
+        """Whether runs under way replace all that should be replaced of what is marked, else selected."""
+        moving = seen.moving
+        if not moving:
+            return False
+        failed = self._failed(seen)
+        return bool(failed) and set(failed) <= set(moving)
+
+    def _failed(self, seen: RecordedLook) -> tuple[str, ...]:
+        """The accelerators that a spare should replace, of what is marked, else selected."""
         if self.marked:
-            failed = choice_of_marked(seen, (each.component for each in self.marked)).accelerators
-        else:
-            failed = swaps_of_selected(seen, self.component, self.incident)
-        return not all(fitting(seen.observation, each) for each in failed)
+            return choice_of_marked(seen, (each.component for each in self.marked)).accelerators
+        return swaps_of_selected(seen, self.component, self.incident)
 
     def rails(self, observation: Observation, accelerator: str | None) -> tuple[str, ...]:
         """The selected device, or the devices of the selected circuit, else of ``accelerator``."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from rich.text import Text
 
 from lumctl.health.states import HARMLESS, SEVERITY, State, worst
+from lumctl.tui.look.cutting import cut_line
 from lumctl.tui.look.marks import QUIET_STYLE, STATE_STYLES, Marks, age
 from lumctl.tui.views.jobs import GOES, jobs_of, state_of, told_of
 from lumctl.tui.views.records import RecordedLook
@@ -37,7 +38,7 @@ def strip_lines(seen: RecordedLook, marks: Marks, now: float, width: int) -> lis
         if lines and lines[-1].cell_len + len(_GAP) + part.cell_len <= width:
             lines[-1].append(_GAP).append_text(part)
         else:
-            part.truncate(width, overflow="crop" if marks.ascii_only else "ellipsis")
+            cut_line(part, width, marks)
             lines.append(part)
     return lines
 

@@ -3,12 +3,12 @@
 The key plans for the selection if that is at fault, else for the accelerators in the headline.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from lumctl.health.observation import Observation
 from lumctl.inventory.model import Inventory
-from lumctl.tui.views.headline import news_of
+from lumctl.tui.views.headline import News, news_of
 from lumctl.tui.views.incidents import accelerators_of, case_of, named
 from lumctl.tui.views.records import RecordedLook
 
@@ -88,11 +88,14 @@ def swaps_of_headline(seen: RecordedLook) -> tuple[str, ...]:
     return first.swaps if first is not None and first.by_key else ()
 
 
-def others_than_headline(seen: RecordedLook) -> bool:
-    """Whether other accelerators than the headline's could be replaced with ``p``, if they were selected."""
+def others_than_headline(seen: RecordedLook, news: Sequence[News]) -> bool:
+    """Whether other accelerators than the headline's could be replaced with ``p``, if they were selected.
+
+    ``news`` are the messages of the headline.
+    """
     if seen.forbidden:
         return False
-    first = next((frozenset(news.swaps) for news in news_of(seen)), frozenset()) | frozenset(seen.moving)
+    first = next((frozenset(each.swaps) for each in news), frozenset()) | frozenset(seen.moving)
     return any(not first.issuperset(group) for group in _groups(seen.observation))
 
 

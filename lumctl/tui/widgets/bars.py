@@ -11,8 +11,12 @@ from textual.style import Style
 from textual.widgets import Static
 
 from lumctl.tui.keys import CHANGES, Action
-from lumctl.tui.look.marks import STALE_STYLE, TARGET_STYLES, age
+from lumctl.tui.look.cutting import cut_lines
+from lumctl.tui.look.marks import STALE_STYLE, TARGET_STYLES, Marks, age
 from lumctl.tui.panes.rows import Cell
+
+_HEADLINES = 2
+"""The most lines of the headline, as in the style sheet."""
 
 
 class TopBar(Horizontal):
@@ -41,6 +45,32 @@ class TopBar(Horizontal):
         self.say(Text(f"read {age(read_at, now)} ago ", style=STALE_STYLE if stale else ""))
 
 
+class Headline(Static):
+    """The headline, in at most two lines; the rest is cut, and a sign shows it."""
+
+    def __init__(self, marks: Marks) -> None:
+        super().__init__(id="headline", markup=False)
+        self._marks = marks
+        self._text = self._shown = Text()
+
+    def say(self, text: Text) -> None:
+        """Replace the text; the same text again changes nothing, because an update lays out the whole screen."""
+        if text != self._text:
+            self._text = text
+            self._fit()
+
+    def on_resize(self) -> None:
+        """Cut the text for the new width."""
+        self._fit()
+
+    def _fit(self) -> None:
+        width = self.size.width
+        text = cut_lines(self._text, width, _HEADLINES, self._marks, self.app.console) if width else self._text
+        if text != self._shown:
+            self._shown = text
+            self.update(text)
+
+
 class AnswerLine(Static):
     """A line with an answer to the operator; hidden while empty."""
 
@@ -63,14 +93,15 @@ class KeyBar(Static):
         super().__init__()
         self._actions = actions
         self._labels: Mapping[str, str] = {}
+        self._first = ""
 
-    def rename(self, labels: Mapping[str, str]) -> None:
+    def rename(self, labels: Mapping[str, str], first: str = "") -> None:
         """Change the labels of some keys, by action; they replace the changes of the last call.
 
-        A key with an empty label is not shown.
+        A key with an empty label is not shown. The key of the action ``first`` is shown before all others.
         """
-        if labels != self._labels:
-            self._labels = labels
+        if (labels, first) != (self._labels, self._first):
+            self._labels, self._first = labels, first
             self._fit()
 
     def on_mount(self) -> None:
@@ -85,6 +116,8 @@ class KeyBar(Static):
         forbidden = CHANGES if self.app.has_class("-read-only") else frozenset()
         named = [replace(each, label=self._labels.get(each.action, each.label)) for each in self._actions]
         offered = [action for action in named if action.label and action.action not in forbidden]
+        if self._first:
+            offered.sort(key=lambda action: action.action != self._first)
         shown = foot_of(offered, self.size.width)
         self.update(Content(_BETWEEN_KEYS).join([_key(action) for action in shown]), layout=False)
 

@@ -1,6 +1,7 @@
 """The first screen: the strip, the racks as a heat map, the links below, and from 140 columns the details."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -10,6 +11,7 @@ from textual.widgets import Static
 
 from lumctl.health.observation import Observation
 from lumctl.health.states import SEVERITY, State
+from lumctl.tui.look.cutting import cut_line
 from lumctl.tui.look.marks import STATE_STYLES, Marks
 from lumctl.tui.look.signs import with_states
 from lumctl.tui.views.detail_text import detail_text
@@ -60,7 +62,8 @@ class RackView(Vertical):
         self._links: tuple[DrawnLink, ...] = ()
         self._room: tuple[object, ...] = ()
         self._layout = HeatLayout()
-        self._drawn: tuple[object, ...] = (None,) * 4
+        self._taken: Mapping[str, str] = {}
+        self._drawn: tuple[object, ...] = (None,) * 5
         self._drawn_at = 0.0
         self._strip_lines = 0
         self.quantity: HeatQuantity = QUANTITIES[0]
@@ -84,19 +87,29 @@ class RackView(Vertical):
     @property
     def legend(self) -> str:
         """The meaning of the numbers; before that, the faults out of sight, if any."""
-        hidden = self.picture.out_of_sight
-        return f"{hidden} (pgup, pgdn); {legend(self.quantity)}" if hidden else legend(self.quantity)
+        return self._legend()
+
+    def _legend(self, *, short: bool = False) -> str:
+        hidden, told = self.picture.out_of_sight, legend(self.quantity, short=short)
+        return f"{hidden} (pgup, pgdn); {told}" if hidden else told
 
     @property
     def legend_with_states(self) -> str:
-        """The legend, and the signs of the states that are seen on the screen, as far as they fit beside it."""
+        """The legend, and the signs of the states that are seen on the screen, as far as they fit beside it.
+
+        If they do not all fit, the key for other numbers is omitted, which the key bar also names.
+        """
         if self._seen is None:
             return self.legend
         report = self._seen.observation.report
         shown = {health.state for group in (report.circuits, report.devices) for health in group.values()}
-        if self._seen.under_way:
-            shown.add(State.DEGRADED)  # as the headline shows it
-        return with_states(self.legend, self._marks, shown | self.picture.states, self.size.width - 2)
+        shown |= self.picture.states
+        # The headline shows a run under way by the sign of a degraded component, and the picture the spares it takes.
+        words = {State.DEGRADED: "in progress"} if self._seen.under_way and State.DEGRADED not in shown else {}
+        shown.update(words)
+        width = self.size.width - 2
+        line, is_whole = with_states(self._legend(), self._marks, shown, width, words)
+        return line if is_whole else with_states(self._legend(short=True), self._marks, shown, width, words)[0]
 
     def show(self, seen: RecordedLook) -> None:
         """Show an observation; if it is shown already, draw only what has changed."""
@@ -166,12 +179,14 @@ class RackView(Vertical):
         room = (self._blocks, width - details - 2, height)
         if room != self._room:
             self._room, self._layout = room, layout_of(*room)
-        drawn = (observation, self.quantity, self._layout, self.chosen)
+        if (taken := self._seen.taken) != self._taken:
+            self._taken = taken
+        drawn = (observation, self.quantity, self._layout, self.chosen, self._taken)
         if any(new is not old for new, old in zip(drawn, self._drawn, strict=True)):  # else only ages have changed
             self._drawn = drawn
             picture = self.picture
             picture.styles.height = min(len(self._layout.lines), height)
-            picture.show(Heat(observation, self.quantity, self._marks), self._layout, self.chosen)
+            picture.show(Heat(observation, self.quantity, self._marks, self._taken), self._layout, self.chosen)
             self._draw_links(observation, width - details)
         self._draw_details(observation, details)
 
@@ -181,7 +196,7 @@ class RackView(Vertical):
         self.query_one("#links", PictureWidget).show(len(lines), columns, lambda number: lines[number])
         if self.chosen is not None:
             told = summary(observation, self.chosen, self._marks)
-            told.truncate(width, overflow="crop" if self._marks.ascii_only else "ellipsis")
+            cut_line(told, width, self._marks)
             self.query_one("#chosen", PictureWidget).show(1, told.cell_len, lambda _line: told)
 
     def _draw_details(self, observation: Observation, width: int) -> None:
@@ -192,8 +207,10 @@ class RackView(Vertical):
             now = self._now()
             detail = describe(observation, self.chosen, now)
             text = Text().append(f"{self.chosen}\n", "bold")
-            if self._seen is not None and (spare := self._seen.moving.get(self.chosen)) is not None:
-                text.append(f"{self._seen.under_way[0].id} replaces it by {spare} now\n", STATE_STYLES[State.DEGRADED])
+            if self._seen is not None and (told := self._seen.run_of(self.chosen)):
+                text.append(f"{told}\n", STATE_STYLES[State.DEGRADED])
+                advice = f"nothing: {told} (6: its steps)"
+                detail = replace(detail, findings=tuple(replace(each, advice=advice) for each in detail.findings))
             columns = width - 2 * _BESIDE_DETAILS
             text.append_text(detail_text(detail, self._marks, now, self._remembered(self.chosen), columns))
             lines = text.wrap(self.app.console, columns)
