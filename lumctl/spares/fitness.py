@@ -12,14 +12,18 @@ from lumctl.printable import counted
 
 @dataclass(frozen=True, slots=True)
 class SparesOfPool:
-    """The spares of one class in one rack by the inventory, and those of them that any job can take now."""
+    """The spares of one class in one rack by the inventory, and those of them that any job can take now.
+
+    ``unread`` run no rank, and nothing is known of their state.
+    """
 
     spares: tuple[str, ...]
     free: tuple[str, ...]
+    unread: tuple[str, ...] = ()
 
     def is_low(self, least: int = LEAST_SPARES) -> bool:
-        """Whether fewer than ``least`` spares are left; all of them are never too few."""
-        return len(self.free) < min(least, len(self.spares))
+        """Whether certainly fewer than ``least`` spares are left; all of them are never too few."""
+        return len(self.free) + len(self.unread) < min(least, len(self.spares))
 
     def words(self, accelerator_class: str) -> str:
         """How many are free, in words: ``1 of 3 spares of H100 is free``."""
@@ -34,9 +38,17 @@ def spares_by_pool(seen: Observation) -> dict[tuple[str, str], SparesOfPool]:
         if each.role is Role.SPARE:
             pools.setdefault((each.rack, classes[each.id]), []).append(each)
     return {
-        key: SparesOfPool(tuple(each.id for each in pool), tuple(each.id for each in pool if is_free(seen, each)))
+        key: SparesOfPool(
+            spares=tuple(each.id for each in pool),
+            free=tuple(each.id for each in pool if is_free(seen, each)),
+            unread=tuple(each.id for each in pool if _is_unread(seen, each.id)),
+        )
         for key, pool in pools.items()
     }
+
+
+def _is_unread(seen: Observation, spare: str) -> bool:
+    return seen.role_of(spare) is Role.SPARE and seen.report.accelerators[spare].state is State.UNKNOWN
 
 
 def is_free(seen: Observation, spare: Accelerator) -> bool:

@@ -10,6 +10,7 @@ from lumctl.swap.light_paths import LightPaths
 
 HOSTS_IN_WORDS = {SpareHosts.SAME: "one host", SpareHosts.DIFFERENT: "different hosts"}
 _MIB = 1024
+_NONE = SpareConstraints()
 
 
 def constraints_of(inventory: Inventory, job: str) -> SpareConstraints:
@@ -19,7 +20,10 @@ def constraints_of(inventory: Inventory, job: str) -> SpareConstraints:
 
 def constraint_objections(seen: Observation, job: str, failed: str, spare: str) -> Iterator[str]:
     """Why a spare does not meet the constraints of a job. What was not read meets none."""
-    wanted, gpu = constraints_of(seen.inventory, job), seen.gpus.get(spare)
+    wanted = constraints_of(seen.inventory, job)
+    if wanted == _NONE:
+        return
+    gpu = seen.gpus.get(spare)
     versions = (
         ("driver", wanted.driver, None if gpu is None else gpu.driver),
         ("firmware", wanted.firmware, None if gpu is None else gpu.firmware),

@@ -45,6 +45,21 @@ def test_spares_that_were_not_read_are_neither_left_nor_gone(seen):
     assert "h16-gpu0       is unknown: its host h16 is failed: no route to host" in told
 
 
+@pytest.mark.parametrize(
+    ("failed", "silent", "low"),
+    [
+        ([], ["h16"], False),
+        (["h16-gpu0", "h16-gpu1", "h16-gpu2"], [], True),
+        (["h16-gpu0", "h16-gpu1"], [], False),
+    ],
+    ids=["none-read", "one-left", "two-left"],
+)
+def test_few_are_left_only_if_that_is_certain(failed, silent, low):
+    seen = silent_hosts(silent) if silent else look(failed=failed)
+    (pool,) = spares_by_pool(seen).values()
+    assert pool.is_low() is low
+
+
 def test_a_spare_that_failed_is_known_to_be_none_left():
     assert "spares left rail0 1, rail1 0, rail2 1, rail3 1" in strip(look(failed=["h16-gpu1"]))
 
