@@ -10,7 +10,7 @@ from lumctl.cli.health_rules import appears_text, case_document, clears_text, li
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import OutputColumn, OutputFormat
 from lumctl.cli.remedies import remedy_documents, remedy_lines
-from lumctl.cli.verbs import verb
+from lumctl.cli.verbs import aimed, verb
 from lumctl.errors import UsageError
 from lumctl.time_text import age_text, iso_or_none, iso_text, moment_text, moment_with_age
 
@@ -78,7 +78,7 @@ def explain(
         history = context.store(rack).health.transitions(component, limit=MOST_TRANSITIONS)
         ticket = ticket_text(seen, component, context.store(rack).runs.all()) if cx.out.own_format == MARKDOWN else ""
     if ticket:
-        cx.out.text(ticket.rstrip())
+        cx.out.text(aimed(cx, ticket.rstrip()))
     elif cx.out.structured:
         told = [{**explanation_document(each), "remedies": remedies} for each in explained]
         past = [transition_document(row) for row in history]

@@ -251,7 +251,8 @@ def _headline(pool: "PoolLedger", forecast: "PoolForecast | None") -> list[str]:
         whole = _listed([need.failed.accelerator for need in pool.needs])
         short = [need.failed.accelerator for need in pool.needs if not need.served]
         one = len(pool.needs) == 1
-        found = "a spare can replace it" if one else "there is a spare for each of them"
+        found = "a spare fits it" if one else "there is a spare for each of them"
+        found += "; whether its light can be routed, lumctl swap plan finds out" if one else ""
         enough = f"no spare is left that can replace {_listed(short)}" if short else found
         ranks = "1 rank needs" if one else f"{len(pool.needs)} ranks need"
         lines.append(f"  {ranks} a spare now ({whole}): {enough}")

@@ -20,7 +20,7 @@ from lumctl.errors import UnreachableError, UsageError
 from lumctl.files import put
 from lumctl.inventory.problems import require_known
 from lumctl.swap import plan_reroute, plan_return, plan_swap
-from lumctl.swap.demand_queue import queue_demands
+from lumctl.swap.demand_queue import queue_demands, vain_wait
 from lumctl.swap.explanations import NoSpareError
 from lumctl.swap.request import SwapRequest, parse_request, require_job
 from lumctl.swap.suggestions import causes_text, the_one_to_replace
@@ -180,13 +180,13 @@ def _wait_for_one(cx: Invocation, context: Context, asked: SwapRequest, error: N
     Raises:
         NoSpareError: they are not to be queued; the hint says how that is done.
     """
+    store, seen = context.store(asked.rack), context.observe()
     if not queue:
         failed = ",".join(name for name in asked.failed if name not in asked.tied)
-        wait = f"to wait for a spare: lumctl swap plan --failed {failed} --queue"
+        in_vain = vain_wait(store, seen, asked.rack, asked.failed) is not None
+        wait = None if in_vain else f"to wait for a spare: lumctl swap plan --failed {failed} --queue"
         raise NoSpareError(error.message, hint="; ".join(filter(None, [error.hint, wait]))) from error
-    demands = queue_demands(
-        context.store(asked.rack), context.observe(), asked.rack, asked.failed, why=error.message, who=origin()
-    )
+    demands = queue_demands(store, seen, asked.rack, asked.failed, why=error.message, who=origin())
     if cx.out.structured:
         queued = [{"id": each.id, "job": each.job, "accelerators": list(each.accelerators)} for each in demands]
         cx.out.document("plan", {"id": None, "outcome": "queued", "target": str(cx.target), "demands": queued})

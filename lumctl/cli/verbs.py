@@ -21,6 +21,7 @@ from typing import Annotated, Any, ClassVar
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup
 
+from lumctl.cli.forgotten_target import simulator_meant
 from lumctl.cli.hints import completed
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import VERB_ORDER
@@ -171,6 +172,7 @@ def verb(
         @wraps(function)
         def command(**given: Any) -> Any:
             ctx: typer.Context = given.pop("ctx")
+            cx: Invocation | None = None
             said = {key: given.pop(key) for key, _, _ in _COMMON}
             before = ctx.obj or {}
             try:
@@ -180,6 +182,8 @@ def verb(
             except LumctlError as error:
                 if error.hint:
                     error.hint = completed(error.hint, {key: said[key] or before.get(key) for key in said})
+                if cx is not None and (meant := simulator_meant(cx, error)) and "--target sim" not in error.message:
+                    error.hint = "; ".join(filter(None, [meant, error.hint]))
                 raise
 
         # Keyword-only: a parameter without a default may then stand after one that has a default.

@@ -72,9 +72,11 @@ def status_document(
 
 
 def summary(observation: Observation) -> dict[str, dict[str, int]]:
-    """The number of components by group and state."""
+    """The number of components by group and state; a host with a failed accelerator is failed, as everywhere."""
     groups = observation.report.groups()
     counted = {name: Counter(health.state for health in group.values()) for name, group in groups.items()}
+    whole = host_states(observation)
+    counted["hosts"] = Counter(whole.get(name, health.state) for name, health in groups["hosts"].items())
     return {name: {state.value: counts[state] for state in State} for name, counts in counted.items()}
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import yaml
@@ -18,10 +19,10 @@ AnyRunbook = Runbook | IntentRunbook
 _MOST_CHARACTERS = 32 * 1024 * 1024
 _RECORDED = """\
 # What was done, step by step, as the journal recorded it.
-# Replay it on a simulator:  lumctl runbook replay {id} --target sim{on_rack}
+# Replay it on a simulator:  lumctl runbook replay {id}{inventory} --target sim{on_rack}
 # It may be edited and commented; give the file's path in place of the id, and check it first: lumctl runbook lint FILE
 """
-_ON_RACK = "\n# Replay it on the rack:     lumctl runbook replay {id} --target rack"
+_ON_RACK = "\n# Replay it on the rack:     lumctl runbook replay {id}{inventory} --target rack"
 _INTENDED = """\
 # What to do, not how: every step is planned again where it is done. Edit it, comment it, then
 #   lumctl runbook lint FILE
@@ -124,8 +125,9 @@ def dump(document: Mapping[str, Any]) -> str:
         rack = document["rack"] if "${" not in str(document["rack"]) else "RACK"
         header = _INTENDED.format(rack=rack, sets=sets)
     else:
-        on_rack = _ON_RACK.format(id=document["id"]) if document["recorded"]["target"] == "rack" else ""
-        header = _RECORDED.format(id=document["id"], on_rack=on_rack)
+        of = {"id": document["id"], "inventory": f" -i {quote(document['recorded']['inventory']['path'])}"}
+        on_rack = _ON_RACK.format(**of) if document["recorded"]["target"] == "rack" else ""
+        header = _RECORDED.format(**of, on_rack=on_rack)
     text = _yaml(document, allow_unicode=True)
     # PyYAML escapes control characters, but not those that override the direction of the text.
     return header + (text if printable(text, lines=True) == text else _yaml(document, allow_unicode=False))

@@ -110,18 +110,30 @@ def queue_demands(
         RefusedError: waiting is of no use to one of them, or another demand waits for a part of it; nothing was queued.
         StoreError: the store of the rack cannot be written.
     """
+    by_job = _failed_by_job(seen, failed)
+    if (in_vain := vain_wait(store, seen, rack, failed)) is not None:
+        raise in_vain
+    wanted = {job: tuple(each.accelerator for each in failures) for job, failures in by_job.items()}
+    return store.demands.ask(rack, wanted, why=why, who=who, at=seen.at)
+
+
+def vain_wait(store: Store, seen: Observation, rack: str, failed: Sequence[str]) -> RefusedError | None:
+    """The refusal if it is of no use that a job waits for spares for these accelerators, and those tied to them."""
+    for job, failures in _failed_by_job(seen, failed).items():
+        if (reason := _why_in_vain(store.demands.waiting(), seen, rack, failures)) is not None:
+            return RefusedError(
+                f"{job} was not queued, because it would wait in vain: {reason}",
+                hint="restart it elsewhere, repair what failed, or mark more accelerators with `role: spare`",
+            )
+    return None
+
+
+def _failed_by_job(seen: Observation, failed: Sequence[str]) -> dict[str, list[FailedRank]]:
     by_job: dict[str, list[FailedRank]] = {}
     for name in with_tied(seen.inventory, seen.assignment, failed):
         if (place := seen.place_of(name)) is not None:
             by_job.setdefault(place[0], []).append(FailedRank(*place, name))
-    for job, failures in by_job.items():
-        if (reason := _why_in_vain(store.demands.waiting(), seen, rack, failures)) is not None:
-            raise RefusedError(
-                f"{job} was not queued, because it would wait in vain: {reason}",
-                hint="restart it elsewhere, repair what failed, or mark more accelerators with `role: spare`",
-            )
-    wanted = {job: tuple(each.accelerator for each in failures) for job, failures in by_job.items()}
-    return store.demands.ask(rack, wanted, why=why, who=who, at=seen.at)
+    return by_job
 
 
 def _why_in_vain(
@@ -134,7 +146,11 @@ def _why_in_vain(
     wanted = {each.accelerator for each in failures}
     others = [each for each in waiting if not wanted & set(each.accelerators)]
     given = _ask(seen, rack, others, (THIS_SWAP, seen.at, failures)).decision.given.get(THIS_SWAP)
-    return None if given is None else f"{', '.join(given)} are free, but no plan can use them"
+    if given is None:
+        return None
+    return (
+        f"{', '.join(given)} {'are' if given[1:] else 'is'} free, but no plan can use {'them' if given[1:] else 'it'}"
+    )
 
 
 def why_needless(seen: Observation, asked: QueuedDemand) -> str | None:

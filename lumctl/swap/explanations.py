@@ -219,7 +219,10 @@ def _behind(worse: Considered, better: Considered) -> str:
 
 
 def _told(cell: Considered) -> Iterator[str]:
-    if cell.paths is not None:
+    if cell.paths is not None and not cell.paths.add and not cell.paths.writes:
+        # Its links lead to others that are replaced too, so by itself it has no circuit.
+        yield "its circuits depend on the other spares"
+    elif cell.paths is not None:
         through = f"{cell.paths.total_pucs} PUCs in new circuits, " if cell.paths.total_pucs else ""
         written = " and ".join(counted_changes(chain(*cell.paths.writes.values()))) or "nothing"
         yield f"{through}{written} to write, worst loss {cell.paths.worst_loss_db:.2f} dB"

@@ -244,8 +244,9 @@ def top(
 
     In a table ``[`` and ``]`` choose a line with a fault; ``<``, ``>``, ``R`` or a click on a heading sort; ``m`` marks
     lines, and ``p``, ``a``, ``w`` and ``d`` swap, acknowledge, maintain or drain all marked ones, and ``h`` plots their
-    readings over time with the incidents of that time; ``c`` chooses the columns. ``u`` undoes a run. ``T`` changes the
-    theme. $XDG_STATE_HOME/lumctl/top.json remembers columns, theme and bell. ``?`` lists all keys of each screen.
+    readings over time with the incidents of that time; ``c`` chooses the columns. On the screen of a run (enter) ``u``
+    undoes it. ``T`` changes the theme. $XDG_STATE_HOME/lumctl/top.json remembers columns, theme and bell. ``?`` lists
+    all keys of each screen.
 
     An apply is never interrupted: if you quit meanwhile, its outcome is printed after the screen is closed. If ``lumctl
     watch`` runs, its newest observation is shown. Exit code: that of the last apply; 0 if there was none.
