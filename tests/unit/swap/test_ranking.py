@@ -11,6 +11,8 @@ from lumctl.health.transitions import Transition
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.problems import InventoryError
 from lumctl.swap.choice import choose
+from lumctl.swap.explanations import Considered, candidates_of
+from lumctl.swap.light_paths import LightPaths
 from lumctl.swap.ranking import BURN_IN_S, LATELY_S, AcceleratorRecord, Score, records_of, why_behind
 
 NOW = 1_800_000_000.0
@@ -193,3 +195,11 @@ def test_what_was_before_the_burn_in_does_not_count(rack):
     assert (record.faults, record.back_at, record.fresh_until(NOW)) == (0, None, None)
     later = rack(near=", burned_in: 2027-01-20")
     assert records_of(store, later, [later.accelerators["near-x"]], NOW)["near-x"].fresh_until(NOW) > NOW
+
+
+def test_a_spare_without_circuits_of_its_own_is_not_said_to_lose_nothing():
+    """All its links lead to others that are replaced too, so its light is known only when all are routed together."""
+    alone = Considered("w1-x", "near", "", PLAIN, LightPaths())
+    (candidate,) = candidates_of([alone], {"w1-x": "near"})
+    assert "its circuits depend on the other spares" in candidate.reasons
+    assert not any("dB" in reason for reason in candidate.reasons)
