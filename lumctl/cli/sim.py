@@ -108,7 +108,7 @@ def up(
 
 @verb(app, "down")
 def down(cx: Invocation) -> None:
-    """End the simulator and delete its state."""
+    """End the simulator with all that its hosts and devices hold; plans and runs stay in the store of target sim."""
     from lumctl.sim import client, runtime
 
     control = _control(cx)
@@ -149,13 +149,7 @@ def fault(
         str,
         typer.Argument(metavar="COMPONENT", help="An inventory id, or a part of a component: MESH/puc/17."),
     ],
-    kind: Annotated[
-        str,
-        typer.Argument(
-            metavar="KIND",
-            help=KINDS,
-        ),
-    ],
+    kind: Annotated[str, typer.Argument(metavar="KIND", help=KINDS, show_default=False)] = "",
     value: Annotated[
         float | None,
         typer.Option(
@@ -182,6 +176,8 @@ def fault(
     fabric, if the lane has one) and TRANSPONDER/fibre. Converter and fibre carry both directions, and the module in the
     NIC does not see that they are dark. HOST/nic is the card with all interfaces to the fabric.
     """
+    if not kind:
+        raise UsageError(f"no kind of fault is given for {component}", hint=f"the kinds are: {KINDS}")
     injected = _ask(cx, "fault", component=component, kind=kind, value=value)["fault"]
     if cx.out.structured:
         cx.out.document("sim-fault", injected)
