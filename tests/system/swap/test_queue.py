@@ -104,7 +104,7 @@ def test_of_two_demands_of_the_same_moment_the_one_that_the_queue_names_is_serve
 def test_spares_that_are_free_but_that_no_plan_can_use_are_not_waited_for(rack):
     rack.sim.inject(LONE, "gpu-lost")
     seen = rack.context.observe()
-    with pytest.raises(RefusedError, match=r"would wait in vain: h5-gpu\d are free, but no plan can use them"):
+    with pytest.raises(RefusedError, match=r"would wait in vain: h5-gpu\d is free, but no plan can use it"):
         queue_demands(rack.store, seen, RACK, [LONE], why="no route", who="ann@console")
     with pytest.raises(RefusedError, match="h1-gpu0 can work"):
         queue_demands(rack.store, seen, RACK, ["h1-gpu0"], why="", who="ann@console")
