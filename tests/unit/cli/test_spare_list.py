@@ -99,10 +99,8 @@ def test_a_spare_that_burns_in_is_usable_and_counted_apart(spare, tmp_path):
 
 def test_ranks_that_need_a_spare_are_named_and_those_that_get_none(spare):
     _, out, _ = spare("list", "--rack", "east", failed=["e1-x"])
-    assert (
-        out.splitlines()[1]
-        == "  1 rank needs a spare now (e1-x): a spare fits it; whether its light can be routed, lumctl swap plan finds out"
-    )
+    fits = "a spare fits it; whether its light can be routed, lumctl swap plan finds out"
+    assert out.splitlines()[1] == f"  1 rank needs a spare now (e1-x): {fits}"
     code, out, err = spare("list", "--rack", "west", failed=["w1-x", "w2-x"])
     assert out.splitlines()[1] == "  2 ranks need a spare now (w1-x, w2-x): no spare is left that can replace w2-x"
     assert (code, err) == (0, "how many spares are enough: lumctl spare size\n")
