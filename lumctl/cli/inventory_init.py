@@ -313,4 +313,7 @@ def _tell(
     cx.out.narrate("next, try it on a simulator:")
     for command in commands:
         cx.out.narrate(f"    {command}")
-    cx.out.narrate(f"on the rack: lumctl inventory trust -i {at}, then lumctl status and lumctl fabric apply")
+    # Without --target rack, $LUMCTL_TARGET or --target of this command would send these commands to the simulator.
+    on_rack = f"--target rack -i {at}" if cx.target == "sim" else f"-i {at}"
+    trust, status, apply = (f"lumctl {words} {on_rack}" for words in ("inventory trust", "status", "fabric apply"))
+    cx.out.narrate(f"on the rack: {trust}, then {status} and {apply}")
