@@ -117,6 +117,8 @@ def init(
     by trial: on the written inventory the job's circuits can be routed, and each of its GPUs can be replaced; the
     command lists exceptions.
     """
+    from lumctl.fabric.lane_ports import NoLayoutError
+
     given = InitAnswers(hosts, gpus, mesh, meshes, spares, job, address, user)
     # What can be refused at once comes before the questions and the search for ports, which takes a while.
     errors = OptionErrors()
@@ -144,7 +146,10 @@ def init(
         try:
             layouts = port_layouts(made, shape_of, limit, seed, tell)
         except UsageError as error:
-            raise UsageError(error.message, hint=room_hint(made, shape_of)) from None
+            room = room_hint(made, shape_of)
+            more_time = isinstance(error, NoLayoutError) and error.out_of_time
+            hint = f"a --limit longer than {limit:g} s, or {room}" if more_time else room
+            raise UsageError(error.message, hint=hint) from None
     new = new_inventory(made, shape_of, layouts, answers, interfaces, (model, memory_gib))
     new = replace(new, rack=rack, driver=driver, meshes=new_meshes(made, answers.mesh or "", mesh_address))
     text = text_of(new)

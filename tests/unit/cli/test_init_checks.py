@@ -81,6 +81,19 @@ def test_what_is_missing_is_reported_beside_what_is_wrong(refused) -> None:
     assert missing.startswith("--hosts is missing")
 
 
+@pytest.mark.parametrize(
+    ("rack", "limit", "hint"),
+    [
+        (("--hosts", "h[1-38]", "--mesh", "9x9"), "0.1", "a --limit longer than 0.1 s, or --mesh 10x9 or fewer hosts"),
+        (("--hosts", "h[1-4]", "--mesh", "1x1"), "60", "--mesh 2x2 or fewer hosts"),
+    ],
+)
+def test_more_time_is_proposed_only_if_time_was_short(refused, rack: tuple[str, ...], limit: str, hint: str) -> None:
+    error, help_ = refused("-", *rack, "--gpus", "1", "--spares", "none", "--limit", limit)
+    assert "no routable layout" in error
+    assert help_ == f"  hint: {hint}"
+
+
 def test_control_characters_of_an_option_are_escaped_in_each_line(refused) -> None:
     assert "\x1b" not in "".join(refused("--hosts", "a\x1b[1m", "--gpus", "x", "--mesh", "\x1b[2m.yaml"))
 
