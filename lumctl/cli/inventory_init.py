@@ -175,7 +175,11 @@ def _path_in(cx: Invocation, words: Sequence[str], hosts: str | None, *, force: 
         known = []
     named = [word for word in words if word not in names_among(words, known)]
     if len(named) > 1:
-        raise UsageError(f"found {len(named)} files: {' '.join(named)}", hint="give one; separate names with commas")
+        hint = "only one file can be written: give one path"
+        # Words without a dot or slash may be host names that were separated with spaces.
+        if hosts and not any("." in word or "/" in word for word in named):
+            hint += f"; if these are hosts: --hosts {shlex.quote(','.join([hosts, *named]))}"
+        raise UsageError(f"found {len(named)} files: {' '.join(named)}", hint=hint)
     file = named[0] if named else None
     if file == "-":
         return None

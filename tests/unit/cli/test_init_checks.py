@@ -94,6 +94,13 @@ def test_more_time_is_proposed_only_if_time_was_short(refused, rack: tuple[str, 
     assert help_ == f"  hint: {hint}"
 
 
+def test_of_several_files_one_is_to_be_given(refused) -> None:
+    rack = ("--hosts", "h[1-3]", "--gpus", "1", "--mesh", "7x3")
+    only_one = "  hint: only one file can be written: give one path"
+    assert refused("a.yaml", "b.yaml", *rack)[1:] == [only_one]
+    assert refused("swan", "teal", *rack)[1:] == [f"{only_one}; if these are hosts: --hosts 'h[1-3],swan,teal'"]
+
+
 def test_control_characters_of_an_option_are_escaped_in_each_line(refused) -> None:
     assert "\x1b" not in "".join(refused("--hosts", "a\x1b[1m", "--gpus", "x", "--mesh", "\x1b[2m.yaml"))
 
