@@ -29,7 +29,7 @@ from lumctl.cli.verbs import verb
 from lumctl.errors import UsageError
 from lumctl.files import put
 from lumctl.inventory.folded_names import fold
-from lumctl.inventory.load import inventory_from, load_inventory
+from lumctl.inventory.load import example, inventory_from, load_inventory
 from lumctl.inventory.model import DeviceKind
 from lumctl.inventory.new_inventory import hosts_text, text_of
 from lumctl.inventory.problems import InventoryError
@@ -116,6 +116,9 @@ def init(
     Each GPU has two lanes. The job runs on all GPUs that are not spares, as one ring on each mesh. The ports are chosen
     by trial: on the written inventory the job's circuits can be routed, and each of its GPUs can be replaced; the
     command lists exceptions.
+
+    The command makes racks with meshes. For a rack with an optical switch, begin with a copy of the example
+    switched.yaml; with a switch's driver, such as --driver polatis-scpi, the error gives its path.
     """
     from lumctl.fabric.lane_ports import NoLayoutError
 
@@ -201,12 +204,10 @@ def _require_mesh_driver(name: str) -> None:
     except UsageError as error:
         raise UsageError(f"--driver: {error.message}", hint=error.hint) from None
     if kind != DeviceKind.MESH:
-        raise UsageError(
-            f"--driver: {name!r} is of kind {kind}, not mesh",
-            hint="this command writes meshes only; for a switch, begin with inventories/switched.yaml"
-            if kind == DeviceKind.SWITCH
-            else "kinds: lumctl plugin list -o wide",
-        )
+        hint = "kinds: lumctl plugin list -o wide"
+        if kind == DeviceKind.SWITCH:
+            hint = f"this command makes racks with meshes; for an optical switch, begin with a copy of {example('switched')}"
+        raise UsageError(f"--driver: {name!r} is of kind {kind}, not mesh", hint=hint)
 
 
 def _require_writable(path: Path, *, force: bool) -> None:

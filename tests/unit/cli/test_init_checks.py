@@ -10,6 +10,7 @@ from lumctl.cli.init_answers import InitAnswers
 from lumctl.cli.init_questions import asked
 from lumctl.cli.main import run
 from lumctl.errors import UsageError
+from lumctl.inventory.load import load_inventory
 
 NOTHING = "found 'x', expected a number from 1 to 64"
 
@@ -99,6 +100,14 @@ def test_of_several_files_one_is_to_be_given(refused) -> None:
     only_one = "  hint: only one file can be written: give one path"
     assert refused("a.yaml", "b.yaml", *rack)[1:] == [only_one]
     assert refused("swan", "teal", *rack)[1:] == [f"{only_one}; if these are hosts: --hosts 'h[1-3],swan,teal'"]
+
+
+def test_for_a_switch_the_installed_example_is_named(refused) -> None:
+    rack = ("--hosts", "h[1-3]", "--gpus", "1", "--mesh", "7x3")
+    _, hint = refused(*rack, "--driver", "polatis-scpi")
+    path = Path(hint.split()[-1])
+    assert path.is_absolute()
+    assert any(device.kind == "switch" for device in load_inventory(path).devices.values())
 
 
 def test_control_characters_of_an_option_are_escaped_in_each_line(refused) -> None:
