@@ -127,7 +127,9 @@ def init(
     errors = OptionErrors()
     path = errors.checked(lambda: _path_in(cx, files or [], hosts, force=force))
     errors.checked(lambda: _require_mesh_driver(driver))
-    check_options(errors, given, OtherOptions(rack, mesh_address, interfaces), files or [], read_hosts=read_hosts)
+    check_options(
+        errors, given, OtherOptions(rack, mesh_address, interfaces, model), files or [], read_hosts=read_hosts
+    )
     if not can_ask():
         errors.checked(lambda: require_given(given, read_hosts=read_hosts))
     errors.require_none()

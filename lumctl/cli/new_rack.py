@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from lumctl.cli.fabric_mesh import names_file
 from lumctl.cli.init_answers import NO_SPARES, InitAnswers, names_in, require_address
 from lumctl.errors import UsageError
+from lumctl.inventory.devices import is_address
 from lumctl.inventory.new_inventory import NewAccelerator, NewHost, NewInventory, NewMesh
 from lumctl.printable import counted
 
@@ -128,9 +129,11 @@ def require_mesh_address(template: str, meshes: int) -> None:
     """Refuse a template that does not give each of so many meshes an address.
 
     Raises:
-        UsageError: the template is not an address, or it is one address for several meshes.
+        UsageError: the template is not an address, it lacks the port, or it is one address for several meshes.
     """
     require_address(template, "--mesh-address")
+    if not is_address(template.replace("{id}", "mesh")):
+        raise UsageError(f"--mesh-address: found {template!r}, expected HOST:PORT", hint=f"such as {{id}}:{MESH_PORT}")
     if meshes > 1 and "{id}" not in template:
         raise UsageError(f"--mesh-address: {template!r} is one address for {meshes} meshes", hint="use {id} in it")
 

@@ -53,6 +53,7 @@ def test_every_wrong_option_gets_a_line_that_names_it(refused) -> None:
         "--driver": "smartlite",
         "--mesh-address": "q q",
         "--interfaces": "eth[",
+        "--model": "",
     }
     first, *lines = refused("-", *(f"{option}={value}" for option, value in wrong.items()))
     assert first == f"lumctl: {len(wrong)} errors in the options"
@@ -108,6 +109,15 @@ def test_for_a_switch_the_installed_example_is_named(refused) -> None:
     path = Path(hint.split()[-1])
     assert path.is_absolute()
     assert any(device.kind == "switch" for device in load_inventory(path).devices.values())
+
+
+@pytest.mark.parametrize("address", ["foo-{id}", "{id}:0", "{id}:x", "{name}:1"])
+def test_a_mesh_address_without_a_port_names_its_option(refused, address: str) -> None:
+    rack = ("--hosts", "h[1-3]", "--gpus", "1", "--mesh", "7x3", "--mesh-address", address)
+    assert refused(*rack) == [
+        f"lumctl: --mesh-address: found {address!r}, expected HOST:PORT",
+        "  hint: such as {id}:65432",
+    ]
 
 
 def test_control_characters_of_an_option_are_escaped_in_each_line(refused) -> None:
