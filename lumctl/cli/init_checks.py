@@ -62,7 +62,7 @@ class OptionErrors:
 
 @dataclass(frozen=True)
 class OtherOptions:
-    """Options that no question asks for: the rack's name, the template of mesh addresses, interfaces, the GPUs' model."""
+    """Options that no question asks for: the rack's name, the meshes' addresses, a host's interfaces, the GPUs' model."""
 
     rack: str
     mesh_address: str | None
@@ -83,8 +83,10 @@ def check_options(
     known = gpus if not read_hosts else None
     most = known or MOST_GPUS
     meshes = errors.checked(lambda: number_in(given.meshes, "--meshes", most)) if given.meshes else most
-    rack = NewRack(names, dict.fromkeys(names, most), meshes or most) if names and known else None
-    spares = errors.checked(lambda: spares_in(given.spares, rack)) if rack else None
+    # If the number of GPUs is not known, any number of a GPU is accepted in the name of a spare.
+    largest = NewRack(names, dict.fromkeys(names, most), meshes or most) if names else None
+    spares = errors.checked(lambda: spares_in(given.spares, largest)) if largest else None
+    rack = largest if known else None
     job = errors.checked(lambda: name_in(given.job or DEFAULT_JOB, "--job"))
     _check_others(errors, given, others, names, known, rack)
     if rack is None or meshes is None:  # what the meshes would carry is unknown

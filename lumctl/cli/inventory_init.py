@@ -208,7 +208,7 @@ def _require_mesh_driver(name: str) -> None:
     if kind != DeviceKind.MESH:
         hint = "kinds: lumctl plugin list -o wide"
         if kind == DeviceKind.SWITCH:
-            hint = f"this command makes racks with meshes; for an optical switch, begin with a copy of {example('switched')}"
+            hint = f"this makes racks with meshes; for an optical switch, begin with a copy of {example('switched')}"
         raise UsageError(f"--driver: {name!r} is of kind {kind}, not mesh", hint=hint)
 
 

@@ -120,6 +120,15 @@ def test_a_mesh_address_without_a_port_names_its_option(refused, address: str) -
     ]
 
 
+def test_all_unknown_spares_are_named_also_if_the_number_of_gpus_is_wrong(refused) -> None:
+    rack = ("--hosts", "h[1-3]", "--mesh", "7x3", "--spares", "h3,node7,h2-gpu99")
+    unknown = "--spares: 'node7', 'h2-gpu99' are neither hosts nor accelerators"
+    assert refused(*rack, "--gpus", "2") == [f"lumctl: {unknown}", "  hint: such as h3, h3-gpu0 or none"]
+    _, gpus, spares = refused(*rack, "--gpus", "x")
+    assert gpus == f"--gpus: {NOTHING}"
+    assert spares.startswith(unknown)
+
+
 def test_control_characters_of_an_option_are_escaped_in_each_line(refused) -> None:
     assert "\x1b" not in "".join(refused("--hosts", "a\x1b[1m", "--gpus", "x", "--mesh", "\x1b[2m.yaml"))
 
