@@ -62,7 +62,7 @@ class OptionErrors:
 
 @dataclass(frozen=True)
 class OtherOptions:
-    """Options that no question asks for: the rack's name, the meshes' addresses, a host's interfaces, the GPUs' model."""
+    """Options that no question asks for: the rack's name, the meshes' addresses, the interfaces and the model."""
 
     rack: str
     mesh_address: str | None

@@ -327,5 +327,6 @@ def _tell(
         cx.out.narrate(f"    {command}")
     # Without --target rack, $LUMCTL_TARGET or --target of this command would send these commands to the simulator.
     on_rack = f"--target rack -i {at}" if cx.target == "sim" else f"-i {at}"
-    trust, status, apply = (f"lumctl {words} {on_rack}" for words in ("inventory trust", "status", "fabric apply"))
-    cx.out.narrate(f"on the rack: {trust}, then {status} and {apply}")
+    cx.out.narrate("then, on the rack:")
+    for words in ("inventory trust", "status", "fabric apply"):
+        cx.out.narrate(f"    lumctl {words} {on_rack}")

@@ -36,9 +36,12 @@ def test_each_command_for_the_rack_names_the_inventory_and_never_the_simulator(
     rack = ("--hosts", "h[1-3]", "--gpus", "1", "--mesh", "7x3", "--limit", "0.1")
     assert run(["inventory", "init", "own rack.yaml", *rack, *target]) == 0
     words = f"{options}-i 'own rack.yaml'"
-    assert capsys.readouterr().err.splitlines()[-1] == (
-        f"on the rack: lumctl inventory trust {words}, then lumctl status {words} and lumctl fabric apply {words}"
-    )
+    assert capsys.readouterr().err.splitlines()[-4:] == [
+        "then, on the rack:",
+        f"    lumctl inventory trust {words}",
+        f"    lumctl status {words}",
+        f"    lumctl fabric apply {words}",
+    ]
 
 
 def test_every_wrong_option_gets_a_line_that_names_it(refused) -> None:
