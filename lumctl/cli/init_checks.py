@@ -17,6 +17,7 @@ from lumctl.cli.init_answers import (
 )
 from lumctl.cli.new_rack import (
     DEFAULT_JOB,
+    MODEL,
     NewRack,
     require_interfaces,
     require_mesh_address,
@@ -24,6 +25,7 @@ from lumctl.cli.new_rack import (
 )
 from lumctl.cli.new_rack_limits import require_fit, require_own_names
 from lumctl.errors import UsageError
+from lumctl.inventory.entry import MOST_TEXT
 
 T = TypeVar("T")
 _EXAMPLES = {"--hosts": "'h[01-16]'", "--gpus": "4", "--mesh": "9x9"}
@@ -60,11 +62,12 @@ class OptionErrors:
 
 @dataclass(frozen=True)
 class OtherOptions:
-    """Options that no question asks for: the rack's name, the template of mesh addresses, a host's interfaces."""
+    """Options that no question asks for: the rack's name, the meshes' addresses, the interfaces and the model."""
 
     rack: str
     mesh_address: str | None
     interfaces: str | None
+    model: str
 
 
 def check_options(
@@ -80,8 +83,10 @@ def check_options(
     known = gpus if not read_hosts else None
     most = known or MOST_GPUS
     meshes = errors.checked(lambda: number_in(given.meshes, "--meshes", most)) if given.meshes else most
-    rack = NewRack(names, dict.fromkeys(names, most), meshes or most) if names and known else None
-    spares = errors.checked(lambda: spares_in(given.spares, rack)) if rack else None
+    # If the number of GPUs is not known, any number of a GPU is accepted in the name of a spare.
+    largest = NewRack(names, dict.fromkeys(names, most), meshes or most) if names else None
+    spares = errors.checked(lambda: spares_in(given.spares, largest)) if largest else None
+    rack = largest if known else None
     job = errors.checked(lambda: name_in(given.job or DEFAULT_JOB, "--job"))
     _check_others(errors, given, others, names, known, rack)
     if rack is None or meshes is None:  # what the meshes would carry is unknown
@@ -107,10 +112,16 @@ def _check_others(
     if given.user:
         errors.checked(lambda: user_in(given.user or "", "--user"))
     errors.checked(lambda: name_in(others.rack, "--rack"))
+    errors.checked(lambda: _require_model(others.model))
     if others.mesh_address:
         errors.checked(lambda: require_mesh_address(others.mesh_address or "", rack.meshes if rack else 1))
     if others.interfaces is not None:
         errors.checked(lambda: require_interfaces(names_in(others.interfaces or "", "--interfaces"), gpus or 0))
+
+
+def _require_model(text: str) -> None:
+    if not 0 < len(text) <= MOST_TEXT:
+        raise UsageError(f"--model: found {len(text)} characters, expected 1 to {MOST_TEXT}", hint=f"such as '{MODEL}'")
 
 
 def require_given(given: InitAnswers, *, read_hosts: bool) -> None:

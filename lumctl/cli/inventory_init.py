@@ -29,7 +29,7 @@ from lumctl.cli.verbs import verb
 from lumctl.errors import UsageError
 from lumctl.files import put
 from lumctl.inventory.folded_names import fold
-from lumctl.inventory.load import inventory_from, load_inventory
+from lumctl.inventory.load import example, inventory_from, load_inventory
 from lumctl.inventory.model import DeviceKind
 from lumctl.inventory.new_inventory import hosts_text, text_of
 from lumctl.inventory.problems import InventoryError
@@ -116,13 +116,20 @@ def init(
     Each GPU has two lanes. The job runs on all GPUs that are not spares, as one ring on each mesh. The ports are chosen
     by trial: on the written inventory the job's circuits can be routed, and each of its GPUs can be replaced; the
     command lists exceptions.
+
+    The command makes racks with meshes. For a rack with an optical switch, begin with a copy of the example
+    switched.yaml; with a switch's driver, such as --driver polatis-scpi, the error gives its path.
     """
+    from lumctl.fabric.lane_ports import NoLayoutError
+
     given = InitAnswers(hosts, gpus, mesh, meshes, spares, job, address, user)
     # What can be refused at once comes before the questions and the search for ports, which takes a while.
     errors = OptionErrors()
     path = errors.checked(lambda: _path_in(cx, files or [], hosts, force=force))
     errors.checked(lambda: _require_mesh_driver(driver))
-    check_options(errors, given, OtherOptions(rack, mesh_address, interfaces), files or [], read_hosts=read_hosts)
+    check_options(
+        errors, given, OtherOptions(rack, mesh_address, interfaces, model), files or [], read_hosts=read_hosts
+    )
     if not can_ask():
         errors.checked(lambda: require_given(given, read_hosts=read_hosts))
     errors.require_none()
@@ -144,7 +151,10 @@ def init(
         try:
             layouts = port_layouts(made, shape_of, limit, seed, tell)
         except UsageError as error:
-            raise UsageError(error.message, hint=room_hint(made, shape_of)) from None
+            room = room_hint(made, shape_of)
+            more_time = isinstance(error, NoLayoutError) and error.out_of_time
+            hint = f"a --limit longer than {limit:g} s, or {room}" if more_time else room
+            raise UsageError(error.message, hint=hint) from None
     new = new_inventory(made, shape_of, layouts, answers, interfaces, (model, memory_gib))
     new = replace(new, rack=rack, driver=driver, meshes=new_meshes(made, answers.mesh or "", mesh_address))
     text = text_of(new)
@@ -170,7 +180,11 @@ def _path_in(cx: Invocation, words: Sequence[str], hosts: str | None, *, force: 
         known = []
     named = [word for word in words if word not in names_among(words, known)]
     if len(named) > 1:
-        raise UsageError(f"found {len(named)} files: {' '.join(named)}", hint="give one; separate names with commas")
+        hint = "only one file can be written: give one path"
+        # Words without a dot or slash may be host names that were separated with spaces.
+        if hosts and not any("." in word or "/" in word for word in named):
+            hint += f"; if these are hosts: --hosts {shlex.quote(','.join([hosts, *named]))}"
+        raise UsageError(f"found {len(named)} files: {' '.join(named)}", hint=hint)
     file = named[0] if named else None
     if file == "-":
         return None
@@ -192,12 +206,10 @@ def _require_mesh_driver(name: str) -> None:
     except UsageError as error:
         raise UsageError(f"--driver: {error.message}", hint=error.hint) from None
     if kind != DeviceKind.MESH:
-        raise UsageError(
-            f"--driver: {name!r} is of kind {kind}, not mesh",
-            hint="this command writes meshes only; for a switch, begin with inventories/switched.yaml"
-            if kind == DeviceKind.SWITCH
-            else "kinds: lumctl plugin list -o wide",
-        )
+        hint = "kinds: lumctl plugin list -o wide"
+        if kind == DeviceKind.SWITCH:
+            hint = f"this makes racks with meshes; for an optical switch, begin with a copy of {example('switched')}"
+        raise UsageError(f"--driver: {name!r} is of kind {kind}, not mesh", hint=hint)
 
 
 def _require_writable(path: Path, *, force: bool) -> None:
@@ -313,4 +325,8 @@ def _tell(
     cx.out.narrate("next, try it on a simulator:")
     for command in commands:
         cx.out.narrate(f"    {command}")
-    cx.out.narrate(f"on the rack: lumctl inventory trust -i {at}, then lumctl status and lumctl fabric apply")
+    # Without --target rack, $LUMCTL_TARGET or --target of this command would send these commands to the simulator.
+    on_rack = f"--target rack -i {at}" if cx.target == "sim" else f"-i {at}"
+    cx.out.narrate("then, on the rack:")
+    for words in ("inventory trust", "status", "fabric apply"):
+        cx.out.narrate(f"    lumctl {words} {on_rack}")

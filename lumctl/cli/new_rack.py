@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from lumctl.cli.fabric_mesh import names_file
 from lumctl.cli.init_answers import NO_SPARES, InitAnswers, names_in, require_address
 from lumctl.errors import UsageError
+from lumctl.inventory.devices import is_address
+from lumctl.inventory.folded_names import fold
 from lumctl.inventory.new_inventory import NewAccelerator, NewHost, NewInventory, NewMesh
 from lumctl.printable import counted
 
@@ -68,23 +70,27 @@ def spares_in(text: str | None, rack: NewRack, what: str = "--spares") -> frozen
     """The accelerators that are spares: of the last host, unless others are given.
 
     Raises:
-        UsageError: a name is unknown.
+        UsageError: names are unknown; the error has all of them.
     """
     if text is None:
         text = rack.names[-1] if len(rack.names) > 1 else NO_SPARES
     every = {accelerator_id(name, number) for name in rack.names for number in range(rack.gpus[name])}
     spares: set[str] = set()
+    unknown: list[str] = []
     for name in [] if text == NO_SPARES else names_in(text, what):
         if name in rack.gpus:
             spares |= {accelerator_id(name, number) for number in range(rack.gpus[name])}
         elif name in every:
             spares.add(name)
         else:
-            last = rack.names[-1]
-            raise UsageError(
-                f"{what}: {name!r} is neither a host nor an accelerator",
-                hint=f"such as {last}, {last}-gpu0 or {NO_SPARES}",
-            )
+            unknown.append(name)
+    if unknown:
+        last = rack.names[-1]
+        verdict = "is neither a host nor an accelerator" if len(unknown) == 1 else "are neither hosts nor accelerators"
+        raise UsageError(
+            f"{what}: {', '.join(map(repr, fold(unknown)))} {verdict}",
+            hint=f"such as {last}, {last}-gpu0 or {NO_SPARES}",
+        )
     return frozenset(spares)
 
 
@@ -128,9 +134,11 @@ def require_mesh_address(template: str, meshes: int) -> None:
     """Refuse a template that does not give each of so many meshes an address.
 
     Raises:
-        UsageError: the template is not an address, or it is one address for several meshes.
+        UsageError: the template is not an address, it lacks the port, or it is one address for several meshes.
     """
     require_address(template, "--mesh-address")
+    if not is_address(template.replace("{id}", "mesh")):
+        raise UsageError(f"--mesh-address: found {template!r}, expected HOST:PORT", hint=f"such as {{id}}:{MESH_PORT}")
     if meshes > 1 and "{id}" not in template:
         raise UsageError(f"--mesh-address: {template!r} is one address for {meshes} meshes", hint="use {id} in it")
 

@@ -17,6 +17,7 @@ from lumctl.fabric.condition import MeshCondition
 from lumctl.fabric.geometry import Mesh, PortPair
 from lumctl.fabric.routing import Route, changes, route
 from lumctl.fabric.search import Unroutable, pucs_ahead
+from lumctl.printable import counted
 
 LanePorts = tuple[int, int]
 """The ports of an accelerator's lane 0, at which the ring arrives, and of its lane 1, at which it leaves."""
@@ -25,6 +26,14 @@ _DRAWS = 400
 """How many layouts with random gaps are tried, after those with even gaps."""
 _NEAR = 3
 """The largest distance between the two ports of an accelerator on the rim."""
+
+
+class NoLayoutError(UsageError):
+    """No layout was found on which the ring can be routed; ``out_of_time`` if some were not tried for lack of time."""
+
+    def __init__(self, message: str, *, out_of_time: bool) -> None:
+        super().__init__(message)
+        self.out_of_time = out_of_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +81,8 @@ def choose_ports(
     as not routed.
 
     Raises:
-        UsageError: the mesh has too few ports, or no layout was found on which the ring can be routed.
+        UsageError: the mesh has too few ports.
+        NoLayoutError: no layout was found on which the ring can be routed.
     """
     count = ranks + spares
     if 2 * count > mesh.port_count:
@@ -81,7 +91,7 @@ def choose_ports(
         )
     ends = clock() + limit_s
     best: LaneLayout | None = None
-    tried = 0
+    tried, out_of_time = 0, False
     for chosen in _layouts(mesh, ranks, spares, rng):
         tried += 1
         found = judged(mesh, chosen[:ranks], chosen[ranks:], most_loss_db=most_loss_db)
@@ -90,13 +100,16 @@ def choose_ports(
         if best is not None and best.replacements == ranks * spares:
             break
         # After a layout was judged: at least one is tried, however short the time.
-        if clock() >= ends:
+        out_of_time = clock() >= ends
+        if out_of_time:
             break
         reached = "the ring has no route yet" if best is None else f"{best.replacements} of {ranks * spares}"
         tell(f"layout {tried}: replacements that can be routed: {reached}")
     if best is None:
-        raise UsageError(
-            f"no routable layout of a ring of {ranks} accelerators on {mesh.name} was found ({tried} were tried)"
+        raise NoLayoutError(
+            f"no routable layout of a ring of {ranks} accelerators on {mesh.name} was found "
+            f"({counted(tried, 'layouts')} tried)",
+            out_of_time=out_of_time,
         )
     return best
 

@@ -68,6 +68,8 @@ def _from_file(entry: GeometryEntry, name: str, scope: Scope) -> Geometry | None
 
 
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_][A-Za-z0-9_.-]*):([0-9]{1,5})")
+_HTTP = "http://"
+"""A driver that uses HTTP uses TLS unless the address begins so. Both forms name the same device."""
 _MAX_TCP_PORT = 65535
 _OWN_KEYS: dict[DeviceKind, str | None] = {
     DeviceKind.MESH: "geometry",
@@ -191,11 +193,14 @@ def _address(written: str, name: str, mark: Mark, scope: Scope) -> str:
     address = scope.fill(written, mark, "id", name)
     if address is None:
         return written
-    # A driver that uses HTTP uses TLS unless the address has http://. Both forms name the same device.
-    place = address.removeprefix("http://")
-    match = _ADDRESS.fullmatch(place)
-    if not match or not 0 < int(match[2]) <= _MAX_TCP_PORT:
+    if not is_address(address):
         scope.once("address", mark, f"found {address!r}, expected HOST:PORT")
     else:
-        scope.take(f"address {place}", name, mark)
+        scope.take(f"address {address.removeprefix(_HTTP)}", name, mark)
     return address
+
+
+def is_address(text: str) -> bool:
+    """Whether a text is the address of a device: ``HOST:PORT``, also after ``http://``."""
+    match = _ADDRESS.fullmatch(text.removeprefix(_HTTP))
+    return match is not None and 0 < int(match[2]) <= _MAX_TCP_PORT

@@ -18,7 +18,8 @@ from pydantic import (
 from lumctl.inventory.positions import MarkedDict, MarkedList
 from lumctl.inventory.problems import Mark
 
-Text = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
+MOST_TEXT = 1024
+Text = Annotated[str, StringConstraints(min_length=1, max_length=MOST_TEXT)]
 VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
 """The pattern of an environment variable's name."""
 Number = Annotated[int, Field(ge=0, le=1_000_000)]

@@ -108,7 +108,9 @@ def _where_inventories_are() -> str:
             shlex.quote(f"./{path.name}" if path.name.startswith("-") else path.name) for path in here[:_MOST_HINTS]
         ]
         there = f"{listing(words)} of this folder {'looks' if len(words) == 1 else 'look'} like one"
-        return f"{there}: add -i {words[0]}, or for all commands: export LUMCTL_INVENTORY={words[0]}"
+        # An absolute path, because the variable is still set after a change of the folder.
+        whole = shlex.quote(str(here[0].absolute()))
+        return f"{there}: add -i {words[0]}, or for all commands: export LUMCTL_INVENTORY={whole}"
     shipped = " or ".join(str(example) for example in example_paths())
     return "write one: lumctl inventory init" + (f"; or use one, such as the example {shipped}" if shipped else "")
 
@@ -122,9 +124,23 @@ def load_inventory(path: Path) -> Inventory:
     content = read_bytes(path)
     if isinstance(content, str):
         problems = Problems(path)
-        problems.add(None, content)
+        problems.add(None, content, _file_meant(path))
         raise problems.error()
     return inventory_from(content, path)
+
+
+def _file_meant(path: Path) -> str | None:
+    """Hints if the file cannot be read: the variable that names it, and an inventory beside it with a like name."""
+    named = os.environ.get("LUMCTL_INVENTORY")
+    hints = ["$LUMCTL_INVENTORY names this file"] if named and Path(named) == path else []
+    try:
+        path.stat()
+    except FileNotFoundError:
+        near = nearest(path.name, [each.name for each in likely_inventories(path.parent)])
+        hints += [f"did you mean {shlex.quote(str(path.with_name(near)))}?"] if near else []
+    except (OSError, ValueError):
+        pass
+    return "; ".join(hints) or None
 
 
 def inventory_from(content: bytes, path: Path) -> Inventory:

@@ -184,9 +184,37 @@ def test_an_inventory_of_the_folder_under_another_name_is_named_with_its_option(
     (nowhere / "gone.yaml").symlink_to("nothing")
     assert hint_without_inventory() == (
         "'own rack.yml' of this folder looks like one: add -i 'own rack.yml', "
-        "or for all commands: export LUMCTL_INVENTORY='own rack.yml'"
+        f"or for all commands: export LUMCTL_INVENTORY='{nowhere / 'own rack.yml'}'"
     )
     assert load_inventory(find_inventory("own rack.yml")).racks
+
+
+def test_a_like_name_of_the_same_folder_is_proposed_for_a_file_that_does_not_exist(nowhere: Path) -> None:
+    (nowhere / "basement.yaml").write_text(example("prototype").read_text())
+    (nowhere / "basement.txt").touch()
+    missing = "cannot be read: No such file or directory"
+    for folder in (Path(), nowhere):
+        with pytest.raises(UsageError) as caught:
+            load_inventory(folder / "basement.yml")
+        near = folder / "basement.yaml"
+        assert caught.value.message == f"{folder / 'basement.yml'}: {missing}; did you mean {near}?"
+    for other in ("attic-of-the-house.yml", "elsewhere/basement.yml"):
+        with pytest.raises(UsageError) as caught:
+            load_inventory(Path(other))
+        assert caught.value.message == f"{other}: {missing}"
+
+
+@pytest.mark.usefixtures("nowhere")
+def test_the_variable_that_names_an_unreadable_file_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LUMCTL_INVENTORY", "./gone.yaml")
+    with pytest.raises(UsageError) as caught:
+        load_inventory(find_inventory(None))
+    assert caught.value.message == (
+        "gone.yaml: cannot be read: No such file or directory; $LUMCTL_INVENTORY names this file"
+    )
+    with pytest.raises(UsageError) as caught:
+        load_inventory(find_inventory("other.yaml"))
+    assert "LUMCTL" not in caught.value.message
 
 
 def test_several_inventories_of_the_folder_are_named(nowhere: Path) -> None:
