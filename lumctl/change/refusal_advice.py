@@ -112,7 +112,8 @@ def _swap_again(context: Context, plan: Plan) -> str:
         return ""
     if all(r.spare == dict(enumerate(written[r.job].ranks)).get(r.rank) for r in left):
         return f"lumctl swap plan {left[0].job} --back"
-    return f"lumctl swap plan --failed {','.join(r.failed for r in left)}"
+    healthy = " --even-if-healthy" if plan.even_if_healthy else ""
+    return f"lumctl swap plan --failed {','.join(r.failed for r in left)}{healthy}"
 
 
 def _slice_again(context: Context, plan: Plan) -> str:

@@ -16,9 +16,9 @@ from lumctl.change.interrupts import LEASE_TERM_S, hold_back_interrupts, kept_al
 from lumctl.change.live_paths import NOTHING_TO_SWITCH, TransmitterChanges, switching_for
 from lumctl.change.origin import origin
 from lumctl.change.plan import Do, Plan, Step, from_document
+from lumctl.change.refusal_advice import missing_circuits
 from lumctl.change.run import RunInProgress
 from lumctl.change.run_end import rolled_back
-from lumctl.change.refusal_advice import missing_circuits
 from lumctl.change.run_history import NOTHING, RunHistory, Superseded, require_fit, superseded
 from lumctl.change.step_actions import REVERT_AFTER_S, require_healthy
 from lumctl.context import Context

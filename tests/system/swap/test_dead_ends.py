@@ -105,8 +105,13 @@ def planned(c: Console) -> State:
 
 def planned_and_applied(c: Console) -> State:
     state = planned(c)
-    c.do("swap", "apply", state["plan"])
-    return state
+    return {**state, "run": c.do("swap", "apply", state["plan"])}
+
+
+def planned_healthy_then_set(c: Console) -> State:
+    plan = c.plan("--failed", "s1-gpu0", "--even-if-healthy")
+    c.do("device", "set", f"mesh/puc/{_unused(c)}", "state=cross")
+    return {"plan": plan}
 
 
 def planned_then_set(c: Console) -> State:
@@ -468,7 +473,9 @@ ROWS = [
         ("swap rollback {again}", "swap rollback {run}"), replaced),
     Row(PRE, "right after it", swapped_and_returned, "swap rollback {run}", ("job show finetune",), home),
     Row(PRE, "right after it", cut_while_rolling_back, "swap rollback {run}", ("swap resume {later}",), home),
-    Row(PRE, "is stale", planned_and_applied, "swap apply {plan}", ("job show finetune",), replaced),
+    Row(PRE, "was already applied by", planned_and_applied, "swap apply {plan}", ("swap show {run}",), replaced),
+    Row(PRE, "was already applied by", planned_and_applied, "swap approve {plan}", ("swap show {run}",), replaced),
+    Row(PRE, "is stale", planned_healthy_then_set, "swap apply {plan}", (PLAN + " --even-if-healthy",), replaced),
     Row(PRE, "is stale", planned_then_set, "swap apply {plan}", (PLAN,), replaced),
     Row(PRE, "was made from a different version", planned_then_edited, "swap apply {plan}", (PLAN,), replaced),
     Row(PRE, "was interrupted and is still open", cut, "swap apply {plan}", (RESUME,), replaced),
