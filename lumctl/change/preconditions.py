@@ -7,7 +7,7 @@ from lumctl.change.disturbance import require_undisturbed
 from lumctl.change.foreign_circuits import placed_by, require_foreign_circuits_kept
 from lumctl.change.interrupts import LEASE_TERM_S
 from lumctl.change.live_paths import contradiction, require_agreed, require_light_agrees, strange_light
-from lumctl.change.plan import ADOPT, Do, Plan, Step, stages
+from lumctl.change.plan import ADOPT, SLICE, Do, Plan, Step, stages
 from lumctl.change.refusal_advice import REVERSIBLE, past_later_runs, plan_again
 from lumctl.change.run_history import require_in_force
 from lumctl.change.settings import same, settable
@@ -312,9 +312,10 @@ def require_not_applied(context: Context, plan: Plan) -> None:
     """
     for run in context.store(plan.rack).runs.all():
         if run.plan_digest == plan.digest and run.state in REVERSIBLE:
+            see = f"see: lumctl swap show {run.id} --target {context.target}"
             raise RefusedError(
                 f"{plan.id} was already applied by {run.id}",
-                hint=f"see: lumctl swap show {run.id} --target {context.target}",
+                hint=plan_again(context, plan) if plan.kind == SLICE else see,
             )
 
 
