@@ -90,6 +90,8 @@ class Plan:
     """By step, the number of earlier runs in the median of its expected time; other times come from the inventory."""
     slices: SliceFacts | None = None
     """What a plan of kind ``slice`` says of the slices that it places or releases."""
+    even_if_healthy: bool = False
+    """Whether it replaces an accelerator that read as ok, because an operator wanted it nevertheless."""
     digest: str = field(default="")
 
     @property
@@ -145,6 +147,7 @@ def to_document(plan: Plan) -> dict[str, Any]:
         **({"why": list(plan.why)} if plan.why else {}),
         **({"cuts": [_fields(cut) for cut in plan.cuts]} if plan.cuts else {}),
         **({"measured": dict(plan.measured)} if plan.measured else {}),
+        **({"even_if_healthy": True} if plan.even_if_healthy else {}),
         **(plan.slices.to_document() if plan.slices else {}),
     }
 
@@ -229,6 +232,7 @@ def _read(document: Mapping[str, Any]) -> Plan:
         cuts=tuple(Cut(**cut) for cut in document.get("cuts", ())),
         measured={str(step): int(runs) for step, runs in document.get("measured", {}).items()},
         slices=SliceFacts.from_document(document),
+        even_if_healthy=bool(document.get("even_if_healthy", False)),
         digest=document["digest"],
     )
 

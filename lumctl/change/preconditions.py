@@ -7,7 +7,7 @@ from lumctl.change.disturbance import require_undisturbed
 from lumctl.change.foreign_circuits import placed_by, require_foreign_circuits_kept
 from lumctl.change.interrupts import LEASE_TERM_S
 from lumctl.change.live_paths import contradiction, require_agreed, require_light_agrees, strange_light
-from lumctl.change.plan import ADOPT, Do, Plan, Step, stages
+from lumctl.change.plan import ADOPT, SLICE, Do, Plan, Step, stages
 from lumctl.change.refusal_advice import REVERSIBLE, past_later_runs, plan_again
 from lumctl.change.run_history import require_in_force
 from lumctl.change.settings import same, settable
@@ -34,6 +34,7 @@ def require(context: Context, plan: Plan) -> None:
     """
     require_target(context, plan)
     if plan.inventory_digest != context.inventory.digest:
+        require_not_applied(context, plan)
         raise RefusedError(
             f"{plan.id} was made from a different version of {context.inventory.path}",
             hint=plan_again(context, plan)
@@ -299,7 +300,23 @@ def _moved_on(context: Context, plan: Plan, what: str) -> RefusedError:
             f"{plan.undoes} cannot be rolled back: {what} right after it; a later run has changed that",
             hint=past_later_runs(context, context.store(plan.rack).runs.get(plan.undoes)),
         )
+    require_not_applied(context, plan)
     return RefusedError(f"{plan.id} is stale: {what} when it was made", hint=plan_again(context, plan))
+
+
+def require_not_applied(context: Context, plan: Plan) -> None:
+    """Refuse a plan that a run in force has applied already.
+
+    Raises:
+        RefusedError: it was applied.
+    """
+    for run in context.store(plan.rack).runs.all():
+        if run.plan_digest == plan.digest and run.state in REVERSIBLE:
+            see = f"see: lumctl swap show {run.id} --target {context.target}"
+            raise RefusedError(
+                f"{plan.id} was already applied by {run.id}",
+                hint=plan_again(context, plan) if plan.kind == SLICE else see,
+            )
 
 
 def uncertain(context: Context, rack: str, device: str) -> RefusedError:

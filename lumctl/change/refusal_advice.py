@@ -4,18 +4,20 @@ The commands name the target. The command line adds the inventory if an option n
 """
 
 import shlex
-from collections.abc import Iterator
 
 from lumctl.change.plan import Do, Plan, from_document
 from lumctl.change.settings import settable
 from lumctl.context import Context, place_of
 from lumctl.errors import LumctlError, UsageError
-from lumctl.inventory.wiring import jobs_in
+from lumctl.fabric import FabricStates
+from lumctl.inventory.wiring import Circuit, circuits_of, jobs_in
 from lumctl.store import StoredRun, ways_to_finish
 from lumctl.store.records import OPEN
 
 REVERSIBLE = frozenset({"done", "running", "half-done"})
 """States of runs whose changes may still be in force."""
+MOST_NAMED = 4
+"""How many commands a hint names at most."""
 
 
 def plan_again(context: Context, plan: Plan) -> str:
@@ -40,16 +42,19 @@ def past_later_runs(context: Context, run: StoredRun) -> str:
     """How to undo a run whose changes later runs have overwritten.
 
     A later run that is still open must be finished first. The ranks of a swap are moved back by a new plan, which keeps
-    the changes that later runs made for other jobs. In all other cases the newest later run is rolled back first,
-    unless it wrote a device whose earlier states were unknown.
+    the changes that later runs made for other jobs. In all other cases the later runs are rolled back first, the newest
+    first, unless one of them wrote a device whose earlier states were unknown.
     """
-    newest = next(_later(context, run), None)
-    if newest is not None and newest.state in OPEN:
-        return f"finish the later run first: {ways_to_finish(newest.id, context.target)}"
-    if newest is None or _is_whole(newest) or from_document(run.plan).replacements:
+    later = _later(context, run)
+    for other in later:
+        if other.state in OPEN:
+            return f"finish the later run first: {ways_to_finish(other.id, context.target)}"
+    if not later or any(_is_whole(other) for other in later) or from_document(run.plan).replacements:
         return instead_of_rollback(context, run)
-    aimed = f"--target {context.target}"
-    return f"lumctl swap rollback {newest.id} {aimed}; then: lumctl swap rollback {run.id} {aimed}"
+    commands = [f"lumctl swap rollback {each.id} --target {context.target}" for each in (*later, run)]
+    if len(commands) > MOST_NAMED:
+        return f"roll back the {len(later)} later runs first, the newest first, beginning with: {commands[0]}"
+    return "; then: ".join(commands)
 
 
 def instead_of_rollback(context: Context, run: StoredRun) -> str:
@@ -57,7 +62,7 @@ def instead_of_rollback(context: Context, run: StoredRun) -> str:
 
     If ranks of the run's jobs run elsewhere than the inventory says, a new plan moves them back. If the run itself had
     moved them back, they are replaced again. A single setting is set by a new run. In all other cases the missing
-    circuits of the jobs are programmed.
+    circuits of the jobs are programmed, if any is missing by the record.
     """
     plan, aimed = from_document(run.plan), f"--target {context.target}"
     written, placed = context.inventory.jobs, jobs_in(context.assignment(sound=False))
@@ -70,7 +75,33 @@ def instead_of_rollback(context: Context, run: StoredRun) -> str:
         return f"replace them again with a new plan: {again}"
     if plan.kind == "set" and (words := _settings(context, plan)):
         return f"set what you need in a new run: lumctl device show {words[0]} {aimed}"
-    return f"program the circuits that the jobs are missing: lumctl fabric apply --rack {plan.rack} {aimed}"
+    if missing := missing_circuits(context, plan.rack):
+        return missing
+    left = [r for r in plan.replacements if place_of(placed, r.failed) != (r.job, r.rank)]
+    if plan.replacements and not left:
+        job = plan.replacements[0].job
+        by = next((other.id for other in _later(context, run) if job in _changed(other)), "a later run")
+        return f"{by} has moved the ranks back already; see the placement: lumctl job show {job} {aimed}"
+    return f"no job is missing a circuit by the record, so nothing needs to be done; see: lumctl fabric show {aimed}"
+
+
+def missing_circuits(context: Context, rack: str) -> str:
+    """The command that programs the circuits that jobs of a rack are missing by the record; empty if none is missing.
+
+    No device is asked.
+    """
+    inventory = context.inventory
+    held = FabricStates(inventory, context.known_fabric(rack))
+    here = [c for c in circuits_of(inventory, context.assignment(sound=False)) if _starts_in(context, c, rack)]
+    if all(held.path_of(circuit) is not None for circuit in here):
+        return ""
+    return (
+        f"program the circuits that the jobs are missing: lumctl fabric apply --rack {rack} --target {context.target}"
+    )
+
+
+def _starts_in(context: Context, circuit: Circuit, rack: str) -> bool:
+    return context.inventory.devices[circuit.a.device].rack == rack
 
 
 def _swap_again(context: Context, plan: Plan) -> str:
@@ -81,7 +112,8 @@ def _swap_again(context: Context, plan: Plan) -> str:
         return ""
     if all(r.spare == dict(enumerate(written[r.job].ranks)).get(r.rank) for r in left):
         return f"lumctl swap plan {left[0].job} --back"
-    return f"lumctl swap plan --failed {','.join(r.failed for r in left)}"
+    healthy = " --even-if-healthy" if plan.even_if_healthy else ""
+    return f"lumctl swap plan --failed {','.join(r.failed for r in left)}{healthy}"
 
 
 def _slice_again(context: Context, plan: Plan) -> str:
@@ -115,12 +147,22 @@ def _settings(context: Context, plan: Plan) -> list[str]:
     return [meant[0].component.id, *texts]
 
 
-def _later(context: Context, run: StoredRun) -> Iterator[StoredRun]:
-    """Later runs that changed the same devices, settings or jobs and are still in force, newest first."""
-    mine = _changed(run)
-    for other in sorted(context.store(run.rack).runs.all(), key=lambda each: -each.fence):
-        if other.fence > run.fence and other.state in REVERSIBLE and mine & _changed(other):
-            yield other
+def _later(context: Context, run: StoredRun) -> list[StoredRun]:
+    """Later runs in force that must be rolled back before a run, newest first.
+
+    They changed the same devices, settings or jobs as the run, or as another of them. A rollback of a later run is left
+    out: the two together change nothing.
+    """
+    store = context.store(run.rack)
+    after = {other.id: other for other in store.runs.all() if other.fence > run.fence}
+    found, touched = list[StoredRun](), _changed(run)
+    for other in sorted(after.values(), key=lambda each: each.fence):
+        changed = _changed(other)
+        cancels = other.state == "done" and other.plan.get("undoes") in after
+        if other.state in REVERSIBLE and not cancels and touched & changed:
+            found.append(other)
+            touched |= changed
+    return found[::-1]
 
 
 def _changed(run: StoredRun) -> set[str]:

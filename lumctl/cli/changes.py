@@ -22,6 +22,7 @@ from lumctl.cli.status_tables import unfinished_line
 from lumctl.cli.verbs import aimed
 from lumctl.context import Context
 from lumctl.errors import LumctlError, RefusedError, RunError, UsageError
+from lumctl.health.states import HARMLESS
 from lumctl.inventory.problems import nearest
 from lumctl.jobs import without_hook
 from lumctl.printable import counted
@@ -220,9 +221,8 @@ def say_result(cx: Invocation, context: Context, result: RunResult, runbook: Pat
         cx.out.text(f"runbook: {runbook or aimed(cx, f'lumctl runbook show {result.run}')}")
         if result.outcome == "done" and result.plan.kind in {"swap", SLICE}:
             cx.out.narrate(f"undo it: lumctl {result.plan.kind} rollback {result.run}")
-        for job in _to_resume(cx, result):
-            shown = aimed(cx, f"lumctl job show {job}")
-            cx.out.text(f"resume job {job} now: it has no hook; where its ranks run: {shown}")
+        for line in _resumption_lines(cx, context, _to_resume(cx, result)):
+            cx.out.text(line)
 
 
 def _to_resume(cx: Invocation, result: RunResult) -> list[str]:
@@ -232,6 +232,32 @@ def _to_resume(cx: Invocation, result: RunResult) -> list[str]:
     after = "assignment" if result.outcome == "done" else "before"
     placed = {job: ranks for s in result.plan.steps if s.do is Do.ASSIGN for job, ranks in s.data[after].items()}
     return [job for job in _without_hook(cx, result.plan) if placed.get(job, True)]
+
+
+def _resumption_lines(cx: Invocation, context: Context, jobs: Sequence[str]) -> list[str]:
+    """What to do about each job that an operator must resume; first replace accelerators of it that are not ok now."""
+    if not jobs:
+        return []
+    ill: dict[str, list[str]] = {}
+    with suppress(LumctlError):  # the run has ended: a failed reading only withholds this warning
+        seen = context.observe()
+        for job in jobs:
+            found = [seen.report.accelerators[name] for name in seen.assignment.get(job, ())]
+            ill[job] = [each.id for each in found if each.state not in HARMLESS]
+    lines = []
+    for job in jobs:
+        if names := ill.get(job):
+            what = f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} not ok; replace {_it(names)} first"
+            again = aimed(cx, f"lumctl swap plan --failed {','.join(names)} --target {context.target}")
+            lines.append(f"do not resume job {job} yet: {what}: {again}")
+        else:
+            shown = aimed(cx, f"lumctl job show {job}")
+            lines.append(f"resume job {job} now: it has no hook; where its ranks run: {shown}")
+    return lines
+
+
+def _it(names: Sequence[str]) -> str:
+    return "it" if len(names) == 1 else "them"
 
 
 def head_after(cx: Invocation, context: Context, rack: str) -> Head | None:

@@ -74,8 +74,10 @@ def answer(context: "Context", plan: "Plan", *, approve: bool, comment: str) -> 
         RefusedError: no approval is pending, or it was answered, has expired, or may not be answered by this user.
     """
     from lumctl.change.origin import origin
+    from lumctl.change.preconditions import require_not_applied
     from lumctl.store import APPROVED, REJECTED
 
+    require_not_applied(context, plan)
     _require_asked(context, plan)
     state = APPROVED if approve else REJECTED
     store = context.store(plan.rack)

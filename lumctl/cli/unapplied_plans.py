@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lumctl.change.plan import SLICE
+from lumctl.change.plan import SLICE, Do, Start, read_circuits
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import OutputColumn
 from lumctl.cli.verbs import aimed
 from lumctl.context import Context
-from lumctl.inventory.wiring import Assignment, moved_words
+from lumctl.inventory.wiring import Assignment, moved_words, own_cells
 from lumctl.store import APPROVED, ASKED, Store
 from lumctl.time_text import age_text, iso_text, moment_text, seconds_of
 
@@ -40,11 +40,12 @@ def unapplied_plans(cx: Invocation, context: Context, most: int | None = None) -
     newest = sorted(found, key=lambda each: each[0], reverse=True)
     chosen = newest[:most]
     placed = context.assignment(sound=False) if chosen else {}
+    recorded: dict[str, dict[int, str]] = {}
     rows = []
     for _, plan, rack, is_asked in chosen:
         document = context.store(rack).runs.plan(plan)
         if document is not None:  # it may be gone meanwhile
-            stale = _stale(document, context.inventory.digest, placed)
+            stale = _stale(context, document, placed, recorded)
             rows.append(_row(cx, rack, document, stale, is_asked=is_asked))
     return rows, len(newest) - len(chosen)
 
@@ -96,14 +97,34 @@ def _row(
     return {**row, "next": aimed(cx, _look_at(row) if stale else _command(row))}
 
 
-def _stale(document: Mapping[str, Any], inventory_digest: str, placed: Assignment) -> str | None:
-    """Why a plan is certainly stale, from the inventory and the recorded placement; no device is asked."""
-    if document["inventory_digest"] != inventory_digest:
+def _stale(
+    context: Context, document: Mapping[str, Any], placed: Assignment, recorded: dict[str, dict[int, str]]
+) -> str | None:
+    """Why a plan is certainly stale, from the inventory and the records of placement and devices; no device is asked.
+
+    ``recorded`` keeps the recorded states of each device for the next plan.
+    """
+    if document["inventory_digest"] != context.inventory.digest:
         return "the inventory has changed since"
-    for job, ranks in document.get("start", {}).get("assignment", {}).items():
-        if placed.get(job, ()) != tuple(ranks):
+    start = Start.from_document(document["start"])
+    for job, ranks in start.assignment.items():
+        if placed.get(job, ()) != ranks:
             return f"{moved_words(job)} when it was made"
+    for name in _required_devices(document):
+        if name not in recorded:
+            recorded[name] = context.known_cells(name)
+        before = start.cells(name, own_cells(context.inventory, context.inventory.devices[name]))
+        # Without a certain record, apply may read the device, which nothing here does.
+        if before and recorded[name] and before != recorded[name]:
+            return f"{name} is not in the state that it had when it was made"
     return None
+
+
+def _required_devices(document: Mapping[str, Any]) -> dict[str, None]:
+    """The devices that must be as they were when a plan was made: it writes them, or its new circuits pass them."""
+    written = [str(step["data"]["device"]) for step in document["steps"] if step["do"] == Do.PROGRAM]
+    passed = [device for circuit in read_circuits(document["circuits"]["add"]) for device in circuit.devices]
+    return dict.fromkeys([*written, *passed])
 
 
 def _words(row: Mapping[str, Any]) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from lumctl.change.plan import Do, Plan, Start, Step
 from lumctl.change.preconditions import uncertain
 from lumctl.context import Context, Observation
 from lumctl.devices.types import Capability
+from lumctl.errors import RefusedError
 from lumctl.health.states import HARMLESS
 from lumctl.inventory.model import Role
 from lumctl.inventory.slice_records import slices_among
@@ -65,8 +66,13 @@ def plan_swap(
     avoided = parse_avoided(context.inventory, avoid)
     states = certain_states(context, asked.rack, asked.jobs)
     seen = seen or context.observe()
-    if not even_if_healthy:
+    has_trouble = True
+    try:
         require_trouble(seen, asked)
+    except RefusedError:
+        if not even_if_healthy:
+            raise
+        has_trouble = False
     failures = [FailedRank(*place, name) for name in asked.failed if (place := seen.place_of(name)) is not None]
     kept = {} if spares else kept_spares(context.store(asked.rack), seen, asked.rack, failures)
     moves = next(lane_choices(seen, avoided, asked.failed, asked.jobs))
@@ -89,9 +95,9 @@ def plan_swap(
     pairs = ", ".join(f"{r.failed} by {r.spare}" for r in choice.replacements)
     notes = left_there(seen, states, avoided, asked.jobs)
     choice = replace(choice, why=(*why_tied(context.inventory, asked.tied), *choice.why))
-    return SwapDraft(f"{', '.join(asked.jobs)}: replace {pairs}", asked.rack, states, choice, notes, moves).plan(
-        context, seen
-    )
+    title = f"{', '.join(asked.jobs)}: replace {pairs}"
+    draft = SwapDraft(title, asked.rack, states, choice, notes, moves, even_if_healthy=not has_trouble)
+    return draft.plan(context, seen)
 
 
 @dataclass(frozen=True)
@@ -107,6 +113,7 @@ class SwapDraft:
     choice: SpareChoice
     notes: tuple[str, ...] = ()
     moves: LaneMoves = ()
+    even_if_healthy: bool = False
 
     def plan(self, context: Context, seen: Observation) -> Plan:
         """The plan: check, darken and light, program, verify, confirm, record."""
@@ -176,6 +183,7 @@ class SwapDraft:
             ),
             why=(*choice.why, *_why_lanes(seen, self.moves), *fillers.why()),
             measured=measured,
+            even_if_healthy=self.even_if_healthy,
         ).sealed()
 
 

@@ -68,6 +68,26 @@ def swapped_and_back(c: Console) -> State:
     return {"run": run}
 
 
+def swapped_again_after_a_rollback(c: Console) -> State:
+    run = c.swapped("s1-gpu0")
+    c.sim.clear()
+    back = c.do("swap", "rollback", run)
+    again = c.swapped("s1-gpu0")
+    c.sim.clear()
+    return {"run": back, "again": again, "set": c.do("device", "set", f"mesh/puc/{_unused(c)}", "state=cross")}
+
+
+def swapped_again_and_one_run_undone(c: Console) -> State:
+    state = swapped_again_after_a_rollback(c)
+    c.do("swap", "rollback", state["set"])
+    return state
+
+
+def swapped_and_returned(c: Console) -> State:
+    state = swapped(c)
+    return {**state, "later": c.do("swap", "apply", c.plan("finetune", "--back"))}
+
+
 def swapped_and_another_dead(c: Console) -> State:
     state = swapped(c)
     c.sim.inject("s0-gpu0", "gpu-lost")
@@ -85,8 +105,13 @@ def planned(c: Console) -> State:
 
 def planned_and_applied(c: Console) -> State:
     state = planned(c)
-    c.do("swap", "apply", state["plan"])
-    return state
+    return {**state, "run": c.do("swap", "apply", state["plan"])}
+
+
+def planned_healthy_then_set(c: Console) -> State:
+    plan = c.plan("--failed", "s1-gpu0", "--even-if-healthy")
+    c.do("device", "set", f"mesh/puc/{_unused(c)}", "state=cross")
+    return {"plan": plan}
 
 
 def planned_then_set(c: Console) -> State:
@@ -442,8 +467,15 @@ ROWS = [
         home),
     Row(PRE, "right after it", swapped_back_and_set, "swap rollback {run}",
         ("swap plan --failed s1-gpu0 --spare s3-gpu0",), replaced),
+    Row(PRE, "right after it", swapped_again_after_a_rollback, "swap rollback {run}",
+        ("swap rollback {set}", "swap rollback {again}", "swap rollback {run}"), replaced),
+    Row(PRE, "right after it", swapped_again_and_one_run_undone, "swap rollback {run}",
+        ("swap rollback {again}", "swap rollback {run}"), replaced),
+    Row(PRE, "right after it", swapped_and_returned, "swap rollback {run}", ("job show finetune",), home),
     Row(PRE, "right after it", cut_while_rolling_back, "swap rollback {run}", ("swap resume {later}",), home),
-    Row(PRE, "is stale", planned_and_applied, "swap apply {plan}", ("job show finetune",), replaced),
+    Row(PRE, "was already applied by", planned_and_applied, "swap apply {plan}", ("swap show {run}",), replaced),
+    Row(PRE, "was already applied by", planned_and_applied, "swap approve {plan}", ("swap show {run}",), replaced),
+    Row(PRE, "is stale", planned_healthy_then_set, "swap apply {plan}", (PLAN + " --even-if-healthy",), replaced),
     Row(PRE, "is stale", planned_then_set, "swap apply {plan}", (PLAN,), replaced),
     Row(PRE, "was made from a different version", planned_then_edited, "swap apply {plan}", (PLAN,), replaced),
     Row(PRE, "was interrupted and is still open", cut, "swap apply {plan}", (RESUME,), replaced),
@@ -461,7 +493,7 @@ ROWS = [
     Row(RES, "was planned with a different version", cut_then_edited, "swap resume {run}", (ABORT,), home),
     Row(RES, "has nothing to", swapped, "swap abort {run}", ("swap rollback {run}",), home),
     Row(RES, "has nothing to", swapped, "swap resume {run}", ("swap rollback {run}",), home),
-    Row(RES, "has nothing to", swapped_and_back, "swap abort {run}", ("fabric apply",), home),
+    Row(RES, "has nothing to", swapped_and_back, "swap abort {run}", ("swap show {run}",), home),
     Row(RES, "is running: ", at_work, "swap resume {run}", (RESUME,), replaced, repair=wait),
     Row(RES, "is running: ", at_work, "swap abort {run}", (ABORT,), home, repair=wait),
     Row(LATER, "can neither continue nor be undone", swapped_then_replugged, "swap rollback {run}", (REWRITE,),
@@ -524,7 +556,7 @@ ROWS = [
     Row("swap/rollback.py", "only recorded", in_maintenance, "swap rollback {run}", ("health maintain s1 --end",),
         home),
     Row("swap/rollback.py", "has not ended", half_rolled_back, "swap rollback {run}", (RESUME,), home),
-    Row("swap/rollback.py", "earlier states were unknown", as_it_is, "swap rollback fabric-0001", ("fabric apply",),
+    Row("swap/rollback.py", "earlier states were unknown", as_it_is, "swap rollback fabric-0001", ("fabric show",),
         home),
     Row("swap/rollback.py", "cannot be rolled back:", reset, "swap rollback {run}", ("device show h4/power",),
         rack="switched"),

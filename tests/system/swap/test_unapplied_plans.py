@@ -70,6 +70,22 @@ def test_a_plan_that_another_one_has_made_stale_is_marked_and_not_proposed(c: Co
     assert c.type(str(row["next"])).code == 0
 
 
+def test_a_plan_whose_devices_were_written_since_is_stale(c: Console) -> None:
+    plan = c.plan("--failed", "s1-gpu0", "--even-if-healthy")
+    unused = next(
+        puc
+        for puc, state in c.cells()["mesh"].items()
+        if state.value != "x" and c.say("device", "set", f"mesh/puc/{puc}", "state=cross", "--dry-run").code == 0
+    )
+    run = c.do("device", "set", f"mesh/puc/{unused}", "state=cross")
+    why = "mesh is not in the state that it had when it was made"
+    assert [row["stale"] for row in listed(c)] == [why]
+    assert why in c.say("swap", "apply", plan, "--yes").message
+    c.do("swap", "rollback", run)
+    assert [row["stale"] for row in listed(c)] == [None]
+    c.do("swap", "apply", plan)
+
+
 def test_a_plan_of_another_version_of_the_inventory_is_stale(c: Console) -> None:
     c.plan("--failed", "s1-gpu0", "--even-if-healthy")
     c.edit(("lumctl: 1", "# edited\nlumctl: 1"))

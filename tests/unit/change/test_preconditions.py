@@ -73,7 +73,7 @@ def test_a_plan_whose_mesh_was_programmed_since_is_stale(rack, change):
 def test_a_plan_is_applied_once(rack):
     plan = rack.plan()
     rack.apply(plan)
-    with pytest.raises(RefusedError, match="is stale"):
+    with pytest.raises(RefusedError, match="was already applied by"):
         rack.apply(plan)
 
 

@@ -202,7 +202,7 @@ def command(rack, monkeypatch):
     for module in (swap_finish, fabric):
         monkeypatch.setattr(module, "Context", context)
 
-    def call(answer=None, *, does=None, **options):
+    def call(answer=None, *, does=None, plan=None, **options):
         if answer is not None:
             monkeypatch.setattr("sys.stdin", Terminal(answer))
             monkeypatch.setattr("sys.stderr.isatty", lambda: True)
@@ -211,7 +211,7 @@ def command(rack, monkeypatch):
         if does is not None:
             does(cx, **options)
         else:
-            carry_out(cx, rack.context, rack.plan(), **{"yes": False, "dry_run": False, **options})
+            carry_out(cx, rack.context, plan or rack.plan(), **{"yes": False, "dry_run": False, **options})
 
     return call
 
@@ -268,6 +268,17 @@ RESUME = "resume job finetune now: it has no hook; where its ranks run: lumctl j
 def test_who_stopped_the_job_is_reminded_to_resume_it_once_the_light_is_proved(command, capsys):
     command(yes=True, stopped=True)
     assert capsys.readouterr().out.endswith(RESUME)
+
+
+def test_a_job_is_not_to_be_resumed_on_an_accelerator_that_is_not_ok(rack, command, capsys):
+    run = rack.apply(rack.plan(), stopped_by="ann@console").run
+    rack.collected.lose_gpu("s1-gpu0")
+    back = plan_rollback(rack.context, rack.store.runs.get(run))
+    command(yes=True, stopped=True, plan=back)
+    assert capsys.readouterr().out.endswith(
+        "do not resume job finetune yet: s1-gpu0 is not ok; replace it first: "
+        "lumctl swap plan --failed s1-gpu0 --target rack\n"
+    )
 
 
 def test_a_run_that_is_continued_ends_with_the_reminder_too(rack, command, capsys):
