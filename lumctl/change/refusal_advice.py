@@ -75,7 +75,7 @@ def instead_of_rollback(context: Context, run: StoredRun) -> str:
         return f"replace them again with a new plan: {again}"
     if plan.kind == "set" and (words := _settings(context, plan)):
         return f"set what you need in a new run: lumctl device show {words[0]} {aimed}"
-    if missing := missing_circuits(context, plan.rack):
+    if missing := _missing_circuits(context, plan.rack):
         return missing
     left = [r for r in plan.replacements if place_of(placed, r.failed) != (r.job, r.rank)]
     if plan.replacements and not left:
@@ -85,7 +85,15 @@ def instead_of_rollback(context: Context, run: StoredRun) -> str:
     return f"no job is missing a circuit by the record, so nothing needs to be done; see: lumctl fabric show {aimed}"
 
 
-def missing_circuits(context: Context, rack: str) -> str:
+def after_end(context: Context, run: StoredRun) -> str:
+    """What can be done after a run that has ended: undo it, or program circuits that are missing by the record."""
+    aimed = f"--target {context.target}"
+    if run.state == "done" and not _is_whole(run):
+        return f"to undo it: lumctl swap rollback {run.id} {aimed}"
+    return _missing_circuits(context, run.rack) or f"see it: lumctl swap show {run.id} {aimed}"
+
+
+def _missing_circuits(context: Context, rack: str) -> str:
     """The command that programs the circuits that jobs of a rack are missing by the record; empty if none is missing.
 
     No device is asked.
@@ -178,7 +186,10 @@ def _changed(run: StoredRun) -> set[str]:
 
 def _is_whole(run: StoredRun) -> bool:
     """Whether a run wrote every cell of a device because its earlier states were unknown."""
-    plan = from_document(run.plan)
+    try:
+        plan = from_document(run.plan)
+    except UsageError:  # the run of an action has no steps
+        return False
     written = [step for step in plan.steps if step.do is Do.PROGRAM]
     known = {*plan.start.crosses, *plan.start.joins}
     return any(step.has_no_undo or step.data["device"] not in known for step in written)

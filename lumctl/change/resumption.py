@@ -16,7 +16,7 @@ from lumctl.change.interrupts import LEASE_TERM_S, hold_back_interrupts, kept_al
 from lumctl.change.live_paths import NOTHING_TO_SWITCH, TransmitterChanges, switching_for
 from lumctl.change.origin import origin
 from lumctl.change.plan import Do, Plan, Step, from_document
-from lumctl.change.refusal_advice import missing_circuits
+from lumctl.change.refusal_advice import after_end
 from lumctl.change.run import RunInProgress
 from lumctl.change.run_end import rolled_back
 from lumctl.change.run_history import NOTHING, RunHistory, Superseded, require_fit, superseded
@@ -220,13 +220,7 @@ def _require_open(context: Context, run: StoredRun, act: str) -> None:
         raise RefusedError(f"{run.id} ran on target {run.target}", hint=f"add --target {run.target}")
     if run.state not in OPEN:
         what = f"it was rolled back by {run.undone_by}" if run.undone_by else f"it ended {run.state}"
-        undo = f"to undo it: lumctl swap rollback {run.id} --target {context.target}"
-        raise RefusedError(
-            f"{run.id} has nothing to {act}: {what}",
-            hint=undo
-            if run.state == "done"
-            else missing_circuits(context, run.rack) or f"see it: lumctl swap show {run.id} --target {context.target}",
-        )
+        raise RefusedError(f"{run.id} has nothing to {act}: {what}", hint=after_end(context, run))
     store = context.store(run.rack)
     if run.id not in store.runs.unfinished(now=context.now()):
         try:

@@ -494,6 +494,7 @@ ROWS = [
     Row(RES, "has nothing to", swapped, "swap abort {run}", ("swap rollback {run}",), home),
     Row(RES, "has nothing to", swapped, "swap resume {run}", ("swap rollback {run}",), home),
     Row(RES, "has nothing to", swapped_and_back, "swap abort {run}", ("swap show {run}",), home),
+    Row(RES, "has nothing to", as_it_is, "swap resume fabric-0001", ("swap show fabric-0001",), home),
     Row(RES, "is running: ", at_work, "swap resume {run}", (RESUME,), replaced, repair=wait),
     Row(RES, "is running: ", at_work, "swap abort {run}", (ABORT,), home, repair=wait),
     Row(LATER, "can neither continue nor be undone", swapped_then_replugged, "swap rollback {run}", (REWRITE,),
