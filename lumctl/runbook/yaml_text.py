@@ -20,7 +20,8 @@ _MOST_CHARACTERS = 32 * 1024 * 1024
 _RECORDED = """\
 # What was done, step by step, as the journal recorded it.
 # Replay it on a simulator:  lumctl runbook replay {id}{inventory} --target sim{on_rack}
-# It may be edited and commented; give the file's path in place of the id, and check it first: lumctl runbook lint FILE{inventory}
+# It may be edited and commented; give the file's path in place of the id, and check it first:
+#   lumctl runbook lint FILE{inventory}
 """
 _ON_RACK = "\n# Replay it on the rack:     lumctl runbook replay {id}{inventory} --target rack"
 _INTENDED = """\
