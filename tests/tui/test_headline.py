@@ -172,10 +172,10 @@ def test_a_host_whose_links_carry_light_may_be_up_so_the_headline_names_the_deta
     seen = RecordedLook(lit_from(dead_host(), "h07", count))
     effect = "train-a ranks 6, 14, 22, 30 are out of sight"
     said = headline(seen, MARKS).plain
-    may_be_up = " (5: details); find out whether it is really down"
+    may_be_up = "; 5: find out whether it is really down"
     todo = may_be_up if count else "; if really down, p: swap in 4 spares"
     assert said == f"✖ h07 does not answer over SSH{told}; {effect}{todo}"
-    with_others = f"{said.replace(' (5: details)', '')}  5: 1 more"
+    with_others = f"{said}  5: 1 more"
     assert len(Text(with_others).wrap(Console(), 78)) <= 2, "it does not fit the two lines of 80 columns"
     assert news_of(seen)[0].pane == ("incidents" if count else "")
     gone = tuple(f"h07-gpu{n}" for n in range(4))

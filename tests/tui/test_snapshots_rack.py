@@ -9,8 +9,8 @@ WORDS = {
     "lost-gpu": "✖ h03-gpu2 fell off the bus; train-a rank 18 is down; p: swap in h16-gpu2",
     "dark-transmitter": "✖ h05-gpu1-a sends no light; train-a rank 12 is cut off; p: swap in h16-gpu1",
     "dead-host": (
-        "✖ h07 does not answer over SSH, but its links carry light; train-a ranks 6, 14, 22, 30 are out of sight "
-        "(5: details); find out whether it is really down"
+        "✖ h07 does not answer over SSH, but its links carry light; train-a ranks 6, 14, 22, 30 are out of sight; "
+        "5: find out whether it is really down"
     ),
     "dark-rack": "✖ rack64 is unreachable: none of its 16 hosts answers; all ranks of train-a and train-b",
     "swap-under-way": "◐ swap-0008 is in progress; train-a: replace h03-gpu2 by h16-gpu2; 6: steps",

@@ -48,7 +48,7 @@ _PHRASES_OF_CASES: Mapping[tuple[str, str], str] = {
 _HOW = {"link": "cut off", "circuit": "cut off", "host": "out of sight", "rack": "out of sight"}
 """The effect on a rank when a component of this kind fails; for other kinds the rank is ``down``."""
 _DETAILS = "5: details"
-_FIND_OUT = "find out whether it is really down"
+_FIND_OUT = "5: find out whether it is really down"
 _OFF_THE_BUS = "fell off the bus"
 _LONGEST_EVIDENCE = 72
 
@@ -158,7 +158,7 @@ def _of_case(seen: RecordedLook, case: Case) -> News:
         do = f"{condition_of(case)}{spares}" if spares else f"no spare fits {'it' if len(swaps) == 1 else 'them'}"
     else:
         do = _do(case, remedy)
-    means, leads_on = _means(seen, case, swaps), "" if spares else _DETAILS
+    means, leads_on = _means(seen, case, swaps), "" if spares or do == _FIND_OUT else _DETAILS
     pane = "" if spares else "incidents"
     return News(case.state, _what(seen, case), means, do, swaps, by_key=bool(spares), leads_on=leads_on, pane=pane)
 
