@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -80,8 +81,10 @@ def test_a_dying_lane_is_left_for_a_free_one_and_taken_again(lanes):
     assert all(rack.ok_circuits("train"))
     assert not rack.transmitters()["s1-b"]
 
-    with pytest.raises(RefusedError, match="the lanes of s1-gpu0 do not lead where they led"):
+    with pytest.raises(RefusedError, match=f"was already applied by {done.run}"):
         apply(context, plan)
+    with pytest.raises(RefusedError, match="the lanes of s1-gpu0 do not lead where they led"):
+        apply(context, replace(plan, why=()).sealed())
     with pytest.raises(RefusedError, match="s1-gpu0 has no lane to spare: s1-a carries train/0-1"):
         plan_reroute(context, None, ["s1-b", "s1-c"])
     told = parse(make(rack.store.runs.get(done.run), rack.store, rack.inventory), "told")
