@@ -16,8 +16,11 @@ from lumctl.daemon.autopilot.journal import stopped_by_anybody
 from lumctl.errors import LumctlError, RefusedError, RunError
 from lumctl.health.remedy import Remedy
 from lumctl.health.states import State
+from lumctl.inventory.job_run import WithoutSpare
 from lumctl.inventory.wiring import circuits_of
 from lumctl.runbook.files import save
+from lumctl.swap.demand_queue import queue_demands
+from lumctl.swap.explanations import NoSpareError
 from lumctl.swap.planning import plan_swap
 from lumctl.training.coordinator import failures
 from lumctl.training.coordinator.state import Post
@@ -128,7 +131,11 @@ class Healer:
         if not failed:  # an operator has replaced the accelerators meanwhile
             self._post(failures.repaired, None)
             return
-        plan = plan_swap(context, self._job, failed, seen=seen)
+        try:
+            plan = plan_swap(context, self._job, failed, seen=seen)
+        except NoSpareError as error:
+            self._take_place(context, seen, failed, error)
+            raise
         self._post(failures.planned, plan)
         events = {Do.PROGRAM: failures.programmed, Do.VERIFY: failures.verified}
         # The engine reports a finished step as `ID. title: ...`.
@@ -148,6 +155,14 @@ class Healer:
         )
         self._unsaved.append(result.run)
         self._post(failures.repaired, result)
+
+    def _take_place(self, context: Context, seen: Observation, failed: Sequence[str], error: NoSpareError) -> None:
+        """Queue a job that waits for a spare, so that no job that asks later takes the spare that comes free."""
+        if context.inventory.jobs[self._job].run_settings().without_spare is WithoutSpare.WAIT:
+            with suppress(RefusedError):  # it waits already, or would wait in vain
+                queue_demands(
+                    context.store(self._rack), seen, self._rack, failed, why=error.message, who=self._agreed_by
+                )
 
     def _require_consent(self, context: Context) -> None:
         if not self._agreed_by:

@@ -25,7 +25,7 @@ from lumctl.context import Context
 from lumctl.errors import LumctlError
 from lumctl.inventory.load import example, load_inventory
 from lumctl.sim.launch import launch
-from lumctl.store import StoredRun
+from lumctl.store import QueuedDemand, StoredRun
 from lumctl.swap import commission
 from lumctl.training.example.data import read_losses
 from lumctl.training.job_control import ask
@@ -133,6 +133,11 @@ class RunningJob:
         """What was done to its light, the newest first."""
         with self.context() as context:
             return context.store(self.rack).runs.all()
+
+    def demands(self) -> list[QueuedDemand]:
+        """What waits, or waited, for spares."""
+        with self.context() as context:
+            return list(context.store(self.rack).demands.all())
 
     def losses(self) -> dict[int, float]:
         return read_losses(self.losses_file) if self.losses_file.exists() else {}

@@ -5,6 +5,8 @@ from campaigning import campaign
 from job_coordinator import JOB
 from running_jobs import RunningJob, Status
 
+from lumctl.store import SERVED, WAITING
+
 pytestmark = pytest.mark.timeout(300)  # not that it takes so long: machines may be busy
 
 
@@ -112,6 +114,28 @@ def test_a_swap_by_hand_holds_the_job_and_a_rollback_brings_it_back() -> None:
         job.steps(3)
         assert job.placed() == before
         assert job.steps_missing() == set()
+        job.stop()
+
+
+def test_a_job_that_waits_for_a_spare_has_its_place_in_the_queue_and_takes_the_next_that_comes_free() -> None:
+    with RunningJob(without_spare="wait") as job:
+        job.run()
+        for count, accelerator in enumerate(("h1-gpu0", "h2-gpu0"), 1):
+            job.until(lambda found: found["state"] == "running" and found["done"] >= 5)
+            job.lose(accelerator)
+            job.recovered(count)
+            job.steps(3)
+        spare = job.placed()[0]
+        job.lose("h3-gpu0")
+        waits(job, "spare")
+        (demand,) = job.demands()
+        assert (demand.job, demand.accelerators, demand.state) == (JOB, ("h3-gpu0",), WAITING)
+        job.sim.clear("h1-gpu0")
+        job.lumctl("swap", "plan", JOB, "--back", "--out", str(job.home / "back.json"))
+        job.lumctl("swap", "apply", str(job.home / "back.json"), "--yes")
+        assert job.recovered(3)["replaced_by"] == {"h3-gpu0": spare}
+        (demand,) = job.demands()
+        assert demand.state == SERVED
         job.stop()
 
 
