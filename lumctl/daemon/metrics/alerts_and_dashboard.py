@@ -265,7 +265,7 @@ _RULES = (
     _Rule(
         "LumctlSparesLow",
         "warning",
-        "lumctl_spares_free <= 1 and lumctl_spares > 1",
+        "lumctl_spares_free < 2 and lumctl_spares_free < lumctl_spares",
         "10m",
         "{{ $value }} spares of {{ $labels.class }} are free in {{ $labels.rack }}",
         "lumctl spare list: it says where the others are, and which can return",
