@@ -99,7 +99,8 @@ def the_one_to_replace(context: Context, seen: Observation, job: str | None) -> 
     """The only fault (of a job, if one is given) that a spare certainly repairs; ``None`` if there is no fault.
 
     Raises:
-        UsageError: several faults could be meant, or no spare repairs the faults; the message gives the commands.
+        UsageError: several faults could be meant; the message gives the commands.
+        RefusedError: no spare repairs the faults; the message says what does.
     """
     of_job = _remedies(seen, job)
     planned = [remedy for remedy in of_job if remedy.command]
@@ -113,7 +114,7 @@ def the_one_to_replace(context: Context, seen: Observation, job: str | None) -> 
     raise nothing_named(context, seen, job)
 
 
-def nothing_named(context: Context, seen: Observation, job: str | None) -> UsageError:
+def nothing_named(context: Context, seen: Observation, job: str | None) -> UsageError | RefusedError:
     """The message if no component was named: the causes that health found, and the command that repairs them.
 
     If nothing in the rack repairs them, the message names the manual repair.
@@ -134,7 +135,7 @@ def nothing_named(context: Context, seen: Observation, job: str | None) -> Usage
             words += f"; or try {swap_command((), pucs)}, which is undone if no light arrives"
         if lost := [name for name in dict.fromkeys(certainly_lost(seen)) if seen.place_of(name) is not None]:
             words += f"; to wait for a spare: {swap_command(lost, ())} --queue"
-        return UsageError(f"no swap repairs the present faults: {causes_text(of_job)}", hint=words)
+        return RefusedError(f"no swap repairs the present faults: {causes_text(of_job)}", hint=words)
     ill = _not_ok(seen, job)
     if not ill:
         whose = job or "the jobs' accelerators"

@@ -722,6 +722,7 @@ ELSEWHERE = {
     ("swap/settings.py", "is stuck in"): "the hint edits the inventory",
     ("swap/explanations.py", "cannot be replaced together"): "several at once: see tests/unit/swap/test_joint.py",
     ("swap/explanations.py", "no routes were found to replace"): "several at once: see tests/unit/swap/test_joint.py",
+    ("swap/suggestions.py", "no swap repairs"): "the hint names a repair by hand: see tests/unit/swap/test_request.py",
     ("swap/choice.py", "<lossy>"): "in the message of a plan for which no spare is found",
     ("swap/fillers.py", ""): FILLERS,
     ("swap/restoration.py", "would stand still"): FILLERS,

@@ -122,7 +122,7 @@ def test_if_several_could_be_meant_each_command_is_named(context, rack64, observ
 
 def test_if_no_spare_is_left_the_command_that_waits_for_one_is_named(context, rack64, observe):
     spares = {each.id: State.FAILED for each in rack64.accelerators.values() if each.role is Role.SPARE}
-    with pytest.raises(UsageError, match="no swap repairs the present faults") as refused:
+    with pytest.raises(RefusedError, match="no swap repairs the present faults") as refused:
         the_one_to_replace(context, observe(rack64, failed={"h03-gpu2": State.FAILED} | spares), None)
     assert refused.value.hint.endswith("; to wait for a spare: lumctl swap plan --failed h03-gpu2 --queue")
 
