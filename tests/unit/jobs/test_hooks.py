@@ -249,10 +249,9 @@ def test_no_hook_outlives_who_asked_and_the_next_one_waits_for_its_end(job, hook
     code = ASKS.format(path=[str(Path(__file__).parent)], folder=str(job.folder))
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as asking:
         assert asking.stdout.readline() == "asking\n"
-        hook = eventually(job.folder / "hook")
+        watched = os.pidfd_open(eventually(job.folder / "hook"))  # before it can end
         os.kill(asking.pid, signal.SIGKILL)
     job.script("pause", PAUSES)
-    watched = os.pidfd_open(hook)
     try:
         hooks().pause()
         assert select.select([watched], [], [], 0)[0], "the next hook ran beside it"
