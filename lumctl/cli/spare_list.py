@@ -219,7 +219,7 @@ def _to_do(cx: Invocation, entries: Sequence["LedgerEntry"], fillers: Sequence[d
     stopped = [each for each in fillers if not each["running"]]
     found += [(f"filler job {each['name']} {each['words']}", each["command"] or "") for each in stopped]
     for said, command in found:
-        yield f"\n{cx.out.wrapped(said, '  ')}" + (f"\n    {aimed(cx, command)}" if command else "")
+        yield f"\n{cx.out.wrapped(aimed(cx, said), '  ')}" + (f"\n    {aimed(cx, command)}" if command else "")
 
 
 def _aimed(cx: Invocation, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
