@@ -22,7 +22,7 @@ from lumctl.cli.status_tables import unfinished_line
 from lumctl.cli.verbs import aimed
 from lumctl.context import Context
 from lumctl.errors import LumctlError, RefusedError, RunError, UsageError
-from lumctl.health.states import HARMLESS
+from lumctl.health.states import State
 from lumctl.inventory.problems import nearest
 from lumctl.jobs import without_hook
 from lumctl.printable import counted
@@ -235,7 +235,7 @@ def _to_resume(cx: Invocation, result: RunResult) -> list[str]:
 
 
 def _resumption_lines(cx: Invocation, context: Context, jobs: Sequence[str]) -> list[str]:
-    """What to do about each job that an operator must resume; first replace accelerators of it that are not ok now."""
+    """What to do about each job that an operator must resume; first replace accelerators of it that have failed."""
     if not jobs:
         return []
     ill: dict[str, list[str]] = {}
@@ -243,21 +243,18 @@ def _resumption_lines(cx: Invocation, context: Context, jobs: Sequence[str]) -> 
         seen = context.observe()
         for job in jobs:
             found = [seen.report.accelerators[name] for name in seen.assignment.get(job, ())]
-            ill[job] = [each.id for each in found if each.state not in HARMLESS]
+            ill[job] = [each.id for each in found if each.state is State.FAILED]
     lines = []
     for job in jobs:
         if names := ill.get(job):
-            what = f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} not ok; replace {_it(names)} first"
+            one = len(names) == 1
+            what = f"{' and '.join(names)} {'is' if one else 'are'} failed; replace {'it' if one else 'them'} first"
             again = aimed(cx, f"lumctl swap plan --failed {','.join(names)} --target {context.target}")
             lines.append(f"do not resume job {job} yet: {what}: {again}")
         else:
             shown = aimed(cx, f"lumctl job show {job}")
             lines.append(f"resume job {job} now: it has no hook; where its ranks run: {shown}")
     return lines
-
-
-def _it(names: Sequence[str]) -> str:
-    return "it" if len(names) == 1 else "them"
 
 
 def head_after(cx: Invocation, context: Context, rack: str) -> Head | None:

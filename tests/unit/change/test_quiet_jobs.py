@@ -276,7 +276,7 @@ def test_a_job_is_not_to_be_resumed_on_an_accelerator_that_is_not_ok(rack, comma
     back = plan_rollback(rack.context, rack.store.runs.get(run))
     command(yes=True, stopped=True, plan=back)
     assert capsys.readouterr().out.endswith(
-        "do not resume job finetune yet: s1-gpu0 is not ok; replace it first: "
+        "do not resume job finetune yet: s1-gpu0 is failed; replace it first: "
         "lumctl swap plan --failed s1-gpu0 --target rack\n"
     )
 
