@@ -53,9 +53,16 @@ def _is_unread(seen: Observation, spare: str) -> bool:
 
 def is_free(seen: Observation, spare: Accelerator) -> bool:
     """Whether any job can take a spare now: it was read and is fit, runs no rank, and is not reserved."""
-    kept = spare.reserved or spare.reserved_for is not None or seen.role_of(spare.id) is not Role.SPARE
-    kept = kept or kept_by_filler(seen, spare.id) is not None
-    return not kept and not any(unfit_reasons(seen, spare.id)) and unfit_group(seen, spare.id, ()) is None
+    return seen.role_of(spare.id) is Role.SPARE and why_not_free(seen, spare) is None
+
+
+def why_not_free(seen: Observation, spare: Accelerator) -> str | None:
+    """Why not every job can take a spare that runs no rank; ``None`` if every job can."""
+    if (reason := next(unfit_reasons(seen, spare.id), None) or unfit_group(seen, spare.id, ())) is not None:
+        return reason
+    if spare.reserved_for is not None:
+        return f"is reserved for {spare.reserved_for}"
+    return "is reserved" if spare.reserved else kept_by_filler(seen, spare.id)
 
 
 def unfit_reasons(seen: Observation, accelerator: str) -> Iterator[str]:

@@ -41,7 +41,8 @@ def rack64():
 
 
 def words(seen, **changed):
-    return headline(RecordedLook(seen, **changed), MARKS).plain
+    look = RecordedLook(seen, **changed)
+    return headline(look, news_of(look), MARKS).plain
 
 
 def with_findings(seen, *findings, state=State.FAILED):
@@ -136,7 +137,7 @@ def test_accelerators_that_fail_with_one_cause_are_swapped_together(rack64):
         incidents=(incident,),
     )
     seen = RecordedLook(replace(seen, report=report))
-    said = headline(seen, MARKS).plain
+    said = headline(seen, news_of(seen), MARKS).plain
     assert said.startswith("✖ h07 does not answer, ")
     assert "; train-a ranks 6, 14, 22, 30 are out of sight; if really down, p: swap in 4 spares" in said
     for selected in (None, "h07-gpu2", "h07", "h01-gpu0"):  # what is ok is not what p is for
@@ -171,7 +172,7 @@ def test_a_host_whose_links_carry_light_may_be_up_so_the_headline_names_the_deta
     """Only its management network may be lost; whether its links carry light, receivers at other hosts tell."""
     seen = RecordedLook(lit_from(dead_host(), "h07", count))
     effect = "train-a ranks 6, 14, 22, 30 are out of sight"
-    said = headline(seen, MARKS).plain
+    said = headline(seen, news_of(seen), MARKS).plain
     may_be_up = "; 5: find out whether it is really down"
     todo = may_be_up if count else "; if really down, p: swap in 4 spares"
     assert said == f"✖ h07 does not answer over SSH{told}; {effect}{todo}"
@@ -369,7 +370,7 @@ def test_what_a_run_repairs_now_is_no_second_fault_and_its_spare_is_no_longer_le
     seen = RecordedLook(lost_gpu(), Records(runs=(replace(begun, plan=plan),), watched=True))
     assert seen.moving == {"h03-gpu2": "h16-gpu2"}
     told = "◐ swap-0008 is in progress; train-a: replace h03-gpu2 by h16-gpu2; 6: steps"
-    assert headline(seen, MARKS).plain == told
+    assert headline(seen, news_of(seen), MARKS).plain == told
     choice = choice_of(seen, "h03-gpu2")
     assert (choice.accelerators, choice.why_none) == ((), "swap-0008 replaces h03-gpu2 now: 6 shows its steps")
     strip = " ".join(line.plain for line in strip_lines(seen, MARKS, START, 200))

@@ -87,8 +87,8 @@ class MainScreen(KeyedScreen[None], keys="main"):
     def show(self, seen: RecordedLook) -> None:
         """Show a new observation."""
         self._seen = seen
-        self.query_one(Headline).say(headline(seen, self._marks))
         news = news_of(seen)
+        self.query_one(Headline).say(headline(seen, news, self._marks))
         self._others = others_than_headline(seen, news)
         self._named_pane = news[0].pane if news else ""
         self._show_tabs()

@@ -1,6 +1,6 @@
 """The headline: the worst fault, its effect on jobs, and the key to press; pure."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rich.text import Text
@@ -106,9 +106,8 @@ def quiet_line(observation: Observation, silent: int) -> str:
     return f"nothing is wrong: {said}{known}{f'; {out} out of service' if out else ''}"
 
 
-def headline(seen: RecordedLook, marks: Marks) -> Text:
-    """The headline of every pane: the first message, and the number of others, or the key that leads on."""
-    news = news_of(seen)
+def headline(seen: RecordedLook, news: Sequence[News], marks: Marks) -> Text:
+    """The headline of every pane: the first of its messages, and the number of others, or the key that leads on."""
     if not news:
         line = _quiet(seen)
         state = State.UNKNOWN if "could not be read" in line else State.OK

@@ -9,7 +9,7 @@ from lumctl.health.observation import Observation
 from lumctl.health.states import State
 from lumctl.inventory.model import Role
 from lumctl.printable import counted, number_ranges
-from lumctl.spares.fitness import is_free, kept_by_filler, spares_by_pool, unfit_group, unfit_reasons
+from lumctl.spares.fitness import spares_by_pool, unfit_reasons, why_not_free
 from lumctl.swap.demand_queue import queue_entries
 from lumctl.swap.fillers import filler_documents
 from lumctl.swap.ranking import FailedRank, objections
@@ -89,28 +89,18 @@ def groups_of(observation: Observation) -> tuple[SpareGroup, ...]:
     found = []
     for name, members in groups.items():
         left = [spare for spare in members if spare not in placed]
-        free = tuple(spare for spare in left if is_free(observation, inventory.accelerators[spare]))
-        unfit = tuple(spare for spare in left if spare not in free)
+        why = {spare: why_not_free(observation, inventory.accelerators[spare]) for spare in left}
+        unfit = tuple((spare, reason) for spare, reason in why.items() if reason is not None)
         found.append(
             SpareGroup(
                 name,
-                free=free,
-                unfit=tuple((spare, _why_not_free(observation, spare)) for spare in unfit),
+                free=tuple(spare for spare, reason in why.items() if reason is None),
+                unfit=unfit,
                 used=tuple(spare for spare in members if spare in placed),
-                unread=tuple(s for s in unfit if observation.report.accelerators[s].state is State.UNKNOWN),
+                unread=tuple(s for s in why if observation.report.accelerators[s].state is State.UNKNOWN),
             )
         )
     return tuple(found)
-
-
-def _why_not_free(observation: Observation, spare: str) -> str:
-    """The first reason why a spare that runs no rank cannot be taken by every job."""
-    reason = next(unfit_reasons(observation, spare), None) or unfit_group(observation, spare, ())
-    reason = reason or kept_by_filler(observation, spare)
-    if reason is not None:
-        return reason
-    job = observation.inventory.accelerators[spare].reserved_for
-    return f"is reserved for {job}" if job is not None else "is reserved"
 
 
 def users_of(observation: Observation, spare: str) -> tuple[Users, ...]:

@@ -7,8 +7,8 @@ from dataclasses import replace
 from rich.text import Text
 
 from lumctl.health.states import HARMLESS, SEVERITY, State, worst
-from lumctl.tui.look.cutting import cut_line
 from lumctl.tui.look.marks import QUIET_STYLE, STATE_STYLES, Marks, age
+from lumctl.tui.look.truncation import cut_line
 from lumctl.tui.views.jobs import GOES, jobs_of, state_of, told_of
 from lumctl.tui.views.records import RecordedLook
 from lumctl.tui.views.spares import SpareGroup, groups_of

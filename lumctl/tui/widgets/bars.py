@@ -11,8 +11,8 @@ from textual.style import Style
 from textual.widgets import Static
 
 from lumctl.tui.keys import CHANGES, Action
-from lumctl.tui.look.cutting import cut_lines
 from lumctl.tui.look.marks import STALE_STYLE, TARGET_STYLES, Marks, age
+from lumctl.tui.look.truncation import cut_lines
 from lumctl.tui.panes.rows import Cell
 
 _HEADLINES = 2

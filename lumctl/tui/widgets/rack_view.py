@@ -11,9 +11,9 @@ from textual.widgets import Static
 
 from lumctl.health.observation import Observation
 from lumctl.health.states import SEVERITY, State
-from lumctl.tui.look.cutting import cut_line
 from lumctl.tui.look.marks import STATE_STYLES, Marks
 from lumctl.tui.look.signs import with_states
+from lumctl.tui.look.truncation import cut_line
 from lumctl.tui.views.detail_text import detail_text
 from lumctl.tui.views.details import describe
 from lumctl.tui.views.headline import news_of

@@ -117,14 +117,19 @@ def test_a_swap_by_hand_holds_the_job_and_a_rollback_brings_it_back() -> None:
         job.stop()
 
 
+def use_up_spares(job: RunningJob) -> None:
+    """Run the job and lose two ranks, which both spares replace."""
+    job.run()
+    for count, accelerator in enumerate(("h1-gpu0", "h2-gpu0"), 1):
+        job.until(lambda found: found["state"] == "running" and found["done"] >= 5)
+        job.lose(accelerator)
+        job.recovered(count)
+        job.steps(3)
+
+
 def test_a_job_that_waits_for_a_spare_has_its_place_in_the_queue_and_takes_the_next_that_comes_free() -> None:
     with RunningJob(without_spare="wait") as job:
-        job.run()
-        for count, accelerator in enumerate(("h1-gpu0", "h2-gpu0"), 1):
-            job.until(lambda found: found["state"] == "running" and found["done"] >= 5)
-            job.lose(accelerator)
-            job.recovered(count)
-            job.steps(3)
+        use_up_spares(job)
         spare = job.placed()[0]
         job.lose("h3-gpu0")
         waits(job, "spare")
@@ -143,12 +148,7 @@ def test_a_job_that_waits_for_a_spare_has_its_place_in_the_queue_and_takes_the_n
 @pytest.mark.parametrize("then", ["wait", "shrink", "stop"])
 def test_when_all_spares_are_used_up(then: str) -> None:
     with RunningJob(without_spare=then) as job:
-        job.run()
-        for count, accelerator in enumerate(("h1-gpu0", "h2-gpu0"), 1):
-            job.until(lambda found: found["state"] == "running" and found["done"] >= 5)
-            job.lose(accelerator)
-            job.recovered(count)
-            job.steps(3)
+        use_up_spares(job)
         job.lose("h3-gpu0")
         if then == "wait":
             waits(job, "spare")

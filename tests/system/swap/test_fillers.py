@@ -6,6 +6,7 @@ import signal
 import time
 
 import pytest
+from waiting import until
 
 from lumctl.change import apply
 from lumctl.change.plan import Do
@@ -17,6 +18,7 @@ from lumctl.spares.fitness import spares_by_pool
 from lumctl.spares.ledger import SpareState
 from lumctl.swap import plan_return, plan_rollback, plan_swap
 from lumctl.swap.explanations import NoSpareError
+from lumctl.swap.fillers import filler_documents
 from lumctl.swap.spare_pool import pool_ledgers
 
 FILLER, JOB = "batch", "train"
@@ -146,10 +148,21 @@ def test_it_is_started_again_by_its_own_name_only_if_its_spares_are_free(rack_wi
         plan_return(rack.context, FILLER)
     assert refused.value.hint.endswith(f"lumctl swap plan {job} --back")
     rack.sim.clear(LOST)
-    hook.broken.touch()  # the return succeeds, but its own hook fails: the job is in place, the filler job is not
-    with pytest.raises(Exception, match=FILLER):
-        apply(rack.context, plan_return(rack.context, job))
-    assert (rack.context.assignment()[job], hook.runs) == (rack.inventory.jobs[job].ranks, False)
+    rack.sim.inject(FILLED, "row-remap-failed")  # its spare is free after the return, but is not fit for it yet
+    apply(rack.context, plan_return(rack.context, job))
+    assert (hook.acts(), records(rack)) == (["pause"], STOPPED)
+    with pytest.raises(RefusedError, match=f"{FILLED} is failed") as refused:
+        plan_return(rack.context, FILLER)
+    assert refused.value.hint == "see: lumctl spare list"
+    rack.sim.clear(FILLED)
+
+    def command():
+        (listed,) = filler_documents(rack.context.observe(), ["ring8"])
+        return listed["command"]
+
+    until(lambda: command() == f"lumctl swap plan {FILLER} --back", says=command)
+    apply(rack.context, plan_return(rack.context, FILLER))
+    assert (hook.acts(), hook.runs, records(rack)) == (["pause", "resume"], True, {})
 
 
 def test_if_it_cannot_be_paused_nothing_is_changed(rack_with, hook):
