@@ -301,8 +301,7 @@ def test_spares_are_grouped_by_rail_and_name_the_ranks_that_they_can_replace(rac
         ("train-a", "16-23"),
         ("train-b", "14-20"),
     ]
-    assert fitting(seen, "h03-gpu2") == ("h16-gpu2",)
-    assert fitting(seen, "h03-gpu1") == ()
+    assert fitting(RecordedLook(seen), ["h03-gpu2", "h03-gpu1"]) == [("h16-gpu2",), ()]
     text = "\n".join(line.plain for line in spare_lines(seen, MARKS))
     assert "rail1: 0 free, 1 not usable, 0 used" in text
     assert "can replace train-a ranks 16-23; train-b ranks 14-20" in text
@@ -311,7 +310,7 @@ def test_spares_are_grouped_by_rail_and_name_the_ranks_that_they_can_replace(rac
 
 def test_a_spare_to_which_fibres_lead_fits_too():
     seen = Looks(load_inventory(example("two-meshes")), target="sim").look(START, failed=["h1-gpu0", "h5-gpu0"])
-    assert fitting(seen, "h1-gpu0") == ("h6-gpu0",)
+    assert fitting(RecordedLook(seen), ["h1-gpu0"]) == [("h6-gpu0",)]
     assert words(seen).startswith("✖ h1-gpu0 fell off the bus; train rank 0 is down; p: swap in h6-gpu0")
     assert [(each.job, number_ranges(each.ranks)) for each in users_of(seen, "h6-gpu0")] == [("train", "0-3")]
 
@@ -331,6 +330,12 @@ def test_the_jobs_that_wait_for_spares_come_first_with_what_they_wait_for(rack64
     assert third == "  demand-0003 gone for h16-gpu1, 60 s: needs no spare: job gone no longer exists"
     assert cancel == "    lumctl spare queue cancel demand-0003 --target sim"
     assert list(waiting_lines(RecordedLook(seen.observation))) == []
+    # For the one that does not come first a plan would be refused, so its message names no spare.
+    assert fitting(seen, ["h03-gpu2"]) == [("h16-gpu2",)]
+    assert fitting(seen, ["h05-gpu2"]) == [()]
+    said = {each.swaps: each.do for each in news_of(seen)}
+    assert said["h03-gpu2",] == "p: swap in h16-gpu2"
+    assert said["h05-gpu2",] == "no spare fits it"
 
 
 def test_how_long_the_spares_last_is_told_for_each_pool_with_a_history(rack64):

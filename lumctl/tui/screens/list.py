@@ -125,7 +125,7 @@ class ListingScreen(KeyedScreen[None]):
         self.query_one("#more", Static).update(self.more(seen, self.table.selected))
         failed = self.replaced(seen, self.table.selected)
         # Pressed all the same, the key shows why no spare fits.
-        lacks_spare = not all(fitting(seen.observation, each) for each in failed)
+        lacks_spare = not all(fitting(seen, failed))
         self.query_one(KeyBar).rename({"plan_swap": ""} if lacks_spare else {})
 
 

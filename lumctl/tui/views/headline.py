@@ -237,7 +237,7 @@ def _ranks(item: tuple[str, set[int]]) -> str:
 
 def _spares(seen: RecordedLook, replaced: tuple[str, ...]) -> str:
     """The text about the key p and its spares; empty if an accelerator has no fitting spare."""
-    fit = [fitting(seen.observation, each) for each in replaced]
+    fit = fitting(seen, replaced)
     if not fit or not all(fit):
         return ""
     if len(fit) > 1:

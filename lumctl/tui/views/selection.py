@@ -54,7 +54,7 @@ class Selection:
 
     def lacks_spare(self, seen: RecordedLook) -> bool:
         """Whether a spare should replace what is marked, else selected, and none fits one of these accelerators."""
-        return not all(fitting(seen.observation, each) for each in self._failed(seen))
+        return not all(fitting(seen, self._failed(seen)))
 
     def is_moving(self, seen: RecordedLook) -> bool:
         """Whether runs under way replace all that should be replaced of what is marked, else selected."""

@@ -1,6 +1,6 @@
 """Spares: those that are left, the accelerators that each can replace, and the jobs that wait for one; pure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.text import Text
@@ -54,7 +54,24 @@ def rails_of(observation: Observation, accelerator: str) -> Rails:
     return tuple(sorted({lane.lane.device for lane in observation.inventory.transponders_of(accelerator)}))
 
 
-def fitting(observation: Observation, failed: str) -> tuple[str, ...]:
+def fitting(seen: RecordedLook, failed: Sequence[str]) -> list[tuple[str, ...]]:
+    """For each of some accelerators the spares that could replace it now, without those that the queue gives others."""
+    kept = _kept_for_others(seen, failed)
+    return [tuple(s for s in _able(seen.observation, each) if s not in kept) for each in failed]
+
+
+def _kept_for_others(seen: RecordedLook, failed: Sequence[str]) -> set[str]:
+    """The spares that the sharing policy gives to demands of the queue that are about other accelerators."""
+    kept = set[str]()
+    for rack in {each.rack for each in seen.records.waiting}:
+        waiting = [each for each in seen.records.waiting if each.rack == rack]
+        for entry in queue_entries(waiting, seen.observation, rack)[0]:
+            if not set(entry.demand.accelerators) & set(failed):
+                kept.update(entry.given)
+    return kept
+
+
+def _able(observation: Observation, failed: str) -> tuple[str, ...]:
     """The spares that can replace an accelerator now, in the order of the inventory: on its rails, or joined to them.
 
     Only a plan shows whether light can be routed to them.
