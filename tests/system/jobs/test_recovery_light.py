@@ -5,6 +5,7 @@ from campaigning import campaign
 from job_coordinator import JOB
 from running_jobs import RunningJob, Status
 
+from lumctl.errors import ExitCode
 from lumctl.store import SERVED, WAITING
 
 pytestmark = pytest.mark.timeout(300)  # not that it takes so long: machines may be busy
@@ -161,7 +162,7 @@ def test_when_all_spares_are_used_up(then: str) -> None:
             assert len(job.steps(3)["ranks"]) == 3
             job.stop()
         else:
-            assert job.coordinator.ended() == 4
+            assert job.coordinator.ended() == ExitCode.REFUSED
             job.all_gone()
             assert "no spare is available" in "\n".join(job.coordinator.said)
             kept = max(int(path.stem.removeprefix("step-")) for path in job.checkpoints.iterdir())
