@@ -365,15 +365,20 @@ class Inventory:
     fibre_at: Mapping[DevicePort, tuple[Fibre, DevicePort]] = field(init=False, repr=False, compare=False)
     """For every port with a fibre: the fibre, and the port at its other end."""
     _lanes: Mapping[str, tuple[Transponder, ...]] = field(init=False, repr=False, compare=False)
+    _accelerators_of: Mapping[str, tuple[Accelerator, ...]] = field(init=False, repr=False, compare=False)
     _network_of: Mapping[str, str] = field(init=False, repr=False, compare=False)
     """For each device with fibres: one device that represents all devices that fibres join with it."""
 
     def __post_init__(self) -> None:
-        # Once for all: every trace of light looks these up.
+        # Once for all: every trace of light and every observation looks these up.
         lanes: dict[str, list[Transponder]] = {}
         for transponder in self.transponders.values():
             lanes.setdefault(transponder.accelerator, []).append(transponder)
         object.__setattr__(self, "_lanes", {accelerator: tuple(found) for accelerator, found in lanes.items()})
+        of_host: dict[str, list[Accelerator]] = {}
+        for accelerator in self.accelerators.values():
+            of_host.setdefault(accelerator.host, []).append(accelerator)
+        object.__setattr__(self, "_accelerators_of", {host: tuple(found) for host, found in of_host.items()})
         across = {here: (f, there) for f in self.fibres.values() for p in f.pairs for here, there in (p, p[::-1])}
         object.__setattr__(self, "fibre_at", across)
         network_of: dict[str, str] = {}
@@ -413,4 +418,4 @@ class Inventory:
 
     def accelerators_of(self, host: str) -> tuple[Accelerator, ...]:
         """The accelerators of one host, in the order of the file."""
-        return tuple(a for a in self.accelerators.values() if a.host == host)
+        return self._accelerators_of.get(host, ())
