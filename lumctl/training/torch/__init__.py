@@ -17,5 +17,6 @@ own groups (`new_group`) end with their generation: make them again when `job.ge
 """
 
 from lumctl.training.torch.job import TrainingJob, TrainingStep, attach
+from lumctl.training.torch.restart import RestartableJob, run
 
-__all__ = ["TrainingJob", "TrainingStep", "attach"]
+__all__ = ["RestartableJob", "TrainingJob", "TrainingStep", "attach", "run"]

@@ -18,7 +18,7 @@ import torch.distributed as dist
 from lumctl.errors import LumctlError, UsageError
 from lumctl.training.protocol import UNIQUE
 from lumctl.training.torch.collectives import level
-from lumctl.training.torch.states import TrainingState
+from lumctl.training.torch.training_state import TrainingState
 
 KEPT = 2
 _NAME = re.compile(r"step-(\d+)(?:-rank-(\d+))?\.pt")

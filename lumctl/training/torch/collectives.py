@@ -8,7 +8,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from lumctl.training.torch.states import StateSnapshot, TrainingState
+from lumctl.training.torch.states import StateSnapshot
+from lumctl.training.torch.training_state import TrainingState
 
 
 def average(parameters: Iterable[nn.Parameter], *, world: int, divide_by: float) -> None:

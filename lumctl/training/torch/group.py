@@ -289,6 +289,10 @@ class ProcessGroup:
             elif attempt.made is not None and self._backend == "nccl":
                 _thread(self._abort_nccl)
             elif attempt.made is not None:
+                if attempt.store is not None and not attempt.store.unknown:
+                    # The script may have formed groups of its own since then.
+                    attempt.made |= self._sockets_of(attempt)
+                    attempt.joins = connected(attempt.made, but=attempt.order.store[1])
                 self._left += deafen(attempt.made, self._ports())
                 _thread(lambda: self._free(attempt))
 

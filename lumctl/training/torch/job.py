@@ -1,88 +1,18 @@
 """A training script's side of a job: attach once, and do each step in a ``with`` block."""
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import torch
-import torch.distributed as dist
 from torch import Tensor, nn
 
 from lumctl.errors import UsageError
-from lumctl.training.protocol import REPLICATED, UNIQUE
-from lumctl.training.torch.agent_link import Environment, Membership
-from lumctl.training.torch.checkpoints import STOPS, Persistence
-from lumctl.training.torch.collectives import average, level
-from lumctl.training.torch.member import Member
-from lumctl.training.torch.states import StatefulPart, TrainingState
-from lumctl.training.torch.stores import GivenUpError
-
-
-class SingleProcess:
-    """A process that no agent started: a rank of torchrun, or a single process. It does not recover from failures.
-
-    It resumes from the newest checkpoint on disk, and writes checkpoints periodically.
-    """
-
-    given_up = False
-
-    def __init__(self, state: TrainingState, persistence: Persistence, device: torch.device) -> None:
-        self.membership = _membership()
-        self._state, self._persistence, self._device = state, persistence, device
-        self._own_group = False
-
-    def begin(self) -> None:
-        """Join the group, if there is one, and load the checkpoint."""
-        membership = self.membership
-        if _by_torchrun() and not dist.is_initialized():
-            dist.init_process_group("nccl" if self._device.type == "cuda" else "gloo")
-            self._own_group = True
-        self._state.shape(membership.rank, membership.world)
-        if self._state.layout == REPLICATED:
-            if membership.rank == 0:
-                self._persistence.resume()
-            if membership.world > 1:
-                level(self._state, membership.rank, self._device)
-        else:
-            self._persistence.agree(membership.rank, membership.world, self._device)
-
-    def between(self) -> None:
-        """Do nothing: there are no orders."""
-
-    def after(self, _loss: float | None) -> None:
-        """Write a checkpoint if one is due."""
-        if self._persistence.due(self.membership.rank):
-            self._persistence.save(self.membership.rank)
-
-    def recovers(self, _error: Exception) -> bool:
-        """Return false: torchrun or the user has to start the process again."""
-        return False
-
-    def finish(self) -> None:
-        """Write a last checkpoint."""
-        if self._persistence.due_at_end(self.membership.rank):
-            self._persistence.save(self.membership.rank)
-        self.membership.stopped = True
-
-    def failed(self, error: BaseException) -> None:
-        """Do nothing: there is no agent to report to."""
-
-    def close(self) -> None:
-        """Leave the group."""
-        if self._own_group and dist.is_initialized():
-            dist.destroy_process_group()
-
-
-def _by_torchrun() -> bool:
-    return {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"} <= set(os.environ)
-
-
-def _membership() -> Membership:
-    if dist.is_initialized():  # the script formed this group
-        return Membership(dist.get_rank(), dist.get_world_size())
-    return Membership(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])) if _by_torchrun() else Membership()
+from lumctl.training.torch.collectives import average
+from lumctl.training.torch.life import Life, known_layout, life_of, watch
+from lumctl.training.torch.parts import StatefulPart
+from lumctl.training.torch.training_state import TrainingState
 
 
 class TrainingStep:
@@ -113,7 +43,7 @@ class TrainingStep:
 class TrainingJob:
     """A script's part in a job; made by :func:`attach`."""
 
-    def __init__(self, state: TrainingState, device: torch.device, life: Member | SingleProcess) -> None:
+    def __init__(self, state: TrainingState, device: torch.device, life: Life) -> None:
         self.device = device
         self._state, self._life = state, life
 
@@ -144,7 +74,7 @@ class TrainingJob:
         self._life.begin()
         while self._goes_on():
             if total is not None and self._state.done >= total:
-                self._life.finish()
+                self._recovering(self._life.finish)
                 continue
             step = TrainingStep(self, self._state.done)
             yield step
@@ -156,8 +86,8 @@ class TrainingJob:
 
     def _goes_on(self) -> bool:
         """Follow orders between two steps; return whether another step follows."""
-        if not self._life.membership.stopped:
-            self._life.between()
+        if self._life.has_orders and not self._life.membership.stopped:
+            self._life.park()
         return not self._life.membership.stopped
 
     def average(self, parameters: Iterable[nn.Parameter], *, divide_by: float | None = None) -> None:
@@ -172,9 +102,24 @@ class TrainingJob:
     def _ended(self, error: BaseException | None, loss: float | None) -> bool:
         if error is None:
             self._state.end()
-            self._life.after(loss)
+            self._recovering(lambda: self._life.after(loss))
             return True
-        return isinstance(error, Exception) and self._life.recovers(error)
+        return isinstance(error, Exception) and self._recovers(error)
+
+    def _recovering(self, do: Callable[[], None]) -> None:
+        """Do something in the group; if the group breaks, recover."""
+        try:
+            do()
+        except RuntimeError as error:
+            if not self._recovers(error):
+                raise
+
+    def _recovers(self, error: Exception) -> bool:
+        """Return whether an error came from the group; if so, first join a new group."""
+        if not self._life.is_of_group(error):
+            return False
+        self._life.park()
+        return True
 
     def __enter__(self) -> Self:
         return self
@@ -224,44 +169,15 @@ def attach(  # noqa: PLR0913 - all are keywords
     Raises:
         UsageError: the environment or an argument is invalid.
     """
-    if layout not in {REPLICATED, UNIQUE}:
-        raise UsageError(f"{layout!r} is not a known layout", hint=f"use {REPLICATED!r} or {UNIQUE!r}")
     named: dict[str, StatefulPart | None] = {"model": model, "optimizer": optimizer}
     parts = {name: part for name, part in named.items() if part is not None}
     parts |= {f"state.{name}": part for name, part in (state or {}).items()}
-    training_state = TrainingState(parts, layout=layout, seed=seed, shape=shape)
+    training_state = TrainingState(parts, layout=known_layout(layout), seed=seed, shape=shape)
     where = _device(model, device)
-    persistence = Persistence(
-        training_state, Path(checkpoint) if checkpoint is not None and checkpoint is not False else None, every
-    )
-    environment = Environment.read()
-    if environment is not None and checkpoint is None:
-        persistence.keep_stops_in(environment.folder / STOPS)
-    life = (
-        SingleProcess(training_state, persistence, where)
-        if environment is None
-        else Member(environment, training_state, persistence, where)
-    )
+    life = life_of(training_state, checkpoint, every, where)
     if optimizer is not None:
-        _watch(optimizer, training_state, life, where)
+        watch(optimizer, training_state, life, where)
     return TrainingJob(training_state, where, life)
-
-
-def _watch(
-    optimizer: torch.optim.Optimizer, state: TrainingState, life: Member | SingleProcess, device: torch.device
-) -> None:
-    def before(*_: Any) -> None:
-        # Collectives on CUDA may still run: whether they were aborted is known only afterwards.
-        if device.type == "cuda":
-            torch.cuda.current_stream(device).synchronize()
-        if life.given_up:  # after the communicator was aborted, the gradients are invalid
-            raise GivenUpError("the group is abandoned")
-
-    def after(*_: Any) -> None:
-        state.stepped()
-
-    optimizer.register_step_pre_hook(before)
-    optimizer.register_step_post_hook(after)
 
 
 def _device(model: StatefulPart | None, device: torch.device | str | None) -> torch.device:

@@ -24,7 +24,8 @@ from lumctl.training.torch.checkpoints import Persistence, of_rank, read
 from lumctl.training.torch.collectives import Copies
 from lumctl.training.torch.group import JoinOrder, ProcessGroup
 from lumctl.training.torch.state_transfer import Fetcher, NotHereError, StateServer, StateTransferError, WantedState
-from lumctl.training.torch.states import BrokenStateError, Layout, StateSnapshot, TrainingState
+from lumctl.training.torch.states import BrokenStateError, Layout, StateSnapshot
+from lumctl.training.torch.training_state import TrainingState
 
 TERMINATE = "terminate"
 """The order that a worker gives itself at SIGTERM."""
@@ -76,27 +77,41 @@ class Member:
             layout=self._state.layout,
             done=self._state.done,
         )
-        self._park()
+        self.park()
 
-    def between(self) -> None:
-        """Park if an order waits; called between two steps."""
-        if self._agent.held or not self._agent.orders.empty():
-            self._park()
+    @property
+    def has_orders(self) -> bool:
+        """Whether an order waits."""
+        return self._agent.held or not self._agent.orders.empty()
+
+    def park(self) -> None:
+        """Leave the group, and follow orders until the worker is in a group again or ends."""
+        self._state.undo()
+        self._server.open()
+        try:
+            while not self.membership.stopped:
+                order, holds = self._agent.orders.get()
+                if order.get("do") == "join":
+                    if self._join(order, holds):
+                        return
+                else:
+                    self._follow(order, holds)
+        finally:
+            self._server.shut()
 
     def after(self, loss: float | None) -> None:
-        """Report a step, copy its state to another rank if that is unique, and write a checkpoint when due."""
+        """Report a step, copy its state to another rank if that is unique, and write a checkpoint when due.
+
+        Raises:
+            RuntimeError: the group broke.
+        """
         self._report_step({} if loss is None else {"loss": loss})
-        try:
-            self._copy_to_next(self.membership.rank, self.membership.world)
-        except RuntimeError as error:
-            if not self.recovers(error):
-                raise
-            return
+        self._copy_to_next(self.membership.rank, self.membership.world)
         if self._persistence.due(self.membership.rank):
             self._save()
 
-    def recovers(self, error: Exception) -> bool:
-        """Return whether a step's error came from the group. If so, first recover: the worker is then in a new group.
+    def is_of_group(self, error: Exception) -> bool:
+        """Return whether a step's error came from the group, and report that; the worker must then park.
 
         The error came from the group if another process failed first: the coordinator has ordered a hold, or a peer has
         left the group.
@@ -106,21 +121,19 @@ class Member:
         if self._state.counted:
             self._report_step({})
         self._report_broken(self.membership.generation, error)
-        self._park()
         return True
 
     def finish(self) -> None:
-        """Wait until all ranks have done all steps; a failure may take the job back to an earlier step."""
-        try:
-            if self.membership.world > 1:
-                met = torch.zeros(1, device=self._device)
-                dist.all_reduce(met)
-                # On CUDA `all_reduce` only starts; reading the result waits for it.
-                met.item()
-        except RuntimeError as error:
-            if not self.recovers(error):
-                raise
-            return
+        """Wait until all ranks have done all steps.
+
+        Raises:
+            RuntimeError: the group broke; the job may go back to an earlier step.
+        """
+        if self.membership.world > 1:
+            met = torch.zeros(1, device=self._device)
+            dist.all_reduce(met)
+            # On CUDA `all_reduce` only starts; reading the result waits for it.
+            met.item()
         if self._persistence.due_at_end(self.membership.rank):
             self._save()
         self._persistence.over()
@@ -154,21 +167,6 @@ class Member:
         """Give up the group; called by the thread that listens to the agent."""
         self._group.abort()
         self._fetcher.cancel()
-
-    def _park(self) -> None:
-        """Follow orders until the worker is in a group again or ends."""
-        self._state.undo()
-        self._server.open()
-        try:
-            while not self.membership.stopped:
-                order, holds = self._agent.orders.get()
-                if order.get("do") == "join":
-                    if self._join(order, holds):
-                        return
-                else:
-                    self._follow(order, holds)
-        finally:
-            self._server.shut()
 
     def _follow(self, order: Message, holds: int) -> None:
         match order.get("do"):
@@ -218,7 +216,8 @@ class Member:
             if message.get("done") not in {None, self._state.done}:
                 raise RuntimeError(f"this worker has done {self._state.done} steps, not {message['done']}")  # noqa: TRY301
             self._group.make(order, wanted=lambda: self._agent.holds == holds)
-            self._synchronise(order)
+            if self._state.is_built:
+                self._synchronise(order.rank, order.world)
         except (RuntimeError, UnreachableError, RefusedError) as error:  # lanes raise the latter two
             self._report_broken(order.generation, error)
             self._server.open()
@@ -230,17 +229,25 @@ class Member:
         self._agent.say("joined", generation=order.generation, rank=order.rank, seconds=seconds, done=self._state.done)
         return True
 
-    def _synchronise(self, order: JoinOrder) -> None:
+    def synchronise(self) -> None:
+        """Bring all ranks to one state; called in a new group when the script has made its parts.
+
+        Raises:
+            RuntimeError: the group broke.
+        """
+        self._synchronise(self.membership.rank, self.membership.world)
+
+    def _synchronise(self, rank: int, world: int) -> None:
         """Bring all ranks to one state at the start of a job, and keep a second copy of each unique state."""
         if self._state.done == 0:
             if self._state.layout == UNIQUE:
-                self._persistence.agree(order.rank, order.world, self._device)
+                self._persistence.agree(rank, world, self._device)
             else:
-                self._persistence.level(order.rank, order.world, self._device)
+                self._persistence.level(rank, world, self._device)
         self._persistence.went_back()
         if self._state.layout == UNIQUE:
             self._copies.forget_after(self._state.done)
-            self._copy_to_next(order.rank, order.world)
+            self._copy_to_next(rank, world)
 
     def _copy_to_next(self, rank: int, world: int) -> None:
         """Keep a copy of a unique state here and on the next rank. Raises ``RuntimeError`` if the group broke."""
@@ -378,8 +385,8 @@ def of_group(error: BaseException, *, is_broken: bool) -> bool:
 
 
 def in_short(error: BaseException) -> str:
-    """The first line of an error, without the path of the machine on which PyTorch was built."""
-    first = (str(error) or type(error).__name__).splitlines()[0]
+    """The first line of an error that is not empty, without the path of the machine on which PyTorch was built."""
+    first = next((line for line in map(str.strip, str(error).splitlines()) if line), type(error).__name__)
     return re.sub(r"^\[[^\]]*/([^\]/]+)\]", r"[\1]", first)[:300]
 
 

@@ -1,15 +1,12 @@
-"""The training state of a worker, and states as raw bytes with a JSON description, so that no pickle is transferred."""
+"""States as raw bytes with a JSON description, so that no pickle is transferred."""
 
-import copy
 import ctypes
-import hashlib
-import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from lumctl.errors import UsageError
 
@@ -140,147 +137,3 @@ def _build(meta: Any, data: Tensor, *, copied: bool) -> Any:
         return {_build(key, data, copied=copied): _build(item, data, copied=copied) for key, item in meta["d"]}
     items = [_build(item, data, copied=copied) for item in meta["l" if "l" in meta else "u"]]
     return items if "l" in meta else tuple(items)
-
-
-class StatefulPart(Protocol):
-    """A part with a state: a model, an optimiser, a scheduler, a sampler."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """Its state."""
-        ...
-
-    def load_state_dict(self, state_dict: dict[str, Any], /) -> Any:
-        """Replace its state."""
-        ...
-
-
-class TrainingState:
-    """The state that steps change.
-
-    A training step runs from :meth:`begin` to :meth:`end`, and counts as done when the optimiser has stepped. Until
-    then :meth:`undo` reverts changes of the forward pass: buffers of modules, and small parts that are not modules.
-    """
-
-    def __init__(
-        self,
-        parts: Mapping[str, StatefulPart],
-        *,
-        layout: str,
-        seed: int | None,
-        shape: Callable[[int, int], None] | None,
-    ) -> None:
-        self.layout = layout
-        self.done = 0
-        self.counted = False
-        """Whether the state already contains the current step."""
-        self._parts = dict(parts)
-        self._seed = seed
-        self._shape = shape
-        self._shaped: tuple[int, int] | None = None
-        self._under_way = False
-        self._buffers: list[tuple[nn.Module, str, Tensor, Tensor]] = []
-        self._small: dict[str, Any] = {}
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether there are no parts."""
-        return not self._parts
-
-    def shape(self, rank: int, world: int) -> None:
-        """Give the parts the shape that a rank needs, unless they already have it."""
-        if self._shape is not None and self._shaped != (rank, world):
-            self._shape(rank, world)
-            self._shaped = (rank, world)
-
-    def begin(self, rank: int) -> None:
-        """Begin a step: save the data that :meth:`undo` needs, and seed the random numbers."""
-        self._under_way, self.counted = True, False
-        self._buffers = [
-            (module, name, buffer, buffer.detach().clone())
-            for part in self._parts.values()
-            if isinstance(part, nn.Module)
-            for module in part.modules()
-            for name, buffer in module._buffers.items()  # noqa: SLF001 - public methods do not return the owner
-            if buffer is not None
-        ]
-        self._small = {
-            name: copy.deepcopy(part.state_dict())
-            for name, part in self._parts.items()
-            if not isinstance(part, nn.Module | torch.optim.Optimizer)
-        }
-        if self._seed is not None:
-            drawn = hashlib.blake2b(f"{self._seed}/{self.done}/{rank}".encode(), digest_size=8).digest()
-            random.seed(drawn)
-            torch.manual_seed(int.from_bytes(drawn, "big"))
-
-    def stepped(self) -> None:
-        """Count the step: the optimiser has stepped.
-
-        Raises:
-            UsageError: the optimiser stepped twice in one training step; a failure in between could not be undone.
-        """
-        if not self._under_way:
-            return
-        if self.counted:
-            raise UsageError(
-                f"the optimiser stepped twice in step {self.done - 1}",
-                hint="step the optimiser once in each `with step:`; accumulate gradients before it",
-            )
-        self.counted = True
-        self.done += 1
-
-    def end(self) -> None:
-        """End a step; without an optimiser, the step counts now."""
-        if self._under_way and not self.counted:
-            self.stepped()
-        self._forget()
-
-    def undo(self) -> None:
-        """Revert an interrupted step, unless the step counts already."""
-        if self._under_way and not self.counted:
-            for module, name, buffer, kept in self._buffers:
-                with torch.no_grad():
-                    buffer.copy_(kept)
-                module._buffers[name] = buffer  # noqa: SLF001 - the forward pass may have replaced it
-            for name, kept_state in self._small.items():
-                self._parts[name].load_state_dict(kept_state)
-        self._forget()
-        # An interrupted average may have replaced some of them.
-        self._drop_gradients()
-
-    def _forget(self) -> None:
-        self._under_way = self.counted = False
-        self._buffers, self._small = [], {}
-
-    def _drop_gradients(self) -> None:
-        for part in self._parts.values():
-            if isinstance(part, nn.Module | torch.optim.Optimizer):
-                part.zero_grad(set_to_none=True)
-
-    def tree(self) -> dict[str, Any]:
-        """The state of all parts, by name, with the live tensors."""
-        return {name: part.state_dict() for name, part in self._parts.items()}
-
-    def laid_out(self) -> Layout:
-        """The layout of the live tensors, for a parked worker."""
-        return lay_out(self.tree())
-
-    def snapshot(self, *, into: Tensor | None = None) -> StateSnapshot:
-        """Copy the state; reuse ``into``, the bytes of an earlier snapshot, if the sizes are equal."""
-        return StateSnapshot.take(self.tree(), self.done, into=into)
-
-    def load(self, tree: Mapping[str, Any], done: int) -> None:
-        """Replace the whole state.
-
-        Raises:
-            UsageError: the state has other parts; nothing was replaced.
-        """
-        if set(tree) != set(self._parts):
-            raise UsageError(
-                f"a state of {', '.join(sorted(tree))} does not fit a script that has {', '.join(sorted(self._parts))}",
-                hint="all workers must run the same script",
-            )
-        for name, part in self._parts.items():
-            part.load_state_dict(tree[name])
-        self._drop_gradients()
-        self.done = done

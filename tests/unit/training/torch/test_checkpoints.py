@@ -10,7 +10,7 @@ import lumctl.training.torch as recovery
 from lumctl.errors import UsageError
 from lumctl.training.torch import checkpoints as room
 from lumctl.training.torch.checkpoints import Checkpoints, Persistence, of_rank, read
-from lumctl.training.torch.states import TrainingState
+from lumctl.training.torch.training_state import TrainingState
 
 
 def saved(folder, *dones, rank=None):

@@ -9,7 +9,7 @@ from lumctl.errors import UsageError
 from lumctl.training.torch.agent_link import Environment
 from lumctl.training.torch.collectives import average
 from lumctl.training.torch.member import in_short, of_group
-from lumctl.training.torch.states import TrainingState
+from lumctl.training.torch.training_state import TrainingState
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,278 @@
+"""A script's main function, called again in a new process group after a failure.
+
+Whatever belongs to a group (a wrapped model, a device mesh, a loader's iterator) is made anew by the function itself.
+The training state is kept, and loaded into the new objects.
+"""
+
+import copy
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader
+
+from lumctl.errors import UsageError
+from lumctl.training.torch.life import Life, known_layout, life_of, watch
+from lumctl.training.torch.parts import StatefulPart
+from lumctl.training.torch.training_state import TrainingState
+
+T = TypeVar("T")
+
+
+class ParkedError(BaseException):
+    """The group is left between two steps. It ends the script's function, which must not catch it."""
+
+
+class Position:
+    """Where the job is in its epochs: the present one, and the number of steps done at its beginning."""
+
+    def __init__(self) -> None:
+        self.epoch = 0
+        self.done_before = 0
+
+    def state_dict(self) -> dict[str, Any]:
+        """The position."""
+        return {"epoch": self.epoch, "done_before": self.done_before}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go to another position."""
+        self.epoch, self.done_before = int(state["epoch"]), int(state["done_before"])
+
+
+class RestartableJob:
+    """A script's part in a job, as :func:`run` passes it to the script's function."""
+
+    def __init__(self, state: TrainingState, device: torch.device, life: Life) -> None:
+        self.device = device
+        """The device for collectives."""
+        self._state, self._life = state, life
+        self._position = Position()
+        self._optimizer: torch.optim.Optimizer | None = None
+        self._loaders: tuple[Any, ...] = ()
+        self._loss: Tensor | float | None = None
+        self._is_tracked = self._in_step = False
+
+    @property
+    def rank(self) -> int:
+        """The rank of this process."""
+        return self._life.membership.rank
+
+    @property
+    def world(self) -> int:
+        """The number of ranks."""
+        return self._life.membership.world
+
+    @property
+    def generation(self) -> int:
+        """The number of the process group: each new group has a greater one."""
+        return self._life.membership.generation
+
+    @property
+    def done(self) -> int:
+        """The number of steps done."""
+        return self._state.done
+
+    def track(
+        self,
+        *,
+        model: StatefulPart | None = None,
+        optimizer: torch.optim.Optimizer | None = None,
+        **state: StatefulPart,
+    ) -> None:
+        """Hand over the parts that steps change, once in each call of the function: their state is loaded here.
+
+        Call it after the model is wrapped (DistributedDataParallel, fully_shard) and before the first step. All other
+        arguments are further parts by name: a scheduler, a gradient scaler, a stateful loader.
+
+        Raises:
+            UsageError: the state does not fit these parts.
+            RuntimeError: the process group failed, which :func:`run` handles.
+        """
+        if self._is_tracked:
+            raise UsageError("track was called twice in one call of the function", hint="pass all parts in one call")
+        self._is_tracked = True
+        self._position = Position()
+        named = {"model": model, "optimizer": optimizer, **{f"state.{name}": part for name, part in state.items()}}
+        parts = {name: part for name, part in named.items() if part is not None}
+        self._state.build({**parts, "position": self._position})
+        self._optimizer = optimizer
+        self._loaders = tuple(part for part in state.values() if isinstance(part, Iterable))
+        if optimizer is not None:
+            watch(optimizer, self._state, self._life, self.device)
+        self._life.synchronise()
+
+    def epochs(self, total: int) -> Iterator[int]:
+        """The epochs from the present one up to ``total``."""
+        while self._position.epoch < total:
+            yield self._position.epoch
+            self._position.epoch, self._position.done_before = self._position.epoch + 1, self._state.done
+
+    def batches(self, loader: Iterable[T], *, accumulate: int = 1) -> Iterator[T]:
+        """The batches of an epoch from the present one on; ``accumulate`` batches are one training step.
+
+        A loader that was handed over to :meth:`track` continues by itself, for example torchdata's StatefulDataLoader.
+        For a `DataLoader` the batches done are left out of its sampler, so that they are not loaded; of any other
+        iterable they are read and dropped.
+
+        Raises:
+            UsageError: the step before did not use its gradients.
+        """
+        rank = self.rank
+        self._state.seed_random(f"epoch {self._position.epoch}/{rank}")
+        skipped = (self._state.done - self._position.done_before) * accumulate
+        iterator = iter(loader) if any(each is loader for each in self._loaders) else _after(loader, skipped)
+        while True:
+            self._begin()
+            batches = 0
+            for batch in islice(iterator, accumulate):
+                batches += 1
+                yield batch
+            if not batches:
+                self._state.cancel()
+                self._in_step = False
+                return
+            self._end()
+
+    def steps(self, total: int) -> Iterator[int]:
+        """The numbers of the steps from the present one up to ``total``; the first has the number 0."""
+        while self._state.done < total:
+            self._begin()
+            yield self._state.done
+            self._end()
+
+    def report(self, loss: Tensor | float) -> None:
+        """Report the loss of this step, as `lumctl job status` shows it."""
+        self._loss = loss.detach() if isinstance(loss, Tensor) else loss
+
+    def _begin(self) -> None:
+        if not self._is_tracked:
+            raise UsageError(
+                "a step begins before the parts of the state are known",
+                hint="call job.track(model=..., optimizer=...) before the first step",
+            )
+        if self._life.has_orders:
+            raise ParkedError
+        self._state.begin(self.rank)
+        self._in_step = True
+
+    def _end(self) -> None:
+        if not self._state.counted and self._holds_gradients():
+            raise UsageError(
+                f"step {self._state.done} ended with gradients that the optimiser has not used",
+                hint="to accumulate them over N batches, write job.batches(loader, accumulate=N)",
+            )
+        self._state.end()
+        self._in_step = False
+        loss = None if self._loss is None else float(self._loss)
+        self._loss = None
+        self._life.after(loss)
+
+    def _holds_gradients(self) -> bool:
+        groups = self._optimizer.param_groups if self._optimizer is not None else ()
+        return any(parameter.grad is not None for group in groups for parameter in group["params"])
+
+    def _returned(self) -> None:
+        """End the job's steps; called when the function has returned. A `break` leaves the last step open."""
+        if self._in_step:
+            self._end()
+        self._life.finish()
+
+    def _left(self) -> None:
+        """Forget what belongs to a former group."""
+        self._optimizer, self._loaders, self._loss = None, (), None
+        self._is_tracked = self._in_step = False
+
+
+def run(
+    main: Callable[[RestartableJob], T],
+    *,
+    layout: Literal["replicated", "unique"] = "replicated",
+    seed: int | None = 0,
+    checkpoint: Path | str | Literal[False] | None = None,
+    every: int = 50,
+    device: torch.device | str | None = None,
+) -> T:
+    """Call ``main`` in a process group; after a failure, call it again in a new group. Return its result.
+
+    ``main`` makes the model, wraps it, calls :meth:`RestartableJob.track`, and trains. A step is done when the
+    optimiser has stepped. When the group fails, or the job is paused, an error ends ``main``.
+
+    Args:
+        main: the script's function.
+        layout: ``replicated`` if all ranks hold the same state, ``unique`` if each holds its own: shards, or stages of
+            a pipeline.
+        seed: the random numbers of `torch` and `random` are seeded in each step and at the beginning of each epoch, by
+            this number and the rank, so that a repeated step draws the same; ``None``: they are not seeded.
+        checkpoint: as in :func:`~lumctl.training.torch.attach`.
+        every: the number of steps between checkpoints; 0: none.
+        device: the device for collectives, by NCCL on CUDA and gloo otherwise; by default CUDA if there is any.
+
+    Raises:
+        UsageError: the environment or an argument is invalid.
+    """
+    where = torch.device(device if device is not None else "cuda" if torch.cuda.is_available() else "cpu")
+    state = TrainingState(None, layout=known_layout(layout), seed=seed)
+    life = life_of(state, checkpoint, every, where)
+    job = RestartableJob(state, where, life)
+    try:
+        life.begin()
+        returned = _until_done(main, job, life)
+    except BaseException as error:
+        if not isinstance(error, SystemExit):
+            life.failed(error)
+        life.close()
+        raise
+    life.close()
+    if life.membership.cut_short:
+        raise SystemExit(0)  # the rest of the script is only for a job that has done all steps
+    return returned[0]
+
+
+def _until_done(main: Callable[[RestartableJob], T], job: RestartableJob, life: Life) -> list[T]:
+    """Call ``main`` until it has returned on all ranks, or the job was stopped; its result, if there is one."""
+    returned: list[T] = []
+    while not life.membership.stopped:
+        try:
+            returned = [main(job)]
+            job._returned()  # noqa: SLF001 - a job is a part of this module
+        except ParkedError as left:
+            _release(left)
+        except Exception as error:
+            if not life.is_of_group(error):
+                raise
+            _release(error)
+        if not life.membership.stopped:
+            job._left()  # noqa: SLF001 - as above
+            life.park()
+    return returned
+
+
+def _release(error: BaseException) -> None:
+    """Release what the frames of an error hold: the model of the former group, which may fill a GPU's memory."""
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__  # type: ignore[assignment]
+
+
+class _Rest:
+    """The batches of a sampler after those that were done."""
+
+    def __init__(self, sampler: Iterable[Any], skipped: int) -> None:
+        self._sampler, self._skipped = sampler, skipped
+
+    def __iter__(self) -> Iterator[Any]:
+        return islice(iter(self._sampler), self._skipped, None)
+
+
+def _after(loader: Iterable[T], skipped: int) -> Iterator[T]:
+    """The batches of a loader after those that were done."""
+    if isinstance(loader, DataLoader) and loader.batch_sampler is not None and skipped:
+        rest = copy.copy(loader)
+        rest.__dict__["batch_sampler"] = _Rest(loader.batch_sampler, skipped)  # the class forbids it once it is made
+        return iter(rest)
+    return islice(iter(loader), skipped, None)

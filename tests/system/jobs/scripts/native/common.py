@@ -1,0 +1,83 @@
+"""What the scripts of this folder share: a small model, numbers to learn from, and a record of the end."""
+
+import argparse
+import hashlib
+import json
+import time
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.utils.data import Dataset
+
+WIDTH, CLASSES = 32, 8
+
+
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--samples", type=int, default=256)
+    parser.add_argument("--workers", type=int, default=0, help="processes of the loader")
+    parser.add_argument("--pace", type=float, default=0.0, help="seconds that each step takes longer")
+    parser.add_argument("--fixed-buckets", action="store_true", help="DDP does not order its buckets anew")
+    given = parser.parse_args()
+    Numbers.pace = given.pace
+    return given
+
+
+class Net(nn.Module):
+    """Blocks with a residual, dropout and a running mean: everything that a repeated step could spoil."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(Block() for _ in range(3))
+        self.head = nn.Linear(WIDTH, CLASSES)
+
+    def forward(self, x: Tensor) -> Tensor:
+        for block in self.blocks:
+            x = block(x)
+        return self.head(x)
+
+
+class Block(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.up, self.down = nn.Linear(WIDTH, 2 * WIDTH), nn.Linear(2 * WIDTH, WIDTH)
+        self.dropout = nn.Dropout(0.1)
+        self.register_buffer("mean", torch.zeros(WIDTH))
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.training:
+            self.mean.mul_(0.9).add_(0.1 * x.detach().mean(0))
+        return x + self.dropout(self.down(torch.relu(self.up(x))))
+
+
+class Numbers(Dataset):
+    """Samples that only their number decides."""
+
+    pace = 0.0
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, at: int) -> tuple[Tensor, int]:
+        time.sleep(self.pace / 8)
+        drawn = torch.Generator().manual_seed(at)
+        label = int(torch.randint(CLASSES, (), generator=drawn))
+        return torch.randn(WIDTH, generator=drawn) + label, label
+
+
+def ends(out: Path, rank: int, model: nn.Module, losses: list[float]) -> None:
+    """Write what this rank has in the end: its parameters to the last bit, and its last losses."""
+    state = {}
+    for name, value in model.state_dict().items():
+        local = value.to_local() if hasattr(value, "to_local") else value
+        state[name] = hashlib.sha256(local.detach().contiguous().numpy().tobytes()).hexdigest()[:16]
+    found = {"state": state, "losses": losses[-3:]}
+    path = out / f"rank-{rank}.json"
+    path.with_suffix(".new").write_text(json.dumps(found))
+    path.with_suffix(".new").replace(path)
