@@ -2,6 +2,19 @@
 
     import lumctl.training.torch as recovery
 
+    def main(job):
+        model, optimizer, loader = make_all()
+        job.track(model=model, optimizer=optimizer)
+        for epoch in job.epochs(3):
+            for inputs, targets in job.batches(loader):
+                ...
+
+    recovery.run(main)
+
+Under `lumctl job run` this library forms the process group. When a rank is lost, it forms another and calls the
+function again, which continues at the interrupted step. A script that cannot make its objects anew attaches them
+instead, and does each step in a block:
+
     with recovery.attach(model=model, optimizer=optimizer, seed=1) as job:
         for step in job.steps(1000):
             with step:
@@ -11,9 +24,7 @@
                 optimizer.step()
                 step.report(loss)
 
-Under `lumctl job run` this library forms the process group, and forms it again in place when a rank is lost. It
-repeats the interrupted step. Under torchrun, or alone, the same script resumes from its newest checkpoint. A script's
-own groups (`new_group`) end with their generation: make them again when `job.generation` has grown.
+Under torchrun, or alone, the same scripts resume from their newest checkpoint.
 """
 
 from lumctl.training.torch.job import TrainingJob, TrainingStep, attach

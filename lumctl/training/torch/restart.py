@@ -7,13 +7,13 @@ The training state is kept, and loaded into the new objects.
 import copy
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, IterableDataset
 
 from lumctl.errors import UsageError
 from lumctl.training.torch.life import Life, known_layout, life_of, watch
@@ -49,6 +49,8 @@ class RestartableJob:
     def __init__(self, state: TrainingState, device: torch.device, life: Life) -> None:
         self.device = device
         """The device for collectives."""
+        self.is_end_of_step = True
+        """Whether the present batch is the last of its step: the optimiser steps after it."""
         self._state, self._life = state, life
         self._position = Position()
         self._optimizer: torch.optim.Optimizer | None = None
@@ -114,9 +116,11 @@ class RestartableJob:
     def batches(self, loader: Iterable[T], *, accumulate: int = 1) -> Iterator[T]:
         """The batches of an epoch from the present one on; ``accumulate`` batches are one training step.
 
+        At the end of an epoch a step may have fewer: ask :attr:`is_end_of_step`.
+
         A loader that was handed over to :meth:`track` continues by itself, for example torchdata's StatefulDataLoader.
-        For a `DataLoader` the batches done are left out of its sampler, so that they are not loaded; of any other
-        iterable they are read and dropped.
+        For a `DataLoader` with a sampler, the batches done are not loaded again; of any other iterable they are read
+        and dropped.
 
         Raises:
             UsageError: the step before did not use its gradients.
@@ -127,14 +131,14 @@ class RestartableJob:
         iterator = iter(loader) if any(each is loader for each in self._loaders) else _after(loader, skipped)
         while True:
             self._begin()
-            batches = 0
-            for batch in islice(iterator, accumulate):
-                batches += 1
-                yield batch
+            batches = list(islice(iterator, accumulate))
             if not batches:
                 self._state.cancel()
                 self._in_step = False
                 return
+            for number, batch in enumerate(batches, 1):
+                self.is_end_of_step = number == len(batches)
+                yield batch
             self._end()
 
     def steps(self, total: int) -> Iterator[int]:
@@ -163,7 +167,7 @@ class RestartableJob:
         if not self._state.counted and self._holds_gradients():
             raise UsageError(
                 f"step {self._state.done} ended with gradients that the optimiser has not used",
-                hint="to accumulate them over N batches, write job.batches(loader, accumulate=N)",
+                hint="to accumulate: job.batches(loader, accumulate=N), and optimizer.step() if job.is_end_of_step",
             )
         self._state.end()
         self._in_step = False
@@ -266,13 +270,21 @@ class _Rest:
         self._sampler, self._skipped = sampler, skipped
 
     def __iter__(self) -> Iterator[Any]:
-        return islice(iter(self._sampler), self._skipped, None)
+        rest = islice(iter(self._sampler), self._skipped, None)
+        # A sampler draws its order when the first batch is taken: now, with the random numbers of the epoch.
+        return chain(list(islice(rest, 1)), rest)
 
 
 def _after(loader: Iterable[T], skipped: int) -> Iterator[T]:
     """The batches of a loader after those that were done."""
-    if isinstance(loader, DataLoader) and loader.batch_sampler is not None and skipped:
-        rest = copy.copy(loader)
-        rest.__dict__["batch_sampler"] = _Rest(loader.batch_sampler, skipped)  # the class forbids it once it is made
-        return iter(rest)
-    return islice(iter(loader), skipped, None)
+    if (
+        not isinstance(loader, DataLoader)
+        or loader.batch_sampler is None
+        or isinstance(loader.dataset, IterableDataset)
+    ):
+        return islice(iter(loader), skipped, None)
+    if loader.num_workers and not skipped:
+        return iter(loader)  # it draws its order at once; a copy would not keep its persistent workers
+    rest = copy.copy(loader)
+    rest.__dict__["batch_sampler"] = _Rest(loader.batch_sampler, skipped)  # the class forbids it once it is made
+    return iter(rest)
