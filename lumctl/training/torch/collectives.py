@@ -1,8 +1,9 @@
 """Collective operations: average gradients, bring all ranks to one state, and keep copies of states on other ranks."""
 
 import json
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
@@ -10,6 +11,12 @@ from torch import Tensor, nn
 
 from lumctl.training.torch.states import StateSnapshot
 from lumctl.training.torch.training_state import TrainingState
+
+if TYPE_CHECKING:
+    # The public class has types only in the private module.
+    from torch._C._distributed_c10d import Work
+else:
+    from torch.distributed import Work
 
 
 def average(parameters: Iterable[nn.Parameter], *, world: int, divide_by: float) -> None:
@@ -85,11 +92,32 @@ STATES_KEPT = 3
 _TAG = 0x6C75
 
 
+@dataclass(frozen=True, slots=True)
+class _Arriving:
+    """A state on its way from another rank, and ours on its way to the next one."""
+
+    rank: int
+    snapshot: StateSnapshot
+    """Its bytes are complete when all of ``works`` have ended."""
+    works: Sequence[Work]
+    sent: Tensor
+    """Must not be freed before."""
+
+    def wait(self) -> StateSnapshot:
+        for each in self.works:
+            each.wait()
+        return replace(self.snapshot, data=self.snapshot.data.cpu())
+
+
 class Copies:
-    """Copies of unique states, by rank and steps done: the worker's own states and those of the previous rank."""
+    """Copies of unique states, by rank and steps done: the worker's own states and those of the previous rank.
+
+    The bytes of a step's state move during the next step, so a neighbour's newest copy is complete one step later.
+    """
 
     def __init__(self) -> None:
         self._kept: dict[int, dict[int, StateSnapshot]] = {}
+        self._arriving: _Arriving | None = None
 
     def find(self, rank: int, done: int) -> StateSnapshot | None:
         """The state of a rank after ``done`` steps; ``None`` if it is not stored."""
@@ -121,38 +149,56 @@ class Copies:
         }
 
     def hand_on(self, rank: int, world: int, device: torch.device) -> None:
-        """Send our newest state to the next rank of the ring, and store the newest state of the previous rank.
+        """Start to send our newest state to the next rank of the ring, and to receive that of the previous rank.
 
         Raises:
             RuntimeError: the group broke; earlier copies are kept.
         """
         if world < 2:  # noqa: PLR2004 - alone
             return
+        self.arrive()
         newest = self._kept[rank][max(self._kept[rank])]
         before = (rank - 1) % world
-        got = _exchange(newest, (rank + 1) % world, before, device)
+        self._arriving = _exchange(newest, (rank + 1) % world, before, device)
         for other in set(self._kept) - {rank, before}:
             del self._kept[other]  # copies from a former ring
-        self.keep(before, got)
+
+    def arrive(self) -> None:
+        """Wait for the state that is on its way, and keep it.
+
+        Raises:
+            RuntimeError: the group broke; earlier copies are kept.
+        """
+        arriving, self._arriving = self._arriving, None
+        if arriving is not None:
+            self.keep(arriving.rank, arriving.wait())
+
+    def give_up(self) -> None:
+        """Forget the state that was on its way in a group that is abandoned."""
+        self._arriving = None
 
 
-def _exchange(ours: StateSnapshot, to: int, origin: int, device: torch.device) -> StateSnapshot:
+def _exchange(ours: StateSnapshot, to: int, origin: int, device: torch.device) -> _Arriving:
     described = bytearray(json.dumps(ours.meta, separators=(",", ":")).encode())
     meta = torch.frombuffer(described, dtype=torch.uint8)
-    sizes = _swap(torch.tensor([ours.done, len(meta), len(ours.data)]), 3, to, origin, device)
+    sizes = _swapped(torch.tensor([ours.done, len(meta), len(ours.data)]), 3, to, origin, device)
     done, meta_size, size = (int(each) for each in sizes.tolist())
-    their_meta = _swap(meta, meta_size, to, origin, device)
-    data = _swap(ours.data, size, to, origin, device)
-    return StateSnapshot(done, json.loads(bytes(their_meta.tolist())), data)
+    their_meta = _swapped(meta, meta_size, to, origin, device)
+    sent, data = ours.data.to(device), torch.empty(size, dtype=torch.uint8, device=device)
+    snapshot = StateSnapshot(done, json.loads(bytes(their_meta.tolist())), data)
+    return _Arriving(origin, snapshot, _swap(sent, data, to, origin), sent)
 
 
-def _swap(ours: Tensor, size: int, to: int, origin: int, device: torch.device) -> Tensor:
-    """Send a tensor and receive another; an empty tensor is not sent."""
+def _swapped(ours: Tensor, size: int, to: int, origin: int, device: torch.device) -> Tensor:
     theirs = torch.empty(size, dtype=ours.dtype, device=device)
-    sent = ours.to(device)
-    under_way = [dist.P2POp(dist.isend, sent, to, tag=_TAG)] if len(sent) else []
-    under_way += [dist.P2POp(dist.irecv, theirs, origin, tag=_TAG)] if size else []
-    # Both are started before either is awaited: in a ring, no rank would receive if all waited for their sends.
-    for each in dist.batch_isend_irecv(under_way) if under_way else ():
+    for each in _swap(ours.to(device), theirs, to, origin):
         each.wait()
     return theirs.cpu()
+
+
+def _swap(ours: Tensor, theirs: Tensor, to: int, origin: int) -> Sequence[Work]:
+    """Start to send a tensor and to receive another; an empty tensor is not sent."""
+    under_way = [dist.P2POp(dist.isend, ours, to, tag=_TAG)] if len(ours) else []
+    under_way += [dist.P2POp(dist.irecv, theirs, origin, tag=_TAG)] if len(theirs) else []
+    # Both are started before either is awaited: in a ring, no rank would receive if all waited for their sends.
+    return dist.batch_isend_irecv(under_way) if under_way else ()

@@ -129,6 +129,7 @@ class Member:
         Raises:
             RuntimeError: the group broke; the job may go back to an earlier step.
         """
+        self._copies.arrive()
         if self.membership.world > 1:
             met = torch.zeros(1, device=self._device)
             dist.all_reduce(met)
@@ -192,6 +193,7 @@ class Member:
         membership, state = self.membership, self._state
         if state.layout == UNIQUE and membership.joined and self._copies.find(membership.rank, state.done) is None:
             self._copies.keep(membership.rank, state.snapshot())
+        self._copies.give_up()
         keeps = self._copies.document(membership.rank if membership.joined else None)
         self._agent.answered = holds
         self._agent.say("held", generation=generation, done=state.done, keeps=keeps)

@@ -4,13 +4,15 @@ import argparse
 import hashlib
 import json
 import time
+from itertools import pairwise
 from pathlib import Path
+from statistics import median
 
 import torch
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
-WIDTH, CLASSES = 32, 8
+CLASSES = 8
 
 
 def options() -> argparse.Namespace:
@@ -20,19 +22,21 @@ def options() -> argparse.Namespace:
     parser.add_argument("--samples", type=int, default=256)
     parser.add_argument("--workers", type=int, default=0, help="processes of the loader")
     parser.add_argument("--pace", type=float, default=0.0, help="seconds that each step takes longer")
+    parser.add_argument("--width", type=int, default=32, help="of the model")
+    parser.add_argument("--batch", type=int, default=8, help="samples of one rank in a step")
     parser.add_argument("--fixed-buckets", action="store_true", help="DDP does not order its buckets anew")
     given = parser.parse_args()
-    Numbers.pace = given.pace
+    Numbers.pace, Numbers.width = given.pace, given.width
     return given
 
 
 class Net(nn.Module):
     """Blocks with a residual, dropout and a running mean: everything that a repeated step could spoil."""
 
-    def __init__(self) -> None:
+    def __init__(self, width: int) -> None:
         super().__init__()
-        self.blocks = nn.ModuleList(Block() for _ in range(3))
-        self.head = nn.Linear(WIDTH, CLASSES)
+        self.blocks = nn.ModuleList(Block(width) for _ in range(3))
+        self.head = nn.Linear(width, CLASSES)
 
     def forward(self, x: Tensor) -> Tensor:
         for block in self.blocks:
@@ -41,11 +45,11 @@ class Net(nn.Module):
 
 
 class Block(nn.Module):
-    def __init__(self) -> None:
+    def __init__(self, width: int) -> None:
         super().__init__()
-        self.up, self.down = nn.Linear(WIDTH, 2 * WIDTH), nn.Linear(2 * WIDTH, WIDTH)
+        self.up, self.down = nn.Linear(width, 2 * width), nn.Linear(2 * width, width)
         self.dropout = nn.Dropout(0.1)
-        self.register_buffer("mean", torch.zeros(WIDTH))
+        self.register_buffer("mean", torch.zeros(width))
 
     def forward(self, x: Tensor) -> Tensor:
         if self.training:
@@ -56,7 +60,7 @@ class Block(nn.Module):
 class Numbers(Dataset):
     """Samples that only their number decides."""
 
-    pace = 0.0
+    pace, width = 0.0, 32
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -68,16 +72,31 @@ class Numbers(Dataset):
         time.sleep(self.pace / 8)
         drawn = torch.Generator().manual_seed(at)
         label = int(torch.randint(CLASSES, (), generator=drawn))
-        return torch.randn(WIDTH, generator=drawn) + label, label
+        return torch.randn(self.width, generator=drawn) + label, label
 
 
-def ends(out: Path, rank: int, model: nn.Module, losses: list[float]) -> None:
+class Losses(list):
+    """The losses of a rank, and how long its steps took (seconds)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.at: list[float] = []
+
+    def append(self, loss: float) -> None:
+        self.at.append(time.perf_counter())
+        super().append(loss)
+
+    def step_s(self) -> float:
+        return median(later - at for at, later in pairwise(self.at))
+
+
+def ends(out: Path, rank: int, model: nn.Module, losses: Losses) -> None:
     """Write what this rank has in the end: its parameters to the last bit, and its last losses."""
     state = {}
     for name, value in model.state_dict().items():
         local = value.to_local() if hasattr(value, "to_local") else value
         state[name] = hashlib.sha256(local.detach().contiguous().numpy().tobytes()).hexdigest()[:16]
-    found = {"state": state, "losses": losses[-3:]}
+    found = {"state": state, "losses": losses[-3:], "step_s": losses.step_s()}
     path = out / f"rank-{rank}.json"
     path.with_suffix(".new").write_text(json.dumps(found))
     path.with_suffix(".new").replace(path)

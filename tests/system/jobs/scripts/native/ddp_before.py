@@ -1,6 +1,6 @@
 import torch
 import torch.distributed as dist
-from common import Net, Numbers, ends, options
+from common import Losses, Net, Numbers, ends, options
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler
@@ -9,12 +9,12 @@ from torch.utils.data import DataLoader, DistributedSampler
 def main(given):
     dist.init_process_group("gloo")
     torch.manual_seed(1)
-    model = DistributedDataParallel(Net(), find_unused_parameters=given.fixed_buckets)
+    model = DistributedDataParallel(Net(given.width), find_unused_parameters=given.fixed_buckets)
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
     scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=100)
     sampler = DistributedSampler(data := Numbers(given.samples), seed=3)
-    loader = DataLoader(data, 8, sampler=sampler, num_workers=given.workers)
-    losses = []
+    loader = DataLoader(data, given.batch, sampler=sampler, num_workers=given.workers)
+    losses = Losses()
     for epoch in range(given.epochs):
         sampler.set_epoch(epoch)
         for inputs, labels in loader:

@@ -1,6 +1,6 @@
 import torch
 import torch.distributed as dist
-from common import Net, Numbers, ends, options
+from common import Losses, Net, Numbers, ends, options
 from torch import nn
 from torch.distributed.fsdp import fully_shard
 from torch.utils.data import DataLoader, DistributedSampler
@@ -10,16 +10,16 @@ import lumctl.training.torch as recovery
 
 def main(given, job):
     torch.manual_seed(1)
-    model = Net()
+    model = Net(given.width)
     for block in model.blocks:
         fully_shard(block)
     fully_shard(model)
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
     scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=100)
     sampler = DistributedSampler(data := Numbers(given.samples), seed=3)
-    loader = DataLoader(data, 8, sampler=sampler, num_workers=given.workers)
+    loader = DataLoader(data, given.batch, sampler=sampler, num_workers=given.workers)
     job.track(model=model, optimizer=optimizer, scheduler=scheduler)
-    losses = []
+    losses = Losses()
     for epoch in job.epochs(given.epochs):
         sampler.set_epoch(epoch)
         for inputs, labels in job.batches(loader):

@@ -1,6 +1,6 @@
 import torch
 import torch.distributed as dist
-from common import Net, Numbers, ends, options
+from common import Losses, Net, Numbers, ends, options
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
@@ -12,16 +12,16 @@ import lumctl.training.torch as recovery
 def main(given, job):
     torch.manual_seed(1)
     mesh = init_device_mesh("cpu", (2, dist.get_world_size() // 2), mesh_dim_names=("replicas", "shards"))
-    model = Net()
+    model = Net(given.width)
     for block in model.blocks:
         fully_shard(block, mesh=mesh)
     fully_shard(model, mesh=mesh)
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
     scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=100)
     sampler = DistributedSampler(data := Numbers(given.samples), seed=3)
-    loader = DataLoader(data, 8, sampler=sampler, num_workers=given.workers)
+    loader = DataLoader(data, given.batch, sampler=sampler, num_workers=given.workers)
     job.track(model=model, optimizer=optimizer, scheduler=scheduler)
-    losses = []
+    losses = Losses()
     for epoch in job.epochs(given.epochs):
         sampler.set_epoch(epoch)
         for inputs, labels in job.batches(loader):

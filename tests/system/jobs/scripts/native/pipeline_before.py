@@ -1,6 +1,6 @@
 import torch
 import torch.distributed as dist
-from common import CLASSES, WIDTH, Net, Numbers, ends, options
+from common import CLASSES, Losses, Net, Numbers, ends, options
 from torch import nn
 from torch.distributed.pipelining import PipelineStage, Schedule1F1B
 from torch.utils.data import DataLoader, RandomSampler
@@ -10,19 +10,19 @@ def main(given):
     dist.init_process_group("gloo")
     rank, world = dist.get_rank(), dist.get_world_size()
     torch.manual_seed(1)
-    layers = [*(net := Net()).blocks, net.head]
+    layers = [*(net := Net(given.width)).blocks, net.head]
     model = nn.Sequential(*layers[rank * len(layers) // world : (rank + 1) * len(layers) // world])
     # Without these, each new schedule runs its model once to find the shapes, which changes the running mean.
-    taken = torch.empty(8, WIDTH, requires_grad=rank > 0)
-    made = torch.empty(8, CLASSES if rank == world - 1 else WIDTH, requires_grad=True)
+    taken = torch.empty(given.batch, given.width, requires_grad=rank > 0)
+    made = torch.empty(given.batch, CLASSES if rank == world - 1 else given.width, requires_grad=True)
     stage = PipelineStage(model, rank, world, torch.device("cpu"), input_args=taken, output_args=made)
     schedule = Schedule1F1B(stage, n_microbatches=4, loss_fn=nn.functional.cross_entropy)
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
     scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=100)
     data = Numbers(given.samples)
     sampler = RandomSampler(data, generator=(order := torch.Generator()))
-    loader = DataLoader(data, 32, sampler=sampler, num_workers=given.workers)
-    losses = []
+    loader = DataLoader(data, 4 * given.batch, sampler=sampler, num_workers=given.workers)
+    losses = Losses()
     for epoch in range(given.epochs):
         order.manual_seed(epoch)
         for inputs, labels in loader:

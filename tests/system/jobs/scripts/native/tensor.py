@@ -1,6 +1,6 @@
 import torch
 import torch.distributed as dist
-from common import Net, Numbers, ends, options
+from common import Losses, Net, Numbers, ends, options
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
@@ -13,7 +13,7 @@ import lumctl.training.torch as recovery
 def main(given, job):
     torch.manual_seed(1)
     mesh = init_device_mesh("cpu", (dist.get_world_size() // 2, 2), mesh_dim_names=("data", "tensor"))
-    model = Net()
+    model = Net(given.width)
     for block in model.blocks:
         parallelize_module(block, mesh["tensor"], {"up": ColwiseParallel(), "down": RowwiseParallel()})
         fully_shard(block, mesh=mesh["data"])
@@ -23,9 +23,9 @@ def main(given, job):
     sampler = DistributedSampler(
         data := Numbers(given.samples), mesh["data"].size(), mesh["data"].get_local_rank(), seed=3
     )
-    loader = DataLoader(data, 8, sampler=sampler, num_workers=given.workers)
+    loader = DataLoader(data, given.batch, sampler=sampler, num_workers=given.workers)
     job.track(model=model, optimizer=optimizer, scheduler=scheduler)
-    losses = []
+    losses = Losses()
     for epoch in job.epochs(given.epochs):
         sampler.set_epoch(epoch)
         for inputs, labels in job.batches(loader):
