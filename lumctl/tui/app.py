@@ -42,7 +42,7 @@ from lumctl.tui.threads.apply import Applying
 from lumctl.tui.threads.collector import Collector, Observed, ObserveFailed, one_line
 from lumctl.tui.views.detail_text import LINE_S
 from lumctl.tui.views.history import History, joined, nothing_kept
-from lumctl.tui.views.incidents import NewIncidents, named
+from lumctl.tui.views.incidents import NewIncidents, named, replaced_now
 from lumctl.tui.views.records import DaemonWatch, RecordedLook
 from lumctl.tui.views.swap_choice import fails_with, job_of, placed_at, why_no_swap
 from lumctl.tui.widgets.bars import AnswerLine
@@ -247,10 +247,12 @@ class Dashboard(App[None]):
             return
         accelerator, acts = event.accelerator, self._shared.acts
         others = event.others or fails_with(self.seen, accelerator)
-        if reason := acts.forbidden or why_no_swap(self.seen.observation, accelerator):
+        failed = (accelerator, *others)
+        if reason := (
+            acts.forbidden or replaced_now(self.seen, failed) or why_no_swap(self.seen.observation, accelerator)
+        ):
             self.screen.query_one(AnswerLine).say(reason)
         else:
-            failed = (accelerator, *others)
             plan = partial(acts.plan, job_of(self.seen.observation, failed), *failed)
             self.push_screen(PlanScreen(f"swap of {named(failed)}", plan, self._shared))
 

@@ -8,7 +8,9 @@ from fake_torus import FakeRack
 
 from lumctl.inventory.load import example, load_inventory
 from lumctl.tui.actions import PlanView
+from lumctl.tui.screens.component import AcceleratorScreen
 from lumctl.tui.screens.help import HelpScreen, LeavingScreen
+from lumctl.tui.screens.incident import IncidentScreen
 from lumctl.tui.screens.main import MainScreen
 from lumctl.tui.screens.plan import Phase, PlanScreen
 from lumctl.tui.screens.run import RunScreen
@@ -153,3 +155,23 @@ def test_while_a_run_replaces_an_accelerator_p_is_offered_only_for_others(rack64
         await kit.until(pilot, lambda: keys_shown(pilot).startswith("6 swaps  p plan swap"))
 
     kit.drive(rack64("swap-under-way").dashboard(), script, size=(120, 36))
+
+
+@pytest.mark.parametrize(
+    ("way", "opened"), [(("2", "enter"), AcceleratorScreen), (("5", "enter"), IncidentScreen)], ids=["gpu", "incident"]
+)
+def test_while_a_run_replaces_an_accelerator_its_screens_do_not_offer_p_and_say_why(rack64, kit, way, opened):
+    stage = rack64("swap-under-way")
+
+    async def script(pilot):
+        await kit.until(pilot, lambda: keys_shown(pilot).startswith("6 swaps"))
+        await pilot.press(*way)
+        await kit.until(pilot, lambda: isinstance(pilot.app.screen, opened) and "esc back" in keys_shown(pilot))
+        await kit.until(pilot, lambda: "plan swap" not in keys_shown(pilot))
+        assert "press p" not in kit.screen_text(pilot.app)
+        await pilot.press("p")
+        await kit.until(pilot, lambda: "swap-0008 replaces h03-gpu2 now" in kit.screen_text(pilot.app))
+        assert isinstance(pilot.app.screen, opened)
+
+    kit.drive(stage.dashboard(), script, size=(120, 36))
+    assert stage.planned == []

@@ -18,6 +18,7 @@ from lumctl.tui.views.incidents import (
     members_of,
     put_spares,
     remedy_of,
+    replaced_now,
 )
 from lumctl.tui.views.records import Line, RecordedLook
 
@@ -38,6 +39,8 @@ def _row(seen: RecordedLook, case: Case, marks: Marks) -> Row:
 def _what_to_do(seen: RecordedLook, case: Case) -> str:
     """The swap, if accelerators that run a job can be replaced; else the remedy, or the worst finding's advice."""
     accelerators, remedy = accelerators_of(seen, case), remedy_of(seen, case)
+    if run := replaced_now(seen, accelerators):
+        return run
     if accelerators and not seen.forbidden and seen.observation.place_of(accelerators[0]) is not None:
         spares = f"{before_a_swap(case)}p: {put_spares(accelerators)}"
         return f"{remedy.by_hand}; else {spares}" if remedy is not None and remedy.hand_first else spares

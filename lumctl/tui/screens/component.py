@@ -23,7 +23,10 @@ _BESIDE = 4
 
 
 class DetailScreen(KeyedScreen[None], keys="facts"):
-    """Shows the result of ``describe`` each second, with the last minutes of the readings from ``read``."""
+    """Shows the result of ``describe`` each second, with the last minutes of the readings from ``read``.
+
+    While ``is_replaced`` is true, a run replaces the component, and the key that plans that is not offered.
+    """
 
     def __init__(
         self,
@@ -33,6 +36,8 @@ class DetailScreen(KeyedScreen[None], keys="facts"):
         read: Callable[[str, float], History],
         marks: Marks,
         now: Callable[[], float],
+        *,
+        is_replaced: Callable[[], bool] = lambda: False,
     ) -> None:
         super().__init__()
         self._component = component
@@ -40,6 +45,7 @@ class DetailScreen(KeyedScreen[None], keys="facts"):
         self._describe = describe
         self._marks = marks
         self._now = now
+        self._is_replaced = is_replaced
         self._history = History()
         self._asker = HistoryAsker(read, self.post_message)
 
@@ -90,6 +96,7 @@ class DetailScreen(KeyedScreen[None], keys="facts"):
         if (detail := self._describe()) is not None:
             text = detail_text(detail, self._marks, self._now(), self._history, self.size.width - _BESIDE)
             self.query_one("#detail", Static).update(text)
+            self.query_one(KeyBar).rename({"plan_swap": ""} if self._is_replaced() else {})
 
 
 class TransponderScreen(DetailScreen, keys="transponder"):

@@ -14,6 +14,7 @@ from lumctl.tui.panes.rows import COMPONENT, Pane, Row
 from lumctl.tui.screens.requests import PlanWanted, Wanted
 from lumctl.tui.screens.shortcuts import KeyedScreen
 from lumctl.tui.sources import ScreenContext
+from lumctl.tui.views.incidents import replaced_now
 from lumctl.tui.views.jobs import head_text, recoveries_text, told_of
 from lumctl.tui.views.records import RecordedLook
 from lumctl.tui.views.spares import fitting
@@ -124,9 +125,9 @@ class ListingScreen(KeyedScreen[None]):
             return
         self.query_one("#more", Static).update(self.more(seen, self.table.selected))
         failed = self.replaced(seen, self.table.selected)
-        # Pressed all the same, the key shows why no spare fits.
-        lacks_spare = not all(fitting(seen, failed))
-        self.query_one(KeyBar).rename({"plan_swap": ""} if lacks_spare else {})
+        # Pressed all the same, the key shows why no spare fits, or which run replaces it.
+        is_vain = bool(replaced_now(seen, failed)) or not all(fitting(seen, failed))
+        self.query_one(KeyBar).rename({"plan_swap": ""} if is_vain else {})
 
 
 class JobScreen(ListingScreen, keys="job"):

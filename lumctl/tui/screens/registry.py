@@ -25,6 +25,7 @@ from lumctl.tui.sources import ScreenContext
 from lumctl.tui.threads.readers import SchedulerReader
 from lumctl.tui.views.details import describe
 from lumctl.tui.views.history import History
+from lumctl.tui.views.incidents import replaced_now
 from lumctl.tui.views.racks import describe_rack
 from lumctl.tui.views.sections import Detail, Section
 
@@ -42,7 +43,12 @@ def _of_component(key: str, context: ScreenContext) -> Screen[None]:
 def _facts(key: str, context: ScreenContext) -> Screen[None]:
     scheduler = SchedulerReader(partial(context.sources.scheduled, key), context.now)
     describe_it, read = partial(_describe, context, key, scheduler), context.sources.readings
-    return _detail_of(key, context)(key, context.target, describe_it, read, context.marks, context.now)
+
+    def is_replaced() -> bool:
+        return (seen := context.seen()) is not None and bool(replaced_now(seen, (key,)))
+
+    kind, now = _detail_of(key, context), context.now
+    return kind(key, context.target, describe_it, read, context.marks, now, is_replaced=is_replaced)
 
 
 def _detail_of(key: str, context: ScreenContext) -> type[DetailScreen]:

@@ -25,6 +25,7 @@ from lumctl.tui.views.detail_text import IN_WORDS, detail_text
 from lumctl.tui.views.details import describe
 from lumctl.tui.views.headline import sentence
 from lumctl.tui.views.heat_map import host_lines
+from lumctl.tui.views.incidents import replaced_now
 from lumctl.tui.views.link_matrix import matrix_lines
 from lumctl.tui.views.losses import loss_lines
 from lumctl.tui.views.records import RecordedLook
@@ -150,10 +151,10 @@ class TextSession:
         if self.seen is None:
             return
         observation = self.seen.observation
-        if reason := self.acts.forbidden or why_no_swap(observation, accelerator):
+        failed = (accelerator, *fails_with(self.seen, accelerator))
+        if reason := (self.acts.forbidden or replaced_now(self.seen, failed) or why_no_swap(observation, accelerator)):
             self._tell(f"{reason}.")
             return
-        failed = (accelerator, *fails_with(self.seen, accelerator))
         self.propose(self.acts.plan(job_of(observation, failed), *failed))
 
     def propose(self, plan: PlanView) -> None:

@@ -80,6 +80,13 @@ def named(accelerators: Iterable[str]) -> str:
     return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
+def replaced_now(seen: RecordedLook, accelerators: Sequence[str]) -> str:
+    """That runs in progress replace all of these accelerators, in words; empty if they do not."""
+    if not accelerators or not set(accelerators) <= set(seen.moving):
+        return ""
+    return f"{seen.under_way[0].id} replaces {named(accelerators)} now"
+
+
 def no_accelerator(seen: RecordedLook, case: Case) -> str:
     """Why no swap is planned for an incident as a whole, and what to do instead."""
     if (remedy := remedy_of(seen, case)) is not None and remedy.words:
@@ -131,7 +138,9 @@ def head_text(seen: RecordedLook, case: Case | None, marks: Marks, now: float) -
         _line(text, "acknowledged", said)
     accelerators, remedy = accelerators_of(seen, case), remedy_of(seen, case)
     place = seen.observation.place_of(accelerators[0]) if accelerators else None
-    if place is not None and not seen.forbidden:
+    if run := replaced_now(seen, accelerators):
+        _line(text, "what to do", f"wait for the end of the run: {run}")
+    elif place is not None and not seen.forbidden:
         where = f" ({place[0]} rank {place[1]})" if len(accelerators) == 1 else ""
         first = f"{remedy.by_hand}; if that does not help: " if remedy is not None and remedy.hand_first else ""
         first = first or before_a_swap(case)

@@ -8,6 +8,7 @@ from lumctl.tui.panes import PANES
 from lumctl.tui.panes.accelerators import ACCELERATORS
 from lumctl.tui.panes.incidents import INCIDENTS
 from lumctl.tui.panes.rows import Pane, Row
+from lumctl.tui.views.incidents import replaced_now
 from lumctl.tui.views.records import RecordedLook
 from lumctl.tui.views.spares import fitting, rails_of
 from lumctl.tui.views.swap_choice import SwapChoice, choice_of, choice_of_marked, swaps_of_incident, swaps_of_selected
@@ -58,11 +59,7 @@ class Selection:
 
     def is_moving(self, seen: RecordedLook) -> bool:
         """Whether runs under way replace all that should be replaced of what is marked, else selected."""
-        moving = seen.moving
-        if not moving:
-            return False
-        failed = self._failed(seen)
-        return bool(failed) and set(failed) <= set(moving)
+        return bool(seen.moving) and bool(replaced_now(seen, self._failed(seen)))
 
     def _failed(self, seen: RecordedLook) -> tuple[str, ...]:
         """The accelerators that a spare should replace, of what is marked, else selected."""

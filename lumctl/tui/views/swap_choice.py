@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from lumctl.health.observation import Observation
 from lumctl.inventory.model import Inventory
 from lumctl.tui.views.headline import News, news_of
-from lumctl.tui.views.incidents import accelerators_of, case_of, named
+from lumctl.tui.views.incidents import accelerators_of, case_of, named, replaced_now
 from lumctl.tui.views.records import RecordedLook
 
 
@@ -24,8 +24,8 @@ class SwapChoice:
 def choice_of(seen: RecordedLook, component: str | None, incident: str = "") -> SwapChoice:
     """What ``p`` plans if this component, or the incident with this key, is selected."""
     selected = swaps_of_selected(seen, component, incident)
-    if selected and set(selected) <= set(seen.moving):
-        return SwapChoice(why_none=f"{seen.under_way[0].id} replaces {named(selected)} now: 6 shows its steps")
+    if run := replaced_now(seen, selected):
+        return SwapChoice(why_none=f"{run}: 6 shows its steps")
     if swaps := selected or swaps_of_headline(seen):
         return SwapChoice(swaps)
     return SwapChoice(why_none=_why_none(seen, component, incident))
