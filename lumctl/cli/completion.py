@@ -22,10 +22,38 @@ FILES = ":files"
 MOST_RUNS = 200
 _COMMANDS = Path(__file__).with_name("completion.json")
 _FILES = frozenset({"FILE", "DIR", "FOLDER", "PATH", "SOCKET"})
-_COMPONENTS = frozenset({"COMPONENT", "ACC", "COMPONENT:RULE", "ACC|HOST"})
-_KINDS = {"HOST": "host", "ACCELERATOR": "accelerator"}
+_COMPONENTS = frozenset({"COMPONENT", "COMPONENT:RULE"})
+_KINDS = {
+    "HOST": ("host",),
+    "ACCELERATOR": ("accelerator",),
+    "ACC": ("accelerator",),
+    "ACC|HOST": ("accelerator", "host"),
+}
 _IDS = {"RACK": "racks", "JOB": "jobs"}
 _WORDS = {"RULE": "rules", "KIND": "faults", "FORMAT": "formats"}
+_QUERIES = {
+    "RUN": """SELECT id, state || ': ' || title FROM runs WHERE rack = :rack
+        AND (NOT :unfinished OR state IN ('running', 'half-done'))
+        AND (NOT :reversible OR state IN ('running', 'half-done', 'done'))
+        AND (NOT :reversible OR kind NOT IN ('ack', 'maintain', 'policy', 'adopt'))
+        ORDER BY started_at DESC LIMIT :most""",
+    "PLAN": """SELECT id, body ->> '$.title' FROM plans WHERE rack = :rack
+        AND (NOT :unapplied OR digest NOT IN (SELECT plan_digest FROM runs WHERE rack = :rack))
+        AND (NOT :slice OR body ->> '$.kind' = 'slice')
+        ORDER BY created_at DESC LIMIT :most""",
+}
+"""Ids of stored runs and plans, newest first, with their titles; only those for which the conditions hold."""
+_CONDITIONS = ("unfinished", "reversible", "unapplied", "slice")
+_FITTING: dict[tuple[str, ...], set[str]] = {
+    ("swap", "apply"): {"unapplied"},
+    ("swap", "approve"): {"unapplied"},
+    ("slice", "apply"): {"unapplied", "slice"},
+    ("swap", "rollback"): {"reversible"},
+    ("slice", "rollback"): {"reversible"},
+    ("swap", "resume"): {"unfinished"},
+    ("swap", "abort"): {"unfinished"},
+}
+"""The conditions, by noun and verb: without them the command would certainly refuse a run or a plan."""
 _CACHED = frozenset({"changed", "components", "racks", "jobs", "stores"})
 """The keys of a cache file."""
 Value = tuple[str, str]
@@ -74,6 +102,8 @@ class _Line:
         """The metavar of the last option's value, if that value comes next; else ``None``."""
         self._arguments: list[str] = []
         self._noun: dict[str, Any] | None = None
+        self._command: tuple[str, ...] = ()
+        """The noun, and then the verb."""
         for word in words:
             self._take(word)
 
@@ -99,6 +129,7 @@ class _Line:
             del self._arguments[0]
 
     def _choose(self, word: str) -> None:
+        self._command = (*self._command, word)
         chosen = self._commands["nouns"].get(word, {}) if self._noun is None else self._noun["verbs"].get(word, {})
         if self._noun is None and "verbs" in chosen:
             self._noun = chosen
@@ -119,7 +150,7 @@ class _Line:
         elif kind == "RUNBOOK":  # a run's id, or a file
             found = [*self._stored("RUN"), (FILES, "")]
         elif kind in _KINDS:
-            found = [(name, of) for name, of in self._names()["components"].items() if of == _KINDS[kind]]
+            found = [(name, of) for name, of in self._names()["components"].items() if of in _KINDS[kind]]
         elif kind in _COMPONENTS:
             found = self._names()["components"].items()
         elif kind in _IDS:
@@ -132,16 +163,14 @@ class _Line:
         return found
 
     def _stored(self, kind: str) -> Iterator[Value]:
-        """Ids of runs or plans, newest first, with their titles."""
+        """Ids of runs or plans that fit the command, newest first, with their titles."""
         target = self._given.get("--target") or os.environ.get("LUMCTL_TARGET") or "rack"
-        query = {
-            "RUN": "SELECT id, state || ': ' || title FROM runs WHERE rack = ? ORDER BY started_at DESC LIMIT ?",
-            "PLAN": "SELECT id, body ->> '$.title' FROM plans WHERE rack = ? ORDER BY created_at DESC LIMIT ?",
-        }[kind]
+        fitting = _FITTING.get(self._command, set())
+        asked = {"most": MOST_RUNS, **{condition: condition in fitting for condition in _CONDITIONS}}
         for rack, file in self._names()["stores"].get(target, {}).items():
             # Read only: SQLite would otherwise create an empty database where a rack has no store yet.
             with suppress(sqlite3.Error), closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as database:
-                yield from ((row[0], row[1] or "") for row in database.execute(query, (rack, MOST_RUNS)))
+                yield from ((row[0], row[1] or "") for row in database.execute(_QUERIES[kind], {**asked, "rack": rack}))
 
     def _names(self) -> dict[str, Any]:
         return names(self._given.get("-i") or self._given.get("--inventory"))

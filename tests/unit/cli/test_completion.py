@@ -50,8 +50,10 @@ def test_its_data_are_those_of_the_program():
         ("--target sim st", ["status", "store"]),
         ("status -o j", ["json"]),
         ("swap plan --fai", ["--failed"]),
-        ("swap plan --failed s3-gpu0", ["s3-gpu0", "s3-gpu0-a", "s3-gpu0-b"]),
-        ("swap plan --failed s0-gpu0,s3-gpu", ["s0-gpu0,s3-gpu0", "s0-gpu0,s3-gpu0-a", "s0-gpu0,s3-gpu0-b"]),
+        ("swap plan --failed s3", ["s3", "s3-gpu0"]),
+        ("swap plan --failed s0-gpu0,s3-gpu", ["s0-gpu0,s3-gpu0"]),
+        ("swap plan --spare s3", ["s3-gpu0"]),
+        ("swap plan --avoid s3", ["s3", "s3-gpu0", "s3-gpu0-a", "s3-gpu0-b"]),
         ("health explain me", ["mesh"]),
         ("health rules gpu.un", ["gpu.unsteady"]),
         ("job show fi", ["finetune"]),
@@ -59,7 +61,7 @@ def test_its_data_are_those_of_the_program():
         ("completion f", ["fish"]),
         ("inventory validate ", [completion.FILES]),
         ("nothing of the kind ", []),
-        ("swap plan --even-if-healthy --failed s3-gpu0,", ["s3-gpu0,mesh"]),
+        ("swap plan --even-if-healthy --failed s3-gpu0,", ["s3-gpu0,s1"]),
     ],
 )
 def test_words_are_completed(line, found):
@@ -106,7 +108,9 @@ def test_runs_and_plans_come_from_the_store_of_the_target(tmp_path):
     with sqlite3.connect(place) as database:
         database.executescript(GOLDEN.read_text(encoding="utf-8"))
     database.close()
-    assert words("--target sim swap rollback ") == ["rollback-0003", "swap-0002", "fabric-0001"]
+    assert words("--target sim swap show ") == ["rollback-0003", "swap-0002", "fabric-0001"]
+    assert words("--target sim swap rollback ") == ["rollback-0003", "fabric-0001"]
+    assert words("--target sim swap resume ") == []
     assert words("swap rollback ") == []
     assert words("--target sim runbook export ") == ["rollback-0003", "swap-0002", "fabric-0001"]
     assert words("--target sim runbook export swap") == ["swap-0002"]
@@ -114,7 +118,16 @@ def test_runs_and_plans_come_from_the_store_of_the_target(tmp_path):
     assert [about for _, about in completion.values(["swap", "show", "--target", "sim", "swap-"])] == [
         "undone: finetune: replace s1-gpu0 by s3-gpu0"
     ]
-    assert words("--target sim swap apply plan-") != []
+    (applied,) = words("--target sim fabric trace plan-")
+    assert words("--target sim swap apply plan-") == []
+    with sqlite3.connect(place) as database:
+        database.execute("UPDATE plans SET digest = 'other'")
+        database.execute("UPDATE runs SET state = 'half-done' WHERE id = 'swap-0002'")
+    database.close()
+    assert words("--target sim swap apply plan-") == [applied]
+    assert words("--target sim slice apply plan-") == []
+    assert words("--target sim swap abort ") == ["swap-0002"]
+    assert "swap-0002" in words("--target sim swap rollback ")
 
 
 @pytest.mark.parametrize("trouble", ["rules: [", None])
@@ -128,16 +141,16 @@ def test_a_prompt_stays_clean_whatever_is_wrong(inventory, trouble):
 
 BASH = """
 source <({lumctl} completion bash)
-COMP_WORDS=(lumctl swap plan --failed s3-gpu0)
+COMP_WORDS=(lumctl swap plan --avoid s3-gpu0)
 COMP_CWORD=4
 _lumctl
 printf '%s\\n' "${{COMPREPLY[@]}}"
 """
-FISH = '{lumctl} completion fish | source; complete -C "lumctl swap plan --failed s3-gpu0"'
+FISH = '{lumctl} completion fish | source; complete -C "lumctl swap plan --avoid s3-gpu0"'
 ZSH = """
 compdef() {{ :; }}
 source <({lumctl} completion zsh)
-words=(lumctl swap plan --failed s3-gpu0) CURRENT=5
+words=(lumctl swap plan --avoid s3-gpu0) CURRENT=5
 _describe() {{ local name="${{@[-1]}}"; print -l -- "${{(P@)name}}" }}
 _lumctl
 """
