@@ -73,6 +73,11 @@ def counted(number: int, many: str, one: str = "") -> str:
     return f"{number} {(one or many[:-1]) if number == 1 else many}"
 
 
+def is_or_are(number: int) -> str:
+    """The verb that agrees with a number of things: ``1 rack is``, ``2 racks are``."""
+    return "is" if number == 1 else "are"
+
+
 def stay(number: int, many: str, one: str = "") -> str:
     """A clause with the number of unchanged things: ``2 racks stay as they are``."""
     return f"{counted(number, many, one)} {'stays as it is' if number == 1 else 'stay as they are'}"

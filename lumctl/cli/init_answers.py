@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lumctl.cli.fabric_mesh import mesh_named
 from lumctl.errors import UsageError
 from lumctl.inventory.folded_names import NAME, FoldError, expand, expand_list
-from lumctl.printable import printable
+from lumctl.printable import counted, printable
 
 if TYPE_CHECKING:
     from lumctl.fabric import Mesh
@@ -106,7 +106,8 @@ def address_in(text: str, what: str, hosts: Sequence[str]) -> str:
         meant = _addresses_meant(text, len(hosts))
         raise UsageError(f"{what}: {len(hosts)} hosts would share the address {text}", hint=f"did you mean {meant}?")
     if hosts and count != len(hosts):
-        raise UsageError(f"{what}: {text} are {count} addresses for {len(hosts)} hosts", hint="one for each host")
+        addressed = f"{count} addresses for {counted(len(hosts), 'hosts')}"
+        raise UsageError(f"{what}: {text} are {addressed}", hint="one for each host")
     return text
 
 

@@ -20,7 +20,7 @@ from lumctl.health.states import (
 )
 from lumctl.inventory.model import Inventory, Role
 from lumctl.inventory.wiring import Assignment, circuits_of, jobs_in
-from lumctl.printable import counted
+from lumctl.printable import counted, is_or_are
 
 _SHOWN = 3
 _DEAD_LANE = frozenset({"link.tx-power", "link.down", "link.missing"})
@@ -228,7 +228,8 @@ class _Remedies:
         if free >= len(failed):
             return replace(remedy, replace=failed, avoid=pucs, by_hand=by_hand)
         # To replace some of them mends no job, so with too few spares none is replaced.
-        few = f"{counted(free, 'spares')} {'is' if free == 1 else 'are'} free, but {len(failed)} are needed"
+        needed = f"{len(failed)} {is_or_are(len(failed))} needed"
+        few = f"{counted(free, 'spares')} {is_or_are(free)} free, but {needed}"
         by_hand = f"{by_hand.removeprefix('then ')}; {few} to repair the job otherwise"
         return replace(remedy, by_hand=by_hand, suspects=pucs)
 

@@ -6,7 +6,7 @@ from math import isqrt
 from random import Random
 
 from lumctl.slices.allocation import Allocation, SliceDemand, SliceVerdict, placed_slice
-from lumctl.slices.bounds import refutation
+from lumctl.slices.bounds import refutation, too_few_free
 from lumctl.slices.boxes import find_box, usable_accelerators
 from lumctl.slices.fibre_graph import fibre_graph
 from lumctl.slices.slot_search import SlotSearch, place_slots
@@ -81,7 +81,7 @@ def _scattered(torus: Torus, demand: SliceDemand, rng: Random, place: PlaceSlots
     own = [[each for each in torus.free_on[server] if each in usable] for server in torus.servers]
     free = tuple(map(len, own))
     if demand.accelerators > sum(free):  # Before the slice is divided: a slip of the pen may ask for millions.
-        reason = f"{demand.accelerators} accelerators are needed and {sum(free)} are free"
+        reason = too_few_free(demand.accelerators, sum(free))
         return Allocation(SliceVerdict.IMPOSSIBLE, reasons=(reason,))
     reasons: list[str] = []
     for slots in divisions(demand, torus.accelerators_per_server):

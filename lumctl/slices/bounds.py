@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 
+from lumctl.printable import counted, is_or_are
 from lumctl.slices.fibre_graph import UNREACHABLE, FibreGraph, PairCosts
 from lumctl.slices.slots import SlotGraph
 
@@ -32,13 +33,23 @@ def too_few_servers(slots: SlotGraph, free: Sequence[int]) -> str | None:
     """The reason why the servers have too few free accelerators, wherever they are; ``None`` if they suffice."""
     wanted = sum(slots.needs)
     if wanted > sum(free):
-        return f"{wanted} accelerators are needed and {sum(free)} are free"
+        return too_few_free(wanted, sum(free))
     for need in sorted(set(slots.needs), reverse=True):
         count = sum(each >= need for each in slots.needs)
         places = sum(each // need for each in free)
         if count > places:
-            return f"{count} groups of {need} accelerators on one server are needed and {places} are free"
+            groups = f"{counted(count, 'groups')} of {counted(need, 'accelerators')} on one server"
+            return f"{groups} {is_or_are(count)} needed and {places} {is_or_are(places)} free"
     return None
+
+
+def too_few_free(wanted: int, free: int) -> str:
+    """The reason that fewer accelerators are free than a slice needs."""
+    return f"{counted(wanted, 'accelerators')} {is_or_are(wanted)} needed and {free} {is_or_are(free)} free"
+
+
+def _too_few_fibres(least: int, room: int) -> str:
+    return f"its circuits need {counted(least, 'fibres')} at least and {room} {is_or_are(room)} free"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +87,7 @@ class _Bound:
         least, room = -(-assignment(table) // 2), sum(self.fibres.room)
         if least >= UNREACHABLE // 2:
             return "too few of the free servers have as many free fibres as their circuits need"
-        return f"its circuits need {least} fibres at least and {room} are free" if least > room else None
+        return _too_few_fibres(least, room) if least > room else None
 
     def _refuted_if_shared(self, part: Sequence[int]) -> str | None:
         """Slots may share a server, and links inside it need no fibres: count what leaves the best groups of slots."""
@@ -87,9 +98,10 @@ class _Bound:
             hosted += max((size for size in fits if size <= self.free[server]), default=0)
         wanted = sum(self.slots.needs)
         if hosted < wanted:
-            return f"{wanted} accelerators are needed and {hosted} are on servers with enough free fibres"
+            needed = f"{counted(wanted, 'accelerators')} {is_or_are(wanted)} needed"
+            return f"{needed} and {hosted} {is_or_are(hosted)} on servers with enough free fibres"
         least, room = wanted * min(circuits / size for size, circuits in leaving.items()) / 2, sum(self.fibres.room)
-        return f"its circuits need {ceil(least)} fibres at least and {room} are free" if least > room else None
+        return _too_few_fibres(ceil(least), room) if least > room else None
 
     def _least(self, slot: int, server: int, part: Sequence[int]) -> int:
         """The fewest fibres for the circuits of a slot on a server, if its neighbours had the best servers for that.

@@ -24,6 +24,7 @@ from lumctl.slices.allocation import (
     with_slice,
 )
 from lumctl.slices.allocator import PlaceSlots, allocate, allocate_box
+from lumctl.slices.bounds import too_few_free
 from lumctl.slices.documents import port_rows
 from lumctl.slices.fragmentation import largest_slice
 from lumctl.slices.rack_state import RackState, rack_state
@@ -170,7 +171,7 @@ def _allocated(
     demands = _demands(seen.inventory, state, asked)
     torus, found = state.torus, list[_Placed]()
     if asked.accelerators * len(asked.jobs) > len(torus.free):
-        few = f"{asked.accelerators * len(asked.jobs)} accelerators are needed and {len(torus.free)} are free"
+        few = too_few_free(asked.accelerators * len(asked.jobs), len(torus.free))
         return Allocation(SliceVerdict.IMPOSSIBLE, reasons=(few,), in_the_way=tuple(state.accelerators))
     for job in asked.jobs:
         answer = find(torus, demands)

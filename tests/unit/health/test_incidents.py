@@ -6,6 +6,7 @@ from lumctl.fleet.readings import ProbeStatus
 from lumctl.health.acknowledgements import MaintenanceWindow
 from lumctl.health.remedy import remedies
 from lumctl.health.states import State
+from lumctl.inventory.model import Role
 
 DARK = float("-inf")
 
@@ -245,6 +246,16 @@ def test_a_lost_gpu_takes_the_circuits_and_the_links_of_its_lanes(watched):
     assert {f.incident for f in watched.report.findings()} == {incident.id}
     (remedy,) = remedies(watched.report, watched.rack.inventory, watched.rack.assignment)
     assert (remedy.cause, remedy.replace) == (LOST, (LOST,))
+
+
+def test_without_a_spare_its_remedy_counts_what_is_needed(watched):
+    lose_gpu(watched)
+    watched.look()
+    inventory = watched.rack.inventory
+    spares = tuple(each.id for each in inventory.accelerators.values() if each.role is Role.SPARE)
+    (remedy,) = remedies(watched.report, inventory, {**watched.rack.assignment, "other": spares})
+    assert remedy.replace == ()
+    assert "; 0 spares are free, but 1 is needed to repair the job otherwise" in remedy.by_hand
 
 
 def test_a_gpu_that_fell_off_the_bus_does_so_by_its_xid_alone(watched):

@@ -137,6 +137,13 @@ def test_a_slice_that_no_torus_could_hold_is_refused_at_once():
     )
 
 
+def test_reasons_count_one_thing_as_one():
+    answer = allocate(torus64(free=frozenset()), [SliceDemand((1, 1, 1))])
+    assert answer.reasons[-1] == "1 accelerator is needed and 0 are free"
+    few = allocate(torus64(free=frozenset({(0, 0, 0)})), [SliceDemand((2, 1, 1))])
+    assert few.reasons[-1] == "2 accelerators are needed and 1 is free"
+
+
 def test_a_ring_that_a_box_does_not_span_goes_around():
     torus = torus_of((1, 1, 4), SERVER, 4)
     demand = SliceDemand((2, 2, 3), rings=(False, False, True))
