@@ -1,9 +1,8 @@
 """Checks of the options of ``lumctl inventory init``: one error reports everything that is wrong with them."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from lumctl.cli.init_answers import (
     MOST_GPUS,
@@ -24,40 +23,12 @@ from lumctl.cli.new_rack import (
     spares_in,
 )
 from lumctl.cli.new_rack_limits import require_fit, require_own_names
+from lumctl.cli.option_errors import OptionErrors
 from lumctl.errors import UsageError
 from lumctl.inventory.entry import MOST_TEXT
 
-T = TypeVar("T")
 _EXAMPLES = {"--hosts": "'h[01-16]'", "--gpus": "4", "--mesh": "9x9"}
 _DIGITS = re.compile(r"[0-9]+")
-
-
-class OptionErrors:
-    """Collects the errors of several checks."""
-
-    def __init__(self) -> None:
-        self._found: dict[tuple[str, str | None], UsageError] = {}
-
-    def checked(self, check: Callable[[], T]) -> T | None:
-        """The result of a check; ``None``, with its error noted, if it refuses. The same error twice counts once."""
-        try:
-            return check()
-        except UsageError as error:
-            self._found[error.message, error.hint] = error
-            return None
-
-    def require_none(self) -> None:
-        """Raise the errors that were noted: one as it is, several as one error with a line for each.
-
-        Raises:
-            UsageError: there is an error.
-        """
-        found = list(self._found.values())
-        if len(found) == 1:
-            raise found[0]
-        if found:
-            lines = [error.message + (f"; {error.hint}" if error.hint else "") for error in found]
-            raise UsageError("\n".join([f"{len(lines)} errors in the options", *lines]))
 
 
 @dataclass(frozen=True)

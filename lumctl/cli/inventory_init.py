@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lumctl.cli.init_answers import MOST_GPUS, InitAnswers, mesh_in, names_in, number_in
-from lumctl.cli.init_checks import OptionErrors, OtherOptions, check_options, names_among, require_given
+from lumctl.cli.init_checks import OtherOptions, check_options, names_among, require_given
 from lumctl.cli.init_questions import can_ask, completed
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.new_rack import (
@@ -23,6 +23,7 @@ from lumctl.cli.new_rack import (
     spares_in,
 )
 from lumctl.cli.new_rack_limits import require_fit, require_own_names, room_hint, spares_by_mesh, spares_lacking
+from lumctl.cli.option_errors import OptionErrors
 from lumctl.cli.output import OutputFormat
 from lumctl.cli.progress import progress
 from lumctl.cli.verbs import verb

@@ -1,13 +1,15 @@
 """``lumctl spare``: the spares of each rack, and how many it needs."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from lumctl.cli import spare_list, spare_queue
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import NOUNS
+from lumctl.cli.option_errors import OptionErrors
 from lumctl.cli.output import OutputColumn, OutputFormat
 from lumctl.cli.verbs import noun_app, verb
 from lumctl.errors import UsageError
@@ -19,6 +21,7 @@ from lumctl.spares.rates import failure_history, read_rates
 if TYPE_CHECKING:
     from lumctl.spares.rates import FailureHistory
 
+T = TypeVar("T")
 app = noun_app(NOUNS["spare"].help)
 spare_list.register(app)
 spare_queue.register(app)
@@ -107,34 +110,51 @@ def size(
 
     ``-o name`` prints the number of spares only, a line for each pool.
     """
+    errors = OptionErrors()
+
+    def given(read: Callable[[str, str], T], text: str | None, option: str) -> T | None:
+        return None if text is None else errors.checked(lambda: read(text, option))
+
     basis = Assumptions(
-        availability=read_availability(availability, "--availability"),
-        horizon_s=None if horizon is None else read_length(horizon, "--horizon"),
-        accelerators=None if accelerators is None else read_count(accelerators, "--accelerators"),
-        failure_rate=None if failure_rate is None else read_rates(failure_rate, "--failure-rate"),
-        host_failure_rate=None if host_failure_rate is None else read_rates(host_failure_rate, "--host-failure-rate"),
-        repair_s=None if repair is None else read_length(repair, "--repair"),
+        availability=given(read_availability, availability, "--availability"),
+        horizon_s=given(read_length, horizon, "--horizon"),
+        accelerators=given(read_count, accelerators, "--accelerators"),
+        failure_rate=given(read_rates, failure_rate, "--failure-rate"),
+        host_failure_rate=given(read_rates, host_failure_rate, "--host-failure-rate"),
+        repair_s=given(read_length, repair, "--repair"),
     )
-    changes = {text: read_change(text) for text in what_if or []}
-    pools = _pools(cx, basis, None if per_host is None else read_count(per_host, "--per-host"), class_)
+    per_host_count = given(read_count, per_host, "--per-host")
+    changes = {text: errors.checked(partial(read_change, text)) for text in what_if or []}
+    for misfit in _misfits(accelerators, failure_rate, per_host, class_):
+        errors.note(misfit)
+    errors.require_none()
+    pools = _pools(cx, basis, per_host_count, class_)
     sizes = [_sized(pool, basis, Assumptions()) for pool in pools]
-    otherwise = {text: [_sized(pool, basis, change) for pool in pools] for text, change in changes.items()}
+    otherwise = {
+        text: [_sized(pool, basis, change) for pool in pools] for text, change in changes.items() if change is not None
+    }
     _print(cx, basis, sizes, otherwise)
 
 
-def _pools(cx: Invocation, basis: Assumptions, per_host: int | None, class_: str | None) -> list[Pool]:
-    if basis.accelerators is None:
-        if per_host is not None:
-            raise UsageError("--per-host needs --accelerators", hint="with an inventory, hosts come from there")
-        if basis.failure_rate is None:
-            return _estimated(cx, basis, class_)
-        return [changed(pool, basis) for pool in pools_of(cx.inventory, class_)]
-    if basis.failure_rate is None:
+def _misfits(
+    accelerators: str | None, failure_rate: str | None, per_host: str | None, class_: str | None
+) -> Iterator[UsageError]:
+    """The errors of options that do not go together."""
+    if accelerators is None and per_host is not None:
+        yield UsageError("--per-host needs --accelerators", hint="with an inventory, hosts come from there")
+    if accelerators is not None and failure_rate is None:
         hint = "give both, or --what-if accelerators=N for the rack of the inventory"
-        raise UsageError("--accelerators needs --failure-rate", hint=hint)
-    if class_ is not None:
-        raise UsageError("--class needs an inventory, and with --accelerators none is read")
-    return [changed(assumed_pool(basis.accelerators, per_host), basis)]
+        yield UsageError("--accelerators needs --failure-rate", hint=hint)
+    if accelerators is not None and class_ is not None:
+        yield UsageError("--class needs an inventory, and with --accelerators none is read")
+
+
+def _pools(cx: Invocation, basis: Assumptions, per_host: int | None, class_: str | None) -> list[Pool]:
+    if basis.accelerators is not None:
+        return [changed(assumed_pool(basis.accelerators, per_host), basis)]
+    if basis.failure_rate is None:
+        return _estimated(cx, basis, class_)
+    return [changed(pool, basis) for pool in pools_of(cx.inventory, class_)]
 
 
 def _estimated(cx: Invocation, basis: Assumptions, class_: str | None) -> list[Pool]:

@@ -132,3 +132,17 @@ def test_bad_input_is_one_line_with_its_place(size, words, said):
     assert first.startswith(f"lumctl: {said}")
     assert all(line.startswith("  hint: ") for line in rest)
     assert len(rest) <= 1
+
+
+def test_all_wrong_options_are_reported_at_once(size):
+    wrong = ("--availability", "2", "--failure-rate", "often", "--per-host", "0", "--repair", "soon", "--what-if", "x")
+    wrong += ("--class", "H100")
+    code, out, err = size("--accelerators", "64", *wrong, "--horizon", "30d")
+    assert (code, out) == (2, "")
+    first, *lines = err.splitlines()
+    assert first == "lumctl: 6 errors in the options"
+    begins = ("--availability: '2'", "--failure-rate: 'often'", "--repair: 'soon'", "--per-host: '0'", "--what-if: 'x'")
+    begins += ("--class needs an inventory",)
+    assert len(lines) == 6
+    for line, begin in zip(lines, begins, strict=True):
+        assert line.strip().startswith(begin)
