@@ -92,6 +92,11 @@ def show_installed(
     """List the installed drivers, kinds of job control, probes and sharing policies.
 
     Without --check (or -o wide) none is imported.
+
+    KIND of a driver is the ``kind`` of its devices in the inventory: mesh, switch or power (a management controller of
+    hosts). A driver of kind transponder is for transponders of a host, or for a device of ``kind: chassis``. The others
+    are job control (the ``kind`` of a job's ``hook``), probe (the ``probe`` of a host) and sharing policy (the
+    ``policy`` of ``sharing``).
     """
     drivers, jobs, probes, policies = installed(), offered(JOB_KINDS), offered(PROBES), offered(SHARING)
     if cx.out.format is OutputFormat.NAME:

@@ -4,7 +4,9 @@ import sys
 import pytest
 
 from lumctl.cli import main, plugin_doctor
+from lumctl.devices.drivers import KINDS
 from lumctl.errors import ExitCode
+from lumctl.inventory.model import DeviceKind
 
 
 @pytest.fixture
@@ -95,3 +97,9 @@ def test_the_doctor_says_that_hosts_are_read_over_the_public_api_alone(monkeypat
     said = capsys.readouterr().out
     assert ("which is slower: LUMCTL_PLAIN_SSH is set" in said) is says
     assert "hostport" in said
+
+
+def test_the_help_says_what_the_inventory_calls_each_kind(capsys):
+    assert main.run(["plugin", "list", "--help"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert all(kind in said for kind in (*KINDS, *DeviceKind, "job control", "probe", "sharing policy"))
