@@ -1,7 +1,9 @@
 """The questions of ``lumctl inventory init``: each answer is checked at its prompt, and asked for again if invalid."""
 
 import shlex
+import shutil
 import sys
+import textwrap
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import TypeVar
@@ -35,6 +37,8 @@ from lumctl.printable import printable
 
 T = TypeVar("T")
 _USUAL_MESH = "9x9"
+_NARROWEST = 20
+"""The fewest columns into which a question is broken."""
 _MESH = "Shape of the meshes: 9x9 (columns x rows of hexagonal cells), hexagon:3 (its side), square:4x4, or a FILE"
 _ADDRESSES = "Addresses of the hosts: {name} for their names, {name}.example.org, or 10.0.0.[1-4]"
 _LEFT_OUT = {("address", "{name}"), ("user", SSH_DEFAULT)}
@@ -50,7 +54,19 @@ def _read_line() -> str:
 
 
 def _say(text: str) -> None:
-    print(printable(text, lines=True), end="", file=sys.stderr, flush=True)
+    """Print a text, broken between words where the terminal's width ends."""
+    body = printable(text, lines=True).rstrip()
+    # Two columns remain for the space after a question and the cursor.
+    width = max(shutil.get_terminal_size().columns - 2, _NARROWEST)
+    lines = [
+        textwrap.fill(line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+        for line in body.split("\n")
+    ]
+    _print("\n".join(lines) + text[len(text.rstrip()) :])
+
+
+def _print(text: str) -> None:
+    print(text, end="", file=sys.stderr, flush=True)
 
 
 def ask(
@@ -86,7 +102,8 @@ def completed(given: InitAnswers, *, read_hosts: bool) -> InitAnswers:
     if options_lacking(given, read_hosts=read_hosts):
         given = asked(given, ask, read_hosts=read_hosts)
         # What cannot be checked at a prompt, such as whether the ring has a route, must not cost the answers.
-        _say(f"these answers as options: {as_options(given)}\n")
+        # On one line, so that it can be copied.
+        _print(printable(f"these answers as options: {as_options(given)}\n", lines=True))
     return replace(given, user=None) if given.user == SSH_DEFAULT else given
 
 

@@ -42,6 +42,17 @@ def test_the_end_of_the_input_stops_the_questions():
         answer()
 
 
+def test_a_question_breaks_between_words_where_the_terminal_ends(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    question = "Shape of the meshes: 9x9 (columns x rows of hexagonal cells), square:4x4, or a FILE that describes it"
+    lines = iter(["many\n", "3\n"])
+    assert ask(question, "4", number, read=lambda: next(lines)) == 3
+    said = capsys.readouterr().err
+    assert said.endswith("]: ")
+    assert said.split() == f"{question} [4]: found 'many'; a number {question} [4]: ".split()
+    assert max(map(len, said.splitlines())) < 80
+
+
 @pytest.mark.parametrize("text", ["0", "65", "00000000164", "1" * 5000, "-1", "", None])
 def test_only_a_number_in_the_range_is_taken(text):
     assert number_in("064", "GPUs", 64) == 64
