@@ -256,7 +256,7 @@ def _mended_by_hand(kind: str, cause: str, finding: Finding) -> str:
         return f"{shared}: no swap helps, because all spares are in {cause} too"
     if finding.rule in _DEVICE_GOES_ON:
         return finding.advice
-    return f"{finding.advice}; until then {cause} cannot be changed, so no swap can help"
+    return f"{finding.advice}; until then {cause} cannot be changed: no swap that writes it can be applied"
 
 
 def _or_at(pucs: Collection[str]) -> str:

@@ -1,6 +1,6 @@
 """Plan the replacement of failed accelerators."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
@@ -177,6 +177,7 @@ class SwapDraft:
             steps=listed,
             warnings=(
                 *self.notes,
+                *_unanswered(seen, paths),
                 *_moves(paths),
                 *thin_margins(context, paths),
                 *without_hook(context.inventory, moved),
@@ -248,6 +249,21 @@ def _why_lanes(seen: Observation, moves: LaneMoves) -> Iterator[str]:
         names = ", ".join(move.circuits)
         leaves = "leaves" if len(move.circuits) == 1 else "leave"
         yield f"{names} {leaves} {move.leaves} for {move.takes}, which is free on {move.accelerator}{well}"
+
+
+def unanswered(seen: Observation, devices: Iterable[str]) -> list[str]:
+    """Those of some devices that did not answer: until they do, nothing can write them."""
+    report = seen.report.devices
+    return [
+        device
+        for device in devices
+        if device in report and any(finding.rule == "device.unreachable" for finding in report[device].findings)
+    ]
+
+
+def _unanswered(seen: Observation, paths: LightPaths) -> Iterator[str]:
+    for device in unanswered(seen, [device for device, cells in paths.writes.items() if cells]):
+        yield f"{device} does not answer, and this plan writes it: it cannot be applied until {device} answers"
 
 
 def _moves(paths: LightPaths) -> tuple[str, ...]:

@@ -1,0 +1,49 @@
+"""What ``status`` advises is true: no swap that a dead mesh prevents, and what comes after a swap."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from console import Console, consoles
+
+
+@pytest.fixture(scope="module", name="opened")
+def _opened() -> Iterator[dict[str, Console]]:
+    with consoles() as open_console:
+        yield {name: open_console(name) for name in ("prototype", "rack64")}
+
+
+@pytest.fixture
+def c(opened: dict[str, Console]) -> Console:
+    opened["prototype"].fresh()
+    return opened["prototype"]
+
+
+def status(c: Console) -> dict[str, list[dict[str, str]]]:
+    return json.loads(c.say("status", "-o", "json").out)
+
+
+def test_no_swap_is_advised_that_would_write_a_mesh_that_does_not_answer(c: Console) -> None:
+    c.sim.inject("s1-gpu0", "gpu-lost")
+    c.sim.inject("mesh", "mesh-down")
+    gpu, mesh = status(c)["remedies"]
+    assert (gpu["cause"], gpu["command"]) == ("s1-gpu0", "")
+    assert gpu["by_hand"].endswith("; no swap can be applied until mesh answers: it would write it")
+    assert mesh["by_hand"].endswith("until then mesh cannot be changed: no swap that writes it can be applied")
+    plan = c.say("swap", "plan", "--failed", "s1-gpu0")
+    warning = " ".join(plan.out.split()).partition("warning: ")[2]
+    assert warning.startswith("mesh does not answer, and this plan writes it: it cannot be applied until mesh answers")
+    c.sim.clear("mesh")
+    (gpu,) = status(c)["remedies"]
+    assert c.type(gpu["command"]).code == 0
+    assert "does not answer" not in c("swap", "plan", "--failed", "s1-gpu0")
+
+
+def test_a_swap_on_another_mesh_is_still_advised(opened: dict[str, Console]) -> None:
+    c = opened["rack64"]
+    c.fresh()
+    for each, kind in (("h02-gpu1", "gpu-lost"), ("h03-gpu2", "gpu-lost"), ("rail2", "mesh-down")):
+        c.sim.inject(each, kind)
+    commands = {each["cause"]: each["command"] for each in status(c)["remedies"]}
+    assert "swap plan --failed h02-gpu1" in commands["h02-gpu1"]
+    assert commands["h03-gpu2"] == commands["rail2"] == ""
