@@ -17,7 +17,7 @@ from lumctl.cli.live import interval_option, repeat
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import Output, OutputColumn, OutputFormat
 from lumctl.cli.pager import paged
-from lumctl.cli.verbs import noun_app, verb
+from lumctl.cli.verbs import aimed, noun_app, verb
 from lumctl.errors import ExitCode, UsageError
 from lumctl.health.remedy import Remedy
 from lumctl.health.states import HARMLESS, CircuitHealth, ComponentHealth, HealthReport, Judged, State
@@ -61,10 +61,10 @@ def status(
 ) -> None:
     """Show the health of every host, accelerator, link and circuit, read now over SSH; faults are listed first.
 
-    "To do" lists each fault with the command that plans its repair, or with what an operator must repair. The tables
-    follow; on a terminal, components that are ok are only counted. With -o svg they are drawn as a picture. --failed,
-    --host and --job select a part; if combined, a component must match all of them; host names may be folded
-    (``h[01-04]``).
+    "To do" lists each fault with the command that plans its repair, or with what an operator must repair; last come
+    accelerators that a swap took out, with the command that returns them after their repair. The tables follow; on a
+    terminal, components that are ok are only counted. With -o svg they are drawn as a picture. --failed, --host and
+    --job select a part; if combined, a component must match all of them; host names may be folded (``h[01-04]``).
 
     Exit code, for the selected components: 4 if anything is failed or degraded; 3 if the only fault is that something
     could not be reached or read; 0 if everything is ok. Accelerators out of service do not count.
@@ -113,7 +113,24 @@ def document_of(cx: Invocation, context: "Context", selected: "SelectedStatus") 
     waiting = waiting_rows(cx, context, selected.whole)
     if selected.accelerators is not None:
         waiting = [row for row in waiting if selected.accelerators & set(row["accelerators"])]
-    return status_document(seen, remedy_documents(cx, context, selected.whole, remedies), waiting)
+    documents = remedy_documents(cx, context, selected.whole, remedies)
+    return status_document(seen, documents, waiting, repair_rows(cx, selected))
+
+
+def repair_rows(cx: Invocation, selected: "SelectedStatus") -> list[dict[str, Any]]:
+    """What to do about the selected accelerators that swaps took out of their jobs, with the command that returns them.
+
+    They are no fault: their ranks run on spares.
+    """
+    from lumctl.spares.ledger_text import advice
+    from lumctl.swap.spare_pool import in_repair
+
+    entries = in_repair(selected.whole)
+    if selected.accelerators is not None:
+        entries = [entry for entry in entries if entry.accelerator.id in selected.accelerators]
+    return [
+        {"words": said, "command": aimed(cx, command)} for said, command in advice(entries, str(cx.target)) if command
+    ]
 
 
 def show(cx: Invocation, context: "Context", selected: "SelectedStatus", *, everything: bool = False) -> None:

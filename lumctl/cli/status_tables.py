@@ -143,9 +143,9 @@ def _is_quiet(row: Row) -> bool:
 
 
 def print_to_do(out: Output, document: Row, *, most: int | None) -> None:
-    """Print each unfinished run, waiting job and fault with the commands that resolve it, if there are any."""
+    """Print each unfinished run, waiting job, fault and repair with the commands that resolve it, if there are any."""
     remedies = document["remedies"]
-    if not (remedies or document["unfinished_runs"] or document["waiting"]):
+    if not (remedies or document["unfinished_runs"] or document["waiting"] or document["repairs"]):
         return
     out.text()
     out.styled("to do", "bold")
@@ -162,6 +162,9 @@ def print_to_do(out: Output, document: Row, *, most: int | None) -> None:
             out.text(line)
     if more := len(remedies[most:]) if most is not None else 0:
         out.text(f"  and {counted(more, 'other faults')} (--all lists them)")
+    for row in document["repairs"]:
+        out.text(out.wrapped(f"  {row['words']}:", "    "))
+        out.text(f"      {row['command']}")
 
 
 def _findings(document: Row) -> tuple[Sequence[OutputColumn], list[Row]]:

@@ -40,11 +40,15 @@ OPTICS_READINGS = ("rx_power_dbm", "tx_power_dbm", "bias_ma", "temperature_c", "
 
 
 def status_document(
-    observation: Observation, remedies: Sequence[Mapping[str, Any]] = (), waiting: Sequence[Mapping[str, Any]] = ()
+    observation: Observation,
+    remedies: Sequence[Mapping[str, Any]] = (),
+    waiting: Sequence[Mapping[str, Any]] = (),
+    repairs: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
     """The data of ``status``: the document of ``lumctl/status/v1`` without its schema field.
 
-    ``remedies`` are made by :func:`remedy_document`, the worst fault's first; ``waiting`` are the queued demands.
+    ``remedies`` are made by :func:`remedy_document`, the worst fault's first; ``waiting`` are the queued demands,
+    ``repairs`` the accelerators that swaps took out of their jobs.
     """
     report, inventory = observation.report, observation.inventory
     whole = host_states(observation)
@@ -58,6 +62,7 @@ def status_document(
         "unfinished_runs": list(observation.unfinished),
         "waiting": [dict(row) for row in waiting],
         "remedies": [dict(remedy) for remedy in remedies],
+        "repairs": [dict(row) for row in repairs],
         "incidents": [incident_document(incident) for incident in report.incidents],
         "maintenance": [window_document(window, observation.at) for window in observation.windows],
         "hosts": [_host(observation, health, whole[health.id]) for health in report.hosts.values()],

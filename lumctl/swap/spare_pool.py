@@ -88,10 +88,25 @@ def ledger_entries(
     records = records_of(store, inventory, [inventory.accelerators[name] for name in names], seen.at)
     entries = []
     for name in names:
-        unfit = [*unfit_reasons(seen, name), *filter(None, [unfit_group(seen, name, ()), kept_by_filler(seen, name)])]
         fresh_until = records.get(name, UNKNOWN).fresh_until(seen.at)
-        entries.append(ledger_entry(seen, name, unfit=unfit, fresh_until=fresh_until, moves=moves))
+        entries.append(ledger_entry(seen, name, unfit=_unfit(seen, name), fresh_until=fresh_until, moves=moves))
     return entries, moves
+
+
+def _unfit(seen: Observation, name: str) -> list[str]:
+    return [*unfit_reasons(seen, name), *filter(None, [unfit_group(seen, name, ()), kept_by_filler(seen, name)])]
+
+
+def in_repair(seen: Observation) -> list[LedgerEntry]:
+    """The accelerators that swaps took out of their jobs, without the runs that did so: no store is read.
+
+    Empty while a run is unfinished: it may have moved them, and must be finished first.
+    """
+    if seen.unfinished:
+        return []
+    placed, homes = places(seen.assignment), places(initial_assignment(seen.inventory))
+    entries = [ledger_entry(seen, name, unfit=_unfit(seen, name)) for name in homes if name not in placed]
+    return [entry for entry in entries if entry.state is SpareState.IN_REPAIR]
 
 
 def ranks_to_replace(seen: Observation, spare: str) -> tuple[RanksToReplace, ...]:

@@ -47,3 +47,18 @@ def test_a_swap_on_another_mesh_is_still_advised(opened: dict[str, Console]) -> 
     commands = {each["cause"]: each["command"] for each in status(c)["remedies"]}
     assert "swap plan --failed h02-gpu1" in commands["h02-gpu1"]
     assert commands["h03-gpu2"] == commands["rail2"] == ""
+
+
+def test_what_a_swap_took_out_is_to_be_repaired_and_returned_but_is_no_fault(c: Console) -> None:
+    assert status(c)["repairs"] == []
+    c.swapped("s1-gpu0")
+    shown = c.say("status")
+    assert shown.code == 0
+    assert "to do\n  repair s1-gpu0; then return 1 rank of finetune:\n" in shown.out
+    assert status(c)["remedies"] == []
+    c.sim.clear("s1-gpu0")
+    (row,) = status(c)["repairs"]
+    assert row["words"] == "s1-gpu0 is ok again: return 1 rank of finetune"
+    assert row["command"] in c("status")
+    assert c.type(row["command"]).code == 0
+    assert "to do" not in c("status", "--host", "s0")
