@@ -32,7 +32,8 @@ def list_(cx: Invocation) -> None:
     prevented it from recording that. The commands that finish such a run are printed on stderr.
 
     Below the runs it lists the newest plans that were never applied, -o json all of them, with the commands to look at
-    one and to apply it. A plan is marked stale if the inventory or the placement of its jobs has changed since.
+    one and to apply it. A plan is marked stale if the inventory or the placement of its jobs has changed since. A plan
+    that was not applied within 30 days is deleted when the next one of its rack is stored.
     """
     with Context(cx.inventory, cx.target) as context:
         runs = [run for run in all_runs(context) if run.kind not in ACTION_KINDS]

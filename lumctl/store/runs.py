@@ -9,11 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, Delete, bindparam, delete, insert, select, update
 
 from lumctl import __version__
 from lumctl.errors import RefusedError, UsageError
 from lumctl.store import clock, demands, journal, lease, unwritten_ends
+from lumctl.store.approvals import APPROVED, ASKED
 from lumctl.store.database import writing
 from lumctl.store.fabric import make_certain, mark_device
 from lumctl.store.rack_rows import SHARED_S, RackRows
@@ -27,7 +28,7 @@ from lumctl.store.records import (
     new_run_id,
     run_of,
 )
-from lumctl.store.schema import leases, plans, runs
+from lumctl.store.schema import approvals, leases, plans, runs
 
 _OPEN = select(runs.c.id, runs.c.rack, runs.c.fence).where(runs.c.state.in_(OPEN)).order_by(runs.c.started_at)
 _OPEN_OF_RACK = _OPEN.where(runs.c.rack == bindparam("of_rack"))
@@ -36,6 +37,8 @@ _LEASES_OF_RACK = _LEASES.where(leases.c.rack == bindparam("of_rack"))
 _ADD = insert(runs)
 _CHANGE = update(runs).where(runs.c.rack == bindparam("of_rack"), runs.c.id == bindparam("of_run"))
 """Made once: to make a statement takes longer than to execute it."""
+KEEP_UNAPPLIED_S = 30 * 86_400.0
+"""How long a plan is kept that is not applied, in seconds after it was made."""
 _Ends = Mapping[tuple[str, int], float]
 """When leases end, by rack and number."""
 
@@ -50,6 +53,9 @@ class Runs:
     def save_plan(self, plan: Mapping[str, Any]) -> None:
         """Keep a plan under its id; saving the same plan again changes nothing.
 
+        Plans that were made :data:`KEEP_UNAPPLIED_S` before it are deleted, unless they were applied or their request
+        for approval is open.
+
         Raises:
             RefusedError: another plan has this id, which is only the beginning of a plan's digest.
         """
@@ -59,6 +65,7 @@ class Runs:
             if kept not in {None, plan["digest"]}:
                 raise RefusedError(f"another plan is stored under the id {plan['id']}", hint="make a new plan")
             connection.execute(delete(plans).where(*this))
+            connection.execute(self._outdated(plan["created_at"]))
             connection.execute(
                 insert(plans).values(
                     rack=self._rows.rack,
@@ -69,6 +76,13 @@ class Runs:
                     body=json.dumps(plan, ensure_ascii=False),
                 )
             )
+
+    def _outdated(self, now: float) -> Delete:
+        applied = select(runs.c.plan_digest).where(self._rows.of(runs))
+        is_open = (approvals.c.state.in_((ASKED, APPROVED)), approvals.c.expires_at > now)
+        asked = select(approvals.c.plan).where(self._rows.of(approvals), *is_open)
+        never_used = (plans.c.digest.not_in(applied), plans.c.digest.not_in(asked))
+        return delete(plans).where(self._rows.of(plans), plans.c.created_at < now - KEEP_UNAPPLIED_S, *never_used)
 
     def plan(self, plan_id: str) -> dict[str, Any] | None:
         """A saved plan by its id."""

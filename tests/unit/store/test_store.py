@@ -12,8 +12,9 @@ from sqlalchemy import delete
 
 from lumctl.devices.types import PucState
 from lumctl.errors import RefusedError, UsageError
-from lumctl.store import Lease, LeaseHeldError, LeaseLostError, Record, Store, StoreError, store_at
+from lumctl.store import Approval, Lease, LeaseHeldError, LeaseLostError, Record, Store, StoreError, store_at
 from lumctl.store.database import open_engine, writing
+from lumctl.store.runs import KEEP_UNAPPLIED_S
 from lumctl.store.schema import leases
 
 RUN = {"kind": "swap", "target": "sim", "title": "t", "plan_digest": "d", "inventory_digest": "i", "who": "me"}
@@ -339,6 +340,24 @@ def test_racks_that_share_a_database_do_not_see_each_other_s_runs(opened: Callab
     assert len(yours.journal.of_run("swap-0001")) == 2
     assert [run.rack for run in mine.runs.moves(since=100.0, now=100.0)] == ["r1"]
     assert mine.runs.unfinished(now=131.0) == yours.runs.unfinished(now=131.0) == ("swap-0001",)
+
+
+def test_a_plan_that_is_not_applied_is_deleted_in_the_end_unless_its_approval_is_open(opened) -> None:
+    store, other = opened("r1"), opened("r2")
+    lease = lease_of(store)
+    old = {"created_at": 1.0, "target": "rack"}
+    for each in (store, other):
+        each.runs.save_plan({**old, "id": "plan-1", "digest": "never-applied"})
+    store.runs.save_plan({**old, "id": "plan-2", "digest": RUN["plan_digest"]})
+    begin(store, lease)
+    store.runs.save_plan({**old, "id": "plan-3", "digest": "asked"})
+    ends = 2.0 + KEEP_UNAPPLIED_S + 60
+    store.approvals.ask(Approval("r1", "asked", "policy", "ann", 1.0, ends, by_another=False))
+    for number, at in enumerate((1.0 + KEEP_UNAPPLIED_S, 2.0 + KEEP_UNAPPLIED_S, ends)):
+        store.runs.save_plan({"id": f"plan-new{number}", "digest": f"new{number}", "created_at": at, "target": "rack"})
+        kept = {name for name in store.runs.plan_ids() if "new" not in name}
+        assert kept == [{"plan-1", "plan-2", "plan-3"}, {"plan-2", "plan-3"}, {"plan-2"}][number]
+    assert other.runs.plan_ids() == ("plan-1",)
 
 
 def test_every_connection_waits_until_a_commit_is_on_disk(tmp_path: Path) -> None:
