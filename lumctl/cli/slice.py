@@ -136,7 +136,9 @@ def plan(
         if out is not None:
             put(out, dump_json(document) + "\n", mode=0o600)
     show_plan(cx, made)
-    if not dry_run:
+    if dry_run:
+        cx.out.narrate("dry run: the plan was not stored")
+    else:
         cx.out.narrate(f"apply it: lumctl slice apply {out or made.id} --target {made.target}")
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from lumctl.change import to_document
+from lumctl.change import Plan, to_document
 from lumctl.change.origin import origin
 from lumctl.cli import swap_approve, swap_finish, swap_show
 from lumctl.cli.changes import carry_out, find_plan, roll_back, show_plan
@@ -144,11 +144,17 @@ def plan(
         if out is not None:
             put(out, dump_json(document) + "\n", mode=0o600)
     show_plan(cx, made)
-    if not dry_run:
-        if asking:
-            approve = f"lumctl swap approve {made.id} --target {made.target}"
-            cx.out.narrate(f"policy {asking} requires an approval: {approve}")
-        cx.out.narrate(f"apply it: lumctl swap apply {out or made.id} --target {made.target}")
+    if dry_run:
+        cx.out.narrate("dry run: the plan was not stored")
+    else:
+        _tell_next(cx, made, asking, out)
+
+
+def _tell_next(cx: Invocation, made: Plan, asking: str | None, out: Path | None) -> None:
+    if asking:
+        approve = f"lumctl swap approve {made.id} --target {made.target}"
+        cx.out.narrate(f"policy {asking} requires an approval: {approve}")
+    cx.out.narrate(f"apply it: lumctl swap apply {out or made.id} --target {made.target}")
 
 
 def _the_one_that_failed(cx: Invocation, context: Context, job: str | None, seen: Observation) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from lumctl.change import from_document
 from lumctl.cli.changes import find_plan, show_plan, tell_unfinished
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import OutputColumn, OutputFormat, in_words
@@ -54,10 +55,12 @@ def list_(cx: Invocation) -> None:
 
 
 def show(cx: Invocation, run: Annotated[str, typer.Argument(metavar="RUN", help="The id of a run or a plan.")]) -> None:
-    """Show one run with every step's outcome, or a plan that has not been applied."""
+    """Show one run with every step's outcome, or a plan."""
     with Context(cx.inventory, cx.target) as context:
         if run.startswith("plan-"):
-            show_plan(cx, find_plan(context, run))
+            applied = next((each for each in all_runs(context) if each.plan.get("id") == run), None)
+            # A plan that was applied at once, such as that of fabric apply, is kept with its run only.
+            show_plan(cx, find_plan(context, run) if applied is None else from_document(applied.plan))
             return
         found = find_run(context, run)
         entries, head = context.store(found.rack).journal.of_run(found.id), context.store(found.rack).journal.head()
