@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lumctl.cli.forgotten_target import tell_if_forgotten
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import Output, OutputColumn, OutputFormat
@@ -87,6 +88,8 @@ def list_(cx: Invocation) -> int:
         cx.out.table(LISTED, [_row(each) for each in answers])
         if not answers:
             cx.out.narrate(f"{cx.inventory.path} has no devices")
+        elif all(each.unreachable for each in answers):
+            tell_if_forgotten(cx)
     return _worst(answers)
 
 

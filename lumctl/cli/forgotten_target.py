@@ -23,10 +23,21 @@ def forgotten_target(cx: Invocation, report: "HealthReport") -> str:
 
 def simulator_meant(cx: Invocation, error: LumctlError) -> str:
     """A hint beside a refusal on a rack that was never changed while its simulator runs: maybe that was meant."""
+    return "" if isinstance(error, UsageError) else simulator_hint(cx)
+
+
+def tell_if_forgotten(cx: Invocation, report: "HealthReport | None" = None) -> None:
+    """Say that the target may have been forgotten: beside what was read, or without a report beside an empty list."""
+    if said := simulator_hint(cx) if report is None else forgotten_target(cx, report):
+        cx.out.narrate(said)
+
+
+def simulator_hint(cx: Invocation) -> str:
+    """The hint that the simulator may be meant; empty if it does not run, or the rack was ever changed."""
     from lumctl.context import Context
     from lumctl.devices.endpoints import simulator_runs
 
-    of_rack = not isinstance(error, UsageError) and cx.target == "rack" and not cx.target_was_named
+    of_rack = cx.target == "rack" and not cx.target_was_named
     with suppress(LumctlError):
         if of_rack and simulator_runs(cx.inventory):
             with Context(cx.inventory, cx.target) as context:

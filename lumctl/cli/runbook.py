@@ -11,6 +11,7 @@ import typer
 from lumctl.change import from_document, to_document
 from lumctl.change.plan import plan_digest
 from lumctl.cli import runbook_export, runbook_lint, runbook_replay
+from lumctl.cli.forgotten_target import tell_if_forgotten
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import OutputColumn, OutputFormat, dump_json
@@ -51,6 +52,7 @@ def list_(
         cx.out.table(RUN_COLUMNS, readable_times(rows))
         if not rows:
             cx.out.narrate(f"no run {f'of kind {kind} ' if kind else ''}on target {cx.target} yet")
+            tell_if_forgotten(cx)
 
 
 @verb(app, "show", pages=True)

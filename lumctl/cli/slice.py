@@ -8,6 +8,7 @@ import typer
 from lumctl.change import to_document
 from lumctl.change.plan import SLICE, Plan
 from lumctl.cli.changes import carry_out, find_plan, roll_back, show_plan
+from lumctl.cli.forgotten_target import tell_if_forgotten
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import OutputColumn, OutputFormat, dump_json
@@ -221,6 +222,7 @@ def list_(cx: Invocation) -> None:
         cx.out.table(SLICES, [_row(each) for each in document["slices"]])
         if not document["slices"]:
             cx.out.narrate(f"no slice on target {cx.target}")
+            tell_if_forgotten(cx)
         cx.out.text()
         cx.out.table(RACKS, document["racks"])
 

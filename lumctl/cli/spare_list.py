@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lumctl.cli.autopilot_status import racks_named
+from lumctl.cli.forgotten_target import tell_if_forgotten
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import OutputColumn, OutputFormat
 from lumctl.cli.verbs import aimed, verb
@@ -126,6 +127,7 @@ def list_(
         whole = {"target": str(cx.target), "at": iso_text(seen.at), "pools": counts}
         cx.out.document("spares", {**whole, "spares": _aimed(cx, rows), "fillers": _aimed(cx, fillers)})
         return
+    tell_if_forgotten(cx, seen.report)
     for pool in pools:
         for line in _headline(pool, forecasts.get((pool.rack, pool.accelerator_class))):
             cx.out.text(cx.out.wrapped(line, "  "))

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lumctl.cli.autopilot_status import racks_named
+from lumctl.cli.forgotten_target import tell_if_forgotten
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import OutputColumn, OutputFormat
 from lumctl.cli.verbs import aimed, verb
@@ -123,6 +124,7 @@ def _print(cx: Invocation, rows: list[dict[str, Any]], ended: "list[QueuedDemand
         cx.out.table(QUEUED, shown)
     else:
         cx.out.text("no job waits for a spare")
+        tell_if_forgotten(cx)
     for row in rows:
         if row["command"]:
             cx.out.text(f"    {row['command']}")

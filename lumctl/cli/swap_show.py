@@ -9,6 +9,7 @@ import typer
 
 from lumctl.change import from_document
 from lumctl.cli.changes import find_plan, show_plan, tell_unfinished
+from lumctl.cli.forgotten_target import tell_if_forgotten
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import OutputColumn, OutputFormat, in_words
 from lumctl.cli.unapplied_plans import MOST_SHOWN, show_unapplied, unapplied_plans
@@ -51,6 +52,7 @@ def list_(cx: Invocation) -> None:
         cx.out.table(RUN_COLUMNS, readable_times(rows))
         if not runs:
             cx.out.narrate(f"no run on target {cx.target} yet")
+            tell_if_forgotten(cx)
         show_unapplied(cx, plans, left_out, time.time())
 
 

@@ -9,6 +9,7 @@ from lumctl.cli.live import repeat
 from lumctl.cli.main import run
 from lumctl.cli.output import Output
 from lumctl.context import Context
+from lumctl.context.roll_call import ComponentAnswer
 from lumctl.devices.types import Alarm, Neighbour
 from lumctl.errors import ExitCode, RefusedError
 from lumctl.fleet.readings import ProbeStatus
@@ -335,7 +336,7 @@ def test_a_daemon_that_died_is_reported_beside_the_status(rack, monkeypatch, cap
     assert (f"start it: lumctl -i {rack.inventory.path} --target sim watch" in said.err) is died
 
 
-@pytest.mark.parametrize("command", ["status", "swap plan", "check"])
+@pytest.mark.parametrize("command", ["status", "swap plan", "check", "spare list"])
 def test_a_target_that_was_forgotten_is_said(rack, monkeypatch, capsys, command):
     for host in rack.inventory.hosts:
         rack.host(host, reachable=False, error="no route to host", probes={})
@@ -347,6 +348,23 @@ def test_a_target_that_was_forgotten_is_said(rack, monkeypatch, capsys, command)
     assert said in "".join(capsys.readouterr())
     run(["-i", str(rack.inventory.path), "--target", "rack", *command.split()])
     assert said not in "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize("command", ["swap list", "runbook list", "slice list", "spare queue", "device list"])
+def test_a_list_that_shows_nothing_says_that_a_simulator_may_be_meant(rack, monkeypatch, capsys, tmp_path, command):
+    monkeypatch.setenv("LUMCTL_STATE", str(tmp_path))
+    silent = ComponentAnswer("rail0", "mesh", "smartlight", "rail0:1", problem="no route to host", unreachable=True)
+    monkeypatch.setattr("lumctl.context.roll_call.call", lambda _: [silent])
+    monkeypatch.setattr("lumctl.devices.endpoints.simulator_runs", lambda _: True)
+    monkeypatch.delenv("LUMCTL_TARGET", raising=False)
+    said = "a simulator of this inventory runs: if that was meant, add --target sim"
+    run(["-i", str(rack.inventory.path), *command.split()])
+    assert said in capsys.readouterr().err
+    run(["-i", str(rack.inventory.path), "--target", "rack", *command.split()])
+    assert said not in capsys.readouterr().err
+    monkeypatch.setattr("lumctl.devices.endpoints.simulator_runs", lambda _: False)
+    run(["-i", str(rack.inventory.path), *command.split()])
+    assert said not in capsys.readouterr().err
 
 
 def test_names_that_do_not_resolve_are_one_thing_to_do(status, rack):
