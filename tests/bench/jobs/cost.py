@@ -3,9 +3,9 @@
     PYTHONPATH=tests/contract python tests/bench/jobs/cost.py [--scripts fsdp2,ddp] [--rounds 10] [--width 512]
         [--batch 512]
 
-Each round runs the script as it was before (``tests/system/jobs/scripts/native/*_before.py``) and with the library, four
-ranks over loopback, which goes first alternating. Prints the median time of a step for both, and the ratio with its 95 %
-interval.
+Each round runs the script as it was before (``tests/system/jobs/scripts/native/*_before.py``) and with the library,
+four ranks over loopback; which goes first alternates. Prints the median time of a step for both, and the ratio with its
+95 % interval.
 """
 
 import argparse
