@@ -56,7 +56,7 @@ class RestartableJob:
         self._optimizer: torch.optim.Optimizer | None = None
         self._loaders: tuple[Any, ...] = ()
         self._loss: Tensor | float | None = None
-        self._is_tracked = self._in_step = False
+        self._is_tracked = self._in_step = self._skips_steps = False
 
     @property
     def rank(self) -> int:
@@ -105,6 +105,8 @@ class RestartableJob:
         self._loaders = tuple(part for part in state.values() if isinstance(part, Iterable))
         if optimizer is not None:
             watch(optimizer, self._state, self._life, self.device)
+        # A gradient scaler leaves out the steps of an optimiser whose gradients are infinite.
+        self._skips_steps = any(isinstance(part, torch.amp.GradScaler) for part in state.values())
         self._life.synchronise()
 
     def epochs(self, total: int) -> Iterator[int]:
@@ -164,7 +166,7 @@ class RestartableJob:
         self._in_step = True
 
     def _end(self) -> None:
-        if not self._state.counted and self._holds_gradients():
+        if not (self._state.counted or self._skips_steps) and self._holds_gradients():
             raise UsageError(
                 f"step {self._state.done} ended with gradients that the optimiser has not used",
                 hint="to accumulate: job.batches(loader, accumulate=N), and optimizer.step() if job.is_end_of_step",
@@ -218,7 +220,7 @@ def run(
     Raises:
         UsageError: the environment or an argument is invalid.
     """
-    where = torch.device(device if device is not None else "cuda" if torch.cuda.is_available() else "cpu")
+    where = torch.device(device) if device is not None else _usual_device()
     state = TrainingState(None, layout=known_layout(layout), seed=seed)
     life = life_of(state, checkpoint, every, where)
     job = RestartableJob(state, where, life)
@@ -234,6 +236,10 @@ def run(
     if life.membership.cut_short:
         raise SystemExit(0)  # the rest of the script is only for a job that has done all steps
     return returned[0]
+
+
+def _usual_device() -> torch.device:
+    return torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else torch.device("cpu")
 
 
 def _until_done(main: Callable[[RestartableJob], T], job: RestartableJob, life: Life) -> list[T]:

@@ -199,6 +199,24 @@ def test_gradients_that_no_step_has_used_are_an_error() -> None:
 
 
 @pytest.mark.usefixtures("lives")
+def test_a_step_that_a_gradient_scaler_leaves_out_is_done() -> None:
+    def main(job):
+        model = nn.Linear(6, 1)
+        optimizer, scaler = torch.optim.SGD(model.parameters(), lr=0.01), torch.amp.GradScaler("cpu")
+        job.track(model=model, optimizer=optimizer, scaler=scaler)
+        before = model.weight.detach().clone()
+        for number in job.steps(3):
+            optimizer.zero_grad()
+            scaler.scale(model(torch.full((1, 6), torch.inf if number < 2 else 1.0)).sum()).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            assert torch.equal(model.weight, before) == (number < 2)
+        return job.done
+
+    assert recovery.run(main, checkpoint=False) == 3
+
+
+@pytest.mark.usefixtures("lives")
 def test_steps_count_where_a_script_has_no_batches() -> None:
     seen = []
 
