@@ -21,7 +21,7 @@ from lumctl.errors import LumctlError, RefusedError, UnreachableError, UsageErro
 from lumctl.training.protocol import REPLICATED, UNIQUE, Message
 from lumctl.training.torch.agent_link import AgentLink, Environment, Membership
 from lumctl.training.torch.checkpoints import Persistence, of_rank, read
-from lumctl.training.torch.collectives import Copies
+from lumctl.training.torch.collectives import Copies, level
 from lumctl.training.torch.group import JoinOrder, ProcessGroup
 from lumctl.training.torch.state_transfer import Fetcher, NotHereError, StateServer, StateTransferError, WantedState
 from lumctl.training.torch.states import BrokenStateError, Layout, StateSnapshot
@@ -218,8 +218,9 @@ class Member:
             if message.get("done") not in {None, self._state.done}:
                 raise RuntimeError(f"this worker has done {self._state.done} steps, not {message['done']}")  # noqa: TRY301
             self._group.make(order, wanted=lambda: self._agent.holds == holds)
+            self._resume(order.rank, order.world)
             if self._state.is_built:
-                self._synchronise(order.rank, order.world)
+                self._keep_copies(order.rank, order.world)
         except (RuntimeError, UnreachableError, RefusedError) as error:  # lanes raise the latter two
             self._report_broken(order.generation, error)
             self._server.open()
@@ -237,16 +238,21 @@ class Member:
         Raises:
             RuntimeError: the group broke.
         """
-        self._synchronise(self.membership.rank, self.membership.world)
+        if self._state.done == 0 and self._state.layout == REPLICATED and self.membership.world > 1:
+            level(self._state, self.membership.rank, self._device)
+        self._keep_copies(self.membership.rank, self.membership.world)
 
-    def _synchronise(self, rank: int, world: int) -> None:
-        """Bring all ranks to one state at the start of a job, and keep a second copy of each unique state."""
+    def _resume(self, rank: int, world: int) -> None:
+        """At the start of a job, load what a stop has left, all ranks the same step."""
         if self._state.done == 0:
             if self._state.layout == UNIQUE:
                 self._persistence.agree(rank, world, self._device)
             else:
                 self._persistence.level(rank, world, self._device)
         self._persistence.went_back()
+
+    def _keep_copies(self, rank: int, world: int) -> None:
+        """Keep a second copy of each unique state, from the first step of the group on."""
         if self._state.layout == UNIQUE:
             self._copies.forget_after(self._state.done)
             self._copy_to_next(rank, world)

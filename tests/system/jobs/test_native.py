@@ -25,7 +25,7 @@ KINDS = {"fsdp2": [], "pipeline": [], "ddp": ["--fixed-buckets"], "tensor": [], 
 STRIKES = ("kill", "kill", "lose", "stop")
 MOST_LINES = 10
 RANKS, STEPS = 4, 24
-CAMPAIGN, SAMPLE = 100, 2
+CAMPAIGN, SAMPLE = 100, 1
 FIRST, _, LAST = os.environ.get("LUMCTL_DRAWN", "").partition("-")
 SEEDS = (
     range(int(FIRST), int(LAST or FIRST) + 1)
@@ -92,3 +92,17 @@ def test_a_lost_rank_changes_no_bit_of_the_result(tmp_path, unfailed, seed) -> N
         assert job.coordinator.ended() == 0, "\n".join(job.coordinator.said)
         job.all_gone()
     assert outcomes(tmp_path) == unfailed(kind)
+
+
+def test_a_stopped_job_continues_from_the_shards_that_it_wrote(tmp_path, unfailed) -> None:
+    script = [str(SCRIPTS / "fsdp2.py"), "--out", str(tmp_path), "--pace", "0.1"]
+    with RunningJob(command=[sys.executable, *script]) as job:
+        job.run()
+        job.until(lambda found: found["done"] >= STEPS // 3)
+        job.stop()
+        assert not list(tmp_path.iterdir())
+        job.run()
+        job.coordinator.heard("continue after")
+        assert job.coordinator.ended() == 0, "\n".join(job.coordinator.said)
+        job.all_gone()
+    assert outcomes(tmp_path) == unfailed("fsdp2")
