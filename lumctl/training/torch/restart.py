@@ -5,6 +5,7 @@ The training state is kept, and loaded into the new objects.
 """
 
 import copy
+import gc
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice
@@ -250,23 +251,25 @@ def _until_done(main: Callable[[RestartableJob], T], job: RestartableJob, life: 
             returned = [main(job)]
             job._returned()  # noqa: SLF001 - a job is a part of this module
         except ParkedError as left:
-            _release(left)
+            _release(left, job.device)
         except Exception as error:
             if not life.is_of_group(error):
                 raise
-            _release(error)
+            _release(error, job.device)
         if not life.membership.stopped:
             job._left()  # noqa: SLF001 - as above
             life.park()
     return returned
 
 
-def _release(error: BaseException) -> None:
+def _release(error: BaseException, device: torch.device) -> None:
     """Release what the frames of an error hold: the model of the former group, which may fill a GPU's memory."""
     while error is not None:
         traceback.clear_frames(error.__traceback__)
         error.__traceback__ = None
         error = error.__cause__ or error.__context__  # type: ignore[assignment]
+    if device.type == "cuda":
+        gc.collect()  # wrapped models refer to themselves
 
 
 class _Rest:
