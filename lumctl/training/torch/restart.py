@@ -264,10 +264,11 @@ def _until_done(main: Callable[[RestartableJob], T], job: RestartableJob, life: 
 
 def _release(error: BaseException, device: torch.device) -> None:
     """Release what the frames of an error hold: the model of the former group, which may fill a GPU's memory."""
-    while error is not None:
-        traceback.clear_frames(error.__traceback__)
-        error.__traceback__ = None
-        error = error.__cause__ or error.__context__  # type: ignore[assignment]
+    held: BaseException | None = error
+    while held is not None:
+        traceback.clear_frames(held.__traceback__)
+        held.__traceback__ = None
+        held = held.__cause__ or held.__context__
     if device.type == "cuda":
         gc.collect()  # wrapped models refer to themselves
 
