@@ -4,8 +4,10 @@ The commands name the target. The command line adds the inventory if an option n
 """
 
 import shlex
+from collections.abc import Sequence
 
 from lumctl.change.plan import Do, Plan, from_document
+from lumctl.change.plan_parts import Replacement
 from lumctl.change.settings import settable
 from lumctl.context import Context, place_of
 from lumctl.errors import LumctlError, UsageError
@@ -80,7 +82,7 @@ def instead_of_rollback(context: Context, run: StoredRun) -> str:
     left = [r for r in plan.replacements if place_of(placed, r.failed) != (r.job, r.rank)]
     if plan.replacements and not left:
         job = plan.replacements[0].job
-        by = next((other.id for other in _later(context, run) if job in _changed(other)), "a later run")
+        by = next((other.id for other in _later(context, run) if _returns(other, plan.replacements)), "a later run")
         return f"{by} has moved the ranks back already; see the placement: lumctl job show {job} {aimed}"
     return f"no job is missing a circuit by the record, so nothing needs to be done; see: lumctl fabric show {aimed}"
 
@@ -182,6 +184,18 @@ def _changed(run: StoredRun) -> set[str]:
     keys = {Do.PROGRAM: "device", Do.SET: "component", Do.TRANSMIT: "transponder"}
     found = {str(step.data[keys[step.do]]) for step in steps if step.do in keys}
     return found | {job for step in steps if step.do is Do.ASSIGN for job in step.data["assignment"]}
+
+
+def _returns(run: StoredRun, replacements: Sequence[Replacement]) -> bool:
+    """Whether a run moved one of the replaced ranks back from its spare."""
+    steps = [step for step in from_document(run.plan).steps if step.do is Do.ASSIGN]
+    return any(
+        (step.data["before"][each.job][each.rank], step.data["assignment"][each.job][each.rank])
+        == (each.spare, each.failed)
+        for step in steps
+        for each in replacements
+        if each.job in step.data["assignment"]
+    )
 
 
 def _is_whole(run: StoredRun) -> bool:

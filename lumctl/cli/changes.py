@@ -293,12 +293,12 @@ def tell_unfinished(cx: Invocation, context: Context, racks: tuple[str, ...]) ->
 def roll_back(cx: Invocation, context: Context, run: str, *, yes: bool, dry_run: bool, stopped: bool) -> None:
     """Undo a run of any kind, as :func:`carry_out` applies a plan."""
     plan = plan_rollback(context, find_run(context, run))
-    if dry_run or not yes:
-        # The plan is shown: then its id can be used as well, if it is not applied now.
-        context.store(plan.rack).runs.save_plan(to_document(plan))
     # Warn after the plan is shown, next to the question: a long plan would scroll the warning away.
     warn = partial(_tell_where_ranks_return, cx, context, plan)
     carry_out(cx, context, plan, yes=yes, dry_run=dry_run, stopped=stopped, may=warn)
+    if dry_run:
+        # Its warnings are true only now: later, another accelerator may have failed.
+        cx.out.narrate("the plan was not stored")
 
 
 def _tell_where_ranks_return(cx: Invocation, context: Context, plan: Plan) -> None:

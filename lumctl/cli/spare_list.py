@@ -241,12 +241,14 @@ def _headline(pool: "PoolLedger", forecast: "PoolForecast | None") -> list[str]:
     """The counts of a pool in words, how long its spares last, and whether the ranks that need one now can have one."""
     from lumctl.spares.ledger_text import count_document, count_words
 
-    spares = sum(entry.home is None for entry in pool.entries)
+    spares = [entry for entry in pool.entries if entry.home is None]
+    out = len(pool.entries) - len(spares)
     whose = f"{pool.rack}, {pool.accelerator_class}: "
     if not pool.entries:
         lines = [f"{whose}no spare for {counted(pool.ranks, 'ranks')}"]
     else:
-        lines = [f"{whose}{counted(spares, 'spares')} for {counted(pool.ranks, 'ranks')}: {count_words(pool.entries)}"]
+        lines = [f"{whose}{counted(len(spares), 'spares')} for {counted(pool.ranks, 'ranks')}: {count_words(spares)}"]
+        lines[0] += f"; {counted(out, 'accelerators')} swapped out" if out else ""
     if forecast is not None and pool.entries:
         lines.append(f"  {forecast.words(count_document(pool.entries)['free'])}")
     if pool.needs:

@@ -800,3 +800,15 @@ def test_an_author_of_a_runbook_is_told_what_to_write_and_an_operator_is_not(con
     assert refused.code == 5
     assert "step" not in refused.message + refused.hint
     assert "`" not in refused.hint
+
+
+def test_ranks_that_returned_are_told_with_the_run_that_moved_them(console) -> None:
+    """And not with a later run of the same job."""
+    c = console("prototype")
+    state = swapped_and_returned(c)
+    c.sim.clear()
+    c.swapped("s0-gpu0")
+    c.sim.clear()
+    c.do("swap", "apply", c.plan("finetune", "--back"))
+    said = c.say("swap", "rollback", state["run"], "--yes")
+    assert f"{state['later']} has moved the ranks back already" in said.hint
