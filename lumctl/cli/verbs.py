@@ -182,7 +182,8 @@ def verb(
             except LumctlError as error:
                 if error.hint:
                     error.hint = completed(error.hint, {key: said[key] or before.get(key) for key in said})
-                if cx is not None and (meant := simulator_meant(cx, error)) and "--target sim" not in error.message:
+                said_already = "--target sim" in f"{error.message} {error.hint}"
+                if cx is not None and not said_already and (meant := simulator_meant(cx, error)):
                     error.hint = "; ".join(filter(None, [meant, error.hint]))
                 raise
 

@@ -5,7 +5,7 @@ import os
 import shlex
 from pathlib import Path
 
-from lumctl.errors import UsageError
+from lumctl.errors import LumctlError, UsageError
 from lumctl.inventory.cables import resolve_fibres, resolve_power, resolve_transponders
 from lumctl.inventory.devices import resolve_devices
 from lumctl.inventory.document_reader import Doubts, Unsure, read_document
@@ -102,7 +102,8 @@ def find_inventory(path: str | None) -> Path:
 
 def _where_inventories_are() -> str:
     """How to use an inventory of this folder that has another name; without one, how to write one, and the examples."""
-    if here := likely_inventories(Path()):
+    # Those without errors first: the commands of the hint must work.
+    if here := sorted(likely_inventories(Path()), key=lambda path: not _is_valid(path)):
         # A name that begins with a dash could be taken as an option.
         words = [
             shlex.quote(f"./{path.name}" if path.name.startswith("-") else path.name) for path in here[:_MOST_HINTS]
@@ -113,6 +114,14 @@ def _where_inventories_are() -> str:
         return f"{there}: add -i {words[0]}, or for all commands: export LUMCTL_INVENTORY={whole}"
     shipped = " or ".join(str(example) for example in example_paths())
     return "write one: lumctl inventory init" + (f"; or use one, such as the example {shipped}" if shipped else "")
+
+
+def _is_valid(path: Path) -> bool:
+    try:
+        load_inventory(path)
+    except LumctlError:
+        return False
+    return True
 
 
 def load_inventory(path: Path) -> Inventory:

@@ -223,6 +223,13 @@ def test_several_inventories_of_the_folder_are_named(nowhere: Path) -> None:
     assert hint_without_inventory().startswith("./-a.yaml or b.yaml of this folder look like one: add -i ./-a.yaml")
 
 
+def test_an_inventory_with_errors_is_named_last(nowhere: Path) -> None:
+    text = example("prototype").read_text()
+    (nowhere / "a.yaml").write_text(f"{text}\nspar: 1\n")
+    (nowhere / "b.yaml").write_text(text)
+    assert hint_without_inventory().startswith("b.yaml or a.yaml of this folder look like one: add -i b.yaml")
+
+
 @pytest.mark.parametrize("name", ["own.yaml", "own\x1b[1m.yaml"])
 def test_a_file_that_another_user_may_write_or_nobody_can_type_is_not_proposed(nowhere: Path, name: str) -> None:
     (nowhere / name).write_text(example("prototype").read_text())
