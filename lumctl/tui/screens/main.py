@@ -350,6 +350,8 @@ class MainScreen(KeyedScreen[None], keys="main"):
             labels[f"show_pane('{INCIDENTS.id}')"] = _OTHERS
         if self.area.selection.lacks_spare(self._seen) or self.area.selection.is_moving(self._seen):
             labels["plan_swap"] = ""  # pressed all the same, it shows why there is nothing to plan
+        if not self.area.is_drawn:
+            labels["mark_or_measure"] = "mark"
         self.query_one(KeyBar).rename(labels, first)
 
     def _show_tabs(self) -> None:
