@@ -124,8 +124,9 @@ class FakeCluster(FakeAgents, FakeRuns, FakeProcesses):
             case "kill":
                 self.kill(message["worker"])
             case "tell":
-                if (process := self.processes.get(message["worker"])) is not None:
-                    self.told(process, message["message"])
+                for name, own in message.get("orders", {message.get("worker"): {}}).items():
+                    if (process := self.processes.get(name)) is not None:
+                        self.told(process, {**message["message"], **own})
         return True
 
     # What happens.

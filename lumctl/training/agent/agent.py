@@ -11,15 +11,18 @@ from lumctl.training.agent.death_watch import DeathWatches
 from lumctl.training.agent.folder import LOCK, RECORDS, SOCKET, Folder
 from lumctl.training.agent.process import belongs_to, is_stopped
 from lumctl.training.agent.worker import (
+    BEAT,
     ENDED,
     FAILED,
     FLEETING,
     MOST_WAITING,
+    STEPPED,
     RequestRefusedError,
     Worker,
     message_in,
     name_in,
     order_of,
+    orders_in,
     said_who,
 )
 from lumctl.training.agent.worker_table import LOOKED_AFTER_EVERY_S, WorkerTable, last_line, shorten_all
@@ -27,6 +30,8 @@ from lumctl.training.protocol import MOST_BYTES, Message
 
 IDLE_S = 60.0
 """How long an agent runs on without workers and without a coordinator."""
+STEPS_WITHIN_S = 0.05
+"""How long a reported step waits for those of the other workers."""
 
 
 class Agent:
@@ -54,6 +59,11 @@ class Agent:
         self._peers.watch(self._dying, self._report_dying)
         self._coordinator: AgentPeer | None = None
         self._worker_of: dict[AgentPeer, Worker] = {}
+        self._steps: dict[str, Message] = {}
+        """The ``stepped`` messages that the coordinator gets together."""
+        self._steps_due = math.inf
+        self._stepping: object = None
+        """The group of the newest step."""
         self._idle_from = math.inf
         self._logs_at = clock() + LOOKED_AFTER_EVERY_S
         self._quit = False
@@ -75,7 +85,10 @@ class Agent:
         living = self._table.living
         logs_at = self._logs_at if living else math.inf
         due = min([self._idle_from + self._idle_s, logs_at, *(each.look_at for each in living)])
-        self._peers.turn(None if due == math.inf else max(0.0, due - self._clock()))
+        wakes = min(due, self._steps_due)
+        self._peers.turn(None if wakes == math.inf else max(0.0, wakes - self._clock()))
+        if self._clock() >= self._steps_due:
+            self._report_steps()
         if (late_s := self._clock() - due) >= 0:
             # If this process was stopped, messages may wait in the sockets: read them before judging a worker silent.
             self._peers.turn(0.0)
@@ -133,8 +146,34 @@ class Agent:
         self._peers.drop(peer)
 
     def _report(self, message: Message) -> None:
+        self._report_steps()  # no message overtakes an earlier one
         if self._coordinator is not None:
             self._peers.send(self._coordinator, message)
+
+    def _gather(self, worker: Worker, message: Message) -> None:
+        """Keep a step until all workers of its group have reported theirs, but not for long.
+
+        The first step of a group is reported at once: it ends a recovery.
+        """
+        if message.get("generation") != self._stepping:
+            self._stepping = message.get("generation")
+            self._report(self._said(worker, message))
+            return
+        if worker.worker in self._steps:
+            self._report_steps()
+        if not self._steps:
+            self._steps_due = self._clock() + STEPS_WITHIN_S
+        self._steps[worker.worker] = message
+        if not any(each.lacks_step(message) for each in self._table.living):
+            self._report_steps()
+
+    def _report_steps(self) -> None:
+        steps, self._steps, self._steps_due = self._steps, {}, math.inf
+        if len(steps) == 1:
+            ((name, message),) = steps.items()
+            self._report({"tell": "said", "worker": name, "message": message, "at": self._wall()})
+        elif steps:
+            self._report({"tell": "said", "messages": steps, "at": self._wall()})
 
     # Workers
 
@@ -159,8 +198,14 @@ class Agent:
     def _handle(self, worker: Worker, message: Message) -> None:
         if worker.said(message, self._clock()):
             self._report({"tell": "heard", "worker": worker.worker})
-        self._report({"tell": "said", "worker": worker.worker, "message": message, "at": self._wall()})
+        if message["say"] == STEPPED:
+            self._gather(worker, message)
+        elif message["say"] != BEAT:  # whether a worker is silent is judged here
+            self._report(self._said(worker, message))
         self._table.changed |= message["say"] not in FLEETING
+
+    def _said(self, worker: Worker, message: Message) -> Message:
+        return {"tell": "said", "worker": worker.worker, "message": message, "at": self._wall()}
 
     def _watch(self, worker: Worker) -> None:
         if worker.process is not None:
@@ -215,6 +260,7 @@ class Agent:
                 return
         self._peers.introduced(peer)
         self._coordinator = peer
+        self._steps.clear()  # the list has them
         self._report(self._table.document())
         self._answer(peer, message)
 
@@ -231,15 +277,20 @@ class Agent:
                     process = self._table.alive(name_in(message, "worker")).process
                     if process is not None:
                         process.kill()
+                case "tell" if "orders" in message:
+                    self._relay_all(orders_in(message))
                 case "tell":
-                    self._relay(message)
+                    self._relay(name_in(message, "worker"), message_in(message))
                 case "quit":
                     self._end_if_alone()
                 case other:
                     raise RequestRefusedError(f"unknown request {str(other)[:100]!r}")  # noqa: TRY301
         except RequestRefusedError as error:
-            about = {key: message[key] for key in ("ask", "worker") if isinstance(message.get(key), str)}
-            self._report({"tell": "refused", "why": str(error), **about})
+            self._refuse(message, error)
+
+    def _refuse(self, message: Message, error: RequestRefusedError) -> None:
+        about = {key: message[key] for key in ("ask", "worker") if isinstance(message.get(key), str)}
+        self._report({"tell": "refused", "why": str(error), **about})
 
     def _start(self, message: Message) -> None:
         worker = self._table.start(order_of(message), self._clock())
@@ -250,8 +301,15 @@ class Agent:
             self._report({"tell": "said", "worker": worker.worker, "message": said, "at": worker.at})
         self._report_end(worker)
 
-    def _relay(self, message: Message) -> None:
-        worker, told = self._table.alive(name_in(message, "worker")), message_in(message)
+    def _relay_all(self, orders: dict[str, Message]) -> None:
+        for name, told in orders.items():
+            try:
+                self._relay(name, told)
+            except RequestRefusedError as error:
+                self._refuse({"ask": "tell", "worker": name}, error)
+
+    def _relay(self, name: str, told: Message) -> None:
+        worker = self._table.alive(name)
         if worker.peer is not None and self._peers.send(worker.peer, told):
             return
         if len(worker.waiting) >= MOST_WAITING:

@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     from lumctl.training.agent.process import Process
 
 FAILED, ENDED, EXITING = "failed", "ended", "exiting"
-WATCHED_FROM = frozenset({"ready", "joined"})
+BEAT, STEPPED, JOINED = "beat", "stepped", "joined"
+WATCHED_FROM = frozenset({"ready", JOINED})
 """After one of these messages a worker must send heartbeats."""
-FLEETING = frozenset({"hello", "beat", "stepped"})
+FLEETING = frozenset({"hello", BEAT, STEPPED})
 """Frequent messages, which are not recorded for the next agent."""
 REMEMBERED = FLEETING | WATCHED_FROM | {"broken", "held", "loaded", "saved", FAILED, ENDED, EXITING}
 HEARTBEAT_S, SILENCE_S = 2.0, 600.0
@@ -91,6 +92,11 @@ class Worker:
     def got_ready(self) -> bool:
         """Whether it was ever ready for a rank."""
         return bool(WATCHED_FROM & self.last.keys())
+
+    def lacks_step(self, message: Message) -> bool:
+        """Whether it belongs to the group of a ``stepped`` message, and has not reported that step."""
+        joined, stepped = self.last.get(JOINED, {}), self.last.get(STEPPED, {})
+        return joined.get("generation") == message.get("generation") and stepped.get("done") != message.get("done")
 
     @property
     def look_at(self) -> float:
@@ -230,6 +236,18 @@ def message_in(ask: Message) -> Message:
     if not isinstance(message, dict):
         raise RequestRefusedError(f"message must be an object: {_short(message)}")
     return message
+
+
+def orders_in(ask: Message) -> dict[str, Message]:
+    """The message for each worker in a ``tell`` request: its part that is common to all, and the worker's own.
+
+    Raises:
+        RequestRefusedError: it has none.
+    """
+    common, orders = message_in(ask), ask.get("orders")
+    if not isinstance(orders, dict) or not all(isinstance(own, dict) for own in orders.values()):
+        raise RequestRefusedError(f"orders must give an object for each worker: {_short(orders)}")
+    return {worker: {**common, **own} for worker, own in orders.items()}
 
 
 def said_who(ask: Message) -> str | None:

@@ -34,6 +34,8 @@ def _guarded(state: JobState, host: str, message: Mapping[str, Any], handle: Cal
 def _handle(state: JobState, host: str, message: Message) -> None:
     worker = state.workers.get(str(message.get("worker")))
     match message.get("tell"):
+        case "said" if "messages" in message:
+            _several(state, host, message["messages"], float(message["at"]))
         case "list":
             _list(state, host, message["workers"])
         case "said" if worker is not None and worker.alive:
@@ -54,6 +56,12 @@ def _handle(state: JobState, host: str, message: Message) -> None:
             state.effects.say(f"{host}: {message.get('why')}")
         case _:
             pass
+
+
+def _several(state: JobState, host: str, messages: Mapping[str, Mapping[str, Any]], at: float) -> None:
+    for name, message in messages.items():
+        if (worker := state.workers.get(name)) is not None and worker.alive:
+            _guarded(state, host, message, partial(_worker_message, state, worker, message, at))
 
 
 def _exited(state: JobState, worker: JobWorker, message: Message) -> None:
@@ -77,15 +85,16 @@ def _silent(state: JobState, worker: JobWorker, message: Message) -> None:
 def _line_lost(state: JobState, host: str, why: str) -> None:
     if state.phase.over:  # nothing more is expected from the host
         state.hosts_left.add(host)
-        for worker in state.workers:
-            worker.alive = worker.alive and worker.host != host
+        for worker in state.workers.of_host(host):
+            worker.alive = False
         return
     if not state.lines.lost(host, why, state.effects.now()):
         return
     state.effects.say(f"host {host} cannot be reached: {why}")
-    for worker in state.workers:
-        worker.dying = worker.dying and worker.host != host
-    for worker in [each for each in state.workers if each.host == host and each.alive]:
+    of_host = state.workers.of_host(host)
+    for worker in of_host:
+        worker.dying = False
+    for worker in [each for each in of_host if each.alive]:
         worker.away, worker.how = True, f"is on host {host}, which cannot be reached"
         failures.gone(state, worker, f"is on host {host}, which cannot be reached", state.effects.now())
 
@@ -95,7 +104,7 @@ def _list(state: JobState, host: str, listed: Sequence[Mapping[str, Any]]) -> No
     now = state.effects.now()
     state.lines.listed(host)
     state.store_placement.changed()
-    before = [worker for worker in state.workers if worker.host == host and worker.alive]
+    before = [worker for worker in state.workers.of_host(host) if worker.alive]
     _returned_workers(state, host, listed)
     # First what the workers said, then whether they live: one that ended in order must not count as lost.
     for each in listed:
@@ -105,10 +114,9 @@ def _list(state: JobState, host: str, listed: Sequence[Mapping[str, Any]]) -> No
     new = state.workers.update(host, listed)
     for worker in new:
         worker.begun_at = now
-    state.most_done = max([state.most_done, *(worker.done for worker in state.workers)])
+    state.most_done = max([state.most_done, *(worker.done for worker in state.workers.of_host(host))])
     if state.group.members:
-        for worker in new:
-            orders.hold_also(state, worker)
+        orders.hold_also(state, new)
     for worker in before:
         if not worker.alive:
             failures.gone(state, worker, "ended while its agent was unreachable", now)
@@ -133,7 +141,7 @@ def _returned_workers(state: JobState, host: str, listed: Sequence[Mapping[str, 
 
 def _repeat_orders(state: JobState, host: str) -> None:
     """Repeating a join would make a worker leave its group: order all members to pause instead."""
-    waiting = [(each, each.order) for each in state.workers if each.host == host and each.alive]
+    waiting = [(each, each.order) for each in state.workers.of_host(host) if each.alive]
     for worker, order in waiting:
         # Letting all hold, below, replaces the orders of workers further on in this list.
         if order is not None and order is worker.order:
@@ -194,7 +202,7 @@ def _ends(state: JobState, worker: JobWorker, message: Mapping[str, Any], at: fl
         case "ended" if worker.cut_short and not state.phase.over:
             worker.ended = False
             failures.leaves(state, worker, "got SIGTERM", at)
-        case "ended" if state.phase is JobPhase.RUNNING and state.is_member(worker) and _all_ended(state):
+        case "ended" if state.phase is JobPhase.RUNNING and state.is_member(worker) and not state.workers.training:
             job_end.finish(state)
         case _:
             pass
@@ -219,19 +227,23 @@ def _stepped(state: JobState, worker: JobWorker, at: float) -> None:
 
 
 def _start_standby(state: JobState) -> None:
-    """Start a standby worker wherever one is missing."""
-    now, lost = state.effects.now(), state.vacant.values()
+    """Start a standby worker wherever one is missing; nothing is searched until something has changed."""
+    found = (state.group.generation, state.workers.presence, state.store_placement.spares)
+    if state.standbys_complete == found:
+        return
+    now, lost, complete = state.effects.now(), state.vacant.values(), True
     beside = [name for name in state.placement if name not in lost] if state.run.standby else []
     for accelerator in (*state.store_placement.spares, *beside):
         waiting = [w for w in state.workers.on(accelerator) if not state.is_member(w) and not w.ended]
-        if waiting or state.workers.is_taken(accelerator, now) or state.standby_retries.waits(accelerator, now):
+        if waiting:
+            continue
+        complete = False
+        if state.workers.is_taken(accelerator, now) or state.standby_retries.waits(accelerator, now):
             continue
         if state.lines.want(state.host_of(accelerator)):
             orders.start_worker(state, accelerator)
-
-
-def _all_ended(state: JobState) -> bool:
-    return all(each.ended for each in state.living_members())
+    if complete:
+        state.standbys_complete = found
 
 
 def _how(worker: JobWorker, message: Message) -> str:

@@ -85,20 +85,22 @@ class Coordinator:
 
     def _end_processes(self) -> None:
         """End the standby processes, wait until all processes have ended, and then end the agents."""
-        state = self.state
+        state, stops = self.state, []
         for worker in state.workers:
             # A process without a state to save may never read an order: it is killed.
             if worker.alive and not worker.ready and not worker.generation:
                 state.effects.ask(worker.host, {"ask": "kill", "worker": worker.name})
             elif worker.alive and not state.is_member(worker):
-                orders.send(state, worker, {"do": "stop", "done": worker.done, "also": []})
+                stops.append((worker, {"done": worker.done, "also": []}))
             # Such a worker still writes its checkpoint, and gets more time.
             writes = worker.alive and state.is_member(worker) and not worker.ended
             within_s = state.run.exit_s + (state.run.stall_s if writes else 0.0)
             worker.leave_by = min(worker.leave_by, state.effects.now() + within_s)
-        while time_limits.leaving(state):
-            time_limits.enforce_exit(state)
-            self._take_work(time_limits.leaving_due(state))
+        orders.send_all(state, stops, {"do": "stop"})
+        while state.workers.existing:
+            if state.effects.now() >= time_limits.next_due(state):
+                time_limits.enforce_exit(state)
+            self._take_work(time_limits.next_due(state))
         asked = {host for host in state.hosts() if state.effects.ask(host, {"ask": "quit"})}
         deadline = state.effects.now() + QUITS_WITHIN_S
         # An order is lost if its line is closed at once.

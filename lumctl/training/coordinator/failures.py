@@ -28,8 +28,7 @@ def gone(state: JobState, worker: JobWorker, why: str, at: float) -> None:
     if not (was_member or worker.ready or state.needs_worker(worker.accelerator)):
         _restart_later(state, worker, why)
         return
-    rank = state.rank_of(worker)
-    event = f"{worker.name} {why}" if rank is None else f"rank {rank} ({worker.name}) {why}"
+    event = f"{worker.name} {why}" if worker.seat is None else f"rank {worker.seat} ({worker.name}) {why}"
     named = worker.script_error is not None or not worker.ready
     log = f" (log: {state.effects.log(worker.host, worker.name)})" if named else ""
     state.effects.say(event + log)
@@ -105,7 +104,7 @@ def fail(
         record.failed = tuple(dict.fromkeys([*record.failed, *accelerators]))
     if state.phase is JobPhase.RUNNING or not accelerators:
         state.failed_attempts += 1  # compared with the limit once the whole failure is known
-    if any(state.workers[name].ended for name in state.group.members.values()):
+    if state.workers.finished:
         job_end.finish(state)
         return
     if state.phase is not JobPhase.STARTING:
@@ -169,6 +168,7 @@ def planned(state: JobState, plan: Plan) -> None:
             state.placement[each.rank] = each.spare
             state.lines.want(state.host_of(each.spare))
             state.store_placement.changed()
+    state.placement_changed()
     state.effects.say(plan.title)
 
 
@@ -260,6 +260,7 @@ def _shrink(state: JobState, recovery: OpenRecovery) -> None:
     working = {worker.accelerator for worker in state.living_members()}
     lost = {rank for rank, name in enumerate(state.placement) if name in recovery.unexamined and name not in working}
     state.vacant |= {rank: state.placement[rank] for rank in lost}
+    state.placement_changed()
     recovery.unexamined = set()
     recovery.record.without += sorted(lost)
     state.effects.say(f"the job continues without rank {', '.join(map(str, sorted(lost)))}")

@@ -7,7 +7,7 @@ from typing import Any
 
 from lumctl.inventory.job_run import PAUSED_WITHIN_S
 from lumctl.training.coordinator import failures, job_end, orders
-from lumctl.training.coordinator.state import JobEnd, JobPhase, JobState, RankGroup
+from lumctl.training.coordinator.state import JobEnd, JobPhase, JobState, RankGroup, Seating
 from lumctl.training.coordinator.workers import HeldState, JobWorker, ResumePoint, StateLoad, choose
 from lumctl.training.protocol import REPLICATED
 
@@ -31,32 +31,64 @@ def form(state: JobState) -> None:
     _join(state, group.resume_point)
 
 
+EXPIRY_S = 10.0
+"""How often a search for seats is repeated while a worker is dying, which blocks its accelerator for a limited time."""
+
+
 def _seats(state: JobState) -> dict[int, str] | None:
-    """The worker of each rank; ``None`` while one is missing. Missing workers are started."""
-    seats: list[str] = []
-    missing = False
-    for rank, accelerator in enumerate(state.placement):
+    """The worker of each rank; ``None`` while one is missing. Missing workers are started.
+
+    All ranks are searched only if something was lost, placed or reached since the last search, or if the rank that
+    lacked a worker then has one.
+    """
+    known = state.seating
+    is_valid = known is not None and known.after == _searched_after(state)
+    if known is not None and is_valid and (known.missing is None or _seat(state, known.missing) is None):
+        return known.seats
+    seats, missing = [], []
+    for rank in range(len(state.placement)):
         if rank in state.vacant:
             continue
-        living = state.workers.on(accelerator)
-        usable = [worker for worker in living if worker.usable and worker.name not in seats]
-        # A member keeps its rank: it has the rank's state, so that no state need be loaded.
-        usable.sort(key=lambda worker: not state.is_member(worker))
-        if usable:
-            seats.append(usable[0].name)
-            missing = missing or (usable[0].busy and not state.is_member(usable[0]))
-            continue
-        missing = True
-        # Two processes that start or end on one accelerator might not both fit into its memory.
-        free = all(worker.ready for worker in living) and not state.workers.is_taken(accelerator, state.effects.now())
-        if free and state.lines.want(state.host_of(accelerator)):
-            orders.start_worker(state, accelerator)
-    return None if missing else dict(enumerate(seats))
+        worker = _seat(state, rank)
+        if worker is None:
+            missing.append(rank)
+            _start_if_free(state, state.placement[rank])
+        else:
+            seats.append(worker.name)
+    found = None if missing else dict(enumerate(seats))
+    # One in the middle: workers often get ready in the order of their ranks, and each search should find half of them.
+    state.seating = Seating(_searched_after(state), found, missing[len(missing) // 2] if missing else None)
+    return found
+
+
+def _searched_after(state: JobState) -> tuple[int, ...]:
+    """Numbers that change whenever a rank may have lost its worker, or a worker can be started that could not be."""
+    expiry = int(state.effects.now() / EXPIRY_S) if state.workers.dying else 0
+    return state.workers.presence, state.lines.lists, state.placements, state.group.generation, expiry
+
+
+def _seat(state: JobState, rank: int) -> JobWorker | None:
+    """The worker that can have a rank now."""
+    usable = [worker for worker in state.workers.on(state.placement[rank]) if worker.usable]
+    # A member keeps its rank: it has the rank's state, so that no state need be loaded.
+    usable.sort(key=lambda worker: not state.is_member(worker))
+    return usable[0] if usable and (state.is_member(usable[0]) or not usable[0].busy) else None
+
+
+def _start_if_free(state: JobState, accelerator: str) -> None:
+    """Start a worker on an accelerator, unless one is there that will be able to have a rank."""
+    living = state.workers.on(accelerator)
+    if any(worker.usable for worker in living):
+        return
+    # Two processes that start or end on one accelerator might not both fit into its memory.
+    free = all(worker.ready for worker in living) and not state.workers.is_taken(accelerator, state.effects.now())
+    if free and state.lines.want(state.host_of(accelerator)):
+        orders.start_worker(state, accelerator)
 
 
 def _choose(state: JobState, seats: dict[int, str]) -> None:
     """Choose the step to resume from, and order the workers to load the states."""
-    held = [one for worker in state.workers if worker.usable and (one := _held_state(state, worker, seats)) is not None]
+    held = _held_states(state, seats)
     resume_point = choose(state.workers[seats[0]].layout, held, seats)
     if resume_point is not None:
         _load(state, seats, resume_point)
@@ -92,9 +124,8 @@ def _newest_checkpoint(state: JobState, seats: Mapping[int, str]) -> tuple[int, 
 def unloaded(state: JobState, worker: JobWorker, why: str) -> None:
     """Handle that a worker could not load its state: choose again."""
     state.effects.say(f"{worker.name} could not load its state: {why}")
-    rank = next((rank for rank, name in state.group.members.items() if name == worker.name), -1)
-    if rank in state.group.files:
-        state.unreadable_checkpoints.add(state.group.files[rank])
+    if worker.seat is not None and worker.seat in state.group.files:
+        state.unreadable_checkpoints.add(state.group.files[worker.seat])
     state.failed_attempts += 1
     if state.failed_attempts > state.run.restarts:
         job_end.give_up(state, f"{worker.name} could not load its state: {why}", JobEnd.STATE_LOST)
@@ -102,18 +133,20 @@ def unloaded(state: JobState, worker: JobWorker, why: str) -> None:
         orders.hold(state)
 
 
-def _held_state(state: JobState, worker: JobWorker, seats: Mapping[int, str]) -> HeldState | None:
-    """The states that a worker has; before the first group, the state that it loaded from its checkpoint."""
-    if any(each.generation for each in state.workers):
-        return worker.held
-    rank = next((rank for rank, name in seats.items() if name == worker.name), None)
-    return HeldState(worker.name, rank, worker.done)
+def _held_states(state: JobState, seats: Mapping[int, str]) -> list[HeldState]:
+    """The states that usable workers have; before the first group, those that they loaded from their checkpoints."""
+    usable = [worker for worker in state.workers if worker.usable]
+    if any(worker.generation for worker in state.workers):
+        return [worker.held for worker in usable if worker.held is not None]
+    rank_of = {name: rank for rank, name in seats.items()}
+    return [HeldState(worker.name, rank_of.get(worker.name), worker.done) for worker in usable]
 
 
 def _load(
     state: JobState, seats: dict[int, str], resume_point: ResumePoint, files: Mapping[int, str] = MappingProxyType({})
 ) -> None:
-    state.group.members, state.group.resume_point, state.group.files = seats, resume_point, files
+    state.seat(seats)
+    state.group.resume_point, state.group.files = resume_point, files
     state.group.due = state.effects.now() + state.run.stall_s if resume_point.loads else math.inf
     for load in resume_point.loads:
         worker = state.workers[load.worker]
@@ -139,27 +172,27 @@ def _join(state: JobState, resume_point: ResumePoint) -> None:
     # Generation 0 stands for a worker that was never in a group.
     group.join_sent, group.generation = True, max(group.generation, 1)
     group.due = state.effects.now() + PAUSED_WITHIN_S
-    for rank, worker in enumerate(members):
+    for worker in members:
         worker.busy = True
-        message: dict[str, Any] = {
-            "do": "join",
-            "generation": group.generation,
-            "rank": rank,
-            "world": len(members),
-            "store": list(members[0].store or ()),
-            "done": resume_point.done,
-            "placement": [each.accelerator for each in members],
-            "lanes": state.effects.lanes,
-        }
-        orders.send(state, worker, message)
+    common: dict[str, Any] = {
+        "do": "join",
+        "generation": group.generation,
+        "world": len(members),
+        "store": list(members[0].store or ()),
+        "done": resume_point.done,
+        "placement": [each.accelerator for each in members],
+        "lanes": state.effects.lanes,
+    }
+    orders.send_all(state, [(worker, {"rank": rank}) for rank, worker in enumerate(members)], common)
 
 
 def joined(state: JobState, worker: JobWorker, at: float) -> None:
     """Handle that a worker has joined the group; once all have, the job runs."""
     if not state.is_forming or not state.group.join_sent:
         return
-    state.group.joined.add(worker.name)
-    if state.group.joined == set(state.group.members.values()):
+    if state.is_member(worker):
+        state.group.joined.add(worker.name)
+    if len(state.group.joined) == len(state.group.members):
         formed(state, at)
 
 
@@ -186,6 +219,8 @@ def _start_in_words(state: JobState) -> str:
 
 def adopt(state: JobState) -> bool:
     """Take over a running job from a lumctl that has ended or does not answer; return whether there is one."""
+    if not state.workers.had_rank:
+        return False
     members = [worker for worker in state.workers if worker.alive and worker.rank is not None and not worker.ended]
     if not members:
         return _adopt_finishing(state)
@@ -195,7 +230,8 @@ def adopt(state: JobState) -> bool:
     }
     state.most_done = done = max(worker.done for worker in members)
     names = {rank: worker.name for rank, worker in sorted(members_by_rank.items())}
-    state.group = RankGroup(newest, names, ResumePoint(done, ()), join_sent=True, joined=set(names.values()))
+    state.group = RankGroup(newest, {}, ResumePoint(done, ()), join_sent=True, joined=set(names.values()))
+    state.seat(names)
     state.group.due = state.effects.now() + state.run.stall_s
     for worker in members_by_rank.values():
         worker.busy = True
@@ -216,9 +252,8 @@ def adopt(state: JobState) -> bool:
     else:
         state.effects.say(f"the job is taken over: its {len(members_by_rank)} ranks are paused (group {newest})")
         orders.hold(state)
-    for worker in state.workers:  # the former lumctl may have told them to join
-        if not state.is_member(worker):
-            orders.hold_also(state, worker)
+    # The former lumctl may have told them to join.
+    orders.hold_also(state, [worker for worker in state.workers if not state.is_member(worker)])
     return True
 
 
@@ -229,8 +264,7 @@ def _adopt_finishing(state: JobState) -> bool:
         return False
     newest = max(worker.generation for worker in had)
     members_by_rank = {worker.rank: worker for worker in had if worker.generation == newest and worker.rank is not None}
-    state.group = RankGroup(
-        newest, {rank: worker.name for rank, worker in sorted(members_by_rank.items())}, join_sent=True
-    )
+    state.group = RankGroup(newest, join_sent=True)
+    state.seat({rank: worker.name for rank, worker in sorted(members_by_rank.items())})
     job_end.finish(state)
     return True

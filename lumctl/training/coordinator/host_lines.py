@@ -59,6 +59,8 @@ class HostLines:
         self._lost: dict[str, int] = {}
         self._away: dict[str, str] = {}
         self._pauses = Retries(FIRST_S, LONGEST_S)
+        self.lists = 0
+        """The number of lists that agents have sent."""
 
     def open(self, host: str) -> None:
         """Start to open a line."""
@@ -75,6 +77,7 @@ class HostLines:
 
     def listed(self, host: str) -> None:
         """Record that the host's agent has listed its workers."""
+        self.lists += 1
         self._known.add(host)
         self._lost.pop(host, None)
         self._away.pop(host, None)

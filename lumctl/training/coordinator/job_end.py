@@ -84,8 +84,7 @@ def finish(state: JobState) -> None:
     rest = [worker for worker in state.living_members() if not worker.ended]
     if rest:
         orders.hold(state)
-    for worker in rest:
-        orders.send(state, worker, {"do": "finish"})
+    orders.send_all(state, [(worker, {}) for worker in rest], {"do": "finish"})
     state.group.due = math.inf
 
 
@@ -120,10 +119,12 @@ def write_checkpoints(state: JobState) -> None:
     living = {rank: name for rank, name in ranks.items() if name in held}
     layout = members[0].layout if members else REPLICATED
     found = choose(layout, list(held.values()), living) if held else None
+    lost, stops = ranks.keys() - living.keys(), []
     for name, one in held.items():
         done = one.done if found is None else found.done
-        also = [rank for rank in ranks if rank not in living and done in one.of.get(rank, ())]
-        orders.send(state, state.workers[name], {"do": "stop", "done": done, "also": also})
+        also = sorted(rank for rank in lost if done in one.of.get(rank, ()))
+        stops.append((state.workers[name], {"done": done, "also": also}))
+    orders.send_all(state, stops, {"do": "stop"})
     state.phase = JobPhase.STOPPED
 
 

@@ -1,6 +1,6 @@
 """Orders to workers, sent through their agents, and the reply to a run that moved light."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lumctl.training.coordinator.state import JobState
@@ -18,6 +18,16 @@ def send(state: JobState, worker: JobWorker, message: Mapping[str, Any]) -> None
     state.effects.ask(worker.host, {"ask": "tell", "worker": worker.name, "message": message})
 
 
+def send_all(state: JobState, orders: Iterable[tuple[JobWorker, Mapping[str, Any]]], common: Mapping[str, Any]) -> None:
+    """Send several workers an order, of which each worker's own part is given: one message for each host."""
+    of_host: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for worker, own in orders:
+        worker.order = {**common, **own}
+        of_host.setdefault(worker.host, {})[worker.name] = own
+    for host, parts in of_host.items():
+        state.effects.ask(host, {"ask": "tell", "orders": parts, "message": common})
+
+
 def hold(state: JobState) -> None:
     """Order all members to leave the group and park; messages of that group are ignored from now on."""
     group = state.group
@@ -25,16 +35,15 @@ def hold(state: JobState) -> None:
     group.resume_point, group.join_sent, group.joined = None, False, set()
     group.hold_sent_at = state.effects.now()
     group.due = group.hold_sent_at + state.run.stall_s
-    for worker in state.workers:
-        if worker.alive and (worker.busy or state.is_member(worker)):
-            hold_also(state, worker)
+    hold_also(state, [worker for worker in state.workers if worker.busy or state.is_member(worker)])
 
 
-def hold_also(state: JobState, worker: JobWorker) -> None:
-    """Order a worker to park before it gets a rank: a process that was found running may be in a group."""
-    if worker.alive and not worker.ended:
+def hold_also(state: JobState, workers: Iterable[JobWorker]) -> None:
+    """Order workers to park before they get a rank: a process that was found running may be in a group."""
+    held = [worker for worker in workers if worker.alive and not worker.ended]
+    for worker in held:
         worker.held, worker.loaded, worker.busy = None, False, True
-        send(state, worker, {"do": "hold", "generation": state.group.generation})
+    send_all(state, [(worker, {}) for worker in held], {"do": "hold", "generation": state.group.generation})
 
 
 def reply_to_light(state: JobState, answer: Mapping[str, Any]) -> None:
@@ -64,4 +73,4 @@ def start_worker(state: JobState, accelerator: str) -> None:
         },
     )
     if not asked:  # the lost line is reported separately
-        del state.workers.by_name[worker.name]
+        state.workers.remove(worker)

@@ -119,6 +119,7 @@ WAITING = "waiting"
 def document(state: JobState) -> dict[str, Any]:
     """The status of the job as data."""
     first = state.workers.get(state.group.members.get(0, ""))
+    wanted = {*state.placement, *state.store_placement.spares}
     return {
         "job": state.job.name,
         "state": state_of_job(state),
@@ -137,7 +138,11 @@ def document(state: JobState) -> dict[str, Any]:
             {"rank": rank, **_process(worker), "state": _state_of_rank(state, worker), "done": worker.done}
             for rank, worker in ((rank, state.workers[name]) for rank, name in sorted(state.group.members.items()))
         ],
-        "ready": [_process(worker) for worker in state.workers if _is_ready(state, worker)],
+        "ready": [
+            _process(worker)
+            for worker in state.workers
+            if worker.accelerator in wanted and worker.usable and not state.is_member(worker)
+        ],
         "recoveries": [*state.earlier_recoveries, *(record.document() for record in state.recoveries)],
     }
 
@@ -167,11 +172,6 @@ def _state_of_rank(state: JobState, worker: JobWorker) -> str:
     if not worker.alive:
         return "lost"
     return "held" if worker.held is not None else state_of_job(state)
-
-
-def _is_ready(state: JobState, worker: JobWorker) -> bool:
-    wanted = worker.accelerator in state.placement or worker.accelerator in state.store_placement.spares
-    return wanted and worker.usable and not state.is_member(worker)
 
 
 def steps_done(state: JobState) -> int:

@@ -166,6 +166,17 @@ class RankGroup:
     joined: set[str] = field(default_factory=set)
 
 
+@dataclass(frozen=True)
+class Seating:
+    """The result of a search for the worker of each rank, and what it depends on."""
+
+    after: tuple[int, ...]
+    seats: dict[int, str] | None
+    """The worker of each rank; ``None`` if one is missing."""
+    missing: int | None
+    """A rank without a worker. As long as it has none, and ``after`` is the same, no search is needed."""
+
+
 class Post(Protocol):
     """Posts an event to the coordinator's thread, which calls it with the state. Any thread may post."""
 
@@ -230,9 +241,17 @@ class JobState:
     # Ranks
     store_placement: StorePlacement = field(init=False)
     placement: list[str] = field(init=False)
-    """The accelerator of each rank; a planned swap counts already."""
+    """The accelerator of each rank; a planned swap counts already. Call :meth:`placement_changed` after a change."""
     vacant: dict[int, str] = field(default_factory=dict)
     """The ranks that the job runs without, and the accelerator that each rank lost."""
+    placements: int = 0
+    """The number of changes of the placement and of the vacant ranks."""
+    _unlisted: list[str] = field(init=False)
+    """Hosts of the placement that may not be known yet."""
+    seating: Seating | None = None
+    """The last search for the workers of a group."""
+    standbys_complete: tuple[int, int, tuple[str, ...]] | None = None
+    """Group, presence of workers, and spares at the last look that found all standby workers."""
 
     # Progress
     phase: JobPhase = JobPhase.STARTING
@@ -243,6 +262,8 @@ class JobState:
     unreadable_checkpoints: set[str] = field(default_factory=set)
     steps_ended_at: float = math.inf
     """When the last step was done and the part of the scripts after it began."""
+    limits_checked_at: float = -math.inf
+    """When the processes were last compared with their time limits."""
     wait_reported_at: float = -math.inf
     """When the operator was last notified of what the job waits for."""
 
@@ -288,6 +309,7 @@ class JobState:
         self.lines = HostLines(effects.open)
         self.store_placement = StorePlacement(effects.placement, effects.ready_on, effects.say, effects.now)
         self.placement = list(self.store_placement.placed)
+        self.placement_changed()
 
     def host_of(self, accelerator: str) -> str:
         """The host of an accelerator."""
@@ -303,8 +325,22 @@ class JobState:
         """Set the accelerator of each rank; a vacant rank that got another accelerator is filled again."""
         self.placement = list(placement)
         self.vacant = {rank: lost for rank, lost in self.vacant.items() if self.placement[rank] == lost}
+        self.placement_changed()
         for name in self.placement:
             self.lines.want(self.host_of(name))  # this may be the job's first worker on the host
+
+    def placement_changed(self) -> None:
+        """Note that the placement, or the set of vacant ranks, has changed."""
+        self.placements += 1
+        self._unlisted = list(dict.fromkeys(map(self.host_of, self.placement)))
+
+    def seat(self, members: dict[int, str]) -> None:
+        """Set the worker of each rank of the group."""
+        for name in self.group.members.values():
+            self.workers[name].seat = None
+        self.group.members = members
+        for rank, name in members.items():
+            self.workers[name].seat = rank
 
     def with_neighbours(self, accelerators: Iterable[str]) -> frozenset[str]:
         """The given accelerators and the job's others on their hosts; failed ones among these are replaced together."""
@@ -315,16 +351,11 @@ class JobState:
 
     def living_members(self) -> list[JobWorker]:
         """The members of the group whose processes are running."""
-        names = set(self.group.members.values())
-        return [worker for worker in self.workers if worker.name in names and worker.alive]
+        return [worker for worker in map(self.workers.__getitem__, self.group.members.values()) if worker.alive]
 
     def is_member(self, worker: JobWorker) -> bool:
         """Whether a worker has a rank in the group."""
-        return worker.name in self.group.members.values()
-
-    def rank_of(self, worker: JobWorker) -> int | None:
-        """The rank of a worker in the group; ``None`` if it has none."""
-        return next((rank for rank, name in self.group.members.items() if name == worker.name), None)
+        return worker.seat is not None
 
     def needs_worker(self, accelerator: str) -> bool:
         """Whether the job waits for a process on an accelerator."""
@@ -333,11 +364,13 @@ class JobState:
 
     def all_parked(self) -> bool:
         """Whether no member is in a step or joining a group."""
-        return not any(worker.busy for worker in self.living_members())
+        return not self.workers.in_step
 
     def all_listed(self) -> bool:
         """Whether each host of the job has reported its processes or does not answer."""
-        return self.lines.known(self.host_of(name) for name in self.placement)
+        while self._unlisted and self.lines.known(self._unlisted[-1:]):
+            self._unlisted.pop()
+        return not self._unlisted
 
     @property
     def is_forming(self) -> bool:
@@ -366,9 +399,8 @@ class JobState:
         """The error of a worker's script as data; ``None`` if it had none."""
         if (error := worker.script_error) is None:
             return None
-        rank = self.rank_of(worker)
         return {
-            "rank": worker.rank if rank is None else rank,
+            "rank": worker.rank if worker.seat is None else worker.seat,
             "worker": worker.name,
             "accelerator": worker.accelerator,
             "host": worker.host,

@@ -14,21 +14,21 @@ from lumctl.training.coordinator.workers import JobWorker
 
 KILLED_WITHIN_S = 5.0
 """How long a killed process may take to end."""
+CHECKED_EVERY_S = 0.25
+"""How often processes are compared with their limits while the job waits for one."""
 REPORTED_AFTER_S = 30.0
 """The wait after which the operator is informed; a further report follows whenever the wait has doubled."""
 
 
-def _starting(state: JobState) -> list[JobWorker]:
-    return [worker for worker in state.workers if worker.alive and not (worker.ready or worker.ended)]
-
-
 def _needed(state: JobState) -> list[JobWorker]:
-    return [worker for worker in _starting(state) if state.needs_worker(worker.accelerator)]
+    starting = list(state.workers.starting.values()) if state.is_forming else []
+    placed = set(state.placement) if starting else ()
+    return [each for each in starting if each.accelerator in placed and state.needs_worker(each.accelerator)]
 
 
 def _in_a_step(state: JobState) -> list[JobWorker]:
     """Members with an order to hold that are still in a step."""
-    return [worker for worker in state.living_members() if worker.busy] if state.is_holding else []
+    return list(state.workers.in_step.values()) if state.is_holding else []
 
 
 def _after_the_steps(state: JobState) -> list[JobWorker]:
@@ -38,20 +38,11 @@ def _after_the_steps(state: JobState) -> list[JobWorker]:
     )
 
 
-def leaving(state: JobState) -> list[JobWorker]:
-    """Workers whose processes still exist."""
-    return [worker for worker in state.workers if worker.alive or worker.dying]
-
-
-def leaving_due(state: JobState) -> float:
-    """When :func:`enforce_exit` is due next; infinity if no process has to end."""
-    return min((worker.leave_by for worker in leaving(state)), default=math.inf)
-
-
 def enforce_exit(state: JobState) -> None:
     """Kill workers that do not end in time; a worker that survives even that is left to its agent."""
     now = state.effects.now()
-    for worker in leaving(state):
+    state.limits_checked_at = now
+    for worker in list(state.workers.leaving.values()):
         if now < worker.leave_by:
             continue
         if worker.killed:
@@ -72,8 +63,10 @@ def _waits_since(state: JobState) -> float:
 
 def next_due(state: JobState) -> float:
     """When :func:`enforce` is due next; infinity if the job waits for nothing."""
-    limits = (worker.begun_at + state.run.start_s for worker in _starting(state))
-    return min([*limits, _next_report(state), leaving_due(state)])
+    workers = state.workers
+    waits = workers.starting or workers.leaving or state.phase is JobPhase.FINISHING
+    waits = waits or (state.is_holding and workers.in_step)
+    return state.limits_checked_at + CHECKED_EVERY_S if waits else math.inf
 
 
 def _next_report(state: JobState) -> float:
@@ -87,7 +80,7 @@ def enforce(state: JobState) -> None:
     """Report what the job waits for, if a report is due, and kill workers that take too long to get ready."""
     now = state.effects.now()
     enforce_exit(state)
-    for worker in _starting(state):
+    for worker in list(state.workers.starting.values()):
         if now >= worker.begun_at + state.run.start_s:
             _too_late(state, worker, now)
     if now >= _next_report(state) and not state.phase.over:

@@ -1,10 +1,10 @@
 """The workers of a job as their agents report them, and the step that a job can resume from. No I/O, no decisions."""
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lumctl.training.protocol import LONGEST_SHOWN, REPLICATED, printable_line
 
@@ -27,6 +27,10 @@ class HeldState:
         if rank == self.rank and (done == self.done or done in self.own):
             return True
         return done in self.of.get(rank, ())
+
+    def ranks_at(self, done: int) -> set[int]:
+        """The ranks whose states after ``done`` steps it has."""
+        return {rank for rank in {*self.of, *(() if self.rank is None else (self.rank,))} if self.has(rank, done)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +78,17 @@ def _replicated(members: Sequence[HeldState], seats: Mapping[int, str]) -> Resum
 def _unique(done: int, held: Sequence[HeldState], seats: Mapping[int, str]) -> tuple[StateLoad, ...] | None:
     """The loads that bring all ranks to ``done`` steps; ``None`` if the state of a rank is lost."""
     loads = []
+    has_own = {(one.worker, one.rank) for one in held if one.done == done}
+    holders: dict[int, list[str]] = {}
+    for one in held:
+        for rank in one.ranks_at(done):
+            holders.setdefault(rank, []).append(one.worker)
     for rank, worker in sorted(seats.items()):
-        if any((one.worker, one.rank, one.done) == (worker, rank, done) for one in held):
+        if (worker, rank) in has_own:
             continue
-        holders = [one.worker for one in held if one.has(rank, done)]
-        if not holders:
+        if (having := holders.get(rank)) is None:
             return None
-        loads.append(StateLoad(worker, rank, None if worker in holders else holders[0]))
+        loads.append(StateLoad(worker, rank, None if worker in having else having[0]))
     return tuple(loads)
 
 
@@ -120,11 +128,17 @@ _OUTLIVED: Mapping[str, Collection[str]] = {
     "held": ("loaded", "unloaded", "broken"),
 }
 """Messages that a later message makes obsolete."""
+_PRESENCE = frozenset({"alive", "ended", "silent", "dying"})
+"""Attributes that decide whether a worker can have a rank, and whether its accelerator is free."""
+_INDEXED = _PRESENCE | {"ready", "busy", "leave_by", "rank", "seat"}
 
 
 @dataclass
 class JobWorker:
-    """One process. ``generation`` and ``rank`` belong to the newest group that it joined; 0 and ``None`` before."""
+    """One process. ``generation`` and ``rank`` belong to the newest group that it joined; 0 and ``None`` before.
+
+    The table of its job keeps indexes of the attributes in ``_INDEXED``: each change of one is reported to the table.
+    """
 
     name: str
     accelerator: str
@@ -133,6 +147,8 @@ class JobWorker:
     alive: bool = True
     ready: bool = False
     rank: int | None = None
+    seat: int | None = None
+    """Its rank in the job's group, formed or being formed; set by :meth:`JobState.seat`."""
     holds: int | None = None
     """The rank whose state it has."""
     loading: tuple[int, int] | None = None
@@ -183,6 +199,15 @@ class JobWorker:
     """The last order, until it is answered."""
     saved: dict[tuple[int, int], str] = field(default_factory=dict)
     """The paths of the checkpoints that it wrote, by rank and steps done."""
+    table: "JobWorkers | None" = field(default=None, repr=False, compare=False)
+
+    if not TYPE_CHECKING:  # a type checker would allow any attribute
+
+        def __setattr__(self, name: str, value: object) -> None:
+            changes = name in _INDEXED and getattr(self, name) != value
+            object.__setattr__(self, name, value)
+            if changes and self.table is not None:
+                self.table.changed(self, name)
 
     @property
     def usable(self) -> bool:
@@ -297,11 +322,34 @@ def _held(worker: JobWorker, keeps: Mapping[str, Any]) -> HeldState:
     return HeldState(worker.name, worker.holds if worker.done >= 0 else None, worker.done, own, of)
 
 
+Index = dict[str, JobWorker]
+"""Workers by name."""
+
+
 @dataclass
 class JobWorkers:
-    """All workers of a job, by name."""
+    """All workers of a job, by name, and the indexes of them, so that no event needs a look at every worker."""
 
-    by_name: dict[str, JobWorker] = field(default_factory=dict)
+    by_name: Index = field(default_factory=dict)
+    starting: Index = field(default_factory=dict)
+    """Those that are not ready yet."""
+    existing: Index = field(default_factory=dict)
+    """Those whose processes still exist."""
+    dying: Index = field(default_factory=dict)
+    leaving: Index = field(default_factory=dict)
+    """Those that must end by a certain time."""
+    had_rank: Index = field(default_factory=dict)
+    """Living workers that were ever in a group."""
+    in_step: Index = field(default_factory=dict)
+    """Living members of the group that are not parked."""
+    training: Index = field(default_factory=dict)
+    """Living members of the group that have not done all steps."""
+    finished: Index = field(default_factory=dict)
+    """Members of the group that have done all steps."""
+    presence: int = 0
+    """The number of changes of which workers exist and can have a rank."""
+    _on: dict[str, list[JobWorker]] = field(default_factory=dict)
+    _of_host: dict[str, list[JobWorker]] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[JobWorker]:
         return iter(self.by_name.values())
@@ -313,13 +361,37 @@ class JobWorkers:
         """The worker of this name; ``None`` if it is unknown."""
         return self.by_name.get(name)
 
+    def add(self, worker: JobWorker) -> JobWorker:
+        """Add a worker."""
+        self.by_name[worker.name] = worker
+        self._on.setdefault(worker.accelerator, []).append(worker)
+        self._of_host.setdefault(worker.host, []).append(worker)
+        worker.table = self
+        self.changed(worker, "alive")
+        return worker
+
+    def remove(self, worker: JobWorker) -> None:
+        """Remove a worker that was never started."""
+        worker.alive, worker.table = False, None
+        del self.by_name[worker.name]
+        self._on[worker.accelerator].remove(worker)
+        self._of_host[worker.host].remove(worker)
+
+    def changed(self, worker: JobWorker, attribute: str) -> None:
+        """Update the indexes after a change of a worker's attribute."""
+        self.presence += attribute in _PRESENCE
+        for name, belongs in _BELONGS.items():
+            index: Index = getattr(self, name)
+            if belongs(worker):
+                index[worker.name] = worker
+            else:
+                index.pop(worker.name, None)
+
     def begun(self, accelerator: str, host: str) -> JobWorker:
         """Add a worker on an accelerator, under a new name."""
         # Ended workers count too: a late message must not be taken for that of another process.
-        numbers = [int(w.name.rpartition("#")[2]) for w in self if w.accelerator == accelerator]
-        worker = JobWorker(f"{accelerator}#{max(numbers, default=0) + 1}", accelerator, host)
-        self.by_name[worker.name] = worker
-        return worker
+        numbers = [int(w.name.rpartition("#")[2]) for w in self._on.get(accelerator, ())]
+        return self.add(JobWorker(f"{accelerator}#{max(numbers, default=0) + 1}", accelerator, host))
 
     def update(self, host: str, listed: Iterable[Mapping[str, Any]]) -> list[JobWorker]:
         """Update all workers by the list of a host's agent: a worker not on it is dead. Return the new workers."""
@@ -328,7 +400,7 @@ class JobWorkers:
             names.add(name := str(each["worker"]))
             worker = self.by_name.get(name)
             if worker is None:
-                worker = self.by_name[name] = JobWorker(name, str(each["accelerator"]), host)
+                worker = self.add(JobWorker(name, str(each["accelerator"]), host))
                 new.append(worker)
                 for message in still_holds(each.get("last") or {}):
                     # A malformed message is reported when it is handled.
@@ -340,16 +412,33 @@ class JobWorkers:
             # Only from alive to dead: whether a worker that counted as dead returns is decided elsewhere.
             worker.alive = worker.alive and bool(each["alive"])
             worker.dying = worker.dying and bool(each["alive"])
-        for worker in self:
-            if worker.host == host and worker.name not in names:
+        for worker in self.of_host(host):
+            if worker.name not in names:
                 worker.alive = worker.dying = False
         return new
 
     def is_taken(self, accelerator: str, now: float) -> bool:
         """Whether a worker is dying on an accelerator, and may still hold the accelerator's memory."""
-        dying = (worker for worker in self if worker.accelerator == accelerator and worker.dying)
+        dying = (worker for worker in self._on.get(accelerator, ()) if worker.dying)
         return any(now < worker.dies_at + LONGEST_DEATH_S for worker in dying)
 
     def on(self, accelerator: str) -> list[JobWorker]:
         """The workers that run on an accelerator, the newest last."""
-        return [worker for worker in self if worker.accelerator == accelerator and worker.alive]
+        return [worker for worker in self._on.get(accelerator, ()) if worker.alive]
+
+    def of_host(self, host: str) -> list[JobWorker]:
+        """All workers of a host."""
+        return list(self._of_host.get(host, ()))
+
+
+_BELONGS: Mapping[str, Callable[[JobWorker], bool]] = {
+    "starting": lambda worker: worker.alive and not (worker.ready or worker.ended),
+    "existing": lambda worker: worker.alive or worker.dying,
+    "dying": lambda worker: worker.dying,
+    "leaving": lambda worker: (worker.alive or worker.dying) and worker.leave_by < math.inf,
+    "had_rank": lambda worker: worker.alive and worker.rank is not None,
+    "in_step": lambda worker: worker.alive and worker.busy and worker.seat is not None,
+    "training": lambda worker: worker.alive and not worker.ended and worker.seat is not None,
+    "finished": lambda worker: worker.ended and worker.seat is not None,
+}
+"""Which workers are in each index of :class:`JobWorkers`."""

@@ -2,7 +2,7 @@
 
     python tests/bench/jobs/scale.py [--ranks 64,256,1000] [--seconds 10] [--failures 5] [--beside OTHER]
 
-One other process plays all hosts, 8 ranks on each, over the Unix sockets by which `lumctl job run` reaches the agents of a
+One other process plays all hosts, 8 ranks on each, over Unix sockets, by which `lumctl job run` reaches the agents of a
 simulator: each rank does a step per second, and does what it is ordered at once. No PyTorch, no health, no light: a
 failed rank continues in place. Times run from the failure, as its agent reports it:
   all know   the last rank has been ordered to hold
@@ -67,7 +67,7 @@ class LightHosts:
 
     def accept(self, listener, host, _mask):
         connection, _ = listener.accept()
-        connection.setblocking(False)
+        connection.setblocking(False)  # noqa: FBT003 - as it is called
         self.lines[host], self.unsent[host], self.received[host] = connection, bytearray(), bytearray()
         self.selector.register(connection, selectors.EVENT_READ, (self.ready, host))
         self.tell(host, {"tell": "list", "workers": []})
@@ -199,99 +199,109 @@ def inventory_of(folder, ranks):
     return path, [f"h{number}" for number in range(hosts)] + ["s0"]
 
 
-def measure(ranks, seconds, failures_wanted, per_rank):
-    """Run one job; the figures as data."""
-    folder = Path(tempfile.mkdtemp(prefix="scale-"))
-    path, hosts = inventory_of(folder, ranks)
-    ours, theirs = socket.socketpair()
-    playing = os.fork()
-    if not playing:
-        ours.close()
-        LightHosts(folder, hosts, theirs, per_rank).run()
-    theirs.close()
+class MeasuredJob:
+    """A job with light hosts, and the figures of its coordinator as data."""
 
-    from lumctl.inventory.job_run import JobRun
-    from lumctl.inventory.load import load_inventory
-    from lumctl.training.coordinator import agent_reports, failures
-    from lumctl.training.coordinator.coordinator import Coordinator
-    from lumctl.training.coordinator.state import Effects, JobPhase, JobState
-    from lumctl.training.job_run import AgentLines
-    from lumctl.training.protocol import MessageLine
+    def __init__(self, ranks, per_rank):
+        folder = Path(tempfile.mkdtemp(prefix="scale-"))
+        path, hosts = inventory_of(folder, ranks)
+        self.control, theirs = socket.socketpair()
+        self.playing = os.fork()
+        if not self.playing:
+            self.control.close()
+            LightHosts(folder, hosts, theirs, per_rank).run()
+        theirs.close()
+        self.control.settimeout(RECOVERS_WITHIN_S)
+        self.figures = {"ranks": ranks, "start_s": None}
+        self.coordinator = self.coordinator_of(folder, path)
+        self.state = self.coordinator.state
 
-    def open_line(host):
-        connection = socket.socket(socket.AF_UNIX)
-        connection.connect(str(folder / host))
-        return MessageLine(connection)
+    def coordinator_of(self, folder, path):
+        # Imported here: the process that plays the hosts does without.
+        from lumctl.inventory.job_run import JobRun
+        from lumctl.inventory.load import load_inventory
+        from lumctl.training.coordinator import agent_reports, failures
+        from lumctl.training.coordinator.coordinator import Coordinator
+        from lumctl.training.coordinator.state import Effects, JobState
+        from lumctl.training.job_run import AgentLines
+        from lumctl.training.protocol import MessageLine
 
-    def examine(_accelerators, _failed_only):
-        coordinator.post(failures.examined, {})
-        coordinator.post(failures.repaired, None)
+        def open_line(host):
+            connection = socket.socket(socket.AF_UNIX)
+            connection.connect(str(folder / host))
+            return MessageLine(connection)
 
-    inventory = load_inventory(path)
-    job = inventory.jobs["train"]
-    before_mib = memory_mib()
-    lines = AgentLines(
-        open_line, "scale", lambda host, message, why: coordinator.post(agent_reports.receive, host, message, why)
-    )
-    spares = [f"s0-g{number}" for number in range(SPARES)]
-    effects = Effects(
-        ask=lines.ask,
-        open=lines.open,
-        examine=examine,
-        placement=lambda: list(job.ranks),
-        ready_on=lambda: spares,
-        environment=lambda _host: {},
-        say=lambda _line: None,
-    )
-    coordinator = Coordinator(JobState(inventory, job, JobRun(("train",)), effects))
-    state = coordinator.state
-    figures = {"ranks": ranks, "start_s": None}
+        def examine(_accelerators, _failed_only):
+            coordinator.post(failures.examined, {})
+            coordinator.post(failures.repaired, None)
 
-    def until(found, within_s):
-        end = time.monotonic() + within_s
-        while not found():
-            if time.monotonic() > end:
-                return False
-            time.sleep(0.01)
-        return True
+        def hear(host, message, why):
+            coordinator.post(agent_reports.receive, host, message, why)
 
-    def drive():
+        inventory = load_inventory(path)
+        job = inventory.jobs["train"]
+        self.before_mib = memory_mib()
+        lines = AgentLines(open_line, "scale", hear)
+        spares = [f"s0-g{number}" for number in range(SPARES)]
+        effects = Effects(
+            ask=lines.ask,
+            open=lines.open,
+            examine=examine,
+            placement=lambda: list(job.ranks),
+            ready_on=lambda: spares,
+            environment=lambda _host: {},
+            say=lambda _line: None,
+        )
+        coordinator = Coordinator(JobState(inventory, job, JobRun(("train",)), effects))
+        return coordinator
+
+    def run(self, seconds, failures):
+        """Run the job; never returns."""
+        threading.Thread(target=self.report, args=(seconds, failures), daemon=True).start()
+        self.coordinator.run()
+
+    def report(self, seconds, failures):
+        self.drive(seconds, failures)
+        print(json.dumps(self.figures), flush=True)
+        os.kill(self.playing, signal.SIGKILL)
+        os._exit(0)
+
+    def drive(self, seconds, failures):
         began = time.monotonic()
-        if not until(lambda: state.phase is JobPhase.RUNNING, STARTS_WITHIN_S):
+        if not until(lambda: self.state.phase == "running", STARTS_WITHIN_S):
             return
-        figures["start_s"] = time.monotonic() - began
+        self.figures["start_s"] = time.monotonic() - began
         time.sleep(2.5)
         cpu, at = time.process_time(), time.monotonic()
         time.sleep(seconds)
-        figures["cpu"] = (time.process_time() - cpu) / (time.monotonic() - at)
-        figures["mib"], figures["own_mib"] = memory_mib(), memory_mib() - before_mib
-        figures["threads"] = threading.active_count() - 1  # without this one
-        known, formed, step = [], [], []
-        for number in range(failures_wanted):
-            victim = state.group.members[(7 + number * 101) % len(job.ranks)]
-            recovered = len(state.recoveries)
-            ours.send(victim.encode())
-            ours.settimeout(RECOVERS_WITHIN_S)
-            try:
-                known.append(json.loads(ours.recv(4096))["known_s"])
-            except TimeoutError:
-                break
-            if not until(lambda count=recovered: len(state.recoveries) > count, RECOVERS_WITHIN_S):
-                break
-            record = state.recoveries[-1]
-            formed.append(record.since("joined"))
-            step.append(record.since("step"))
-            time.sleep(1.5)
-        figures.update(known=known, formed=formed, step=step)
+        self.figures["cpu"] = (time.process_time() - cpu) / (time.monotonic() - at)
+        self.figures["mib"], self.figures["own_mib"] = memory_mib(), memory_mib() - self.before_mib
+        self.figures["threads"] = threading.active_count() - 1  # without this one
+        found = [self.fail(7 + number * 101) for number in range(failures)]
+        self.figures["failures"] = [times for times in found if times is not None]
 
-    def report():
-        drive()
-        print(json.dumps(figures), flush=True)
-        os.kill(playing, signal.SIGKILL)
-        os._exit(0)
+    def fail(self, number):
+        """Have a rank fail; seconds until all know, until the group is formed, and until a step; ``None``: never."""
+        members, recovered = self.state.group.members, len(self.state.recoveries)
+        self.control.send(members[number % len(members)].encode())
+        try:
+            known_s = json.loads(self.control.recv(4096))["known_s"]
+        except TimeoutError:
+            return None
+        if not until(lambda: len(self.state.recoveries) > recovered, RECOVERS_WITHIN_S):
+            return None
+        record = self.state.recoveries[-1]
+        time.sleep(1.5)
+        return known_s, record.since("joined"), record.since("step")
 
-    threading.Thread(target=report, daemon=True).start()
-    coordinator.run()
+
+def until(found, within_s):
+    end = time.monotonic() + within_s
+    while not found():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
 
 
 def shown(figures):
@@ -300,12 +310,12 @@ def shown(figures):
 
     def ms(times):
         whole = f"{1000 * statistics.median(times):6.0f} ({1000 * max(times):.0f})" if times else "never"
-        return f"{whole:>14}"
+        return f"{whole:>15}"
 
+    times = "".join(ms([each[column] for each in figures["failures"]]) for column in range(3))
     return (
-        f"{figures['ranks']:>5} {100 * figures['cpu']:>8.1f} % {figures['start_s']:>8.2f} {ms(figures['known'])}"
-        f" {ms(figures['formed'])} {ms(figures['step'])} {figures['mib']:>8.0f} {figures['own_mib']:>5.0f}"
-        f" {figures['threads']:>7}"
+        f"{figures['ranks']:>5} {100 * figures['cpu']:>8.1f} % {figures['start_s']:>8.2f}{times}"
+        f" {figures['mib']:>8.0f} {figures['own_mib']:>5.0f} {figures['threads']:>7}"
     )
 
 
@@ -320,7 +330,7 @@ def main() -> None:
     options = parser.parse_args()
     sizes = [int(each) for each in options.ranks.split(",")]
     if options.measure:
-        measure(sizes[0], options.seconds, options.failures, options.per_rank)
+        MeasuredJob(sizes[0], options.per_rank).run(options.seconds, options.failures)
         return
     print("time in ms: median (worst)")
     print("ranks        CPU  start, s       all know         formed           step  MiB all   own threads")

@@ -236,3 +236,13 @@ def test_whose_state_a_worker_has_is_known_though_it_says_late_that_it_had_joine
     cluster.says.extendleft(reversed(of_others))  # said in the group that they have been told to leave
     cluster.settle()
     assert done(running(cluster)) == [3, 3, 3, 3]
+
+
+def test_steps_that_an_agent_tells_together_count_each_and_a_malformed_one_alone_is_left_out(cluster):
+    steps = {
+        f"h{number}-a#1": {"say": "stepped", "generation": 1, "done": 2 if number != 1 else "two"}
+        for number in range(3)
+    }
+    agent_reports.receive(cluster.state, "h0", {"tell": "said", "messages": steps, "at": cluster.at}, "")
+    assert done(requests.document(cluster.state)) == [2, 1, 2, 1]
+    assert cluster.said[-1].startswith("h0: its agent sent a malformed message (ValueError")

@@ -5,6 +5,7 @@ import random
 
 import pytest
 from fake_cluster import FakeCluster
+from searched_workers import require_all_searched
 
 from lumctl.training.coordinator import requests
 from lumctl.training.coordinator.state import JobPhase
@@ -84,3 +85,21 @@ def test_whatever_fails_when_the_job_runs_again_or_says_why_not(tmp_path, layout
     before = max(done(cluster))
     cluster.does_a_step()
     assert set(done(cluster)) == {before + 1}
+
+
+@pytest.mark.parametrize("layout", ["replicated", "unique"])
+@pytest.mark.parametrize("seed", range(SEEDS // 4))
+def test_what_is_looked_up_is_what_a_search_finds_after_each_event(tmp_path, layout, seed):
+    draw = random.Random(seed)  # noqa: S311 - the same choices in every run
+    cluster = FakeCluster(tmp_path, seed=seed, layout=layout, standby=draw.random() < 0.5, restarts=50)
+    turn = cluster.turn
+
+    def searched():
+        happened = turn()
+        require_all_searched(cluster.state, cluster.lines)
+        return happened
+
+    cluster.turn = searched
+    cluster.start()
+    play(cluster, draw, hang=0.02 * (seed % 2), away=0.04 * (seed // 2 % 3))
+    cluster.come_to_rest()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lumctl.training.agent.agent import IDLE_S, Agent
+from lumctl.training.agent.agent import IDLE_S, STEPS_WITHIN_S, Agent
 from lumctl.training.agent.folder import listening, private_folder
 from lumctl.training.agent.process import ProcessEnd
 from lumctl.training.agent.worker import BEATS, MOST_WAITING, Worker
@@ -45,9 +45,9 @@ class Pretended:
 
 
 class Turns:
-    """An agent with one worker."""
+    """An agent with one worker, or several of other names."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *others: str) -> None:
         self.now = 100.0
         self.stopped = True
         self.folder = private_folder(path)
@@ -55,10 +55,15 @@ class Turns:
         self.worker = Worker(
             "a#1", "a", HEARTBEAT_S, process=self.process, pid=self.process.pid, started=0, heard_at=self.now
         )
+        self.processes = {name: Pretended() for name in others}
+        workers = {
+            name: Worker(name, name[0], HEARTBEAT_S, process=each, pid=each.pid, started=0, heard_at=self.now)
+            for name, each in self.processes.items()
+        }
         self.agent = Agent(
             self.folder,
             listening(self.folder),
-            {"a#1": self.worker},
+            {"a#1": self.worker, **workers},
             clock=lambda: self.now,
             wall=lambda: self.now,
             is_stopped=lambda _pid: self.stopped,
@@ -87,8 +92,9 @@ class Turns:
     def close(self) -> None:
         for connection in self.open:
             connection.close()
-        self.process.finish()
-        self.agent.turn()
+        for process in (self.process, *self.processes.values()):
+            process.finish()
+            self.agent.turn()
         assert not self.worker.alive
         self.now += IDLE_S
         self.agent.run()
@@ -124,10 +130,96 @@ def test_after_a_standstill_what_is_in_the_sockets_comes_first(turns):
     turns.stopped = True
     for _ in range(BEATS):
         turns.after(HEARTBEAT_S / BEATS)
-    assert heard(coordinator, 4) == ["said:hello", "said:ready", "said:beat", "silent:"]
+    assert heard(coordinator, 3) == ["said:hello", "said:ready", "silent:"]
     worker.send({"say": "beat"})
     turns.agent.turn()
-    assert heard(coordinator, 2) == ["heard:", "said:beat"]
+    assert heard(coordinator, 1) == ["heard:"]
+
+
+@pytest.fixture
+def crew():
+    """An agent with three workers of one group, their lines, and its coordinator; the first step is done."""
+    with tempfile.TemporaryDirectory(prefix="agent-") as folder:
+        turns = Turns(Path(folder), "b#1", "c#1")
+        coordinator = turns.coordinator()
+        lines = []
+        for rank, name in enumerate(("a#1", "b#1", "c#1")):
+            joined = {"say": "joined", "generation": 1, "rank": rank}
+            lines.append(turns.connect({"say": "hello", "worker": name, "pid": 1}, joined))
+        assert heard(coordinator, 6) == ["said:hello", "said:joined"] * 3
+        steps(turns, lines[:1], 1)
+        assert coordinator.receive()["message"]["done"] == 1  # at once: it ends a recovery
+        steps(turns, lines[1:], 1)
+        assert coordinator.receive()["messages"].keys() == {"b#1", "c#1"}
+        yield turns, lines, coordinator
+        turns.close()
+
+
+def steps(turns, lines, done):
+    for line in lines:
+        line.send({"say": "stepped", "generation": 1, "done": done})
+        turns.agent.turn()
+
+
+def test_the_steps_of_all_workers_of_a_group_are_one_message(crew):
+    turns, lines, coordinator = crew
+    for done in (2, 3):
+        steps(turns, lines, done)
+    for done in (2, 3):
+        told = coordinator.receive()
+        assert {name: said["done"] for name, said in told["messages"].items()} == dict.fromkeys(
+            ["a#1", "b#1", "c#1"], done
+        )
+        assert told["at"] == turns.now
+
+
+def test_a_step_that_only_some_have_done_is_not_kept_for_long(crew):
+    turns, lines, coordinator = crew
+    steps(turns, lines[:2], 2)
+    turns.after(STEPS_WITHIN_S)
+    assert coordinator.receive()["messages"].keys() == {"a#1", "b#1"}
+    steps(turns, lines[2:], 2)
+    assert coordinator.receive()["worker"] == "c#1"
+
+
+def test_a_second_step_and_any_other_message_come_after_the_steps_before(crew):
+    turns, lines, coordinator = crew
+    steps(turns, lines[:1], 2)
+    steps(turns, lines[:1], 3)
+    assert coordinator.receive()["message"]["done"] == 2
+    lines[0].send({"say": "held", "generation": 2, "done": 3})
+    turns.agent.turn()
+    assert [coordinator.receive()["message"]["say"] for _ in range(2)] == ["stepped", "held"]
+    steps(turns, lines[1:2], 2)
+    turns.processes.pop("c#1").finish()
+    turns.agent.turn()
+    assert heard(coordinator, 2) == ["said:stepped", "exited:"]
+
+
+def test_steps_that_wait_when_another_coordinator_comes_are_in_its_list(crew):
+    turns, lines, _ = crew
+    steps(turns, lines[:2], 2)
+    line = turns.connect({"ask": "take", "who": "another"})
+    told = line.receive()
+    assert [each["last"]["stepped"]["done"] for each in told["workers"]] == [2, 2, 1]
+    turns.after(STEPS_WITHIN_S)
+    line.send({"ask": "list"})
+    turns.agent.turn()
+    assert line.receive()["tell"] == "list"
+
+
+def test_one_message_has_the_orders_of_several_workers(crew):
+    turns, lines, coordinator = crew
+    orders = {"a#1": {"rank": 0}, "no#1": {"rank": 1}, "c#1": {"rank": 2}}
+    coordinator.send({"ask": "tell", "orders": orders, "message": {"do": "join", "world": 3}})
+    turns.agent.turn()
+    assert lines[0].receive() == {"do": "join", "world": 3, "rank": 0}
+    assert lines[2].receive() == {"do": "join", "world": 3, "rank": 2}
+    refused = coordinator.receive()
+    assert (refused["worker"], refused["why"]) == ("no#1", "worker no#1 does not exist here")
+    coordinator.send({"ask": "tell", "orders": {"a#1": 1}, "message": {}})
+    turns.agent.turn()
+    assert "orders must give an object for each worker" in coordinator.receive()["why"]
 
 
 def test_what_is_told_to_a_worker_waits_until_it_has_said_hello(turns):
