@@ -35,6 +35,14 @@ class Stream(Protocol):
 class CommandStream(Stream, Protocol):
     """The standard input and output of a command on a host."""
 
+    def fileno(self) -> int:
+        """A descriptor for ``select``: readable when output has arrived or ended."""
+        ...
+
+    def recv_now(self, count: int, /) -> bytes:
+        """As ``recv``, but if no output has arrived, raise ``BlockingIOError`` instead of waiting."""
+        ...
+
     def complaint(self) -> str:
         """The last line of the command's standard error; call this after its output has ended. Raises ``OSError``."""
         ...

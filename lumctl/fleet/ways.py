@@ -141,6 +141,16 @@ class _Channel:
         self._connection = connection
         self.settimeout = channel.settimeout
         self.recv = channel.recv
+        self.fileno = channel.fileno
+        self._errors = b""
+
+    def recv_now(self, count: int, /) -> bytes:
+        channel = self._channel
+        if channel.recv_ready() or channel.eof_received or channel.closed:
+            return channel.recv(count)
+        if channel.recv_stderr_ready():  # unread errors would keep the descriptor readable
+            self._errors = (self._errors + channel.recv_stderr(_MOST_COMPLAINT))[-_MOST_COMPLAINT:]
+        raise BlockingIOError
 
     def sendall(self, data: bytes, /) -> None:
         require_permission()
@@ -150,7 +160,7 @@ class _Channel:
             raise ConnectionError(f"the connection was lost: {error}") from None
 
     def complaint(self) -> str:
-        said = b""
+        said = self._errors
         while len(said) < _MOST_COMPLAINT and (chunk := self._channel.recv_stderr(_MOST_COMPLAINT)):
             said += chunk
         lines = said.decode(errors="replace").strip().splitlines()

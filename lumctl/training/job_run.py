@@ -12,12 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
+from typing import Any, Concatenate, ParamSpec
 
 from lumctl.change.preconditions import uncertain
 from lumctl.context import Context
 from lumctl.devices.endpoints import RUNTIME_FILE
-from lumctl.errors import LumctlError
 from lumctl.health.observation import current_role
 from lumctl.inventory.filler_records import running_fillers
 from lumctl.inventory.job_run import JobRun
@@ -25,21 +24,16 @@ from lumctl.inventory.model import Role
 from lumctl.inventory.wiring import job_circuits
 from lumctl.training import protocol
 from lumctl.training.agent.folder import Folder
+from lumctl.training.agent_lines import AgentLines, CommandLine, Open
 from lumctl.training.coordinator import agent_reports, job_end, requests
 from lumctl.training.coordinator.coordinator import Coordinator
 from lumctl.training.coordinator.state import Effects, JobEnd, JobState
 from lumctl.training.healer import Healer
 from lumctl.training.job_control import ControlSocket
 from lumctl.training.job_folder import COORDINATOR, claimed, earlier_recoveries, job_folder, save_status, token_of
-from lumctl.training.protocol import BrokenLineError, Message, StreamLine
-
-if TYPE_CHECKING:
-    from lumctl.devices.ways import CommandStream
+from lumctl.training.protocol import StreamLine
 
 P = ParamSpec("P")
-Open = Callable[[str], StreamLine]
-"""Opens the line to the agent of a host, and starts an agent if none runs. Raises ``OSError`` or ``LumctlError``."""
-
 GONE = "its simulator has ended, and all light between the ranks with it"
 AGENT_WITHIN_S = 5.0
 """How long an agent may take to start and answer."""
@@ -188,95 +182,6 @@ def over_ssh(context: Context, agent: Iterable[str], folder: str, *, take: bool,
         return CommandLine(stream)
 
     return opened
-
-
-class CommandLine(StreamLine):
-    """A line to a command on a host. If the command cannot start an agent, :meth:`receive` raises its error."""
-
-    def __init__(self, command: "CommandStream") -> None:
-        super().__init__(command)
-        self._command = command
-        self._spoke = False
-
-    def receive(self) -> Message | None:
-        """The next message; ``None`` at the end. Raises ``OSError``, also if the line ends without any message."""
-        message = super().receive()
-        if message is None and not self._spoke:
-            raise ConnectionError(f"no agent starts there: {self._command.complaint() or 'its command ends at once'}")
-        self._spoke = True
-        return message
-
-
-class AgentLines:
-    """A line to the agent of each host.
-
-    Threads of this class call ``heard`` (host, message, why) with each message. For a lost line, the message is
-    ``None`` and ``why`` is the reason; :meth:`open` opens the line again.
-    """
-
-    def __init__(self, open_line: Open, who: str, heard: Callable[[str, Message | None, str], None]) -> None:
-        self._open_line = open_line
-        self._who = who
-        self._heard = heard
-        self._lines: dict[str, StreamLine] = {}
-        self._closed = False
-        self._lock = threading.Lock()
-
-    def open(self, host: str) -> None:
-        """Open the line to a host's agent in a thread of its own; a failure is reported as a lost line."""
-        threading.Thread(target=self._serve, args=(host,), name=f"lumctl-agent-{host}", daemon=True).start()
-
-    def ask(self, host: str, message: Mapping[str, Any]) -> bool:
-        """Send a request to an agent; return whether it could be sent. A broken line is reported as lost."""
-        line = self._lines.get(host)
-        if line is None:
-            return False
-        try:
-            line.send(message)
-        except OSError:
-            line.close()
-            return False
-        return True
-
-    def close(self) -> None:
-        """Close all lines; the agents continue to run."""
-        with self._lock:
-            self._closed = True
-            lines, self._lines = list(self._lines.values()), {}
-        for line in lines:
-            line.close()
-
-    def _serve(self, host: str) -> None:
-        why = "it closed the connection"
-        try:
-            line = self._open_line(host)
-        except (OSError, LumctlError) as error:
-            self._lost(host, None, str(error) or type(error).__name__)
-            return
-        with self._lock:
-            if self._closed:
-                line.close()
-                return
-            self._lines[host] = line
-        try:
-            line.send({"ask": "who", "who": self._who})
-            while (message := line.receive()) is not None:
-                self._heard(host, message, "")
-        except (OSError, BrokenLineError) as error:
-            why = str(error) or type(error).__name__
-        self._lost(host, line, why)
-
-    def _lost(self, host: str, line: StreamLine | None, why: str) -> None:
-        with self._lock:
-            if self._closed:
-                return
-            # The line may have been opened again already.
-            if self._lines.get(host) is line:
-                self._lines.pop(host, None)
-        if line is not None:
-            with suppress(OSError):
-                line.close()
-        self._heard(host, None, why)
 
 
 class SimulatorWatch:

@@ -28,6 +28,9 @@ ADDRESS = "LUMCTL_JOB_ADDRESS"
 TOKEN = "LUMCTL_JOB_TOKEN"  # noqa: S105 - the name of a variable, not a secret
 """The secret that all workers of the job share."""
 
+TOGETHER = "together"
+"""The word by which agent and coordinator tell each other that they take messages about several workers together."""
+
 REPLICATED, UNIQUE = "replicated", "unique"
 """The layouts of a job's state: the same on every rank, or a different one on each rank."""
 
@@ -56,6 +59,8 @@ class StreamLine:
         self._stream = stream
         self._received = bytearray()
         self._sending = threading.Lock()
+        self.spoke = False
+        """Whether anything was received by :meth:`read`."""
 
     @property
     def pending(self) -> bool:
@@ -68,11 +73,48 @@ class StreamLine:
         Raises:
             OSError: the connection is closed, or the peer does not read.
         """
+        self.send_bytes(encoded(message))
+
+    def send_bytes(self, data: bytes) -> None:
+        """Send the bytes of messages; see :meth:`send`."""
         with self._sending:
-            self._send(encoded(message))
+            self._send(data)
 
     def _send(self, data: bytes) -> None:
         self._stream.sendall(data)
+
+    def send_now(self, data: bytes | bytearray) -> int:
+        """Send as many of these bytes as possible without waiting; return their number. Raises ``OSError``."""
+        del data
+        return 0
+
+    def read(self) -> bool:
+        """Buffer what has arrived, without waiting; return false at the end of the stream.
+
+        Raises:
+            BrokenLineError: the received line is too long.
+            OSError: the connection broke.
+        """
+        try:
+            chunk = self._receive_now(65536)
+        except BlockingIOError:
+            return True
+        self._received += chunk
+        self.spoke = self.spoke or bool(chunk)
+        if len(self._received) > MOST_BYTES and not self.pending:
+            raise BrokenLineError("a line without an end")
+        return bool(chunk)
+
+    def _receive_now(self, most: int) -> bytes:
+        return self._stream.recv(most)
+
+    def why_ended(self) -> str:
+        """Why the line has ended. Raises ``OSError``."""
+        return "it closed the connection"
+
+    def fileno(self) -> int:
+        """A descriptor that is readable when messages have arrived."""
+        raise NotImplementedError
 
     def receive(self) -> Message | None:
         """The next message; ``None`` when the peer has closed.
@@ -94,6 +136,10 @@ class StreamLine:
                 return None
             self._received += chunk
 
+    def hang_up(self) -> None:
+        """End the line: the thread that reads it sees its end, and closes it."""
+        self.close()
+
     def close(self) -> None:
         """Close the line."""
         self._stream.close()
@@ -111,6 +157,16 @@ class MessageLine(StreamLine):
         """The socket's descriptor; a message may be buffered already, see :meth:`pending`."""
         return self._connection.fileno()
 
+    def send_now(self, data: bytes | bytearray) -> int:
+        """Send as many of these bytes as possible without waiting; return their number. Raises ``OSError``."""
+        try:
+            return self._connection.send(data, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+        except BlockingIOError:
+            return 0
+
+    def _receive_now(self, most: int) -> bytes:
+        return self._connection.recv(most, socket.MSG_DONTWAIT)
+
     def _send(self, data: bytes) -> None:
         # Not settimeout: that would also limit the thread that receives.
         left = memoryview(data)
@@ -123,10 +179,14 @@ class MessageLine(StreamLine):
                 if not poll.poll(1000 * self._patience_s):
                     raise TimeoutError(f"the peer has read none of our messages for {self._patience_s:g} s") from None
 
-    def close(self) -> None:
-        """Close the line; :meth:`receive` in another thread returns ``None``."""
+    def hang_up(self) -> None:
+        """End the line: the thread that reads it sees its end, and closes it."""
         with contextlib.suppress(OSError):
             self._connection.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Close the line; :meth:`receive` in another thread returns ``None``."""
+        self.hang_up()
         self._connection.close()
 
 

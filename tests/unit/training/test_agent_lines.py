@@ -1,9 +1,15 @@
-"""Lines to agents over commands on hosts, of which some are no agents."""
+"""Lines to agents: over commands on hosts, of which some are no agents; slow, lost and closed ones."""
+
+import socket
+import threading
+from queue import Empty, SimpleQueue
 
 import pytest
 
+from lumctl.training import agent_lines
+from lumctl.training.agent_lines import AgentLines
 from lumctl.training.job_run import over_ssh
-from lumctl.training.protocol import encoded
+from lumctl.training.protocol import MessageLine, encoded
 
 
 class Command:
@@ -15,7 +21,7 @@ class Command:
         self.patience_s: list[float | None] = []
         self.settimeout = self.patience_s.append
 
-    def recv(self, _count: int) -> bytes:
+    def recv_now(self, _count: int) -> bytes:
         return self.said.pop(0) if self.said else b""
 
 
@@ -47,7 +53,9 @@ def test_an_agent_is_asked_for_by_its_command_and_heard_to_its_end(take):
         "h1: 'my python' -m agent bridge .lumctl/jobs/j" + (" --take" if take else "") + " --who 'pid 1 on there'"
     ]
     assert command.patience_s == [None]
-    assert (line.receive(), line.receive()) == ({"tell": "list"}, None)
+    assert [line.read() for _ in range(3)] == [True, True, False]
+    assert line.receive() == {"tell": "list"}
+    assert line.why_ended() == "it closed the connection"
 
 
 @pytest.mark.parametrize(
@@ -55,5 +63,103 @@ def test_an_agent_is_asked_for_by_its_command_and_heard_to_its_end(take):
 )
 def test_what_is_no_agent_is_an_error_that_says_what_the_host_said(complaint, told):
     line, _ = opened(Command(complaint=complaint))
-    with pytest.raises(ConnectionError, match=f"^no agent starts there: {told}$"):
-        line.receive()
+    assert not line.read()
+    assert line.why_ended() == f"no agent starts there: {told}"
+
+
+class Agents:
+    """The far ends of lines, and what the near ends have heard."""
+
+    def __init__(self) -> None:
+        self.ends: dict[str, socket.socket] = {}
+        self.heard: SimpleQueue[tuple] = SimpleQueue()
+        self.lines = AgentLines(self.open, "me", lambda *told: self.heard.put(told))
+
+    def open(self, host: str) -> MessageLine:
+        if host == "none":
+            raise ConnectionRefusedError("nobody is there")
+        ours, self.ends[host] = socket.socketpair()
+        self.ends[host].settimeout(20)
+        return MessageLine(ours, patience_s=20)
+
+    def opened(self, host: str) -> MessageLine:
+        """Open a line; its far end, once the line is open."""
+        self.lines.open(host)
+        while host not in self.ends:
+            threading.Event().wait(0.001)
+        line = MessageLine(self.ends[host])
+        assert line.receive() == {"ask": "who", "who": "me", "together": True}
+        line.send({"tell": "list", "of": host})
+        assert self.hear(host) == ({"tell": "list", "of": host}, "")
+        return line
+
+    def hear(self, host: str) -> tuple:
+        of, *told = self.heard.get(timeout=20)
+        assert of == host
+        return tuple(told)
+
+
+@pytest.fixture
+def agents():
+    agents = Agents()
+    yield agents
+    agents.lines.close()
+    for each in agents.ends.values():
+        each.close()
+
+
+def test_lines_to_many_hosts_have_one_thread_that_stays(agents):
+    before = {each for each in threading.enumerate() if each.name.startswith("lumctl-agent-")}
+    for number in range(20):
+        line = agents.opened(f"h{number}")
+        assert agents.lines.ask(f"h{number}", {"ask": "list"})
+        assert line.receive() == {"ask": "list"}
+    opening = {each for each in threading.enumerate() if each.name.startswith("lumctl-agent-")} - before
+    assert len(opening) <= 3
+
+
+def test_a_host_that_does_not_read_delays_no_other_and_gets_all_once_it_reads(agents):
+    slow, other = agents.opened("slow"), agents.opened("other")
+    long = "x" * 200_000
+    for number in range(30):  # far more than the buffers of a socket
+        assert agents.lines.ask("slow", {"number": number, "long": long})
+        assert agents.lines.ask("other", {"number": number})
+    assert [other.receive()["number"] for _ in range(30)] == list(range(30))
+    assert [slow.receive()["number"] for _ in range(30)] == list(range(30))
+    agents.lines.ask("slow", {"number": 30})
+    assert slow.receive() == {"number": 30}
+
+
+def test_a_host_for_which_too_much_waits_counts_as_lost(agents, monkeypatch):
+    monkeypatch.setattr(agent_lines, "MOST_UNSENT_BYTES", 1_000_000)
+    agents.opened("slow")
+    sent = 0
+    while agents.lines.ask("slow", {"long": "x" * 100_000}):
+        sent += 1
+        assert sent < 1000
+    assert agents.hear("slow")[0] is None
+    assert not agents.lines.ask("slow", {})
+
+
+def test_a_line_that_ends_or_cannot_be_opened_is_lost_and_can_be_opened_again(agents):
+    agents.lines.open("none")
+    assert agents.hear("none") == (None, "nobody is there")
+    line = agents.opened("h1")
+    line.send({"tell": "last"})
+    line.close()
+    assert agents.hear("h1") == ({"tell": "last"}, "")
+    assert agents.hear("h1")[0] is None
+    del agents.ends["h1"]
+    agents.opened("h1")
+    agents.ends["h1"].sendall(b"no message\n")
+    assert "no JSON" in agents.hear("h1")[1]
+
+
+def test_after_the_end_nothing_is_heard_and_the_far_ends_are_closed(agents):
+    line = agents.opened("h1")
+    agents.lines.close()
+    assert line.receive() is None
+    agents.lines.open("h2")
+    assert not agents.lines.ask("h1", {})
+    with pytest.raises(Empty):
+        agents.heard.get_nowait()
