@@ -31,7 +31,7 @@ class FakeProcesses:
     """Workers of a cluster. They complain about whatever breaks the rules of the real ones."""
 
     def ready(self, process):
-        return {"say": "ready", "store": ["127.0.0.1", 1], "state": ["127.0.0.1", 2], "layout": process.layout}
+        return {"say": "ready", "store": ["127.0.0.1", 1], "state": [process.name, 2], "layout": process.layout}
 
     def told(self, process, message):
         match message["do"]:
@@ -44,9 +44,8 @@ class FakeProcesses:
                 assert process.parked, f"{process.name} is given a state while it works"
                 if (source := message["source"]) is None and message["file"] is None:
                     assert message["done"] in process.own, f"{process.name} never kept {message['done']}"
-                assert source is None or source
-                self.load(process, message)
-                self.say(process, {"say": "loaded", "done": message["done"]})
+                self.require_held(source, message["done"])
+                self.say(process, {"say": "loaded", "done": message["done"]}, lambda: self.load(process, message))
             case "join":
                 assert not self.moves, "a group is formed while light moves"
                 assert process.parked
@@ -58,6 +57,11 @@ class FakeProcesses:
                 self.say(process, {"say": "joined", "generation": process.generation, "rank": process.rank})
             case "stop":
                 process.stopped = message["done"], message["also"]
+
+    def require_held(self, source, done):
+        if source is not None and self.layout == "replicated" and (holder := self.processes.get(source[0])) is not None:
+            assert holder.parked, f"a state is read from {holder.name} while it works"
+            assert holder.done == done, f"{holder.name} has done {holder.done} steps, not {done}"
 
     def load(self, process, message):
         process.done, process.rank = message["done"], message["of"]

@@ -24,7 +24,7 @@ def form(state: JobState) -> None:
         return
     if group.resume_point is None or seats != group.members:
         _choose(state, seats)
-    if group.resume_point is None or any(not state.workers[load.worker].loaded for load in group.resume_point.loads):
+    if group.resume_point is None or not _loaded(state, group.resume_point):
         return
     if state.pause_granted or (state.under_examination and state.light_reply is None):
         return  # light may still move
@@ -146,11 +146,36 @@ def _load(
     state: JobState, seats: dict[int, str], resume_point: ResumePoint, files: Mapping[int, str] = MappingProxyType({})
 ) -> None:
     state.seat(seats)
-    state.group.resume_point, state.group.files = resume_point, files
-    state.group.due = state.effects.now() + state.run.stall_s if resume_point.loads else math.inf
+    state.group.resume_point, state.group.files, state.group.loads_sent = resume_point, files, set()
+    state.group.due = math.inf
     for load in resume_point.loads:
+        state.workers[load.worker].loaded = False
+    _send_loads(state, resume_point)
+
+
+def _loaded(state: JobState, resume_point: ResumePoint) -> bool:
+    """Whether all states are loaded; if a state may be sent on, that is ordered."""
+    if len(state.group.loads_sent) < len(resume_point.loads):
+        _send_loads(state, resume_point)
+    return all(state.workers[load.worker].loaded for load in resume_point.loads)
+
+
+def _send_loads(state: JobState, resume_point: ResumePoint) -> None:
+    """Order the loads whose sources have the state, and send it to no other worker now."""
+    sent, files = state.group.loads_sent, state.group.files
+    waiting = [load for load in resume_point.loads if not state.workers[load.worker].loaded]
+    engaged: set[str | None] = {load.source for load in waiting if load.worker in sent}
+    engaged |= {load.worker for load in waiting}
+    for load in waiting:
         worker = state.workers[load.worker]
-        worker.loaded, worker.loading = False, (load.rank, resume_point.done)
+        # The source of a unique state had a copy from the beginning.
+        must_wait = load.source is not None and load.source in engaged and worker.layout == REPLICATED
+        if load.worker in sent or must_wait:
+            continue
+        engaged.add(load.source)
+        sent.add(load.worker)
+        state.group.due = state.effects.now() + state.run.stall_s
+        worker.loading = load.rank, resume_point.done
         source = state.workers[load.source].state if load.source else None
         orders.send(
             state,
@@ -161,7 +186,7 @@ def _load(
                 "of": load.rank,
                 "source": list(source) if source else None,
                 "file": files.get(load.rank),
-                "world": len(seats),
+                "world": len(state.group.members),
             },
         )
 

@@ -157,6 +157,8 @@ class RankGroup:
     """The step to resume from and the states to load first; ``None`` until that is settled."""
     files: Mapping[int, str] = field(default_factory=dict)
     """The checkpoint of each rank, if the group resumes from checkpoints."""
+    loads_sent: set[str] = field(default_factory=set)
+    """The workers that were ordered to load their state."""
     join_sent: bool = False
     """Whether all members were ordered to join."""
     hold_sent_at: float = 0.0

@@ -1,6 +1,7 @@
 """The workers of a job as their agents report them, and the step that a job can resume from. No I/O, no decisions."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -44,10 +45,17 @@ class StateLoad:
 
 @dataclass(frozen=True, slots=True)
 class ResumePoint:
-    """The number of steps that count as done, and the states to load before the next one."""
+    """The number of steps that count as done, and the states to load before the next one.
+
+    The source of a load has the state, or is the worker of an earlier load.
+    """
 
     done: int
     loads: tuple[StateLoad, ...]
+
+
+SENDS = 2
+"""How often a worker sends a state at most."""
 
 
 def choose(layout: str, held: Sequence[HeldState], seats: Mapping[int, str]) -> ResumePoint | None:
@@ -69,10 +77,28 @@ def _replicated(members: Sequence[HeldState], seats: Mapping[int, str]) -> Resum
     """Resume from the worker that has done most steps: each of its steps contains the gradients of all ranks."""
     if not members:
         return None
-    best = max(members, key=lambda one: one.done)
-    level = {one.worker for one in members if one.done == best.done}
-    behind = ((rank, worker) for rank, worker in sorted(seats.items()) if worker not in level)
-    return ResumePoint(best.done, tuple(StateLoad(worker, rank, best.worker) for rank, worker in behind))
+    done = max(one.done for one in members)
+    holders = dict.fromkeys(one.worker for one in members if one.done == done)
+    behind = [(rank, worker) for rank, worker in sorted(seats.items()) if worker not in holders]
+    return ResumePoint(done, _spread(behind, list(holders)))
+
+
+def _spread(behind: Sequence[tuple[int, str]], holders: Sequence[str]) -> tuple[StateLoad, ...]:
+    """The loads of one state, in rounds: in each, a worker that has it sends it to one other.
+
+    Few holders suffice: a worker that has loaded is a source in the next round. None sends more than ``SENDS`` times.
+    The first sources are spread over all holders, because neighbours share a host.
+    """
+    left = dict.fromkeys(holders[:: max(1, len(holders) // max(1, len(behind)))], SENDS)
+    loads: list[StateLoad] = []
+    while len(loads) < len(behind):
+        for (rank, worker), source in zip(behind[len(loads) :], list(left), strict=False):
+            loads.append(StateLoad(worker, rank, source))
+            left[source] -= 1
+            if not left[source]:
+                del left[source]
+            left[worker] = SENDS
+    return tuple(loads)
 
 
 def _unique(done: int, held: Sequence[HeldState], seats: Mapping[int, str]) -> tuple[StateLoad, ...] | None:
@@ -80,6 +106,7 @@ def _unique(done: int, held: Sequence[HeldState], seats: Mapping[int, str]) -> t
     loads = []
     has_own = {(one.worker, one.rank) for one in held if one.done == done}
     holders: dict[int, list[str]] = {}
+    sends: Counter[str | None] = Counter()
     for one in held:
         for rank in one.ranks_at(done):
             holders.setdefault(rank, []).append(one.worker)
@@ -88,7 +115,9 @@ def _unique(done: int, held: Sequence[HeldState], seats: Mapping[int, str]) -> t
             continue
         if (having := holders.get(rank)) is None:
             return None
-        loads.append(StateLoad(worker, rank, None if worker in having else having[0]))
+        source = None if worker in having else min(having, key=sends.__getitem__)
+        sends[source] += 1
+        loads.append(StateLoad(worker, rank, source))
     return tuple(loads)
 
 

@@ -1,14 +1,17 @@
+from collections import Counter
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumctl.training.coordinator.workers import HeldState, ResumePoint, StateLoad, choose
+from lumctl.training.coordinator.workers import SENDS, HeldState, ResumePoint, StateLoad, choose
 from lumctl.training.protocol import REPLICATED, UNIQUE
 
 
 def test_in_a_replicated_job_whoever_has_done_most_gives_its_state_to_the_others():
     held = [HeldState("a", 0, 7), HeldState("b", 1, 8), HeldState("c", 2, 8), HeldState("spare", None, 0)]
     assert choose(REPLICATED, held, {0: "a", 1: "b", 2: "spare"}) == ResumePoint(
-        8, (StateLoad("a", 0, "b"), StateLoad("spare", 2, "b"))
+        8, (StateLoad("a", 0, "b"), StateLoad("spare", 2, "c"))
     )
 
 
@@ -35,6 +38,23 @@ def test_each_ranks_own_state_comes_from_who_keeps_it_and_the_others_go_back():
 def test_a_keeper_that_takes_the_rank_itself_asks_nobody():
     held = [HeldState("b", 1, 4, frozenset({4}), {0: frozenset({4})})]
     assert choose(UNIQUE, held, {0: "b"}) == ResumePoint(4, (StateLoad("b", 0, None),))
+
+
+@pytest.mark.parametrize(("holders", "rounds"), [(1, 4), (2, 3), (4, 2), (8, 1), (1000, 1)])
+def test_eight_new_ranks_get_a_state_in_few_rounds_and_nobody_sends_it_more_than_twice(holders, rounds):
+    held = [HeldState(f"r{rank}", rank, 5) for rank in range(holders)]
+    seats = {rank: f"r{rank}" if rank < holders else f"new{rank}" for rank in range(holders + 8)}
+    loads = choose(REPLICATED, held, seats).loads
+    assert [load.worker for load in loads] == [f"new{rank}" for rank in range(holders, holders + 8)]
+    done_in = dict.fromkeys((one.worker for one in held), 0)
+    sends_from = dict.fromkeys(done_in, 0)
+    for load in loads:
+        begins = max(done_in[load.source], sends_from[load.source])
+        done_in[load.worker] = sends_from[load.source] = sends_from[load.worker] = begins + 1
+    assert max(done_in.values()) == rounds
+    assert max(Counter(load.source for load in loads).values()) <= SENDS
+    if holders == 1000:
+        assert [load.source for load in loads] == [f"r{125 * number}" for number in range(8)]
 
 
 steps = st.frozensets(st.integers(0, 6), max_size=3)
@@ -66,7 +86,12 @@ def test_whatever_is_chosen_can_be_had_and_nothing_newer_could(drawn, layout):
         assert (found is None) == (not members)
         if found is not None:
             assert found.done == max(one.done for one in members)
-            assert all(by_name[load.source].done == found.done for load in found.loads)
+            having = {one.worker for one in members if one.done == found.done}
+            for load in found.loads:
+                assert load.source in having
+                having.add(load.worker)
+            sent = Counter(load.source for load in found.loads)
+            assert max(sent.values(), default=0) <= SENDS
         return
     assert (found is None) == (not any(whole(done) for done in range(7)))
     if found is not None:
