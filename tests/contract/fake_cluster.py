@@ -15,6 +15,7 @@ from fake_runs import FakeRuns
 
 from lumctl.inventory.job_run import JobRun, WithoutSpare
 from lumctl.inventory.load import load_inventory
+from lumctl.inventory.model import Role
 from lumctl.training.coordinator import agent_reports
 from lumctl.training.coordinator.coordinator import Coordinator
 from lumctl.training.coordinator.state import Effects, JobPhase, JobState
@@ -23,13 +24,13 @@ INVENTORY = """
 lumctl: 1
 racks: {r: {}}
 hosts:
-  - name: h[0-3]
+  - name: h[0-LAST]
     accelerators: [{id: "{host}-a", model: M, memory_gib: 1}]
-  - name: h[4-5]
+  - name: h[SPARES]
     accelerators: [{id: "{host}-a", model: M, memory_gib: 1, role: spare}]
 jobs:
   - name: train
-    ranks: h[0-3]-a
+    ranks: h[0-LAST]-a
     run: {command: [train]}
 """
 
@@ -47,9 +48,10 @@ class FakeCluster(FakeAgents, FakeRuns, FakeProcesses):
         standby: bool = False,
         restarts: int = 3,
         start_s: float = 86_400.0,
+        ranks: int = 4,
     ) -> None:
         path = folder / "fake_cluster.yaml"
-        path.write_text(INVENTORY)
+        path.write_text(INVENTORY.replace("LAST", str(ranks - 1)).replace("SPARES", f"{ranks}-{ranks + 1}"))
         self.inventory = load_inventory(path)
         job = self.inventory.jobs["train"]
         self.run = JobRun(("train",), without_spare=without_spare, standby=standby, restarts=restarts, start_s=start_s)
@@ -100,7 +102,11 @@ class FakeCluster(FakeAgents, FakeRuns, FakeProcesses):
     # What the coordinator acts through.
 
     def spares(self):
-        return [name for name in ("h4-a", "h5-a") if name not in self.placed]
+        return [
+            name
+            for name, each in self.inventory.accelerators.items()
+            if each.role is Role.SPARE and name not in self.placed
+        ]
 
     def restart_lumctl(self):
         """lumctl is killed, and the next one takes the job over."""

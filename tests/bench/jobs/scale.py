@@ -277,8 +277,11 @@ class MeasuredJob:
         self.figures["cpu"] = (time.process_time() - cpu) / (time.monotonic() - at)
         self.figures["mib"], self.figures["own_mib"] = memory_mib(), memory_mib() - self.before_mib
         self.figures["threads"] = threading.active_count() - 1  # without this one
-        found = [self.fail(7 + number * 101) for number in range(failures)]
-        self.figures["failures"] = [times for times in found if times is not None]
+        found = self.figures["failures"] = []
+        for number in range(failures):
+            if (times := self.fail(7 + number * 101)) is None:
+                return
+            found.append(times)
 
     def fail(self, number):
         """Have a rank fail; seconds until all know, until the group is formed, and until a step; ``None``: never."""
