@@ -6,6 +6,7 @@ from queue import Empty, SimpleQueue
 
 import pytest
 
+from lumctl.fleet.ways import _Channel
 from lumctl.training import agent_lines
 from lumctl.training.agent_lines import AgentLines
 from lumctl.training.job_run import over_ssh
@@ -163,3 +164,37 @@ def test_after_the_end_nothing_is_heard_and_the_far_ends_are_closed(agents):
     assert not agents.lines.ask("h1", {})
     with pytest.raises(Empty):
         agents.heard.get_nowait()
+
+
+class Channel:
+    """A paramiko channel of a command that has written to its standard error, and goes on."""
+
+    settimeout = None
+
+    def __init__(self) -> None:
+        self.errors, self.eof_received, self.closed = b"a warning\nno module named lumctl\n", False, False
+        self.recv = lambda _count: b""
+
+    def fileno(self) -> int:
+        return 0
+
+    def recv_ready(self) -> bool:
+        return False
+
+    def recv_stderr_ready(self) -> bool:
+        return bool(self.errors)
+
+    def recv_stderr(self, count: int) -> bytes:
+        said, self.errors = self.errors[:count], self.errors[count:]
+        return said
+
+
+def test_errors_that_a_command_writes_are_read_while_nothing_else_has_come_and_are_its_complaint():
+    channel = Channel()
+    stream = _Channel(channel)
+    with pytest.raises(BlockingIOError):
+        stream.recv_now(100)
+    assert not channel.recv_stderr_ready()  # else its descriptor would stay readable
+    channel.eof_received = True
+    assert stream.recv_now(100) == b""
+    assert stream.complaint() == "no module named lumctl"
