@@ -40,7 +40,7 @@ class CommandStream(Stream, Protocol):
         ...
 
     def recv_now(self, count: int, /) -> bytes:
-        """As ``recv``, but if no output has arrived, raise ``BlockingIOError`` instead of waiting."""
+        """As ``recv``; does not wait if the descriptor is readable. Raises ``BlockingIOError`` without output."""
         ...
 
     def complaint(self) -> str:

@@ -146,11 +146,12 @@ class _Channel:
 
     def recv_now(self, count: int, /) -> bytes:
         channel = self._channel
-        if channel.recv_ready() or channel.eof_received or channel.closed:
-            return channel.recv(count)
-        if channel.recv_stderr_ready():  # unread errors would keep the descriptor readable
+        if channel.recv_stderr_ready() and not channel.recv_ready():
+            # Unread errors would keep the descriptor readable.
             self._errors = (self._errors + channel.recv_stderr(_MOST_COMPLAINT))[-_MOST_COMPLAINT:]
-        raise BlockingIOError
+            raise BlockingIOError
+        # Otherwise the descriptor is readable because of output or of its end: this does not wait.
+        return channel.recv(count)
 
     def sendall(self, data: bytes, /) -> None:
         require_permission()
