@@ -401,7 +401,10 @@ class JobWorkers:
 
     def remove(self, worker: JobWorker) -> None:
         """Remove a worker that was never started."""
-        worker.alive, worker.table = False, None
+        worker.table = None
+        self.presence += 1
+        for name in _BELONGS:
+            getattr(self, name).pop(worker.name, None)
         del self.by_name[worker.name]
         self._on[worker.accelerator].remove(worker)
         self._of_host[worker.host].remove(worker)
