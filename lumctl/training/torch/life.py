@@ -120,15 +120,20 @@ def known_layout(layout: str) -> str:
     return layout
 
 
+def require_valid(life: Life, device: torch.device) -> None:
+    """Raise ``GivenUpError`` if the results of collectives may be invalid."""
+    # Collectives on CUDA may still run: whether they were aborted is known only afterwards.
+    if device.type == "cuda":
+        torch.cuda.current_stream(device).synchronize()
+    if life.given_up:  # after the communicator was aborted, the gradients are invalid
+        raise GivenUpError("the group is abandoned")
+
+
 def watch(optimizer: torch.optim.Optimizer, state: TrainingState, life: Life, device: torch.device) -> None:
     """Count the steps of an optimiser; prevent one whose gradients are invalid."""
 
     def before(*_: Any) -> None:
-        # Collectives on CUDA may still run: whether they were aborted is known only afterwards.
-        if device.type == "cuda":
-            torch.cuda.current_stream(device).synchronize()
-        if life.given_up:  # after the communicator was aborted, the gradients are invalid
-            raise GivenUpError("the group is abandoned")
+        require_valid(life, device)
 
     def after(*_: Any) -> None:
         state.stepped()

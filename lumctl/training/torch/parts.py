@@ -48,11 +48,13 @@ def sharded_names(part: StatefulPart) -> Iterator[str]:
 
 def load_part(part: StatefulPart, state: Any) -> None:
     """Load a state with local tensors into a part, whose shards stay shards."""
-    if _dtensor() is not None:
+    if not isinstance(part, nn.Module | torch.optim.Optimizer):
+        state = _cloned(state)
+    elif _dtensor() is not None:
         if isinstance(part, nn.Module):
             own = part.state_dict()
             state = {name: _as(value, own.get(name)) for name, value in state.items()}
-        elif isinstance(part, torch.optim.Optimizer):
+        else:
             parameters = _parameters(part)
             state = {**state, "state": {i: _as_all(each, parameters[i]) for i, each in state["state"].items()}}
     part.load_state_dict(state)
@@ -77,6 +79,15 @@ def _local(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return type(value)(map(_local, value)) if type(value) in {list, tuple} else value
     return value
+
+
+def _cloned(value: Any) -> Any:
+    """A copy in which no tensor is a view: `torch.Generator.set_state` ignores the offset of one."""
+    if isinstance(value, Tensor):
+        return value.clone()
+    if isinstance(value, Mapping):
+        return {key: _cloned(item) for key, item in value.items()}
+    return type(value)(map(_cloned, value)) if type(value) in {list, tuple} else value
 
 
 def _as(local: Any, like: Any) -> Any:

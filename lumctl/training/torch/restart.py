@@ -17,15 +17,21 @@ from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset
 
 from lumctl.errors import UsageError
-from lumctl.training.torch.life import Life, known_layout, life_of, watch
+from lumctl.training.torch.life import Life, known_layout, life_of, require_valid, watch
 from lumctl.training.torch.parts import StatefulPart
 from lumctl.training.torch.training_state import TrainingState
 
 T = TypeVar("T")
+_running: list["RestartableJob"] = []
+"""The job whose function runs, if there is one."""
 
 
 class ParkedError(BaseException):
     """The group is left between two steps. It ends the script's function, which must not catch it."""
+
+
+class MovedError(BaseException):
+    """The job continues at another step than the one at which a framework's loop has begun. It ends the function."""
 
 
 class Position:
@@ -131,7 +137,7 @@ class RestartableJob:
         rank = self.rank
         self._state.seed_random(f"epoch {self._position.epoch}/{rank}")
         skipped = (self._state.done - self._position.done_before) * accumulate
-        iterator = iter(loader) if any(each is loader for each in self._loaders) else _after(loader, skipped)
+        iterator = iter(loader) if any(each is loader for each in self._loaders) else after_batches(loader, skipped)
         while True:
             self._begin()
             batches = list(islice(iterator, accumulate))
@@ -154,6 +160,57 @@ class RestartableJob:
     def report(self, loss: Tensor | float) -> None:
         """Report the loss of this step, as `lumctl job status` shows it."""
         self._loss = loss.detach() if isinstance(loss, Tensor) else loss
+
+    # -- for a framework that owns the loop
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Seed the random numbers for an epoch; call it before the iterator of its batches is made."""
+        self._state.seed_random(f"epoch {epoch}/{self.rank}")
+
+    def begin_step(self) -> None:
+        """Begin a step when its first batch is there, and end the step before.
+
+        Inside a step that has only accumulated gradients, nothing happens. A step that has done nothing begins again.
+
+        Raises:
+            ParkedError: the group is left; pass it on.
+        """
+        if self._in_step and not self._state.counted and self._holds_gradients():
+            return
+        if self._state.counted:
+            self._end()
+        self._begin()
+
+    def end_step(self) -> None:
+        """End the step, if one is open. It counts, even if the optimiser has left it out."""
+        if self._in_step:
+            self._end()
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether the optimiser has made the present step."""
+        return self._state.counted
+
+    def require_group(self) -> None:
+        """Raise an error if gradients may be invalid, because the group fails. An optimiser's step begins with this.
+
+        A framework that computes the gradients inside that step calls it again when they are there.
+
+        Raises:
+            RuntimeError: the process group failed, which :func:`run` handles.
+        """
+        require_valid(self._life, self.device)
+
+    def require_start(self, done: int) -> None:
+        """Call the function again if the job continues after another number of steps than ``done``.
+
+        A framework positions its loop before its parts are made; :meth:`track` may then load a checkpoint on all ranks.
+
+        Raises:
+            MovedError: the function is called again; pass it on.
+        """
+        if done != self.done:
+            raise MovedError
 
     def _begin(self) -> None:
         if not self._is_tracked:
@@ -181,6 +238,14 @@ class RestartableJob:
     def _holds_gradients(self) -> bool:
         groups = self._optimizer.param_groups if self._optimizer is not None else ()
         return any(parameter.grad is not None for group in groups for parameter in group["params"])
+
+    def _called(self) -> None:
+        """Begin a call: store the state of the parts of a former one, and seed the random numbers, on all ranks alike.
+
+        Frameworks draw the seeds of samplers from them.
+        """
+        self._state.undo()
+        self._state.seed_random("call")
 
     def _returned(self) -> None:
         """End the job's steps; called when the function has returned. A `break` leaves the last step open."""
@@ -213,7 +278,8 @@ def run(
         layout: ``replicated`` if all ranks hold the same state, ``unique`` if each holds its own: shards, or stages of
             a pipeline.
         seed: the random numbers of `torch` and `random` are seeded in each step and at the beginning of each epoch, by
-            this number and the rank, so that a repeated step draws the same; ``None``: they are not seeded.
+            this number and the rank, so that a repeated step draws the same; before each call of ``main``, by this
+            number alone; ``None``: they are not seeded.
         checkpoint: as in :func:`~lumctl.training.torch.attach`.
         every: the number of steps between checkpoints; 0: none.
         device: the device for collectives, by NCCL on CUDA and gloo otherwise; by default CUDA if there is any.
@@ -227,12 +293,15 @@ def run(
     job = RestartableJob(state, where, life)
     try:
         life.begin()
+        _running.append(job)
         returned = _until_done(main, job, life)
     except BaseException as error:
         if not isinstance(error, SystemExit):
             life.failed(error)
         life.close()
         raise
+    finally:
+        _running.clear()
     life.close()
     if life.membership.cut_short:
         raise SystemExit(0)  # the rest of the script is only for a job that has done all steps
@@ -243,15 +312,31 @@ def _usual_device() -> torch.device:
     return torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else torch.device("cpu")
 
 
+def current_job() -> RestartableJob:
+    """The job whose function runs, for the adapters of frameworks.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if not _running:
+        raise UsageError("no job runs here", hint="call the function that trains by run(...)")
+    return _running[0]
+
+
 def _until_done(main: Callable[[RestartableJob], T], job: RestartableJob, life: Life) -> list[T]:
     """Call ``main`` until it has returned on all ranks, or the job was stopped; its result, if there is one."""
     returned: list[T] = []
     while not life.membership.stopped:
+        job._called()  # noqa: SLF001 - a job is a part of this module
         try:
             returned = [main(job)]
-            job._returned()  # noqa: SLF001 - a job is a part of this module
+            job._returned()  # noqa: SLF001 - as above
         except ParkedError as left:
             _release(left, job.device)
+        except MovedError as moved:
+            _release(moved, job.device)
+            job._left()  # noqa: SLF001 - as above
+            continue
         except Exception as error:
             if not life.is_of_group(error):
                 raise
@@ -285,7 +370,7 @@ class _Rest:
         return chain(list(islice(rest, 1)), rest)
 
 
-def _after(loader: Iterable[T], skipped: int) -> Iterator[T]:
+def after_batches(loader: Iterable[T], skipped: int) -> Iterator[T]:
     """The batches of a loader after those that were done."""
     if (
         not isinstance(loader, DataLoader)

@@ -264,12 +264,12 @@ def test_batches_of_an_iterable_are_dropped_and_those_of_a_sampler_not_loaded() 
             loaded.append(at)
             return at
 
-    assert [each.tolist() for each in restart._after(DataLoader(Numbers(), 2), 3)] == [[6, 7], [8, 9]]
+    assert [each.tolist() for each in restart.after_batches(DataLoader(Numbers(), 2), 3)] == [[6, 7], [8, 9]]
     loader = DataLoader(Recorded(), 2)
-    assert [each.tolist() for each in restart._after(loader, 3)] == [[6, 7], [8, 9]]
+    assert [each.tolist() for each in restart.after_batches(loader, 3)] == [[6, 7], [8, 9]]
     assert loaded == [6, 7, 8, 9]
     assert len(list(loader)) == 5
-    assert list(restart._after([1, 2, 3], 1)) == [2, 3]
+    assert list(restart.after_batches([1, 2, 3], 1)) == [2, 3]
 
 
 @pytest.mark.parametrize(

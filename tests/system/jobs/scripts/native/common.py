@@ -90,13 +90,30 @@ class Losses(list):
         return median(later - at for at, later in pairwise(self.at))
 
 
-def ends(out: Path, rank: int, model: nn.Module, losses: Losses) -> None:
+class Texts(Dataset):
+    """Random sequences of tokens, which only their number decides."""
+
+    WORDS, LENGTH = 64, 16
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, at: int) -> dict[str, Tensor]:
+        time.sleep(Numbers.pace / 8)
+        tokens = torch.randint(self.WORDS, (self.LENGTH,), generator=torch.Generator().manual_seed(at))
+        return {"input_ids": tokens, "labels": tokens}
+
+
+def ends(out: Path, rank: int, model: nn.Module, losses: list[float]) -> None:
     """Write what this rank has in the end: its parameters to the last bit, and its last losses."""
     state = {}
     for name, value in model.state_dict().items():
         local = value.to_local() if hasattr(value, "to_local") else value
         state[name] = hashlib.sha256(local.detach().contiguous().numpy().tobytes()).hexdigest()[:16]
-    found = {"state": state, "losses": losses[-3:], "step_s": losses.step_s()}
+    found = {"state": state, "losses": losses[-3:], "step_s": losses.step_s() if isinstance(losses, Losses) else None}
     path = out / f"rank-{rank}.json"
     path.with_suffix(".new").write_text(json.dumps(found))
     path.with_suffix(".new").replace(path)
