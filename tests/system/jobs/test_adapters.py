@@ -16,6 +16,7 @@ pytestmark = pytest.mark.timeout(300)  # not that it takes so long: machines may
 SCRIPTS = Path(__file__).parent / "scripts" / "native"
 KINDS = {
     "transformers_trainer": ("transformers", ["--fixed-buckets"], 3),
+    "accelerate_loop": ("accelerate", ["--fixed-buckets"], 3),
         "torchdata",
         ["--fixed-buckets", "--workers", "2"],
         7,
