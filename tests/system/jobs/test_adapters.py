@@ -17,6 +17,7 @@ SCRIPTS = Path(__file__).parent / "scripts" / "native"
 KINDS = {
     "transformers_trainer": ("transformers", ["--fixed-buckets"], 3),
     "accelerate_loop": ("accelerate", ["--fixed-buckets"], 3),
+    "lightning_trainer": ("lightning", ["--fixed-buckets"], 3),
     "stateful_loader": (
         "torchdata",
         ["--fixed-buckets", "--workers", "2"],
