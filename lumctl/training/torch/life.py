@@ -37,19 +37,18 @@ class SingleProcess:
             dist.init_process_group("nccl" if self._device.type == "cuda" else "gloo")
             self._own_group = True
         self._state.shape(membership.rank, membership.world)
-        if self._state.is_built:
-            self.synchronise()
+        if self._state.layout == UNIQUE:
+            self._persistence.agree(membership.rank, membership.world, self._device)
+            return
+        if membership.rank == 0:
+            self._persistence.resume()
+        if membership.world > 1:
+            level(self._state, membership.rank, self._device)
 
     def synchronise(self) -> None:
-        """Load the checkpoint, and bring all ranks to one state."""
-        membership = self.membership
-        if self._state.layout == REPLICATED:
-            if membership.rank == 0:
-                self._persistence.resume()
-            if membership.world > 1:
-                level(self._state, membership.rank, self._device)
-        else:
-            self._persistence.agree(membership.rank, membership.world, self._device)
+        """Bring all ranks to one state when the script has made its parts."""
+        if self._state.done == 0 and self._state.layout == REPLICATED and self.membership.world > 1:
+            level(self._state, self.membership.rank, self._device)
 
     def park(self) -> None:
         """Do nothing: there are no orders."""

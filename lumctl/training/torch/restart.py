@@ -30,10 +30,6 @@ class ParkedError(BaseException):
     """The group is left between two steps. It ends the script's function, which must not catch it."""
 
 
-class MovedError(BaseException):
-    """The job continues at another step than the one at which a framework's loop has begun. It ends the function."""
-
-
 class Position:
     """Where the job is in its epochs: the present one, and the number of steps done at its beginning."""
 
@@ -201,17 +197,6 @@ class RestartableJob:
         """
         require_valid(self._life, self.device)
 
-    def require_start(self, done: int) -> None:
-        """Call the function again if the job continues after another number of steps than ``done``.
-
-        A framework positions its loop before its parts are made; :meth:`track` may then load a checkpoint on all ranks.
-
-        Raises:
-            MovedError: the function is called again; pass it on.
-        """
-        if done != self.done:
-            raise MovedError
-
     def _begin(self) -> None:
         if not self._is_tracked:
             raise UsageError(
@@ -333,10 +318,6 @@ def _until_done(main: Callable[[RestartableJob], T], job: RestartableJob, life: 
             job._returned()  # noqa: SLF001 - as above
         except ParkedError as left:
             _release(left, job.device)
-        except MovedError as moved:
-            _release(moved, job.device)
-            job._left()  # noqa: SLF001 - as above
-            continue
         except Exception as error:
             if not life.is_of_group(error):
                 raise

@@ -76,7 +76,13 @@ class TrainingState:
         self._parts, self.is_built = dict(parts), True
         stored, self._stored = self._stored, {}
         if stored:
-            self.load(stored, self.done)
+            try:
+                self.load(stored, self.done)
+            except (RuntimeError, ValueError, LookupError, TypeError, AttributeError) as error:
+                raise UsageError(
+                    f"the state after {self.done} steps does not fit these parts: {' '.join(str(error).split())}",
+                    hint="make the same model in each call, or remove the checkpoints to start from the beginning",
+                ) from error
 
     def begin(self, rank: int) -> None:
         """Begin a step: save the data that :meth:`undo` needs, and seed the random numbers."""

@@ -50,7 +50,7 @@ def train(trainer: Trainer) -> Any:
     """
     job = current_job()
     done = job.done
-    trainer.add_callback(_Steps(trainer, job, done))
+    trainer.add_callback(_Steps(trainer, job))
     if not done:
         return trainer.train()
     # The Trainer reads its position from a file, and the weights beside it; these are loaded when the model is wrapped.
@@ -66,8 +66,8 @@ def train(trainer: Trainer) -> Any:
 class _Steps(TrainerCallback):
     """Begins and ends the steps of the job, in which the Trainer's events happen."""
 
-    def __init__(self, trainer: Trainer, job: RestartableJob, done: int) -> None:
-        self._trainer, self._job, self._begun_at = trainer, job, done
+    def __init__(self, trainer: Trainer, job: RestartableJob) -> None:
+        self._trainer, self._job = trainer, job
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **of: Any) -> None:
         """Hand over all parts; their state is loaded."""
@@ -81,7 +81,6 @@ class _Steps(TrainerCallback):
             trainer=_TrainerPart(self._trainer),
             **({} if scaler is None else {"scaler": scaler}),
         )
-        self._job.require_start(self._begun_at)
 
     def on_epoch_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         """Seed what the loader draws."""

@@ -158,6 +158,16 @@ def test_a_process_that_died_continues_from_its_checkpoint(tmp_path, step) -> No
     assert dies.seen + later.seen == unfailed.seen
 
 
+def test_a_checkpoint_of_another_model_is_an_error(tmp_path) -> None:
+    def main(job, width: int) -> None:
+        job.track(model=nn.Linear(width, 1))
+        assert [*job.steps(2)]
+
+    recovery.run(lambda job: main(job, 2), checkpoint=tmp_path, every=1)
+    with pytest.raises(UsageError, match=r"the state after 2 steps does not fit these parts: .*size mismatch"):
+        recovery.run(lambda job: main(job, 3), checkpoint=tmp_path, every=1)
+
+
 @pytest.mark.usefixtures("lives")
 def test_gradients_of_several_batches_make_one_step() -> None:
     def script(fails):
