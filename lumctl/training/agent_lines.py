@@ -10,7 +10,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from lumctl.errors import LumctlError
-from lumctl.training.protocol import MOST_BYTES, TOGETHER, BrokenLineError, Message, StreamLine, encoded
+from lumctl.training.protocol import MOST_BYTES, BrokenLineError, Message, StreamLine, encoded
 from lumctl.workers import Workers
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class AgentLines:
             return
         opened = _HostLine(host, line)
         try:
-            line.send({"ask": "who", "who": self._who, TOGETHER: True})
+            line.send({"ask": "who", "who": self._who})
         except OSError as error:
             line.close()
             self._report_lost(host, None, str(error) or type(error).__name__)

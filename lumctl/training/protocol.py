@@ -28,9 +28,6 @@ ADDRESS = "LUMCTL_JOB_ADDRESS"
 TOKEN = "LUMCTL_JOB_TOKEN"  # noqa: S105 - the name of a variable, not a secret
 """The secret that all workers of the job share."""
 
-TOGETHER = "together"
-"""The word by which agent and coordinator tell each other that they take messages about several workers together."""
-
 REPLICATED, UNIQUE = "replicated", "unique"
 """The layouts of a job's state: the same on every rank, or a different one on each rank."""
 

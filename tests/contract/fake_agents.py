@@ -32,7 +32,7 @@ class FakeAgents:
     def listed(self, host, told, late):
         if self.late.get(host) is not late:
             return  # that line is lost again
-        agent_reports.receive(self.state, host, {"tell": "list", "workers": told, "together": host != "h3"}, "")
+        agent_reports.receive(self.state, host, {"tell": "list", "workers": told}, "")
         del self.late[host]
         for message in late:
             agent_reports.receive(self.state, host, message, "")

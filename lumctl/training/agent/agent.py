@@ -26,7 +26,7 @@ from lumctl.training.agent.worker import (
     said_who,
 )
 from lumctl.training.agent.worker_table import LOOKED_AFTER_EVERY_S, WorkerTable, last_line, shorten_all
-from lumctl.training.protocol import MOST_BYTES, TOGETHER, Message
+from lumctl.training.protocol import MOST_BYTES, Message
 
 IDLE_S = 60.0
 """How long an agent runs on without workers and without a coordinator."""
@@ -59,8 +59,6 @@ class Agent:
         self._peers.watch(self._dying, self._report_dying)
         self._coordinator: AgentPeer | None = None
         self._worker_of: dict[AgentPeer, Worker] = {}
-        self._together = False
-        """Whether the coordinator takes messages of several workers together."""
         self._steps: dict[str, Message] = {}
         """The ``stepped`` messages that the coordinator gets together."""
         self._steps_due = math.inf
@@ -200,7 +198,7 @@ class Agent:
     def _handle(self, worker: Worker, message: Message) -> None:
         if worker.said(message, self._clock()):
             self._report({"tell": "heard", "worker": worker.worker})
-        if message["say"] == STEPPED and self._together:
+        if message["say"] == STEPPED:
             self._gather(worker, message)
         elif message["say"] != BEAT:  # whether a worker is silent is judged here
             self._report(self._said(worker, message))
@@ -271,7 +269,6 @@ class Agent:
             match message.get("ask"):
                 case "who" | "take":
                     peer.set_name(said_who(message))
-                    self._together = message.get(TOGETHER) is True
                 case "list":
                     self._report(self._table.document())
                 case "start":

@@ -27,7 +27,7 @@ from lumctl.training.agent.worker import (
     Worker,
     worker_of,
 )
-from lumctl.training.protocol import ACCELERATOR, BEAT_S, SOCKET, TOGETHER, WORKER, Message, printable_line
+from lumctl.training.protocol import ACCELERATOR, BEAT_S, SOCKET, WORKER, Message, printable_line
 
 NOT_STARTED = 127
 """The exit code for a program that could not be run, as in shells."""
@@ -109,7 +109,7 @@ class WorkerTable:
 
     def document(self) -> Message:
         """The ``list`` message for the coordinator."""
-        return {"tell": "list", TOGETHER: True, "workers": [each.document() for each in self.workers.values()]}
+        return {"tell": "list", "workers": [each.document() for each in self.workers.values()]}
 
     def write(self) -> None:
         """Write the records if they changed.

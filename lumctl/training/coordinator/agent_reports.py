@@ -8,7 +8,7 @@ from lumctl.training.coordinator import failures, groups, job_end, orders
 from lumctl.training.coordinator.failures import EARLY
 from lumctl.training.coordinator.state import JobEnd, JobPhase, JobState
 from lumctl.training.coordinator.workers import JobWorker, still_holds
-from lumctl.training.protocol import TOGETHER, Message, printable_line
+from lumctl.training.protocol import Message, printable_line
 
 _SHOWN = 200
 """The most characters shown of a malformed message."""
@@ -37,7 +37,7 @@ def _handle(state: JobState, host: str, message: Message) -> None:
         case "said" if "messages" in message:
             _several(state, host, message["messages"], float(message["at"]))
         case "list":
-            _list(state, host, message["workers"], together=message.get(TOGETHER) is True)
+            _list(state, host, message["workers"])
         case "said" if worker is not None and worker.alive:
             _worker_message(state, worker, message["message"], float(message["at"]))
         case "dying" if worker is not None and worker.alive:
@@ -99,10 +99,10 @@ def _line_lost(state: JobState, host: str, why: str) -> None:
         failures.gone(state, worker, f"is on host {host}, which cannot be reached", state.effects.now())
 
 
-def _list(state: JobState, host: str, listed: Sequence[Mapping[str, Any]], *, together: bool) -> None:
+def _list(state: JobState, host: str, listed: Sequence[Mapping[str, Any]]) -> None:
     """Catch up with a host: handle the reports of its workers since the interruption, and repeat unanswered orders."""
     now = state.effects.now()
-    state.lines.listed(host, together=together)
+    state.lines.listed(host)
     state.store_placement.changed()
     before = [worker for worker in state.workers.of_host(host) if worker.alive]
     _returned_workers(state, host, listed)

@@ -56,7 +56,6 @@ class HostLines:
         self._opens = opens
         self._asked: set[str] = set()
         self._known: set[str] = set()
-        self._together: set[str] = set()
         self._lost: dict[str, int] = {}
         self._away: dict[str, str] = {}
         self._pauses = Retries(FIRST_S, LONGEST_S)
@@ -76,13 +75,8 @@ class HostLines:
             self.open(host)
         return False
 
-    def takes_together(self, host: str) -> bool:
-        """Whether the host's agent takes the orders to several workers in one message: older agents do not."""
-        return host in self._together
-
-    def listed(self, host: str, *, together: bool = False) -> None:
+    def listed(self, host: str) -> None:
         """Record that the host's agent has listed its workers."""
-        (self._together.add if together else self._together.discard)(host)
         self.lists += 1
         self._known.add(host)
         self._lost.pop(host, None)

@@ -25,10 +25,6 @@ def send_all(state: JobState, orders: Iterable[tuple[JobWorker, Mapping[str, Any
         worker.order = {**common, **own}
         of_host.setdefault(worker.host, {})[worker.name] = own
     for host, parts in of_host.items():
-        if not state.lines.takes_together(host):
-            for name, own in parts.items():
-                state.effects.ask(host, {"ask": "tell", "worker": name, "message": {**common, **own}})
-            continue
         state.effects.ask(host, {"ask": "tell", "orders": parts, "message": common})
 
 

@@ -70,7 +70,7 @@ class LightHosts:
         connection.setblocking(False)  # noqa: FBT003 - as it is called
         self.lines[host], self.unsent[host], self.received[host] = connection, bytearray(), bytearray()
         self.selector.register(connection, selectors.EVENT_READ, (self.ready, host))
-        self.tell(host, {"tell": "list", "workers": [], "together": True})
+        self.tell(host, {"tell": "list", "workers": []})
 
     def ready(self, connection, host, mask):
         if mask & selectors.EVENT_WRITE:

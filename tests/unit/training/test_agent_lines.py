@@ -89,7 +89,7 @@ class Agents:
         while host not in self.ends:
             threading.Event().wait(0.001)
         line = MessageLine(self.ends[host])
-        assert line.receive() == {"ask": "who", "who": "me", "together": True}
+        assert line.receive() == {"ask": "who", "who": "me"}
         line.send({"tell": "list", "of": host})
         assert self.hear(host) == ({"tell": "list", "of": host}, "")
         return line

@@ -80,8 +80,8 @@ class Turns:
         self.agent.turn()
         return line
 
-    def coordinator(self, **more) -> MessageLine:
-        line = self.connect({"ask": "who", "who": "test", **more})
+    def coordinator(self) -> MessageLine:
+        line = self.connect({"ask": "who", "who": "test"})
         assert line.receive()["tell"] == "list"
         return line
 
@@ -141,7 +141,7 @@ def crew():
     """An agent with three workers of one group, their lines, and its coordinator; the first step is done."""
     with tempfile.TemporaryDirectory(prefix="agent-") as folder:
         turns = Turns(Path(folder), "b#1", "c#1")
-        coordinator = turns.coordinator(together=True)
+        coordinator = turns.coordinator()
         lines = []
         for rank, name in enumerate(("a#1", "b#1", "c#1")):
             joined = {"say": "joined", "generation": 1, "rank": rank}
@@ -194,14 +194,6 @@ def test_a_second_step_and_any_other_message_come_after_the_steps_before(crew):
     turns.processes.pop("c#1").finish()
     turns.agent.turn()
     assert heard(coordinator, 2) == ["said:stepped", "exited:"]
-
-
-def test_a_coordinator_that_does_not_know_of_it_gets_each_step_alone(crew):
-    turns, lines, coordinator = crew
-    coordinator.send({"ask": "who", "who": "test"})
-    turns.agent.turn()
-    steps(turns, lines, 2)
-    assert [coordinator.receive()["worker"] for _ in range(3)] == ["a#1", "b#1", "c#1"]
 
 
 def test_steps_that_wait_when_another_coordinator_comes_are_in_its_list(crew):
