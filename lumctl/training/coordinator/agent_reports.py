@@ -1,5 +1,6 @@
 """Reports of agents about hosts and workers, and their consequences."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -213,6 +214,7 @@ def _stepped(state: JobState, worker: JobWorker, at: float) -> None:
         groups.formed(state, at)  # a step needs all ranks: all have joined, even if not all have reported it
     if state.phase is not JobPhase.RUNNING:
         return
+    _report_odd_loss(state, worker)
     if worker.done > state.error_step:
         state.failed_attempts, state.error_step = 0, -1
     state.group.due = state.effects.now() + state.run.stall_s
@@ -224,6 +226,15 @@ def _stepped(state: JobState, worker: JobWorker, at: float) -> None:
     if state.group.members.get(0) == worker.name:
         state.step_times.append(at)
         _start_standby(state)
+
+
+def _report_odd_loss(state: JobState, worker: JobWorker) -> None:
+    """Report the first loss of a rank that is infinite or not a number. The job continues: its script decides."""
+    is_odd = worker.loss is not None and not math.isfinite(worker.loss)
+    if is_odd and not worker.has_odd_loss:
+        who = f"rank {worker.seat} ({worker.name})"
+        state.effects.say(f"{who}: its loss is {worker.loss} in step {worker.done - 1}")
+    worker.has_odd_loss = is_odd
 
 
 def _start_standby(state: JobState) -> None:

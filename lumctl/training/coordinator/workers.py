@@ -185,6 +185,8 @@ class JobWorker:
     generation: int = 0
     done: int = 0
     loss: float | None = None
+    has_odd_loss: bool = False
+    """Whether its newest loss is infinite or not a number."""
     layout: str = REPLICATED
     store: Address | None = None
     state: Address | None = None

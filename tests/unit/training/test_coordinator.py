@@ -1,3 +1,4 @@
+import math
 from collections import deque
 
 import pytest
@@ -236,6 +237,15 @@ def test_whose_state_a_worker_has_is_known_though_it_says_late_that_it_had_joine
     cluster.says.extendleft(reversed(of_others))  # said in the group that they have been told to leave
     cluster.settle()
     assert done(running(cluster)) == [3, 3, 3, 3]
+
+
+def test_a_loss_that_is_not_a_number_is_told_once_with_its_rank(cluster):
+    for done, loss in ((2, 0.5), (3, math.nan), (4, math.nan), (5, 0.5), (6, math.inf)):
+        message = {"say": "stepped", "generation": 1, "done": done, "loss": loss}
+        told = {"tell": "said", "worker": "h1-a#1", "message": message, "at": cluster.at}
+        agent_reports.receive(cluster.state, "h1", told, "")
+    told = [line for line in cluster.said if "its loss" in line]
+    assert told == [f"rank 1 (h1-a#1): its loss is {loss} in step {step}" for loss, step in (("nan", 2), ("inf", 5))]
 
 
 def test_steps_that_an_agent_tells_together_count_each_and_a_malformed_one_alone_is_left_out(cluster):
