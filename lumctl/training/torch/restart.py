@@ -130,8 +130,7 @@ class RestartableJob:
         Raises:
             UsageError: the step before did not use its gradients.
         """
-        rank = self.rank
-        self._state.seed_random(f"epoch {self._position.epoch}/{rank}")
+        self.begin_epoch(self._position.epoch)
         skipped = (self._state.done - self._position.done_before) * accumulate
         iterator = iter(loader) if any(each is loader for each in self._loaders) else after_batches(loader, skipped)
         while True:
