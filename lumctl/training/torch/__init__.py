@@ -12,7 +12,7 @@
     recovery.run(main)
 
 Under `lumctl job run` this library forms the process group. When a rank is lost, it forms another and calls the
-function again, which continues at the interrupted step. A script that cannot make its objects anew attaches them
+function again, which continues at the interrupted step. A script that makes its objects only once attaches them
 instead, and does each step in a block:
 
     with recovery.attach(model=model, optimizer=optimizer, seed=1) as job:

@@ -1,7 +1,7 @@
 """A script's main function, called again in a new process group after a failure.
 
-Whatever belongs to a group (a wrapped model, a device mesh, a loader's iterator) is made anew by the function itself.
-The training state is kept, and loaded into the new objects.
+In each call, the function makes new objects of all kinds that belong to a group: a wrapped model, a device mesh, a
+loader's iterator. The training state is kept, and loaded into the new objects.
 """
 
 import copy

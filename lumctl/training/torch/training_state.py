@@ -21,7 +21,7 @@ class TrainingState:
     A training step runs from :meth:`begin` to :meth:`end`, and counts as done when the optimiser has stepped. Until
     then :meth:`undo` reverts changes of the forward pass: buffers of modules, and small parts that are not modules.
 
-    With ``parts=None`` the script makes its parts anew for each process group: it hands them over by :meth:`build`, and
+    With ``parts=None`` the script makes new parts for each process group: it hands them over by :meth:`build`, and
     :meth:`undo` stores their state as plain tensors and releases them.
     """
 
@@ -39,7 +39,7 @@ class TrainingState:
         """Whether the state already contains the current step."""
         self.is_built = parts is not None
         """Whether the parts are there."""
-        self._made_anew = parts is None
+        self._made_per_group = parts is None
         self._stored: Mapping[str, Any] = {}
         """The state while there are no parts; empty before the first."""
         self._parts = dict(parts or {})
@@ -53,7 +53,7 @@ class TrainingState:
     @property
     def is_empty(self) -> bool:
         """Whether the script has no state."""
-        return not self._parts and not self._made_anew
+        return not self._parts and not self._made_per_group
 
     def shape(self, rank: int, world: int) -> None:
         """Give the parts the shape that a rank needs, unless they already have it."""
@@ -146,7 +146,7 @@ class TrainingState:
                     buffer.copy_(before)
                 module._buffers[name] = buffer  # noqa: SLF001 - the forward pass may have replaced it
         self.cancel()
-        if self._made_anew:
+        if self._made_per_group:
             self._store(kept)
             return
         for name, kept_state in kept.items():

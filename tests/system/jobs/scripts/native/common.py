@@ -24,7 +24,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--pace", type=float, default=0.0, help="seconds that each step takes longer")
     parser.add_argument("--width", type=int, default=32, help="of the model")
     parser.add_argument("--batch", type=int, default=8, help="samples of one rank in a step")
-    parser.add_argument("--fixed-buckets", action="store_true", help="DDP does not order its buckets anew")
+    parser.add_argument("--fixed-buckets", action="store_true", help="DDP keeps the order of its buckets")
     given = parser.parse_args()
     Numbers.pace, Numbers.width = given.pace, given.width
     return given
