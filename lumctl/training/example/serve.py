@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -153,7 +153,7 @@ class HttpServer:
     def __init__(self, address: str, port: int, queue: RequestQueue, *, patience_s: float) -> None:
         handler = type("Handler", (_Handler,), {"queue": queue, "retry_s": math.ceil(patience_s)})
         try:
-            self._server = _server_class(address)((address, port), handler)
+            self._server = _Server((address, port), handler)
         except OSError as error:
             raise UnreachableError(
                 f"cannot listen on {address}:{port}: {error.strerror}", hint="choose another --port"
@@ -172,8 +172,17 @@ class HttpServer:
         self._thread.join()
 
 
-def _server_class(address: str) -> type[ThreadingHTTPServer]:
-    return type("Server", (ThreadingHTTPServer,), {"address_family": family_of(address), "daemon_threads": True})
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, listen: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        self.address_family = family_of(listen[0])
+        super().__init__(listen, handler)
+
+    def server_bind(self) -> None:
+        """Bind without a reverse look-up of the address, which may hang."""
+        super(HTTPServer, self).server_bind()
+        self.server_name, self.server_port = "lumctl", int(self.server_address[1])
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -19,16 +19,17 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.distributed as dist
 
+from lumctl.training.torch.key_store import RemoteStore, StoreServer
 from lumctl.training.torch.sockets import OpenSocket, between, calling, connected, deafen, knock, shut, sockets
-from lumctl.training.torch.stores import CancellableStore, GivenUpError, LaneStore, interface_with, reach, serve
+from lumctl.training.torch.stores import GivenUpError, LaneStore, PortRecorder, interface_with
 
 if TYPE_CHECKING:
     import socket
 
     # The public classes have types only in the private module.
-    from torch._C._distributed_c10d import PrefixStore, Store, Work
+    from torch._C._distributed_c10d import Store, Work
 else:
-    from torch.distributed import PrefixStore, Store, Work
+    from torch.distributed import Store, Work
 
 Native = Callable[[], Any]
 Outcome = SimpleQueue[tuple[Any, BaseException | None]]
@@ -166,7 +167,8 @@ class _Attempt:
     made: frozenset[OpenSocket] | None = None
     joins: frozenset[OpenSocket] = frozenset()
     """The sockets of the group that connect to other ranks."""
-    store: CancellableStore | None = None
+    published: RemoteStore | None = None
+    store: PortRecorder | None = None
     lanes: LaneStore | None = None
     waker: threading.Thread | None = None
     waits: Waits = field(default_factory=Waits)
@@ -179,12 +181,13 @@ class ProcessGroup:
     thread that waits in a collective, or in :meth:`make`, continues with an error.
     """
 
-    def __init__(self, device: torch.device, address: str, own_ports: Callable[[], Sequence[int]] = tuple) -> None:
+    def __init__(
+        self, device: torch.device, address: str, token: str, own_ports: Callable[[], Sequence[int]] = tuple
+    ) -> None:
         self._device = device
-        self._address = address
+        self._token = token
         self._own_ports = own_ports
-        self._served = serve(address)
-        self.store: tuple[str, int] = (address, self._served.port)
+        self.store: tuple[str, int] = StoreServer(address, token).address
         self._attempt: _Attempt | None = None
         self._left: list[socket.socket] = []
         """Connections of an abandoned group; they stay open as long as peers may use them."""
@@ -251,14 +254,16 @@ class ProcessGroup:
 
     def _form(self, attempt: _Attempt) -> None:
         order, hook = attempt.order, sys.excepthook
-        store: Store = PrefixStore(f"gen{order.generation}", reach(*order.store, attempt.given_up))
+        store: Store
+        store = attempt.published = RemoteStore(order.store, order.generation, self._token)
+        if attempt.given_up.is_set():  # an abort after this line finds the store
+            raise GivenUpError("the group is abandoned")
         if order.lanes is not None:
             store = attempt.lanes = LaneStore(
                 store, rank=order.rank, placement=list(order.placement), lanes=order.lanes
             )
         if self._backend == "gloo":
-            # PyTorch keeps no reference to a store that is written in Python.
-            store = attempt.store = CancellableStore(store, attempt.given_up)
+            store = attempt.store = PortRecorder(store)
         # PyTorch numbers its groups, including failed attempts, and looks for peers under that number.
         dist.distributed_c10d._world.group_count = 0  # noqa: SLF001 - as PyTorch does when it destroys a group
         try:
@@ -284,6 +289,8 @@ class ProcessGroup:
             if attempt.given_up.is_set():
                 return
             attempt.given_up.set()
+            if attempt.published is not None:
+                attempt.published.cancel()
             if not attempt.settled.is_set():
                 attempt.waker = _thread(lambda: self._wake(attempt))
             elif attempt.made is not None and self._backend == "nccl":
@@ -341,10 +348,14 @@ class ProcessGroup:
         if attempt is not None and attempt.made is not None and self._backend == "gloo":
             self._left += deafen(attempt.made, self._ports())
         if dist.is_initialized():
-            if attempt is not None and self._backend == "gloo":
-                keep([attempt, *dist.distributed_c10d._world.pg_map], COLLECTIVE_S)  # noqa: SLF001 - no other way
+            if attempt is not None:
+                # PyTorch keeps no reference to a store that is written in Python; the script may keep the groups.
+                groups = dist.distributed_c10d._world.pg_map if self._backend == "gloo" else ()  # noqa: SLF001 - no other way
+                keep([attempt, *groups], COLLECTIVE_S)
             with contextlib.suppress(RuntimeError):
                 dist.destroy_process_group()
+        if attempt is not None and attempt.published is not None:
+            attempt.published.close()
         if attempt is not None and attempt.lanes is not None:
             attempt.lanes.close()
 

@@ -48,7 +48,7 @@ class Member:
         self._copies = Copies()
         self._fetcher = Fetcher(environment.token)
         self._server = StateServer(environment.address, environment.token, self._find)
-        self._group = ProcessGroup(device, environment.address, lambda: [self._server.address[1]])
+        self._group = ProcessGroup(device, environment.address, environment.token, lambda: [self._server.address[1]])
         self._agent = AgentLink(environment, done=lambda: state.done, hold=self._hold)
         self._handler: Any = None
         # A handler of the script stays.

@@ -100,7 +100,7 @@ class StateServer:
             _send(connection, {"challenge": challenge})
             asked = _line(connection, LONGEST_QUESTION)
             proof = str(asked.get("proof", ""))
-            if not hmac.compare_digest(proof.encode(), proved(self._token, challenge).encode()):
+            if not hmac.compare_digest(proof.encode(), proved(self._token, "state", challenge).encode()):
                 _send(connection, {"error": "the token does not belong to this job"})
                 return
             wanted = WantedState(int(asked["done"]), None if asked.get("of") is None else int(asked["of"]))
@@ -170,7 +170,7 @@ class Fetcher:
 
     def _fetch(self, connection: socket.socket, wanted: WantedState, where: str) -> StateSnapshot:
         challenge = str(_line(connection, LONGEST_QUESTION)["challenge"])
-        _send(connection, {"proof": proved(self._token, challenge), "done": wanted.done, "of": wanted.of})
+        _send(connection, {"proof": proved(self._token, "state", challenge), "done": wanted.done, "of": wanted.of})
         header = _line(connection, LONGEST_LINE)
         if "error" in header:
             raise StateTransferError(f"the worker at {where} refuses to send it: {header['error']}")
@@ -179,9 +179,9 @@ class Fetcher:
         return StateSnapshot(int(header["done"]), header["meta"], data)
 
 
-def proved(token: str, challenge: str) -> str:
-    """The answer to a challenge, which proves knowledge of the token."""
-    return hmac.new(token.encode(), b"state:" + challenge.encode(), "sha256").hexdigest()
+def proved(token: str, purpose: str, challenge: str) -> str:
+    """The answer to a challenge, which proves knowledge of the token; it is valid for one purpose only."""
+    return hmac.new(token.encode(), f"{purpose}:{challenge}".encode(), "sha256").hexdigest()
 
 
 def _fill(connection: socket.socket, room: memoryview) -> None:

@@ -1,18 +1,15 @@
-"""The stores in which the ranks of a group publish their addresses: cancellable ones, and one for lanes of light.
+"""Stores that record or change the addresses that the ranks of a group publish.
 
 gloo publishes the address at which a rank listens in the store of the group, under a key. Of two ranks, the one with
-the greater address connects. The stores here wrap another store to read or change these addresses.
+the greater address connects.
 """
 
 import array
-import contextlib
 import fcntl
 import os
 import re
 import socket
 import struct
-import threading
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -27,13 +24,11 @@ from lumctl.json_lines import JsonLines, connect
 
 if TYPE_CHECKING:
     # The public classes have types only in the private module.
-    from torch._C._distributed_c10d import Store, TCPStore
+    from torch._C._distributed_c10d import Store
 else:
-    from torch.distributed import Store, TCPStore
+    from torch.distributed import Store
 
 FOUND_WITHIN_S = 10.0
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.001, 0.05
-"""Pauses between polls. Most groups form within a few polls; a long wait for a missing peer must cost little."""
 _KEY = re.compile(r"(?:^|/)cpu//(?:.*/)?\d+$")
 _MARK = b"\nlumctl lane "
 _GREATEST_PORT = 65535
@@ -139,32 +134,6 @@ def interface_with(address: str) -> str | None:
     return None
 
 
-def serve(address: str) -> TCPStore:
-    """A store that listens on an address for as long as the worker lives."""
-    # TCPStore would open a listener of its own on all interfaces. It owns this one from here on.
-    listener = socket.create_server((address, 0), family=family_of(address))
-    port = listener.getsockname()[1]
-    return TCPStore(address, port, is_master=True, wait_for_workers=False, master_listen_fd=listener.detach())
-
-
-def reach(host: str, port: int, given_up: threading.Event) -> TCPStore:
-    """A connection to a worker's store.
-
-    Raises:
-        DistError: nothing listens there, or the group is abandoned.
-    """
-    # Without this check, TCPStore would keep calling a worker that has ended, and nothing could stop it.
-    try:
-        with contextlib.closing(socket.create_connection((host, port), timeout=FOUND_WITHIN_S)):
-            pass
-    except OSError as error:
-        raise dist.DistNetworkError(f"the store at {host}:{port} cannot be reached: {error}") from error
-    if given_up.is_set():
-        raise GivenUpError("the group is abandoned")
-    limit = timedelta(seconds=FOUND_WITHIN_S)
-    return TCPStore(host, port, is_master=False, wait_for_workers=False, timeout=limit)
-
-
 class ForwardingStore(Store):
     """Forwards everything to another store. Keep a reference: PyTorch keeps none to a store written in Python."""
 
@@ -179,6 +148,14 @@ class ForwardingStore(Store):
     def get(self, key: str) -> bytes:
         """A value, once it is published."""
         return self._inner.get(key)
+
+    def multi_get(self, keys: list[str]) -> list[bytes]:
+        """Several values, once all are published."""
+        return [self.get(key) for key in keys]
+
+    def set_timeout(self, timeout: timedelta) -> None:
+        """Set how long a key may take to be published."""
+        self._inner.set_timeout(timeout)
 
     def add(self, key: str, amount: int) -> int:
         """Add to a counter; its new value."""
@@ -208,13 +185,11 @@ class ForwardingStore(Store):
             self._inner.wait(keys, timeout)
 
 
-class CancellableStore(ForwardingStore):
-    """A store whose waits end as soon as the group is abandoned. It notes the ports that gloo publishes and reads."""
+class PortRecorder(ForwardingStore):
+    """A store that notes the ports that gloo publishes and reads."""
 
-    def __init__(self, inner: Store, given_up: threading.Event) -> None:
+    def __init__(self, inner: Store) -> None:
         super().__init__(inner)
-        self._given_up = given_up
-        self._within_s = 1800.0
         self.own_ports: set[int] = set()
         """The ports at which gloo listens here."""
         self.peers_ports: set[int] = set()
@@ -233,34 +208,10 @@ class CancellableStore(ForwardingStore):
 
     def get(self, key: str) -> bytes:
         """A value, once it is published."""
-        self.wait([key])
         value = super().get(key)
         if is_address(key) and (port := port_in(value)) is not None:
             self.peers_ports.add(port)
         return value
-
-    def multi_get(self, keys: list[str]) -> list[bytes]:
-        """Several values, once all are published."""
-        return [self.get(key) for key in keys]
-
-    def set_timeout(self, timeout: timedelta) -> None:
-        """Set how long :meth:`wait` waits by default."""
-        self._within_s = timeout.total_seconds()
-
-    def wait(self, keys: list[str], timeout: timedelta | None = None) -> None:
-        """Wait until all keys are published.
-
-        Raises:
-            DistError: the group is abandoned, or the time-out has passed.
-        """
-        until = time.monotonic() + (timeout.total_seconds() if timeout else self._within_s)
-        pause = FIRST_PAUSE_S
-        while not self._inner.check(keys):
-            pause = min(1.1 * pause, LONGEST_PAUSE_S)
-            if self._given_up.wait(pause):
-                raise GivenUpError("the group is abandoned")
-            if time.monotonic() > until:
-                raise dist.DistStoreError(f"no rank has set {', '.join(keys)} in time")
 
 
 class LaneStore(ForwardingStore):

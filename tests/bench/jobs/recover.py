@@ -10,6 +10,8 @@ t0 is the kill; the end is the next step done by the whole group. Kinds, of a ra
   hang   its process is stopped (SIGSTOP): the heartbeat finds it (2 s), and it continues in place
   host   all accelerators of its host are lost, and their processes killed (8 ranks: two at once)
 One job serves all runs of a kind; after each, ranks return to their own accelerators and all spares are ready again.
+More than 8 ranks form a ring through an optical switch, eight on each host, beside one host of spares. They have no
+standby processes, for this machine's memory holds only one process of each rank; so only gpu is measured.
 The simulator and its lanes, which carry the ranks' traffic, run on the same cores. Not exercised: CUDA, NCCL, real
 transceivers, the settling of a real mesh beyond what the inventory states (5 ms), models of real size.
 
@@ -29,11 +31,13 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 
 from lumctl.change import apply
 from lumctl.cli.drill import Drill, drilling
 from lumctl.health.states import State
 from lumctl.inventory.load import example, load_inventory
+from lumctl.inventory.model import Inventory
 from lumctl.runbook.actions import end_window, open_window, record
 from lumctl.swap import plan_return
 from lumctl.training.picture import About, save, this_machine
@@ -43,6 +47,7 @@ LIMIT_S = 0.25
 WELL, WELL_WITHIN_S = {State.OK, State.DISABLED}, 30.0
 HOST_RANKS = 2
 INVENTORIES = {4: "ring4", 8: "ring8"}
+ON_A_HOST, SPARES = 8, 2
 CONTENDERS = Path(__file__).parent / "contenders"
 TIGHT_MS = {"torchft": (150, 500), "torchrun": (0,)}
 """The time-outs of collectives to try: three steps, and ten. The shortest that every rank keeps is the fastest."""
@@ -88,12 +93,66 @@ def repaired(drill: Drill) -> None:
         assert time.monotonic() < deadline, f"not well again: {ill}"
 
 
+def large_ring(ranks: int) -> str:
+    """The inventory of a ring of so many ranks through one switch."""
+    hosts, lanes = ranks // ON_A_HOST, 2 * (ranks + SPARES)
+    accelerators = [f"h{host}-gpu{gpu}" for host in range(1, hosts + 1) for gpu in range(ON_A_HOST)]
+    transponders = "".join(
+        f"""
+  - id: {name}-{lane}
+    accelerator: {name}
+    interface: eth{2 + 2 * (number % ON_A_HOST) + port}
+    device: switch
+    tx: {2 * number + port}
+    rx: {lanes + 2 * number + port}"""
+        for number, name in enumerate([*accelerators, *(f"spare-gpu{gpu}" for gpu in range(SPARES))])
+        for port, lane in enumerate("ab")
+    )
+    return f"""
+lumctl: 1
+racks: {{ring: {{location: made up}}}}
+defaults: {{transponder: {{verify: [lldp]}}}}
+hosts:
+  - name: h[1-{hosts}]
+    accelerators:
+      - {{id: "{{host}}-gpu[0-{ON_A_HOST - 1}]", model: GPU, memory_gib: 80, pci: {addresses(ON_A_HOST)}}}
+  - name: spare
+    accelerators:
+      - {{id: "{{host}}-gpu[0-{SPARES - 1}]", model: GPU, memory_gib: 80, role: spare, pci: {addresses(SPARES)}}}
+devices:
+  - {{id: switch, kind: switch, driver: polatis-scpi, address: "switch.example:5025", port_count: {2 * lanes},
+     loss_per_port_db: 0.7, settle_ms: 5}}
+transponders:{transponders}
+jobs:
+  - name: train
+    ranks: h[1-{hosts}]-gpu[0-{ON_A_HOST - 1}]
+    links: [{{kind: ring}}]
+    run: {{command: [python3, -m, lumctl.training.example, --steps, "100000"]}}
+"""
+
+
+def addresses(count: int) -> list[str]:
+    """PCI addresses of the accelerators of a host."""
+    return [f"0000:{0x10 + 8 * number:02x}:00.0" for number in range(count)]
+
+
+def inventory_of(ranks: int, folder: Path) -> Inventory:
+    """An example, or a ring made for this number of ranks."""
+    if ranks in INVENTORIES:
+        return load_inventory(example(INVENTORIES[ranks]))
+    path = folder / f"ring{ranks}.yaml"
+    path.write_text(large_ring(ranks))
+    return load_inventory(path)
+
+
 def ours(ranks: int, kind: str, runs: int, seed: int) -> list[Timeline]:
     """Failures of one kind, in one job."""
     choice = random.Random(seed)
-    inventory = load_inventory(example(INVENTORIES[ranks]))
     found = []
-    with drilling(inventory, "train") as drill:
+    with (
+        TemporaryDirectory(prefix="lumctl-bench-") as folder,
+        drilling(inventory_of(ranks, Path(folder)), "train", standby=ranks in INVENTORIES) as drill,
+    ):
         drill.settle(steps=10)
         for number in range(runs):
             one = strike(drill, kind, choice)
@@ -180,7 +239,7 @@ def main() -> int:
     for ranks in (int(word) for word in options.ranks.split(",")):
         medians = {}
         for kind in options.kinds.split(","):
-            if kind == "host" and ranks < 2 * HOST_RANKS + 1:
+            if (kind == "host" and ranks < 2 * HOST_RANKS + 1) or (kind != "gpu" and ranks not in INVENTORIES):
                 continue  # a host of ring4 has one rank: that is gpu
             timelines = ours(ranks, kind, options.runs, options.seed)
             medians[kind] = show(ranks, kind, timelines)

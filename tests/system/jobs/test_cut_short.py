@@ -26,7 +26,7 @@ WITHIN_S = 40.0
 
 @pytest.fixture
 def group():
-    with closing(ProcessGroup(torch.device("cpu"), "127.0.0.1")) as made:
+    with closing(ProcessGroup(torch.device("cpu"), "127.0.0.1", "token")) as made:
         yield made
 
 

@@ -162,7 +162,7 @@ class Fault:
 
     def _publish_and_stop(self) -> None:
         """A peer that tells its address, which is such that it is to call the others, and then hangs."""
-        ours = stores.CancellableStore.set
+        ours = stores.PortRecorder.set
 
         def published(store, key, value):
             if key.endswith(f"/{self.fault['rank']}"):
@@ -173,7 +173,7 @@ class Fault:
             else:
                 ours(store, key, value)
 
-        stores.CancellableStore.set = published
+        stores.PortRecorder.set = published
 
 
 if __name__ == "__main__":

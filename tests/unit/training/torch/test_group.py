@@ -11,14 +11,14 @@ import torch.distributed as dist
 
 from lumctl.training.torch import group as room
 from lumctl.training.torch.group import JoinOrder, ProcessGroup
-from lumctl.training.torch.stores import CancellableStore, GivenUpError
+from lumctl.training.torch.stores import GivenUpError, PortRecorder
 
 ALONE = 1
 
 
 @pytest.fixture
 def group():
-    made = ProcessGroup(torch.device("cpu"), "127.0.0.1")
+    made = ProcessGroup(torch.device("cpu"), "127.0.0.1", "token")
     yield made
     made.close()
 
@@ -56,7 +56,7 @@ def at_its_end(one: socket.socket) -> bool:
 
 def at_the_first(monkeypatch, name, act):
     """Have something done when the group's store is first asked for something."""
-    known, done = getattr(CancellableStore, name), []
+    known, done = getattr(PortRecorder, name), []
 
     def first(self, *what, **more):
         if not done:
@@ -64,7 +64,7 @@ def at_the_first(monkeypatch, name, act):
             act()
         return known(self, *what, **more)
 
-    monkeypatch.setattr(CancellableStore, name, first)
+    monkeypatch.setattr(PortRecorder, name, first)
 
 
 def test_a_connection_that_came_while_it_was_made_outlives_it(group, served, monkeypatch):
@@ -83,7 +83,7 @@ def test_a_connection_outlives_a_group_that_is_given_up_before_it_is_made(group,
         ends.extend(served())
         group.abort()
 
-    at_the_first(monkeypatch, "wait", give_up)
+    at_the_first(monkeypatch, "get", give_up)
     with pytest.raises(GivenUpError):
         group.make(JoinOrder(2, 0, ALONE + 1, group.store), wanted=lambda: True)
     assert works(ends)
@@ -115,7 +115,7 @@ def gloo_threads() -> int:
 def test_a_group_that_was_left_is_not_freed_by_whoever_lets_go_of_it_last() -> None:
     """To free it is to wait for its threads, and they may wait for the interpreter that the one who frees it holds."""
     before = gloo_threads()
-    group = ProcessGroup(torch.device("cpu"), "127.0.0.1")
+    group = ProcessGroup(torch.device("cpu"), "127.0.0.1", "token")
     group.make(JoinOrder(1, 0, 1, group.store), wanted=lambda: True)
     made = dist.distributed_c10d._get_default_group()
     dist.all_reduce(torch.zeros(1))  # at least one of its threads runs, and has its name
