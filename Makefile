@@ -83,10 +83,11 @@ bench-spares: $(READY) ## Measure the sizing of a pool of 4,096 accelerators, an
 	$(BIN)/python tests/bench/spares/sizing.py $(ARGS)
 	$(BIN)/python tests/bench/spares/sharing.py $(ARGS)
 
-bench-jobs: $(READY) build/bench-jobs/ready ## Measure recoveries of real training beside torchrun and torchft, the coordinator of 1,000 ranks, and the bandwidth between ranks (half an hour).
+bench-jobs: $(READY) build/bench-jobs/ready ## Measure recoveries of real training beside torchrun and torchft, the coordinator of 1,000 ranks, a served model, and the bandwidth between ranks (forty minutes).
 	build/bench-jobs/bin/python tests/bench/jobs/recover.py $(ARGS)
 	build/bench-jobs/bin/python tests/bench/jobs/scale.py --seconds 5 --failures 3
 	build/bench-jobs/bin/python tests/bench/jobs/states.py --mb-per-s 25
+	build/bench-jobs/bin/python tests/bench/jobs/inference.py
 	build/bench-jobs/bin/python tests/bench/jobs/bandwidth.py
 	build/bench-jobs/bin/python tests/bench/slices/redirect.py
 

@@ -59,18 +59,6 @@ class Learner(Protocol):
         ...
 
 
-class Served(Learner, Protocol):
-    """A model whose ranks compute answers together."""
-
-    def logits(self, tokens: Tensor) -> Tensor | None:
-        """The logits of sequences that all ranks run through the model together; ``None`` except on rank 0.
-
-        Raises:
-            RuntimeError: the process group broke.
-        """
-        ...
-
-
 def adamw(parameters: Iterable[nn.Parameter]) -> torch.optim.AdamW:
     """The optimiser, with the settings used for Llama models."""
     return torch.optim.AdamW(parameters, lr=PEAK, betas=(0.9, 0.95), weight_decay=0.1, fused=True)
@@ -292,6 +280,12 @@ class Replicated:
         clip_grad_norm_(self.model.parameters(), LONGEST_GRADIENT)
         return self._loss.grad
 
+    def logits(self, tokens: Tensor) -> Tensor | None:
+        """Each rank runs its share of the sequences; rank 0 gets all logits."""
+        with torch.no_grad():
+            own = self.model(tokens[self._rank :: self._world])
+        return _on_rank_0(own, tokens, self._rank, self._world)
+
 
 class Sharded:
     """Parameters sharded as by ZeRO-3 and FSDP; see :class:`lumctl.training.example.parallelism.Learner`.
@@ -364,11 +358,8 @@ class Sharded:
             for index, block in enumerate(self._blocks, 1):
                 with self._whole(index):
                     x = block(x)
-            logits = torch.zeros(*tokens.shape, self.size.vocabulary)
-            logits[self._rank :: self._world] = self._ends.logits(x)
-        if self._world > 1:
-            dist.all_reduce(logits)
-        return logits if self._rank == 0 else None
+            found = self._ends.logits(x)
+        return _on_rank_0(found, tokens, self._rank, self._world)
 
     @contextmanager
     def _whole(self, index: int) -> Iterator[None]:
@@ -415,15 +406,20 @@ def _gradient(parameter: nn.Parameter) -> Tensor:
     return parameter.grad
 
 
-SERVED: dict[str, type[Sharded | Pipeline]] = {"sharded": Sharded, "pipeline": Pipeline}
-WAYS = ("data", *SERVED)
+def _on_rank_0(own: Tensor, tokens: Tensor, rank: int, world: int) -> Tensor | None:
+    """The logits of all sequences, on rank 0; each rank has those of every ``world``-th sequence."""
+    logits = torch.zeros(*tokens.shape, own.shape[-1])
+    logits[rank::world] = own
+    if world > 1:
+        dist.all_reduce(logits)
+    return logits if rank == 0 else None
+
+
+SHARED: dict[str, type[Sharded | Pipeline]] = {"sharded": Sharded, "pipeline": Pipeline}
+"""The ways to train in which each rank holds a part of its own."""
+WAYS = ("data", *SHARED)
 
 
 def learner(way: str, size: Size, *, seed: int, average: Average) -> Learner:
     """A model to train with one kind of parallelism; ``average`` averages the gradients of `data`."""
-    return Replicated(size, seed=seed, average=average) if way == "data" else served(way, size, seed=seed)
-
-
-def served(way: str, size: Size, *, seed: int) -> Served:
-    """A model to serve, distributed over the ranks."""
-    return SERVED[way](size, seed=seed)
+    return Replicated(size, seed=seed, average=average) if way == "data" else SHARED[way](size, seed=seed)

@@ -25,7 +25,7 @@ import lumctl.training.torch as recovery
 from lumctl.errors import LumctlError, UnreachableError
 from lumctl.training.example.__main__ import print_error
 from lumctl.training.example.model import SIZES, Llama
-from lumctl.training.example.parallelism import SERVED, Served, served
+from lumctl.training.example.served import SERVED, Served, served
 from lumctl.training.torch.stores import family_of
 
 MOST_WAITING = 64
@@ -357,7 +357,7 @@ def _open(options: ServeOptions) -> tuple[HttpServer, RequestQueue]:
 def main() -> int:
     """Serve until the job ends; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m lumctl.training.example.serve", description="Serve a small Llama.")
-    parser.add_argument("--parallel", choices=tuple(SERVED), default="pipeline", help="how ranks hold the weights")
+    parser.add_argument("--parallel", choices=SERVED, default="pipeline", help="how ranks hold the weights")
     parser.add_argument("--size", choices=tuple(SIZES), default="tiny")
     parser.add_argument("--seed", type=int, default=1, help="of the weights")
     parser.add_argument("--port", type=int, default=8080, help="address that rank 0 listens on; port 0: any free port")

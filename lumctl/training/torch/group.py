@@ -6,6 +6,7 @@ helper threads wait for gloo. The script waits for the helper threads, and can b
 """
 
 import contextlib
+import logging
 import os
 import sys
 import threading
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 else:
     from torch.distributed import Store, Work
 
+_log = logging.getLogger(__name__)
 Native = Callable[[], Any]
 Outcome = SimpleQueue[tuple[Any, BaseException | None]]
 _natively: Callable[..., Any] = Work.wait
@@ -338,9 +340,20 @@ class ProcessGroup:
         return between(new, own, {*peers, attempt.order.store[1]})
 
     def _abort_nccl(self) -> None:
-        with contextlib.suppress(RuntimeError, ValueError):
-            backend = dist.distributed_c10d._get_default_group()._get_backend(self._device)  # noqa: SLF001 - no other way
-            backend.abort()
+        """Abort the communicators of all groups, the script's own too, newest first."""
+        world = dist.distributed_c10d._world  # noqa: SLF001 - nothing public names the groups
+        with contextlib.ExitStack() as together:
+            if dist.is_initialized():
+                backend: Any = dist.distributed_c10d._get_default_group()._get_backend(self._device)  # noqa: SLF001 - see above
+                # As PyTorch does: otherwise the abort of one communicator may wait for that of another.
+                if hasattr(backend, "_group_start"):
+                    backend._group_start()  # noqa: SLF001 - see above
+                    together.callback(backend._group_end)  # noqa: SLF001 - see above
+            for group in sorted(world.pg_names, key=world.pg_names.__getitem__, reverse=True):
+                try:
+                    group.abort()
+                except RuntimeError as error:
+                    _log.warning("group %s could not be aborted: %s", world.pg_names[group], error)
 
     def destroy(self) -> None:
         """Leave the group, if there is one, without waiting for peers."""

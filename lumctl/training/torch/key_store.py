@@ -123,15 +123,14 @@ class StoreServer:
             try:
                 self._answer(client, json.loads(line))
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-                self._drop(client)  # not a worker, or not this version of one
+                self._drop(client)  # not a worker of this job
                 return
 
     def _answer(self, client: _Client, request: dict[str, Any]) -> None:
         if client.keys is None:
             if not hmac.compare_digest(str(request["proof"]), proved(self._token, "store", client.challenge)):
                 self._reply(client, {"error": "the token does not belong to this job"})
-                self._drop(client)
-                return
+                raise ValueError("a stranger")
             client.keys = self._keys_of(int(request["generation"]))
             return
         if request["do"] == "wait":

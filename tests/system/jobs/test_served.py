@@ -74,7 +74,7 @@ def test_the_rank_that_answers_is_lost_and_another_answers() -> None:
 
 
 @campaign
-@pytest.mark.parametrize("way", ["pipeline", "sharded"])
+@pytest.mark.parametrize("way", ["pipeline", "replicated", "sharded", "tensor"])
 def test_no_answer_is_wrong_however_often_ranks_are_killed(way: str) -> None:
     choice = random.Random(FAILURES)  # noqa: S311 - the same ranks in every run
     expected = {f"{letter} = ": likeliest(f"{letter} = ", 40) for letter in "abcd"}

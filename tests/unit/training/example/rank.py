@@ -2,6 +2,7 @@
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -11,9 +12,12 @@ from torch.distributed import FileStore
 from lumctl.training.example.data import Windows
 from lumctl.training.example.model import SIZES
 from lumctl.training.example.parallelism import WAYS, bytes_of, learner
+from lumctl.training.example.served import SERVED, served
 
 STEPS = 3
 TEXT = bytes(index * index % 251 for index in range(20_000))
+SERVED_SIZE = replace(SIZES["tiny"], width=48)
+"""Its feed-forward layers have three equal slices."""
 QUESTION = torch.arange(2 * 10).reshape(2, 10)
 
 
@@ -31,7 +35,7 @@ def train(way, rank, world):
     windows = Windows(TEXT, context=size.context, sequences=size.sequences, seed=1)
     ours = learner(way, size, seed=1, average=average)
     ours.shape(rank, world)
-    found = {"losses": [], "question": None if way == "data" else ours.logits(QUESTION)}
+    found = {"losses": []}
     for step in range(STEPS):
         loss = ours.gradients(lambda *share, step=step: windows.batch(step, *share))
         if step == 0:
@@ -41,9 +45,17 @@ def train(way, rank, world):
     return found | {"weights": ours.model.state_dict(), "bytes": bytes_of(ours)}
 
 
+def answer(way, rank, world):
+    """What a rank knows of the answer."""
+    ours = served(way, SERVED_SIZE, seed=1)
+    ours.shape(rank, world)
+    return ours.logits(QUESTION)
+
+
 def run(rank, world, folder):
     dist.init_process_group("gloo", store=FileStore(str(folder / "store"), world), rank=rank, world_size=world)
     found = {way: train(way, rank, world) for way in WAYS}
+    found["answers"] = {way: answer(way, rank, world) for way in SERVED}
     found["again"] = train("sharded", rank, world)
     torch.save(found, folder / f"{rank}.pt")
     dist.destroy_process_group()

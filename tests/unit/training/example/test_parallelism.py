@@ -13,11 +13,13 @@ import torch
 from lumctl.errors import UsageError
 from lumctl.training.example.model import SIZES, Llama
 from lumctl.training.example.parallelism import WAYS, learner
+from lumctl.training.example.served import SERVED, served
 
 WORLD = 3
 SCRIPT = Path(__file__).with_name("rank.py")
 RANK = runpy.run_path(str(SCRIPT), run_name="rank")
-QUESTION, STEPS, average, train = (RANK[name] for name in ("QUESTION", "STEPS", "average", "train"))
+NAMES = ("QUESTION", "SERVED_SIZE", "STEPS", "average", "train")
+QUESTION, SERVED_SIZE, STEPS, average, train = (RANK[name] for name in NAMES)
 
 
 @pytest.fixture(scope="module")
@@ -92,11 +94,17 @@ def test_the_same_again_is_the_same_to_the_last_bit(found):
         assert len(rank["again"]["losses"]) == STEPS
 
 
-@pytest.mark.parametrize("way", ["sharded", "pipeline"])
+@pytest.mark.parametrize("way", SERVED)
 def test_ranks_answer_together_what_one_would(found, way):
-    whole = Llama(SIZES["tiny"], seed=1)(QUESTION)  # two sequences: one of three ranks has none
-    assert torch.allclose(found[0][way]["question"], whole, atol=1e-5)
-    assert [rank[way]["question"] is None for rank in found] == [False, True, True]
+    whole = Llama(SERVED_SIZE, seed=1)(QUESTION)  # two sequences: one of three ranks has none
+    assert torch.allclose(found[0]["answers"][way], whole, atol=1e-5)
+    assert [rank["answers"][way] is None for rank in found] == [False, True, True]
+
+
+def test_layers_that_have_no_equal_slices_are_refused():
+    ours = served("tensor", SIZES["tiny"], seed=1)
+    with pytest.raises(UsageError, match="256 cannot be cut into 3 equal slices"):
+        ours.shape(0, 3)
 
 
 @pytest.mark.parametrize("way", ["sharded", "pipeline"])

@@ -10,8 +10,8 @@ import torch
 
 from lumctl.errors import UnreachableError
 from lumctl.training.example.model import SIZES, Llama
-from lumctl.training.example.parallelism import served
 from lumctl.training.example.serve import MOST_TOGETHER, MOST_WAITING, BusyError, HttpServer, RequestQueue, lead
+from lumctl.training.example.served import SERVED, served
 
 PATIENCE_S = 30
 
@@ -29,9 +29,9 @@ def front(queue):
 
 
 @contextmanager
-def turning(queue):
+def turning(queue, way="pipeline"):
     """Turns are done meanwhile."""
-    ours = served("pipeline", SIZES["tiny"], seed=1)
+    ours = served(way, SIZES["tiny"], seed=1)
     ours.shape(0, 1)
     ending = threading.Event()
 
@@ -67,9 +67,10 @@ def likeliest(prompt, count):
     return tokens[-count:]
 
 
+@pytest.mark.parametrize("way", SERVED)
 @pytest.mark.parametrize("prompt", ["import os", "def f(x):\n    return " * 3])
-def test_an_answer_is_what_the_whole_model_says(queue, front, prompt):
-    with turning(queue):
+def test_an_answer_is_what_the_whole_model_says(queue, front, prompt, way):
+    with turning(queue, way):
         status, answer, _ = ask(front, {"prompt": prompt, "tokens": 5})
     assert (status, answer["tokens"]) == (200, likeliest(prompt, 5))
     assert answer["text"] == bytes(answer["tokens"]).decode(errors="replace")

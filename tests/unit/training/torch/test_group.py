@@ -4,6 +4,7 @@ import contextlib
 import gc
 import socket
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -125,3 +126,36 @@ def test_a_group_that_was_left_is_not_freed_by_whoever_lets_go_of_it_last() -> N
     del made
     gc.collect()
     assert gloo_threads() >= running  # others may take their names only now
+
+
+class Communicator:
+    """A group of NCCL, and its backend, that notes what it is asked to do."""
+
+    def __init__(self, done: list[str], name: str) -> None:
+        self._done, self._name = done, name
+
+    def abort(self) -> None:
+        self._done.append(f"abort {self._name}")
+        if self._name == "2":
+            raise RuntimeError("already aborted")
+
+    def _get_backend(self, _device: torch.device) -> "Communicator":
+        return self
+
+    def _group_start(self) -> None:
+        self._done.append("begin")
+
+    def _group_end(self) -> None:
+        self._done.append("end")
+
+
+def test_an_abort_reaches_the_communicators_of_the_script_and_one_that_fails_holds_up_none(group, monkeypatch, caplog):
+    done: list[str] = []
+    groups = {Communicator(done, name): name for name in "132"}
+    monkeypatch.setattr(dist.distributed_c10d, "_world", SimpleNamespace(pg_names=groups, pg_map={}))
+    monkeypatch.setattr(dist, "is_initialized", lambda: True)
+    monkeypatch.setattr(dist.distributed_c10d, "_get_default_group", lambda: next(iter(groups)))
+    group._abort_nccl()
+    monkeypatch.undo()
+    assert done == ["begin", "abort 3", "abort 2", "abort 1", "end"]
+    assert "group 2 could not be aborted: already aborted" in caplog.text
