@@ -3,6 +3,7 @@
 from typing import Protocol
 
 import torch
+import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
@@ -45,11 +46,12 @@ class TensorParallel:
         self.size = size
         self._seed = seed
         self._rank, self._world = 0, 1
-        self._sliced: Llama | None = None
+        self._model: Llama | None = None
+        self._group: object = None
 
     def shape(self, rank: int, world: int) -> None:
         """Note the rank; the weights are made and sliced with the first answer of a group."""
-        self._rank, self._world, self._sliced = rank, world, None
+        self._rank, self._world = rank, world
         if self.size.feed_forward % world:
             raise UsageError(
                 f"a feed-forward layer of width {self.size.feed_forward} cannot be cut into {world} equal slices",
@@ -58,12 +60,13 @@ class TensorParallel:
 
     def logits(self, tokens: Tensor) -> Tensor | None:
         """All ranks run all sequences, each with its slice of the layers."""
-        model = self._sliced = self._sliced or self._slice()
+        if self._model is None or self._group is not dist.group.WORLD:
+            self._model, self._group = self._sliced(), dist.group.WORLD
         with torch.no_grad():
-            logits: Tensor = model(tokens)
+            logits: Tensor = self._model(tokens)
         return logits if self._rank == 0 else None
 
-    def _slice(self) -> Llama:
+    def _sliced(self) -> Llama:
         model = Llama(self.size, seed=self._seed)
         if self._world > 1:
             mesh = init_device_mesh("cpu", (self._world,))
