@@ -77,6 +77,7 @@ def look_over(look: Look, losses: Mapping[str, float], devices: Mapping[str, Dev
             for device in inventory.light_devices
         },
         circuits={c.id: judge_circuit(look, c, losses.get(c.id)) for c in look.circuits},
+        slots={name: slot for here in look.collected.values() for name, slot in here.slots.items()},
     )
 
 

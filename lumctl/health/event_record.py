@@ -13,6 +13,9 @@ A GPU reset counts only with evidence. Three things are evidence:
 Counters that restart when the driver is loaded or initialises an idle GPU (throttling, volatile ECC) are no evidence,
 nor are counters that an operator can clear (volatile ECC, NVLink errors). An event of a probe plug-in is ended by the
 kernel line that the plug-in's rules name, and by a reboot.
+
+An event names a PCI address. The slots of accelerators whose address the inventory does not state are kept as well:
+when several are lost, nothing else shows which of them is at which address.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -64,9 +67,6 @@ def _is_of_plugin(rule: str) -> bool:
     return rule.startswith("gpu.") and rule.count(".") > 1
 
 
-_NONE = HostEvents((), (), frozenset(), frozenset())
-
-
 def _line(event: XidEvent | SxidEvent) -> Verdict:
     if isinstance(event, SxidEvent):
         return verdict("host.nvswitch", sxid_case(event))
@@ -99,7 +99,8 @@ class _HostRecord:
 
     ``booted_at`` keeps its first computed value, so that a line gets the same time at every observation. ``marks`` has
     the time of the last ended event of each kind at a PCI slot. ``asked`` has by PCI slot when a GPU last required a
-    reset, and ``replays`` the last reading of its PCIe replay counter (UUID, value, time).
+    reset, and ``replays`` the last reading of its PCIe replay counter (UUID, value, time). ``slots`` are the PCI slots
+    at which accelerators without an address in the inventory were last listed.
     """
 
     boot_id: str | None
@@ -109,6 +110,7 @@ class _HostRecord:
     asked: dict[str, float] = field(default_factory=dict)
     replays: dict[str, tuple[str, int, float]] = field(default_factory=dict)
     vendor: VendorKinds = field(default_factory=VendorKinds)
+    slots: dict[str, str] = field(default_factory=dict)
 
     def is_of_boot(self, seen: HostSnapshot) -> bool:
         """Whether a host is still in the boot of this record: by boot id, otherwise by boot time; yes if unknown."""
@@ -120,8 +122,9 @@ class _HostRecord:
 
     def take(self, seen: HostSnapshot, inventory: Inventory, now: float, clears: Collection[EventClear]) -> HostEvents:
         """Record what an observation read from the host, and return the events that count."""
+        self.slots = _slots(inventory, seen, self.slots)
         if not seen.xids and not seen.sxids and not seen.accelerator_events and not self.kept:
-            return _NONE
+            return HostEvents((), (), frozenset(), frozenset(), slots=self.slots)
         probe = inventory.hosts[seen.host].probe
         self.vendor = VendorKinds() if probe == NVIDIA_SMI else vendor_kinds(probe, seen.gpus)
         kernel = seen.probes.get("kernel")
@@ -160,6 +163,7 @@ class _HostRecord:
             # Only a log that was read whole shows that a line has left it.
             frozenset(event.identity for event in absent.values()) if complete else frozenset(),
             tuple(event for event in counting.values() if isinstance(event, AcceleratorEvent)),
+            self.slots,
         )
 
     def _time_of(self, event: Event, identity: Identity) -> float:
@@ -273,7 +277,7 @@ class _HostRecord:
         if not mine:
             return
         xids = tuple(kept.event for kept in self.kept.values() if isinstance(kept.event, XidEvent))
-        slots = addresses(accelerators, match_gpus(accelerators, seen.gpus), replace(seen, xids=xids))
+        slots = addresses(accelerators, match_gpus(accelerators, seen.gpus), replace(seen, xids=xids), self.slots)
         owners = {slot: accelerator for accelerator, slot in slots.items()}
         for kept in self.kept.values():
             kind, slot = _kind(kept.event), self._slot(kept.event)
@@ -310,6 +314,7 @@ class _HostRecord:
             "over": [[*key, at] for key, at in self.marks.items()],
             "asked": self.asked,
             "replays": {slot: list(reading) for slot, reading in self.replays.items()},
+            "slots": self.slots,
         }
 
 
@@ -322,7 +327,10 @@ class EventRecord:
     def take(
         self, inventory: Inventory, snapshot: Snapshot, clears: Collection[EventClear], now: float
     ) -> dict[str, HostEvents]:
-        """Record what an observation read; return the events that count, by host. Hosts without errors are omitted."""
+        """Record what an observation read; return the events that count, by host.
+
+        Hosts without errors are omitted, unless the slots of their accelerators are kept.
+        """
         # A name that left the inventory may return for another machine.
         self._hosts = {host: record for host, record in self._hosts.items() if host in inventory.hosts}
         found: dict[str, HostEvents] = {}
@@ -334,7 +342,7 @@ class EventRecord:
             if record is not None and not record.is_of_boot(seen):
                 del self._hosts[host]
                 record = None
-            told = seen.xids or seen.sxids or seen.accelerator_events
+            told = seen.xids or seen.sxids or seen.accelerator_events or _slots(inventory, seen, {})
             tells_boot = seen.boot_id is not None or not inventory.hosts[host].readings.uses_shell
             if record is None and told and tells_boot:
                 record = self._hosts[host] = _HostRecord(seen.boot_id, seen.booted_at)
@@ -345,6 +353,17 @@ class EventRecord:
     def document(self) -> dict[str, Any]:
         """As JSON values, limited for each host."""
         return {host: record.document() for host, record in self._hosts.items()}
+
+
+def _slots(inventory: Inventory, seen: HostSnapshot, before: Mapping[str, str]) -> dict[str, str]:
+    """The last known slots of the accelerators of a host whose address the inventory does not state."""
+    without = [accelerator for accelerator in inventory.accelerators_of(seen.host) if accelerator.pci is None]
+    if not without:
+        return {}
+    kept = {accelerator.id: before[accelerator.id] for accelerator in without if accelerator.id in before}
+    if seen.boot_id is None and seen.booted_at is None:
+        return kept  # a restart, which may renumber the addresses, would not be noticed
+    return kept | {name: pci_slot(gpu.pci) for name, gpu in match_gpus(without, seen.gpus).items()}
 
 
 def _kinds_of(rule: str) -> tuple[str, ...]:
@@ -400,4 +419,5 @@ def _record_from(written: Mapping[str, Any]) -> _HostRecord:
         {(str(kind), str(slot)): float(at) for kind, slot, at in written["over"][:_MOST_EVENTS]},
         {str(slot): float(at) for slot, at in written["asked"].items()},
         {str(slot): (str(uuid), int(value), float(at)) for slot, (uuid, value, at) in written["replays"].items()},
+        slots={str(name): str(slot) for name, slot in written.get("slots", {}).items()},
     )

@@ -23,6 +23,7 @@ class HostEvents:
 
     ``vendor`` are the events that a probe plug-in reads. ``earlier`` are the identities of events that an earlier
     observation saw. ``left_log`` are the identities of events that newer lines have pushed out of the kernel log.
+    ``slots`` are the PCI slots at which this boot of the host has listed its accelerators.
     """
 
     xids: tuple[XidEvent, ...]
@@ -30,6 +31,7 @@ class HostEvents:
     earlier: frozenset[Identity]
     left_log: frozenset[Identity]
     vendor: tuple[AcceleratorEvent, ...] = ()
+    slots: Mapping[str, str] = field(default_factory=dict)
 
 
 class Timed(Protocol):

@@ -81,7 +81,7 @@ def _explained(
     devices: Mapping[str, DeviceReading],
 ) -> Explanation:
     kind, name = kind_and_id(health)
-    readings = readings_of(health, inventory, snapshot, devices, now=report.at)
+    readings = readings_of(health, report, inventory=inventory, snapshot=snapshot, devices=devices)
     found = {finding.rule for finding in health.findings}
     plugin = f"gpu.{_probe_of(health, inventory)}."
     own = tuple(dict.fromkeys(line.rule for line in all_lines() if line.rule.startswith(plugin)))

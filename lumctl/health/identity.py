@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from types import MappingProxyType
 from typing import TypeVar
 
 from lumctl.devices.types import Neighbour
@@ -58,18 +59,24 @@ def _has_key_of(accelerator: Accelerator, gpu: GpuReading) -> bool:
 
 
 def addresses(
-    accelerators: Iterable[Accelerator], matched: Mapping[str, GpuReading], seen: HostSnapshot
+    accelerators: Iterable[Accelerator],
+    matched: Mapping[str, GpuReading],
+    seen: HostSnapshot,
+    earlier: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, str]:
     """The PCI slot of each accelerator of a host, if known.
 
-    The slot comes from the accelerator's reading, otherwise from the inventory. If exactly one accelerator has neither,
-    and the host names exactly one unassigned address (of a lost GPU, an XID or another event), it gets that address.
+    The slot comes from the accelerator's reading, otherwise from the inventory, otherwise from ``earlier``: where it
+    was listed before in this boot. If exactly one accelerator has none of them, and the host names exactly one
+    unassigned address (of a lost GPU, an XID or another event), it gets that address.
     """
     accelerators = tuple(accelerators)
     found = {a.id: matched[a.id].pci if a.id in matched else a.pci for a in accelerators}
     known = {name: pci_slot(pci) for name, pci in found.items() if pci}
-    nameless = [a.id for a in accelerators if a.id not in known]
     taken = {*known.values(), *(pci_slot(gpu.pci) for gpu in seen.gpus)}
+    known |= {name: slot for name, slot in earlier.items() if name in found and name not in known and slot not in taken}
+    taken.update(known.values())
+    nameless = [a.id for a in accelerators if a.id not in known]
     reported = (event.pci for event in seen.accelerator_events if event.pci is not None)
     named = [*seen.lost_gpus, *(event.pci for event in seen.xids), *reported]
     strays = {pci_slot(pci) for pci in named} - taken

@@ -139,6 +139,11 @@ class HostLook:
         )
 
     @property
+    def without_slot(self) -> tuple[str, ...]:
+        """The accelerators whose PCI slot is not known."""
+        return tuple(accelerator.id for accelerator in self.accelerators if accelerator.id not in self.slots)
+
+    @property
     def stray_xids(self) -> tuple[XidEvent, ...]:
         """XIDs whose PCI address belongs to no accelerator and no listed GPU."""
         owned = {*self.slots.values(), *(pci_slot(gpu.pci) for gpu in self.seen.gpus)}
@@ -228,7 +233,7 @@ class Look:
                     seen = replace(seen, xids=events.xids, sxids=events.sxids)
                 accelerators = self.accelerators[host]
                 gpus = match_gpus(accelerators, seen.gpus)
-                slots = addresses(accelerators, gpus, seen)
+                slots = addresses(accelerators, gpus, seen, events.slots if events is not None else {})
                 max_age_s = self.limits.xid_max_age_s
                 recently = recent(seen.xids, now=self.now, max_age_s=max_age_s, booted_at=seen.booted_at)
                 xids = recently if events is None else events.xids

@@ -17,9 +17,9 @@ from lumctl.fleet.readings import (
     SxidEvent,
     XidEvent,
 )
-from lumctl.health.identity import addresses, match_gpus, match_nvlinks, xids_of
+from lumctl.health.identity import match_gpus, match_nvlinks, xids_of
 from lumctl.health.rules.device import is_plausible_c
-from lumctl.health.states import CircuitHealth, Health, kind_and_id
+from lumctl.health.states import CircuitHealth, Health, HealthReport, kind_and_id
 from lumctl.inventory.model import Inventory
 
 _NOT_TOLD = "not reported"
@@ -39,18 +39,18 @@ class ReadingText:
 
 def readings_of(
     health: Health,
+    report: HealthReport,
+    *,
     inventory: Inventory,
     snapshot: Snapshot,
     devices: Mapping[str, DeviceReading],
-    *,
-    now: float,
 ) -> Mapping[str, ReadingText]:
-    """The readings of a component by name; empty if its host is not read."""
+    """The readings of a component of a report by name; empty if its host is not read."""
     kind, name = kind_and_id(health)
     if isinstance(health, CircuitHealth):
         values = _of_circuit(health, inventory)
     elif kind == "accelerator":
-        values = _of_gpu(name, inventory, snapshot)
+        values = _of_gpu(name, report.slots.get(name), inventory, snapshot)
     elif kind == "link":
         values = _of_link(name, inventory, snapshot)
     elif kind == "host":
@@ -58,22 +58,21 @@ def readings_of(
     else:
         values = _of_device(devices.get(name))
     if health.read_at is not None:
-        values["age_s"] = f"{now - health.read_at:.1f}"
+        values["age_s"] = f"{report.at - health.read_at:.1f}"
     return {reading: ReadingText(reading, value, health.read_at) for reading, value in values.items()}
 
 
-def _of_gpu(name: str, inventory: Inventory, snapshot: Snapshot) -> dict[str, str]:
+def _of_gpu(name: str, slot: str | None, inventory: Inventory, snapshot: Snapshot) -> dict[str, str]:
     accelerator = inventory.accelerators[name]
     seen = snapshot.hosts.get(accelerator.host)
     if seen is None:
         return {}
-    siblings = inventory.accelerators_of(accelerator.host)
-    gpus = match_gpus(siblings, seen.gpus)
+    gpus = match_gpus(inventory.accelerators_of(accelerator.host), seen.gpus)
     gpu_probe = seen.probes.get("gpu")
     listing = gpu_probe is not None and gpu_probe.status is ProbeStatus.OK
     values = {
         "listed": "yes" if name in gpus else "no" if listing else _NOT_TOLD,
-        "xids": _events(xids_of(addresses(siblings, gpus, seen).get(name), seen.xids)),
+        "xids": _events(xids_of(slot, seen.xids)),
         "accelerator_events": _events(seen.accelerator_events),
     }
     values["reports"] = _reports(seen.reports)

@@ -235,7 +235,10 @@ def kind_and_id(health: Health) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class HealthReport:
-    """All verdicts of one evaluation, by component id, in the order of the inventory."""
+    """All verdicts of one evaluation, by component id, in the order of the inventory.
+
+    ``slots`` are the known PCI slots of the accelerators, by which lines of kernel logs were assigned to them.
+    """
 
     at: float
     hosts: Mapping[str, ComponentHealth]
@@ -244,6 +247,7 @@ class HealthReport:
     devices: Mapping[str, ComponentHealth]
     circuits: Mapping[str, CircuitHealth]
     incidents: tuple[Incident, ...] = ()
+    slots: Mapping[str, str] = field(default_factory=dict)
 
     def groups(self) -> dict[str, Mapping[str, Health]]:
         """All components by kind, in the order of importance to an operator."""

@@ -130,6 +130,7 @@ def judge_host(look: Look, name: str, expected: Expectations) -> ComponentHealth
         stale=look.stale_evidence(here.seen.taken_at) if here and look.stale(here.seen.taken_at) else None,
         needed=_needed_probes(look, name),
         stray_xids=here.stray_xids if here else (),
+        without_slot=here.without_slot if here else (),
         read_at=here.seen.taken_at if here else look.now,
         now=look.now,
         lost=name in look.past.lost,

@@ -20,7 +20,7 @@ from lumctl.fleet.readings import (
     PortCounters,
     ProbeStatus,
 )
-from lumctl.health.identity import addresses, match_gpus, match_nvlinks, pci_slot
+from lumctl.health.identity import match_gpus, match_nvlinks, pci_slot
 from lumctl.health.observation import Observation
 from lumctl.health.rulebook import rulebook
 from lumctl.health.rules.device import is_plausible_c, is_plausible_dbm, severity_of
@@ -66,10 +66,6 @@ class FreshReadings:
         """The reading of each accelerator."""
         everything = (found for gpus in self._matched.values() for found in gpus.items())
         return {name: gpu for name, gpu in everything if self.is_new(gpu.taken_at)}
-
-    def matched(self, host: str) -> Mapping[str, GpuReading]:
-        """The readings of a host's accelerators, of any age."""
-        return self._matched[host]
 
     @cached_property
     def nvlinks(self) -> Mapping[str, tuple[NvlinkReading, ...]]:
@@ -423,6 +419,8 @@ def events(readable: FreshReadings) -> Iterator[Metric]:
     nics = gauge("host_nic_events", "Lines of network drivers found in a host's kernel log.", ["host", "event"])
     xid_at: Latest = {}
     sxid_at: Latest = {}
+    report, inventory = readable.look.report, readable.look.inventory
+    owners = {(inventory.accelerators[name].host, slot): name for name, slot in report.slots.items()}
     for name, host in readable.hosts.items():
         kernel = host.probes.get("kernel")
         # Without an answer, counts of 0 would look like a log without events.
@@ -435,9 +433,8 @@ def events(readable: FreshReadings) -> Iterator[Metric]:
         kinds = Counter(event.kind for event in host.nic_events)
         for kind in NicEventKind:
             nics.add_metric([target, name, kind.value], kinds[kind])
-        owners = _owners(readable, name, host)
         for xid in host.xids:
-            _note(xid_at, (name, owners.get(pci_slot(xid.pci), ""), str(xid.xid)), xid.at)
+            _note(xid_at, (name, owners.get((name, pci_slot(xid.pci)), ""), str(xid.xid)), xid.at)
         for sxid in host.sxids:
             _note(sxid_at, (name, str(sxid.sxid)), sxid.at)
     yield xids
@@ -445,12 +442,6 @@ def events(readable: FreshReadings) -> Iterator[Metric]:
     yield nics
     yield _times("xid_timestamp_seconds", "When an XID was last logged.", ["host", "id", "xid"], target, xid_at)
     yield _times("sxid_timestamp_seconds", "When an SXid was last logged.", ["host", "sxid"], target, sxid_at)
-
-
-def _owners(readable: FreshReadings, name: str, host: HostSnapshot) -> dict[str, str]:
-    """The accelerator in each PCI slot."""
-    slots = addresses(readable.look.inventory.accelerators_of(name), readable.matched(name), host)
-    return {slot: accelerator for accelerator, slot in slots.items()}
 
 
 def _note(latest: Latest, series: tuple[str, ...], at: float | None) -> None:

@@ -51,13 +51,14 @@ class HostCase:
 
     ``stale`` is the age of its readings, in words, if they are too old to judge. ``needed`` are the probes without
     which some components of the host cannot be judged. ``stray_xids`` are recent XIDs with a PCI address of no
-    accelerator and no listed GPU. ``lost``: the host was already found unreachable. ``quiet_until`` is the end of the
-    last work on it. ``needed_mounts`` are the mounts that the inventory names. ``mounts``, ``disks``, ``clock``,
-    ``services`` and ``capacity`` are its readings if they are fresh. ``rack_ahead_s`` is how far the clocks of its rack
-    are ahead of this machine's, as a median. ``nic_events`` are network drivers' lines that concern no link of the
-    inventory. ``events`` are its remembered kernel events, ``None`` if nothing is remembered. ``by_exporters``: the
-    host is read only over HTTP. ``reports`` are other programs' verdicts on it. ``probe`` is the probe that reads its
-    accelerators; ``stray_events`` are recent kernel events of a probe plug-in that belong to no accelerator.
+    accelerator and no listed GPU; they may be of ``without_slot``, the accelerators whose address is not known.
+    ``lost``: the host was already found unreachable. ``quiet_until`` is the end of the last work on it.
+    ``needed_mounts`` are the mounts that the inventory names. ``mounts``, ``disks``, ``clock``, ``services`` and
+    ``capacity`` are its readings if they are fresh. ``rack_ahead_s`` is how far the clocks of its rack are ahead of
+    this machine's, as a median. ``nic_events`` are network drivers' lines that concern no link of the inventory.
+    ``events`` are its remembered kernel events, ``None`` if nothing is remembered. ``by_exporters``: the host is read
+    only over HTTP. ``reports`` are other programs' verdicts on it. ``probe`` is the probe that reads its accelerators;
+    ``stray_events`` are recent kernel events of a probe plug-in that belong to no accelerator.
     """
 
     id: str
@@ -87,6 +88,7 @@ class HostCase:
     reports: tuple[ComponentReport, ...] = ()
     probe: str = NVIDIA_SMI
     stray_events: tuple[AcceleratorEvent, ...] = ()
+    without_slot: Collection[str] = ()
 
     @property
     def readable(self) -> bool:

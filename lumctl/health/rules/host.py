@@ -154,6 +154,9 @@ def stray_xids(case: HostCase) -> Iterator[Finding]:
     if grave:
         named = ", ".join(f"XID {xid} at {pci}" for xid, pci in grave)
         evidence = f"{named}, but the inventory has no accelerator there"
+        if case.without_slot:
+            whose, plural = " or ".join(case.without_slot), len(case.without_slot) > 1
+            evidence = f"{named}: perhaps of {whose}, whose PCI {'addresses are' if plural else 'address is'} not known"
         finding = found(case.id, "host.xid-unmatched", "nobody", evidence, since=case.read_at)
         lasting = [event for event in grave.values() if verdict("gpu.xid", action_of(event)).ends != "age"]
         yield replace(finding, advice=finding.advice + clear_hint(case.id, "reset", lasting, case.events))

@@ -19,6 +19,7 @@ from lumctl.fleet.readings import (
     ProbeStatus,
     Snapshot,
 )
+from lumctl.health.identity import pci_slot
 from lumctl.health.observation import Observation
 from lumctl.health.states import (
     CircuitEndHealth,
@@ -130,6 +131,7 @@ class Seen:
                 for circuit in self.circuits
             },
             incidents=tuple(self.incidents),
+            slots={a.id: pci_slot(a.pci) for a in self.inventory.accelerators.values() if a.pci is not None},
         )
 
     def _host(self, name: str) -> HostSnapshot:

@@ -325,6 +325,64 @@ def test_a_stray_xid_is_its_hosts(booted):
     assert booted.look().hosts[HOST].state is State.OK
 
 
+# -- accelerators without an address in the inventory -----------------------------------------------------------------
+
+
+@pytest.fixture
+def nameless(booted):
+    """A booted host; the inventory states the address of none of its accelerators. Returns their addresses."""
+    accelerators = booted.rack.inventory.accelerators
+    slots = {each.id: pci(booted, each.id) for each in booted.rack.inventory.accelerators_of(HOST)}
+    changed = {name: replace(accelerators[name], pci=None) for name in slots}
+    booted.rack.inventory = replace(booted.rack.inventory, accelerators={**accelerators, **changed})
+    return slots
+
+
+def lose_two(watched, slots):
+    watched.rack.lose_gpu(GPU)
+    watched.rack.lose_gpu(OTHER)
+    log(watched, *(XidEvent(watched.now, slots[name], 79, "", "9.0") for name in (GPU, OTHER)))
+
+
+def xids_of_both(watched):
+    return [any(each.rule == "gpu.xid" for each in found(watched, name)) for name in (GPU, OTHER)]
+
+
+def test_two_gpus_that_were_listed_before_keep_their_xids(booted, nameless):
+    booted.look()
+    booted.restart()
+    lose_two(booted, nameless)
+    booted.look()
+    assert xids_of_both(booted) == [True, True]
+    assert booted.report.hosts[HOST].findings == ()
+    booted.restart()
+    booted.look()
+    assert xids_of_both(booted) == [True, True]
+    clear(booted, GPU)
+    booted.look()
+    assert xids_of_both(booted) == [False, True]
+
+
+def test_of_two_gpus_that_were_never_listed_the_host_has_the_xids_and_both_are_named(booted, nameless):
+    lose_two(booted, nameless)
+    booted.memory = Memory()
+    booted.look()
+    assert xids_of_both(booted) == [False, False]
+    (finding,) = booted.report.hosts[HOST].findings
+    assert finding.rule == "host.xid-unmatched"
+    assert f"perhaps of {OTHER} or {GPU}, whose PCI addresses are not known" in finding.evidence
+    assert [booted.report.accelerators[name].state for name in (GPU, OTHER)] == [State.FAILED] * 2
+
+
+def test_after_a_boot_an_earlier_address_is_not_used(booted, nameless):
+    booted.look()
+    boot(booted, "boot-2")
+    lose_two(booted, nameless)
+    booted.look()
+    assert xids_of_both(booted) == [False, False]
+    assert [each.rule for each in booted.report.hosts[HOST].findings] == ["host.xid-unmatched"]
+
+
 # -- NVSwitches -------------------------------------------------------------------------------------------------------
 
 

@@ -73,6 +73,17 @@ def test_of_two_stray_addresses_none_is_guessed(four, listed):
     assert "h03-gpu2" not in named
 
 
+def test_where_it_was_listed_before_decides_unless_another_gpu_is_there_now(four, listed):
+    rest = [gpu for gpu in listed if gpu.minor not in {1, 2}]
+    nameless = without_addresses(four, 1, 2)
+    before = {"h03-gpu1": "0000:f0:00", "h03-gpu2": "0000:f1:00"}
+    found = addresses(nameless, match_gpus(nameless, rest), host(rest, xids=["0000:f0:00"]), before)
+    assert (found["h03-gpu1"], found["h03-gpu2"]) == ("0000:f0:00", "0000:f1:00")
+    taken = {"h03-gpu1": str(listed[3].pci).removesuffix(".0")}
+    found = addresses(nameless, match_gpus(nameless, rest), host(rest, xids=["0000:f0:00"]), taken)
+    assert not {"h03-gpu1", "h03-gpu2"} & found.keys()
+
+
 def test_an_address_that_the_inventory_states_is_not_changed_by_a_stray_one(four, listed):
     rest = [gpu for gpu in listed if gpu.minor != 2]
     assert slots(four, rest, xids=["0000:f0:00"])["h03-gpu2"] == str(four[2].pci).removesuffix(".0")
