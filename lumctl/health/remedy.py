@@ -198,8 +198,6 @@ class _Remedies:
             for a in self._inventory.accelerators_of(remedy.cause)
             if a.id in self._ranked and (lost or is_fault(self._report.accelerators[a.id].state))
         )
-        if not failed:
-            return replace(remedy, by_hand=f"{finding.advice}: no rank of {remedy.cause} needs a spare")
         if finding.rule in _COOLED_FIRST:
             return self._by_spares(replace(remedy, hand_first=True), failed, finding.advice)
         return self._by_spares(remedy, failed, f"then repair {remedy.cause}: {after_a_swap(finding.advice)}")

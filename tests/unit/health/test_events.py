@@ -9,6 +9,7 @@ from lumctl.fleet.readings import ProbeStatus, SxidEvent, XidEvent
 from lumctl.health.acknowledgements import EventClear, MaintenanceWindow
 from lumctl.health.event_record import EventRecord
 from lumctl.health.memory import Memory, merged
+from lumctl.health.remedy import remedies
 from lumctl.health.rulebook import rulebook
 from lumctl.health.states import State
 from lumctl.inventory.exporters import ReadingSource
@@ -381,6 +382,16 @@ def test_after_a_boot_an_earlier_address_is_not_used(booted, nameless):
     booted.look()
     assert xids_of_both(booted) == [False, False]
     assert [each.rule for each in booted.report.hosts[HOST].findings] == ["host.xid-unmatched"]
+
+
+def test_without_a_rank_the_advice_ends_with_the_command_that_clears_the_events(booted, nameless):
+    lose_two(booted, nameless)
+    booted.memory = Memory()
+    booted.look()
+    booted.look()
+    found_ = remedies(booted.report, booted.rack.inventory, {})
+    (remedy,) = [each for each in found_ if each.cause == HOST]
+    assert remedy.by_hand.endswith(f"lumctl health clear {HOST} --reason TEXT")
 
 
 # -- NVSwitches -------------------------------------------------------------------------------------------------------
