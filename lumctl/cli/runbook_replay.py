@@ -20,13 +20,13 @@ from lumctl.printable import counted, printable
 from lumctl.runbook import actions, drill
 from lumctl.runbook.document import Runbook
 from lumctl.runbook.execution import Performance, perform, perform_on_stage
-from lumctl.runbook.files import all_runs, find_runbook, is_file
+from lumctl.runbook.files import all_runs, find_runbook, is_file, unknown_run
 from lumctl.runbook.intents import IntentRunbook
 from lumctl.runbook.parameters import given_values
 from lumctl.runbook.replay import ReplayResult, plan_again, replay_on_rack, replay_on_simulator
 from lumctl.runbook.stage import staged
 from lumctl.runbook.yaml_text import AnyRunbook, parameter_names
-from lumctl.store import Head, ways_to_finish
+from lumctl.store import Head, StoredRun, ways_to_finish
 from lumctl.swap import commission
 
 
@@ -117,14 +117,15 @@ def _of_either_target(cx: Invocation, name: str, given: dict[str, str]) -> AnyRu
     """
     first = Target.SIM if os.environ.get("LUMCTL_TARGET") == Target.SIM else Target.RACK
     second = Target.RACK if first is Target.SIM else Target.SIM
-    with Context(cx.inventory, first) as context:
-        if is_file(name) or any(name in {run.id, f"{run.rack}/{run.id}"} for run in all_runs(context)):
-            return _found(context, name, given)
-    with Context(cx.inventory, second) as context:
-        if any(name in {run.id, f"{run.rack}/{run.id}"} for run in all_runs(context)):
-            return _found(context, name, given)
-    with Context(cx.inventory, first) as context:
-        return find_runbook(context, name, given)  # raises the error that nothing has this name
+    known: list[StoredRun] = []
+    for target in (first, second):
+        with Context(cx.inventory, target) as context:
+            runs = all_runs(context)
+            if is_file(name) or any(name in {run.id, f"{run.rack}/{run.id}"} for run in runs):
+                return _found(context, name, given)
+            known += runs
+    see = " and ".join(f"lumctl runbook list --target {target}" for target in (first, second))
+    raise unknown_run(name, known, f"{first} or {second}", see=see)
 
 
 def _found(context: Context, name: str, given: dict[str, str]) -> AnyRunbook:

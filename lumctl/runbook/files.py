@@ -1,6 +1,6 @@
 """Runbooks as files: each finished run leaves one next to its store, readable by its owner only."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from lumctl.context import Context
@@ -49,11 +49,18 @@ def find_run(context: Context, name: str) -> StoredRun:
     if found:
         racks = " or ".join(f"{run.rack}/{run.id}" for run in found)
         raise UsageError(f"{len(found)} racks have a run {run_id!r}", hint=f"say which: {racks}")
-    near = nearest_run(run_id, [run.id for run in known])
-    hint = f"did you mean {near}?" if near else "see: lumctl runbook list"
+    unknown = unknown_run(name, known, context.target, see="lumctl runbook list")
     if context.target == "rack" and simulator_runs(context.inventory):
-        hint = f"{hint}; to list those of the running simulator: lumctl runbook list --target sim"
-    raise UsageError(f"no run {name!r} on target {context.target}", hint=hint)
+        unknown.hint = f"{unknown.hint}; to list those of the running simulator: lumctl runbook list --target sim"
+    raise unknown
+
+
+def unknown_run(name: str, known: Iterable[StoredRun], searched: str, *, see: str) -> UsageError:
+    """The error that a target, or several, have no run of a name; ``see`` is the command that lists theirs."""
+    rack, slash, run_id = name.rpartition("/")
+    near = nearest_run(run_id, [run.id for run in known if rack in ("", run.rack)])
+    hint = f"did you mean {rack}{slash}{near}?" if near else f"see: {see}"
+    return UsageError(f"no run {name!r} on target {searched}", hint=hint)
 
 
 def all_runs(context: Context) -> list[StoredRun]:

@@ -140,6 +140,17 @@ def test_what_is_rehearsed_says_that_nothing_was_recorded(lumctl, swap):
     assert lumctl("runbook", "list", "-o", "name").stdout == known
 
 
+def test_a_replay_of_an_unknown_run_names_the_targets_that_were_searched(lumctl, swap):
+    near = swap[:-1]
+    for environment, targets in (({}, "sim or rack"), ({"LUMCTL_TARGET": "rack"}, "rack or sim")):
+        refused = lumctl("runbook", "replay", near, "--target", "sim", code=2, **environment)
+        assert f"no run '{near}' on target {targets}" in refused.stderr
+        assert f"did you mean {swap}?" in refused.stderr
+    refused = lumctl("runbook", "replay", "nothing", "--target", "sim", code=2)
+    for hint in re.findall(r"lumctl (runbook list --target \w+)", refused.stderr):
+        lumctl(*hint.split())
+
+
 def test_the_target_of_a_replay_is_given_and_no_variable_replaces_it(lumctl, swap):
     asked = lumctl("runbook", "replay", swap, code=2)  # LUMCTL_TARGET is sim
     assert "the target of a replay must be given" in asked.stderr
