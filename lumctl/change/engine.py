@@ -8,7 +8,6 @@ continues the run or ``swap abort RUN`` undoes it.
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from time import perf_counter
 
 from lumctl.change import preconditions
 from lumctl.change.approval import require_approved
@@ -50,7 +49,10 @@ class StepDuration:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """A finished run: its id, the duration of each step, the circuits proved, and those that could not be checked."""
+    """A finished run: its id, the duration of each step, the circuits proved, and those that could not be checked.
+
+    ``seconds`` are those of :attr:`lumctl.store.StoredRun.seconds`.
+    """
 
     run: str
     plan: Plan
@@ -139,7 +141,6 @@ def execute(
 
     Raises: as :func:`apply`.
     """
-    started = perf_counter()
     run.narrate(progress)
     durations: list[StepDuration] = []
     gated = before_step is not at_once
@@ -176,9 +177,9 @@ def execute(
     with undisturbed():
         if failure is not None:
             raise stopped(run, failure, progress, scope) from failure
-        close(run, scope, perf_counter() - started)
+        close(run, scope)
     tell(ended)
-    light, seconds = run.evidence(), round(perf_counter() - started, 4)
+    light, seconds = run.evidence(), run.journal.seconds
     return RunResult(run.id, run.plan, "done", tuple(durations), proofs_in(light), seconds, silent_in(light))
 
 

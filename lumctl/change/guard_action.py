@@ -77,7 +77,7 @@ def take_over(
             if run.complete:
                 for step in run.to_resume:
                     run.perform(step)
-                state = run.close(context.now() - stored.started_at)
+                state = run.close()
                 say(f"{stored.id}: every step was done and proved, so the run is closed as {state}")
             else:
                 say(rolled_back(run, reason).message)

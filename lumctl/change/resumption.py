@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from time import perf_counter
 from typing import Any
 
 from lumctl.change.disturbance import require_stopped, require_undisturbed
@@ -167,7 +166,7 @@ def abort(context: Context, run: StoredRun, *, who: str | None = None, leave_lat
         RefusedError: as :func:`outlook`, or the rack's lease is held; nothing was done.
         HalfDoneError: something could not be undone; the journal lists what is still in force.
     """
-    who, started = who or origin(), perf_counter()
+    who = who or origin()
     with _leased(context, run, who, ABORT) as (store, lease), undisturbed():
         found = outlook(context, store.runs.get(run.id), ABORT, leave_later=leave_later)
         again = _reopened(context, store, lease, found, who)
@@ -175,7 +174,7 @@ def abort(context: Context, run: StoredRun, *, who: str | None = None, leave_lat
         ended = rolled_back(again, f"it was aborted by {who}")
         if not isinstance(ended, RolledBackError):
             raise ended
-    return RunResult(run.id, found.plan, again.undone_as, (), (), round(perf_counter() - started, 4))
+    return RunResult(run.id, found.plan, again.undone_as, (), (), again.journal.seconds)
 
 
 @contextmanager

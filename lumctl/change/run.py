@@ -40,6 +40,7 @@ class RunInProgress:
         lease: Lease,
         run_id: str,
         *,
+        started_at: float,
         scope: GuardScope,
         by: str | None = None,
     ) -> None:
@@ -49,7 +50,7 @@ class RunInProgress:
         """Whether every step was done when this process took over the run, except those that resume jobs."""
         self.to_resume: tuple[Step, ...] = ()
         """The steps that resume jobs and were not reached."""
-        self.journal = RunJournal(context, plan, store, lease, run_id, scope, by=by)
+        self.journal = RunJournal(context, plan, store, lease, run_id, scope, started_at=started_at, by=by)
         self._certain = Certainty(context, plan)
         self._context = context
         context.act_under(lease)
@@ -69,7 +70,9 @@ class RunInProgress:
     @classmethod
     def begun(cls, context: Context, plan: Plan, store: Store, lease: Lease, who: str, scope: GuardScope) -> Self:
         """Begin a run now."""
-        return cls(context, plan, store, lease, begin(context, plan, store, lease, who), scope=scope)
+        now = context.now()
+        run_id = begin(plan, store, lease, who, now)
+        return cls(context, plan, store, lease, run_id, started_at=now, scope=scope)
 
     @classmethod
     def resumed(
@@ -83,7 +86,8 @@ class RunInProgress:
         scope: GuardScope | None = None,
     ) -> Self:
         """Rebuild a run of another process from its journal; ``by`` signs the entries that are added."""
-        run = cls(context, from_document(stored.plan), store, lease, stored.id, scope=scope or GuardScope(), by=by)
+        plan, scope = from_document(stored.plan), scope or GuardScope()
+        run = cls(context, plan, store, lease, stored.id, started_at=stored.started_at, scope=scope, by=by)
         run._recall(RunHistory.of(run.plan, store.journal.of_run(stored.id)))
         return run
 
@@ -236,11 +240,14 @@ class RunInProgress:
         """Close the run in its final state."""
         self.journal.end(state, data, undid=undid)
 
-    def close(self, seconds: float) -> str:
+    def close(self) -> str:
         """End a run whose every step is done: as done, or as half done if a job was not resumed."""
         idle = self.not_resumed
-        said = {"seconds": round(seconds, 4), **({"not_resumed": idle} if idle else {})}
-        self.end("half-done" if idle else "done", said, undid=None if idle else self.plan.undoes)
+        self.end(
+            "half-done" if idle else "done",
+            {"not_resumed": idle} if idle else {},
+            undid=None if idle else self.plan.undoes,
+        )
         return "half-done" if idle else "done"
 
     def undo(self) -> list[str]:

@@ -10,10 +10,10 @@ from lumctl.errors import HalfDoneError, LumctlError, RefusedError, RolledBackEr
 from lumctl.store import LeaseLostError, StoreError, ways_to_finish
 
 
-def close(run: RunInProgress, scope: GuardScope, seconds: float) -> None:
+def close(run: RunInProgress, scope: GuardScope) -> None:
     """Close a run whose every step is done. From here nothing is undone, even if the last entries cannot be written."""
     try:
-        _end_as_done(run, seconds)
+        _end_as_done(run)
     except LumctlError as error:
         if (state := _guards_end(run, scope)) is not None:
             if state == "done":
@@ -40,20 +40,20 @@ def close(run: RunInProgress, scope: GuardScope, seconds: float) -> None:
         )
 
 
-def _end_as_done(run: RunInProgress, seconds: float) -> None:
+def _end_as_done(run: RunInProgress) -> None:
     """Write the end; if that fails and the run is still open, write it again.
 
     The state is read before the second attempt: perhaps the write succeeded and only the database's answer was lost.
     """
     try:
-        run.close(seconds)
+        run.close()
     except StoreError as error:
         try:
             state = run.journal.state
         except StoreError:
             raise error from None
         if state == "running":
-            run.close(seconds)
+            run.close()
 
 
 def stopped(

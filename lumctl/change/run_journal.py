@@ -25,7 +25,7 @@ from lumctl.errors import LumctlError
 from lumctl.inventory.wiring import own_cells
 from lumctl.jobs import HookRefusedError
 from lumctl.store import Lease, LeaseLostError, Record, Store, StoreError
-from lumctl.store.records import REVERT_TIMER
+from lumctl.store.records import REVERT_TIMER, run_seconds
 
 NOTHING_SENT = (DeviceUnreachableError, DeviceRefusedError, UnsupportedError, HookRefusedError)
 """Errors after which a device certainly has its old states, or a job is certainly unchanged."""
@@ -99,7 +99,7 @@ BY_HAND = ("resume", "abort")
 Placed = Mapping[str, tuple[str, ...]]
 
 
-def begin(context: Context, plan: Plan, store: Store, lease: Lease, who: str) -> str:
+def begin(plan: Plan, store: Store, lease: Lease, who: str, now: float) -> str:
     """Record a run that begins now; return its id."""
     values = {
         "kind": plan.kind,
@@ -109,16 +109,27 @@ def begin(context: Context, plan: Plan, store: Store, lease: Lease, who: str) ->
         "inventory_digest": plan.inventory_digest,
         "who": who,
     }
-    return store.runs.begin(lease, values, to_document(plan), now=context.now())
+    return store.runs.begin(lease, values, to_document(plan), now=now)
 
 
 class RunJournal:
     """The journal of one run. Outcomes are ``pending`` until they are written with the next intents or with the end."""
 
     def __init__(
-        self, context: Context, plan: Plan, store: Store, lease: Lease, run: str, scope: GuardScope, *, by: str | None
+        self,
+        context: Context,
+        plan: Plan,
+        store: Store,
+        lease: Lease,
+        run: str,
+        scope: GuardScope,
+        *,
+        started_at: float,
+        by: str | None,
     ) -> None:
         self.pending = PendingEntries()
+        self._started_at = started_at
+        self._ended_at: float | None = None
         self.adrift: tuple[Step, ...] = ()
         """The steps that were in progress when another process took over the run: they may have acted since."""
         self._context, self._plan, self._store, self._lease, self._run, self._scope = (
@@ -135,6 +146,15 @@ class RunJournal:
     def state(self) -> str:
         """The state of the run in the store."""
         return self._store.runs.get(self._run).state
+
+    @property
+    def seconds(self) -> float:
+        """How long the run took, once it has ended: by this process, or by the one that took it over."""
+        ended_at = self._ended_at
+        if ended_at is None:
+            with suppress(StoreError):
+                ended_at = self._store.runs.get(self._run).ended_at
+        return run_seconds(self._started_at, self._context.now() if ended_at is None else ended_at)
 
     @property
     def overtaken(self) -> bool:
@@ -273,7 +293,7 @@ class RunJournal:
         except LeaseLostError:
             self._lost_hold_of(pending.steps)
             raise
-        self.pending = PendingEntries()
+        self.pending, self._ended_at = PendingEntries(), entry.at
 
     def leave(self) -> None:
         """Leave the run half done because its end cannot be written; its lease allows no more writes after this."""

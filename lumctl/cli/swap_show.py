@@ -75,12 +75,14 @@ def show(cx: Invocation, run: Annotated[str, typer.Argument(metavar="RUN", help=
         return
     cx.out.text(f"{found.id}  {found.title}")
     began = moment_with_age(found.started_at, time.time())
-    cx.out.text(cx.out.wrapped(f"{found.outcome_line()}, began {began}, by {found.who}, lumctl {found.version}", "  "))
+    took = "" if found.seconds is None else f", took {found.seconds:.2f} s"
+    said = f"{found.outcome_line()}, began {began}{took}, by {found.who}, lumctl {found.version}"
+    cx.out.text(cx.out.wrapped(said, "  "))
     titles = {step["id"]: step["title"] for step in found.plan["steps"]}
     rows = [
         {
             "at": moment_text(e.at),
-            "after": f"{e.at - found.started_at:.3f}",
+            "after": f"{e.at - found.started_at:.2f}",
             "kind": e.kind,
             "step": titles.get(e.step, ""),
             "took": "" if e.seconds is None else f"{e.seconds:.2f} s",
@@ -125,7 +127,7 @@ def run_row(run: StoredRun) -> dict[str, Any]:
         "rack": run.rack,
         "by": run.who,
         "started": iso_text(run.started_at),
-        "seconds": None if run.ended_at is None else round(run.ended_at - run.started_at, 3),
+        "seconds": run.seconds,
         "undone_by": run.undone_by,
     }
 
@@ -145,7 +147,15 @@ def readable_times(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Rows of runs with their times in the format of tables."""
     now = time.time()
     times = ((row, seconds_of(row["started"])) for row in rows)
-    return [{**row, "started": moment_text(at), "age": age_text(now - at)} for row, at in times]
+    return [
+        {
+            **row,
+            "started": moment_text(at),
+            "age": age_text(now - at),
+            "seconds": "" if row["seconds"] is None else f"{row['seconds']:.2f}",
+        }
+        for row, at in times
+    ]
 
 
 _SHOWN_ELSEWHERE = frozenset({"do", "title", "done", "seconds", "inventory_digest"})

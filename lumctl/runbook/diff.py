@@ -233,8 +233,9 @@ def _seconds(document: Mapping[str, Any], key: str) -> float | None:
 
 def _took(document: Mapping[str, Any]) -> float | None:
     recorded = document.get("recorded") or {}
-    if not recorded.get("ended"):
-        return None
+    if "seconds" in recorded or not recorded.get("ended"):
+        return _seconds(recorded, "seconds")
+    # A runbook of an earlier version has no seconds.
     took = datetime.fromisoformat(recorded["ended"]) - datetime.fromisoformat(recorded["at"])
     return round(took.total_seconds(), 3)
 

@@ -81,6 +81,7 @@ def make(run: StoredRun, store: Store, inventory: Inventory) -> dict[str, Any]:
             "outcome": run.state,
             "kind": run.kind,
             "ended": None if run.ended_at is None else _moment(run.ended_at),
+            "seconds": run.seconds,
             "undoes": plan.undoes,
             "undone_by": run.undone_by,
             "lumctl": run.version,

@@ -36,6 +36,7 @@ def _recorded(document: Mapping[str, Any], head: Head | None) -> Iterator[str]:
             ("Rack, target", f"{recorded['rack']}, {recorded['target']}"),
             ("Begun", recorded["at"]),
             ("Ended", recorded.get("ended") or "-"),
+            ("Seconds", _seconds(recorded.get("seconds"))),
             ("By", recorded["by"]),
             ("Program", f"lumctl {recorded['lumctl']}"),
             ("Inventory", f"{recorded['inventory']['path']}, SHA-256 {recorded['inventory']['digest'][:16]}"),

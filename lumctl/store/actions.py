@@ -105,7 +105,7 @@ class Actions:
                 self._append(connection, run, at, "intent", step["id"], {"do": step["do"], "title": step["title"]})
                 evidence = perform(connection, step["data"], who=who, now=at)
                 self._append(connection, run, end, "outcome", step["id"], {"done": True, **evidence})
-            self._append(connection, run, end, "end", "", {"state": "done", "seconds": round(end - at, 4)})
+            self._append(connection, run, end, "end", "", {"state": "done"})
         return run
 
     def _append(

@@ -42,8 +42,8 @@ class JournalEntry:
 
     @property
     def seconds(self) -> float | None:
-        """How long a step (without writing the journal) or the whole run took; ``None`` if that is not recorded."""
-        took = self.data.get("seconds") if self.kind in {"outcome", "end"} else None
+        """How long a step took, without writing the journal; ``None`` if that is not recorded."""
+        took = self.data.get("seconds") if self.kind == "outcome" else None
         return float(took) if isinstance(took, int | float) else None
 
 

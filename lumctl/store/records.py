@@ -29,6 +29,15 @@ def ways_to_finish(run: str, target: str) -> str:
     return f"lumctl swap resume {run} --target {target} or lumctl swap abort {run} --target {target}"
 
 
+def run_seconds(started_at: float, ended_at: float) -> float:
+    """How long a run took from its begin to its last entry in the journal, to the millisecond.
+
+    That includes writing the journal and, for a run that was resumed or aborted later, the time until then. It is 0 if
+    the clock was set back meanwhile.
+    """
+    return round(max(ended_at - started_at, 0.0), 3)
+
+
 @dataclass(frozen=True, slots=True)
 class StoredRun:
     """One execution of a plan. ``state`` is running, done, refused, rolled-back, half-done, undone or superseded.
@@ -51,6 +60,11 @@ class StoredRun:
     started_at: float
     ended_at: float | None
     undone_by: str | None
+
+    @property
+    def seconds(self) -> float | None:
+        """How long the run took; ``None`` before it has ended. Every command, file and screen shows this number."""
+        return None if self.ended_at is None else run_seconds(self.started_at, self.ended_at)
 
     def outcome_line(self) -> str:
         """How the run ended, in a few words."""

@@ -8,6 +8,7 @@ import pytest
 from lumctl import context as rooms
 from lumctl.change import apply
 from lumctl.cli.invocation import Invocation
+from lumctl.cli.swap_show import run_row
 from lumctl.cli.top.operations import acknowledge, maintain, plan
 from lumctl.cli.top.runbooks import runbook_of
 from lumctl.cli.top.runs import run_view, undoing
@@ -47,6 +48,8 @@ def test_a_run_is_read_by_its_journal_and_taken_back_by_a_plan(rack):
     book = runbook_of(rack.cx, key)
     took = [stage.seconds for stage in result.stages]
     assert [step.seconds for step in view.steps] == [step["seconds"] for step in book["steps"]] == took
+    shown = run_row(view.run)["seconds"], view.run.seconds, book["recorded"]["seconds"]
+    assert shown == (result.seconds,) * 3
     assert (view.run.state, view.live, view.cut, len(view.proved)) == ("done", False, False, 4)
     assert {step.stand for step in view.steps} == {Stand.DONE}
     assert {receiver.transponder for receiver in view.receivers} >= {"s3-gpu0-a", "s3-gpu0-b"}

@@ -24,7 +24,7 @@ def swap_rows(seen: RecordedLook, marks: Marks) -> list[Row]:  # noqa: ARG001 - 
 
 
 def _row(run: StoredRun) -> Row:
-    took = "-" if run.ended_at is None else f"{run.ended_at - run.started_at:.2f} s"
+    took = "-" if run.seconds is None else f"{run.seconds:.2f} s"
     cells = (Cell(run.id), Cell(run.state), Cell(took), Cell(run.title), Cell(run.who))
     return Row(f"{run.rack}/{run.id}", run.id, STATES.get(run.state, State.UNKNOWN), cells, run.started_at)
 

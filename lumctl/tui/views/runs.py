@@ -29,8 +29,6 @@ class RunView:
     proved: Mapping[str, str] = field(default_factory=dict)
     """The evidence that a receiver hears its transmitter, by receiver."""
     said: tuple[str, ...] = ()
-    seconds: float | None = None
-    """The duration of the run; ``None`` before it has ended."""
 
     @property
     def live(self) -> bool:
@@ -57,17 +55,7 @@ def run_view(run: StoredRun, entries: tuple[JournalEntry, ...], *, cut: bool) ->
             for proof in data.get("proofs", ())
         },
         tuple(failed),
-        _seconds(run, entries),
     )
-
-
-def _seconds(run: StoredRun, entries: tuple[JournalEntry, ...]) -> float | None:
-    """The duration of a run from its last entry, else the time from start to end; ``None`` before it has ended."""
-    if run.ended_at is None:
-        return None
-    # What the engine measured comes first: the times of start and end are those of a clock that may be set.
-    took = next((entry.seconds for entry in reversed(entries) if entry.kind == "end"), None)
-    return run.ended_at - run.started_at if took is None else took
 
 
 def what_to_do(view: RunView) -> str | None:
@@ -88,7 +76,7 @@ def head_text(view: RunView, marks: Marks, now: float) -> Text:
     text.append(f"{run.title}\n", style=HEADING_STYLE)
     text.append(f"{marks.glyphs.get(state, ' ')} {outcome}", style=STATE_STYLES[state])
     text.append(f" by {run.undone_by}" if run.undone_by else "")
-    took = "" if view.seconds is None else f", took {view.seconds:.2f} s"
+    took = "" if run.seconds is None else f", took {run.seconds:.2f} s"
     proved = f", {counted(len(view.proved), 'receivers')} proved" if view.proved else ""
     text.append(f"  by {run.who} at {clock(run.started_at, now)}{took}{proved}\n", style=QUIET_STYLE)
     for line in view.said:

@@ -85,6 +85,7 @@ def test_what_nobody_has_set_since_is_set_back_and_the_rest_left_alone(rack):
     run = cut(rack, settings(rack, LANE, "s0-gpu0-b", value=False), 2)
     other = later(rack, settings(rack, LANE, value=True))
     result = abort(rack.context, run, who="you", leave_later=True)
+    assert result.seconds == rack.store.runs.get(result.run).seconds
     assert (result.outcome, rack.store.runs.get(run.id).state) == ("superseded", "superseded")
     assert rack.acts()[-1] == ("transmit", "s0-gpu0-b", True)
     assert rack.on[LANE] is True
