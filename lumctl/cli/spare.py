@@ -97,7 +97,8 @@ def size(
     different hosts are taken as independent.
 
     From the history, a failure is a change to failed, and lasts until the accelerator is ok or degraded again. Hosts
-    that failed more often count with higher rates. The store has at most 90 days; the answer also has a range, for the
+    that failed more often count with higher rates. A history of less than a day is not used, and without a repair in it
+    the command needs --repair. The store has at most 90 days; the answer also has a range, for the
     ends of the 95 % interval of the rates. A host that cannot be reached counts as down. Failures that nothing saw are
     missing, so keep ``lumctl watch`` running.
 

@@ -16,7 +16,7 @@ from lumctl.printable import counted, number_ranges
 from lumctl.time_text import age_text, iso_text, moment_text
 
 if TYPE_CHECKING:
-    from lumctl.context import Observation
+    from lumctl.context import Context, Observation
     from lumctl.spares.forecast import PoolForecast
     from lumctl.spares.ledger import LedgerEntry
     from lumctl.spares.placements import RankMove
@@ -109,6 +109,7 @@ def list_(
             for name in dict.fromkeys(pool.rack for pool in pools)
             for key, forecast in rack_forecasts(context.inventory, name, context.store(name)).items()
         }
+        enough = _how_many(context, pools, class_)
         if not cx.out.structured:
             tell_unfinished(cx, context, tuple(racks))
     entries = [(pool, entry) for pool in pools for entry in pool.entries if not free or entry.state in USABLE]
@@ -136,8 +137,8 @@ def list_(
         cx.out.table(SPARES, [_row(row, entry, seen.at) for row, (_, entry) in zip(rows, entries, strict=True)])
     for paragraph in _to_do(cx, [entry for _, entry in entries], fillers):
         cx.out.text(paragraph)
-    if any(not need.served for pool in pools for need in pool.needs):
-        cx.out.narrate("how many spares are enough: lumctl spare size")
+    if enough:
+        cx.out.narrate(enough)
 
 
 def show(
@@ -197,6 +198,20 @@ def show(
         cx.out.text("no run has moved a rank to it or from it")
 
 
+def _how_many(context: "Context", pools: "Sequence[PoolLedger]", class_: str | None) -> str:
+    """The command that says how many spares are enough, or what it needs to say it; empty if no spare is missing."""
+    from lumctl.spares.pools import estimated_pools
+    from lumctl.spares.rates import failure_history
+
+    if all(need.served for pool in pools for need in pool.needs):
+        return ""
+    try:
+        estimated_pools(context.inventory, class_, lambda rack: failure_history(context.store(rack), rack), None)
+    except UsageError as error:
+        return f"{error.message}; {error.hint}"
+    return "how many spares are enough: lumctl spare size"
+
+
 def _print_ranks(cx: Invocation, rack: str, replaces: "Sequence[RanksToReplace]") -> None:
     """Print which ranks a spare could replace; one line if the same reason keeps it from all."""
     if not replaces:
@@ -214,7 +229,7 @@ def _print_ranks(cx: Invocation, rack: str, replaces: "Sequence[RanksToReplace]"
 
 
 def _to_do(cx: Invocation, entries: Sequence["LedgerEntry"], fillers: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """What to do about accelerators in repair and stopped filler jobs, with the command if there is one now."""
+    """What to do about swapped-out accelerators and stopped filler jobs, with the command if there is one now."""
     from lumctl.spares.ledger_text import advice
 
     found = [(f"{said}:", command) for said, command in advice(entries, str(cx.target))]

@@ -123,9 +123,9 @@ def repair_rows(cx: Invocation, selected: "SelectedStatus") -> list[dict[str, An
     They are no fault: their ranks run on spares.
     """
     from lumctl.spares.ledger_text import advice
-    from lumctl.swap.spare_pool import in_repair
+    from lumctl.swap.spare_pool import swapped_out
 
-    entries = in_repair(selected.whole)
+    entries = swapped_out(selected.whole)
     if selected.accelerators is not None:
         entries = [entry for entry in entries if entry.accelerator.id in selected.accelerators]
     return [

@@ -146,7 +146,7 @@ def _rates(pool: Pool) -> str:
 
 
 def _evidence(history: PoolHistory) -> list[str]:
-    length = length_text(max(round((history.until - history.since) / 3600), 1) * 3600.0)
+    length = age_text(history.until - history.since)
     found = [f"history of {length}: {_counts(history.accelerators, 'accelerators', history.repair_s)}"]
     if history.hosts.failures:
         found.append(f"and {_counts(history.hosts, 'hosts', history.host_repair_s)}")

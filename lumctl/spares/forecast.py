@@ -90,9 +90,7 @@ def rack_forecasts(inventory: Inventory, rack: str, store: Store) -> dict[tuple[
     try:
         history = failure_history(store, rack)
         pools = members_by_pool(inventory, None)
-    except UsageError:  # no history, or no accelerator in service
-        return {}
-    if history.until - history.since < _DAY_S:  # minutes say nothing of days
+    except UsageError:  # too little history, or no accelerator in service
         return {}
     return {key: pool_forecast(members, history) for key, members in pools.items() if key[0] == rack}
 

@@ -26,8 +26,10 @@ class SpareState(StrEnum):
     MOVING = "moving"
     """A run that has not ended moves a rank to it or from it."""
     TAKEN = "taken"
+    REPAIRED = "repaired"
+    """A swap took it out of its job. It is ok again, and its rank can return."""
     IN_REPAIR = "in-repair"
-    """A swap took it out of its job, and its rank has not returned."""
+    """A swap took it out of its job, and it is not ok yet."""
     IN_MAINTENANCE = "in-maintenance"
     UNFIT = "unfit"
     """It is ok, but one of its lanes or an accelerator that it is tied to is not."""
@@ -39,7 +41,9 @@ class SpareState(StrEnum):
 
 USABLE = frozenset({SpareState.FREE, SpareState.BURNING_IN})
 """The states in which a swap of any job may take a spare without its name."""
-OUT = tuple(SpareState)[tuple(SpareState).index(SpareState.IN_REPAIR) : -1]
+SWAPPED_OUT = frozenset({SpareState.REPAIRED, SpareState.IN_REPAIR})
+"""The states in which another accelerator runs the rank that the inventory places on it."""
+OUT = tuple(SpareState)[tuple(SpareState).index(SpareState.REPAIRED) : -1]
 """The states in which no swap can take a spare, although no job uses it."""
 _BY_HEALTH = {
     State.DEGRADED: SpareState.DEGRADED,
@@ -103,11 +107,11 @@ def ledger_entry(
     state = _state(seen, entry, is_fresh=fresh_until is not None)
     if place is not None:
         entry = replace(entry, move=_last(concerning, place, after=accelerator))
-    elif state is SpareState.IN_REPAIR and home is not None:
+    elif state in SWAPPED_OUT and home is not None:
         entry = replace(entry, move=_last(concerning, home, before=accelerator))
     if state in {SpareState.BURNING_IN, SpareState.RESERVED}:
         entry = replace(entry, until=fresh_until)
-    elif state in {SpareState.IN_REPAIR, SpareState.IN_MAINTENANCE}:
+    elif state in {*SWAPPED_OUT, SpareState.IN_MAINTENANCE}:
         work = seen.report.accelerators[accelerator].maintenance
         ends = [window.ends for window in seen.windows if window.open_at(seen.at) and window.told == work]
         entry = replace(entry, until=max(ends, default=None))
@@ -121,7 +125,7 @@ def _state(seen: Observation, entry: LedgerEntry, *, is_fresh: bool) -> SpareSta
     # The first line that applies decides.
     rules = (
         (entry.place is not None and each.role is Role.SPARE, SpareState.TAKEN),
-        (entry.home is not None and role is Role.DISABLED, SpareState.IN_REPAIR),
+        (entry.home is not None and role is Role.DISABLED, _repair_state(entry)),
         (role is not Role.SPARE, SpareState.NOT_A_SPARE),
         (health.maintenance is not None, SpareState.IN_MAINTENANCE),
         (health.state in _BY_HEALTH, _BY_HEALTH.get(health.state, SpareState.UNKNOWN)),
@@ -131,6 +135,10 @@ def _state(seen: Observation, entry: LedgerEntry, *, is_fresh: bool) -> SpareSta
         (is_fresh, SpareState.BURNING_IN),
     )
     return next((state for applies, state in rules if applies), SpareState.FREE)
+
+
+def _repair_state(entry: LedgerEntry) -> SpareState:
+    return SpareState.IN_REPAIR if entry.reasons else SpareState.REPAIRED
 
 
 def _runs_on(seen: Observation, job: str, rank: int) -> str | None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from lumctl.printable import counted
-from lumctl.spares.ledger import OUT, USABLE, LedgerEntry, SpareState
+from lumctl.spares.ledger import OUT, SWAPPED_OUT, USABLE, LedgerEntry, SpareState
 from lumctl.spares.placements import RankMove
 from lumctl.store import ways_to_finish
 from lumctl.time_text import iso_or_none, moment_with_age
@@ -14,9 +14,9 @@ _IN_WORDS = {SpareState.IN_REPAIR: "in repair", SpareState.IN_MAINTENANCE: "in m
 
 
 def entry_document(entry: LedgerEntry, accelerator_class: str, target: str, now: float) -> dict[str, Any]:
-    """An entry as data. ``job`` and ``rank`` are what runs on it, for one in repair what ran on it before."""
+    """An entry as data. ``job`` and ``rank`` are what runs on it, for a swapped-out one what ran on it before."""
     each, move = entry.accelerator, entry.move
-    job, rank = entry.place or (entry.home if entry.state is SpareState.IN_REPAIR else None) or (None, None)
+    job, rank = entry.place or (entry.home if entry.state in SWAPPED_OUT else None) or (None, None)
     return {
         "accelerator": each.id,
         "rack": each.rack,
@@ -82,7 +82,7 @@ def brief_words(entry: LedgerEntry, now: float) -> str:
     parts = list(_parts(entry, now))
     if entry.state is SpareState.TAKEN:
         parts[0] = f"in place of {entry.move.before}" if entry.move and entry.move.before else ""
-    if entry.state is SpareState.IN_REPAIR:
+    if entry.state in SWAPPED_OUT:
         parts[0] = f"{entry.taken_by} runs it"
     first, *others = [*_reasons(entry), ""]
     more = f" (and {counted(len(others) - 1, 'more reasons', 'more reason')})" if others[1:] else ""
@@ -105,9 +105,9 @@ def _parts(entry: LedgerEntry, now: float) -> Iterator[str]:
         case SpareState.RESERVED:
             yield f"for {each.reserved_for}" if each.reserved_for else f"used only if it is named: --spare {each.id}"
             yield f"ranks behind others until {until}" if until else ""
-        case SpareState.IN_REPAIR if entry.home:
+        case SpareState.REPAIRED | SpareState.IN_REPAIR if entry.home:
             yield f"its rank {entry.home[1]} of {entry.home[0]} runs on {entry.taken_by}"
-            yield "" if entry.reasons else "was read just now and is ok again"
+            yield "was read just now and is ok again" if entry.state is SpareState.REPAIRED else ""
         case SpareState.IN_MAINTENANCE:
             yield f"{''.join(entry.reasons[:1])}{f' until {until}' if until else ''}"
         case _ if entry.place:
@@ -143,24 +143,24 @@ def command_of(entry: LedgerEntry, target: str) -> str | None:
     """The command that returns an accelerator to its job, or the two that finish an interrupted run."""
     if entry.state is SpareState.MOVING and entry.interrupted and entry.move:
         return ways_to_finish(entry.move.run, target)
-    if entry.state is SpareState.IN_REPAIR and entry.home:
+    if entry.state in SWAPPED_OUT and entry.home:
         return f"lumctl swap plan {entry.home[0]} --back --target {target}"
     return None
 
 
 def advice(entries: Iterable[LedgerEntry], target: str) -> Iterator[tuple[str, str]]:
     """For each job whose accelerators swaps took out: what to do, and the command that returns them."""
-    by_job: dict[tuple[str, bool], list[LedgerEntry]] = {}
+    by_job: dict[tuple[str, SpareState], list[LedgerEntry]] = {}
     for entry in entries:
-        if entry.state is SpareState.IN_REPAIR and entry.home:
-            by_job.setdefault((entry.home[0], not entry.reasons), []).append(entry)
-    for (job, fit), those in by_job.items():
+        if entry.state in SWAPPED_OUT and entry.home:
+            by_job.setdefault((entry.home[0], entry.state), []).append(entry)
+    for (job, state), those in by_job.items():
         names = ", ".join(entry.accelerator.id for entry in those)
         are = "is" if len(those) == 1 else "are"
         what = counted(len(those), "ranks")
         said = (
             f"{names} {are} ok again: return {what} of {job}"
-            if fit
+            if state is SpareState.REPAIRED
             else (f"repair {names}; then return {what} of {job}")
         )
         yield said, command_of(those[0], target) or ""

@@ -12,6 +12,7 @@ from lumctl.errors import UsageError
 from lumctl.inventory.model import Accelerator, Inventory, Role
 from lumctl.inventory.problems import nearest
 from lumctl.inventory.sharing import classes_of
+from lumctl.printable import counted
 from lumctl.spares.assumptions import Assumptions
 from lumctl.spares.rates import FailureHistory, RateEstimate, RateRange, host_rate
 from lumctl.spares.sizing import (
@@ -28,6 +29,7 @@ from lumctl.spares.sizing import (
     with_rates,
     within,
 )
+from lumctl.time_text import age_text
 
 
 @dataclass(frozen=True)
@@ -127,13 +129,13 @@ def estimated_pools(
     """The pools of an inventory with rates from the history of their racks; ``repair_s`` overrides its repair times.
 
     Raises:
-        UsageError: no class is called ``wanted``; a rack has no history, or no repair in it has ended.
+        UsageError: no class is called ``wanted``; a rack has too little history, or no repair in it has ended.
     """
     pools: list[Pool] = []
-    histories: dict[str, FailureHistory] = {}
-    for (rack, name), members in members_by_pool(inventory, wanted).items():
-        if rack not in histories:
-            histories[rack] = history(rack)
+    found = members_by_pool(inventory, wanted)
+    # All of them before any pool: a repair time, which a pool may need, is no help to a rack without a history.
+    histories = {rack: history(rack) for rack in dict.fromkeys(rack for rack, _ in found)}
+    for (rack, name), members in found.items():
         of_rack = [host.name for host in inventory.hosts.values() if host.rack == rack]
         pools.append(_with_history(_pool(rack, name, members), members, of_rack, histories[rack], repair_s))
     return pools
@@ -173,10 +175,12 @@ def _with_history(
     own, whole = repair_s or of_class.repair_s, repair_s or of_hosts.repair_s
     own, whole = own or whole, whole or own
     if own is None or whole is None:
+        failed = counted(of_class.failures + of_hosts.failures, "failures")
+        length = age_text(history.until - history.since)
         raise UsageError(
-            f"the history of {history.rack} has no failure of {pool.accelerator_class} that was repaired, so repair "
-            "times are unknown",
-            hint="give the mean repair time: --repair 5d",
+            f"the history of {history.rack} ({failed} of {pool.accelerator_class} or its hosts in {length}) has no "
+            "repair, and how many spares are enough depends on how long one takes",
+            hint="give the mean repair time: lumctl spare size --repair 5d",
         )
     known = PoolHistory(history.since, history.until, of_class, by_host, of_hosts, own, whole)
     accelerator_rates = [host_rate(each, of_class) for each in by_host.values()]

@@ -17,7 +17,10 @@ from lumctl.health.states import State
 from lumctl.health.transitions import Transition
 from lumctl.store import Store
 from lumctl.store.health import KEEP_TRANSITIONS, KEEP_TRANSITIONS_S
+from lumctl.time_text import age_text
 
+LEAST_HISTORY_S = 86_400.0
+"""The shortest history from which rates are estimated: minutes say nothing of days."""
 CONFIDENCE = 0.95
 """The confidence of the intervals of estimated rates."""
 
@@ -145,7 +148,7 @@ def failure_history(store: Store, rack: str) -> FailureHistory:
     with the newest observation.
 
     Raises:
-        UsageError: the store has no history.
+        UsageError: the store has less than a day of history.
     """
     rows = store.health.transitions(limit=KEEP_TRANSITIONS)
     look = store.health.last_look()
@@ -153,10 +156,11 @@ def failure_history(store: Store, rack: str) -> FailureHistory:
     until = max([*known, *([look[0]] if look else [])], default=0.0)
     oldest = store.readings.oldest()
     since = max(min([*known, *([] if oldest is None else [oldest])], default=until), until - KEEP_TRANSITIONS_S)
-    if since >= until:
+    if until - since < LEAST_HISTORY_S:
+        has = f"{age_text(until - since)} of history" if until > since else "no history"
         raise UsageError(
-            f"the store of {rack} has no history of failures to estimate rates from",
-            hint="lumctl watch keeps one; until then give a rate: lumctl spare size --failure-rate 0.02",
+            f"the store of {rack} has {has}; to estimate failure rates, a day is needed at least",
+            hint="keep lumctl watch running; until then give a rate: lumctl spare size --failure-rate 0.02",
         )
     return FailureHistory(rack, since, until, outages(rows, "accelerator"), outages(rows, "host"))
 

@@ -9,7 +9,7 @@ from lumctl.health.states import State
 from lumctl.inventory.model import Inventory, Role
 from lumctl.inventory.wiring import initial_assignment
 from lumctl.spares.fitness import kept_by_filler, unfit_group, unfit_reasons
-from lumctl.spares.ledger import LedgerEntry, SpareState, ledger_entry
+from lumctl.spares.ledger import SWAPPED_OUT, LedgerEntry, SpareState, ledger_entry
 from lumctl.spares.placements import RankMove, rank_moves
 from lumctl.spares.pools import members_by_pool
 from lumctl.swap.groups import largest
@@ -97,7 +97,7 @@ def _unfit(seen: Observation, name: str) -> list[str]:
     return [*unfit_reasons(seen, name), *filter(None, [unfit_group(seen, name, ()), kept_by_filler(seen, name)])]
 
 
-def in_repair(seen: Observation) -> list[LedgerEntry]:
+def swapped_out(seen: Observation) -> list[LedgerEntry]:
     """The accelerators that swaps took out of their jobs, without the runs that did so: no store is read.
 
     Empty while a run is unfinished: it may have moved them, and must be finished first.
@@ -106,7 +106,7 @@ def in_repair(seen: Observation) -> list[LedgerEntry]:
         return []
     placed, homes = places(seen.assignment), places(initial_assignment(seen.inventory))
     entries = [ledger_entry(seen, name, unfit=_unfit(seen, name)) for name in homes if name not in placed]
-    return [entry for entry in entries if entry.state is SpareState.IN_REPAIR]
+    return [entry for entry in entries if entry.state in SWAPPED_OUT]
 
 
 def ranks_to_replace(seen: Observation, spare: str) -> tuple[RanksToReplace, ...]:

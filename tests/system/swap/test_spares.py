@@ -67,8 +67,8 @@ def test_through_a_swap_its_rollback_and_a_return(rack):
     rollback = apply(rack.context, plan_rollback(rack.context, rack.store.runs.get(swap))).run
     assert states(rack.context) == FREE
     again = apply(rack.context, plan_rollback(rack.context, rack.store.runs.get(rollback))).run
-    assert states(rack.context) == {SPARE: (SpareState.TAKEN, again), HOME: (SpareState.IN_REPAIR, again)}
-    (entry,) = [e for e in pool(rack.context).entries if e.state is SpareState.IN_REPAIR]
+    assert states(rack.context) == {SPARE: (SpareState.TAKEN, again), HOME: (SpareState.REPAIRED, again)}
+    (entry,) = [e for e in pool(rack.context).entries if e.state is SpareState.REPAIRED]
     assert entry.reasons == ()
 
     apply(rack.context, plan_return(rack.context, "finetune"))
@@ -88,7 +88,7 @@ def test_after_kill_9_at_a_write_of_the_journal(rack, write, finish):
         assert entry.interrupted
         finish(context, context.store("prototype").runs.get(run.id))
     if finish is resume:
-        assert states(rack.context) == {SPARE: (SpareState.TAKEN, run.id), HOME: (SpareState.IN_REPAIR, run.id)}
+        assert states(rack.context) == {SPARE: (SpareState.TAKEN, run.id), HOME: (SpareState.REPAIRED, run.id)}
         assert rack.context.assignment()["finetune"][1] == SPARE
         assert (lit(rack, SPARE), lit(rack, HOME)) == (True, False)
         apply(rack.context, plan_return(rack.context, "finetune"))
@@ -162,7 +162,7 @@ def test_the_commands(shell_of, rack):
         assert document["schema"] == "lumctl/spares/v1"
         assert [(e["accelerator"], e["state"], e["rank"]) for e in document["spares"]] == [
             (SPARE, "taken", 1),
-            (HOME, "in-repair", 1),
+            (HOME, "repaired", 1),
         ]
         command = document["spares"][1]["command"].split()[1:]
         back = json.loads(lumctl(*command, "-o", "json", code=0).stdout)["id"]

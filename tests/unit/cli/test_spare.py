@@ -1,6 +1,7 @@
 """``lumctl spare size``: with and without an inventory; bad input is one line with its place."""
 
 import json
+import shlex
 
 import pytest
 
@@ -100,6 +101,30 @@ def test_rates_come_from_the_history_of_the_store(size, watched):
     assert (by_host["h05"], by_host["h07"], by_host["h03"]) == (2, 1, 0)
 
 
+def follow(err, capsys):
+    """Run the command that a hint names; return its exit code and output."""
+    code = run(shlex.split(err.rpartition(": lumctl ")[2]))
+    return code, capsys.readouterr().out
+
+
+def test_the_hint_of_a_history_that_is_too_short_or_has_no_repair_works(size, capsys):
+    store = open_store(load_inventory(example("rack64")), "rack64", "rack")
+    rows = [Transition(1.8e9, "h01-gpu0", "accelerator", None, State.DEGRADED, (), "")]
+    rows += [Transition(1.8e9 + 600, "h01-gpu0", "accelerator", None, State.FAILED, (), "")]
+    store.health.add_transitions(rows)
+    store.close()
+    code, _, err = size(*ON_RACK)
+    assert (code, "has 10m of history" in err) == (2, True)
+    assert follow(err, capsys)[0] == 0
+    store = open_store(load_inventory(example("rack64")), "rack64", "rack")
+    store.health.remember({}, now=1.8e9 + 2 * DAY_S)
+    store.close()
+    code, _, err = size(*ON_RACK)
+    assert (code, "(1 failure of NVIDIA H100 80GB HBM3 or its hosts in 2d) has no repair" in err) == (2, True)
+    code, out = follow(err, capsys)
+    assert (code, "history of 2d: 1 failure of 64 accelerators" in out) == (0, True)
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -122,7 +147,7 @@ def test_rates_come_from_the_history_of_the_store(size, watched):
         (("--failure-rate", "0.02"), "no inventory found"),
         ((*ON_RACK, "--per-host", "4"), "--per-host needs --accelerators"),
         ((*ON_RACK, "--failure-rate", "0.02", "--class", "B200"), "--class: no accelerator in service is a 'B200'"),
-        (ON_RACK, "the store of rack64 has no history of failures to estimate rates from"),
+        (ON_RACK, "the store of rack64 has no history; to estimate failure rates, a day is needed at least"),
     ],
 )
 def test_bad_input_is_one_line_with_its_place(size, words, said):

@@ -97,13 +97,17 @@ def test_a_spare_that_burns_in_is_usable_and_counted_apart(spare, tmp_path):
     assert spare("list", "--rack", "west", "--free", "-o", "name")[1] == "w3-x\n"
 
 
-def test_ranks_that_need_a_spare_are_named_and_those_that_get_none(spare):
+def test_ranks_that_need_a_spare_are_named_and_those_that_get_none(spare, capsys):
     _, out, _ = spare("list", "--rack", "east", failed=["e1-x"])
     fits = "a spare fits it; whether its light can be routed, lumctl swap plan finds out"
     assert out.splitlines()[1] == f"  1 rank needs a spare now (e1-x): {fits}"
     code, out, err = spare("list", "--rack", "west", failed=["w1-x", "w2-x"])
     assert out.splitlines()[1] == "  2 ranks need a spare now (w1-x, w2-x): no spare is left that can replace w2-x"
-    assert (code, err) == (0, "how many spares are enough: lumctl spare size\n")
+    assert (code, err.count("\n")) == (0, 1)
+    assert "the store of east has no history; to estimate failure rates, a day is needed" in err
+    assert err.endswith("until then give a rate: lumctl spare size --failure-rate 0.02\n")
+    assert run(["spare", "size", "--failure-rate", "0.02"]) == 0
+    capsys.readouterr()
     _, out, _ = spare("list", "--rack", "west", failed=["w1-x", "w3-x"])
     assert out.splitlines()[:2] == [
         "west, Small: 1 spare for 2 ranks: 0 free, 0 taken, 1 out (1 failed)",

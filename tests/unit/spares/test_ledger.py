@@ -132,9 +132,9 @@ def test_without_a_journal_a_spare_is_taken_all_the_same(seen):
         assert states(swapped(seen), moves=moves) == (SpareState.TAKEN, "runs rank 1 of finetune")
 
 
-def test_in_repair_says_whose_place_it_has_and_what_returns_it(seen):
+def test_a_swapped_out_one_says_whose_place_it_has_what_returns_it_and_whether_it_is_repaired(seen):
     entry = entry_of(swapped(seen), HOME, moves=[TOOK])
-    assert (entry.state, entry.home, entry.taken_by) == (SpareState.IN_REPAIR, ("finetune", 1), SPARE)
+    assert (entry.state, entry.home, entry.taken_by) == (SpareState.REPAIRED, ("finetune", 1), SPARE)
     assert entry.move == TOOK
     assert command_of(entry, "sim") == "lumctl swap plan finetune --back --target sim"
     assert entry_words(entry, AT).endswith("by swap-0001; was read just now and is ok again")
@@ -143,6 +143,7 @@ def test_in_repair_says_whose_place_it_has_and_what_returns_it(seen):
     ill = entry_of(with_health(swapped(seen), "accelerators", HOME, State.FAILED), HOME, moves=[TOOK])
     assert [said for said, _ in advice([ill], "sim")] == ["repair s1-gpu0; then return 1 rank of finetune"]
     assert "ok again" not in entry_words(ill, AT)
+    assert (ill.state, ill.move, command_of(ill, "sim")) == (SpareState.IN_REPAIR, TOOK, command_of(entry, "sim"))
 
 
 @pytest.mark.parametrize(("name", "assigned"), [(SPARE, False), (SPARE, True), (HOME, False), (HOME, True)])
@@ -166,7 +167,9 @@ def test_an_accelerator_that_is_no_spare(seen):
 
 def test_counts_name_what_is_out(seen):
     entries = [entry_of(swapped(seen), SPARE), entry_of(swapped(seen), HOME), entry_of(seen)]
-    assert count_words(entries) == "1 free, 1 taken, 1 out (1 in repair)"
+    assert count_words(entries) == "1 free, 1 taken, 1 out (1 repaired)"
+    ill = entry_of(with_health(swapped(seen), "accelerators", HOME, State.FAILED), HOME)
+    assert count_words([ill]) == "0 free, 0 taken, 1 out (1 in repair)"
     assert SpareState.NOT_A_SPARE not in OUT
     assert SpareState.TAKEN not in OUT
 
@@ -174,7 +177,7 @@ def test_counts_name_what_is_out(seen):
 def test_the_document_of_an_entry(seen):
     document = entry_document(entry_of(swapped(seen), HOME, moves=[TOOK]), "H100", "sim", AT)
     assert (document["state"], document["usable"], document["job"], document["rank"]) == (
-        "in-repair",
+        "repaired",
         False,
         "finetune",
         1,

@@ -88,8 +88,16 @@ def test_an_outage_lasts_until_the_component_works_again():
 
 
 def test_an_empty_store_is_an_error_and_no_guess(store):
-    with pytest.raises(UsageError, match="the store of r1 has no history of failures"):
+    with pytest.raises(UsageError, match="the store of r1 has no history; to estimate failure rates, a day is needed"):
         failure_history(store, "r1")
+
+
+def test_less_than_a_day_is_too_little(store):
+    store.health.add_transitions([change(0, "g1", State.FAILED), change(0.01, "g1", State.OK)])
+    with pytest.raises(UsageError, match="the store of r1 has 14m of history"):
+        failure_history(store, "r1")
+    store.health.remember({}, now=START + DAY_S)
+    assert failure_history(store, "r1").until == START + DAY_S
 
 
 def test_failures_are_counted_per_time_in_service(store):
