@@ -7,6 +7,7 @@ from typing import Any
 from lumctl.cli.output import COLOURS, Output, OutputColumn, OutputFormat
 from lumctl.cli.remedies import remedy_lines
 from lumctl.cli.spare_queue import waiting_words
+from lumctl.health.observation import orders_text
 from lumctl.health.remedy import after_a_swap
 from lumctl.health.states import SEVERITY, State
 from lumctl.inventory.folded_names import fold
@@ -110,7 +111,7 @@ def print_status(out: Output, document: Row, *, everything: bool = False) -> Non
     folded = out.on_terminal and not everything
     out.text(out.wrapped(headline(document), "  "))
     whole = Counter(host["whole"] for host in document["hosts"])
-    out.text(out.wrapped(summary_line({**document["summary"], "hosts": whole}), "  "))
+    out.text(out.wrapped(summary_line({**document["summary"], "hosts": whole}, document["out_of_service"]), "  "))
     print_to_do(out, document, most=MOST_TO_DO if folded else None)
     tables: list[tuple[str, Sequence[OutputColumn], list[Row]]] = [
         ("incidents", INCIDENTS, [_incident_row(incident, document) for incident in document["incidents"]]),
@@ -181,13 +182,16 @@ def headline(document: Row) -> str:
     )
 
 
-def summary_line(summary: Mapping[str, Mapping[str, int]]) -> str:
-    """The number of components by group and state, worst state first."""
+def summary_line(summary: Mapping[str, Mapping[str, int]], out_of_service: Mapping[str, int]) -> str:
+    """The number of components by group and state, worst state first; of disabled accelerators also by order."""
+    orders = orders_text(out_of_service)
     parts = []
     for name, counts in summary.items():
-        told = [f"{counts[state]} {state}" for state in reversed(SEVERITY) if counts[state]]
+        told = {state: f"{counts[state]} {state}" for state in reversed(SEVERITY) if counts[state]}
+        if orders and name == "accelerators" and State.DISABLED in told:
+            told[State.DISABLED] += f" ({orders})"
         if told:
-            parts.append(f"{name}: {', '.join(told)}")
+            parts.append(f"{name}: {', '.join(told.values())}")
     return "; ".join(parts)
 
 

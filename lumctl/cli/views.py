@@ -12,7 +12,7 @@ from lumctl.context import Observation
 from lumctl.fleet.readings import GpuReading
 from lumctl.health.acknowledgements import MaintenanceWindow
 from lumctl.health.identity import gpu_readings
-from lumctl.health.observation import host_states
+from lumctl.health.observation import host_states, out_of_service
 from lumctl.health.remedy import Remedy
 from lumctl.health.states import CircuitHealth, ComponentHealth, Finding, Incident, State
 from lumctl.inventory.model import Accelerator, Transponder
@@ -59,6 +59,7 @@ def status_document(
         "at": iso_text(observation.at),
         "collection_s": observation.snapshot.seconds,
         "summary": summary(observation),
+        "out_of_service": out_of_service(observation),
         "unfinished_runs": list(observation.unfinished),
         "waiting": [dict(row) for row in waiting],
         "remedies": [dict(remedy) for remedy in remedies],

@@ -1,5 +1,6 @@
 """The known state of a rack at one time: readings, verdicts, job assignments, and the circuits of the fabric."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -204,6 +205,30 @@ def job_members(observation: Observation, job: str) -> list[Health]:
     ranks = observation.assignment.get(job, ())
     accelerators = [report.accelerators[rank] for rank in ranks if rank in report.accelerators]
     return [*accelerators, *report.circuits_by_owner.get(job, ())]
+
+
+def out_of_service(observation: Observation) -> dict[str, int]:
+    """How many accelerators are out of service, by the order that took them out; each counts once."""
+    counts = Counter(
+        _order(observation, health)
+        for health in observation.report.accelerators.values()
+        if health.state is State.DISABLED
+    )
+    return {order: counts[order] for order in _ORDERS if counts[order]}
+
+
+_ORDERS = ("swapped_out", "in_maintenance", "disabled_in_inventory")
+
+
+def _order(observation: Observation, health: ComponentHealth) -> str:
+    if observation.inventory.accelerators[health.id].role is Role.DISABLED:
+        return "disabled_in_inventory"
+    return "swapped_out" if observation.role_of(health.id) is Role.DISABLED else "in_maintenance"
+
+
+def orders_text(out: Mapping[str, int]) -> str:
+    """The counts of :func:`out_of_service` in words: ``1 swapped out, 4 in maintenance``."""
+    return ", ".join(f"{count} {order.replace('_', ' ')}" for order, count in out.items())
 
 
 def _state(health: ComponentHealth | None) -> State:

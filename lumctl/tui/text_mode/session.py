@@ -10,7 +10,7 @@ from rich.text import Text
 from textual.message import Message
 
 from lumctl.daemon.notifications.message import cases_of
-from lumctl.health.states import HARMLESS
+from lumctl.health.states import HARMLESS, State
 from lumctl.inventory.problems import nearest
 from lumctl.printable import counted, printable
 from lumctl.tui.actions import Acts, ApplyView, PlanView, only_shown
@@ -53,7 +53,10 @@ def summary(seen: RecordedLook) -> Iterator[str]:
             verb = "is" if len(wrong) == 1 else "are"
             yield f"{len(wrong)} of {counted(len(members), group)} {verb} not healthy: {', '.join(wrong)}."
         else:
-            yield f"{group.capitalize()}: {len(members)}, none of them with a fault."
+            out = sum(health.state is State.DISABLED for health in members.values())
+            working = f"{len(members) - out} in service" if out else str(len(members))
+            rest = f"; {out} out of service" if out else ""
+            yield f"{group.capitalize()}: {working}, none of them with a fault{rest}."
     for finding in observation.report.findings():
         yield f"{finding.component} is {finding.state}: {finding.evidence}. What to do: {finding.advice}."
 

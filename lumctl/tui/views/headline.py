@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from rich.text import Text
 
 from lumctl.daemon.notifications.message import Case, cases_of
-from lumctl.health.observation import Observation
+from lumctl.health.observation import Observation, orders_text, out_of_service
 from lumctl.health.remedy import Remedy
 from lumctl.health.states import SEVERITY, State
 from lumctl.printable import counted, number_ranges
@@ -97,13 +97,16 @@ def quiet_line(observation: Observation, silent: int) -> str:
     """The headline if nothing is wrong; ``silent`` is the number of acknowledged or maintained incidents."""
     report = observation.report
     groups = ((report.accelerators, "accelerators"), (report.circuits, "circuits"), (report.hosts, "hosts"))
-    said = ", ".join(counted(len(group), noun) for group, noun in groups if group)
     unknown = sum(h.state is State.UNKNOWN for group, _ in groups for h in group.values())
     if unknown:
         return f"no fault is known, but {counted(unknown, 'components')} could not be read"
     known = f"; {counted(silent, 'known incidents')}" if silent else ""
-    out = sum(health.state is State.DISABLED for health in report.accelerators.values())
-    return f"nothing is wrong: {said}{known}{f'; {out} out of service' if out else ''}"
+    working = [sum(health.state is not State.DISABLED for health in group.values()) for group, _ in groups]
+    of_all = [f"{n} of " if n < len(group) else "" for n, (group, _) in zip(working, groups, strict=True)]
+    said = ", ".join(f"{of}{counted(len(g), noun)}" for of, (g, noun) in zip(of_all, groups, strict=True) if g)
+    orders = orders_text(out_of_service(observation))
+    service = " in service" if any(of_all) else ""
+    return f"nothing is wrong: {said}{service}{f' (accelerators: {orders})' if orders else ''}{known}"
 
 
 def headline(seen: RecordedLook, news: Sequence[News], marks: Marks) -> Text:

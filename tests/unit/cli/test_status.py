@@ -109,6 +109,8 @@ def test_a_swapped_out_accelerator_is_disabled_and_not_unhealthy(status, rack):
     accelerators = {a["id"]: (a["role"], a["job"], a["state"]) for a in said["accelerators"]}
     assert accelerators[GPU] == ("disabled", None, "disabled")
     assert accelerators["h16-gpu2"] == ("active", "train-a", "ok")
+    assert said["out_of_service"] == {"swapped_out": 1}
+    assert "accelerators: 1 disabled (1 swapped out), 63 ok; " in status()[1]
 
 
 @pytest.mark.parametrize(
