@@ -21,8 +21,10 @@ from lumctl.inventory.wiring import Assignment, Circuit, circuits_of, job_links
 from lumctl.swap.constraints import loss_objection
 from lumctl.swap.explanations import (
     NOT_NAMED,
+    Attempt,
     Considered,
     candidates_of,
+    no_attempt,
     no_fitting_hosts,
     no_joint_way,
     none_usable,
@@ -60,6 +62,7 @@ def choose(  # noqa: PLR0913 - what is seen, what failed, and what may be done a
     avoid_lanes: Collection[str] = (),
     orders: Assignment = _AS_THEY_ARE,
     kept: Mapping[str, str] = MappingProxyType({}),
+    attempt: Attempt = no_attempt,
     clock: Callable[[], float] = time.monotonic,
 ) -> SpareChoice:
     """Choose a spare for each of some accelerators that run ranks of jobs, all in one rack.
@@ -67,12 +70,13 @@ def choose(  # noqa: PLR0913 - what is seen, what failed, and what may be done a
     ``named`` are the spares that the operator requires, in the order of ``failed``; the same rules apply to them, but
     they may be reserved. ``records`` are the fault records of the spares, by id. ``orders`` of lanes become active with
     the choice. ``kept`` are spares that others get, by id with the reason; unless they are named, they are not used.
+    ``attempt`` checks the commands that a refusal proposes.
 
     Raises:
         RefusedError: there is no usable choice; the message gives the reason for each spare.
     """
     failures = [FailedRank(*_placed(seen, accelerator), accelerator) for accelerator in failed]
-    search = _Search(_Given(seen, states, records or {}, avoid_lanes, orders, kept), failures, named, clock)
+    search = _Search(_Given(seen, states, records or {}, avoid_lanes, orders, kept, attempt), failures, named, clock)
     wider = reroute_budgets(reroutes, {failure.job for failure in failures}, seen)
     for each in wider[:-1]:
         with suppress(_CrowdedError):
@@ -88,6 +92,7 @@ class _Given:
     avoid_lanes: Collection[str]
     orders: Assignment
     kept: Mapping[str, str]
+    attempt: Attempt
 
 
 class _CrowdedError(Exception):
@@ -107,7 +112,7 @@ class _Search:
     ) -> None:
         self._seen, self._states, self._failures = given.seen, given.states, failures
         self._named, self._records, self._avoid, self._clock = named, given.records, given.avoid_lanes, clock
-        self._orders, self._kept = given.orders, given.kept
+        self._orders, self._kept, self._attempt = given.orders, given.kept, given.attempt
         seen = given.seen
         self._gone = {failure.accelerator for failure in failures}
         rack = seen.inventory.accelerators[failures[0].accelerator].rack
@@ -139,14 +144,14 @@ class _Search:
                 refusals.append(paths)
             if tried >= MOST_CHOICES or self._clock() - started > PATIENCE_S:
                 self._require_no_room(table, refusals, last=last)
-                raise no_joint_way(self._failures, refusals, tried, cut=True)
+                raise no_joint_way(self._failures, refusals, tried, self._attempt, cut=True)
         self._require_no_room(table, refusals, last=last)
         if refusals:
-            raise no_joint_way(self._failures, refusals, tried, cut=False)
+            raise no_joint_way(self._failures, refusals, tried, self._attempt, cut=False)
         served = largest(costs)
         if len(served) == len(costs):
             raise no_fitting_hosts(self._seen, self._failures)
-        raise none_usable(self._seen, self._failures, table, served)
+        raise none_usable(self._seen, self._failures, table, served, self._attempt)
 
     @staticmethod
     def _require_no_room(table: list[list[Considered]], refusals: list[LumctlError], *, last: bool) -> None:

@@ -1,6 +1,6 @@
 """Why a spare was chosen, or why none can be: in words, and as the candidates of a plan."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -19,6 +19,15 @@ from lumctl.swap.ranking import LATELY_S, UNKNOWN, AcceleratorRecord, FailedRank
 NOT_NAMED = "another one was requested for it"
 _SHOWN = 4
 _MOVE_OTHERS = "if circuits of other jobs may be moved to make room, set the maximum: --may-move N"
+
+
+Attempt = Callable[[Sequence[str]], "str | LumctlError"]
+"""Plan to replace some accelerators by any spares: return the command that does so, or its refusal."""
+
+
+def no_attempt(_failed: Sequence[str]) -> LumctlError:
+    """Refuse without an attempt: for a choice that itself is only an attempt."""
+    return RefusedError("not attempted")
 
 
 class NoSpareError(RefusedError):
@@ -93,11 +102,15 @@ def reasons_why(row: Sequence[Considered], chosen: Mapping[str, str], *, named: 
 
 
 def none_usable(
-    seen: Observation, failures: Sequence[FailedRank], table: Sequence[Sequence[Considered]], served: Mapping[int, int]
+    seen: Observation,
+    failures: Sequence[FailedRank],
+    table: Sequence[Sequence[Considered]],
+    served: Mapping[int, int],
+    attempt: Attempt,
 ) -> NoSpareError:
     """The refusal with the reason why the first failure without a spare gets none.
 
-    ``served`` is a largest assignment, failure -> spare, by row and column of ``table``.
+    ``served`` is a largest assignment, failure -> spare, by row and column of ``table``. ``attempt`` checks the hints.
     """
     at = next(row for row in range(len(failures)) if row not in served)
     failed = failures[at].accelerator
@@ -114,10 +127,13 @@ def none_usable(
     ]
     more = f"; and {len(said) - _SHOWN} more" if len(said) > _SHOWN else ""
     message = f"no spare can replace {failed}: {'; '.join(said[:_SHOWN])}{more}"
-    if not served:
-        others = _others_in_the_way(seen, failures, table)
-        return NoSpareError(message, hint=_MOVE_OTHERS if others else _what_may_help(seen, failures, table[at]))
-    return NoSpareError(message, hint=f"the others can be replaced: {_plan([failures[row] for row in sorted(served)])}")
+    if not served and _others_in_the_way(seen, failures, table):
+        return NoSpareError(message, hint=_MOVE_OTHERS)
+    others = [failures[row].accelerator for row in sorted(served)]
+    if others and isinstance(command := attempt(others), str):
+        return NoSpareError(message, hint=f"the others can be replaced: {command}")
+    hint = _one_at_a_time(others, attempt) or _what_may_help(seen, failures, table[at], attempt)
+    return NoSpareError(message, hint=hint)
 
 
 def no_fitting_hosts(seen: Observation, failures: Sequence[FailedRank]) -> NoSpareError:
@@ -134,19 +150,37 @@ def no_fitting_hosts(seen: Observation, failures: Sequence[FailedRank]) -> NoSpa
     )
 
 
-def _what_may_help(seen: Observation, failures: Sequence[FailedRank], row: Sequence[Considered]) -> str:
+def _what_may_help(
+    seen: Observation, failures: Sequence[FailedRank], row: Sequence[Considered], attempt: Attempt
+) -> str:
     """What to do if none of the spares of a failure can be used."""
     if any(cell.kept for cell in row):
         return "see who else waits for spares: lumctl spare queue"
+    if _is_named(seen, failures, row):
+        found = attempt([failure.accelerator for failure in failures])
+        if isinstance(found, str):
+            return f"let lumctl choose the spare: {found}"
+        return "; ".join(filter(None, [f"letting lumctl choose the spare does not help: {found.message}", found.hint]))
     ill = next((cell.spare for cell in row if any(unfit_reasons(seen, cell.spare))), None)
     if ill is not None:
         return f"see why: lumctl health explain {ill}; once it is healthy again: {_plan(failures)}"
-    rack, considered = seen.inventory.accelerators[failures[0].accelerator].rack, {cell.spare for cell in row}
-    for each in seen.inventory.accelerators.values():
-        free = each.rack == rack and seen.role_of(each.id) is Role.SPARE and not (each.reserved or each.reserved_for)
-        if free and each.id not in considered:  # those considered were requested by name
-            return f"let lumctl choose the spare: {_plan(failures)}"
     return "see where light leads now: lumctl fabric show"
+
+
+def _is_named(seen: Observation, failures: Sequence[FailedRank], row: Sequence[Considered]) -> bool:
+    """Whether spares were requested by name: then others of the rack were not considered, or not for this failure."""
+    rack, considered = seen.inventory.accelerators[failures[0].accelerator].rack, {cell.spare for cell in row}
+    return any(cell.objection == NOT_NAMED for cell in row) or any(
+        each.rack == rack and seen.role_of(each.id) is Role.SPARE and each.id not in considered
+        for each in seen.inventory.accelerators.values()
+    )
+
+
+def _one_at_a_time(failed: Sequence[str], attempt: Attempt) -> str:
+    """The command that replaces the first of some accelerators that can be replaced alone; empty if none can."""
+    attempts = (attempt([name]) for name in failed[:_SHOWN]) if len(failed) > 1 else ()
+    command = next((found for found in attempts if isinstance(found, str)), None)
+    return f"replace one at a time: {command}" if command else ""
 
 
 def _to_free_one(seen: Observation) -> str:
@@ -167,20 +201,21 @@ def _plan(failures: Sequence[FailedRank]) -> str:
 
 
 def no_joint_way(
-    failures: Sequence[FailedRank], refusals: Sequence[LumctlError], tried: int, *, cut: bool
+    failures: Sequence[FailedRank], refusals: Sequence[LumctlError], tried: int, attempt: Attempt, *, cut: bool
 ) -> RefusedError:
     """The refusal if each failure has a usable spare, but no choice of spares has light paths for all."""
     names = ", ".join(failure.accelerator for failure in failures)
     why = refusals[0].message if refusals else "no route was found"
     choices = f"{counted(tried, 'choices')} of spares"
+    alone = _one_at_a_time([failure.accelerator for failure in failures], attempt)
+    hint = alone or "none of them can be replaced alone either; see where light leads now: lumctl fabric show"
     if cut:
         return RefusedError(
             f"no routes were found to replace {names} together: {choices} tried, there are more; the best fails: {why}",
-            hint=f"choose the spares with --spare, or replace one at a time: {_plan(failures[:1])}",
+            hint=f"choose the spares with --spare; {alone}" if alone else hint,
         )
     return RefusedError(
-        f"{names} cannot be replaced together: all {choices} were tried; the best fails: {why}",
-        hint=f"replace one at a time: {_plan(failures[:1])}",
+        f"{names} cannot be replaced together: all {choices} were tried; the best fails: {why}", hint=hint
     )
 
 

@@ -1,14 +1,16 @@
 """Plan the replacement of failed accelerators."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import median
 
 from lumctl.change.plan import Do, Plan, Start, Step
 from lumctl.change.preconditions import uncertain
 from lumctl.context import Context, Observation
 from lumctl.devices.types import Capability
-from lumctl.errors import RefusedError
+from lumctl.errors import LumctlError, RefusedError
+from lumctl.health.remedy import swap_command
 from lumctl.health.states import HARMLESS
 from lumctl.inventory.model import Role
 from lumctl.inventory.slice_records import slices_among
@@ -18,6 +20,7 @@ from lumctl.jobs.hooks import PAUSE, RESUME
 from lumctl.store import Store
 from lumctl.swap.choice import SpareChoice, choose
 from lumctl.swap.demand_queue import kept_spares
+from lumctl.swap.explanations import no_attempt
 from lumctl.swap.fillers import filler_changes
 from lumctl.swap.groups import why_tied
 from lumctl.swap.lane_moves import (
@@ -62,15 +65,65 @@ def plan_swap(
         UsageError: a name is unknown, or this job does not use an accelerator. RefusedError: an accelerator is healthy,
             no spare is usable, or the state of a device is uncertain.
     """
+    wanted = SwapOptions(tuple(avoid), may_move, even_if_healthy)
+    # Without the named spares the plan may be refused too: its own hint, which is then passed on, is checked as well.
+    attempt = partial(_attempt, context, wanted, bool(spares))
+    return _planned(context, job, failed, spares, options=wanted, seen=seen, attempt=attempt)
+
+
+@dataclass(frozen=True)
+class SwapOptions:
+    """The options of a swap that also apply to the commands that its refusal proposes."""
+
+    avoid: tuple[str, ...] = ()
+    may_move: int = 0
+    even_if_healthy: bool = False
+
+    def command(self, failed: Iterable[str]) -> str:
+        """The command that replaces some accelerators with these options."""
+        more = f" --may-move {self.may_move}" if self.may_move else ""
+        return f"{swap_command(failed, self.avoid)}{more}{' --even-if-healthy' if self.even_if_healthy else ''}"
+
+
+def _attempt(
+    context: Context,
+    options: SwapOptions,
+    checks_hints: bool,
+    seen: Observation,
+    failed: Sequence[str],
+) -> str | LumctlError:
+    """The command that replaces some accelerators by any spares, or why it would be refused now."""
+    again = partial(_attempt, context, options, False) if checks_hints else _no_attempt  # noqa: FBT003
+    try:
+        _planned(context, None, failed, options=options, seen=seen, attempt=again)
+    except LumctlError as refused:
+        return refused
+    return options.command(failed)
+
+
+def _no_attempt(_seen: Observation, failed: Sequence[str]) -> LumctlError:
+    return no_attempt(failed)
+
+
+def _planned(
+    context: Context,
+    job: str | None,
+    failed: Sequence[str],
+    spares: Sequence[str] = (),
+    *,
+    options: SwapOptions,
+    seen: Observation | None,
+    attempt: Callable[[Observation, Sequence[str]], str | LumctlError],
+) -> Plan:
     asked = parse_request(context.inventory, context.assignment(), job, failed, spares)
-    avoided = parse_avoided(context.inventory, avoid)
+    avoided = parse_avoided(context.inventory, options.avoid)
     states = certain_states(context, asked.rack, asked.jobs)
     seen = seen or context.observe()
     has_trouble = True
     try:
         require_trouble(seen, asked)
     except RefusedError:
-        if not even_if_healthy:
+        if not options.even_if_healthy:
             raise
         has_trouble = False
     failures = [FailedRank(*place, name) for name in asked.failed if (place := seen.place_of(name)) is not None]
@@ -85,12 +138,13 @@ def plan_swap(
         reroutes=RerouteBudget(
             avoided.pucs,
             frozenset(circuits_through(seen, states, avoided, asked.jobs)),
-            most_others=may_move,
+            most_others=options.may_move,
             avoid_fibres=avoided.fibres,
         ),
         avoid_lanes=avoided.lanes,
         orders=orders_after(seen, moves),
         kept=kept,
+        attempt=partial(attempt, seen),
     )
     pairs = ", ".join(f"{r.failed} by {r.spare}" for r in choice.replacements)
     notes = left_there(seen, states, avoided, asked.jobs)

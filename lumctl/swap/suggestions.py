@@ -23,13 +23,12 @@ def suggested_command(context: Context, seen: Observation, remedies: Sequence[Re
     """One command that plans all these repairs; if there is none, the reason and what to try.
 
     If light cannot be routed around a PUC (a port may have only one), the command also replaces an accelerator at an
-    end of the circuit. The first command that can be planned is returned. If there is nothing to avoid, the command
-    that health suggests is returned.
+    end of the circuit. The first command that can be planned is returned.
     """
     failed = tuple(dict.fromkeys(accelerator for remedy in remedies for accelerator in remedy.replace))
     avoid = tuple(dict.fromkeys(puc for remedy in remedies for puc in remedy.avoid))
     if not avoid:
-        return swap_command(failed, ())
+        return _command_or_reason(context, seen, failed)
     # A mesh that reads back a different state than written is refused: first the inventory must declare the stuck PUC.
     read_back = not failed and avoid[0] not in seen.inventory.fibres and _reads_back(context, avoid[0])
     ends = [] if failed else [(accelerator,) for accelerator in _ends(seen, remedies)]
@@ -61,6 +60,15 @@ def _can_be_planned(
             plan_reroute(context, None, avoid, seen=seen)
         return True
     return False
+
+
+def _command_or_reason(context: Context, seen: Observation, failed: Sequence[str]) -> str:
+    """The command that replaces some accelerators, or why it would be refused now and what helps."""
+    try:
+        plan_swap(context, None, failed, seen=seen)
+    except (RefusedError, UsageError) as refused:  # a UsageError: they are in several racks
+        return "; ".join(filter(None, [f"no swap can be planned now: {refused.message}", refused.hint]))
+    return swap_command(failed, ())
 
 
 def _reads_back(context: Context, puc: str) -> bool:
@@ -121,13 +129,8 @@ def nothing_named(context: Context, seen: Observation, job: str | None) -> Usage
     """
     of_job = _remedies(seen, job)
     if repairable := [remedy for remedy in of_job if remedy.command]:
-        command = suggested_command(context, seen, repairable)
-        different = list({remedy.command: remedy for remedy in repairable}.values())
-        if len(different) > 1:
-            each = "; ".join(suggested_command(context, seen, [remedy]) for remedy in different[:_SHOWN])
-            more = f"; and {len(different) - _SHOWN} more" if len(different) > _SHOWN else ""
-            command = f"one at a time: {each}{more}; or together: {command}"
-        return UsageError(f"no failed accelerator was given; {causes_text(repairable)}", hint=command)
+        hint = _commands(context, seen, repairable)
+        return UsageError(f"no failed accelerator was given; {causes_text(repairable)}", hint=hint)
     if of_job and any(remedy.by_hand for remedy in of_job):
         words = "; ".join(f"{remedy.cause}: {remedy.by_hand}" for remedy in of_job[:_SHOWN])
         pucs = [puc for remedy in of_job for puc in remedy.suspects]
@@ -147,10 +150,27 @@ def nothing_named(context: Context, seen: Observation, job: str | None) -> Usage
     parts = [_part_not_ok(seen, accelerator) for accelerator in ill]
     told = ", ".join(f"{part.id} ({part.state})" for part in parts[:_SHOWN])
     if all(part.state is State.UNKNOWN for part in parts):
-        hint = f"see why: lumctl health explain {parts[0].id}; to replace one nevertheless: {swap_command(ill[:1], ())}"
+        command = _command_or_reason(context, seen, ill[:1])
+        nevertheless = f"; to replace one nevertheless: {command}" if command.startswith("lumctl ") else ""
+        hint = f"see why: lumctl health explain {parts[0].id}{nevertheless}"
     else:
-        hint = swap_command(ill, ())
+        hint = _command_or_reason(context, seen, ill)
     return UsageError(f"no failed accelerator was given; not ok now: {told}{more}", hint=hint)
+
+
+def _commands(context: Context, seen: Observation, repairable: Sequence[Remedy]) -> str:
+    """The commands that plan these repairs one at a time or together, those that work; if none does, the reason."""
+    different = list({remedy.command: remedy for remedy in repairable}.values())
+    each = list(dict.fromkeys(suggested_command(context, seen, [remedy]) for remedy in different[:_SHOWN]))
+    together = suggested_command(context, seen, repairable)
+    alone = [text for text in each if text.startswith("lumctl ") and text != together]
+    whole = together if together.startswith("lumctl ") else ""
+    if not alone:
+        return together if whole or len(each) > 1 else each[0]
+    more = f"; and {len(different) - _SHOWN} more" if len(different) > _SHOWN else ""
+    if len(alone) == 1 and not more and not whole:
+        return f"only one of them can be planned now: {alone[0]}"
+    return f"one at a time: {'; '.join(alone)}{more}{f'; or together: {whole}' if whole else ''}"
 
 
 def _remedies(seen: Observation, job: str | None) -> list[Remedy]:

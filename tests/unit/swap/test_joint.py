@@ -142,5 +142,11 @@ def test_the_time_for_a_joint_choice_is_bounded(tmp_path, observe):
     inventory = rack(tmp_path, [(GOOD, "m1"), (GOOD, "m2"), (GOOD, "m1")])
     ticks = iter(range(0, 10_000, 15))
     with pytest.raises(RefusedError, match="2 choices of spares tried, there are more") as refused:
-        choose(observe(inventory), programmed(inventory), ["w1-x", "w2-x", "w5-x"], clock=lambda: float(next(ticks)))
-    assert "--spare" in refused.value.hint
+        choose(
+            observe(inventory),
+            programmed(inventory),
+            ["w1-x", "w2-x", "w5-x"],
+            attempt=lambda names: f"swap {names[0]}" if names == ["w2-x"] else RefusedError("no spare"),
+            clock=lambda: float(next(ticks)),
+        )
+    assert refused.value.hint == "choose the spares with --spare; replace one at a time: swap w2-x"

@@ -120,6 +120,21 @@ def test_if_several_could_be_meant_each_command_is_named(context, rack64, observ
     )
 
 
+@pytest.mark.parametrize(
+    ("ill", "hint"),
+    [
+        (["h16-gpu3"], "only one of them can be planned now: lumctl swap plan --failed h03-gpu2"),
+        (["h16-gpu2", "h16-gpu3"], "no swap can be planned now: no spare can replace h03-gpu2: "),
+    ],
+)
+def test_a_command_that_would_be_refused_is_not_named(context, rack64, observe, ill, hint):
+    seen = observe(rack64, failed=DEAD | dict.fromkeys(ill, State.FAILED))
+    with pytest.raises(UsageError, match="h03-gpu2 is failed") as refused:
+        the_one_to_replace(context, seen, None)
+    assert refused.value.hint.startswith(hint)
+    assert "together" not in refused.value.hint
+
+
 def test_if_no_spare_is_left_the_command_that_waits_for_one_is_named(context, rack64, observe):
     spares = {each.id: State.FAILED for each in rack64.accelerators.values() if each.role is Role.SPARE}
     with pytest.raises(RefusedError, match="no swap repairs the present faults") as refused:
@@ -287,6 +302,7 @@ def test_there_is_nothing_to_return_where_all_is_as_written(context, rack64, obs
             "see why: lumctl health explain h16-gpu2; once it is healthy again: lumctl swap plan --failed",
         ),
         ("h16-gpu0", None, "let lumctl choose the spare: lumctl swap plan --failed h03-gpu2"),
+        ("h16-gpu0", "h16-gpu2", "letting lumctl choose the spare does not help: no spare can replace h03-gpu2: "),
     ],
 )
 def test_where_no_spare_fits_the_hint_is_about_what_keeps_it(context, rack64, observe, spare, ill, hint):
@@ -294,3 +310,11 @@ def test_where_no_spare_fits_the_hint_is_about_what_keeps_it(context, rack64, ob
     with pytest.raises(RefusedError, match="no spare can replace h03-gpu2") as refused:
         plan_swap(context, None, ["h03-gpu2"], [spare] if spare else [], seen=observe(rack64, failed=failed))
     assert refused.value.hint.startswith(hint)
+
+
+def test_the_hint_of_a_refusal_keeps_the_options_and_is_not_refused_itself(context, rack64, observe):
+    seen = observe(rack64, failed={"h16-gpu3": State.FAILED})
+    with pytest.raises(RefusedError, match="no spare can replace h10-gpu3") as refused:
+        plan_swap(context, None, ["h03-gpu2", "h10-gpu3"], even_if_healthy=True, seen=seen)
+    assert refused.value.hint == ("the others can be replaced: lumctl swap plan --failed h03-gpu2 --even-if-healthy")
+    plan_swap(context, None, ["h03-gpu2"], even_if_healthy=True, seen=seen)
