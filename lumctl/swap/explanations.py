@@ -1,8 +1,9 @@
 """Why a spare was chosen, or why none can be: in words, and as the candidates of a plan."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import Protocol
 
 from lumctl.change.plan import Candidate, counted_changes
 from lumctl.context import Observation
@@ -18,16 +19,19 @@ from lumctl.swap.ranking import LATELY_S, UNKNOWN, AcceleratorRecord, FailedRank
 
 NOT_NAMED = "another one was requested for it"
 _SHOWN = 4
-_MOVE_OTHERS = "if circuits of other jobs may be moved to make room, set the maximum: --may-move N"
 
 
-Attempt = Callable[[Sequence[str]], "str | LumctlError"]
-"""Plan to replace some accelerators by any spares: return the command that does so, or its refusal."""
+class Attempt(Protocol):
+    """A function that plans to replace some accelerators by any spares."""
+
+    def __call__(self, failed: Sequence[str], /, *, may_move: int = 0) -> str | LumctlError:
+        """The command that does so, or its refusal. Up to ``may_move`` circuits of other jobs may make room."""
+        ...
 
 
-def no_attempt(_failed: Sequence[str]) -> LumctlError:
+def no_attempt(_failed: Sequence[str], /, *, may_move: int = 0) -> LumctlError:  # noqa: ARG001 - an Attempt
     """Refuse without an attempt: for a choice that itself is only an attempt."""
-    return RefusedError("not attempted")
+    return LumctlError("not attempted")
 
 
 class NoSpareError(RefusedError):
@@ -127,8 +131,10 @@ def none_usable(
     ]
     more = f"; and {len(said) - _SHOWN} more" if len(said) > _SHOWN else ""
     message = f"no spare can replace {failed}: {'; '.join(said[:_SHOWN])}{more}"
-    if not served and _others_in_the_way(seen, failures, table):
-        return NoSpareError(message, hint=_MOVE_OTHERS)
+    if not served and (beside := _others_in_the_way(seen, failures, table)):
+        command = attempt([failure.accelerator for failure in failures], may_move=beside)
+        if isinstance(command, str):
+            return NoSpareError(message, hint=f"if circuits of other jobs may be moved to make room: {command}")
     others = [failures[row].accelerator for row in sorted(served)]
     if others and isinstance(command := attempt(others), str):
         return NoSpareError(message, hint=f"the others can be replaced: {command}")
@@ -219,12 +225,11 @@ def no_joint_way(
     )
 
 
-def _others_in_the_way(
-    seen: Observation, failures: Sequence[FailedRank], table: Sequence[Sequence[Considered]]
-) -> bool:
-    """Whether light could not be routed next to the present circuits, some of which belong to other jobs."""
-    owners = {circuit.owner for circuit in seen.circuits} - {failure.job for failure in failures}
-    return bool(owners) and any(cell.crowded for row in table for cell in row)
+def _others_in_the_way(seen: Observation, failures: Sequence[FailedRank], table: Sequence[Sequence[Considered]]) -> int:
+    """How many circuits of other jobs there are, if light could not be routed next to the present circuits; else 0."""
+    own = {failure.job for failure in failures}
+    crowded = any(cell.crowded for row in table for cell in row)
+    return sum(circuit.owner not in own for circuit in seen.circuits) if crowded else 0
 
 
 def _ranked(row: Sequence[Considered]) -> list[Considered]:

@@ -67,7 +67,7 @@ def plan_swap(
     """
     wanted = SwapOptions(tuple(avoid), may_move, even_if_healthy)
     # Without the named spares the plan may be refused too: its own hint, which is then passed on, is checked as well.
-    attempt = partial(_attempt, context, wanted, bool(spares))
+    attempt = partial(_attempt, context, wanted, checks_hints=bool(spares))
     return _planned(context, job, failed, spares, options=wanted, seen=seen, attempt=attempt)
 
 
@@ -88,20 +88,30 @@ class SwapOptions:
 def _attempt(
     context: Context,
     options: SwapOptions,
-    checks_hints: bool,
     seen: Observation,
     failed: Sequence[str],
+    *,
+    checks_hints: bool = False,
+    may_move: int = 0,
 ) -> str | LumctlError:
-    """The command that replaces some accelerators by any spares, or why it would be refused now."""
-    again = partial(_attempt, context, options, False) if checks_hints else _no_attempt  # noqa: FBT003
+    """The command that replaces some accelerators by any spares, or why it would be refused now.
+
+    If ``may_move`` circuits of other jobs may make room, the command allows as many as the plan moves.
+    """
+    allowed = replace(options, may_move=max(may_move, options.may_move))
+    again = partial(_attempt, context, options) if checks_hints else _no_attempt
     try:
-        _planned(context, None, failed, options=options, seen=seen, attempt=again)
+        plan = _planned(context, None, failed, options=allowed, seen=seen, attempt=again)
     except LumctlError as refused:
         return refused
-    return options.command(failed)
+    if may_move:
+        jobs = {each.job for each in plan.replacements}
+        moved = {circuit.id for circuit in plan.add} & {each.id for each in plan.remove if each.owner not in jobs}
+        allowed = replace(options, may_move=len(moved))
+    return allowed.command(failed)
 
 
-def _no_attempt(_seen: Observation, failed: Sequence[str]) -> LumctlError:
+def _no_attempt(_seen: Observation, failed: Sequence[str], **_options: int) -> LumctlError:
     return no_attempt(failed)
 
 
@@ -113,7 +123,7 @@ def _planned(
     *,
     options: SwapOptions,
     seen: Observation | None,
-    attempt: Callable[[Observation, Sequence[str]], str | LumctlError],
+    attempt: Callable[..., str | LumctlError],
 ) -> Plan:
     asked = parse_request(context.inventory, context.assignment(), job, failed, spares)
     avoided = parse_avoided(context.inventory, options.avoid)

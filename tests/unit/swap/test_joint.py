@@ -146,7 +146,7 @@ def test_the_time_for_a_joint_choice_is_bounded(tmp_path, observe):
             observe(inventory),
             programmed(inventory),
             ["w1-x", "w2-x", "w5-x"],
-            attempt=lambda names: f"swap {names[0]}" if names == ["w2-x"] else RefusedError("no spare"),
+            attempt=lambda names, **_: f"swap {names[0]}" if names == ["w2-x"] else RefusedError("no spare"),
             clock=lambda: float(next(ticks)),
         )
     assert refused.value.hint == "choose the spares with --spare; replace one at a time: swap w2-x"
