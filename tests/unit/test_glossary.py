@@ -13,7 +13,7 @@ PLAIN = set(
     re.findall(
         r"\w+",
         """
-        act adopt agreed answer apply approved asked at break by cancelled changes comes commission condition
+        act adopt agreed algorithm answer apply approved asked at break by cancelled changes comes commission condition
         current cuts data db document duration entry error exits fabric failed files finish first folder free from
         hand head held hexagon inconsistent kinds loss losses lost needless objective of open over pair passed place
         progress question queued quiet record refused rejected require reroute rest result return role rollback
