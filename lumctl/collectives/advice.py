@@ -1,0 +1,153 @@
+"""Whether to use the schedule for a late rank instead of ring: the arithmetic, and what would have to change.
+
+The gain is the mean time of ring over that of the schedule, waiting included, over the delays of all steps, because
+short and long delays do not cancel. Its interval comes from resampled steps and costs. Steps are resampled in blocks,
+because a rank that is late in one step is late in the next. The advice is "use" only if even the lower end of the
+interval is a gain.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+from statistics import median
+
+from lumctl.collectives.arrivals import ArrivalStep, LateRank
+from lumctl.collectives.cost import LinkCost, ScheduleCost, stragglar_cost
+from lumctl.collectives.interval import Interval, of_samples
+from lumctl.collectives.link_fit import LinkFit
+from lumctl.collectives.quantities import bytes_text, seconds_text
+
+SAMPLES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """The advice for a number of ranks and a gap, which is the median delay.
+
+    ``size_bytes`` is ``None`` if only the time of the collective is known, from a log. ``gain`` is ring's time over the
+    schedule's, delay included: the schedule is faster above 1.
+    """
+
+    ranks: int
+    size_bytes: float | None
+    link: LinkCost
+    cost: ScheduleCost
+    gap_s: float
+    gain: Interval
+    late: LateRank | None
+
+    @property
+    def recommended(self) -> bool:
+        """Whether the schedule is faster even at the lower end of the interval."""
+        return self.gain.low > 1.0
+
+    @property
+    def break_even_s(self) -> float | None:
+        """The gap from which on the schedule is faster; ``None`` if it never is."""
+        return self.cost.break_even_s
+
+    @property
+    def most_share(self) -> float | None:
+        """The share of the buffer up to which the gap is long enough; ``None`` if no buffer is small enough."""
+        empty = stragglar_cost(self.ranks, 0.0, self.link)
+        fixed_s = empty.before_s + empty.after_s - empty.ring_s
+        if self.break_even_s is None or fixed_s >= self.gap_s or self.break_even_s <= self.gap_s:
+            return None
+        return (self.gap_s - fixed_s) / (self.break_even_s - fixed_s)
+
+
+def advise(ranks: int, size_bytes: float, gap_s: float, links: LinkFit, late: LateRank | None = None) -> Advice:
+    """The advice for one gap, and costs of links with their uncertainty."""
+    cost = stragglar_cost(ranks, size_bytes, links.link)
+    gains = [stragglar_cost(ranks, size_bytes, link).gain(gap_s) for link in links.samples]
+    return Advice(ranks, size_bytes, links.link, cost, gap_s, of_samples(cost.gain(gap_s), gains), late)
+
+
+def advise_from_log(
+    steps: Sequence[ArrivalStep],
+    late: LateRank,
+    rng: Random,
+    *,
+    size_bytes: float | None = None,
+    links: LinkFit | None = None,
+    alpha_s: float = 0.0,
+) -> Advice:
+    """The advice for the delays of a log.
+
+    Without ``links`` the log's own collectives are taken as ring, which gives beta; ``alpha_s`` is assumed.
+    """
+    size = 1.0 if size_bytes is None else size_bytes  # then beta is the time of the whole buffer
+
+    def cost(chosen: Sequence[ArrivalStep], link: LinkCost | None) -> ScheduleCost:
+        own = link or link_of_ring(late.ranks, size, median(step.collective_s for step in chosen), alpha_s)
+        return stragglar_cost(late.ranks, size, own)
+
+    def gain(chosen: Sequence[ArrivalStep], found: ScheduleCost) -> float:
+        delays = [step.delay_s(late.rank) for step in chosen]
+        return sum(delay + found.ring_s for delay in delays) / sum(map(found.total_s, delays))
+
+    length = max(round(len(steps) ** (1 / 3)), 1)
+    gains = []
+    for turn in range(SAMPLES):
+        starts = rng.choices(range(len(steps) - length + 1), k=-(-len(steps) // length))
+        chosen = [steps[start + at] for start in starts for at in range(length)]
+        gains.append(gain(chosen, cost(chosen, links.sample(turn) if links else None)))
+    link = links.link if links else link_of_ring(late.ranks, size, late.collective_s, alpha_s)
+    found = stragglar_cost(late.ranks, size, link)
+    interval = of_samples(gain(steps, found), gains)
+    return Advice(late.ranks, size_bytes, link, found, late.gap_median_s, interval, late)
+
+
+def link_of_ring(ranks: int, size_bytes: float, ring_s: float, alpha_s: float) -> LinkCost:
+    """The cost at which ring needs ``ring_s`` seconds, with a given alpha."""
+    rounds = 2 * (ranks - 1)
+    alpha_s = min(alpha_s, ring_s / rounds)
+    return LinkCost(alpha_s, (ring_s - rounds * alpha_s) * ranks / rounds / size_bytes)
+
+
+def advice_lines(advice: Advice) -> list[str]:
+    """The advice in sentences: what to do, the arithmetic, and what would have to change."""
+    cost, gain = advice.cost, advice.gain
+    interval = "" if gain.low == gain.high else f" (95 %: {gain.low:.2f} to {gain.high:.2f})"
+    verdict = "use the schedule" if advice.recommended else "do not use the schedule"
+    situation = f"with {advice.ranks} ranks and a gap of {seconds_text(advice.gap_s)}"
+    ring, before, after = map(seconds_text, (cost.ring_s, cost.before_s, cost.after_s))
+    lines = [
+        f"{verdict}: {situation} it runs at {gain.value:.2f} of ring's speed{interval}, the wait included",
+        f"after the last arrival ring takes {ring} and the schedule {after}; it takes {before} before that arrival",
+    ]
+    if advice.break_even_s is None:
+        lines.append(f"with {advice.ranks} ranks no gap is long enough: ring is faster even after the arrival")
+        return lines
+    best = f"the best case is a gap of {before}, with {cost.best_gain:.3f} of ring's speed"
+    lines.append(f"break-even gap: {seconds_text(advice.break_even_s)}; {best}")
+    if not advice.recommended:
+        lines.append(f"what would have to change: {', or '.join(_changes(advice, advice.break_even_s))}")
+    return lines
+
+
+def _changes(advice: Advice, break_even_s: float) -> list[str]:
+    """What would make the schedule worth it."""
+    if advice.gain.value > 1.0:
+        return ["a steadier gap or more measurements, for the lower end of the interval is no gain"]
+    changes = [f"a gap above {seconds_text(break_even_s)} instead of {seconds_text(advice.gap_s)}"]
+    share = advice.most_share
+    if share is not None:
+        size = "" if advice.size_bytes is None else f", {bytes_text(share * advice.size_bytes)}"
+        changes.append(f"a buffer of at most {share:.0%} of this one{size}")
+    if break_even_s <= advice.gap_s:
+        changes = ["the same rank late in more of the steps, and by as much"]
+    return changes
+
+
+def late_rank_lines(late: LateRank) -> list[str]:
+    """The late rank in sentences."""
+    trend = late.trend_s
+    steady = "no trend" if trend.low <= 0 <= trend.high else ("rising" if trend.value > 0 else "falling")
+    by = "" if steady == "no trend" else f" by {seconds_text(abs(trend.value))} a step"
+    share = f"{late.share.value:.0%}; 95 %: {late.share.low:.0%} to {late.share.high:.0%}"
+    gap = f"gap: median {seconds_text(late.gap_median_s)}, 90th percentile {seconds_text(late.gap_p90_s)}"
+    return [
+        f"late rank: {late.rank}, last in {late.times_last} of {late.steps} steps ({share})",
+        f"{gap}, {late.gap_share:.1%} of the collective's {seconds_text(late.collective_s)}; {steady}{by}",
+    ]
