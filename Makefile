@@ -6,7 +6,7 @@ READY := .venv/ready
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-training test-paramiko lint types pictures man bench bench-fleet bench-fabric bench-devices bench-jobs bench-slices bench-spares bench-swap bench-tui campaign sizes lock clean
+.PHONY: help demo test test-training test-paramiko lint types pictures man bench bench-fleet bench-fabric bench-devices bench-jobs bench-slices bench-spares bench-swap bench-collectives bench-tui campaign sizes lock clean
 
 help: ## List what can be made.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -83,6 +83,9 @@ bench-spares: $(READY) ## Measure the sizing of a pool of 4,096 accelerators, an
 	$(BIN)/python tests/bench/spares/sizing.py $(ARGS)
 	$(BIN)/python tests/bench/spares/sharing.py $(ARGS)
 
+bench-collectives: $(READY) ## Measure schedules for a late rank: rounds beside their bound, and the time to build and check them (a minute).
+	$(BIN)/python tests/bench/collectives/schedules.py $(ARGS)
+
 bench-jobs: $(READY) build/bench-jobs/ready ## Measure recoveries of real training beside torchrun and torchft, the coordinator of 1,000 ranks, a served model, and the bandwidth between ranks (forty minutes).
 	build/bench-jobs/bin/python tests/bench/jobs/recover.py $(ARGS)
 	build/bench-jobs/bin/python tests/bench/jobs/scale.py --seconds 5 --failures 3
@@ -95,12 +98,13 @@ bench-tui: $(READY) build/bench-tui/ready ## Measure the dashboard with a thousa
 	build/bench-tui/bin/python tests/bench/tui/live.py $(ARGS)
 	PYTHONPATH=tests/contract build/bench-tui/bin/python tests/bench/tui/memory.py
 
-campaign: $(READY) build/training/ready ## Run whole what CI samples: every accelerator dies once, a quiet week, 10,000 mutilated answers, 1,000 routings, 1,000 slices, 500 sequences of what happens to slices, 2,000 fault sequences for each driver, swaps killed at every boundary and at 500 instants, engines frozen at 200 instants, every fault on every part of a circuit, every refusal and its hint, 200 swaps of two engines at once, 1,000 runs replayed, every byte of a journal changed, spares of 50 racks against a million draws, every way a running job may fail.
+campaign: $(READY) build/training/ready ## Run whole what CI samples: every accelerator dies once, a quiet week, 10,000 mutilated answers, 1,000 routings, 1,000 slices, 500 sequences of what happens to slices, 2,000 fault sequences for each driver, swaps killed at every boundary and at 500 instants, engines frozen at 200 instants, every fault on every part of a circuit, every refusal and its hint, 200 swaps of two engines at once, 1,000 runs replayed, every byte of a journal changed, spares of 50 racks against a million draws, schedules for 2 to 1,024 ranks and 10,000 mutated ones, every way a running job may fail.
 	LUMCTL_CAMPAIGN=1 $(BIN)/python -m pytest tests/system/swap tests/system/health/test_quiet_week.py \
 	  tests/unit/fleet/test_mutilated.py tests/unit/fabric/test_exact.py tests/unit/slices/test_exact.py tests/contract/campaign \
 	  -k "any_accelerator or quiet_week or mutilated or router_against or fast_search_against or test_campaign"
 	LUMCTL_CAMPAIGN=1 $(BIN)/python -m pytest tests/system/survival tests/system/gateway tests/system/replays tests/system/hostile \
 	  tests/system/slices tests/unit/spares/test_sizing.py \
+	  tests/unit/collectives/test_stragglar.py tests/unit/collectives/test_verification.py \
 	  tests/system/swap/test_guard.py tests/system/swap/test_finish.py tests/system/swap/test_dead_ends.py \
 	  tests/system/swap/test_remedies.py tests/unit/store/test_verify.py
 	LUMCTL_CAMPAIGN=1 build/training/bin/python -m pytest tests/system/jobs tests/unit/training/test_random_failures.py

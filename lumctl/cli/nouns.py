@@ -26,6 +26,7 @@ GROUPS: dict[str, dict[str, Noun]] = {
         "fabric": Noun("fabric", "Light paths: show, route and measure them, and program them from the inventory."),
         "device": Noun("device", "Meshes, switches, transponders and host power: show readings, change settings."),
         "job": Noun("job", "Jobs, their ranks, and where each runs now."),
+        "collective": Noun("collective", "Schedules of an all-reduce when one rank is late: plan, check, advise."),
         "runbook": Noun("runbook", "Runs as files: read, edit, compare, replay and verify them."),
     },
     "Unattended": {

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from lumctl.collectives.schedule import MOST_RANKS, Round, Schedule, Send
+from lumctl.collectives.schedule import MOST_CHUNKS, MOST_RANKS, Round, Schedule, Send
 from lumctl.errors import UsageError
 from lumctl.printable import counted, one_line
 
@@ -95,7 +95,7 @@ def read_schedule(document: Any) -> Schedule:
     if straggler is not None and (len(owners) != ranks - 1 or len({straggler, *owners}) != ranks):
         raise UsageError(f"owners: expected each of the {ranks - 1} ranks but the straggler once")
     chunks = ranks - 1 if straggler is not None else document.get("chunks", ranks)
-    number(chunks, "chunks", 1, MOST_RANKS**2)
+    number(chunks, "chunks", 1, MOST_CHUNKS)
     rounds = [_round(each, f"rounds[{at}]") for at, each in items(document, "rounds", "")]
     bound = number(document.get("lower_bound", 0), "lower_bound", 0)
     algorithm = one_line(str(document.get("algorithm", "schedule")), _SHOWN)

@@ -9,8 +9,8 @@ after the accesses that it depends on, by the order of a thread, a message, a si
 action knows the set of actions before it, as a bit mask.
 """
 
-from collections import defaultdict, deque
-from collections.abc import Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import NamedTuple
@@ -18,15 +18,22 @@ from typing import NamedTuple
 from lumctl.collectives.verification import ScheduleFault, missing, twice
 from lumctl.errors import UsageError
 
-MOST_ACTIONS = 40_000
+MOST_ACTIONS = 70_000
+"""Of those that use chunks; their masks grow with their number. 128 ranks need 67,000 for MSCCL."""
+MOST_CHUNKS_USED = 2_000_000
 
 
-class Cell(NamedTuple):
-    """The chunk ``number`` of a buffer of a rank."""
+class Cells(NamedTuple):
+    """Neighbouring chunks of a buffer of a rank."""
 
     rank: int
     buffer: str
-    number: int
+    first: int
+    length: int
+
+
+Cell = tuple[int, str, int]
+"""One chunk: rank, buffer and number."""
 
 
 class Kind(Enum):
@@ -48,15 +55,15 @@ Key = tuple[int, ...]
 class Action:
     """One action of a thread.
 
-    The operands, lists of equally many cells, are added up, and the sum is written, sent, or both. ``RECEIVE`` adds
+    The operands, equally many cells each, are added up, and the sum is written, sent, or both. ``RECEIVE`` adds
     what has come, and without ``writes`` the sum is left for a ``SEND`` without operands. ``after`` names an action,
     by thread and position, that must be done before.
     """
 
     kind: Kind
     place: str
-    operands: tuple[tuple[Cell, ...], ...] = ()
-    writes: tuple[Cell, ...] = ()
+    operands: tuple[Cells, ...] = ()
+    writes: Cells | None = None
     key: Key = ()
     after: tuple[int, int] | None = None
 
@@ -100,16 +107,24 @@ def run_program(program: Program, straggler: int | None = None) -> ProgramRun:
     """Run a program whose straggler, if there is one, arrives when no other rank can go on.
 
     Raises:
-        UsageError: the program has more than :data:`MOST_ACTIONS` actions.
+        UsageError: the program uses more chunks than :data:`MOST_ACTIONS` and :data:`MOST_CHUNKS_USED` allow.
     """
-    count = sum(len(thread.actions) for thread in program.threads)
-    if count > MOST_ACTIONS:
-        raise UsageError(f"a program of {count} actions is not checked", hint=f"{MOST_ACTIONS} at most")
+    users = [action for thread in program.threads for action in thread.actions if action.operands or action.writes]
+    if len(users) > MOST_ACTIONS:
+        raise UsageError(f"a program with {len(users)} uses of chunks is not checked", hint=f"{MOST_ACTIONS} at most")
+    count = sum(cells.length for action in users for cells in (*action.operands, action.writes) if cells)
+    if count > MOST_CHUNKS_USED:
+        raise UsageError(f"a program that uses {count} chunks is not checked", hint=f"{MOST_CHUNKS_USED} at most")
     return _Machine(program, straggler).run()
 
 
 Message = tuple[list[int], int]
 """The masks of the chunks, and what is known to have happened before."""
+
+
+def _each(cells: Cells) -> Iterator[Cell]:
+    rank, buffer, first, length = cells
+    return ((rank, buffer, first + at) for at in range(length))
 
 
 class _Machine:
@@ -120,13 +135,10 @@ class _Machine:
         self.known = [0] * len(program.threads)
         self.left: list[list[int]] = [[] for _ in program.threads]
         self.masks: dict[Cell, int] = {}
-        for rank in range(program.ranks):
-            for chunk in range(program.chunks):
-                self.masks |= {Cell(rank, buffer, chunk): 1 << rank for buffer in program.inputs}
         self.written: dict[Cell, int] = {}
         self.readers: dict[Cell, int] = {}
         self.messages: defaultdict[Key, deque[Message]] = defaultdict(deque)
-        self.awaited = {action.after for thread in program.threads for action in thread.actions if action.after}
+        self.waiters = Counter(action.after for thread in program.threads for action in thread.actions)
         self.done: dict[tuple[int, int], int] = {}
         self.actions = 0
         self.rounds: list[int] = []
@@ -197,13 +209,15 @@ class _Machine:
     def _ends(action: Action) -> tuple[int, int]:
         if action.kind is Kind.SEND:
             return action.key[0], action.key[1]
-        return action.operands[0][0].rank, action.writes[0].rank
+        return action.operands[0].rank, action.writes.rank if action.writes else -1
 
     def _act(self, number: int, action: Action) -> int:
         """Do an action, and return how many chunks it has."""
-        own = 1 << self.actions
-        self.actions += 1
-        self.known[number] |= own | (self.done[action.after] if action.after else 0)
+        own = 0
+        if action.operands or action.writes:
+            own = 1 << self.actions
+            self.actions += 1
+        self.known[number] |= own | self._awaited(action)
         values: list[list[int]] = []
         if action.kind in {Kind.RECEIVE, Kind.WAIT}:
             arrived, known = self.messages[action.key].popleft()
@@ -211,56 +225,71 @@ class _Machine:
             values += [arrived] if action.kind is Kind.RECEIVE else []
         elif action.kind is Kind.SEND and not action.operands:
             values.append(self.left[number])
-        values += [[self._read(number, action, cell, own) for cell in each] for each in action.operands]
+        values += [[self._read(number, action, cell, own) for cell in _each(cells)] for cells in action.operands]
         value = self._sum(number, action, values)
-        for cell, mask in zip(action.writes, value, strict=False):  # without writes there is nothing to do
-            self._write(number, action, cell, mask, own)
+        if action.writes is not None:
+            for cell, mask in zip(_each(action.writes), value, strict=True):
+                self._write(number, action, cell, mask, own)
         if action.kind is Kind.RECEIVE:
             self.left[number] = value
         elif action.kind in {Kind.SEND, Kind.SIGNAL}:
             self.messages[action.key].append((value, self.known[number]))
         position = number, self.at[number]
-        if position in self.awaited:
+        if position in self.waiters:
             self.done[position] = self.known[number]
         self.at[number] += 1
         return len(value)
 
+    def _awaited(self, action: Action) -> int:
+        """What was known when the action was done for which this one waited; it is forgotten after the last waiter."""
+        if action.after is None:
+            return 0
+        self.waiters[action.after] -= 1
+        return self.done[action.after] if self.waiters[action.after] else self.done.pop(action.after)
+
     def _sum(self, number: int, action: Action, values: list[list[int]]) -> list[int]:
-        cells = self._cells(action)
-        rank = cells[0].rank if cells else self.program.threads[number].rank
-        if len({len(each) for each in (*values, *([action.writes] if action.writes else []))}) > 1:
+        cells = self._subject(action)
+        rank = cells.rank if cells else self.program.threads[number].rank
+        if len({*map(len, values), *([action.writes.length] if action.writes else [])}) > 1:
             raise self._fault("what it receives has another number of chunks", action, rank, None)
         total: list[int] = []
         for parts in zip(*values, strict=True):
             mask = 0
             for part in parts:
                 if mask & part:
-                    chunk = cells[len(total)].number if len(total) < len(cells) else None
+                    chunk = cells.first + len(total) if cells else None
                     raise self._fault(twice(mask & part), action, rank, chunk)
                 mask |= part
             total.append(mask)
         return total
 
     def _read(self, number: int, action: Action, cell: Cell, own: int) -> int:
-        mask = self.masks.get(cell, 0)
+        rank, _, chunk = cell
+        mask = self._mask(cell)
         if not mask:
-            raise self._fault("uses what it does not hold yet", action, cell.rank, cell.number)
+            raise self._fault("uses what it does not hold yet", action, rank, chunk)
         if self.written.get(cell, 0) & ~self.known[number]:
-            raise self._fault("uses what another thread may still change", action, cell.rank, cell.number)
+            raise self._fault("uses what another thread may still change", action, rank, chunk)
         self.readers[cell] = self.readers.get(cell, 0) | own
         return mask
 
     def _write(self, number: int, action: Action, cell: Cell, mask: int, own: int) -> None:
         if (self.written.get(cell, 0) | self.readers.get(cell, 0)) & ~self.known[number]:
-            raise self._fault("changes what another thread may still use", action, cell.rank, cell.number)
+            raise self._fault("changes what another thread may still use", action, cell[0], cell[2])
         self.masks[cell] = mask
         self.written[cell] = own
         self.readers[cell] = 0
 
+    def _mask(self, cell: Cell) -> int:
+        """The contributors of a chunk; at first, a rank has its own in the input buffer."""
+        rank, buffer, chunk = cell
+        own = 1 << rank if buffer in self.program.inputs and chunk < self.program.chunks else 0
+        return self.masks.get(cell, own)
+
     @staticmethod
-    def _cells(action: Action) -> tuple[Cell, ...]:
+    def _subject(action: Action) -> Cells | None:
         """The cells that messages about an action name."""
-        return action.writes or next(iter(action.operands), ())
+        return action.writes or next(iter(action.operands), None)
 
     def _fault(self, message: str, action: Action, rank: int, chunk: int | None) -> _FaultFoundError:
         return _FaultFoundError(ScheduleFault(message, len(self.rounds), rank, chunk, action.place))
@@ -271,8 +300,8 @@ class _Machine:
         for number, thread in enumerate(self.program.threads):
             if self.at[number] < len(thread.actions):
                 action = thread.actions[self.at[number]]
-                cells = self._cells(action)
-                raise self._fault("waits forever: deadlock", action, thread.rank, cells[0].number if cells else None)
+                cells = self._subject(action)
+                raise self._fault("waits forever: deadlock", action, thread.rank, cells.first if cells else None)
         for key, queue in self.messages.items():
             if any(value for value, _ in queue):
                 message = f"sends rank {key[1]} a message that it never receives"
@@ -280,6 +309,6 @@ class _Machine:
         everything = (1 << self.program.ranks) - 1
         for rank in range(self.program.ranks):
             for chunk in range(self.program.chunks):
-                mask = self.masks.get(Cell(rank, self.program.result, chunk), 0)
+                mask = self._mask((rank, self.program.result, chunk))
                 if mask != everything:
                     raise _FaultFoundError(ScheduleFault(missing(everything & ~mask), last, rank, chunk))

@@ -16,8 +16,8 @@ from xml.sax.saxutils import quoteattr
 
 from lumctl.collectives.baselines import reduce_scatter
 from lumctl.collectives.documents import shown
-from lumctl.collectives.machine import Action, Cell, Kind, Program, Thread
-from lumctl.collectives.schedule import MOST_RANKS, Schedule
+from lumctl.collectives.machine import Action, Cells, Kind, Program, Thread
+from lumctl.collectives.schedule import MOST_CHUNKS, MOST_RANKS, Schedule
 from lumctl.errors import UsageError
 from lumctl.printable import one_line
 
@@ -196,7 +196,7 @@ def read_msccl(text: bytes) -> Program:
     if algo.text("coll") != "allreduce":
         raise algo.error(f"coll: found {shown(algo.text('coll'))}, expected 'allreduce'")
     ranks = algo.number("ngpus", 1, MOST_RANKS)
-    chunks = algo.number("nchunksperloop", 1, _MOST_COUNT)
+    chunks = algo.number("nchunksperloop", 1, MOST_CHUNKS)
     in_place = algo.number("inplace", 0, 1) == 1
     gpus = algo.named("gpu")
     if sorted(gpu.number("id", 0, ranks - 1) for gpu in gpus) != list(range(ranks)):
@@ -244,10 +244,10 @@ class _Reader:
             if kind != "s":
                 operands = (read,) if kind.startswith("rr") else ()
                 key = (source, self.rank, channel)
-                yield Action(Kind.RECEIVE, place, operands, () if kind == "rrs" else written, key, after)
+                yield Action(Kind.RECEIVE, place, operands, None if kind == "rrs" else written, key, after)
             if kind.endswith("s"):
                 key = (self.rank, to, channel)
-                yield Action(Kind.SEND, place, (read,) if kind == "s" else (), (), key, after)
+                yield Action(Kind.SEND, place, (read,) if kind == "s" else (), None, key, after)
 
     def _awaited(self, step: _Element) -> tuple[int, int] | None:
         block = step.number("depid", -1, _MOST_COUNT)
@@ -259,12 +259,12 @@ class _Reader:
         awaited = step.number("deps", 0, len(self.steps[at]) - 1)
         return self.first + at, sum(self.steps[at][: awaited + 1]) - 1
 
-    def _cells(self, step: _Element, end: str) -> tuple[Cell, ...]:
+    def _cells(self, step: _Element, end: str) -> Cells:
         buffer = step.text(f"{end}buf")
         if buffer not in self.buffers:
             raise step.error(f"{end}buf: found {shown(buffer)}, expected i, o or s")
-        offset, count = step.number(f"{end}off", 0, _MOST_COUNT), step.number("cnt", 1, _MOST_COUNT)
-        return tuple(Cell(self.rank, self.buffers[buffer], offset + at) for at in range(count))
+        offset, count = step.number(f"{end}off", 0, MOST_CHUNKS), step.number("cnt", 1, MOST_CHUNKS)
+        return Cells(self.rank, self.buffers[buffer], offset, count)
 
 
 _STEPS = {"nop": 1, "cpy": 1, "re": 1, "s": 1, "r": 1, "rrc": 1, "rrs": 2, "rcs": 2, "rrcs": 2}

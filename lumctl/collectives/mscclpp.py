@@ -12,13 +12,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from lumctl.collectives.documents import items, number, required, shown
-from lumctl.collectives.machine import Action, Cell, Key, Kind, Program, Thread
+from lumctl.collectives.machine import Action, Cells, Key, Kind, Program, Thread
 from lumctl.collectives.msccl import plan_name, whole_rounds
-from lumctl.collectives.schedule import MOST_RANKS, Schedule, Send
+from lumctl.collectives.schedule import MOST_CHUNKS, MOST_RANKS, Schedule, Send
 from lumctl.errors import UsageError
 from lumctl.printable import one_line
 
-_MOST_COUNT = 1 << 16
 _MEMORY = "memory"
 _INPUT, _SCRATCH = range(2)
 """The remote buffers of a peer; their numbers are 2 * peer's place + one of these."""
@@ -135,7 +134,7 @@ def read_mscclpp(document: Any) -> Program:
     if not 1 <= len(gpus) <= MOST_RANKS:
         raise UsageError(f"gpus: found {len(gpus)}, expected 1 to {MOST_RANKS}")
     in_place = required(document, "inplace", "") is True
-    chunks = number(required(gpus[0], "input_chunks", "gpus[0]"), "gpus[0].input_chunks", 1, _MOST_COUNT)
+    chunks = number(required(gpus[0], "input_chunks", "gpus[0]"), "gpus[0].input_chunks", 1, MOST_CHUNKS)
     threads: list[Thread] = []
     for rank, gpu in enumerate(gpus):
         place = f"gpus[{rank}]"
@@ -197,8 +196,8 @@ class _Reader:
                     yield from (Action(Kind.SIGNAL, place, key=key) for key in self._keys(operation, place, sends=True))
             case "copy" | "re" | "rre":
                 sources, targets = self._cells(operation, "src_buff", place), self._cells(operation, "dst_buff", place)
-                sources.sort(key=lambda cells: cells[0].rank == self.rank)  # a transfer begins at the first operand
-                far = sum(cells[0].rank != self.rank for cells in sources)
+                sources.sort(key=lambda cells: cells.rank == self.rank)  # a transfer begins at the first operand
+                far = sum(cells.rank != self.rank for cells in sources)
                 if len(targets) != 1 or not sources or far != (name == "rre"):
                     raise UsageError(f"{place}: {name!r} has one target and the sources of its kind")
                 yield Action(Kind.PUT if far else Kind.LOCAL, place, tuple(sources), targets[0])
@@ -231,12 +230,12 @@ class _Reader:
             raise UsageError(f"{place}.type: found {shown(name)}, expected i, o or s")
         return self.buffers[name]
 
-    def _cells(self, operation: Any, field: str, place: str) -> list[tuple[Cell, ...]]:
+    def _cells(self, operation: Any, field: str, place: str) -> list[Cells]:
         found = []
         for at, entry in items(operation, field, place):
             there = f"{place}.{field}[{at}]"
-            index = number(required(entry, "index", there), f"{there}.index", 0, _MOST_COUNT)
-            size = number(required(entry, "size", there), f"{there}.size", 1, _MOST_COUNT)
+            index = number(required(entry, "index", there), f"{there}.index", 0, MOST_CHUNKS)
+            size = number(required(entry, "size", there), f"{there}.size", 1, MOST_CHUNKS)
             if "buffer_id" in entry:
                 kind = str(operation.get("channel_type", _MEMORY))
                 ids = self._referred("remote_buffer_refs", "access_channel_type", "remote_buffer_ids", kind)
@@ -244,5 +243,5 @@ class _Reader:
                 rank, buffer = self.remote[number(ids[own], f"{there}.buffer_id", 0, len(self.remote) - 1)]
             else:
                 rank, buffer = self.rank, self._buffer(entry, there)
-            found.append(tuple(Cell(rank, buffer, index + step) for step in range(size)))
+            found.append(Cells(rank, buffer, index, size))
         return found

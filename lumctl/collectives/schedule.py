@@ -8,6 +8,8 @@ from typing import NamedTuple
 from lumctl.errors import UsageError
 
 MOST_RANKS = 1024
+MOST_CHUNKS = 4096
+"""The most chunks that a file may cut a buffer into."""
 
 
 class Algorithm(StrEnum):

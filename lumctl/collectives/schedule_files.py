@@ -11,7 +11,7 @@ from lumctl.collectives.schedule import Schedule
 from lumctl.errors import UsageError
 
 MOST_BYTES = 80_000_000
-"""Larger files are refused; the schedule of 1,024 ranks has 63 million bytes."""
+"""Larger files are refused; the schedule of 1,024 ranks has 60 million bytes."""
 
 
 def read_file(content: bytes) -> Schedule | Program:

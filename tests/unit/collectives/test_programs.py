@@ -228,5 +228,5 @@ def test_a_file_that_is_too_large_is_refused():
 
 def test_a_program_that_is_too_long_is_refused(monkeypatch):
     monkeypatch.setattr("lumctl.collectives.machine.MOST_ACTIONS", 10)
-    with pytest.raises(UsageError, match="a program of 24 actions is not checked"):
+    with pytest.raises(UsageError, match="a program with 24 uses of chunks is not checked"):
         run(text_of(msccl_lines, ring(3)))
