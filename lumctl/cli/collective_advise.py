@@ -58,7 +58,7 @@ def command(
     have to change.
 
     The costs come from --collectives, to which alpha (time of a message) and beta (time of a byte) are fitted; or from
-    --bandwidth and --alpha; or from the log, whose collectives are then taken as ring.
+    --bandwidth and --alpha; or from the log, whose collectives are then taken as ring with the given --alpha.
 
     A log is a CSV file ``step,rank0_ms,rank1_ms,...`` with the time that each rank spent in the collective (the late
     one spends the least), or ``step,rank,enter_s,leave_s`` with a line for each rank of a step. --gap overrides its
@@ -70,8 +70,13 @@ def command(
     """
     from lumctl.collectives.advice import advice_lines, late_rank_lines
 
-    links = _links(ranks, size, collectives, alpha, bandwidth)
-    advice = _from_log(log, skip, ranks, size, gap, links) if log is not None else _from_gap(ranks, size, gap, links)
+    if log is None:
+        links = _links(ranks, size, collectives, alpha, bandwidth)
+        advice = _from_gap(ranks, size, gap, links)
+    else:
+        given = bandwidth is not None or collectives is not None
+        links = _links(ranks, size, collectives, alpha, bandwidth) if given else None
+        advice = _from_log(log, skip, ranks, size, gap, alpha, links)
     if cx.out.structured:
         cx.out.document("collective-advice", _document(advice, links))
         return
@@ -122,7 +127,13 @@ def _from_gap(ranks: str | None, size: str | None, gap: str | None, links: "Link
 
 
 def _from_log(
-    log: str, skip: int, ranks: str | None, size: str | None, gap: str | None, links: "LinkFit | None"
+    log: str,
+    skip: int,
+    ranks: str | None,
+    size: str | None,
+    gap: str | None,
+    alpha: str | None,
+    links: "LinkFit | None",
 ) -> "Advice":
     from lumctl.collectives.advice import advise, advise_from_log, link_of_ring
     from lumctl.collectives.arrivals import late_rank
@@ -136,10 +147,11 @@ def _from_log(
     if ranks is not None and _ranks(ranks) != late.ranks:
         raise UsageError(f"--ranks: {log} has {late.ranks} ranks, not {ranks}")
     size_bytes = None if size is None else read_bytes(size, "--bytes")
+    alpha_s = 0.0 if alpha is None else read_time_s(alpha, "--alpha")
     if gap is None:
         rng = Random(_SEED)  # noqa: S311 - no secret
-        return advise_from_log(steps, late, rng, size_bytes=size_bytes, links=links)
-    own = links or LinkFit(link_of_ring(late.ranks, size_bytes or 1.0, late.collective_s, 0.0))
+        return advise_from_log(steps, late, rng, size_bytes=size_bytes, links=links, alpha_s=alpha_s)
+    own = links or LinkFit(link_of_ring(late.ranks, size_bytes or 1.0, late.collective_s, alpha_s))
     advice = advise(late.ranks, size_bytes or 1.0, read_time_s(gap, "--gap"), own, late)
     return replace(advice, size_bytes=size_bytes)
 

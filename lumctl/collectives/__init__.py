@@ -1,8 +1,24 @@
 """Schedules of collectives: built, checked, costed, exported, and advised for or against. No I/O."""
 
-from lumctl.collectives.baselines import direct, halving_doubling, ring
+from lumctl.collectives.arrivals import ArrivalStep, LateRank, late_rank
+from lumctl.collectives.baselines import direct, halving_doubling, reduce_scatter, ring
 from lumctl.collectives.schedule import Algorithm, Round, Schedule, Send
 from lumctl.collectives.stragglar import stragglar
-from lumctl.collectives.verification import first_fault
+from lumctl.collectives.verification import ScheduleFault, first_fault
 
-__all__ = ["Algorithm", "Round", "Schedule", "Send", "direct", "first_fault", "halving_doubling", "ring", "stragglar"]
+__all__ = [
+    "Algorithm",
+    "ArrivalStep",
+    "LateRank",
+    "Round",
+    "Schedule",
+    "ScheduleFault",
+    "Send",
+    "direct",
+    "first_fault",
+    "halving_doubling",
+    "late_rank",
+    "reduce_scatter",
+    "ring",
+    "stragglar",
+]

@@ -18,6 +18,8 @@ from lumctl.collectives.link_fit import LinkFit
 from lumctl.collectives.quantities import bytes_text, seconds_text
 
 SAMPLES = 1000
+_FEWEST_SAMPLES, _MOST_RESAMPLED = 100, 10_000_000
+"""Of a long log fewer samples are drawn, so that they have so many steps together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,24 +79,27 @@ def advise_from_log(
     Without ``links`` the log's own collectives are taken as ring, which gives beta; ``alpha_s`` is assumed.
     """
     size = 1.0 if size_bytes is None else size_bytes  # then beta is the time of the whole buffer
+    delays = [step.delay_s(late.rank) for step in steps]
+    times = [step.collective_s for step in steps]
 
-    def cost(chosen: Sequence[ArrivalStep], link: LinkCost | None) -> ScheduleCost:
-        own = link or link_of_ring(late.ranks, size, median(step.collective_s for step in chosen), alpha_s)
+    def cost(link: LinkCost | None, chosen: Sequence[int]) -> ScheduleCost:
+        own = link or link_of_ring(late.ranks, size, median(times[at] for at in chosen), alpha_s)
         return stragglar_cost(late.ranks, size, own)
 
-    def gain(chosen: Sequence[ArrivalStep], found: ScheduleCost) -> float:
-        delays = [step.delay_s(late.rank) for step in chosen]
-        return sum(delay + found.ring_s for delay in delays) / sum(map(found.total_s, delays))
+    def gain(found: ScheduleCost, chosen: Sequence[int]) -> float:
+        waits = [delays[at] for at in chosen]
+        return sum(wait + found.ring_s for wait in waits) / sum(map(found.total_s, waits))
 
-    length = max(round(len(steps) ** (1 / 3)), 1)
+    count = len(steps)
+    length = max(round(count ** (1 / 3)), 1)
     gains = []
-    for turn in range(SAMPLES):
-        starts = rng.choices(range(len(steps) - length + 1), k=-(-len(steps) // length))
-        chosen = [steps[start + at] for start in starts for at in range(length)]
-        gains.append(gain(chosen, cost(chosen, links.sample(turn) if links else None)))
+    for turn in range(max(min(SAMPLES, _MOST_RESAMPLED // count), _FEWEST_SAMPLES)):
+        starts = rng.choices(range(count - length + 1), k=-(-count // length))
+        chosen = [start + at for start in starts for at in range(length)]
+        gains.append(gain(cost(links.sample(turn) if links else None, chosen), chosen))
+    found = cost(links.link if links else None, range(count))
     link = links.link if links else link_of_ring(late.ranks, size, late.collective_s, alpha_s)
-    found = stragglar_cost(late.ranks, size, link)
-    interval = of_samples(gain(steps, found), gains)
+    interval = of_samples(gain(found, range(count)), gains)
     return Advice(late.ranks, size_bytes, link, found, late.gap_median_s, interval, late)
 
 
@@ -117,7 +122,9 @@ def advice_lines(advice: Advice) -> list[str]:
         f"after the last arrival ring takes {ring} and the schedule {after}; it takes {before} before that arrival",
     ]
     if advice.break_even_s is None:
-        lines.append(f"with {advice.ranks} ranks no gap is long enough: ring is faster even after the arrival")
+        lines.append(
+            f"no gap is long enough with {advice.ranks} ranks: even after the arrival it is not faster than ring"
+        )
         return lines
     best = f"the best case is a gap of {before}, with {cost.best_gain:.3f} of ring's speed"
     lines.append(f"break-even gap: {seconds_text(advice.break_even_s)}; {best}")

@@ -80,7 +80,7 @@ def late_rank(steps: Sequence[ArrivalStep]) -> LateRank:
             raise UsageError(f"step {step.step}: rank {step.last} left the collective before it entered")
     rank, times_last = Counter(step.last for step in steps).most_common(1)[0]
     gaps = sorted(step.delay_s(rank) for step in steps)
-    thinned = steps[:: max(len(steps) // _MOST_PAIRED, 1)]
+    stride = -(-len(steps) // _MOST_PAIRED)
     return LateRank(
         rank,
         ranks,
@@ -90,5 +90,5 @@ def late_rank(steps: Sequence[ArrivalStep]) -> LateRank:
         median(gaps),
         gaps[min(int(0.9 * len(gaps)), len(gaps) - 1)],
         median(step.collective_s for step in steps),
-        of_slope([(step.step, step.delay_s(rank)) for step in thinned]),
+        of_slope([(at * stride, step.delay_s(rank)) for at, step in enumerate(steps[::stride])]),
     )

@@ -57,7 +57,7 @@ class ScheduleCost:
 
     @property
     def best_gain(self) -> float:
-        """The gain at the best delay, which is :attr:`before_s`: no delay gains more."""
+        """The gain at the best delay, which is :attr:`before_s`: no delay gains more, if any gains at all."""
         return max(self.gain(self.before_s), self.gain(0.0))
 
     @property

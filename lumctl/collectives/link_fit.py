@@ -80,7 +80,7 @@ def fit_links(measurements: Sequence[Measurement], rng: Random) -> LinkFit:
 
 def _start(measurements: Sequence[Measurement]) -> LinkCost:
     scaled = sorted((x / y, each.seconds / y) for each in measurements for x, y in [each.coefficients])
-    thinned = scaled[:: max(len(scaled) // _MOST_PAIRED, 1)]
+    thinned = scaled[:: -(-len(scaled) // _MOST_PAIRED)]
     groups: dict[float, list[float]] = {}
     for x, seconds in thinned:
         groups.setdefault(x, []).append(seconds)

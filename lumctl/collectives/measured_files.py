@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from io import StringIO
+from typing import Any
 
 from lumctl.collectives.arrivals import ArrivalStep
 from lumctl.collectives.documents import shown
@@ -19,6 +20,7 @@ from lumctl.errors import UsageError
 from lumctl.printable import number_ranges
 
 MOST_BYTES = 64_000_000
+MOST_ROWS = 200_000
 _UNITS = {"s": 1.0, "seconds": 1.0, "ms": 1e-3, "us": 1e-6}
 _RANK_COLUMN = re.compile(r"rank([0-9]{1,4})_(s|ms|us)")
 _FORMS = "a log begins with step,rank0_ms,rank1_ms,... or step,rank,enter_s,leave_s"
@@ -81,18 +83,22 @@ def _table(content: bytes, form: str) -> tuple[list[str], Iterator[Row]]:
         raise UsageError(f"line 1: {error}", hint=form) from None
     if not header:
         raise UsageError("line 1: found nothing", hint=form)
+    return header, _rows(reader, len(header))
 
-    def rows() -> Iterator[Row]:
-        try:
-            for cells in reader:
-                if cells and len(cells) != len(header):
-                    raise UsageError(f"line {reader.line_num}: found {len(cells)} values, expected {len(header)}")
-                if cells:
-                    yield reader.line_num, cells
-        except csv.Error as error:
-            raise UsageError(f"line {reader.line_num}: {error}") from None
 
-    return header, rows()
+def _rows(reader: Any, width: int) -> Iterator[Row]:
+    """The lines of a CSV reader, all of ``width`` cells; empty lines are left out."""
+    try:
+        for cells in reader:
+            line = reader.line_num
+            if cells and len(cells) != width:
+                raise UsageError(f"line {line}: found {len(cells)} values, expected {width}")
+            if line > MOST_ROWS + 1:
+                raise UsageError(f"line {line}: more than {MOST_ROWS} lines", hint="leave out the oldest steps")
+            if cells:
+                yield line, cells
+    except csv.Error as error:
+        raise UsageError(f"line {reader.line_num}: {error}") from None
 
 
 def _durations(rows: Iterator[Row], units: Sequence[float]) -> Iterator[ArrivalStep]:

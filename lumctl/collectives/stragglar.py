@@ -9,11 +9,11 @@ sends one chunk a round. So some chunk first leaves it in round N or later. Afte
 contribution, and each further round at most doubles them: n ranks need ceil(log2 n) - 1 more. No schedule has fewer
 than N + ceil(log2 n) - 1 = n + L - 2 rounds, with L = ceil(log2 n).
 
-**Why the published exchange does not reach it.** There the straggler swaps a chunk with its owner, so the rank that
-receives the new chunk is also the one that sends no complete one. Here these are two ranks: one sends its partial
-chunk to the straggler, and in the *next* round the straggler sends that chunk, now complete, to any rank. (It sends
-the first chunk uncombined to its owner, and receives it back at the end.) Only the one rank a round that sends the
-partial chunk must be another one each time.
+**No exchange.** In the published schedule the straggler swaps each chunk with its owner: one rank receives the new
+chunk and sends no complete one. That closes for powers of two; for other n it takes a search, and the best found are
+often one or two rounds above the bound. Here these are two ranks. One sends its partial chunk to the straggler, and in
+the *next* round the straggler sends that chunk, now complete, to any rank. (It sends the first chunk uncombined to its
+owner, and receives it back at the end.) So only the sender of the partial chunk must be another rank in each round.
 
 **The pipeline.** Count the age of a chunk from the round in which the straggler sends it. At age a it is held by h(a)
 of the others, h(1) = 1, and is complete at age L + 1: h(L + 1) = N. If every holder sends, h doubles each round and

@@ -4,9 +4,12 @@ import json
 import re
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from lumctl.collectives import direct, halving_doubling, ring, schedule_files, stragglar
-from lumctl.collectives.machine import run_program
+from lumctl.collectives import direct, first_fault, halving_doubling, ring, schedule_files, stragglar
+from lumctl.collectives.documents import schedule_json
+from lumctl.collectives.machine import Program, run_program
 from lumctl.collectives.msccl import msccl_lines
 from lumctl.collectives.mscclpp import mscclpp_lines
 from lumctl.collectives.schedule_files import read_file
@@ -230,3 +233,38 @@ def test_a_program_that_is_too_long_is_refused(monkeypatch):
     monkeypatch.setattr("lumctl.collectives.machine.MOST_ACTIONS", 10)
     with pytest.raises(UsageError, match="a program with 24 uses of chunks is not checked"):
         run(text_of(msccl_lines, ring(3)))
+
+
+CONTENTS = (
+    "\n".join(schedule_json(stragglar(4, 2))),
+    text_of(msccl_lines, stragglar(4, 2)),
+    text_of(mscclpp_lines, stragglar(3, 2)),
+)
+
+
+def judged(content):
+    """The refusal of a file; ``None`` if it is read, whatever the judgement."""
+    try:
+        found = read_file(content)
+        if isinstance(found, Program):
+            run_program(found, 0)
+        else:
+            first_fault(found)
+    except UsageError as refused:
+        return refused.message
+    return None
+
+
+@given(st.sampled_from(CONTENTS), st.data())
+@settings(deadline=None, max_examples=150)
+def test_a_damaged_file_is_refused_or_judged_and_never_more(content, data):
+    damaged = bytearray(content.encode())
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(damaged) - 1))
+        until = data.draw(st.integers(at, min(at + 40, len(damaged))))
+        damaged[at:until] = data.draw(
+            st.sampled_from([b"", b"0", b"7", b"-1", b"null", b'"', b"{", b"9999", b"<", b"\x00"])
+        )
+        if not damaged:
+            return
+    assert "\n" not in (judged(bytes(damaged)) or "")
