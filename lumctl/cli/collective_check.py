@@ -13,7 +13,7 @@ from lumctl.printable import counted
 
 if TYPE_CHECKING:
     from lumctl.collectives.cost import LinkCost, ScheduleCost
-    from lumctl.collectives.machine import Program
+    from lumctl.collectives.machine import CollectiveProgram
     from lumctl.collectives.schedule import Schedule
     from lumctl.collectives.verification import ScheduleFault
 
@@ -84,12 +84,12 @@ def command(
 def _examined(
     content: bytes, file: str, late: int | None, link: "LinkCost", size_bytes: float
 ) -> "tuple[dict[str, Any], ScheduleFault | None, ScheduleCost]":
-    from lumctl.collectives.machine import Program
+    from lumctl.collectives.machine import CollectiveProgram
     from lumctl.collectives.schedule_files import read_file
 
     try:
         found = read_file(content)
-        if isinstance(found, Program):
+        if isinstance(found, CollectiveProgram):
             return _examined_program(found, late, link, size_bytes)
     except UsageError as error:
         raise UsageError(f"{file}: {error.message}", hint=error.hint) from None
@@ -115,7 +115,7 @@ def _examined_schedule(
 
 
 def _examined_program(
-    program: "Program", late: int | None, link: "LinkCost", size_bytes: float
+    program: "CollectiveProgram", late: int | None, link: "LinkCost", size_bytes: float
 ) -> "tuple[dict[str, Any], ScheduleFault | None, ScheduleCost]":
     from lumctl.collectives.cost import cost_of_rounds
     from lumctl.collectives.machine import run_program

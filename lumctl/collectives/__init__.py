@@ -2,7 +2,7 @@
 
 from lumctl.collectives.arrivals import ArrivalStep, LateRank, late_rank
 from lumctl.collectives.baselines import direct, halving_doubling, reduce_scatter, ring
-from lumctl.collectives.schedule import Algorithm, Round, Schedule, Send
+from lumctl.collectives.schedule import Algorithm, Schedule, ScheduleRound, Send
 from lumctl.collectives.stragglar import stragglar
 from lumctl.collectives.verification import ScheduleFault, first_fault
 
@@ -10,9 +10,9 @@ __all__ = [
     "Algorithm",
     "ArrivalStep",
     "LateRank",
-    "Round",
     "Schedule",
     "ScheduleFault",
+    "ScheduleRound",
     "Send",
     "direct",
     "first_fault",

@@ -7,7 +7,7 @@ With more chunks a send, contributions at most double in a round, and log2 n rou
 
 from collections.abc import Sequence
 
-from lumctl.collectives.schedule import Algorithm, Round, Schedule, Send, require_ranks
+from lumctl.collectives.schedule import Algorithm, Schedule, ScheduleRound, Send, require_ranks
 from lumctl.errors import UsageError
 
 
@@ -25,7 +25,7 @@ def ring(ranks: int) -> Schedule:
     return _schedule(Algorithm.RING, ranks, [*reduce_scatter(range(ranks)), *collecting], 2 * (ranks - 1))
 
 
-def reduce_scatter(owners: Sequence[int]) -> list[Round]:
+def reduce_scatter(owners: Sequence[int]) -> list[ScheduleRound]:
     """The rounds after which ``owners[chunk]`` holds each chunk reduced over all owners: a ring in their order."""
     count = len(owners)
     return [
@@ -58,8 +58,8 @@ def halving_doubling(ranks: int) -> Schedule:
     require_ranks(ranks)
     if ranks & (ranks - 1):
         raise UsageError(f"{Algorithm.HALVING_DOUBLING} needs a power of two, not {ranks} ranks")
-    halving: list[Round] = []
-    doubling: list[Round] = []
+    halving: list[ScheduleRound] = []
+    doubling: list[ScheduleRound] = []
     distance = ranks // 2
     while distance:
         # Before the round a rank is responsible for the aligned block of 2 * distance chunks around its own.
@@ -70,5 +70,5 @@ def halving_doubling(ranks: int) -> Schedule:
     return _schedule(Algorithm.HALVING_DOUBLING, ranks, [*halving, *reversed(doubling)], ranks.bit_length() - 1)
 
 
-def _schedule(algorithm: Algorithm, ranks: int, rounds: Sequence[Round], bound: int) -> Schedule:
+def _schedule(algorithm: Algorithm, ranks: int, rounds: Sequence[ScheduleRound], bound: int) -> Schedule:
     return Schedule(algorithm, ranks, ranks, None, (), tuple(rounds), bound)

@@ -4,12 +4,13 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from lumctl.collectives.schedule import MOST_CHUNKS, MOST_RANKS, Round, Schedule, Send
+from lumctl.collectives.schedule import MOST_CHUNKS, MOST_RANKS, Schedule, ScheduleRound, Send
 from lumctl.errors import UsageError
 from lumctl.printable import counted, one_line
 
 SCHEMA = "lumctl/collective/v1"
 _OPERATIONS = {"reduce": True, "copy": False}
+_LARGEST = 999_999
 _SHOWN = 40
 """The most characters of a wrong value that a message repeats."""
 
@@ -43,7 +44,7 @@ def schedule_json(schedule: Schedule) -> Iterator[str]:
     yield "  ]\n}"
 
 
-def _round_document(sends: Round) -> dict[str, Any]:
+def _round_document(sends: ScheduleRound) -> dict[str, Any]:
     return {
         "sends": [
             {"from": sender, "to": receiver, "chunks": list(chunks), "op": "reduce" if reduces else "copy"}
@@ -97,19 +98,19 @@ def read_schedule(document: Any) -> Schedule:
     chunks = ranks - 1 if straggler is not None else document.get("chunks", ranks)
     number(chunks, "chunks", 1, MOST_CHUNKS)
     rounds = [_round(each, f"rounds[{at}]") for at, each in items(document, "rounds", "")]
-    bound = number(document.get("lower_bound", 0), "lower_bound", 0)
+    bound = number(document.get("lower_bound", 0), "lower_bound", 0, _LARGEST)
     algorithm = one_line(str(document.get("algorithm", "schedule")), _SHOWN)
     return Schedule(algorithm, ranks, chunks, straggler, tuple(owners), tuple(rounds), bound)
 
 
-def _round(document: Any, place: str) -> Round:
+def _round(document: Any, place: str) -> ScheduleRound:
     return [_send(each, f"{place}.sends[{at}]") for at, each in items(document, "sends", place)]
 
 
 def _send(document: Any, place: str) -> Send:
-    sender = number(required(document, "from", place), f"{place}.from", 0)
-    receiver = number(required(document, "to", place), f"{place}.to", 0)
-    chunks = tuple(number(each, f"{place}.chunks[{at}]", 0) for at, each in items(document, "chunks", place))
+    sender = number(required(document, "from", place), f"{place}.from", 0, _LARGEST)
+    receiver = number(required(document, "to", place), f"{place}.to", 0, _LARGEST)
+    chunks = tuple(number(each, f"{place}.chunks[{at}]", 0, _LARGEST) for at, each in items(document, "chunks", place))
     operation = required(document, "op", place)
     if operation not in ("reduce", "copy"):
         raise UsageError(f"{place}.op: found {shown(operation)}, expected 'reduce' or 'copy'")
@@ -141,16 +142,15 @@ def items(document: Any, name: str, place: str) -> Iterator[tuple[int, Any]]:
     return iter(enumerate(found))
 
 
-def number(value: Any, place: str, least: int, most: int | None = None) -> int:
+def number(value: Any, place: str, least: int, most: int) -> int:
     """A value that is a whole number from ``least`` to ``most``.
 
     Raises:
         UsageError: it is not.
     """
-    if isinstance(value, int) and not isinstance(value, bool) and value >= least and (most is None or value <= most):
+    if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
         return value
-    to = "" if most is None else f" to {most}"
-    raise UsageError(f"{place}: found {shown(value)}, expected a whole number from {least}{to}")
+    raise UsageError(f"{place}: found {shown(value)}, expected a whole number from {least} to {most}")
 
 
 def shown(value: Any) -> str:

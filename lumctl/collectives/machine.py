@@ -6,7 +6,7 @@ the next round, and a connection holds one message that was not received yet.
 
 Every order of threads that the hardware may choose must give the same result. So each access to a chunk must be ordered
 after the accesses that it depends on, by the order of a thread, a message, a signal or an explicit dependency. Each
-action knows the set of actions before it, as a bit mask.
+instruction knows the set of instructions before it, as a bit mask.
 """
 
 from collections import Counter, defaultdict, deque
@@ -18,12 +18,12 @@ from typing import NamedTuple
 from lumctl.collectives.verification import ScheduleFault, missing, twice
 from lumctl.errors import UsageError
 
-MOST_ACTIONS = 70_000
+MOST_INSTRUCTIONS = 70_000
 """Of those that use chunks; their masks grow with their number. 128 ranks need 67,000 for MSCCL."""
 MOST_CHUNKS_USED = 2_000_000
 
 
-class Cells(NamedTuple):
+class ChunkSpan(NamedTuple):
     """Neighbouring chunks of a buffer of a rank."""
 
     rank: int
@@ -32,12 +32,12 @@ class Cells(NamedTuple):
     length: int
 
 
-Cell = tuple[int, str, int]
+ChunkAddress = tuple[int, str, int]
 """One chunk: rank, buffer and number."""
 
 
-class Kind(Enum):
-    """What an action does."""
+class InstructionKind(Enum):
+    """What an instruction does."""
 
     LOCAL = auto()
     SEND = auto()
@@ -47,43 +47,43 @@ class Kind(Enum):
     WAIT = auto()
 
 
-Key = tuple[int, ...]
+Connection = tuple[int, ...]
 """A connection or a semaphore: sender, receiver and number."""
 
 
 @dataclass(slots=True)
-class Action:
-    """One action of a thread.
+class Instruction:
+    """One instruction of a thread.
 
-    The operands, equally many cells each, are added up, and the sum is written, sent, or both. ``RECEIVE`` adds
-    what has come, and without ``writes`` the sum is left for a ``SEND`` without operands. ``after`` names an action,
-    by thread and position, that must be done before.
+    The operands, spans of equal length, are added up, and the sum is written, sent, or both. ``RECEIVE`` adds what has
+    come, and without ``writes`` the sum is left for a ``SEND`` without operands. ``after`` names an instruction, by
+    thread and position, that must be done before.
     """
 
-    kind: Kind
+    kind: InstructionKind
     place: str
-    operands: tuple[Cells, ...] = ()
-    writes: Cells | None = None
-    key: Key = ()
+    operands: tuple[ChunkSpan, ...] = ()
+    writes: ChunkSpan | None = None
+    key: Connection = ()
     after: tuple[int, int] | None = None
 
 
 @dataclass(slots=True)
-class Thread:
-    """The actions of one thread of a rank, in order."""
+class ProgramThread:
+    """The instructions of one thread of a rank, in order."""
 
     rank: int
-    actions: list[Action] = field(default_factory=list)
+    instructions: list[Instruction] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class CollectiveProgram:
     """An all-reduce as threads. ``result`` is the buffer of the result, ``inputs`` those with the rank's own chunks."""
 
     name: str
     ranks: int
     chunks: int
-    threads: Sequence[Thread]
+    threads: Sequence[ProgramThread]
     inputs: str
     result: str
 
@@ -103,44 +103,51 @@ class _FaultFoundError(Exception):
         self.fault = fault
 
 
-def run_program(program: Program, straggler: int | None = None) -> ProgramRun:
+def run_program(program: CollectiveProgram, straggler: int | None = None) -> ProgramRun:
     """Run a program whose straggler, if there is one, arrives when no other rank can go on.
 
     Raises:
-        UsageError: the program uses more chunks than :data:`MOST_ACTIONS` and :data:`MOST_CHUNKS_USED` allow.
+        UsageError: the program uses more chunks than :data:`MOST_INSTRUCTIONS` and :data:`MOST_CHUNKS_USED` allow.
     """
-    users = [action for thread in program.threads for action in thread.actions if action.operands or action.writes]
-    if len(users) > MOST_ACTIONS:
-        raise UsageError(f"a program with {len(users)} uses of chunks is not checked", hint=f"{MOST_ACTIONS} at most")
-    count = sum(cells.length for action in users for cells in (*action.operands, action.writes) if cells)
+    users = [
+        instruction
+        for thread in program.threads
+        for instruction in thread.instructions
+        if instruction.operands or instruction.writes
+    ]
+    if len(users) > MOST_INSTRUCTIONS:
+        raise UsageError(
+            f"a program with {len(users)} uses of chunks is not checked", hint=f"{MOST_INSTRUCTIONS} at most"
+        )
+    count = sum(span.length for instruction in users for span in (*instruction.operands, instruction.writes) if span)
     if count > MOST_CHUNKS_USED:
         raise UsageError(f"a program that uses {count} chunks is not checked", hint=f"{MOST_CHUNKS_USED} at most")
     return _Machine(program, straggler).run()
 
 
-Message = tuple[list[int], int]
+ChunkMessage = tuple[list[int], int]
 """The masks of the chunks, and what is known to have happened before."""
 
 
-def _each(cells: Cells) -> Iterator[Cell]:
-    rank, buffer, first, length = cells
+def _each(span: ChunkSpan) -> Iterator[ChunkAddress]:
+    rank, buffer, first, length = span
     return ((rank, buffer, first + at) for at in range(length))
 
 
 class _Machine:
-    def __init__(self, program: Program, held: int | None) -> None:
+    def __init__(self, program: CollectiveProgram, held: int | None) -> None:
         self.program = program
         self.held = held
         self.at = [0] * len(program.threads)
         self.known = [0] * len(program.threads)
         self.left: list[list[int]] = [[] for _ in program.threads]
-        self.masks: dict[Cell, int] = {}
-        self.written: dict[Cell, int] = {}
-        self.readers: dict[Cell, int] = {}
-        self.messages: defaultdict[Key, deque[Message]] = defaultdict(deque)
-        self.waiters = Counter(action.after for thread in program.threads for action in thread.actions)
+        self.masks: dict[ChunkAddress, int] = {}
+        self.written: dict[ChunkAddress, int] = {}
+        self.readers: dict[ChunkAddress, int] = {}
+        self.messages: defaultdict[Connection, deque[ChunkMessage]] = defaultdict(deque)
+        self.waiters = Counter(instruction.after for thread in program.threads for instruction in thread.instructions)
         self.done: dict[tuple[int, int], int] = {}
-        self.actions = 0
+        self.instructions = 0
         self.rounds: list[int] = []
 
     def run(self) -> ProgramRun:
@@ -161,13 +168,13 @@ class _Machine:
             fault = error.fault
         return ProgramRun(fault, tuple(self.rounds[:arrival]), tuple(self.rounds[arrival:]))
 
-    def _head(self, number: int) -> Action | None:
-        """The next action of a thread; ``None`` if it has ended, or may not go on."""
+    def _head(self, number: int) -> Instruction | None:
+        """The next instruction of a thread; ``None`` if it has ended, or may not go on."""
         thread = self.program.threads[number]
-        if thread.rank == self.held or self.at[number] == len(thread.actions):
+        if thread.rank == self.held or self.at[number] == len(thread.instructions):
             return None
-        action = thread.actions[self.at[number]]
-        return action if action.after is None or action.after in self.done else None
+        instruction = thread.instructions[self.at[number]]
+        return instruction if instruction.after is None or instruction.after in self.done else None
 
     def _local_work(self) -> None:
         """Let all threads go on as far as they can without a transfer."""
@@ -176,132 +183,140 @@ class _Machine:
         while progress:
             progress = False
             for number in waiting:
-                while (action := self._head(number)) and self._is_ready(action):
-                    self._act(number, action)
+                while (instruction := self._head(number)) and self._is_ready(instruction):
+                    self._act(number, instruction)
                     progress = True
 
-    def _is_ready(self, action: Action) -> bool:
-        if action.kind in {Kind.RECEIVE, Kind.WAIT}:
-            return bool(self.messages[action.key])
-        return action.kind in {Kind.LOCAL, Kind.SIGNAL}
+    def _is_ready(self, instruction: Instruction) -> bool:
+        if instruction.kind in {InstructionKind.RECEIVE, InstructionKind.WAIT}:
+            return bool(self.messages[instruction.key])
+        return instruction.kind in {InstructionKind.LOCAL, InstructionKind.SIGNAL}
 
     def _transfers(self) -> int:
         """Start the transfers of a round, and return the most chunks of one; 0 if there is none."""
-        heads = [(number, action) for number in range(len(self.at)) if (action := self._head(number)) is not None]
-        receiving = {action.key for _, action in heads if action.kind is Kind.RECEIVE}
-        ready = [(number, action) for number, action in heads if action.kind in {Kind.SEND, Kind.PUT}]
+        heads = [
+            (number, instruction) for number in range(len(self.at)) if (instruction := self._head(number)) is not None
+        ]
+        receiving = {instruction.key for _, instruction in heads if instruction.kind is InstructionKind.RECEIVE}
+        ready = [
+            (number, instruction)
+            for number, instruction in heads
+            if instruction.kind in {InstructionKind.SEND, InstructionKind.PUT}
+        ]
         # A receiver serves those first for whom it waits; the others would come early.
-        ready.sort(key=lambda each: each[1].kind is Kind.SEND and each[1].key not in receiving)
+        ready.sort(key=lambda each: each[1].kind is InstructionKind.SEND and each[1].key not in receiving)
         senders: set[int] = set()
         receivers: set[int] = set()
         largest = 0
-        for number, action in ready:
-            sender, receiver = self._ends(action)
-            full = action.kind is Kind.SEND and self.messages[action.key]
+        for number, instruction in ready:
+            sender, receiver = self._ends(instruction)
+            full = instruction.kind is InstructionKind.SEND and self.messages[instruction.key]
             if full or sender in senders or receiver in receivers or self.held in {sender, receiver}:
                 continue
             senders.add(sender)
             receivers.add(receiver)
-            largest = max(largest, self._act(number, action))
+            largest = max(largest, self._act(number, instruction))
         return largest
 
     @staticmethod
-    def _ends(action: Action) -> tuple[int, int]:
-        if action.kind is Kind.SEND:
-            return action.key[0], action.key[1]
-        return action.operands[0].rank, action.writes.rank if action.writes else -1
+    def _ends(instruction: Instruction) -> tuple[int, int]:
+        if instruction.kind is InstructionKind.SEND:
+            return instruction.key[0], instruction.key[1]
+        return instruction.operands[0].rank, instruction.writes.rank if instruction.writes else -1
 
-    def _act(self, number: int, action: Action) -> int:
-        """Do an action, and return how many chunks it has."""
+    def _act(self, number: int, instruction: Instruction) -> int:
+        """Do an instruction, and return how many chunks it has."""
         own = 0
-        if action.operands or action.writes:
-            own = 1 << self.actions
-            self.actions += 1
-        self.known[number] |= own | self._awaited(action)
+        if instruction.operands or instruction.writes:
+            own = 1 << self.instructions
+            self.instructions += 1
+        self.known[number] |= own | self._awaited(instruction)
         values: list[list[int]] = []
-        if action.kind in {Kind.RECEIVE, Kind.WAIT}:
-            arrived, known = self.messages[action.key].popleft()
+        if instruction.kind in {InstructionKind.RECEIVE, InstructionKind.WAIT}:
+            arrived, known = self.messages[instruction.key].popleft()
             self.known[number] |= known
-            values += [arrived] if action.kind is Kind.RECEIVE else []
-        elif action.kind is Kind.SEND and not action.operands:
+            values += [arrived] if instruction.kind is InstructionKind.RECEIVE else []
+        elif instruction.kind is InstructionKind.SEND and not instruction.operands:
             values.append(self.left[number])
-        values += [[self._read(number, action, cell, own) for cell in _each(cells)] for cells in action.operands]
-        value = self._sum(number, action, values)
-        if action.writes is not None:
-            for cell, mask in zip(_each(action.writes), value, strict=True):
-                self._write(number, action, cell, mask, own)
-        if action.kind is Kind.RECEIVE:
+        values += [
+            [self._read(number, instruction, address, own) for address in _each(span)] for span in instruction.operands
+        ]
+        value = self._sum(number, instruction, values)
+        if instruction.writes is not None:
+            for address, mask in zip(_each(instruction.writes), value, strict=True):
+                self._write(number, instruction, address, mask, own)
+        if instruction.kind is InstructionKind.RECEIVE:
             self.left[number] = value
-        elif action.kind in {Kind.SEND, Kind.SIGNAL}:
-            self.messages[action.key].append((value, self.known[number]))
+        elif instruction.kind in {InstructionKind.SEND, InstructionKind.SIGNAL}:
+            self.messages[instruction.key].append((value, self.known[number]))
         position = number, self.at[number]
         if position in self.waiters:
             self.done[position] = self.known[number]
         self.at[number] += 1
         return len(value)
 
-    def _awaited(self, action: Action) -> int:
-        """What was known when the action was done for which this one waited; it is forgotten after the last waiter."""
-        if action.after is None:
+    def _awaited(self, instruction: Instruction) -> int:
+        """What was known when the instruction was done that this one waited for; forgotten after the last waiter."""
+        if instruction.after is None:
             return 0
-        self.waiters[action.after] -= 1
-        return self.done[action.after] if self.waiters[action.after] else self.done.pop(action.after)
+        self.waiters[instruction.after] -= 1
+        return self.done[instruction.after] if self.waiters[instruction.after] else self.done.pop(instruction.after)
 
-    def _sum(self, number: int, action: Action, values: list[list[int]]) -> list[int]:
-        cells = self._subject(action)
-        rank = cells.rank if cells else self.program.threads[number].rank
-        if len({*map(len, values), *([action.writes.length] if action.writes else [])}) > 1:
-            raise self._fault("what it receives has another number of chunks", action, rank, None)
+    def _sum(self, number: int, instruction: Instruction, values: list[list[int]]) -> list[int]:
+        span = self._subject(instruction)
+        rank = span.rank if span else self.program.threads[number].rank
+        if len({*map(len, values), *([instruction.writes.length] if instruction.writes else [])}) > 1:
+            raise self._fault("what it receives has another number of chunks", instruction, rank, None)
         total: list[int] = []
         for parts in zip(*values, strict=True):
             mask = 0
             for part in parts:
                 if mask & part:
-                    chunk = cells.first + len(total) if cells else None
-                    raise self._fault(twice(mask & part), action, rank, chunk)
+                    chunk = span.first + len(total) if span else None
+                    raise self._fault(twice(mask & part), instruction, rank, chunk)
                 mask |= part
             total.append(mask)
         return total
 
-    def _read(self, number: int, action: Action, cell: Cell, own: int) -> int:
-        rank, _, chunk = cell
-        mask = self._mask(cell)
+    def _read(self, number: int, instruction: Instruction, address: ChunkAddress, own: int) -> int:
+        rank, _, chunk = address
+        mask = self._mask(address)
         if not mask:
-            raise self._fault("uses what it does not hold yet", action, rank, chunk)
-        if self.written.get(cell, 0) & ~self.known[number]:
-            raise self._fault("uses what another thread may still change", action, rank, chunk)
-        self.readers[cell] = self.readers.get(cell, 0) | own
+            raise self._fault("uses what it does not hold yet", instruction, rank, chunk)
+        if self.written.get(address, 0) & ~self.known[number]:
+            raise self._fault("uses what another thread may still change", instruction, rank, chunk)
+        self.readers[address] = self.readers.get(address, 0) | own
         return mask
 
-    def _write(self, number: int, action: Action, cell: Cell, mask: int, own: int) -> None:
-        if (self.written.get(cell, 0) | self.readers.get(cell, 0)) & ~self.known[number]:
-            raise self._fault("changes what another thread may still use", action, cell[0], cell[2])
-        self.masks[cell] = mask
-        self.written[cell] = own
-        self.readers[cell] = 0
+    def _write(self, number: int, instruction: Instruction, address: ChunkAddress, mask: int, own: int) -> None:
+        if (self.written.get(address, 0) | self.readers.get(address, 0)) & ~self.known[number]:
+            raise self._fault("changes what another thread may still use", instruction, address[0], address[2])
+        self.masks[address] = mask
+        self.written[address] = own
+        self.readers[address] = 0
 
-    def _mask(self, cell: Cell) -> int:
+    def _mask(self, address: ChunkAddress) -> int:
         """The contributors of a chunk; at first, a rank has its own in the input buffer."""
-        rank, buffer, chunk = cell
+        rank, buffer, chunk = address
         own = 1 << rank if buffer in self.program.inputs and chunk < self.program.chunks else 0
-        return self.masks.get(cell, own)
+        return self.masks.get(address, own)
 
     @staticmethod
-    def _subject(action: Action) -> Cells | None:
-        """The cells that messages about an action name."""
-        return action.writes or next(iter(action.operands), None)
+    def _subject(instruction: Instruction) -> ChunkSpan | None:
+        """The chunks that faults of an instruction name."""
+        return instruction.writes or next(iter(instruction.operands), None)
 
-    def _fault(self, message: str, action: Action, rank: int, chunk: int | None) -> _FaultFoundError:
-        return _FaultFoundError(ScheduleFault(message, len(self.rounds), rank, chunk, action.place))
+    def _fault(self, message: str, instruction: Instruction, rank: int, chunk: int | None) -> _FaultFoundError:
+        return _FaultFoundError(ScheduleFault(message, len(self.rounds), rank, chunk, instruction.place))
 
     def _require_result(self) -> None:
         """Refuse threads that wait forever, messages that nobody receives, and chunks that are not complete."""
         last = max(len(self.rounds) - 1, 0)
         for number, thread in enumerate(self.program.threads):
-            if self.at[number] < len(thread.actions):
-                action = thread.actions[self.at[number]]
-                cells = self._subject(action)
-                raise self._fault("waits forever: deadlock", action, thread.rank, cells.first if cells else None)
+            if self.at[number] < len(thread.instructions):
+                instruction = thread.instructions[self.at[number]]
+                span = self._subject(instruction)
+                raise self._fault("waits forever: deadlock", instruction, thread.rank, span.first if span else None)
         for key, queue in self.messages.items():
             if any(value for value, _ in queue):
                 message = f"sends rank {key[1]} a message that it never receives"

@@ -24,7 +24,7 @@ MOST_ROWS = 200_000
 _UNITS = {"s": 1.0, "seconds": 1.0, "ms": 1e-3, "us": 1e-6}
 _RANK_COLUMN = re.compile(r"rank([0-9]{1,4})_(s|ms|us)")
 _FORMS = "a log begins with step,rank0_ms,rank1_ms,... or step,rank,enter_s,leave_s"
-Row = tuple[int, list[str]]
+CsvLine = tuple[int, list[str]]
 """A line number, and the cells of that line."""
 
 
@@ -68,7 +68,7 @@ def read_measurements(content: bytes, ranks: int) -> list[Measurement]:
     return found
 
 
-def _table(content: bytes, form: str) -> tuple[list[str], Iterator[Row]]:
+def _table(content: bytes, form: str) -> tuple[list[str], Iterator[CsvLine]]:
     """The header and the lines below it, each with as many cells as the header."""
     if len(content) > MOST_BYTES:
         raise UsageError(f"larger than {MOST_BYTES // 1_000_000} MB, the most that is read")
@@ -86,7 +86,7 @@ def _table(content: bytes, form: str) -> tuple[list[str], Iterator[Row]]:
     return header, _rows(reader, len(header))
 
 
-def _rows(reader: Any, width: int) -> Iterator[Row]:
+def _rows(reader: Any, width: int) -> Iterator[CsvLine]:
     """The lines of a CSV reader, all of ``width`` cells; empty lines are left out."""
     try:
         for cells in reader:
@@ -101,7 +101,7 @@ def _rows(reader: Any, width: int) -> Iterator[Row]:
         raise UsageError(f"line {reader.line_num}: {error}") from None
 
 
-def _durations(rows: Iterator[Row], units: Sequence[float]) -> Iterator[ArrivalStep]:
+def _durations(rows: Iterator[CsvLine], units: Sequence[float]) -> Iterator[ArrivalStep]:
     lines: dict[int, int] = {}
     for line, (number, *times) in rows:
         step = _whole(number, line, "step")
@@ -115,7 +115,7 @@ def _durations(rows: Iterator[Row], units: Sequence[float]) -> Iterator[ArrivalS
         yield ArrivalStep(step, entered, (0.0,) * len(entered))
 
 
-def _events(rows: Iterator[Row], enter_unit: float, leave_unit: float) -> list[ArrivalStep]:
+def _events(rows: Iterator[CsvLine], enter_unit: float, leave_unit: float) -> list[ArrivalStep]:
     steps: dict[int, dict[int, tuple[float, float]]] = {}
     lines: dict[int, int] = {}
     for line, (number, rank_text, enter, leave) in rows:

@@ -16,14 +16,14 @@ from xml.sax.saxutils import quoteattr
 
 from lumctl.collectives.baselines import reduce_scatter
 from lumctl.collectives.documents import shown
-from lumctl.collectives.machine import Action, Cells, Kind, Program, Thread
+from lumctl.collectives.machine import ChunkSpan, CollectiveProgram, Instruction, InstructionKind, ProgramThread
 from lumctl.collectives.schedule import MOST_CHUNKS, MOST_RANKS, Schedule
 from lumctl.errors import UsageError
 from lumctl.printable import one_line
 
 NOT_RUN = "not run on GPUs"
 _MOST_COUNT = 1 << 16
-Place = tuple[int, int]
+StepPlace = tuple[int, int]
 """A thread block of a GPU, and a step in it."""
 
 
@@ -45,7 +45,7 @@ class _Step:
     type: str
     offset: int
     count: int
-    awaits: Place | None = None
+    awaits: StepPlace | None = None
     is_awaited: bool = False
 
 
@@ -53,8 +53,8 @@ class _Step:
 class _Uses:
     """The last change of a chunk, and its uses since."""
 
-    changed: Place | None = None
-    used: set[Place] = field(default_factory=set)
+    changed: StepPlace | None = None
+    used: set[StepPlace] = field(default_factory=set)
 
 
 class _Gpu:
@@ -64,8 +64,8 @@ class _Gpu:
         self.blocks = {peer: number for number, peer in enumerate(sorted(peers))}
         self.steps: list[list[_Step]] = [[] for _ in self.blocks]
         self.uses = [_Uses() for _ in range(chunks)]
-        self.last_send: Place | None = None
-        self.last_receive: Place | None = None
+        self.last_send: StepPlace | None = None
+        self.last_receive: StepPlace | None = None
 
     def send(self, peer: int, chunks: tuple[int, ...]) -> None:
         before = {self.last_send, *(self.uses[chunk].changed for chunk in chunks)}
@@ -80,7 +80,7 @@ class _Gpu:
         for chunk in chunks:
             self.uses[chunk] = _Uses(at)
 
-    def _add(self, kind: str, peer: int, chunks: tuple[int, ...], before: set[Place | None]) -> Place:
+    def _add(self, kind: str, peer: int, chunks: tuple[int, ...], before: set[StepPlace | None]) -> StepPlace:
         block = self.blocks[peer]
         last: dict[int, int] = {}
         for place in before:
@@ -186,7 +186,7 @@ def _parsed(text: bytes) -> _Element:
     return top
 
 
-def read_msccl(text: bytes) -> Program:
+def read_msccl(text: bytes) -> CollectiveProgram:
     """The program of an MSCCL file for an all-reduce.
 
     Raises:
@@ -201,10 +201,10 @@ def read_msccl(text: bytes) -> Program:
     gpus = algo.named("gpu")
     if sorted(gpu.number("id", 0, ranks - 1) for gpu in gpus) != list(range(ranks)):
         raise algo.error(f"expected one <gpu> for each id from 0 to {ranks - 1}")
-    threads: list[Thread] = []
+    threads: list[ProgramThread] = []
     for gpu in gpus:
         threads += _Reader(gpu, ranks, len(threads), alias="i" if in_place else "o").threads()
-    return Program(one_line(algo.text("name"), 80), ranks, chunks, threads, "i", "i" if in_place else "o")
+    return CollectiveProgram(one_line(algo.text("name"), 80), ranks, chunks, threads, "i", "i" if in_place else "o")
 
 
 class _Reader:
@@ -215,13 +215,13 @@ class _Reader:
         self.rank = gpu.number("id", 0, ranks - 1)
         self.buffers = {"i": "i", "o": alias, "s": "s"}
         self.blocks = {block.number("id", 0, _MOST_COUNT): at for at, block in enumerate(gpu.named("tb"))}
-        # Each step is one action or two; others may wait for its last one.
+        # Each step is one instruction or two; others may wait for its last one.
         self.steps = [[_STEPS.get(step.text("type"), 0) for step in block.named("step")] for block in gpu.children]
 
-    def threads(self) -> list[Thread]:
-        return [Thread(self.rank, list(self._actions(block))) for block in self.gpu.children]
+    def threads(self) -> list[ProgramThread]:
+        return [ProgramThread(self.rank, list(self._instructions(block))) for block in self.gpu.children]
 
-    def _actions(self, block: _Element) -> Iterator[Action]:
+    def _instructions(self, block: _Element) -> Iterator[Instruction]:
         to, source = block.number("send", -1, self.ranks - 1), block.number("recv", -1, self.ranks - 1)
         channel = block.number("chan", 0, _MOST_COUNT)
         for number, step in enumerate(block.children):
@@ -233,21 +233,25 @@ class _Reader:
             place = f"gpu {self.rank}, tb {block.text('id')}, step {number}"
             after = self._awaited(step)
             if kind == "nop":
-                yield Action(Kind.LOCAL, place, after=after)
+                yield Instruction(InstructionKind.LOCAL, place, after=after)
                 continue
-            read, written = self._cells(step, "src"), self._cells(step, "dst")
+            read, written = self._span(step, "src"), self._span(step, "dst")
             if kind in {"cpy", "re"}:
-                yield Action(Kind.LOCAL, place, (read,) if kind == "cpy" else (read, written), written, after=after)
+                yield Instruction(
+                    InstructionKind.LOCAL, place, (read,) if kind == "cpy" else (read, written), written, after=after
+                )
                 continue
             if (to if kind == "s" else source) < 0 or (kind in {"rcs", "rrs", "rrcs"} and to < 0):
                 raise step.error(f"{kind!r} has no peer in this <tb>")
             if kind != "s":
                 operands = (read,) if kind.startswith("rr") else ()
                 key = (source, self.rank, channel)
-                yield Action(Kind.RECEIVE, place, operands, None if kind == "rrs" else written, key, after)
+                yield Instruction(
+                    InstructionKind.RECEIVE, place, operands, None if kind == "rrs" else written, key, after
+                )
             if kind.endswith("s"):
                 key = (self.rank, to, channel)
-                yield Action(Kind.SEND, place, (read,) if kind == "s" else (), None, key, after)
+                yield Instruction(InstructionKind.SEND, place, (read,) if kind == "s" else (), None, key, after)
 
     def _awaited(self, step: _Element) -> tuple[int, int] | None:
         block = step.number("depid", -1, _MOST_COUNT)
@@ -259,13 +263,13 @@ class _Reader:
         awaited = step.number("deps", 0, len(self.steps[at]) - 1)
         return self.first + at, sum(self.steps[at][: awaited + 1]) - 1
 
-    def _cells(self, step: _Element, end: str) -> Cells:
+    def _span(self, step: _Element, end: str) -> ChunkSpan:
         buffer = step.text(f"{end}buf")
         if buffer not in self.buffers:
             raise step.error(f"{end}buf: found {shown(buffer)}, expected i, o or s")
         offset, count = step.number(f"{end}off", 0, MOST_CHUNKS), step.number("cnt", 1, MOST_CHUNKS)
-        return Cells(self.rank, self.buffers[buffer], offset, count)
+        return ChunkSpan(self.rank, self.buffers[buffer], offset, count)
 
 
 _STEPS = {"nop": 1, "cpy": 1, "re": 1, "s": 1, "r": 1, "rrc": 1, "rrs": 2, "rcs": 2, "rrcs": 2}
-"""The types of steps, and how many actions each is."""
+"""The types of steps, and how many instructions each is."""

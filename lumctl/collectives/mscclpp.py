@@ -12,7 +12,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from lumctl.collectives.documents import items, number, required, shown
-from lumctl.collectives.machine import Action, Cells, Key, Kind, Program, Thread
+from lumctl.collectives.machine import (
+    ChunkSpan,
+    CollectiveProgram,
+    Connection,
+    Instruction,
+    InstructionKind,
+    ProgramThread,
+)
 from lumctl.collectives.msccl import plan_name, whole_rounds
 from lumctl.collectives.schedule import MOST_CHUNKS, MOST_RANKS, Schedule, Send
 from lumctl.errors import UsageError
@@ -121,7 +128,7 @@ def _local(buffer: str, chunks: tuple[int, ...]) -> dict[str, Any]:
     return {"type": buffer, "index": chunks[0], "size": len(chunks)}
 
 
-def read_mscclpp(document: Any) -> Program:
+def read_mscclpp(document: Any) -> CollectiveProgram:
     """The program of an execution plan for an all-reduce.
 
     Raises:
@@ -135,7 +142,7 @@ def read_mscclpp(document: Any) -> Program:
         raise UsageError(f"gpus: found {len(gpus)}, expected 1 to {MOST_RANKS}")
     in_place = required(document, "inplace", "") is True
     chunks = number(required(gpus[0], "input_chunks", "gpus[0]"), "gpus[0].input_chunks", 1, MOST_CHUNKS)
-    threads: list[Thread] = []
+    threads: list[ProgramThread] = []
     for rank, gpu in enumerate(gpus):
         place = f"gpus[{rank}]"
         number(required(gpu, "id", place), f"{place}.id", rank, rank)
@@ -145,7 +152,7 @@ def read_mscclpp(document: Any) -> Program:
             reader.thread(block, f"{place}.threadblocks[{at}]") for at, block in items(gpu, "threadblocks", place)
         )
     name = one_line(str(required(document, "name", "")), 80)
-    return Program(name, len(gpus), chunks, threads, "i", "i" if in_place else "o")
+    return CollectiveProgram(name, len(gpus), chunks, threads, "i", "i" if in_place else "o")
 
 
 class _Reader:
@@ -170,41 +177,52 @@ class _Reader:
         self.block: Any = None
         self.block_place = ""
 
-    def thread(self, block: Any, place: str) -> Thread:
+    def thread(self, block: Any, place: str) -> ProgramThread:
         self.block, self.block_place = block, place
-        thread = Thread(self.rank)
+        thread = ProgramThread(self.rank)
         for at, operation in items(block, "ops", place):
-            thread.actions += self._actions(operation, f"{place}.ops[{at}]")
+            thread.instructions += self._instructions(operation, f"{place}.ops[{at}]")
         return thread
 
-    def _actions(self, operation: Any, place: str) -> Iterator[Action]:
+    def _instructions(self, operation: Any, place: str) -> Iterator[Instruction]:
         name = required(operation, "name", place)
         match name:
             case "nop" | "flush":
                 return
             case "signal" | "rlxsignal":
-                yield from (Action(Kind.SIGNAL, place, key=key) for key in self._keys(operation, place, sends=True))
+                yield from (
+                    Instruction(InstructionKind.SIGNAL, place, key=key)
+                    for key in self._keys(operation, place, sends=True)
+                )
             case "wait" | "rlxwait":
-                yield from (Action(Kind.WAIT, place, key=key) for key in self._keys(operation, place, sends=False))
+                yield from (
+                    Instruction(InstructionKind.WAIT, place, key=key)
+                    for key in self._keys(operation, place, sends=False)
+                )
             case "put" | "get" | "pws" | "pwsf":
-                sources, targets = self._cells(operation, "src_buff", place), self._cells(operation, "dst_buff", place)
+                sources, targets = self._spans(operation, "src_buff", place), self._spans(operation, "dst_buff", place)
                 if len(sources) != len(targets):
                     raise UsageError(f"{place}.dst_buff: found {len(targets)}, expected {len(sources)}")
                 for source, target in zip(sources, targets, strict=True):
-                    yield Action(Kind.PUT, place, (source,), target)
+                    yield Instruction(InstructionKind.PUT, place, (source,), target)
                 if name in {"pws", "pwsf"}:
-                    yield from (Action(Kind.SIGNAL, place, key=key) for key in self._keys(operation, place, sends=True))
+                    yield from (
+                        Instruction(InstructionKind.SIGNAL, place, key=key)
+                        for key in self._keys(operation, place, sends=True)
+                    )
             case "copy" | "re" | "rre":
-                sources, targets = self._cells(operation, "src_buff", place), self._cells(operation, "dst_buff", place)
-                sources.sort(key=lambda cells: cells.rank == self.rank)  # a transfer begins at the first operand
-                far = sum(cells.rank != self.rank for cells in sources)
+                sources, targets = self._spans(operation, "src_buff", place), self._spans(operation, "dst_buff", place)
+                sources.sort(key=lambda span: span.rank == self.rank)  # a transfer begins at the first operand
+                far = sum(span.rank != self.rank for span in sources)
                 if len(targets) != 1 or not sources or far != (name == "rre"):
                     raise UsageError(f"{place}: {name!r} has one target and the sources of its kind")
-                yield Action(Kind.PUT if far else Kind.LOCAL, place, tuple(sources), targets[0])
+                yield Instruction(
+                    InstructionKind.PUT if far else InstructionKind.LOCAL, place, tuple(sources), targets[0]
+                )
             case _:
                 raise UsageError(f"{place}.name: operation {shown(name)} is not supported")
 
-    def _keys(self, operation: Any, place: str, *, sends: bool) -> Iterator[Key]:
+    def _keys(self, operation: Any, place: str, *, sends: bool) -> Iterator[Connection]:
         kind = str(required(operation, "channel_type", place))
         ids = self._referred("channels", "channel_type", "channel_ids", kind)
         ends = self.channels.get(kind, [])
@@ -230,7 +248,7 @@ class _Reader:
             raise UsageError(f"{place}.type: found {shown(name)}, expected i, o or s")
         return self.buffers[name]
 
-    def _cells(self, operation: Any, field: str, place: str) -> list[Cells]:
+    def _spans(self, operation: Any, field: str, place: str) -> list[ChunkSpan]:
         found = []
         for at, entry in items(operation, field, place):
             there = f"{place}.{field}[{at}]"
@@ -243,5 +261,5 @@ class _Reader:
                 rank, buffer = self.remote[number(ids[own], f"{there}.buffer_id", 0, len(self.remote) - 1)]
             else:
                 rank, buffer = self.rank, self._buffer(entry, there)
-            found.append(Cells(rank, buffer, index, size))
+            found.append(ChunkSpan(rank, buffer, index, size))
         return found

@@ -33,7 +33,7 @@ class Send(NamedTuple):
     reduces: bool
 
 
-Round = Sequence[Send]
+ScheduleRound = Sequence[Send]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Schedule:
     chunks: int
     straggler: int | None
     owners: tuple[int, ...]
-    rounds: tuple[Round, ...]
+    rounds: tuple[ScheduleRound, ...]
     lower_bound: int
 
     @property

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from lumctl.collectives.documents import read_schedule, shown
-from lumctl.collectives.machine import Program
+from lumctl.collectives.machine import CollectiveProgram
 from lumctl.collectives.msccl import read_msccl
 from lumctl.collectives.mscclpp import read_mscclpp
 from lumctl.collectives.schedule import Schedule
@@ -14,7 +14,7 @@ MOST_BYTES = 80_000_000
 """Larger files are refused; the schedule of 1,024 ranks has 60 million bytes."""
 
 
-def read_file(content: bytes) -> Schedule | Program:
+def read_file(content: bytes) -> Schedule | CollectiveProgram:
     """The schedule or program of a file.
 
     Raises:

@@ -42,7 +42,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain, islice, repeat
 
-from lumctl.collectives.schedule import Algorithm, Round, Schedule, Send, require_ranks, require_straggler
+from lumctl.collectives.schedule import Algorithm, Schedule, ScheduleRound, Send, require_ranks, require_straggler
 
 
 def lower_bound(ranks: int) -> int:
@@ -60,7 +60,7 @@ def stragglar(ranks: int, straggler: int) -> Schedule:
     require_straggler(straggler, ranks)
     others = [rank for rank in range(ranks) if rank != straggler]
     if len(others) == 1:
-        rounds: list[Round] = [
+        rounds: list[ScheduleRound] = [
             [Send(others[0], straggler, (0,), reduces=True), Send(straggler, others[0], (0,), reduces=True)]
         ]
         owners = others
@@ -128,9 +128,9 @@ class _Construction:
         self.chunks = [(chunk,) for chunk in range(self.count)]
         self.sends: list[Send] = []
 
-    def built(self) -> tuple[list[int], list[Round]]:
+    def built(self) -> tuple[list[int], list[ScheduleRound]]:
         """The owners of the chunks, and the rounds."""
-        rounds: list[Round] = []
+        rounds: list[ScheduleRound] = []
         for at in range(self.count + self.length - 1):
             self.sends = []
             # The first chunk has age ``at``, and after age ``length`` all hold it.

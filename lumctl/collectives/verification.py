@@ -7,7 +7,7 @@ nothing usable of the chunk, as after a reduce-scatter for the chunks of other o
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from lumctl.collectives.schedule import Round, Schedule, Send
+from lumctl.collectives.schedule import Schedule, ScheduleRound, Send
 from lumctl.printable import number_ranges
 
 
@@ -72,7 +72,7 @@ def _beginning(schedule: Schedule) -> list[list[int]]:
     return state
 
 
-def _misused_port(schedule: Schedule, number: int, sends: Round) -> ScheduleFault | None:
+def _misused_port(schedule: Schedule, number: int, sends: ScheduleRound) -> ScheduleFault | None:
     """The first send that no rank could do, or that uses a port a second time in the round."""
     senders: set[int] = set()
     receivers: set[int] = set()
@@ -106,7 +106,7 @@ def _impossible(schedule: Schedule, number: int, send: Send) -> ScheduleFault | 
     return None
 
 
-def _apply(state: list[list[int]], number: int, sends: Round) -> ScheduleFault | None:
+def _apply(state: list[list[int]], number: int, sends: ScheduleRound) -> ScheduleFault | None:
     """Change the state by one round, whose sends read the state before it."""
     arriving: list[tuple[list[int], int, int]] = []
     for sender, receiver, chunks, reduces in sends:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lumctl.collectives import direct, first_fault, halving_doubling, ring, schedule_files, stragglar
 from lumctl.collectives.documents import schedule_json
-from lumctl.collectives.machine import Program, run_program
+from lumctl.collectives.machine import CollectiveProgram, run_program
 from lumctl.collectives.msccl import msccl_lines
 from lumctl.collectives.mscclpp import mscclpp_lines
 from lumctl.collectives.schedule_files import read_file
@@ -230,7 +230,7 @@ def test_a_file_that_is_too_large_is_refused():
 
 
 def test_a_program_that_is_too_long_is_refused(monkeypatch):
-    monkeypatch.setattr("lumctl.collectives.machine.MOST_ACTIONS", 10)
+    monkeypatch.setattr("lumctl.collectives.machine.MOST_INSTRUCTIONS", 10)
     with pytest.raises(UsageError, match="a program with 24 uses of chunks is not checked"):
         run(text_of(msccl_lines, ring(3)))
 
@@ -246,7 +246,7 @@ def judged(content):
     """The refusal of a file; ``None`` if it is read, whatever the judgement."""
     try:
         found = read_file(content)
-        if isinstance(found, Program):
+        if isinstance(found, CollectiveProgram):
             run_program(found, 0)
         else:
             first_fault(found)
