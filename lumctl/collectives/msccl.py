@@ -8,16 +8,15 @@ ones are ``nop`` steps before it.
 Format: the loader of MSCCL, ``MSCCL_XML_FILES`` with ``NCCL_ALGO=MSCCL``.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 from xml.parsers import expat
 from xml.sax.saxutils import quoteattr
 
 from lumctl.collectives.baselines import reduce_scatter
 from lumctl.collectives.documents import shown
 from lumctl.collectives.machine import ChunkSpan, CollectiveProgram, Instruction, InstructionKind, ProgramThread
-from lumctl.collectives.schedule import MOST_CHUNKS, MOST_RANKS, Schedule
+from lumctl.collectives.schedule import MOST_CHUNKS, MOST_RANKS, Schedule, Send
 from lumctl.errors import UsageError
 from lumctl.printable import one_line
 
@@ -27,11 +26,19 @@ StepPlace = tuple[int, int]
 """A thread block of a GPU, and a step in it."""
 
 
-def whole_rounds(schedule: Schedule) -> Iterator[Any]:
-    """All rounds of the all-reduce, for programs: the reduce-scatter before the arrival too."""
-    if schedule.straggler is not None:
-        yield from reduce_scatter(schedule.owners)
-    yield from schedule.rounds
+def rounds_of_ranks(schedule: Schedule) -> list[list[tuple[Send | None, Send | None]]]:
+    """For each rank, what it sends and receives in each round in which it takes part.
+
+    These are all rounds of the all-reduce: the reduce-scatter before the arrival too.
+    """
+    found: list[list[tuple[Send | None, Send | None]]] = [[] for _ in range(schedule.ranks)]
+    before = [] if schedule.straggler is None else reduce_scatter(schedule.owners)
+    for sends in (*before, *schedule.rounds):
+        sent = {send.sender: send for send in sends}
+        received = {send.receiver: send for send in sends}
+        for rank in sent.keys() | received.keys():
+            found[rank].append((sent.get(rank), received.get(rank)))
+    return found
 
 
 def plan_name(schedule: Schedule) -> str:
@@ -58,22 +65,28 @@ class _Uses:
 
 
 class _Gpu:
-    """The thread blocks of one GPU while they are filled; that of a peer is number ``blocks[peer]``."""
+    """The thread blocks of one GPU; that of a peer is number ``blocks[peer]``."""
 
-    def __init__(self, peers: Iterable[int], chunks: int) -> None:
+    def __init__(self, rounds: Sequence[tuple[Send | None, Send | None]], chunks: int) -> None:
+        peers = {sent.receiver for sent, _ in rounds if sent} | {received.sender for _, received in rounds if received}
         self.blocks = {peer: number for number, peer in enumerate(sorted(peers))}
         self.steps: list[list[_Step]] = [[] for _ in self.blocks]
         self.uses = [_Uses() for _ in range(chunks)]
         self.last_send: StepPlace | None = None
         self.last_receive: StepPlace | None = None
+        for sent, received in rounds:
+            if sent is not None:
+                self._send(sent.receiver, sent.chunks)
+            if received is not None:
+                self._receive(received.sender, received.chunks, reduces=received.reduces)
 
-    def send(self, peer: int, chunks: tuple[int, ...]) -> None:
+    def _send(self, peer: int, chunks: tuple[int, ...]) -> None:
         before = {self.last_send, *(self.uses[chunk].changed for chunk in chunks)}
         self.last_send = self._add("s", peer, chunks, before)
         for chunk in chunks:
             self.uses[chunk].used.add(self.last_send)
 
-    def receive(self, peer: int, chunks: tuple[int, ...], *, reduces: bool) -> None:
+    def _receive(self, peer: int, chunks: tuple[int, ...], *, reduces: bool) -> None:
         before = {place for chunk in chunks for place in (self.uses[chunk].changed, *self.uses[chunk].used)}
         at = self._add("rrc" if reduces else "r", peer, chunks, {self.last_receive, *before})
         self.last_receive = at
@@ -97,24 +110,14 @@ class _Gpu:
 
 def msccl_lines(schedule: Schedule) -> Iterator[str]:
     """The lines of the XML file. Chunks of a send must be neighbours, as in all schedules of lumctl."""
-    peers: list[set[int]] = [set() for _ in range(schedule.ranks)]
-    rounds = list(whole_rounds(schedule))
-    for sends in rounds:
-        for sender, receiver, *_ in sends:
-            peers[sender].add(receiver)
-            peers[receiver].add(sender)
-    gpus = [_Gpu(each, schedule.chunks) for each in peers]
-    for sends in rounds:
-        for sender, receiver, chunks, _ in sends:
-            gpus[sender].send(receiver, chunks)
-        for sender, receiver, chunks, reduces in sends:
-            gpus[receiver].receive(sender, chunks, reduces=reduces)
     yield f"<!-- made by lumctl; {NOT_RUN} -->"
     yield (
         f'<algo name={quoteattr(plan_name(schedule))} proto="Simple" nchannels="1" '
         f'nchunksperloop="{schedule.chunks}" ngpus="{schedule.ranks}" coll="allreduce" inplace="1">'
     )
-    for rank, gpu in enumerate(gpus):
+    # One GPU after the other, because a large schedule has millions of steps.
+    for rank, rounds in enumerate(rounds_of_ranks(schedule)):
+        gpu = _Gpu(rounds, schedule.chunks)
         yield f'  <gpu id="{rank}" i_chunks="{schedule.chunks}" o_chunks="0" s_chunks="0">'
         for peer, block in gpu.blocks.items():
             yield f'    <tb id="{block}" send="{peer}" recv="{peer}" chan="0">'

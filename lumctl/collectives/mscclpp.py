@@ -20,7 +20,7 @@ from lumctl.collectives.machine import (
     InstructionKind,
     ProgramThread,
 )
-from lumctl.collectives.msccl import plan_name, whole_rounds
+from lumctl.collectives.msccl import plan_name, rounds_of_ranks
 from lumctl.collectives.schedule import MOST_CHUNKS, MOST_RANKS, Schedule, Send
 from lumctl.errors import UsageError
 from lumctl.printable import one_line
@@ -32,19 +32,16 @@ _INPUT, _SCRATCH = range(2)
 
 def mscclpp_lines(schedule: Schedule) -> Iterator[str]:
     """The lines of the JSON file: one for each GPU."""
-    rounds = [list(sends) for sends in whole_rounds(schedule)]
-    added = [len(send.chunks) for sends in rounds for send in sends if send.reduces]
-    programs = [_GpuPlan(rank) for rank in range(schedule.ranks)]
-    for sends in rounds:
-        by_sender = {send.sender: send for send in sends}
-        by_receiver = {send.receiver: send for send in sends}
-        for rank in {*by_sender, *by_receiver}:
-            programs[rank].add_round(by_sender.get(rank), by_receiver.get(rank))
+    of_ranks = rounds_of_ranks(schedule)
+    added = [len(sent.chunks) for rounds in of_ranks for sent, _ in rounds if sent and sent.reduces]
     head = {"name": plan_name(schedule), "collective": "allreduce", "protocol": "Simple", "inplace": True}
     yield f'{json.dumps({**head, "reuse_resources": False})[:-1]}, "gpus": ['
-    for plan in programs:
+    for rank, rounds in enumerate(of_ranks):  # one after the other, because there may be millions of operations
+        plan = _GpuPlan(rank)
+        for sent, received in rounds:
+            plan.add_round(sent, received)
         gpu = plan.document(schedule.chunks, max(added, default=0))
-        yield f"{json.dumps(gpu)}{',' if plan.rank < schedule.ranks - 1 else ''}"
+        yield f"{json.dumps(gpu)}{',' if rank < schedule.ranks - 1 else ''}"
     tail = {"num_threads_per_block": 1024, "use_double_scratch_buffer": False, "buffer_alignment": 16}
     yield f"], {json.dumps({**tail, 'min_message_size': 0, 'max_message_size': 2**64 - 1})[1:]}"
 
