@@ -92,6 +92,8 @@ class Plan:
     """What a plan of kind ``slice`` says of the slices that it places or releases."""
     even_if_healthy: bool = False
     """Whether it replaces an accelerator that read as ok, because an operator wanted it nevertheless."""
+    unanswered: tuple[str, ...] = ()
+    """The devices that it writes and that did not answer when it was made: it cannot be applied until they do."""
     digest: str = field(default="")
 
     @property
@@ -148,6 +150,7 @@ def to_document(plan: Plan) -> dict[str, Any]:
         **({"cuts": [_fields(cut) for cut in plan.cuts]} if plan.cuts else {}),
         **({"measured": dict(plan.measured)} if plan.measured else {}),
         **({"even_if_healthy": True} if plan.even_if_healthy else {}),
+        **({"unanswered": list(plan.unanswered)} if plan.unanswered else {}),
         **(plan.slices.to_document() if plan.slices else {}),
     }
 
@@ -233,6 +236,7 @@ def _read(document: Mapping[str, Any]) -> Plan:
         measured={str(step): int(runs) for step, runs in document.get("measured", {}).items()},
         slices=SliceFacts.from_document(document),
         even_if_healthy=bool(document.get("even_if_healthy", False)),
+        unanswered=tuple(str(device) for device in document.get("unanswered", ())),
         digest=document["digest"],
     )
 

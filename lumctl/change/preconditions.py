@@ -8,7 +8,7 @@ from lumctl.change.foreign_circuits import placed_by, require_foreign_circuits_k
 from lumctl.change.interrupts import LEASE_TERM_S
 from lumctl.change.live_paths import contradiction, require_agreed, require_light_agrees, strange_light
 from lumctl.change.plan import ADOPT, SLICE, Do, Plan, Step, stages
-from lumctl.change.refusal_advice import REVERSIBLE, past_later_runs, plan_again
+from lumctl.change.refusal_advice import REVERSIBLE, asking, past_later_runs, plan_again
 from lumctl.change.run_history import require_in_force
 from lumctl.change.settings import same, settable
 from lumctl.context import Context
@@ -57,7 +57,8 @@ def require(context: Context, plan: Plan) -> None:
             with _for_operators(context, plan):
                 _require_own(plan, context.inventory.devices[step.data["device"]])
                 _require_whole(context, plan, step)
-            _require_states(context, plan, step)
+            with asking(context, step.data["device"]):
+                _require_states(context, plan, step)
             with _for_operators(context, plan):
                 _require_kept(context, plan, step)
         if step.do is Do.SET:
@@ -250,7 +251,9 @@ def _require_passed(context: Context, plan: Plan) -> None:
     for name in sorted(passed & context.inventory.devices.keys()):
         device = context.inventory.devices[name]
         pinned = plan.start.cells(name, own_cells(context.inventory, device))
-        if pinned is not None and pinned != held_now(context, device):
+        with asking(context, name):
+            held = held_now(context, device) if pinned is not None else pinned
+        if pinned != held:
             raise _moved_on(context, plan, f"{name} is not in the state that it had")
 
 

@@ -4,12 +4,14 @@ The commands name the target. The command line adds the inventory if an option n
 """
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from lumctl.change.plan import Do, Plan, from_document
 from lumctl.change.plan_parts import Replacement
 from lumctl.change.settings import settable
 from lumctl.context import Context, place_of
+from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.errors import LumctlError, UsageError
 from lumctl.fabric import FabricStates
 from lumctl.inventory.wiring import Circuit, circuits_of, jobs_in
@@ -20,6 +22,21 @@ REVERSIBLE = frozenset({"done", "running", "half-done"})
 """States of runs whose changes may still be in force."""
 MOST_NAMED = 4
 """How many commands a hint names at most."""
+
+
+@contextmanager
+def asking(context: Context, device: str) -> Iterator[None]:
+    """Within the block a device is asked: if it does not answer, the error says what to do."""
+    try:
+        yield
+    except DeviceUnreachableError as error:
+        error.hint = error.hint or why_silent([device], context.target)
+        raise
+
+
+def why_silent(devices: Iterable[str], target: str) -> str:
+    """The commands that show why devices do not answer, since when, and what to do."""
+    return f"see what to do: {'; '.join(f'lumctl health explain {each} --target {target}' for each in devices)}"
 
 
 def plan_again(context: Context, plan: Plan) -> str:

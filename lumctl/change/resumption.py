@@ -15,7 +15,7 @@ from lumctl.change.interrupts import LEASE_TERM_S, hold_back_interrupts, kept_al
 from lumctl.change.live_paths import NOTHING_TO_SWITCH, TransmitterChanges, switching_for
 from lumctl.change.origin import origin
 from lumctl.change.plan import Do, Plan, Step, from_document
-from lumctl.change.refusal_advice import after_end
+from lumctl.change.refusal_advice import after_end, asking
 from lumctl.change.run import RunInProgress
 from lumctl.change.run_end import rolled_back
 from lumctl.change.run_history import NOTHING, RunHistory, Superseded, require_fit, superseded
@@ -293,7 +293,8 @@ def require_way_on(context: Context, history: RunHistory, steps: tuple[Step, ...
     for step in looked if history.touched else ():
         require_healthy(context, step.data["healthy"])
     for device in dict.fromkeys(change.device for change in plan.changes):
-        _require_cells(context, history, device)
+        with asking(context, device):
+            _require_cells(context, history, device)
     require_foreign_circuits_kept(context, plan)
     require_undisturbed(context, plan)
 

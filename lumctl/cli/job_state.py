@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import OutputColumn
+from lumctl.cli.verbs import aimed
 from lumctl.errors import LumctlError, RefusedError
 from lumctl.inventory.folded_names import fold
 from lumctl.inventory.model import Inventory, Job
@@ -141,7 +142,7 @@ def print_job(cx: Invocation, document: Row) -> None:
         for path in document["saved"]:
             cx.out.text(f"checkpoint: {path}")
     elif document.get("why"):
-        cx.out.text(f"{document['state']}: {document['why']}")
+        cx.out.text(aimed(cx, f"{document['state']}: {document['why']}"))
     tables: list[tuple[str, Sequence[OutputColumn], list[Row]]] = [
         ("ranks", RANKS, [{**rank, "doing": rank["state"]} for rank in document["ranks"]]),
         ("ready", READY, list(document["ready"])),

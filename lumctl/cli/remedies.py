@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.verbs import aimed
-from lumctl.errors import LumctlError, RefusedError
+from lumctl.errors import LumctlError
 from lumctl.health.remedy import Remedy
 from lumctl.health.states import ComponentHealth, HealthReport, State
 from lumctl.inventory.folded_names import fold
@@ -57,22 +57,13 @@ def _document(
 
 def _planned(context: "Context", seen: "Observation", remedy: Remedy) -> tuple[str, str]:
     """The command that plans a repair, if it is not refused now; else an empty text. The second text is the reason."""
-    from lumctl.change.plan import Do
-    from lumctl.swap.planning import plan_swap, unanswered
-    from lumctl.swap.suggestions import suggested_command
+    from lumctl.swap.suggestions import suggested_command, swap_obstacle
 
     if remedy.avoid:
         found = suggested_command(context, seen, [remedy])
         return (found, "") if found.startswith("lumctl ") else ("", found)
-    try:
-        plan = plan_swap(context, None, remedy.replace, seen=seen)
-    except RefusedError as refused:
-        return "", f"no swap can be planned now: {refused.message}"
-    written = dict.fromkeys(str(step.data["device"]) for step in plan.steps if step.do is Do.PROGRAM)
-    if silent := unanswered(seen, written):
-        answer, them = ("answers", "it") if len(silent) == 1 else ("answer", "them")
-        return "", f"no swap can be applied until {' and '.join(silent)} {answer}: it would write {them}"
-    return remedy.command, ""
+    obstacle = swap_obstacle(context, seen, remedy.replace)
+    return ("", obstacle.message) if obstacle is not None else (remedy.command, "")
 
 
 def _explained(remedy: Remedy, seen: "Observation") -> str:

@@ -95,6 +95,7 @@ def list_(
     from lumctl.spares.pools import members_by_pool
     from lumctl.swap.fillers import filler_documents
     from lumctl.swap.spare_pool import pool_ledgers
+    from lumctl.swap.suggestions import obstacle_words
 
     with Context(cx.inventory, cx.target) as context:
         racks = racks_named(context.inventory, None if rack is None else [rack])
@@ -110,6 +111,13 @@ def list_(
             for key, forecast in rack_forecasts(context.inventory, name, context.store(name)).items()
         }
         enough = _how_many(context, pools, class_)
+        obstacles = {
+            (pool.rack, pool.accelerator_class): obstacle_words(
+                context, seen, [n.failed.accelerator for n in pool.needs]
+            )
+            for pool in pools
+            if pool.needs and all(need.served for need in pool.needs)
+        }
         if not cx.out.structured:
             tell_unfinished(cx, context, tuple(racks))
     entries = [(pool, entry) for pool in pools for entry in pool.entries if not free or entry.state in USABLE]
@@ -120,7 +128,12 @@ def list_(
     fillers = filler_documents(seen, racks)
     if cx.out.structured:
         counts = [
-            {**_pool_document(pool), **count, "forecast": forecast and forecast.document(count["free"])}
+            {
+                **_pool_document(pool),
+                "obstacle": aimed(cx, obstacles.get((pool.rack, pool.accelerator_class), "")) or None,
+                **count,
+                "forecast": forecast and forecast.document(count["free"]),
+            }
             for pool in pools
             for count in [count_document(pool.entries)]
             for forecast in [forecasts.get((pool.rack, pool.accelerator_class))]
@@ -130,8 +143,9 @@ def list_(
         return
     tell_if_forgotten(cx, seen.report)
     for pool in pools:
-        for line in _headline(pool, forecasts.get((pool.rack, pool.accelerator_class))):
-            cx.out.text(cx.out.wrapped(line, "  "))
+        key = (pool.rack, pool.accelerator_class)
+        for line in _headline(pool, forecasts.get(key), obstacles.get(key, "")):
+            cx.out.text(cx.out.wrapped(aimed(cx, line), "  "))
     if rows:
         cx.out.text()
         cx.out.table(SPARES, [_row(row, entry, seen.at) for row, (_, entry) in zip(rows, entries, strict=True)])
@@ -252,8 +266,12 @@ def _pool_document(pool: "PoolLedger") -> dict[str, Any]:
     return {"rack": pool.rack, "class": pool.accelerator_class, "ranks": pool.ranks, "needs": needs}
 
 
-def _headline(pool: "PoolLedger", forecast: "PoolForecast | None") -> list[str]:
-    """The counts of a pool in words, how long its spares last, and whether the ranks that need one now can have one."""
+def _headline(pool: "PoolLedger", forecast: "PoolForecast | None", obstacle: str) -> list[str]:
+    """The counts of a pool in words, how long its spares last, and whether the ranks that need one now can have one.
+
+    ``obstacle`` is why no swap can give them the spares that fit; empty if one can.
+    """
+    from lumctl.health.remedy import swap_command
     from lumctl.spares.ledger_text import count_document, count_words
 
     spares = [entry for entry in pool.entries if entry.home is None]
@@ -271,7 +289,8 @@ def _headline(pool: "PoolLedger", forecast: "PoolForecast | None") -> list[str]:
         short = [need.failed.accelerator for need in pool.needs if not need.served]
         one = len(pool.needs) == 1
         found = "a spare fits it" if one else "there is a spare for each of them"
-        found += "; whether its light can be routed, lumctl swap plan finds out" if one else ""
+        every = [need.failed.accelerator for need in pool.needs]
+        found += f", but {obstacle}" if obstacle else f": {swap_command(every, ())}"
         enough = f"no spare is left that can replace {_listed(short)}" if short else found
         ranks = "1 rank needs" if one else f"{len(pool.needs)} ranks need"
         lines.append(f"  {ranks} a spare now ({whole}): {enough}")

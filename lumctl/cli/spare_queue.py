@@ -1,5 +1,6 @@
 """``lumctl spare queue``: the jobs that wait for spares, and what each waits for."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -68,6 +69,7 @@ def queue(
     from lumctl.context import Context
     from lumctl.store import WAITING
     from lumctl.swap.demand_queue import queue_entries
+    from lumctl.swap.suggestions import obstacle_words
 
     with Context(cx.inventory, cx.target) as context:
         racks = racks_named(context.inventory, None if rack is None else [rack])
@@ -78,7 +80,7 @@ def queue(
         for name, store in stores.items():
             if seen is None:
                 break
-            found, decision = queue_entries(store.demands.waiting(), seen, name)
+            found, decision = queue_entries(store.demands.waiting(), seen, name, partial(obstacle_words, context, seen))
             entries += found
             faults += [decision.fault] if decision.fault else []
         ended = (
@@ -100,6 +102,7 @@ def queue(
 def waiting_rows(cx: Invocation, context: "Context", seen: "Observation") -> list[dict[str, Any]]:
     """The demands that wait in all racks as data; a rack whose store cannot be read is left out, and named."""
     from lumctl.swap.demand_queue import queue_entries
+    from lumctl.swap.suggestions import obstacle_words
 
     entries: list[QueueEntry] = []
     for rack in seen.inventory.racks:
@@ -108,7 +111,7 @@ def waiting_rows(cx: Invocation, context: "Context", seen: "Observation") -> lis
         except LumctlError as error:
             cx.out.narrate(f"warning: which jobs of {rack} wait for spares is unknown: {error.message}")
             continue
-        entries += queue_entries(waiting, seen, rack)[0] if waiting else ()
+        entries += queue_entries(waiting, seen, rack, partial(obstacle_words, context, seen))[0] if waiting else ()
     return [_document(cx, entry, seen.at) for entry in entries]
 
 
@@ -170,7 +173,7 @@ def _document(cx: Invocation, entry: "QueueEntry", now: float) -> dict[str, Any]
         "given": list(entry.given),
         "reasons": list(entry.reasons),
         "needless": entry.needless,
-        "words": entry.words,
+        "words": aimed(cx, entry.words),
         "command": entry.command and aimed(cx, entry.command),
     }
 

@@ -7,6 +7,7 @@ import typer
 
 from lumctl.change import Plan, to_document
 from lumctl.change.origin import origin
+from lumctl.change.refusal_advice import why_silent
 from lumctl.cli import swap_approve, swap_finish, swap_show
 from lumctl.cli.changes import carry_out, find_plan, roll_back, show_plan
 from lumctl.cli.forgotten_target import forgotten_target
@@ -23,6 +24,7 @@ from lumctl.swap import plan_reroute, plan_return, plan_swap
 from lumctl.swap.demand_queue import queue_demands, vain_wait
 from lumctl.swap.explanations import NoSpareError
 from lumctl.swap.request import SwapRequest, parse_request, require_job
+from lumctl.swap.silent_devices import until_answered
 from lumctl.swap.suggestions import causes_text, the_one_to_replace
 
 app = noun_app(NOUNS["swap"].help)
@@ -154,7 +156,12 @@ def _tell_next(cx: Invocation, made: Plan, asking: str | None, out: Path | None)
     if asking:
         approve = f"lumctl swap approve {made.id} --target {made.target}"
         cx.out.narrate(f"policy {asking} requires an approval: {approve}")
-    cx.out.narrate(f"apply it: lumctl swap apply {out or made.id} --target {made.target}")
+    apply_it = f"apply it: lumctl swap apply {out or made.id} --target {made.target}"
+    if made.unanswered:
+        why = why_silent(made.unanswered, made.target)
+        cx.out.narrate(f"it cannot be applied {until_answered(made.unanswered)}; {why}")
+        apply_it = f"then {apply_it}"
+    cx.out.narrate(apply_it)
 
 
 def _the_one_that_failed(cx: Invocation, context: Context, job: str | None, seen: Observation) -> list[str]:

@@ -28,7 +28,7 @@ def unapplied_plans(cx: Invocation, context: Context, most: int | None = None) -
     """The plans of all racks that were never applied and may still be, newest first, and how many are left out.
 
     Only the contents of the ``most`` newest are read. ``next`` is the command to apply or approve a plan; of a stale
-    one, the command that shows it.
+    one, and of one that writes a device that did not answer when it was made, the command that shows it.
     """
     found = []
     for rack in context.inventory.racks:
@@ -62,7 +62,7 @@ def show_unapplied(cx: Invocation, rows: Sequence[Mapping[str, Any]], left_out: 
     cx.out.table(_COLUMNS, shown)
     if left_out:
         cx.out.narrate(f"{left_out} older ones were not applied either; all of them: lumctl swap list -o json")
-    usable = [row for row in rows if not row["stale"]]
+    usable = [row for row in rows if not (row["stale"] or row["unanswered"])]
     cx.out.narrate(f"look at one: {_look_at((usable or rows)[0])}")
     for row in {_words(row): row for row in reversed(usable)}.values():
         cx.out.narrate(f"{_words(row)[1]} it: {_command(row)}")
@@ -93,8 +93,9 @@ def _row(
         "made": iso_text(document["created_at"]),
         "waits_for_approval": is_asked,
         "stale": stale,
+        "unanswered": list(document.get("unanswered", ())),
     }
-    return {**row, "next": aimed(cx, _look_at(row) if stale else _command(row))}
+    return {**row, "next": aimed(cx, _look_at(row) if stale or row["unanswered"] else _command(row))}
 
 
 def _stale(
@@ -145,4 +146,6 @@ def _look_at(row: Mapping[str, Any]) -> str:
 def _remark(row: Mapping[str, Any]) -> str:
     if row["stale"]:
         return f"stale: {row['stale']}"
+    if row["unanswered"]:
+        return f"when it was made, {' and '.join(row['unanswered'])} did not answer"
     return "waits for approval" if row["waits_for_approval"] else ""

@@ -1,13 +1,13 @@
 """The daemon and its parts, started and ended together; and the socket that serves its newest observation."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lumctl.context import Context
+from lumctl.context import Context, Observation
 from lumctl.daemon.autopilot.pilot import Pilot
 from lumctl.daemon.autopilot.policy import require_sound
 from lumctl.daemon.client import LOCK, ORDER_SCHEMA, SCHEMA, daemon_folder, socket_path
@@ -24,6 +24,7 @@ from lumctl.errors import UsageError
 from lumctl.inventory.model import Inventory
 from lumctl.sockets import LineServer, Peer
 from lumctl.store import open_store
+from lumctl.swap.suggestions import obstacle_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,12 @@ def service(
             errors=errors,
         )
         stack.callback(pilot.close)
-        spares = SpareWatcher(lambda rack: open_store(current(), rack, target), say, receivers.tell)
+
+        def obstacle(look: Observation, failed: Sequence[str]) -> str:
+            with Context(look.inventory, target) as context:
+                return obstacle_words(context, look, failed)
+
+        spares = SpareWatcher(lambda rack: open_store(current(), rack, target), say, receivers.tell, obstacle)
         stack.callback(spares.close)
         counted = receivers if receivers.usual or inventory.receivers else None
         self_metrics = SelfMetrics(newest, settings.interval_s, errors, history, counted)

@@ -1,6 +1,6 @@
 """Watches the spares: tells when few are left, and of the queue of jobs that wait for them, what can be had."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from lumctl.daemon.autopilot.pilot import Notify
@@ -10,7 +10,7 @@ from lumctl.health.observation import Observation
 from lumctl.spares.fitness import spares_by_pool
 from lumctl.spares.forecast import ForecastReader, PoolForecast
 from lumctl.store import NEEDLESS, Store, StoreError
-from lumctl.swap.demand_queue import QueueEntry, queue_entries
+from lumctl.swap.demand_queue import QueueEntry, ill_accelerators, queue_entries
 
 WHO = "lumctl watch"
 LOW_FOR_S = 60.0
@@ -20,8 +20,15 @@ LOW_FOR_S = 60.0
 class SpareWatcher:
     """The spares and the queues of all racks, as of the last observation."""
 
-    def __init__(self, store: Callable[[str], Store], say: Callable[[str], None], tell: Notify) -> None:
-        self._store, self._say, self._tell = store, say, tell
+    def __init__(
+        self,
+        store: Callable[[str], Store],
+        say: Callable[[str], None],
+        tell: Notify,
+        obstacle: Callable[[Observation, Sequence[str]], str] = lambda _look, _failed: "",
+    ) -> None:
+        """``obstacle`` is why no swap of some accelerators can be applied now; empty if one can."""
+        self._store, self._say, self._tell, self._obstacle = store, say, tell, obstacle
         self._stores: dict[str, Store] = {}
         self._announced: dict[tuple[str, str], tuple[str, ...]] = {}
         self._faults: dict[str, str | None] = {}
@@ -101,6 +108,9 @@ class SpareWatcher:
                     store.demands.end(demand.id, NEEDLESS, why=entry.needless, who=WHO, at=look.at)
                 self._say(f"queue: {demand.id} of {demand.job} ends: {entry.needless}")
             elif entry.given != self._announced.get((rack, demand.id), ()):
+                # Asked only about news, because it makes a plan. Spares that no swap can use now are no news.
+                if entry.given and self._obstacle(look, ill_accelerators(look, demand)):
+                    continue
                 self._announced[rack, demand.id] = entry.given
                 if entry.given:
                     self._announce(rack, entry)

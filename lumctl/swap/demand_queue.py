@@ -1,7 +1,7 @@
 """The demands that wait for spares of a rack, what its sharing policy gives them, and what it keeps from a swap."""
 
 import zlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lumctl.context import Observation
@@ -9,7 +9,7 @@ from lumctl.errors import RefusedError
 from lumctl.health.states import State
 from lumctl.inventory.model import Accelerator, Role
 from lumctl.inventory.sharing import SpareHosts, classes_of
-from lumctl.printable import counted
+from lumctl.printable import counted, is_or_are
 from lumctl.spares.decision import Decision, decide
 from lumctl.spares.fitness import kept_by_filler, unfit_reasons
 from lumctl.spares.sharing import Demand, FreeSpare, Question, Reserve
@@ -28,12 +28,16 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class QueueEntry:
-    """A queued demand now: why it is ``needless``, or the spares it is ``given``, or why it waits."""
+    """A queued demand now: why it is ``needless``, or the spares it is ``given``, or why it waits.
+
+    ``obstacle`` is why no swap can use the spares that it is given.
+    """
 
     demand: QueuedDemand
     needless: str | None = None
     given: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
+    obstacle: str = ""
 
     command: str | None = None
     """The command that ends the wait; ``None`` while there is none."""
@@ -43,6 +47,8 @@ class QueueEntry:
         """What it waits for, or why it need not wait."""
         if self.needless is not None:
             return f"needs no spare: {self.needless}"
+        if self.obstacle:
+            return f"{', '.join(self.given)} {is_or_are(len(self.given))} kept for it; {self.obstacle}"
         if self.given:
             return f"{', '.join(self.given)} can replace {'them' if self.given[1:] else 'it'} now"
         return f"waits: {'; '.join(self.reasons)}"
@@ -79,16 +85,31 @@ def kept_spares(store: Store, seen: Observation, rack: str, failures: Sequence[F
     return dict([*_given_to_others(asked, others), *_held_back(asked, name)])
 
 
-def queue_entries(waiting: Sequence[QueuedDemand], seen: Observation, rack: str) -> tuple[list[QueueEntry], Decision]:
-    """What the sharing policy of a rack decides now about the demands that wait there, oldest first."""
+Obstacle = Callable[[Sequence[str]], str]
+"""Why no swap of some accelerators can be applied now; empty if one can."""
+
+
+def queue_entries(
+    waiting: Sequence[QueuedDemand], seen: Observation, rack: str, obstacle: Obstacle = lambda _failed: ""
+) -> tuple[list[QueueEntry], Decision]:
+    """What the sharing policy of a rack decides now about the demands that wait there, oldest first.
+
+    ``obstacle`` is asked about the accelerators of each demand that is given spares.
+    """
     asked = _ask(seen, rack, waiting)
     entries = []
     for each in waiting:
         needless, given = why_needless(seen, each), asked.decision.given.get(each.id, ())
         reasons = () if needless or given else tuple(_why_waiting(asked, each))
-        command = _command(seen, each, can_end=needless is not None, served=bool(given))
-        entries.append(QueueEntry(each, needless, given, reasons, command))
+        hindered = obstacle(ill_accelerators(seen, each)) if given else ""
+        command = _command(seen, each, can_end=needless is not None, served=bool(given) and not hindered)
+        entries.append(QueueEntry(each, needless, given, reasons, hindered, command))
     return entries, asked.decision
+
+
+def ill_accelerators(seen: Observation, demand: QueuedDemand) -> tuple[str, ...]:
+    """The accelerators to replace for a demand: a plan refuses those that are ok, and adds those that are tied."""
+    return tuple(rank.accelerator for rank in _ranks(seen, demand) if not _is_well(seen, rank.accelerator))
 
 
 def _command(seen: Observation, demand: QueuedDemand, *, can_end: bool, served: bool) -> str | None:
@@ -96,9 +117,8 @@ def _command(seen: Observation, demand: QueuedDemand, *, can_end: bool, served: 
     if can_end:
         rack = f" --rack {demand.rack}" if len(seen.inventory.racks) > 1 else ""
         return f"lumctl spare queue cancel {demand.id}{rack}{target}"
-    # Only those that are not ok: a plan refuses the others, and adds those that are tied by itself.
-    ill = [rank.accelerator for rank in _ranks(seen, demand) if not _is_well(seen, rank.accelerator)]
-    return f"lumctl swap plan {demand.job} --failed {','.join(ill)}{target}" if served else None
+    ill = ",".join(ill_accelerators(seen, demand))
+    return f"lumctl swap plan {demand.job} --failed {ill}{target}" if served else None
 
 
 def queue_demands(

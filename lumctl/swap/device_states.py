@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from lumctl.change.plan import PlannedChange
+from lumctl.change.refusal_advice import asking
 from lumctl.context import Context
 from lumctl.devices import transaction
 from lumctl.devices.types import PucState
@@ -109,7 +110,8 @@ def cells_to_plan_on(
         recorded, driver = states[device.id], context.devices.changing(device.id)
         if transaction.readable(driver):
             readable.add(device.id)
-            states[device.id] = read = transaction.read_cells(driver, own[device.id])
+            with asking(context, device.id):
+                states[device.id] = read = transaction.read_cells(driver, own[device.id])
             if transaction.is_switch(driver):
                 every = transaction.read_cells(driver, range(device.port_count))
                 others[device.id] = {

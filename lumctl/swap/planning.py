@@ -11,7 +11,7 @@ from lumctl.context import Context, Observation
 from lumctl.devices.types import Capability
 from lumctl.errors import LumctlError, RefusedError
 from lumctl.health.remedy import swap_command
-from lumctl.health.states import HARMLESS
+from lumctl.health.states import HARMLESS, Finding
 from lumctl.inventory.model import Role
 from lumctl.inventory.slice_records import slices_among
 from lumctl.inventory.wiring import Assignment, job_circuits, jobs_in
@@ -35,6 +35,7 @@ from lumctl.swap.lane_moves import (
 from lumctl.swap.light_paths import LightPaths, RerouteBudget, States
 from lumctl.swap.ranking import FailedRank, Records, records_of
 from lumctl.swap.request import parse_request, require_trouble
+from lumctl.swap.silent_devices import reason_of, silent_devices, until_answered
 from lumctl.swap.steps import StepList
 
 _ENTRIES = 120
@@ -224,6 +225,7 @@ class SwapDraft:
         listed, measured = timed(context.store(self.rack), steps.steps)
         owners = dict.fromkeys([*jobs, *(circuit.owner for circuit in paths.add)])
         pinned = {job: seen.assignment[job] for job in owners} | standing | earlier
+        silent = silent_devices(seen, [device for device, cells in paths.writes.items() if cells])
         return Plan(
             kind="swap",
             title=self.title,
@@ -241,7 +243,7 @@ class SwapDraft:
             steps=listed,
             warnings=(
                 *self.notes,
-                *_unanswered(seen, paths),
+                *(_silence(each) for each in silent),
                 *_moves(paths),
                 *thin_margins(context, paths),
                 *without_hook(context.inventory, moved),
@@ -249,6 +251,7 @@ class SwapDraft:
             why=(*choice.why, *_why_lanes(seen, self.moves), *fillers.why()),
             measured=measured,
             even_if_healthy=self.even_if_healthy,
+            unanswered=tuple(each.component for each in silent),
         ).sealed()
 
 
@@ -315,19 +318,10 @@ def _why_lanes(seen: Observation, moves: LaneMoves) -> Iterator[str]:
         yield f"{names} {leaves} {move.leaves} for {move.takes}, which is free on {move.accelerator}{well}"
 
 
-def unanswered(seen: Observation, devices: Iterable[str]) -> list[str]:
-    """Those of some devices that did not answer: until they do, nothing can write them."""
-    report = seen.report.devices
-    return [
-        device
-        for device in devices
-        if device in report and any(finding.rule == "device.unreachable" for finding in report[device].findings)
-    ]
-
-
-def _unanswered(seen: Observation, paths: LightPaths) -> Iterator[str]:
-    for device in unanswered(seen, [device for device, cells in paths.writes.items() if cells]):
-        yield f"{device} does not answer, and this plan writes it: it cannot be applied until {device} answers"
+def _silence(silent: Finding) -> str:
+    name = silent.component
+    why = f"{name} did not answer when this plan was made ({reason_of(silent)})"
+    return f"{why}, and the plan writes it: it cannot be applied {until_answered([name])}"
 
 
 def _moves(paths: LightPaths) -> tuple[str, ...]:

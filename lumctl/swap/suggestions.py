@@ -5,8 +5,9 @@ from contextlib import suppress
 from dataclasses import replace
 
 from lumctl.context import Context, Observation
+from lumctl.devices.errors import DeviceError
 from lumctl.devices.types import Capability, PucState
-from lumctl.errors import RefusedError, UsageError
+from lumctl.errors import LumctlError, RefusedError, UsageError
 from lumctl.health.remedy import Remedy, swap_command
 from lumctl.health.states import ComponentHealth, State
 from lumctl.inventory.components import find_component
@@ -14,6 +15,7 @@ from lumctl.inventory.wiring import jobs_in
 from lumctl.swap.path_routing import light_paths
 from lumctl.swap.planning import plan_swap
 from lumctl.swap.reroute import plan_reroute
+from lumctl.swap.silent_devices import silence_refusal
 from lumctl.swap.spare_pool import certainly_lost
 
 _SHOWN = 4
@@ -48,6 +50,23 @@ def suggested_command(context: Context, seen: Observation, remedies: Sequence[Re
         "the light is lost; each attempt is undone if no light arrives: "
         f"{'; '.join(attempts) or 'none can be planned'}"
     )
+
+
+def swap_obstacle(context: Context, seen: Observation, failed: Sequence[str]) -> LumctlError | None:
+    """Why no swap of these accelerators can be planned and applied now; ``None`` if one can.
+
+    Everything that offers a swap asks this first. Devices are not asked; ``seen`` says which of them do not answer.
+    """
+    try:
+        return silence_refusal(seen, plan_swap(context, None, failed, seen=seen))
+    except (RefusedError, DeviceError) as refused:
+        return refused
+
+
+def obstacle_words(context: Context, seen: Observation, failed: Sequence[str]) -> str:
+    """:func:`swap_obstacle` with what to do about it, in words; empty if there is none."""
+    refused = swap_obstacle(context, seen, failed)
+    return "" if refused is None else "; ".join(filter(None, (refused.message, refused.hint)))
 
 
 def _can_be_planned(

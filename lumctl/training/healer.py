@@ -22,6 +22,7 @@ from lumctl.runbook.files import save
 from lumctl.swap.demand_queue import queue_demands
 from lumctl.swap.explanations import NoSpareError
 from lumctl.swap.planning import plan_swap
+from lumctl.swap.silent_devices import silence_refusal
 from lumctl.training.coordinator import failures
 from lumctl.training.coordinator.state import Post
 
@@ -136,6 +137,8 @@ class Healer:
         except NoSpareError as error:
             self._take_place(context, seen, failed, error)
             raise
+        if (silent := silence_refusal(seen, plan)) is not None:
+            raise silent
         self._post(failures.planned, plan)
         events = {Do.PROGRAM: failures.programmed, Do.VERIFY: failures.verified}
         # The engine reports a finished step as `ID. title: ...`.

@@ -17,6 +17,7 @@ from lumctl.inventory.policies import Policy
 from lumctl.runbook.files import save
 from lumctl.store import Store, StoreError
 from lumctl.swap.planning import plan_swap
+from lumctl.swap.silent_devices import silence_refusal
 
 if TYPE_CHECKING:
     from lumctl.daemon.autopilot.policy import Onsets
@@ -68,10 +69,13 @@ def plan_for(context: Context, decision: Decision, seen: Observation) -> Plan:
     """A plan that replaces the accelerators of a fault.
 
     Raises:
-        LumctlError: no spare is left, or the state of a device is uncertain.
+        LumctlError: no spare is left, or a device that it writes does not answer or its state is uncertain.
     """
     accelerators = [a for accelerators in decision.fault.jobs.values() for a in accelerators]
-    return plan_swap(context, None, accelerators, seen=seen)
+    plan = plan_swap(context, None, accelerators, seen=seen)
+    if (silent := silence_refusal(seen, plan)) is not None:
+        raise silent
+    return plan
 
 
 def carry_out(

@@ -228,11 +228,12 @@ def not_repaired(state: JobState, error: LumctlError) -> None:
     orders.reply_to_light(state, {"error": error.message})
     recovery.attempts += 1
     others, recovery.unexamined = recovery.unexamined - examined_now, recovery.unexamined | examined_now
-    if recovery.why != error.message:
+    why = f"{error.message} ({error.hint})" if error.hint else error.message
+    if recovery.why != why:
         waits = state.run.without_spare is WithoutSpare.WAIT and not isinstance(error, RolledBackError)
         then = _waits_until(record) if waits else ""
-        state.effects.say(error.message + (f" ({error.hint})" if error.hint else "") + then)
-        recovery.why = error.message
+        state.effects.say(f"{why}{then}")
+        recovery.why = why
     if isinstance(error, RolledBackError) and recovery.attempts < ATTEMPTS:
         return  # try once more immediately
     if others:

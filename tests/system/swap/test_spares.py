@@ -151,7 +151,7 @@ def test_the_commands(shell_of, rack):
     try:
         listed = lumctl("spare", "list", code=0).stdout
         assert "1 spare for 3 ranks: 1 free, 0 taken, 0 out" in listed
-        assert "1 rank needs a spare now (s1-gpu0): a spare fits it; whether" in " ".join(listed.split())
+        assert "1 rank needs a spare now (s1-gpu0): a spare fits it: lumctl swap plan" in " ".join(listed.split())
         plan = json.loads(lumctl("swap", "plan", "finetune", "--failed", HOME, "-o", "json", code=0).stdout)["id"]
         lumctl("swap", "apply", plan, "--yes", code=0)
         listed = lumctl("spare", "list", code=0).stdout

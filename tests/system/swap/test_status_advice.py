@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from console import Console, consoles
+from console import COMMAND, Console, consoles
 
 
 @pytest.fixture(scope="module", name="opened")
@@ -23,20 +23,56 @@ def status(c: Console) -> dict[str, list[dict[str, str]]]:
     return json.loads(c.say("status", "-o", "json").out)
 
 
+def commands_in(text: str) -> list[str]:
+    return [found.strip() for found in COMMAND.findall(text)]
+
+
 def test_no_swap_is_advised_that_would_write_a_mesh_that_does_not_answer(c: Console) -> None:
     c.sim.inject("s1-gpu0", "gpu-lost")
     c.sim.inject("mesh", "mesh-down")
     gpu, mesh = status(c)["remedies"]
     assert (gpu["cause"], gpu["command"]) == ("s1-gpu0", "")
-    assert gpu["by_hand"].endswith("; no swap can be applied until mesh answers: it would write it")
+    assert "; mesh does not answer (" in gpu["by_hand"]
+    assert gpu["by_hand"].endswith("): no swap that writes it can be applied")
     assert mesh["by_hand"].endswith("until then mesh cannot be changed: no swap that writes it can be applied")
     plan = c.say("swap", "plan", "--failed", "s1-gpu0")
     warning = " ".join(plan.out.split()).partition("warning: ")[2]
-    assert warning.startswith("mesh does not answer, and this plan writes it: it cannot be applied until mesh answers")
+    assert warning.startswith("mesh did not answer when this plan was made (")
+    assert "and the plan writes it: it cannot be applied until mesh answers" in warning
+    why, apply = plan.err.splitlines()[-2:]
+    assert why.startswith("it cannot be applied until mesh answers; see what to do: lumctl")
+    assert apply.startswith("then apply it: lumctl")
+    assert c.type(commands_in(why)[0]).code == 0
+    (listed,) = json.loads(c.say("swap", "list", "-o", "json").out)["plans"]
+    assert listed["unanswered"] == ["mesh"]
+    assert "swap show" in listed["next"]
+    assert "apply it" not in c.say("swap", "list").err
+    refused = c.type(f"{commands_in(apply)[0]} --yes")
+    assert refused.code == 3
+    assert c.type(commands_in(refused.err)[0]).code == 0
     c.sim.clear("mesh")
-    (gpu,) = status(c)["remedies"]
-    assert c.type(gpu["command"]).code == 0
-    assert "does not answer" not in c("swap", "plan", "--failed", "s1-gpu0")
+    assert c.type(f"{commands_in(apply)[0]} --yes --job-is-stopped").code == 0
+
+
+def test_a_job_that_waits_is_not_offered_a_spare_while_the_mesh_to_write_does_not_answer(c: Console) -> None:
+    for each in ("s1-gpu0", "s3-gpu0"):
+        c.sim.inject(each, "gpu-lost")
+    c.say("swap", "plan", "--failed", "s1-gpu0", "--queue")
+    c.sim.clear("s3-gpu0")
+    assert "s3-gpu0 can replace it now" in c("spare", "queue")
+    c.sim.inject("mesh", "mesh-down")
+    for told in (c.say("spare", "queue").out, c.say("status").out, c.say("spare", "list").out):
+        words = " ".join(told.split())
+        assert "can replace it now" not in words
+        assert "swap plan" not in words
+        assert "mesh does not answer (" in words
+        assert ": no swap that writes it can be applied; see what to do: lumctl" in words
+    (demand,) = json.loads(c.say("spare", "queue", "-o", "json").out)["demands"]
+    assert (demand["given"], demand["command"]) == (["s3-gpu0"], None)
+    assert c.type(commands_in(demand["words"])[0]).code == 0
+    c.sim.clear("mesh")
+    (demand,) = json.loads(c.say("spare", "queue", "-o", "json").out)["demands"]
+    assert c.type(demand["command"]).code == 0
 
 
 def test_a_swap_on_another_mesh_is_still_advised(opened: dict[str, Console]) -> None:

@@ -8,7 +8,9 @@ from looks import Looks
 from lumctl.cli import completion
 from lumctl.cli.main import run
 from lumctl.context import Context
+from lumctl.devices.types import PucState
 from lumctl.inventory.load import load_inventory
+from lumctl.inventory.wiring import own_cells
 from lumctl.store import open_store
 
 RACKS = """
@@ -54,7 +56,11 @@ def spare(tmp_path, monkeypatch, capsys):
             looks.append(context)
             return Looks(context.inventory).look(1_800_000_000.0, failed=failed)
 
+        def recorded(context, device):
+            return dict.fromkeys(own_cells(context.inventory, context.inventory.devices[device]), str(PucState.BAR))
+
         monkeypatch.setattr(Context, "observe", observe)
+        monkeypatch.setattr(Context, "known_cells", recorded)
         code = run(["spare", *words])
         said = capsys.readouterr()
         return code, said.out, said.err
@@ -99,8 +105,7 @@ def test_a_spare_that_burns_in_is_usable_and_counted_apart(spare, tmp_path):
 
 def test_ranks_that_need_a_spare_are_named_and_those_that_get_none(spare, capsys):
     _, out, _ = spare("list", "--rack", "east", failed=["e1-x"])
-    fits = "a spare fits it; whether its light can be routed, lumctl swap plan finds out"
-    assert out.splitlines()[1] == f"  1 rank needs a spare now (e1-x): {fits}"
+    assert out.splitlines()[1] == "  1 rank needs a spare now (e1-x): a spare fits it: lumctl swap plan --failed e1-x"
     code, out, err = spare("list", "--rack", "west", failed=["w1-x", "w2-x"])
     assert out.splitlines()[1] == "  2 ranks need a spare now (w1-x, w2-x): no spare is left that can replace w2-x"
     assert (code, err.count("\n")) == (0, 1)

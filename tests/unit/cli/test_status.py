@@ -14,7 +14,7 @@ from lumctl.devices.types import Alarm, Neighbour
 from lumctl.errors import ExitCode, RefusedError
 from lumctl.fleet.readings import ProbeStatus
 from lumctl.store import open_store
-from lumctl.swap import planning
+from lumctl.swap import suggestions
 
 GPU = "h03-gpu2"
 
@@ -182,12 +182,12 @@ def test_a_swap_that_would_be_refused_is_not_suggested(status, rack, monkeypatch
     def refuse(*_words, **_options):
         raise RefusedError("no spare can replace h03-gpu2")
 
-    monkeypatch.setattr(planning, "plan_swap", refuse)
+    monkeypatch.setattr(suggestions, "plan_swap", refuse)
     rack.xid(GPU, 79)
     (remedy,) = document(status)[1]["remedies"]
     assert remedy["command"] == ""
     assert remedy["by_hand"].startswith("drain and power-cycle the host")
-    assert remedy["by_hand"].endswith("no swap can be planned now: no spare can replace h03-gpu2")
+    assert remedy["by_hand"].endswith("; no spare can replace h03-gpu2")
     _, out = status("--ascii")
     assert "swap plan" not in out
     assert f"health explain {GPU}" in out
