@@ -45,8 +45,8 @@ def _document(
             # A command that would be refused must not be offered, so it is planned here.
             command, refused = _planned(context, seen, remedy)
     if refused:
-        by_hand = by_hand.removeprefix("then ").removeprefix(f"repair {remedy.cause}: ")
-        by_hand = "; ".join(part for part in ((by_hand, refused) if remedy.replace else (refused, by_hand)) if part)
+        alone = remedy.without_swap
+        by_hand = "; ".join(part for part in ((alone, refused) if remedy.replace else (refused, alone)) if part)
     return {
         **remedy_document(remedy, aimed(cx, command)),
         "by_hand": aimed(cx, by_hand),

@@ -65,6 +65,11 @@ class Remedy:
         return swap_command(self.replace, self.avoid)
 
     @property
+    def without_swap(self) -> str:
+        """The manual repair in words, if no swap comes before it."""
+        return self.by_hand.removeprefix("then ").removeprefix(f"repair {self.cause}: ")
+
+    @property
     def words(self) -> str:
         """What to do, in one line."""
         if self.hand_first and self.command:

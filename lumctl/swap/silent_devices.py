@@ -35,9 +35,9 @@ def silence_refusal(seen: Observation, plan: Plan) -> RefusedError | None:
     found = silent_devices(seen, written_devices(plan))
     if not found:
         return None
-    them = "them" if len(found) > 1 else "it"
-    message = f"{' and '.join(_words(each, seen.at) for each in found)}: no swap that writes {them} can be applied"
-    return RefusedError(message, hint=why_silent([each.component for each in found], seen.target))
+    silent = " and ".join(_words(each, seen.at) for each in found)
+    hint = why_silent([each.component for each in found], seen.target)
+    return RefusedError(f"no swap can be applied while {silent}", hint=hint)
 
 
 def until_answered(devices: Sequence[str]) -> str:

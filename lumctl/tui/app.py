@@ -44,6 +44,7 @@ from lumctl.tui.views.detail_text import LINE_S
 from lumctl.tui.views.history import History, joined, nothing_kept
 from lumctl.tui.views.incidents import NewIncidents, named, replaced_now
 from lumctl.tui.views.records import DaemonWatch, RecordedLook
+from lumctl.tui.views.spares import checked_obstacle
 from lumctl.tui.views.swap_choice import fails_with, job_of, placed_at, why_no_swap
 from lumctl.tui.widgets.bars import AnswerLine
 from lumctl.tui.widgets.playback import Playback, PlaybackLine, show_on
@@ -249,7 +250,10 @@ class Dashboard(App[None]):
         others = event.others or fails_with(self.seen, accelerator)
         failed = (accelerator, *others)
         if reason := (
-            acts.forbidden or replaced_now(self.seen, failed) or why_no_swap(self.seen.observation, accelerator)
+            acts.forbidden
+            or replaced_now(self.seen, failed)
+            or why_no_swap(self.seen.observation, accelerator)
+            or checked_obstacle(self.seen, failed)
         ):
             self.screen.query_one(AnswerLine).say(reason)
         else:

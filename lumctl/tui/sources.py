@@ -1,10 +1,10 @@
 """The functions with which the dashboard reads, and the context that its screens share."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from lumctl.errors import RefusedError, UsageError
+from lumctl.errors import LumctlError, RefusedError, UsageError
 from lumctl.health.observation import Observation
 from lumctl.health.states import HealthReport
 from lumctl.tui.actions import Acts, PlanView
@@ -65,6 +65,9 @@ class Sources:
     forgotten_target: Callable[[HealthReport], str] = lambda _report: ""
     """Says that no host answers because the simulator was not named as the target; else empty."""
 
+    check_swaps: Callable[[RecordedLook], Mapping[frozenset[str], LumctlError | None]] = lambda _seen: {}
+    """For groups of accelerators at fault, why no swap of them together can be applied now, or ``None``."""
+
     history: Kept = nothing_kept
     """The stored readings of a component for the last seconds."""
     ring: Ring = field(default_factory=Ring)
@@ -74,7 +77,7 @@ class Sources:
         observation = self.observe()
         seen = RecordedLook(observation, self.records(), forgotten_target=self.forgotten_target(observation.report))
         self.ring.add(seen.observation)
-        return seen
+        return replace(seen, swap_checks=self.check_swaps(seen))
 
     def readings(self, component: str, seconds: float) -> History:
         """The stored and the recent readings of a component, ``seconds`` back; never raises."""

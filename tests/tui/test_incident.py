@@ -315,7 +315,7 @@ def test_where_nothing_may_be_changed_it_says_why(one, kit, acknowledging):
     assert one.planned == []
 
 
-@pytest.mark.parametrize("way", [("5", "enter"), ("9", "enter")])
+@pytest.mark.parametrize("way", [("5", "enter"), ("9", "enter", "right_square_bracket")])
 def test_a_swap_is_offered_only_where_a_spare_fits(stage, kit, way):
     seen = kit.observation()
 

@@ -83,16 +83,36 @@ def test_the_key_is_not_offered_for_an_accelerator_that_no_spare_fits(stage, kit
         await kit.until(pilot, lambda: pilot.app.screen.area.view.chosen == LOST)
         await kit.until(pilot, lambda: not offered(pilot))  # on the picture of the racks
         await pilot.press("2")
-        for row in range(6):  # whichever accelerator is selected
-            selected = pilot.app.screen.area.table.selected
-            await kit.until(pilot, lambda lost=selected.component == LOST: offered(pilot) is not lost)
-            assert (row == 0) is (selected.component == LOST)
+        for _ in range(6):  # whichever accelerator is selected
+            await kit.until(pilot, lambda: not offered(pilot))
             await pilot.press("down")
         await pilot.press("home", "p")  # it is planned all the same: the plan says why no spare fits
         await kit.until(pilot, lambda: phase(pilot) is Phase.ASKING)
 
     kit.drive(stage.dashboard(), script)
     assert stage.planned == [("llm", LOST)]
+
+
+def test_while_a_mesh_that_a_swap_writes_does_not_answer_no_screen_offers_p_and_each_says_why(stage, kit):
+    silent = "no swap can be applied while mesh1 does not answer"
+    refused = RefusedError(f"{silent} (connection refused)", hint="see what to do: lumctl health explain mesh1")
+    stage.sources["check_swaps"] = lambda _seen: {frozenset({LOST}): refused}
+
+    async def script(pilot):
+        await kit.until(pilot, lambda: silent in " ".join(kit.screen_text(pilot.app).split()))
+        for way in ((), ("2",), ("2", "enter"), ("5",), ("5", "enter"), ("9", "enter", "right_square_bracket")):
+            await pilot.press(*way)
+            await kit.until(pilot, lambda: "p plan swap" not in kit.screen_text(pilot.app))
+            assert "press p" not in kit.screen_text(pilot.app)
+            assert "p: " not in kit.screen_text(pilot.app)
+            await pilot.press("p")
+            await kit.until(pilot, lambda: "lumctl health explain mesh1" in kit.screen_text(pilot.app))
+            await pilot.press("escape")
+        await pilot.press("5")
+        await kit.until(pilot, lambda: f"{silent} (connection refused)" in kit.screen_text(pilot.app))
+
+    kit.drive(stage.dashboard(), script, size=(120, 36))
+    assert stage.planned == []
 
 
 def test_the_outcome_stays_in_sight_wherever_the_user_scrolls(stage, kit, applying):

@@ -290,6 +290,7 @@ def top(
     from lumctl.cli.top.plain import plain_session
     from lumctl.cli.top.records import Recorder
     from lumctl.cli.top.runs import run_view, undoing
+    from lumctl.cli.top.swaps import SwapChecker
     from lumctl.tui.actions import Acts
     from lumctl.tui.app import Dashboard
     from lumctl.tui.look.marks import Marks
@@ -324,6 +325,7 @@ def top(
                 scheduled=partial(hosts.scheduled, cx),
                 shell=partial(hosts.shell_command, cx),
                 forgotten_target=partial(forgotten_target, cx),
+                check_swaps=SwapChecker(lambda: _open(cx)),
                 history=history,
             ),
             Acts(

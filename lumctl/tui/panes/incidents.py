@@ -14,6 +14,7 @@ from lumctl.tui.views.incidents import (
     accelerators_of,
     before_a_swap,
     case_of,
+    instead_of_swap,
     kind_of,
     members_of,
     put_spares,
@@ -21,6 +22,7 @@ from lumctl.tui.views.incidents import (
     replaced_now,
 )
 from lumctl.tui.views.records import Line, RecordedLook
+from lumctl.tui.views.spares import swap_obstacle
 
 
 def incident_rows(seen: RecordedLook, marks: Marks) -> list[Row]:
@@ -42,6 +44,8 @@ def _what_to_do(seen: RecordedLook, case: Case) -> str:
     if run := replaced_now(seen, accelerators):
         return run
     if accelerators and not seen.forbidden and seen.observation.place_of(accelerators[0]) is not None:
+        if obstacle := swap_obstacle(seen, accelerators):
+            return instead_of_swap(obstacle, remedy)
         spares = f"{before_a_swap(case)}p: {put_spares(accelerators)}"
         return f"{remedy.by_hand}; else {spares}" if remedy is not None and remedy.hand_first else spares
     advice = case.findings[0].advice if case.findings else ""

@@ -25,7 +25,7 @@ _BESIDE = 4
 class DetailScreen(KeyedScreen[None], keys="facts"):
     """Shows the result of ``describe`` each second, with the last minutes of the readings from ``read``.
 
-    While ``is_replaced`` is true, a run replaces the component, and the key that plans that is not offered.
+    The key that plans a swap of the component is offered while ``offers_swap`` is true.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class DetailScreen(KeyedScreen[None], keys="facts"):
         marks: Marks,
         now: Callable[[], float],
         *,
-        is_replaced: Callable[[], bool] = lambda: False,
+        offers_swap: Callable[[], bool] = lambda: False,
     ) -> None:
         super().__init__()
         self._component = component
@@ -45,7 +45,7 @@ class DetailScreen(KeyedScreen[None], keys="facts"):
         self._describe = describe
         self._marks = marks
         self._now = now
-        self._is_replaced = is_replaced
+        self._offers_swap = offers_swap
         self._history = History()
         self._asker = HistoryAsker(read, self.post_message)
 
@@ -96,7 +96,7 @@ class DetailScreen(KeyedScreen[None], keys="facts"):
         if (detail := self._describe()) is not None:
             text = detail_text(detail, self._marks, self._now(), self._history, self.size.width - _BESIDE)
             self.query_one("#detail", Static).update(text)
-            self.query_one(KeyBar).rename({"plan_swap": ""} if self._is_replaced() else {})
+            self.query_one(KeyBar).rename({} if self._offers_swap() else {"plan_swap": ""})
 
 
 class TransponderScreen(DetailScreen, keys="transponder"):

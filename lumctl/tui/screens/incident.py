@@ -25,6 +25,7 @@ from lumctl.tui.views.incidents import (
 )
 from lumctl.tui.views.records import RecordedLook
 from lumctl.tui.views.subject import WorkSubject
+from lumctl.tui.views.swap_choice import swaps_of_incident
 from lumctl.tui.widgets.prompt import Question
 
 TIMELINE_KIND = "timeline"
@@ -57,8 +58,7 @@ class IncidentScreen(ListingScreen, keys="incident"):
 
     def replaced(self, seen: RecordedLook, row: Row | None) -> Sequence[str]:  # noqa: ARG002 - it is of the whole incident
         """The accelerators whose replacement repairs the incident."""
-        case = case_of(seen, self._key)
-        return accelerators_of(seen, case) if case is not None else ()
+        return swaps_of_incident(seen, self._key)
 
     def questions(self) -> Iterable[Widget]:
         """The line for the reason of an acknowledgement."""

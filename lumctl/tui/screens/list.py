@@ -14,11 +14,10 @@ from lumctl.tui.panes.rows import COMPONENT, Pane, Row
 from lumctl.tui.screens.requests import PlanWanted, Wanted
 from lumctl.tui.screens.shortcuts import KeyedScreen
 from lumctl.tui.sources import ScreenContext
-from lumctl.tui.views.incidents import replaced_now
 from lumctl.tui.views.jobs import head_text, recoveries_text, told_of
 from lumctl.tui.views.records import RecordedLook
-from lumctl.tui.views.spares import fitting
 from lumctl.tui.views.subject import WorkSubject
+from lumctl.tui.views.swap_choice import offers_swap, swaps_of_component
 from lumctl.tui.widgets.bars import AnswerLine, KeyBar, TopBar
 from lumctl.tui.widgets.table import PaneTable
 
@@ -42,7 +41,7 @@ class ListingScreen(KeyedScreen[None]):
 
     def replaced(self, seen: RecordedLook, row: Row | None) -> Sequence[str]:
         """The accelerators for which ``p`` plans spares, if ``row`` is under the cursor."""
-        return [row.component] if row is not None and row.component in seen.observation.inventory.accelerators else []
+        return swaps_of_component(seen.observation, row.component if row is not None else None)
 
     def questions(self) -> Iterable[Widget]:
         """Widgets for questions at the bottom; none by default."""
@@ -124,10 +123,9 @@ class ListingScreen(KeyedScreen[None]):
         if (seen := self.shared.seen()) is None:
             return
         self.query_one("#more", Static).update(self.more(seen, self.table.selected))
-        failed = self.replaced(seen, self.table.selected)
-        # Pressed all the same, the key shows why no spare fits, or which run replaces it.
-        is_vain = bool(replaced_now(seen, failed)) or not all(fitting(seen, failed))
-        self.query_one(KeyBar).rename({"plan_swap": ""} if is_vain else {})
+        # Pressed all the same, the key shows why nothing is planned.
+        is_offered = offers_swap(seen, self.replaced(seen, self.table.selected))
+        self.query_one(KeyBar).rename({} if is_offered else {"plan_swap": ""})
 
 
 class JobScreen(ListingScreen, keys="job"):

@@ -348,7 +348,7 @@ class MainScreen(KeyedScreen[None], keys="main"):
         labels = {first: PANE_BY_ID[self._named_pane].title.lower()} if first else {}
         if self._others:
             labels[f"show_pane('{INCIDENTS.id}')"] = _OTHERS
-        if self.area.selection.lacks_spare(self._seen) or self.area.selection.is_moving(self._seen):
+        if not self.area.selection.offers_swap(self._seen):
             labels["plan_swap"] = ""  # pressed all the same, it shows why there is nothing to plan
         if not self.area.is_drawn:
             labels["mark_or_measure"] = "mark"

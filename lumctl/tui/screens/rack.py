@@ -14,9 +14,8 @@ from lumctl.tui.screens.shortcuts import KeyedScreen
 from lumctl.tui.sources import ScreenContext
 from lumctl.tui.views.detail_text import LINE_S
 from lumctl.tui.views.history import joined, nothing_kept
-from lumctl.tui.views.incidents import replaced_now
 from lumctl.tui.views.subject import WorkSubject
-from lumctl.tui.views.swap_choice import swaps_of_component
+from lumctl.tui.views.swap_choice import offers_swap, swaps_of_component
 from lumctl.tui.widgets.bars import AnswerLine, KeyBar, TopBar
 from lumctl.tui.widgets.heat import HeatPicture
 from lumctl.tui.widgets.rack_view import RackView
@@ -101,8 +100,8 @@ class RackScreen(KeyedScreen[None], keys="rack"):
         if seen is None or not self.is_attached:  # is_mounted is still false at the first call
             return
         self._view.show(seen)
-        is_replaced = bool(replaced_now(seen, swaps_of_component(seen.observation, self._view.chosen)))
-        self.query_one(KeyBar).rename({"plan_swap": ""} if is_replaced else {})
+        is_offered = offers_swap(seen, swaps_of_component(seen.observation, self._view.chosen))
+        self.query_one(KeyBar).rename({} if is_offered else {"plan_swap": ""})
         self._say(seen.observation)
 
     def _say(self, observation: Observation) -> None:

@@ -25,9 +25,9 @@ from lumctl.tui.sources import ScreenContext
 from lumctl.tui.threads.readers import SchedulerReader
 from lumctl.tui.views.details import describe
 from lumctl.tui.views.history import History
-from lumctl.tui.views.incidents import replaced_now
 from lumctl.tui.views.racks import describe_rack
 from lumctl.tui.views.sections import Detail, Section
+from lumctl.tui.views.swap_choice import offers_swap, swaps_of_component
 
 
 def screen_of(kind: str, key: str, context: ScreenContext) -> Screen[None] | None:
@@ -44,11 +44,11 @@ def _facts(key: str, context: ScreenContext) -> Screen[None]:
     scheduler = SchedulerReader(partial(context.sources.scheduled, key), context.now)
     describe_it, read = partial(_describe, context, key, scheduler), context.sources.readings
 
-    def is_replaced() -> bool:
-        return (seen := context.seen()) is not None and bool(replaced_now(seen, (key,)))
+    def is_offered() -> bool:
+        return (seen := context.seen()) is not None and offers_swap(seen, swaps_of_component(seen.observation, key))
 
     kind, now = _detail_of(key, context), context.now
-    return kind(key, context.target, describe_it, read, context.marks, now, is_replaced=is_replaced)
+    return kind(key, context.target, describe_it, read, context.marks, now, offers_swap=is_offered)
 
 
 def _detail_of(key: str, context: ScreenContext) -> type[DetailScreen]:

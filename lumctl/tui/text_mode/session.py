@@ -29,7 +29,7 @@ from lumctl.tui.views.incidents import replaced_now
 from lumctl.tui.views.link_matrix import matrix_lines
 from lumctl.tui.views.losses import loss_lines
 from lumctl.tui.views.records import RecordedLook
-from lumctl.tui.views.spares import spare_lines
+from lumctl.tui.views.spares import checked_obstacle, spare_lines
 from lumctl.tui.views.swap_choice import fails_with, job_of, why_no_swap
 from lumctl.tui.views.timeline import timeline_lines
 from lumctl.tui.views.torus import torus_lines
@@ -155,7 +155,12 @@ class TextSession:
             return
         observation = self.seen.observation
         failed = (accelerator, *fails_with(self.seen, accelerator))
-        if reason := (self.acts.forbidden or replaced_now(self.seen, failed) or why_no_swap(observation, accelerator)):
+        if reason := (
+            self.acts.forbidden
+            or replaced_now(self.seen, failed)
+            or why_no_swap(observation, accelerator)
+            or checked_obstacle(self.seen, failed)
+        ):
             self._tell(f"{reason}.")
             return
         self.propose(self.acts.plan(job_of(observation, failed), *failed))

@@ -1,5 +1,6 @@
 """The headline: the worst fault, its effect on jobs, and the key to press; pure."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -13,7 +14,7 @@ from lumctl.printable import counted, number_ranges
 from lumctl.tui.look.marks import STATE_STYLES, Marks
 from lumctl.tui.views.incidents import condition_of, remedy_of
 from lumctl.tui.views.records import RecordedLook
-from lumctl.tui.views.spares import fitting
+from lumctl.tui.views.spares import fitting, swap_obstacle
 
 _PHRASES: Mapping[str, str] = {
     "host.unreachable": "does not answer",
@@ -51,6 +52,7 @@ _DETAILS = "5: details"
 _FIND_OUT = "5: find out whether it is really down"
 _OFF_THE_BUS = "fell off the bus"
 _LONGEST_EVIDENCE = 72
+_DETAIL = re.compile(r": | \(")
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,12 +154,14 @@ def _of_case(seen: RecordedLook, case: Case) -> News:
     swaps = _swaps(seen, remedy)
     # If the cause is not certain, or a manual repair comes first, p plans a swap only for a selected component.
     is_clear = remedy is not None and remedy.certain and not remedy.hand_first
-    spares = _spares(seen, swaps) if is_clear and not seen.forbidden else ""
+    offers = is_clear and bool(swaps) and not seen.forbidden
+    obstacle = swap_obstacle(seen, swaps) if offers else ""
+    spares = _spares(seen, swaps) if offers and not obstacle else ""
     if spares and condition_of(case) and _lit(seen, case)[0]:
         # It may be up, so p is not offered before the operator knows that it is down.
         do, spares = _FIND_OUT, ""
-    elif is_clear and swaps and not seen.forbidden:
-        do = f"{condition_of(case)}{spares}" if spares else f"no spare fits {'it' if len(swaps) == 1 else 'them'}"
+    elif offers:
+        do = _brief(obstacle) if obstacle else f"{condition_of(case)}{spares}"
     else:
         do = _do(case, remedy)
     means, leads_on = _means(seen, case, swaps), "" if spares or do == _FIND_OUT else _DETAILS
@@ -239,14 +243,18 @@ def _ranks(item: tuple[str, set[int]]) -> str:
 
 
 def _spares(seen: RecordedLook, replaced: tuple[str, ...]) -> str:
-    """The text about the key p and its spares; empty if an accelerator has no fitting spare."""
-    fit = fitting(seen, replaced)
-    if not fit or not all(fit):
-        return ""
-    if len(fit) > 1:
-        return f"p: swap in {counted(len(fit), 'spares')}"
-    (spares,) = fit
-    return f"p: swap in {spares[0]}" if len(spares) == 1 else f"p: swap in one of {counted(len(spares), 'spares')}"
+    """The text about the key p and its spares."""
+    if len(replaced) > 1:
+        return f"p: swap in {counted(len(replaced), 'spares')}"
+    (spares,) = fitting(seen, replaced)
+    # A plan may use a spare that does not fit by itself: one that is tied to others, for instance.
+    one = f" {spares[0]}" if len(spares) == 1 else f" one of {counted(len(spares), 'spares')}" if spares else " a spare"
+    return f"p: swap in{one}"
+
+
+def _brief(obstacle: str) -> str:
+    """Why no swap can be applied, without the details that follow a colon or stand in brackets."""
+    return _DETAIL.split(obstacle, maxsplit=1)[0]
 
 
 def _do(case: Case, remedy: Remedy | None) -> str:

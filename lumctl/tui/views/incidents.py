@@ -14,6 +14,7 @@ from lumctl.tui.look.marks import HEADING_STYLE, STATE_STYLES, Marks, duration
 from lumctl.tui.views.detail_text import add_fact, add_finding
 from lumctl.tui.views.details import acknowledgement_lines
 from lumctl.tui.views.records import RecordedLook
+from lumctl.tui.views.spares import swap_obstacle
 
 if TYPE_CHECKING:
     from lumctl.tui.panes.rows import Row
@@ -71,6 +72,13 @@ def put_spares(accelerators: Sequence[str]) -> str:
     """What a swap of these accelerators does, in words."""
     what = "a spare" if len(accelerators) == 1 else "spares"
     return f"replace {named(accelerators)} by {what}"
+
+
+def instead_of_swap(obstacle: str, remedy: Remedy | None) -> str:
+    """Why no swap can be applied now, and the manual repair, in words."""
+    if remedy is not None and not remedy.replace and remedy.words:
+        return remedy.words  # it says that there are too few spares
+    return "; ".join(filter(None, (obstacle, remedy.without_swap if remedy is not None else "")))
 
 
 def named(accelerators: Iterable[str]) -> str:
@@ -140,6 +148,8 @@ def head_text(seen: RecordedLook, case: Case | None, marks: Marks, now: float) -
     place = seen.observation.place_of(accelerators[0]) if accelerators else None
     if run := replaced_now(seen, accelerators):
         _line(text, "what to do", f"wait for the end of the run: {run}")
+    elif place is not None and not seen.forbidden and (obstacle := swap_obstacle(seen, accelerators)):
+        _line(text, "what to do", instead_of_swap(obstacle, remedy))
     elif place is not None and not seen.forbidden:
         where = f" ({place[0]} rank {place[1]})" if len(accelerators) == 1 else ""
         first = f"{remedy.by_hand}; if that does not help: " if remedy is not None and remedy.hand_first else ""

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from lumctl.errors import LumctlError
 from lumctl.health.observation import Observation
 from lumctl.health.states import State
 from lumctl.spares.forecast import PoolForecast
@@ -69,7 +70,8 @@ class RecordedLook:
 
     ``forbidden`` is the reason for read-only mode; empty if changes are allowed. ``daemon_trouble`` says how the daemon
     died and what stopped with it; empty if it did not die. ``forgotten_target`` says that no host answers because the
-    target was not named.
+    target was not named. ``swap_checks`` has, for accelerators whose replacement was planned, why no swap of them
+    together can be applied now; ``None`` if one can.
     """
 
     observation: Observation
@@ -77,6 +79,7 @@ class RecordedLook:
     forbidden: str = ""
     daemon_trouble: str = ""
     forgotten_target: str = ""
+    swap_checks: Mapping[frozenset[str], LumctlError | None] = field(default_factory=dict)
 
     @property
     def under_way(self) -> tuple[StoredRun, ...]:

@@ -8,10 +8,17 @@ from lumctl.tui.panes import PANES
 from lumctl.tui.panes.accelerators import ACCELERATORS
 from lumctl.tui.panes.incidents import INCIDENTS
 from lumctl.tui.panes.rows import Pane, Row
-from lumctl.tui.views.incidents import replaced_now
 from lumctl.tui.views.records import RecordedLook
-from lumctl.tui.views.spares import fitting, rails_of
-from lumctl.tui.views.swap_choice import SwapChoice, choice_of, choice_of_marked, swaps_of_incident, swaps_of_selected
+from lumctl.tui.views.spares import rails_of
+from lumctl.tui.views.swap_choice import (
+    SwapChoice,
+    choice_of,
+    choice_of_marked,
+    offers_swap,
+    swaps_of_headline,
+    swaps_of_incident,
+    swaps_of_selected,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +60,9 @@ class Selection:
             return choice_of_marked(seen, (each.component for each in self.marked))
         return choice_of(seen, self.component, self.incident)
 
-    def lacks_spare(self, seen: RecordedLook) -> bool:
-        """Whether a spare should replace what is marked, else selected, and none fits one of these accelerators."""
-        return not all(fitting(seen, self._failed(seen)))
-
-    def is_moving(self, seen: RecordedLook) -> bool:
-        """Whether runs under way replace all that should be replaced of what is marked, else selected."""
-        return bool(seen.moving) and bool(replaced_now(seen, self._failed(seen)))
+    def offers_swap(self, seen: RecordedLook) -> bool:
+        """Whether the key ``p`` is offered: a swap can repair what is marked, else selected, else in the headline."""
+        return offers_swap(seen, self._failed(seen) or swaps_of_headline(seen))
 
     def _failed(self, seen: RecordedLook) -> tuple[str, ...]:
         """The accelerators that a spare should replace, of what is marked, else selected."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from rich.text import Text
 
@@ -58,6 +59,21 @@ def fitting(seen: RecordedLook, failed: Sequence[str]) -> list[tuple[str, ...]]:
     """For each of some accelerators the spares that could replace it now, without those that the queue gives others."""
     kept = _kept_for_others(seen, failed)
     return [tuple(s for s in _able(seen.observation, each) if s not in kept) for each in failed]
+
+
+def swap_obstacle(seen: RecordedLook, failed: Sequence[str]) -> str:
+    """Why no swap of these accelerators together can be applied now, in words; empty if one can."""
+    group = frozenset(failed)
+    if group in seen.swap_checks:
+        refused = seen.swap_checks[group]
+        return refused.message if refused is not None else ""
+    return "" if all(fitting(seen, failed)) else f"no spare fits {'it' if len(failed) == 1 else 'them'}"
+
+
+def checked_obstacle(seen: RecordedLook, failed: Sequence[str]) -> str:
+    """Why the swap of these accelerators that was planned cannot be applied now, and what to do; else empty."""
+    refused = seen.swap_checks.get(frozenset(failed))
+    return "" if refused is None else "; ".join(filter(None, (refused.message, refused.hint)))
 
 
 def _kept_for_others(seen: RecordedLook, failed: Sequence[str]) -> set[str]:
@@ -168,7 +184,7 @@ def waiting_lines(seen: RecordedLook) -> Iterator[Text]:
         if not waiting:
             continue
         yield Text("waiting for spares", style=HEADING_STYLE)
-        for entry in queue_entries(waiting, seen.observation, rack)[0]:
+        for entry in queue_entries(waiting, seen.observation, rack, partial(checked_obstacle, seen))[0]:
             demand = entry.demand
             text = Text(f"  {demand.id} {demand.job} ")
             text.append(f"for {', '.join(demand.accelerators)}, ")

@@ -3,14 +3,17 @@
 The key plans for the selection if that is at fault, else for the accelerators in the headline.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from lumctl.daemon.notifications.message import cases_of
 from lumctl.health.observation import Observation
 from lumctl.inventory.model import Inventory
+from lumctl.swap.demand_queue import ill_accelerators
 from lumctl.tui.views.headline import News, news_of
 from lumctl.tui.views.incidents import accelerators_of, case_of, named, replaced_now
 from lumctl.tui.views.records import RecordedLook
+from lumctl.tui.views.spares import checked_obstacle, swap_obstacle
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,8 @@ def choice_of(seen: RecordedLook, component: str | None, incident: str = "") -> 
     selected = swaps_of_selected(seen, component, incident)
     if run := replaced_now(seen, selected):
         return SwapChoice(why_none=f"{run}: 6 shows its steps")
+    if selected and (why := checked_obstacle(seen, selected)):
+        return SwapChoice(why_none=why)
     if swaps := selected or swaps_of_headline(seen):
         return SwapChoice(swaps)
     return SwapChoice(why_none=_why_none(seen, component, incident))
@@ -34,6 +39,11 @@ def choice_of(seen: RecordedLook, component: str | None, incident: str = "") -> 
 def swaps_of_selected(seen: RecordedLook, component: str | None, incident: str = "") -> tuple[str, ...]:
     """The accelerators whose replacement repairs this component, or the incident with this key; empty if none does."""
     return swaps_of_incident(seen, incident) if incident else swaps_of_component(seen.observation, component)
+
+
+def offers_swap(seen: RecordedLook, failed: Sequence[str]) -> bool:
+    """Whether a screen offers the key ``p`` for these accelerators: they have a fault that a swap can repair now."""
+    return bool(failed) and not replaced_now(seen, failed) and not swap_obstacle(seen, failed)
 
 
 def choice_of_marked(seen: RecordedLook, components: Iterable[str]) -> SwapChoice:
@@ -99,6 +109,15 @@ def others_than_headline(seen: RecordedLook, news: Sequence[News]) -> bool:
     return any(not first.issuperset(group) for group in _groups(seen.observation))
 
 
+def swap_groups(seen: RecordedLook) -> Iterator[tuple[str, ...]]:
+    """The accelerators that may be offered to be replaced together, the worst fault first; then those that wait."""
+    placed = seen.observation.places()
+    found = [accelerators_of(seen, case) for case in cases_of(seen.observation.report).values()]
+    found += _groups(seen.observation)
+    found += [ill_accelerators(seen.observation, demand) for demand in seen.records.waiting]
+    return (group for group in found if group and all(name in placed for name in group))
+
+
 def why_no_swap(observation: Observation, component: str) -> str | None:
     """Why the dashboard plans no swap for a component; ``None`` if it can."""
     if component not in observation.inventory.accelerators:
@@ -123,6 +142,9 @@ def _why_none(seen: RecordedLook, component: str | None, incident: str) -> str:
         return f"no accelerator is certain to cause the fault of {component}: open it (enter)"
     placed = seen.observation.places()
     fail = dict.fromkeys(each for remedy in seen.observation.remedies for each in remedy.replace if each in placed)
+    first = next(iter(news_of(seen)), None)
+    if first is not None and first.swaps and (why := checked_obstacle(seen, first.swaps)):
+        return why
     if fail:
         return f"select what to replace among the accelerators (2), then press p: {named(fail)}"
     if component in seen.observation.inventory.accelerators and component is not None:
