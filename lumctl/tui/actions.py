@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Protocol
 
-from lumctl.errors import RefusedError
+from lumctl.devices.errors import DeviceError
+from lumctl.errors import RefusedError, RolledBackError, UnreachableError
 from lumctl.tui.threads.replay import Replayer
 from lumctl.tui.views.light import Receiver
 from lumctl.tui.views.meshes import MeshChange
@@ -48,6 +49,11 @@ class ApplyView:
     error: Exception | None = None
     run: str = ""
     proved: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether nothing of the plan is in force: it was refused before it changed anything, or all was undone."""
+        return isinstance(self.error, RefusedError | RolledBackError | UnreachableError | DeviceError)
 
 
 class Planner(Protocol):

@@ -6,12 +6,13 @@ import pytest
 import swap_journal
 
 from lumctl.cli.output import GLYPHS
+from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.errors import HalfDoneError, RefusedError, RolledBackError
 from lumctl.health.states import State
 from lumctl.tui.actions import ApplyView, PlanView
 from lumctl.tui.look.marks import STATE_STYLES, Marks
 from lumctl.tui.screens.plan import Phase
-from lumctl.tui.views.light import Receiver, light_text, planned_receivers
+from lumctl.tui.views.light import Receiver, heard_by, light_text, planned_receivers
 from lumctl.tui.views.plans import StepProgress, head_text, whole_text
 from lumctl.tui.views.records import RecordedLook
 from lumctl.tui.views.steps import planned_steps, steps_text
@@ -104,6 +105,23 @@ def test_the_light_of_a_plan_is_told_for_each_receiver(kit):
         assert "hears r1-h2-g1-l0 so far" in text
     assert light_text([], {}, seen, MARKS, kit.START, settled_at=None).plain == ""
     assert " - -> -" in light_text([other], {}, None, MARKS, kit.START, settled_at=None).plain
+
+
+def test_after_a_change_that_was_refused_or_undone_only_what_is_not_as_before_is_marked(kit):
+    seen, receiver = RecordedLook(kit.observation(failed=None)), Receiver("llm/4-5", "r1-h2-g0-l1", "r1-h4-g0-l0")
+
+    def told(before):
+        return light_text([receiver], {}, seen, MARKS, kit.START + 2, settled_at=kit.START, unchanged=before).plain
+
+    assert heard_by(seen, [receiver]) == {"r1-h2-g0-l1": "r1-h2-g1-l0"}
+    assert "unchanged: hears r1-h2-g1-l0" in told(heard_by(seen, [receiver]))
+    assert "✖" not in told(heard_by(seen, [receiver]))
+    assert "✖ hears r1-h2-g1-l0, but heard r1-h1-g0-l0 before" in told({"r1-h2-g0-l1": "r1-h1-g0-l0"})
+    assert "unchanged\n" in told({})
+    for error in (RefusedError("stale"), RolledBackError("no light", run="swap-0001"), DeviceUnreachableError("down")):
+        assert ApplyView("not done", done=False, error=error).is_unchanged
+    assert not ApplyView("half done", done=False, error=HalfDoneError("no", run="swap-0001")).is_unchanged
+    assert not ApplyView("done", done=True).is_unchanged
 
 
 def test_what_the_proof_showed_is_told_until_there_are_newer_readings(kit):

@@ -20,7 +20,7 @@ from lumctl.tui.screens.requests import Wanted
 from lumctl.tui.screens.shortcuts import KeyedScreen
 from lumctl.tui.sources import ScreenContext
 from lumctl.tui.threads.collector import one_line
-from lumctl.tui.views.light import light_text, powers_of
+from lumctl.tui.views.light import heard_by, light_text, powers_of
 from lumctl.tui.views.plans import StepProgress, details_text, head_text
 from lumctl.tui.views.steps import steps_text
 from lumctl.tui.widgets.bars import KeyBar, TopBar
@@ -93,6 +93,8 @@ class PlanScreen(KeyedScreen[None], keys="plan"):
         self._following = StepProgress()
         self._powers: dict[str, float | None] = {}
         """The power (dBm) at the plan's receivers when the plan was made."""
+        self._heard: dict[str, str | None] = {}
+        """The transmitters that the plan's receivers heard when the plan was made."""
         self._ended_at: float | None = None
         self._end = ApplyView("", done=False)
 
@@ -173,6 +175,7 @@ class PlanScreen(KeyedScreen[None], keys="plan"):
         self._plan = event.plan
         self._following = StepProgress(event.plan.steps)
         self._powers = powers_of(self.shared.seen(), event.plan.receivers)
+        self._heard = heard_by(self.shared.seen(), event.plan.receivers)
         self.query_one("#plan", Static).update(head_text(event.plan))
         self.query_one("#details", Static).update(Text("\n").append_text(details_text(event.plan)))
         self._turn_to(Phase.ASKING)
@@ -252,7 +255,14 @@ class PlanScreen(KeyedScreen[None], keys="plan"):
         if self.phase is not Phase.ASKING and self._plan.receivers:
             seen, proved = self.shared.seen(), self._end.proved
             light = light_text(
-                self._plan.receivers, self._powers, seen, marks, now, settled_at=self._ended_at, proved=proved
+                self._plan.receivers,
+                self._powers,
+                seen,
+                marks,
+                now,
+                settled_at=self._ended_at,
+                proved=proved,
+                unchanged=self._heard if self._end.is_unchanged else None,
             )
             light.rstrip()
             self.add_class("-lit")

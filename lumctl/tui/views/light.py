@@ -14,6 +14,8 @@ from lumctl.tui.views.records import RecordedLook
 
 Proved = Mapping[str, str]
 """The evidence that a receiver hears its transmitter, in words, by receiver."""
+Heard = Mapping[str, str | None]
+"""The transmitter that a receiver hears, by receiver; ``None`` if unknown."""
 Powers = Mapping[str, float | None]
 """The received power in dBm, by receiver; minus infinity means no light, ``None`` no reading."""
 
@@ -38,6 +40,13 @@ def powers_of(seen: RecordedLook | None, which: Iterable[Receiver]) -> dict[str,
     return {receiver.transponder: _power(seen, receiver.transponder) for receiver in which}
 
 
+def heard_by(seen: RecordedLook | None, which: Iterable[Receiver]) -> dict[str, str | None]:
+    """The transmitter that each of these receivers hears in one observation; ``None`` if unknown."""
+    ends = [end for circuit in seen.observation.report.circuits.values() for end in circuit.ends] if seen else []
+    hears = {end.transponder: end.hears for end in ends}
+    return {receiver.transponder: hears.get(receiver.transponder) for receiver in which}
+
+
 def _power(seen: RecordedLook | None, name: str) -> float | None:
     lane = seen.observation.inventory.transponders.get(name) if seen else None
     if seen is None or lane is None:
@@ -60,11 +69,13 @@ def light_text(
     *,
     settled_at: float | None,
     proved: Proved | None = None,
+    unchanged: Heard | None = None,
 ) -> Text:
     """A line for each receiver: power before and now, and the transmitter that it hears.
 
     ``settled_at`` is the end of the change (``None``: in progress). Earlier readings do not show its result, so the
-    evidence of the proof (``proved``) is shown until there are newer ones.
+    evidence of the proof (``proved``) is shown until there are newer ones. If nothing of the change is in force,
+    ``unchanged`` has what each receiver heard before it, and should hear again.
     """
     text, which = Text(), tuple(which)
     if not which:
@@ -83,7 +94,9 @@ def light_text(
         is_proved_only = how is not None and is_old
         text.append(f" -> {'-' if is_proved_only else power(powers[receiver.transponder], ' dBm'):<10}")
         heard = None if is_proved_only else _heard(seen, receiver)
-        if is_proved_only:
+        if unchanged is not None:
+            state, said = _said_unchanged(heard, unchanged.get(receiver.transponder), is_settled=is_settled)
+        elif is_proved_only:
             state, said = State.OK, f"hears {receiver.meant} ({how})"
         elif how is not None and heard is None:
             state, said = State.UNKNOWN, f"heard {receiver.meant} ({how}); not shown since"
@@ -100,6 +113,12 @@ def _said(heard: str | None, meant: str, *, is_settled: bool, is_over: bool) -> 
         return State.OK, f"hears {heard}"
     # While light is being moved, a receiver that still hears its old transmitter is no fault.
     return (State.FAILED, f"hears {heard}, not {meant}") if is_settled else (State.DISABLED, f"hears {heard} so far")
+
+
+def _said_unchanged(heard: str | None, before: str | None, *, is_settled: bool) -> tuple[State, str]:
+    if is_settled and heard is not None and before is not None and heard != before:
+        return State.FAILED, f"hears {heard}, but heard {before} before"
+    return State.DISABLED, f"unchanged: hears {before}" if before is not None else "unchanged"
 
 
 def _heard(seen: RecordedLook | None, receiver: Receiver) -> str | None:
