@@ -8,7 +8,7 @@ import typer
 
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import OutputFormat, dump_json
-from lumctl.cli.verbs import verb
+from lumctl.cli.verbs import aimed, verb
 from lumctl.context import Context
 from lumctl.errors import UsageError
 from lumctl.files import put
@@ -59,7 +59,7 @@ def export(
     if cx.out.format is OutputFormat.NAME:
         cx.out.names([str(document.get("id", runbook))])
         return
-    text = _text(document, _format(cx, out), head)
+    text = _text(cx, document, _format(cx, out), head)
     if out is None or str(out) == "-":
         cx.out.text(text.rstrip())
         return
@@ -83,7 +83,8 @@ def with_head(document: dict[str, Any], head: Head | None) -> dict[str, Any]:
     return document if head is None else {**document, "journal_head": asdict(head)}
 
 
-def _text(document: dict[str, Any], format_: str, head: Head | None) -> str:
+def _text(cx: Invocation, document: dict[str, Any], format_: str, head: Head | None) -> str:
     if format_ == "json":
         return dump_json(with_head(document, head)) + "\n"
-    return printable(report(document, head), lines=True) if format_ == MARKDOWN else dump(document)
+    # Its commands are typed elsewhere: they name the inventory.
+    return aimed(cx, printable(report(document, head), lines=True)) if format_ == MARKDOWN else dump(document)

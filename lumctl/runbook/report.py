@@ -54,7 +54,7 @@ def _recorded(document: Mapping[str, Any], head: Head | None) -> Iterator[str]:
     if head is not None:
         yield from ("", "## Journal", "")
         yield f"Entry {head.seq} of rack {head.rack} was the last one: `{head.hash}`."
-        yield "Check it with `lumctl runbook verify`."
+        yield f"Check it with `lumctl runbook verify{_aimed(recorded)}`."
 
 
 def _in_short(document: Mapping[str, Any]) -> Iterator[str]:
@@ -166,10 +166,14 @@ def _proofs(steps: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         )
 
 
+def _aimed(recorded: Mapping[str, Any]) -> str:
+    return f" --target {recorded['target']}"
+
+
 def _undo(document: Mapping[str, Any]) -> Iterator[str]:
     recorded = document["recorded"]
     yield from ("", "## How to undo it", "")
-    aimed = f" --target {recorded['target']}"
+    aimed = _aimed(recorded)
     if recorded["outcome"] in _NOT_STANDING:
         yield "None of its changes is in effect: there is nothing to undo."
     elif recorded.get("undone_by"):
@@ -182,7 +186,7 @@ def _undo(document: Mapping[str, Any]) -> Iterator[str]:
         yield f"`lumctl health maintain COMPONENT --end{aimed}`"
     elif any(change[1] is None for s in document["steps"] for change in s["data"].get("changes", ())):
         yield "The earlier states of its cells were unknown: it cannot be undone."
-        yield "`lumctl fabric apply` programs them again."
+        yield f"`lumctl fabric apply{aimed}` programs them again."
     else:
         yield f"`lumctl swap rollback {document['id']}{aimed}`"
 

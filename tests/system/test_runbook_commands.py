@@ -168,6 +168,11 @@ def test_a_run_of_the_simulator_is_found_by_a_shell_that_is_aimed_at_the_rack(lu
 def test_an_export_goes_to_standard_output_in_the_wanted_format(lumctl, swap):
     assert lumctl("runbook", "export", swap).stdout.startswith("# What was done")
     assert lumctl("runbook", "export", swap, "-o", "md").stdout.startswith("# ")
+    inventory = str(lumctl.inventory)
+    pasted = lumctl("runbook", "export", swap, "-o", "md", "-i", inventory, "--target", "sim").stdout
+    commands = re.findall(r"`(lumctl .*?)`", pasted)
+    assert commands
+    assert all(f"lumctl -i {inventory} " in command and "--target sim" in command for command in commands)
     assert "did you mean md" in lumctl("runbook", "export", swap, "-o", "mdx", code=2).stderr
     lumctl("runbook", "export", swap, "--out", "incident.md")
     assert (lumctl.place / "incident.md").read_text().startswith("# ")
