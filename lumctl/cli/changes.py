@@ -26,7 +26,7 @@ from lumctl.health.states import State
 from lumctl.inventory.problems import nearest
 from lumctl.jobs import without_hook
 from lumctl.printable import counted
-from lumctl.runbook.files import find_run, save
+from lumctl.runbook.files import find_run, require_no_demand, save
 from lumctl.runbook.yaml_text import text_of
 from lumctl.store import Head, StoreError
 from lumctl.swap import plan_rollback
@@ -46,6 +46,7 @@ def find_plan(context: Context, name: str) -> Plan:
     path = Path(name)
     if not path.exists():
         _refuse_other_target(context, name)
+        require_no_demand(context, name)
         near = nearest(name, [each for rack in context.inventory.racks for each in context.store(rack).runs.plan_ids()])
         raise UsageError(
             f"target {context.target} has no plan {name!r}, and no file has that name",

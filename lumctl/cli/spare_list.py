@@ -165,6 +165,7 @@ def show(
     """
     from lumctl.context import Context
     from lumctl.inventory.sharing import classes_of
+    from lumctl.runbook.files import require_no_demand
     from lumctl.spares.ledger_text import entry_document, entry_words
     from lumctl.swap.spare_pool import ledger_entries, ranks_to_replace
 
@@ -172,6 +173,7 @@ def show(
         if name in context.inventory.hosts and name not in context.inventory.accelerators:
             its = ", ".join(each.id for each in context.inventory.accelerators_of(name))
             raise UsageError(f"{name} is a host", hint=f"name one of its accelerators: {its}")
+        require_no_demand(context, name)
         require_known("accelerator", [name], context.inventory.accelerators)
         seen = context.observe()
         rack = context.inventory.accelerators[name].rack

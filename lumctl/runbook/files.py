@@ -9,7 +9,7 @@ from lumctl.errors import UsageError
 from lumctl.files import make_private, put
 from lumctl.runbook.document import make
 from lumctl.runbook.yaml_text import AnyRunbook, dump, parsed, read_file
-from lumctl.store import StoredRun
+from lumctl.store import WAITING, StoredRun
 from lumctl.store.records import nearest_run
 
 
@@ -49,6 +49,7 @@ def find_run(context: Context, name: str) -> StoredRun:
     if found:
         racks = " or ".join(f"{run.rack}/{run.id}" for run in found)
         raise UsageError(f"{len(found)} racks have a run {run_id!r}", hint=f"say which: {racks}")
+    require_no_demand(context, run_id)
     unknown = unknown_run(name, known, context.target, see="lumctl runbook list")
     if context.target == "rack" and simulator_runs(context.inventory):
         unknown.hint = f"{unknown.hint}; to list those of the running simulator: lumctl runbook list --target sim"
@@ -61,6 +62,20 @@ def unknown_run(name: str, known: Iterable[StoredRun], searched: str, *, see: st
     near = nearest_run(run_id, [run.id for run in known if rack in ("", run.rack)])
     hint = f"did you mean {rack}{slash}{near}?" if near else f"see: {see}"
     return UsageError(f"no run {name!r} on target {searched}", hint=hint)
+
+
+def require_no_demand(context: Context, name: str) -> None:
+    """Refuse the name of a demand for spares where something else is wanted.
+
+    Raises:
+        UsageError: a demand has that name.
+    """
+    found = [each for rack in context.inventory.racks for each in context.store(rack).demands.all() if each.id == name]
+    if not found:
+        return
+    see = f"lumctl spare queue{'' if found[0].state == WAITING else ' --all'} --target {context.target}"
+    served = f"; {found[0].run} served it" if found[0].run else ""
+    raise UsageError(f"{name} is a demand for spares of {found[0].job}{served}", hint=f"see it: {see}")
 
 
 def all_runs(context: Context) -> list[StoredRun]:

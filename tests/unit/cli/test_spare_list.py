@@ -1,6 +1,7 @@
 """``lumctl spare list``, ``show`` and ``queue`` over two racks and two classes; bad input is one line."""
 
 import json
+import shlex
 
 import pytest
 from looks import Looks
@@ -225,6 +226,22 @@ def test_a_demand_is_cancelled_once(spare, tmp_path):
     assert "cancelled" in spare("queue", "--all")[1]
     for words in (("cancel",), ("drop", name)):
         assert spare("queue", *words)[0] == 2
+
+
+@pytest.mark.parametrize("words", [("swap", "show"), ("swap", "apply"), ("runbook", "show"), ("spare", "show")])
+def test_a_demand_in_the_place_of_a_run_a_plan_or_a_spare_is_recognised(spare, tmp_path, capsys, words):
+    name = queue(tmp_path, "w1-x")
+
+    def refused():
+        assert run([*words, name]) == 2
+        said = capsys.readouterr().err
+        assert f"{name} is a demand for spares of two" in said
+        return shlex.split(said.partition("see it: lumctl ")[2])
+
+    for _ in range(2):  # while it waits, and once it is cancelled
+        assert run(refused()) == 0
+        assert name in capsys.readouterr().out
+        spare("queue", "cancel", name)
 
 
 def test_a_policy_that_is_not_there_does_not_keep_the_queue_from_being_served(spare, tmp_path):
