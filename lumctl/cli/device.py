@@ -267,9 +267,9 @@ def set_component(
 ) -> None:
     """Change a setting of one component: planned, journalled and read back like any change, and undone if it fails.
 
-    MESH/puc/N takes ``state=bar|cross``. SWITCH/port/N takes ``enabled=true|false``, ``label=TEXT`` and
-    ``joined=PORT|none``. A transponder takes ``transmit=on|off``, ``frequency_mhz=MHZ`` and ``output_power_dbm=DBM``.
-    HOST/power (or HOST) takes ``power=on|off|force-off|reset``.
+    MESH/puc/N, a PUC (programmable unit cell), takes ``state=bar|cross``. SWITCH/port/N takes
+    ``enabled=true|false``, ``label=TEXT`` and ``joined=PORT|none``. A transponder takes ``transmit=on|off``,
+    ``frequency_mhz=MHZ`` and ``output_power_dbm=DBM``. HOST/power (or HOST) takes ``power=on|off|force-off|reset``.
 
     A device that lumctl never wrote can be set if it can be read: its present states become the record, and the plan
     lists each light path that it cuts. Otherwise run ``lumctl fabric apply`` first. On a switch without lanes of the

@@ -63,8 +63,8 @@ def command(
     """Find the smallest set of matchings that connects all pairs of ports, with routes for each.
 
     At least one matching less than there are ports is needed. If ports are crowded, a higher minimum is proven, and the
-    true minimum may be higher still. BOUND is a lower bound for the PUCs that the circuits of a matching pass, each
-    circuit taken alone; with --optimal, a lower bound proven for all of them together.
+    true minimum may be higher still. BOUND is a lower bound for the PUCs (programmable unit cells) that the circuits of
+    a matching pass, each circuit taken alone; with --optimal, a lower bound proven for all of them together.
 
     When the --limit has passed, or at Ctrl-C, the best set so far is printed; it may lack pairs; these are listed.
     """

@@ -87,8 +87,9 @@ def command(
     devices and fibres of their rack. Exit code 5: no routes exist, or none were found; the message says which.
 
     When --limit is over, or at Ctrl-C, the best routes so far are printed, if there are any. --optimal begins with the
-    routes that are found without it, so its result is never worse, and prints what is proven: the total of PUCs, or
-    with --objective loss the loss of the worst circuit in dB, with the excess of single PUCs and ports.
+    routes that are found without it, so its result is never worse, and prints what is proven: the total of PUCs
+    (programmable unit cells), or with --objective loss the loss of the worst circuit in dB, with the excess of single
+    PUCs and ports.
     """
     wanted = _objective(objective)
     if _names_devices(demands):

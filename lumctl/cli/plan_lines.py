@@ -91,11 +91,16 @@ def summary(plan: Plan, to_stop: Sequence[str] = ()) -> str:
         (sum(c.id not in after for c in plan.remove), "to remove"),
     )
     parts = [f"{counted(count, 'circuits')} {what}" for count, what in counts if count]
-    parts += counted_changes(plan.changes)
+    parts += map(_spelled_out, counted_changes(plan.changes))
     parts += [f"{counted(len(plan.cuts), 'light paths')} cut"] if plan.cuts else []
     if to_stop:
         parts.append(f"{'job' if len(to_stop) == 1 else 'jobs'} {', '.join(to_stop)} must be stopped first")
     return ", ".join(parts) or counted(len(plan.steps), "steps")
+
+
+def _spelled_out(count: str) -> str:
+    """A number of PUCs with the meaning of the word, which a reader of a plan meets here first."""
+    return f"{count} (programmable unit {'cells' if count.endswith('s') else 'cell'})" if "PUC" in count else count
 
 
 def _text(text: str, under: str, style: str = "") -> list[PlanLine]:

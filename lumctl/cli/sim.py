@@ -18,7 +18,8 @@ from lumctl.time_text import iso_text, iso_times
 KINDS = (
     "gpu-lost, process-died, ecc, row-remap-failed, throttled (accelerators); overheat (accelerators, meshes, "
     "switches); link-down, link-flap (transponders); nic-lost (HOST/nic); dark, dim (transponders, "
-    "TRANSPONDER/fibre, TRANSPONDER/converter, ports); dark (TRANSPONDER/rx); stuck-bar, stuck-cross (PUCs); "
+    "TRANSPONDER/fibre, TRANSPONDER/converter, ports); dark (TRANSPONDER/rx); stuck-bar, stuck-cross (PUCs: "
+    "programmable unit cells); "
     "slow-host, hung-smi, unreachable (hosts); device-down, device-lying, device-refuse, device-half, device-slow, "
     "device-cut (meshes, switches, chassis, power controllers); alarm (meshes, switches: a power supply has failed); "
     "slow-commit (meshes, switches); "

@@ -91,8 +91,8 @@ def plan(
     gets one if any choice allows it. Spares are ranked by these criteria, the first difference decides: reserved for
     the job (reserved_for); the least sufficient memory; all lanes ok; not tied to other spares; no filler job on it;
     fewest faults in seven days; in service for more than a day, and burned in; fewest circuits moved; enough optical
-    margin; least loss; fewest PUCs; fewest cells written. Accelerators that the inventory ties to a failed one are
-    replaced with it, by spares that are tied to each other.
+    margin; least loss; fewest PUCs (programmable unit cells of meshes); fewest cells written. Accelerators that the
+    inventory ties to a failed one are replaced with it, by spares that are tied to each other.
 
     With --avoid alone the circuits of JOB are routed around a failing component, and no accelerator is replaced; those
     of a failing transponder or port move to a free lane of the same accelerator. With --back each rank returns to its

@@ -295,7 +295,8 @@ def _lanes(shown: Carried, places: Grid, *, ascii_only: bool, chosen: Chosen) ->
 def marks_row(shown: Carried, *, ascii_only: bool) -> Row:
     """The legend of the marks of PUCs and ports."""
     slants = tuple(_BAR) if ascii_only else tuple(_BAR.values())
-    row = _plain(" ".join(slants) + " bar   ") + _plain((_CROSS_ASCII if ascii_only else _CROSS) + " cross")
+    cross = _CROSS_ASCII if ascii_only else _CROSS
+    row = _plain(f"{' '.join(slants)} bar   {cross} cross")
     condition = shown.condition
     stuck = set(condition.stuck.values())
     for state in PucState:
@@ -307,7 +308,7 @@ def marks_row(shown: Carried, *, ascii_only: bool) -> Row:
         row += _plain("   ") + _plain(mark, "damaged") + _plain(f" {' or '.join(closed)}")
     if any(len(circuit.letter) > 1 for circuit in shown.circuits):
         row += _plain(f"   {BEYOND} a circuit with a two-letter name")
-    return row
+    return row + _plain("   PUC: programmable unit cell")
 
 
 def _entry(circuit: DrawnCircuit) -> tuple[str, ...]:

@@ -73,8 +73,9 @@ def test_what_goes_and_comes_is_told_with_its_power_before_and_after():
 
 def test_a_summary_and_warnings_come_first():
     lines = plan_lines(PLAN, to_stop=["job"])
-    assert lines[2] == "2 circuits to move, 2 PUCs, job job must be stopped first"
-    assert lines[4] == "warning: circuit job/1-2 is moved"
+    assert lines[2] == "2 circuits to move, 2 PUCs (programmable unit cells), job job must be stopped"
+    assert lines[3] == "  first"
+    assert lines[5] == "warning: circuit job/1-2 is moved"
     assert summary(replace(PLAN, remove=()), ["a", "b"]).endswith("jobs a, b must be stopped first")
     assert summary(replace(PLAN, remove=())).startswith("2 circuits to make, ")
     assert summary(replace(PLAN, add=())).startswith("2 circuits to remove, ")

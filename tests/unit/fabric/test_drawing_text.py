@@ -177,7 +177,7 @@ def test_closed_parts_are_marked_and_the_key_says_so():
     assert at(places.pucs[2][0]) == "#"
     assert at(places.letters[found.ports[9]]) == "#"
     (key,) = lines(legend(found, {}, [], condition=condition, ascii_only=True)[:1])
-    assert key == r"| - / \ bar   x cross   * stuck in cross   # damaged or blocked"
+    assert key == r"| - / \ bar   x cross   * stuck in cross   # damaged or blocked   PUC: programmable unit cell"
 
 
 def test_the_legend_says_ports_pucs_and_loss():
