@@ -80,6 +80,24 @@ def test_spares_that_can_be_had_are_announced_once_and_again_if_they_change(watc
     assert len(watched.told) == 2
 
 
+def test_a_spare_is_announced_once_a_swap_can_use_it(watched, seen):
+    hindered, asked = ["mesh does not answer"], []
+
+    def obstacle(_look, failed):
+        asked.append(tuple(failed))
+        return hindered[0]
+
+    watched.watcher = SpareWatcher(lambda _: watched.store, watched._say, watched._tell, obstacle)
+    seen.find(LOST, State.FAILED, "gpu.lost")
+    watched.ask()
+    watched.look_after(1, 1)
+    assert (watched.told, asked) == ([], [(LOST,)] * 2)
+    hindered[0] = ""
+    watched.look_after(1, 1)
+    assert len(watched.told) == 1
+    assert len(asked) == 3, "no plan is made for a spare that was announced"
+
+
 def test_that_few_spares_are_left_is_told_once_and_again_after_more_were_there(watched, seen):
     watched.look()
     assert watched.low == []  # the only one of its class, and free

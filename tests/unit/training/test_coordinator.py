@@ -4,8 +4,9 @@ from collections import deque
 import pytest
 from fake_cluster import FakeCluster, at_work
 
+from lumctl.errors import RefusedError
 from lumctl.inventory.job_run import WithoutSpare
-from lumctl.training.coordinator import agent_reports, requests
+from lumctl.training.coordinator import agent_reports, failures, requests
 from lumctl.training.coordinator.state import JobEnd, JobPhase
 
 
@@ -109,6 +110,17 @@ def test_the_spare_that_dies_while_it_takes_over_is_replaced_as_well(cluster):
     cluster.kill("h4-a#1")
     cluster.settle()
     assert places(running(cluster)) == ["h0-a", "h5-a", "h2-a", "h3-a"]
+
+
+def test_a_job_that_waits_says_what_to_do(cluster):
+    cluster.broken |= {"h4-a", "h5-a", "h1-a"}
+    cluster.kill("h1-a#1")
+    cluster.settle()
+    hint = "see what to do: lumctl health explain mesh --target sim"
+    failures.not_repaired(cluster.state, RefusedError("no swap can be applied while mesh does not answer", hint=hint))
+    why = f"no swap can be applied while mesh does not answer ({hint})"
+    assert requests.document(cluster.state)["why"] == why
+    assert any(line.startswith(why) for line in cluster.said)
 
 
 def test_without_a_spare_it_waits_and_goes_on_when_the_accelerator_is_well_again(cluster):
