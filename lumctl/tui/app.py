@@ -149,6 +149,10 @@ class Dashboard(App[None]):
         trouble = self._preferences.remember_bell(rings=self._rings)
         self._answer(trouble or f"the bell {'rings for a new incident' if self._rings else 'is off'}")
 
+    def aimed(self, text: str) -> str:
+        """The text, with inventory and target in its commands."""
+        return self._shared.sources.aimed(text)
+
     def _answer(self, text: str) -> None:
         for line in self.screen.query(AnswerLine):
             line.say(text)
@@ -214,7 +218,7 @@ class Dashboard(App[None]):
 
     def on_observe_failed(self, event: ObserveFailed) -> None:
         """Show the error; the earlier data remain, with their age."""
-        self._end_reading(trouble=f"could not read the rack: {event.text}")
+        self._end_reading(trouble=self.aimed(f"could not read the rack: {event.text}"))
         self._tick()
 
     def on_refresh_wanted(self, event: RefreshWanted) -> None:

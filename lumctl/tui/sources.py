@@ -68,6 +68,9 @@ class Sources:
     check_swaps: Callable[[RecordedLook], Mapping[frozenset[str], LumctlError | None]] = lambda _seen: {}
     """For groups of accelerators at fault, why no swap of them together can be applied now, or ``None``."""
 
+    aimed: Callable[[str], str] = str
+    """Completes the commands in a text: they are typed in a shell, which may have no other inventory or target."""
+
     history: Kept = nothing_kept
     """The stored readings of a component for the last seconds."""
     ring: Ring = field(default_factory=Ring)
@@ -75,7 +78,12 @@ class Sources:
     def look(self) -> RecordedLook:
         """Read an observation and the stores' records, and add the observation's readings to the ring."""
         observation = self.observe()
-        seen = RecordedLook(observation, self.records(), forgotten_target=self.forgotten_target(observation.report))
+        seen = RecordedLook(
+            observation,
+            self.records(),
+            forgotten_target=self.forgotten_target(observation.report),
+            aimed=self.aimed,
+        )
         self.ring.add(seen.observation)
         return replace(seen, swap_checks=self.check_swaps(seen))
 

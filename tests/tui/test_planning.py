@@ -10,11 +10,13 @@ from textual.widgets import Input, Static
 
 from lumctl.errors import HalfDoneError, LumctlError, RefusedError
 from lumctl.health.states import State
+from lumctl.store import QueuedDemand
 from lumctl.tui.actions import PlanView
 from lumctl.tui.screens.help import LeavingScreen
 from lumctl.tui.screens.main import MainScreen
 from lumctl.tui.screens.plan import Phase, PlanScreen
 from lumctl.tui.threads.apply import Applying
+from lumctl.tui.views.records import Records
 from lumctl.tui.views.steps import StepView
 
 LOST = "r1-h2-g1"
@@ -113,6 +115,40 @@ def test_while_a_mesh_that_a_swap_writes_does_not_answer_no_screen_offers_p_and_
 
     kit.drive(stage.dashboard(), script, size=(120, 36))
     assert stage.planned == []
+
+
+def test_commands_name_the_inventory_that_the_dashboard_was_started_with(stage, kit):
+    stage.sources["aimed"] = lambda text: text.replace("lumctl ", "lumctl -i r.yaml ")
+    remedy = RefusedError("no swap can be applied", hint="lumctl health explain mesh1")
+    stage.sources["check_swaps"] = lambda _seen: {frozenset({LOST}): remedy}
+    stage.records = Records(waiting=(QueuedDemand("r1", "demand-0001", "llm", (LOST,), "ann", kit.START - 60),))
+
+    async def script(pilot):
+        await kit.until(pilot, lambda: LOST in kit.screen_text(pilot.app))
+        await pilot.press("2", "p")
+        await kit.until(pilot, lambda: "lumctl -i r.yaml health explain mesh1" in kit.screen_text(pilot.app))
+        await pilot.press("S")
+        await kit.until(pilot, lambda: "waiting for spares" in kit.screen_text(pilot.app))
+        assert "lumctl -i r.yaml health explain mesh1" in " ".join(kit.screen_text(pilot.app).split())
+
+    kit.drive(stage.dashboard(), script, size=(120, 36))
+
+
+def test_the_way_back_of_ranks_on_spares_is_shown_with_its_command(stage, kit):
+    seen = kit.observation(failed=None)
+    ranks = seen.assignment["llm"]
+    moved = {"llm": tuple("r1-h4-g0" if name == LOST else name for name in ranks)}
+    stage.seen = replace(seen, assignment=moved)
+    stage.sources["aimed"] = lambda text: text.replace("lumctl ", "lumctl -i r.yaml ")
+    said, command = f"{LOST} is ok again: return 1 rank of llm", "lumctl -i r.yaml swap plan llm --back --target sim"
+
+    async def script(pilot):
+        await kit.until(pilot, lambda: f"{said} (S: how)" in " ".join(kit.screen_text(pilot.app).split()))
+        await pilot.press("S")
+        await kit.until(pilot, lambda: "ranks on spares" in kit.screen_text(pilot.app))
+        assert f"{said}: {command}" in " ".join(kit.screen_text(pilot.app).split())
+
+    kit.drive(stage.dashboard(), script, size=(120, 36))
 
 
 def test_the_outcome_stays_in_sight_wherever_the_user_scrolls(stage, kit, applying):

@@ -16,7 +16,7 @@ from lumctl.cli.invocation import Invocation
 from lumctl.cli.live import a_speed, interval_option
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import ASCII_GLYPHS, GLYPHS, OutputFormat
-from lumctl.cli.verbs import noun_app, verb
+from lumctl.cli.verbs import aimed, noun_app, verb
 from lumctl.errors import ExitCode, LumctlError, UsageError
 
 if TYPE_CHECKING:
@@ -325,6 +325,7 @@ def top(
                 scheduled=partial(hosts.scheduled, cx),
                 shell=partial(hosts.shell_command, cx),
                 forgotten_target=partial(forgotten_target, cx),
+                aimed=partial(aimed, cx),
                 check_swaps=SwapChecker(lambda: _open(cx)),
                 history=history,
             ),

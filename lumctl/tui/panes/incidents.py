@@ -33,7 +33,7 @@ def incident_rows(seen: RecordedLook, marks: Marks) -> list[Row]:
 def _row(seen: RecordedLook, case: Case, marks: Marks) -> Row:
     state = State.DISABLED if case.out_of_service else case.state
     known = "out of service; " if case.out_of_service else "acknowledged; " if case.silent else ""
-    said = f"{case.summary}\n{known}{_what_to_do(seen, case)}"
+    said = f"{case.summary}\n{known}{seen.aimed(_what_to_do(seen, case))}"
     cells = (state_cell(state, marks), Cell(case.component), Cell(str(len(case.members))), Cell(said))
     return Row(case.key, case.component, state, cells, case.since, known=case.silent)
 
@@ -87,7 +87,7 @@ def finding_rows(seen: RecordedLook, marks: Marks) -> list[Row]:
         state = State.DISABLED if finding.component in out else finding.state
         said = f"acknowledged {finding.acknowledged}" if finding.acknowledged else finding.advice
         said = f"out of service; {said}" if finding.component in out else said
-        texts = (finding.component, finding.rule, f"{finding.evidence}\n{said}")
+        texts = (finding.component, finding.rule, f"{finding.evidence}\n{seen.aimed(said)}")
         cells = (state_cell(state, marks), *map(Cell, texts))
         known = finding.acknowledged is not None or finding.component in out
         rows.append(Row(key, finding.component, state, cells, finding.since, known=known))

@@ -140,7 +140,7 @@ class ApprovalScreen(AskingScreen, keys="approval"):
         try:
             self.post_message(PlanRead(self.context.sources.asked_plan(self._rack, self._plan_id)))
         except Exception as error:  # noqa: BLE001 - whatever went wrong is a line on the screen, never a traceback
-            self.post_message(PlanRead(None, one_line(error)))
+            self.post_message(PlanRead(None, self.context.sources.aimed(one_line(error))))
 
 
 _NOT_READ = "the plan has not been read yet: it cannot be answered before it is shown"

@@ -107,5 +107,5 @@ class AskingScreen(KeyedScreen[None]):
         try:
             view = order(comment)
         except Exception as error:  # noqa: BLE001 - whatever went wrong is a line on the screen, never a traceback
-            view = ApplyView(f"{self.FAILED}: {one_line(error)}", done=False, error=error)
+            view = ApplyView(f"{self.FAILED}: {self.context.sources.aimed(one_line(error))}", done=False, error=error)
         self.post_message(Done(view))

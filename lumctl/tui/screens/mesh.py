@@ -162,7 +162,7 @@ class MeshScreen(KeyedScreen[None], keys="mesh"):
         try:
             self.post_message(MeshRead(self._shared.sources.mesh(self._device.id)))
         except Exception as error:  # noqa: BLE001 - whatever went wrong is a line on the screen, never a traceback
-            self.post_message(MeshRead(None, one_line(error)))
+            self.post_message(MeshRead(None, self._shared.sources.aimed(one_line(error))))
 
     def _choose(self) -> None:
         """Highlight the circuit under the cursor, but not while the table is being filled."""

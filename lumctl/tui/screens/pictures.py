@@ -14,7 +14,7 @@ from lumctl.tui.sources import ScreenContext
 from lumctl.tui.views.link_matrix import matrix_lines
 from lumctl.tui.views.losses import loss_lines
 from lumctl.tui.views.records import RecordedLook
-from lumctl.tui.views.spares import forecast_lines, spare_lines, waiting_lines
+from lumctl.tui.views.spares import forecast_lines, spare_lines, waiting_lines, way_back_lines
 from lumctl.tui.views.timeline import timeline_lines
 from lumctl.tui.widgets.bars import AnswerLine, KeyBar, TopBar
 
@@ -65,11 +65,12 @@ class PictureScreen(KeyedScreen[None]):
 
 
 class SparesScreen(PictureScreen, keys="spares"):
-    """Shows the jobs that wait for spares, the spares left on each rail, and the ranks that each can replace."""
+    """Shows the jobs that wait for spares, the ranks on spares, and the spares with the ranks that each can replace."""
 
     def lines(self, seen: RecordedLook, width: int) -> Sequence[Text]:  # noqa: ARG002 - its lines wrap
         """A line for each group and for each of its spares."""
-        return (*waiting_lines(seen), *forecast_lines(seen), *spare_lines(seen.observation, self.shared.marks))
+        spares = spare_lines(seen.observation, self.shared.marks, seen.aimed)
+        return (*waiting_lines(seen), *way_back_lines(seen), *forecast_lines(seen), *spares)
 
 
 class MatrixScreen(PictureScreen, keys="matrix"):

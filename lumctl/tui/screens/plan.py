@@ -205,7 +205,7 @@ class PlanScreen(KeyedScreen[None], keys="plan"):
             self.query_one("#plan", Static).update("")
         state = State.OK if event.view.done else State.FAILED
         text = Text()
-        text.append(f"{event.view.outcome}\n", style=STATE_STYLES[state])
+        text.append(f"{self.shared.sources.aimed(event.view.outcome)}\n", style=STATE_STYLES[state])
         text.append("\n".join(event.view.lines))
         self.query_one("#outcome", Static).update(text)
         self.add_class("-ended")

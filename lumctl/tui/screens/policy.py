@@ -124,7 +124,7 @@ class PolicyScreen(AskingScreen, keys="policy"):
             if seen is not None:
                 self.post_message(Explained(self.context.sources.explain(seen.observation, self._rack)))
         except Exception as error:  # noqa: BLE001 - whatever went wrong is a line on the screen, never a traceback
-            self.post_message(Explained(None, one_line(error)))
+            self.post_message(Explained(None, self.context.sources.aimed(one_line(error))))
 
 
 _DOING = {"stop": "stopping", "start": "starting"}

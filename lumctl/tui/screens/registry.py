@@ -101,6 +101,8 @@ def _describe(context: ScreenContext, component: str, scheduler: SchedulerReader
     if (seen := context.seen()) is None:
         return None
     detail = describe(seen.observation, component, context.now())
+    findings = tuple(replace(each, advice=seen.aimed(each.advice)) for each in detail.findings)
+    detail = replace(detail, findings=findings)
     inventory = seen.observation.inventory
     if component not in inventory.accelerators and component not in inventory.hosts:
         return detail

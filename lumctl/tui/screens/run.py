@@ -117,7 +117,7 @@ class RunScreen(KeyedScreen[None], keys="run"):
         if (view := self._view) is None:
             return
         marks, now, before = self.shared.marks, self.shared.now(), {**self._powers, **view.before}
-        self.query_one("#run", Static).update(run_text(view, marks, now))
+        self.query_one("#run", Static).update(run_text(view, marks, now, self.shared.sources.aimed))
         # The proofs of a run that was rolled back or undone are of circuits that no longer exist.
         proved = view.proved if view.run.state == "done" else {}
         # Nor do its receivers tell anything of it: they hear again what they heard before.
@@ -139,4 +139,4 @@ class RunScreen(KeyedScreen[None], keys="run"):
         try:
             self.post_message(RunRead(self.shared.sources.run(self._key)))
         except Exception as error:  # noqa: BLE001 - whatever went wrong is a line on the screen, never a traceback
-            self.post_message(RunNotRead(one_line(error)))
+            self.post_message(RunNotRead(self.shared.sources.aimed(one_line(error))))

@@ -206,13 +206,13 @@ class RunbookScreen(KeyedScreen[None], keys="runbook"):
         try:
             self.post_message(RunbookRead(self.context.sources.runbook(self._key)))
         except Exception as error:  # noqa: BLE001 - whatever went wrong is a line on the screen, never a traceback
-            self.post_message(ReadFailed(one_line(error)))
+            self.post_message(ReadFailed(self.context.sources.aimed(one_line(error))))
 
     def _run(self, stepper: Stepper) -> None:
         try:
             view = self.context.acts.replay(self._key, self._progress_in_thread, stepper.gate)
         except Exception as error:  # noqa: BLE001 - as above
-            view = ReplayView(f"not replayed: {one_line(error)}", None)
+            view = ReplayView(f"not replayed: {self.context.sources.aimed(one_line(error))}", None)
         self.post_message(Replayed(view))
 
     def _progress_in_thread(self, line: str) -> None:
@@ -261,4 +261,4 @@ class ComparisonScreen(KeyedScreen[None], keys="comparison"):
         try:
             self.post_message(Compared(self.context.sources.compare(self._a, self._b)))
         except Exception as error:  # noqa: BLE001 - whatever went wrong is a line on the screen, never a traceback
-            self.post_message(Compared(None, one_line(error)))
+            self.post_message(Compared(None, self.context.sources.aimed(one_line(error))))

@@ -253,7 +253,7 @@ class TextSession:
 
     def _tell(self, line: str) -> None:
         at = time.strftime("%H:%M:%S", time.localtime(self.now()))
-        self._say(f"{at} {printable(line)}")
+        self._say(f"{at} {printable(self.sources.aimed(line))}")
 
 
 def answer(session: TextSession, word: str, rest: str) -> None:

@@ -14,7 +14,7 @@ from lumctl.printable import counted, number_ranges
 from lumctl.tui.look.marks import STATE_STYLES, Marks
 from lumctl.tui.views.incidents import condition_of, remedy_of
 from lumctl.tui.views.records import RecordedLook
-from lumctl.tui.views.spares import fitting, swap_obstacle
+from lumctl.tui.views.spares import fitting, swap_obstacle, ways_back
 
 _PHRASES: Mapping[str, str] = {
     "host.unreachable": "does not answer",
@@ -92,7 +92,8 @@ def news_of(seen: RecordedLook) -> tuple[News, ...]:
         found.append(News(State.DEGRADED, seen.daemon_trouble, do="start it: lumctl watch"))
     found.sort(key=lambda news: -SEVERITY.index(news.state))
     slip = [News(State.UNKNOWN, seen.forgotten_target)] if seen.forgotten_target else []
-    return (*slip, *_under_way(seen), *found, *_waiting(seen))
+    found = [*slip, *_under_way(seen), *found, *_waiting(seen)]
+    return tuple(replace(news, do=seen.aimed(news.do)) for news in found)
 
 
 def quiet_line(observation: Observation, silent: int) -> str:
@@ -114,7 +115,7 @@ def quiet_line(observation: Observation, silent: int) -> str:
 def headline(seen: RecordedLook, news: Sequence[News], marks: Marks) -> Text:
     """The headline of every pane: the first of its messages, and the number of others, or the key that leads on."""
     if not news:
-        line = _quiet(seen)
+        line = "; ".join((_quiet(seen), *(f"{said} (S: how)" for said, _ in ways_back(seen))))
         state = State.UNKNOWN if "could not be read" in line else State.OK
         return Text().append(f"{marks.glyphs.get(state, '')} ", STATE_STYLES[state]).append(line)
     first, *more = news
@@ -136,7 +137,7 @@ def sentence(seen: RecordedLook) -> str:
     # In read-only mode no message names a key.
     first, *more = news_of(replace(seen, forbidden=seen.forbidden or "no keys")) or (None,)
     if first is None:
-        quiet = _quiet(seen)
+        quiet = "; ".join((_quiet(seen), *map(": ".join, ways_back(seen))))
         return f"{quiet[0].upper()}{quiet[1:]}."
     return f"{first.words}{f'; and {len(more)} more' if more else ''}."
 

@@ -1,6 +1,7 @@
 """The dashboard's text of an incident: its members, the advice, and the consequences of an acknowledgement."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -149,16 +150,16 @@ def head_text(seen: RecordedLook, case: Case | None, marks: Marks, now: float) -
     if run := replaced_now(seen, accelerators):
         _line(text, "what to do", f"wait for the end of the run: {run}")
     elif place is not None and not seen.forbidden and (obstacle := swap_obstacle(seen, accelerators)):
-        _line(text, "what to do", instead_of_swap(obstacle, remedy))
+        _line(text, "what to do", seen.aimed(instead_of_swap(obstacle, remedy)))
     elif place is not None and not seen.forbidden:
         where = f" ({place[0]} rank {place[1]})" if len(accelerators) == 1 else ""
         first = f"{remedy.by_hand}; if that does not help: " if remedy is not None and remedy.hand_first else ""
         first = first or before_a_swap(case)
         _line(text, "what to do", f"{first}{put_spares(accelerators)}{where}: press p")
     elif remedy is not None and remedy.words:
-        _line(text, "what to do", remedy.words)
+        _line(text, "what to do", seen.aimed(remedy.words))
     elif case.findings:
-        _line(text, "what to do", case.findings[0].advice)
+        _line(text, "what to do", seen.aimed(case.findings[0].advice))
     return text
 
 
@@ -172,7 +173,7 @@ def more_text(seen: RecordedLook, case: Case | None, row: "Row | None", marks: M
         f for health in members_of(seen, case) if f"{kind_of(health)}:{health.id}" == row.key for f in health.findings
     ]
     for finding in found:
-        add_finding(text, finding, marks, now, _LABEL_WIDTH)
+        add_finding(text, replace(finding, advice=seen.aimed(finding.advice)), marks, now, _LABEL_WIDTH)
     if not found:
         text.append("  none of its own: the cause affects it\n")
     return text

@@ -1,6 +1,6 @@
 """The data of the dashboard: one observation of the racks, and the records of their stores."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,7 +71,8 @@ class RecordedLook:
     ``forbidden`` is the reason for read-only mode; empty if changes are allowed. ``daemon_trouble`` says how the daemon
     died and what stopped with it; empty if it did not die. ``forgotten_target`` says that no host answers because the
     target was not named. ``swap_checks`` has, for accelerators whose replacement was planned, why no swap of them
-    together can be applied now; ``None`` if one can.
+    together can be applied now; ``None`` if one can. ``aimed`` completes the commands in a text: it adds the inventory
+    and the target that were given as options.
     """
 
     observation: Observation
@@ -80,6 +81,7 @@ class RecordedLook:
     daemon_trouble: str = ""
     forgotten_target: str = ""
     swap_checks: Mapping[frozenset[str], LumctlError | None] = field(default_factory=dict)
+    aimed: Callable[[str], str] = str
 
     @property
     def under_way(self) -> tuple[StoredRun, ...]:

@@ -1,6 +1,6 @@
 """A run as text: who did what and when, the result of each step, and what to do about it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from rich.text import Text
@@ -67,8 +67,8 @@ def what_to_do(view: RunView) -> str | None:
     return f"continue with it: lumctl swap resume {aimed}; or undo it: lumctl swap abort {aimed}"
 
 
-def head_text(view: RunView, marks: Marks, now: float) -> Text:
-    """Title, outcome, who and when."""
+def head_text(view: RunView, marks: Marks, now: float, aimed: Callable[[str], str] = str) -> Text:
+    """Title, outcome, who and when; ``aimed`` completes commands."""
     run = view.run
     state = State.FAILED if view.cut else STATES.get(run.state, State.UNKNOWN)
     outcome = "cut" if view.cut else run.state
@@ -82,13 +82,13 @@ def head_text(view: RunView, marks: Marks, now: float) -> Text:
     for line in view.said:
         text.append(f"it failed: {line}\n")
     if todo := what_to_do(view):
-        text.append(f"what to do: {todo}\n", style=STATE_STYLES[State.FAILED])
+        text.append(f"what to do: {aimed(todo)}\n", style=STATE_STYLES[State.FAILED])
     return text
 
 
-def run_text(view: RunView, marks: Marks, now: float) -> Text:
-    """The run with its steps, without its light."""
-    text = head_text(view, marks, now)
+def run_text(view: RunView, marks: Marks, now: float, aimed: Callable[[str], str] = str) -> Text:
+    """The run with its steps, without its light; ``aimed`` completes commands."""
+    text = head_text(view, marks, now, aimed)
     if view.steps:
         text.append("\nsteps\n", style=HEADING_STYLE)
         text.append_text(steps_text(view.steps, marks, now))

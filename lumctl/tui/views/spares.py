@@ -1,6 +1,6 @@
 """Spares: those that are left, the accelerators that each can replace, and the jobs that wait for one; pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -11,10 +11,11 @@ from lumctl.health.states import State
 from lumctl.inventory.model import Role
 from lumctl.printable import counted, number_ranges
 from lumctl.spares.fitness import spares_by_pool, unfit_reasons, why_not_free
+from lumctl.spares.ledger_text import advice
 from lumctl.swap.demand_queue import queue_entries
 from lumctl.swap.fillers import filler_documents
 from lumctl.swap.ranking import FailedRank, objections
-from lumctl.swap.spare_pool import networks_of, ranks_to_replace
+from lumctl.swap.spare_pool import in_repair, networks_of, ranks_to_replace
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks, age
 from lumctl.tui.views.records import RecordedLook
 
@@ -149,8 +150,8 @@ def users_of(observation: Observation, spare: str) -> tuple[Users, ...]:
     return tuple(Users(job, tuple(sorted(ranks))) for job, ranks in found.items())
 
 
-def spare_lines(observation: Observation, marks: Marks) -> Iterator[Text]:
-    """Lines for each group: its spares, their states, and the ranks that each can replace."""
+def spare_lines(observation: Observation, marks: Marks, aimed: Callable[[str], str] = str) -> Iterator[Text]:
+    """Lines for each group: its spares, their states, and the ranks that each can replace; ``aimed`` as of a look."""
     groups = groups_of(observation)
     if not groups:
         yield Text("the inventory has no spare: nothing can replace an accelerator", style=STATE_STYLES[State.DEGRADED])
@@ -173,7 +174,7 @@ def spare_lines(observation: Observation, marks: Marks) -> Iterator[Text]:
         yield Text()
     for filler in filler_documents(observation, observation.inventory.racks):
         if not filler["running"]:
-            then = f": {filler['command']}" if filler["command"] else ""
+            then = f": {aimed(filler['command'])}" if filler["command"] else ""
             yield Text(f"filler job {filler['name']} {filler['words']}{then}")
 
 
@@ -189,10 +190,26 @@ def waiting_lines(seen: RecordedLook) -> Iterator[Text]:
             text = Text(f"  {demand.id} {demand.job} ")
             text.append(f"for {', '.join(demand.accelerators)}, ")
             text.append(f"{age(demand.asked_at, seen.observation.at)}: ", style=QUIET_STYLE)
-            text.append(entry.words, style="" if entry.command else STATE_STYLES[State.DEGRADED])
+            text.append(seen.aimed(entry.words), style="" if entry.command else STATE_STYLES[State.DEGRADED])
             yield text
             if entry.command:
-                yield Text(f"    {entry.command}", style=QUIET_STYLE)
+                yield Text(f"    {seen.aimed(entry.command)}", style=QUIET_STYLE)
+        yield Text()
+
+
+def ways_back(seen: RecordedLook) -> list[tuple[str, str]]:
+    """What to do about accelerators that swaps took out of their jobs, each with the command that returns its ranks."""
+    found = advice(in_repair(seen.observation), seen.observation.target)
+    return [(said, seen.aimed(command)) for said, command in found]
+
+
+def way_back_lines(seen: RecordedLook) -> Iterator[Text]:
+    """:func:`ways_back` under a heading; nothing if no rank runs on a spare."""
+    if found := ways_back(seen):
+        yield Text("ranks on spares", style=HEADING_STYLE)
+        for said, command in found:
+            yield Text(f"  {said}:")
+            yield Text(f"    {command}", style=QUIET_STYLE)
         yield Text()
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Protocol, runtime_checkable
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -71,6 +72,14 @@ class Headline(Static):
             self.update(text)
 
 
+@runtime_checkable
+class Aiming(Protocol):
+    """An application that completes the commands in a text with the inventory and the target that it was given."""
+
+    def aimed(self, text: str) -> str:
+        """The completed text."""
+
+
 class AnswerLine(Static):
     """A line with an answer to the operator; hidden while empty."""
 
@@ -78,8 +87,8 @@ class AnswerLine(Static):
         super().__init__(markup=False)
 
     def say(self, text: str) -> None:
-        """Show a text; an empty text hides the line."""
-        self.update(text)
+        """Show a text, whose commands the dashboard completes; an empty text hides the line."""
+        self.update(self.app.aimed(text) if isinstance(self.app, Aiming) else text)
         self.set_class(bool(text), "-open")
 
 
