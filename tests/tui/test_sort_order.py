@@ -1,5 +1,6 @@
 """The order of a table by its columns, and what becomes of names and texts that do not fit."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -16,7 +17,7 @@ from lumctl.tui.panes.rows import AGE, Cell, Row
 from lumctl.tui.views.records import RecordedLook
 from lumctl.tui.views.table_layout import TableLayout, without_middle, wrapped
 from lumctl.tui.views.table_rows import SortOrder, after_click, begin, sorted_rows
-from lumctl.tui.widgets.bars import tabs_line
+from lumctl.tui.widgets.bars import Tab, tabs_line
 from lumctl.tui.widgets.table import PaneTable
 
 MARKS = Marks(GLYPHS)
@@ -191,20 +192,22 @@ def test_advice_is_read_to_its_end_at_eighty_columns(stage, kit):
 
 
 @pytest.mark.parametrize("width", [44, 60, 80, 110, 160])
-def test_narrow_tabs_show_digits_and_whole_names_only(width):
+def test_narrow_tabs_name_the_current_pane_and_as_many_others_as_fit(width):
     trouble = {"circuits": Cell("✖2", "bold red"), "racks": Cell("○14", "")}
-    tabs = [(pane.id, pane.title, trouble.get(pane.id, Cell(""))) for pane in PANES]
-    line = tabs_line(tabs, "jobs", width).plain
+    tabs = [Tab(pane.id, pane.title, pane.short or pane.title, trouble.get(pane.id, Cell(""))) for pane in PANES]
+    line = tabs_line(tabs, "policies", width).plain
     assert len(line) <= width
-    words = [word for word in line.split() if word[0].isalpha()]
-    assert set(words) <= {pane.title for pane in PANES}
-    assert "Jobs" in words
-    digits = [word for word in line.split() if word.isdigit()]
-    assert digits == [str(number % 10) for number in range(1, 11)]
+    named = dict(re.findall(r" (\d)(?: ([A-Z][a-z]+))?", line))
+    assert list(named) == [str(number % 10) for number in range(1, 11)]
+    for pane, name in zip(PANES, named.values(), strict=True):
+        assert name in {pane.title, pane.short, ""}
+    assert named["8"] == "Policies"
     assert "✖2" in line
     assert "○14" in line
     if width >= 80:
-        assert {"Circuits", "Racks"} <= set(words)
+        assert sum(map(bool, named.values())) >= 9
+    if width >= 110:
+        assert list(named.values()) == [pane.title for pane in PANES]
 
 
 def test_a_pane_of_one_line_keeps_its_height():

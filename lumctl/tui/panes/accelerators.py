@@ -75,4 +75,5 @@ ACCELERATORS = Pane(
     lambda seen: not_well(h.state for h in seen.observation.report.accelerators.values()),
     lists_components=True,
     can_act=True,
+    short="Accel",
 )

@@ -63,4 +63,5 @@ CIRCUITS = Pane(
     lambda seen: not_well(c.state for c in seen.observation.report.circuits.values()),
     lists_components=True,
     can_act=True,
+    short="Circ",
 )

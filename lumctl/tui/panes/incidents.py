@@ -70,6 +70,7 @@ INCIDENTS = Pane(
     lines=2,
     can_act=True,
     opens="incident",
+    short="Incid",
 )
 
 
@@ -121,6 +122,7 @@ FINDINGS = Pane(
     goes_stale=False,
     lines=2,
     can_act=True,
+    short="Find",
 )
 
 

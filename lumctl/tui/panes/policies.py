@@ -92,4 +92,5 @@ POLICIES = Pane(
     goes_stale=False,
     opens="policy",
     one="policy or decision",
+    short="Pol",
 )

@@ -103,6 +103,8 @@ class Pane:
     one: str = ""
     counts: frozenset[State] = TROUBLE
     can_act: bool = False
+    short: str = ""
+    """The title for a narrow terminal, if it is not the title itself."""
 
     @property
     def optional_columns(self) -> tuple[Column, ...]:

@@ -81,4 +81,5 @@ RUNBOOKS = Pane(
     runbook_rows,
     goes_stale=False,
     opens="runbook",
+    short="Runb",
 )

@@ -34,7 +34,7 @@ from lumctl.tui.views.history import History
 from lumctl.tui.views.records import RecordedLook
 from lumctl.tui.views.subject import WorkSubject
 from lumctl.tui.views.swap_choice import others_than_headline
-from lumctl.tui.widgets.bars import AnswerLine, Headline, KeyBar, Tabs, TopBar
+from lumctl.tui.widgets.bars import AnswerLine, Headline, KeyBar, Tab, Tabs, TopBar
 from lumctl.tui.widgets.heat import HeatPicture
 from lumctl.tui.widgets.pane_area import PaneArea
 from lumctl.tui.widgets.prompt import Prompt, Question
@@ -356,7 +356,15 @@ class MainScreen(KeyedScreen[None], keys="main"):
 
     def _show_tabs(self) -> None:
         seen = self._seen
-        tabs = [(pane.id, pane.title, trouble_cell(pane.trouble(seen) if seen else (), self._marks)) for pane in PANES]
+        tabs = [
+            Tab(
+                pane.id,
+                pane.title,
+                pane.short or pane.title,
+                trouble_cell(pane.trouble(seen) if seen else (), self._marks),
+            )
+            for pane in PANES
+        ]
         self.query_one(Tabs).show(tabs, self.area.pane.id)
 
 

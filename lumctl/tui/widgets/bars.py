@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -158,16 +158,25 @@ def _key(action: Action) -> Content:
     return _clickable(text, name if name.endswith(")") else f"{name}()")
 
 
+class Tab(NamedTuple):
+    """A pane in the line of tabs: its id, its title, the title for a narrow terminal, and the number at fault."""
+
+    pane: str
+    title: str
+    short: str
+    trouble: Cell
+
+
 class Tabs(Static):
     """The panes as tabs; each can be clicked."""
 
     def __init__(self) -> None:
         super().__init__(id="tabs")
-        self._tabs: Sequence[tuple[str, str, Cell]] = ()
+        self._tabs: Sequence[Tab] = ()
         self._current = ""
 
-    def show(self, tabs: Sequence[tuple[str, str, Cell]], current: str) -> None:
-        """Show these tabs, each with an id, a title, and the number at fault."""
+    def show(self, tabs: Sequence[Tab], current: str) -> None:
+        """Show these tabs."""
         if (tabs, current) != (self._tabs, self._current):
             self._tabs, self._current = tabs, current
             self._fit()
@@ -181,35 +190,43 @@ class Tabs(Static):
             self.update(tabs_line(self._tabs, self._current, self.size.width), layout=False)
 
 
-def tabs_line(tabs: Sequence[tuple[str, str, Cell]], current: str, width: int) -> Content:
-    """The panes as tabs, from (id, title, number of faults), in ``width`` characters.
+def tabs_line(tabs: Sequence[Tab], current: str, width: int) -> Content:
+    """The panes as tabs in ``width`` characters.
 
-    If they do not fit, some show only their digit. The current pane keeps its title first, then panes with faults, then
-    the others from the left.
+    If the titles do not fit, the current pane keeps its title, and the others have their short names; if these do not
+    fit either, some have only their digit. Panes with faults have names first, then the others from the left.
     """
-    titled: set[str] = set()
-    line = _tabs([(pane, "", trouble) for pane, _, trouble in tabs], current)
-    for pane, *_ in sorted(tabs, key=lambda tab: (tab[0] != current, not tab[2].text)):
-        wider = _tabs([(id_, title if id_ in titled | {pane} else "", cell) for id_, title, cell in tabs], current)
-        if wider.cell_length <= width or pane == current:
-            titled.add(pane)
-            line = wider
+    names = {tab.pane: tab.title for tab in tabs}
+    if (line := _tabs(tabs, names, current, gap=" ")).cell_length <= width:
+        return line
+    names = {tab.pane: tab.title if tab.pane == current else "" for tab in tabs}
+    line = _tabs(tabs, names, current)
+    by_need = sorted(tabs, key=lambda tab: not tab.trouble.text)
+    for pane, name in [*((tab.pane, tab.short) for tab in by_need), *((tab.pane, tab.title) for tab in by_need)]:
+        if pane != current:
+            wider = _tabs(tabs, {**names, pane: name}, current)
+            if wider.cell_length <= width:
+                names[pane], line = name, wider
     return line
 
 
-def _tabs(tabs: Sequence[tuple[str, str, Cell]], current: str) -> Content:
+def _tabs(tabs: Sequence[Tab], names: Mapping[str, str], current: str, gap: str = "") -> Content:
+    """The tabs with these names, each followed by a ``gap``."""
     return Content("").join(
         _clickable(
             Content.assemble(
                 (
-                    f" {number % 10} {title} " if title else f" {number % 10} ",
-                    "bold reverse" if pane == current else "",
+                    f" {number % 10} {names[tab.pane]}".rstrip() + gap * (not tab.trouble.text),
+                    "bold reverse" if tab.pane == current else "",
                 ),
-                (f"{trouble.text} " if trouble.text else "", f"bold {trouble.style}{_reverse(pane == current)}"),
+                (
+                    f" {tab.trouble.text}{gap}" if tab.trouble.text else "",
+                    f"bold {tab.trouble.style}{_reverse(tab.pane == current)}",
+                ),
             ),
-            f"screen.show_pane('{pane}')",
+            f"screen.show_pane('{tab.pane}')",
         )
-        for number, (pane, title, trouble) in enumerate(tabs, start=1)
+        for number, tab in enumerate(tabs, start=1)
     )
 
 
