@@ -15,7 +15,7 @@ from lumctl.spares.ledger_text import advice
 from lumctl.swap.demand_queue import queue_entries
 from lumctl.swap.fillers import filler_documents
 from lumctl.swap.ranking import FailedRank, objections
-from lumctl.swap.spare_pool import in_repair, networks_of, ranks_to_replace
+from lumctl.swap.spare_pool import networks_of, ranks_to_replace, swapped_out
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks, age
 from lumctl.tui.views.records import RecordedLook
 
@@ -199,7 +199,7 @@ def waiting_lines(seen: RecordedLook) -> Iterator[Text]:
 
 def ways_back(seen: RecordedLook) -> list[tuple[str, str]]:
     """What to do about accelerators that swaps took out of their jobs, each with the command that returns its ranks."""
-    found = advice(in_repair(seen.observation), seen.observation.target)
+    found = advice(swapped_out(seen.observation), seen.observation.target)
     return [(said, seen.aimed(command)) for said, command in found]
 
 
