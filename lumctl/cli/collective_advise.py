@@ -197,7 +197,7 @@ def _document(advice: "Advice", links: "LinkFit | None") -> dict[str, Any]:
         "before_s": cost.before_s,
         "after_s": cost.after_s,
         "ring_s": cost.ring_s,
-        "halving_doubling_s": advice.link.halving_doubling_s(advice.ranks, advice.size_bytes or 1.0),
+        "halving_doubling_s": advice.halving_doubling_s,
         "alpha_s": _interval(links.alpha_s) if links else {"value": advice.link.alpha_s},
         "beta_s_per_byte": None if advice.size_bytes is None else advice.link.beta_s,
         "late_rank": _late_rank(advice),

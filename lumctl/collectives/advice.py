@@ -18,6 +18,8 @@ from lumctl.collectives.link_fit import LinkFit
 from lumctl.collectives.quantities import bytes_text, seconds_text
 
 SAMPLES = 1000
+_NOTABLE = 0.99
+"""Another algorithm is named if its time is below this share; large buffers take as long with ring."""
 _FEWEST_SAMPLES, _MOST_RESAMPLED = 100, 10_000_000
 """Of a long log fewer samples are drawn, so that they have so many steps together."""
 
@@ -47,6 +49,11 @@ class Advice:
     def break_even_s(self) -> float | None:
         """The gap from which on the schedule is faster; ``None`` if it never is."""
         return self.cost.break_even_s
+
+    @property
+    def halving_doubling_s(self) -> float | None:
+        """The time of recursive halving and doubling after the last arrival; ``None`` without a power of two."""
+        return self.link.halving_doubling_s(self.ranks, 1.0 if self.size_bytes is None else self.size_bytes)
 
     @property
     def most_share(self) -> float | None:
@@ -121,6 +128,10 @@ def advice_lines(advice: Advice) -> list[str]:
         f"{verdict}: {situation} it runs at {gain.value:.2f} of ring's speed{interval}, the wait included",
         f"after the last arrival ring takes {ring} and the schedule {after}; it takes {before} before that arrival",
     ]
+    doubling_s = advice.halving_doubling_s
+    fastest_s = _NOTABLE * min(cost.ring_s, cost.total_s(advice.gap_s) - advice.gap_s)
+    if doubling_s is not None and doubling_s < fastest_s:
+        lines.append(f"recursive halving and doubling is faster than both here: {seconds_text(doubling_s)}")
     if advice.break_even_s is None:
         lines.append(
             f"no gap is long enough with {advice.ranks} ranks: even after the arrival it is not faster than ring"

@@ -110,6 +110,11 @@ def test_the_advice_changes_at_the_break_even(ranks, gap_s):
     assert advice.recommended == (gap_s > advice.break_even_s) or gap_s == pytest.approx(advice.break_even_s)
 
 
+def test_a_small_buffer_has_a_faster_algorithm_than_both():
+    lines = advice_lines(advise(16, 1e4, 1e-5, LinkFit(LinkCost(1e-5, 1e-10))))
+    assert lines[2] == "recursive halving and doubling is faster than both here: 82 us"
+
+
 def test_the_buffer_that_is_small_enough_breaks_even():
     link = LinkCost(1e-5, 1e-9)
     advice = advise(16, 1e9, 0.05, LinkFit(link))
