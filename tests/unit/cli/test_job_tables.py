@@ -59,7 +59,8 @@ def document():
 
 
 def printed(document, capsys, how=OutputFormat.TABLE):
-    print_job(SimpleNamespace(out=Output(how), target="sim"), document)
+    invocation = SimpleNamespace(out=Output(how), target="sim", inventory_path="r.yaml", target_option=None)
+    print_job(invocation, document)
     return capsys.readouterr().out
 
 
@@ -126,5 +127,6 @@ def test_a_job_that_has_only_begun(document, capsys):
 
 
 def test_why_it_waits_is_told(document, capsys):
-    document |= {"state": "recovering", "why": "no spare is left"}
-    assert printed(document, capsys).splitlines()[1] == "recovering: no spare is left"
+    document |= {"state": "recovering", "why": "no spare is left (see: lumctl spare list)"}
+    told = "recovering: no spare is left (see: lumctl -i r.yaml spare list)"
+    assert printed(document, capsys).splitlines()[1] == told
