@@ -90,11 +90,13 @@ def test_where_nothing_is_wrong_one_quiet_line_says_so(kit):
     seen = kit.observation(failed=None)
     assert words(seen) == "● nothing is wrong: 16 accelerators, 12 circuits, 4 hosts"
     assert words(kit.swapped_out(seen, LOST)) == (
-        "● nothing is wrong: 15 of 16 accelerators, 12 circuits, 4 hosts in service (accelerators: 1 swapped out)"
+        "● nothing is wrong: 15 of 16 accelerators, 12 circuits, 4 hosts in service (accelerators: 1 swapped out); "
+        "repair r1-h2-g1; then return 1 rank of llm (S: how)"
     )
     work = {f"r1-h1-g{number}": State.DISABLED for number in range(2)}
-    assert words(kit.with_states(kit.swapped_out(seen, LOST), work)).endswith(
-        "13 of 16 accelerators, 12 circuits, 4 hosts in service (accelerators: 1 swapped out, 2 in maintenance)"
+    assert (
+        "13 of 16 accelerators, 12 circuits, 4 hosts in service (accelerators: 1 swapped out, 2 in maintenance); repair"
+        in words(kit.with_states(kit.swapped_out(seen, LOST), work))
     )
     assert words(kit.with_states(seen, {LOST: State.UNKNOWN})).startswith("○ no fault is known, but 1 comp")
 
