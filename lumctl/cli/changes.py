@@ -287,7 +287,7 @@ def tell_unfinished(cx: Invocation, context: Context, racks: tuple[str, ...]) ->
     """List the runs of these racks that were interrupted or left half done, with the commands that finish them."""
     found = tuple(run for rack in racks for run in context.store(rack).runs.unfinished(now=context.now()))
     for run in found:
-        cx.out.narrate(unfinished_line(run, str(cx.target)))
+        cx.out.narrate(aimed(cx, unfinished_line(run, str(cx.target))))
     return found
 
 

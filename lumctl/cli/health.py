@@ -12,16 +12,17 @@ from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import OutputColumn, OutputFormat
 from lumctl.cli.status_tables import MAINTENANCE, window_row
 from lumctl.cli.times import ending, moment
-from lumctl.cli.verbs import kept_text, noun_app, verb
+from lumctl.cli.verbs import aimed, kept_text, noun_app, verb
 from lumctl.errors import RefusedError, UsageError
 from lumctl.health.states import State
-from lumctl.printable import counted
+from lumctl.printable import counted, number_ranges
 from lumctl.time_text import age_text, iso_or_none, iso_text, moment_text, moment_with_age
 
 if TYPE_CHECKING:
     from lumctl.context import Context, Observation
     from lumctl.health.acknowledgements import Acknowledgement
     from lumctl.health.states import Finding
+    from lumctl.inventory.wiring import Assignment
     from lumctl.runbook.actions import Said
 
 app = noun_app(NOUNS["health"].help)
@@ -152,6 +153,7 @@ def maintain(
             # before.
             before = {window.id for window in windows}
             windows = [w for w in store.health.windows(now=now) if w.component == component and w.id not in before]
+            _tell_ranks(cx, context.assignment(sound=False), component)
     if cx.out.structured:
         from lumctl.cli.views import window_document
 
@@ -166,6 +168,18 @@ def maintain(
             cx.out.text(
                 f"{component}: maintenance {'ended' if end else f'{begins}until {moment_with_age(window.ends, now)}'}"
             )
+
+
+def _tell_ranks(cx: Invocation, assignment: "Assignment", component: str) -> None:
+    """Say which ranks run on a component that is in maintenance: a rank that goes down there is not counted either."""
+    accelerators = cx.inventory.accelerators.values()
+    on = {each.id for each in accelerators if component in {each.id, each.host, each.rack}}
+    for job, places in assignment.items():
+        if ranks := [rank for rank, accelerator in enumerate(places) if accelerator in on]:
+            those = f"rank{'s' if len(ranks) > 1 else ''} {number_ranges(ranks)}"
+            away = aimed(cx, f"lumctl swap plan --failed {component} --even-if-healthy")
+            move = "" if component in cx.inventory.racks else f"; to move them: {away}"
+            cx.out.narrate(f"{job} runs {those} on {component}: faults there are not counted until then{move}")
 
 
 @verb(app, "list", pages=True)

@@ -148,7 +148,7 @@ def _print(cx: Invocation, document: Mapping[str, Any], *, everything: bool) -> 
     elif cx.out.structured:
         cx.out.document("status", document)
     else:
-        print_status(cx.out, document, everything=everything)
+        print_status(cx.out, document, everything=everything, aim=lambda text: aimed(cx, text))
 
 
 def _anything(document: Mapping[str, Any]) -> bool:

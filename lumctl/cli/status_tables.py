@@ -1,7 +1,7 @@
 """What ``lumctl status`` prints: the status document as a headline and tables."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lumctl.cli.output import COLOURS, Output, OutputColumn, OutputFormat
@@ -103,16 +103,19 @@ MOST_TO_DO = 8
 """Most faults under "to do" on a terminal; more faults usually have few causes, and the tables list all."""
 
 
-def print_status(out: Output, document: Row, *, everything: bool = False) -> None:
+def print_status(
+    out: Output, document: Row, *, everything: bool = False, aim: Callable[[str], str] = lambda text: text
+) -> None:
     """Print a status document: faults first, with the next command to type.
 
-    On a terminal, rows that are ok are counted and not listed, unless ``everything`` is set.
+    On a terminal, rows that are ok are counted and not listed, unless ``everything`` is set. ``aim`` names inventory
+    and target in the commands of a text.
     """
     folded = out.on_terminal and not everything
     out.text(out.wrapped(headline(document), "  "))
     whole = Counter(host["whole"] for host in document["hosts"])
     out.text(out.wrapped(summary_line({**document["summary"], "hosts": whole}, document["out_of_service"]), "  "))
-    print_to_do(out, document, most=MOST_TO_DO if folded else None)
+    _print_to_do(out, document, aim, most=MOST_TO_DO if folded else None)
     tables: list[tuple[str, Sequence[OutputColumn], list[Row]]] = [
         ("incidents", INCIDENTS, [_incident_row(incident, document) for incident in document["incidents"]]),
         ("findings", *_findings(document)),
@@ -143,7 +146,7 @@ def _is_quiet(row: Row) -> bool:
     return row.get("state") == State.OK and not row.get("finding") and not row.get("findings") and "cause" not in row
 
 
-def print_to_do(out: Output, document: Row, *, most: int | None) -> None:
+def _print_to_do(out: Output, document: Row, aim: Callable[[str], str], *, most: int | None) -> None:
     """Print each unfinished run, waiting job, fault and repair with the commands that resolve it, if there are any."""
     remedies = document["remedies"]
     if not (remedies or document["unfinished_runs"] or document["waiting"] or document["repairs"]):
@@ -151,7 +154,7 @@ def print_to_do(out: Output, document: Row, *, most: int | None) -> None:
     out.text()
     out.styled("to do", "bold")
     for run in document["unfinished_runs"]:
-        out.text(out.wrapped(f"  {unfinished_line(run, document['target'])}", "    "))
+        out.text(out.wrapped(f"  {aim(unfinished_line(run, document['target']))}", "    "))
     for row in document["waiting"]:
         out.text(out.wrapped(f"  {waiting_words(row)}", "    "))
         if row["command"]:

@@ -293,6 +293,12 @@ def test_the_strip_counts_states_spares_and_jobs_at_risk(rack64):
     assert all(len(each) <= 40 and each.isascii() for each in narrow)
 
 
+def test_a_job_whose_accelerator_is_in_maintenance_is_at_risk(kit):
+    seen = kit.with_states(kit.observation(failed=None), {"r1-h1-g0": State.DISABLED})
+    line = strip_lines(RecordedLook(seen), MARKS, START, 300)[0].plain
+    assert "jobs llm at risk" in line
+
+
 def test_the_strip_names_the_autopilot_and_the_last_change(kit):
     line = strip_lines(RecordedLook(kit.observation(failed=None), kit.records()), MARKS, START, 300)[0].plain
     assert "jobs 1 without risk" in line

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from rich.text import Text
 
+from lumctl.health.observation import job_members
 from lumctl.health.states import HARMLESS, SEVERITY, State, worst
 from lumctl.tui.look.marks import QUIET_STYLE, STATE_STYLES, Marks, age
 from lumctl.tui.look.truncation import cut_line
@@ -107,7 +108,7 @@ def _sum_of_spares(text: Text, groups: Sequence[SpareGroup]) -> Text:
 
 
 def _jobs(seen: RecordedLook) -> Text:
-    """The jobs with a rank on an accelerator that is not ok, or that do not run as they should."""
+    """The jobs with a rank on an accelerator that is not ok or in maintenance, or that do not run as they should."""
     text, jobs = _labelled("jobs"), jobs_of(seen)
     of_circuits: dict[str, State] = {}
     for circuit in seen.observation.report.circuits.values():
@@ -117,7 +118,10 @@ def _jobs(seen: RecordedLook) -> Text:
     for job in jobs:
         told = told_of(seen, job)
         goes = GOES.get(told["state"], State.OK) if told is not None else State.OK
-        state = worst((state_of(seen, job), goes, of_circuits.get(job, State.OK)))
+        # Work on what a job runs on is expected, but it may stop a rank at any moment, or hide that one is down.
+        at_work = any(health.state is State.DISABLED for health in job_members(seen.observation, job))
+        worked_on = State.DEGRADED if at_work else State.OK
+        state = worst((state_of(seen, job), goes, of_circuits.get(job, State.OK), worked_on))
         if state not in HARMLESS:
             risks[job] = state
     if not risks:
