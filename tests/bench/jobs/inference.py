@@ -202,15 +202,16 @@ def show(name: str, requests: list[Request], kills: list[Kill]) -> int:
             shown = f"p50 {cut[49]:7.0f}  p99 {cut[98]:7.0f}  worst {max(times):7.0f}"
             print(f"    {part:18} {len(times):5} answers, ms: {shown}")
     came = sorted(each.ended for each in requests if each.right)
-    gaps = [longest_silence(came, kill) for kill, _ in kills]
+    ends = [*(kill for kill, _ in kills[1:]), float("inf")]
+    gaps = [longest_silence(came, kill, end) for (kill, _), end in zip(kills, ends, strict=True)]
     print(f"    without an answer after a kill, s: median {median(gaps):.2f}  worst {max(gaps):.2f}", flush=True)
     return wrong
 
 
-def longest_silence(came: list[float], kill: float) -> float:
-    """The longest time between two answers that ended after a kill, seconds; the last one before it counts too."""
+def longest_silence(came: list[float], kill: float, end: float) -> float:
+    """The longest time between two answers from a kill to the next one, seconds; the last one before it counts too."""
     before = max((at for at in came if at <= kill), default=kill)
-    after = [at for at in came if kill < at <= kill + 10 * AFTER_KILL_S]
+    after = [at for at in came if kill < at <= end]
     return max((later - earlier for earlier, later in zip([before, *after], after, strict=False)), default=float("inf"))
 
 
