@@ -179,7 +179,7 @@ def _tell_ranks(cx: Invocation, assignment: "Assignment", component: str) -> Non
             those = f"rank{'s' if len(ranks) > 1 else ''} {number_ranges(ranks)}"
             away = aimed(cx, f"lumctl swap plan --failed {component} --even-if-healthy")
             move = "" if component in cx.inventory.racks else f"; to move them: {away}"
-            cx.out.narrate(f"{job} runs {those} on {component}: faults there are not counted until then{move}")
+            cx.out.narrate(f"{job} runs {those} on {component}: faults there do not count during the work{move}")
 
 
 @verb(app, "list", pages=True)

@@ -25,7 +25,7 @@ import lumctl.training.torch as recovery
 from lumctl.errors import LumctlError, UnreachableError
 from lumctl.training.example.__main__ import print_error
 from lumctl.training.example.model import SIZES, Llama
-from lumctl.training.example.served import SERVED, Served, served
+from lumctl.training.example.served_models import SERVED, Served, served
 from lumctl.training.torch.stores import family_of
 
 MOST_WAITING = 64

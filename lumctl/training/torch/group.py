@@ -169,7 +169,7 @@ class _Attempt:
     made: frozenset[OpenSocket] | None = None
     joins: frozenset[OpenSocket] = frozenset()
     """The sockets of the group that connect to other ranks."""
-    published: RemoteStore | None = None
+    remote: RemoteStore | None = None
     store: PortRecorder | None = None
     lanes: LaneStore | None = None
     waker: threading.Thread | None = None
@@ -257,7 +257,7 @@ class ProcessGroup:
     def _form(self, attempt: _Attempt) -> None:
         order, hook = attempt.order, sys.excepthook
         store: Store
-        store = attempt.published = RemoteStore(order.store, order.generation, self._token)
+        store = attempt.remote = RemoteStore(order.store, order.generation, self._token)
         if attempt.given_up.is_set():  # an abort after this line finds the store
             raise GivenUpError("the group is abandoned")
         if order.lanes is not None:
@@ -291,8 +291,8 @@ class ProcessGroup:
             if attempt.given_up.is_set():
                 return
             attempt.given_up.set()
-            if attempt.published is not None:
-                attempt.published.cancel()
+            if attempt.remote is not None:
+                attempt.remote.cancel()
             if not attempt.settled.is_set():
                 attempt.waker = _thread(lambda: self._wake(attempt))
             elif attempt.made is not None and self._backend == "nccl":
@@ -367,8 +367,8 @@ class ProcessGroup:
                 keep([attempt, *groups], COLLECTIVE_S)
             with contextlib.suppress(RuntimeError):
                 dist.destroy_process_group()
-        if attempt is not None and attempt.published is not None:
-            attempt.published.close()
+        if attempt is not None and attempt.remote is not None:
+            attempt.remote.close()
         if attempt is not None and attempt.lanes is not None:
             attempt.lanes.close()
 

@@ -19,7 +19,6 @@ import os
 import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -78,8 +77,7 @@ def torchrun(way: str, folder: Path) -> Iterator[Serving]:
     """Under torchrun, which restarts all ranks when one has died."""
     announced = folder / "url"
     argv = [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={RANKS}", "--max-restarts=1000"]
-    argv += ["--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{free_port()}", "--local-addr=127.0.0.1"]
-    argv += ["--monitor-interval=0.05", "-m", "lumctl.training.example.serve"]
+    argv += ["--standalone", "--monitor-interval=0.05", "-m", "lumctl.training.example.serve"]
     argv += ["--parallel", way, "--port", "0", "--announce", str(announced)]
     # Otherwise a restart may hang on a store that its own rank 0 served.
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
@@ -95,12 +93,6 @@ def torchrun(way: str, folder: Path) -> Iterator[Serving]:
         finally:
             agent.send_signal(signal.SIGTERM)
             agent.wait(60)
-
-
-def free_port() -> int:
-    """A port of loopback that nobody listens at."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return int(free.getsockname()[1])
 
 
 def workers(agent: int) -> list[int]:

@@ -263,7 +263,7 @@ def test_what_nvidia_smi_says_now_is_no_event(health, rack, store):
 def test_a_window_is_opened_now_or_later_and_ended(health, rack, store):
     at = rack.observation().at
     code, out, err = health("maintain", HOST, "--for", "30m", "--comment", "new fans")
-    assert "train-a runs ranks 2, 10, 18, 26 on h03: faults there are not counted until then" in err
+    assert "train-a runs ranks 2, 10, 18, 26 on h03: faults there do not count during the work" in err
     assert f"swap plan --failed {HOST} --even-if-healthy" in err
     assert (code, out.startswith("h03: maintenance until ")) == (ExitCode.DONE, True)
     (window,) = store.health.windows(now=at)

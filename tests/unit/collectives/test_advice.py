@@ -6,6 +6,7 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from late_rank_log import LOG
 
 from lumctl.collectives.advice import advice_lines, advise, advise_from_log, late_rank_lines
 from lumctl.collectives.arrivals import ArrivalStep, late_rank
@@ -15,16 +16,6 @@ from lumctl.collectives.measured_files import read_arrivals, read_measurements
 from lumctl.errors import UsageError
 
 PUBLISHED = Path(__file__).parents[4] / "shared" / "reference" / "stragglar-log.csv"
-# Four ranks, of which rank 1 is last; step 0 warms up, and in step 4 rank 3 is last.
-LOG = b"""step,rank0_ms,rank1_ms,rank2_ms,rank3_ms
-0,900.0,950.0,1000.0,970.0
-1,130.0,101.0,120.0,112.0
-2,131.0,100.0,121.0,109.0
-3,129.0,100.0,119.0,108.0
-4,130.0,104.0,118.0,102.0
-5,128.0,100.0,120.0,107.0
-6,130.0,99.0,121.0,106.0
-"""
 
 
 def seeded(seed):
@@ -40,7 +31,7 @@ def steps_of(gaps_s, collective_s=0.1, ranks=4, late=2):
 
 
 def test_the_late_rank_of_a_log():
-    late = late_rank(read_arrivals(LOG)[1:])
+    late = late_rank(read_arrivals(LOG.encode())[1:])
     assert (late.rank, late.times_last, late.steps, late.ranks) == (1, 5, 6, 4)
     assert (late.gap_median_s, late.collective_s) == pytest.approx((0.0075, 0.1))
     assert late.share.low < 5 / 6 < late.share.high < 1
@@ -65,7 +56,7 @@ def test_the_published_log_says_do_not():
 
 
 def test_a_log_of_our_own_says_do_not_and_what_would_have_to_change():
-    steps = read_arrivals(LOG)[1:]
+    steps = read_arrivals(LOG.encode())[1:]
     advice = advise_from_log(steps, late_rank(steps), seeded(0), size_bytes=1e8)
     lines = advice_lines(advice)
     assert lines[0].startswith(
@@ -158,7 +149,7 @@ def test_a_fit_needs_several_sizes():
 
 def test_the_other_form_of_a_log_gives_the_same():
     rows = ["step,rank,enter_ms,leave_ms"]
-    for line in LOG.decode().split()[1:]:
+    for line in LOG.split()[1:]:
         step, *times = line.split(",")
         start = 1e6 * (int(step) + 1)
         rows += [f"{step},{rank},{start - float(time)},{start}" for rank, time in enumerate(times)]

@@ -12,7 +12,7 @@ from torch.distributed import FileStore
 from lumctl.training.example.data import Windows
 from lumctl.training.example.model import SIZES
 from lumctl.training.example.parallelism import WAYS, bytes_of, learner
-from lumctl.training.example.served import SERVED, served
+from lumctl.training.example.served_models import SERVED, served
 
 STEPS = 3
 TEXT = bytes(index * index % 251 for index in range(20_000))

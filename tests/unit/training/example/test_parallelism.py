@@ -13,7 +13,7 @@ import torch
 from lumctl.errors import UsageError
 from lumctl.training.example.model import SIZES, Llama
 from lumctl.training.example.parallelism import WAYS, learner
-from lumctl.training.example.served import SERVED, served
+from lumctl.training.example.served_models import SERVED, served
 
 WORLD = 3
 SCRIPT = Path(__file__).with_name("rank.py")

@@ -11,7 +11,7 @@ import torch
 from lumctl.errors import UnreachableError
 from lumctl.training.example.model import SIZES, Llama
 from lumctl.training.example.serve import MOST_TOGETHER, MOST_WAITING, BusyError, HttpServer, RequestQueue, lead
-from lumctl.training.example.served import SERVED, served
+from lumctl.training.example.served_models import SERVED, served
 
 PATIENCE_S = 30
 
