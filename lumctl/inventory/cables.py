@@ -247,9 +247,8 @@ def _fit(entry: FibreEntry, ends: tuple[Sequence[DevicePort], Sequence[DevicePor
     racks = [scope.devices[end[0].device].rack for end in ends]
     if all(racks) and racks[0] != racks[1]:
         place = f"{first[0].device} is in rack {racks[0]}, but {second[0].device} is in {racks[1]}"
-        scope.problems.add(
-            entry.mark("ends"), f"{place}: expected one rack, because a change holds the lease of one rack"
-        )
+        expected = "expected one rack: write racks that fibres join as one, for a change holds the lease of one"
+        scope.problems.add(entry.mark("ends"), f"{place}: {expected}")
     if entry.capacity is not None and entry.capacity > len(first):
         fibres = f"{len(first)} fibre{'s' if len(first) > 1 else ''}"
         message = f"found a capacity of {entry.capacity} for {fibres}, expected at most {len(first)}"
