@@ -6,6 +6,7 @@ import typer
 
 from lumctl.cli import collective_advise, collective_check
 from lumctl.cli.collective_check import read_number
+from lumctl.cli.collective_light import JobLightOption, light_of_job
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import OutputColumn, OutputFormat
@@ -17,10 +18,12 @@ from lumctl.inventory.problems import nearest
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from lumctl.cli.collective_light import JobLight
     from lumctl.collectives import Schedule
 
 app = noun_app(NOUNS["collective"].help)
 _COLUMNS = (OutputColumn("ROUND", "round", right=True), OutputColumn("SENDS", "sends"))
+_WITHOUT_LIGHT = OutputColumn("WITHOUT LIGHT", "without_light", right=True)
 _TEXT, _MSCCL, _MSCCLPP = "text", "msccl", "mscclpp"
 
 
@@ -37,6 +40,7 @@ def plan(
     optimal: Annotated[
         bool, typer.Option("--optimal", help="Refuse a schedule that is not proven to have the fewest rounds.")
     ] = False,
+    job: JobLightOption = None,
 ) -> None:
     """Print a schedule of an all-reduce: which rank sends which chunks to which, round by round.
 
@@ -50,6 +54,9 @@ def plan(
     mscclpp`` an execution plan for MSCCL++ (JSON), both with the reduce-scatter. lumctl has executed them in its own
     interpreter, and not run them on GPUs. ``-o name`` prints the number of rounds.
 
+    With --job, the table shows for each round how many sends have no light between their ranks, and how often the light
+    would have to change to carry all of them. Routes in the devices are not searched, so it is a lower bound.
+
     Example: ``lumctl collective plan 8 --straggler 3 -o json``
     """
     schedule = _schedule(ranks, straggler, algorithm)
@@ -58,7 +65,7 @@ def plan(
             f"{algorithm} has {len(schedule.rounds)} rounds, and the lower bound is {schedule.lower_bound}: not proven",
             hint="leave out --optimal, or use --algorithm stragglar, which always is",
         )
-    _print(cx, schedule)
+    _print(cx, schedule, None if job is None else light_of_job(cx, job, schedule.ranks))
 
 
 collective_check.register(app)
@@ -86,13 +93,14 @@ def _schedule(ranks: str, straggler: str | None, algorithm: str) -> "Schedule":
     return builders[Algorithm(algorithm)](count)
 
 
-def _print(cx: Invocation, schedule: "Schedule") -> None:
+def _print(cx: Invocation, schedule: "Schedule", light: "JobLight | None") -> None:
     from lumctl.collectives import documents
 
+    added = {} if light is None else {"light": light.document(schedule)}
     if cx.out.format is OutputFormat.YAML:
-        cx.out.document("collective", documents.schedule_document(schedule))
+        cx.out.document("collective", {**documents.schedule_document(schedule), **added})
     elif cx.out.format is OutputFormat.JSON:
-        _lines(documents.schedule_json(schedule))
+        _lines(documents.schedule_json(schedule, added))
     elif cx.out.format is OutputFormat.NAME:
         cx.out.names([str(len(schedule.rounds))])
     elif cx.out.own_format == _TEXT:
@@ -108,8 +116,12 @@ def _print(cx: Invocation, schedule: "Schedule") -> None:
             {"round": str(number), "sends": "  ".join(map(documents.send_text, sends))}
             for number, sends in enumerate(schedule.rounds)
         ]
-        cx.out.table(_COLUMNS, rows)
-        cx.out.narrate(documents.summary(schedule))
+        if light is not None:
+            for row, pairs in zip(rows, light.rounds(schedule).without_light, strict=True):
+                row["without_light"] = str(len(pairs))
+        cx.out.table(_COLUMNS if light is None else (*_COLUMNS, _WITHOUT_LIGHT), rows)
+        for line in (documents.summary(schedule), *(light.lines(schedule) if light else ())):
+            cx.out.narrate(line)
 
 
 def _lines(lines: "Iterable[str]") -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lumctl.cli.collective_check import AlphaOption, BandwidthOption, BytesOption, link_of, read_limited, read_number
+from lumctl.cli.collective_light import JobLightOption, light_of_job
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import OutputFormat
 from lumctl.cli.verbs import verb
@@ -50,6 +51,7 @@ def command(
     ] = None,
     alpha: AlphaOption = None,
     bandwidth: BandwidthOption = None,
+    job: JobLightOption = None,
 ) -> None:
     """Say whether the schedule for a late rank is faster than ring, with the arithmetic.
 
@@ -64,10 +66,14 @@ def command(
     one spends the least), or ``step,rank,enter_s,leave_s`` with a line for each rank of a step. --gap overrides its
     gaps.
 
+    With --job, it also says which rounds of the schedule the light of the job carries, and what changing the light for
+    the other rounds would cost: usually more than the collective itself.
+
     Exit code 0 whatever the advice is; ``-o name`` prints ``use`` or ``do-not``.
 
     Example: ``lumctl collective advise --ranks 8 --bytes 256MiB --bandwidth 50GB/s --gap 12ms``
     """
+    from lumctl.collectives import stragglar
     from lumctl.collectives.advice import advice_lines, late_rank_lines
 
     if log is None:
@@ -77,15 +83,19 @@ def command(
         given = bandwidth is not None or collectives is not None
         links = _links(ranks, size, collectives, alpha, bandwidth) if given else None
         advice = _from_log(log, skip, ranks, size, gap, alpha, links)
+    light = None if job is None else light_of_job(cx, job, advice.ranks)
+    schedule = stragglar(advice.ranks, advice.ranks - 1 if advice.late is None else advice.late.rank)
     if cx.out.structured:
-        cx.out.document("collective-advice", _document(advice, links))
+        added = {} if light is None else {"light": light.document(schedule)}
+        cx.out.document("collective-advice", {**_document(advice, links), **added})
         return
     if cx.out.format is OutputFormat.NAME:
         cx.out.names(["use" if advice.recommended else "do-not"])
         return
     fitted = [_fit_line(links)] if collectives is not None and links is not None else []
     late = [] if advice.late is None else late_rank_lines(advice.late)
-    for line in (*advice_lines(advice), *late, *fitted):
+    of_light = [] if light is None else light.lines(schedule, advice.cost.ring_s)
+    for line in (*advice_lines(advice), *late, *fitted, *of_light):
         cx.out.text(cx.out.wrapped(line, "  "))
 
 

@@ -1,7 +1,8 @@
 """A schedule as a JSON document and as text, and the document read back."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from lumctl.collectives.schedule import MOST_CHUNKS, MOST_RANKS, Schedule, ScheduleRound, Send
@@ -34,9 +35,12 @@ def schedule_document(schedule: Schedule) -> dict[str, Any]:
     return {**heading(schedule), "rounds": [_round_document(each) for each in schedule.rounds]}
 
 
-def schedule_json(schedule: Schedule) -> Iterator[str]:
-    """The lines of the document with its schema: one line for each round, because there may be a million sends."""
-    head = json.dumps({"schema": SCHEMA, **heading(schedule)}, indent=2).removesuffix("\n}")
+def schedule_json(schedule: Schedule, added: Mapping[str, Any] = MappingProxyType({})) -> Iterator[str]:
+    """The lines of the document with its schema: one line for each round, because there may be a million sends.
+
+    ``added`` are more fields, which stand before the rounds.
+    """
+    head = json.dumps({"schema": SCHEMA, **heading(schedule), **added}, indent=2).removesuffix("\n}")
     yield f'{head},\n  "rounds": ['
     last = len(schedule.rounds) - 1
     for number, each in enumerate(schedule.rounds):

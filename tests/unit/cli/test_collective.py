@@ -6,6 +6,7 @@ import pytest
 from late_rank_log import LOG
 
 from lumctl.cli.main import run
+from lumctl.inventory.load import example
 
 
 @pytest.fixture
@@ -180,3 +181,35 @@ def test_a_file_of_100_mb_is_refused(collective, tmp_path):
     code, out, err = collective("check", "large")
     assert (code, out, err) == (2, "", "lumctl: large: larger than 80 MB, the most that is read\n")
     assert "larger than 64 MB" in collective("advise", "--log", "large")[2]
+
+
+def test_a_plan_on_the_light_of_a_job(collective):
+    ring8 = ("-i", str(example("ring8")), "--job", "train")
+    code, out, err = collective("plan", "8", *ring8)
+    assert code == 0
+    assert [line.split()[-1] for line in out.splitlines()[1:]] == ["1", "2", "3", "8", "7", "7", "4", "7", "2"]
+    assert err.splitlines()[1:] == [
+        "the light of train carries 0 of 9 rounds at once; what it does not carry needs another network",
+        "light for every round needs at least 5 changes in each all-reduce, which take 25 ms (5.0 ms each)",
+        "a ring all-reduce needs no change",
+    ]
+    assert "carries 14 of 14 rounds at once\n" in collective("plan", "8", "--algorithm", "ring", *ring8)[2]
+    document = json.loads(collective("plan", "8", *ring8, "-o", "json")[1])
+    assert document["light"]["without_light"][0] == [[3, 7]]
+    assert (document["light"]["changes"], document["light"]["change_s"]) == (5, 0.025)
+    advised = collective("advise", "--ranks", "8", "--bytes", "64MiB", "--bandwidth", "50GB/s", "--gap", "9ms", *ring8)
+    assert advised[1].splitlines()[-1] == "do not change light for rounds: ring takes 2.3 ms in all"
+
+
+@pytest.mark.parametrize(
+    ("ranks", "job", "said"),
+    [
+        ("7", "train-a", "no 7 ranks of train-a are joined by light"),
+        ("8", "train-x", "no job 'train-x' in "),
+    ],
+)
+def test_a_job_without_such_light(collective, ranks, job, said):
+    code, out, err = collective("plan", ranks, "-i", str(example("rack64")), "--job", job)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert "hint: " in err
