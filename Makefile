@@ -83,8 +83,9 @@ bench-spares: $(READY) ## Measure the sizing of a pool of 4,096 accelerators, an
 	$(BIN)/python tests/bench/spares/sizing.py $(ARGS)
 	$(BIN)/python tests/bench/spares/sharing.py $(ARGS)
 
-bench-collectives: $(READY) ## Measure schedules for a late rank: rounds beside their bound, and the time to build and check them (a minute).
-	$(BIN)/python tests/bench/collectives/schedules.py $(ARGS)
+bench-collectives: $(READY) build/training/ready ## Measure schedules for a late rank: rounds beside their bound, the time to build and check them, and their speed over lanes beside gloo and ring (half an hour).
+	$(BIN)/python tests/bench/collectives/schedules.py
+	build/training/bin/python tests/bench/collectives/late_rank.py $(ARGS)
 
 bench-jobs: $(READY) build/bench-jobs/ready ## Measure recoveries of real training beside torchrun and torchft, the coordinator of 1,000 ranks, a served model, and the bandwidth between ranks (forty minutes).
 	build/bench-jobs/bin/python tests/bench/jobs/recover.py $(ARGS)
