@@ -31,6 +31,9 @@ TOKEN = "LUMCTL_JOB_TOKEN"  # noqa: S105 - the name of a variable, not a secret
 REPLICATED, UNIQUE = "replicated", "unique"
 """The layouts of a job's state: the same on every rank, or a different one on each rank."""
 
+LATE = "late"
+"""The order that tells rank 0 for which late rank to use a schedule."""
+
 MOST_BYTES = 4 * 1024 * 1024
 """The longest line that is read."""
 LONGEST_SHOWN = 240

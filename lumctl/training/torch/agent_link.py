@@ -21,6 +21,7 @@ from lumctl.training.protocol import (
     DEATH_WATCH,
     FOLDER,
     JOB,
+    LATE,
     SOCKET,
     TOKEN,
     WORKER,
@@ -208,6 +209,8 @@ class AgentLink:
         """The number of holds received."""
         self.answered = 0
         """The number of holds that the main thread has answered."""
+        self.late: tuple[int, int | None] = (0, None)
+        """A generation, and the late rank for which its group uses a schedule; ``None``: it uses none."""
         self.outbox = SendQueue(done, self._wake)
         self.say = self.outbox.say
         self._environment = environment
@@ -317,6 +320,11 @@ class AgentLink:
             self._take_in(message)
 
     def _take_in(self, order: Message) -> None:
+        if order.get("do") == LATE:
+            # No order for the main thread, which would leave the group to follow it.
+            rank = order.get("rank")
+            self.late = int(order["generation"]), None if rank is None else int(rank)
+            return
         if order.get("do") == "hold":
             self.holds += 1
             self._hold()

@@ -1,7 +1,7 @@
 """Collective operations: average gradients, bring all ranks to one state, and keep copies of states on other ranks."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +9,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from lumctl.training.torch.scheduled_all_reduce import all_reduce_for
 from lumctl.training.torch.states import StateSnapshot
 from lumctl.training.torch.training_state import TrainingState
 
@@ -19,7 +20,54 @@ else:
     from torch.distributed import Work
 
 
-def average(parameters: Iterable[nn.Parameter], *, world: int, divide_by: float) -> None:
+class AgreedAllReduce:
+    """The all-reduce that all ranks of a group use: the backend's own, or the schedule for a late rank.
+
+    Rank 0 knows the late rank (``late`` returns it), and the sum that is exchanged tells all ranks. So they use the
+    schedule from the next step on, all at once and without another message.
+    """
+
+    def __init__(self, late: Callable[[], int | None] = lambda: None) -> None:
+        self._late = late
+        self._group = (0, 0, 1)
+        self._agreed: int | None = None
+
+    def enter(self, generation: int, rank: int, world: int) -> None:
+        """Begin with the backend's own all-reduce if the group is a new one."""
+        if self._group != (generation, rank, world):
+            self._group, self._agreed = (generation, rank, world), None
+
+    def digits(self, kind: Tensor) -> Tensor:
+        """What this rank tells the others, in numbers that every type of gradients has: two digits."""
+        _, rank, world = self._group
+        late = self._late() if rank == 0 else None
+        code = 0 if late is None or not 0 <= late < world else late + 1
+        return kind.new_tensor(divmod(code, _BASE))
+
+    def agree(self, digits: Sequence[complex]) -> None:
+        """Use from now on what the sum of all ranks' digits tells."""
+        first, second = (round(each.real) for each in digits)
+        code = _BASE * first + second
+        self._agreed = code - 1 if code else None
+
+    def sum(self, bucket: Tensor) -> None:
+        """Replace a tensor by its sum over all ranks.
+
+        Raises:
+            RuntimeError: the process group broke.
+        """
+        _, rank, world = self._group
+        if self._agreed is None:
+            dist.all_reduce(bucket)
+        else:
+            all_reduce_for(self._agreed, rank, world)(bucket)
+
+
+_BASE = 64
+"""Two digits are enough for all ranks of a schedule, and each is exact in every floating-point type."""
+
+
+def average(parameters: Iterable[nn.Parameter], agreed: AgreedAllReduce, *, world: int, divide_by: float) -> None:
     """Replace gradients by their sum over the ranks divided by ``divide_by``.
 
     A missing gradient counts as zero; a parameter that has no gradient on any rank gets none.
@@ -31,25 +79,31 @@ def average(parameters: Iterable[nn.Parameter], *, world: int, divide_by: float)
     for parameter in parameters:
         if parameter.requires_grad:
             kinds.setdefault((parameter.dtype, parameter.device), []).append(parameter)
+    told: list[complex] = [0, 0]
     for (dtype, device), alike in kinds.items():
-        _average(alike, torch.zeros(0, dtype=dtype, device=device), world, divide_by)
+        told = _average(alike, torch.zeros(0, dtype=dtype, device=device), agreed, world, divide_by)
+    agreed.agree(told)
 
 
-def _average(alike: list[nn.Parameter], kind: Tensor, world: int, divide_by: float) -> None:
+def _average(
+    alike: list[nn.Parameter], kind: Tensor, agreed: AgreedAllReduce, world: int, divide_by: float
+) -> list[complex]:
+    """Average gradients of one type; return the digits of :class:`AgreedAllReduce` that all ranks have now."""
     has = kind.new_tensor([parameter.grad is not None for parameter in alike])
     shares = [parameter.grad if parameter.grad is not None else torch.zeros_like(parameter) for parameter in alike]
-    # One all-reduce sums the gradients and counts the ranks that have them.
-    bucket = torch.cat([has, *(share.detach().reshape(-1) for share in shares)])
+    # One all-reduce sums the gradients, counts the ranks that have them, and tells of a late rank.
+    bucket = torch.cat([agreed.digits(kind), has, *(share.detach().reshape(-1) for share in shares)])
     if world > 1:
-        dist.all_reduce(bucket)
-    anywhere = bucket[: len(alike)].tolist()
-    bucket = bucket[len(alike) :].div_(divide_by)
+        agreed.sum(bucket)
+    first, second, *anywhere = bucket[: 2 + len(alike)].tolist()
+    bucket = bucket[2 + len(alike) :].div_(divide_by)
     at = 0
     for parameter, has_gradient in zip(alike, anywhere, strict=True):
         mean = bucket[at : at + parameter.numel()].view_as(parameter)
         at += parameter.numel()
         if has_gradient:
             _put(parameter, mean)
+    return [first, second]
 
 
 def _put(parameter: nn.Parameter, mean: Tensor) -> None:

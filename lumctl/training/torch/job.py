@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from lumctl.errors import UsageError
-from lumctl.training.torch.collectives import average
+from lumctl.training.torch.collectives import AgreedAllReduce, average
 from lumctl.training.torch.life import Life, known_layout, life_of, watch
 from lumctl.training.torch.parts import StatefulPart
 from lumctl.training.torch.training_state import TrainingState
@@ -46,6 +46,7 @@ class TrainingJob:
     def __init__(self, state: TrainingState, device: torch.device, life: Life) -> None:
         self.device = device
         self._state, self._life = state, life
+        self._agreed = AgreedAllReduce(lambda: life.late_rank)
 
     @property
     def rank(self) -> int:
@@ -97,7 +98,9 @@ class TrainingJob:
             RuntimeError: the process group failed, which the step's ``with`` block handles.
         """
         if self.world > 1 or divide_by not in {None, 1}:
-            average(parameters, world=self.world, divide_by=self.world if divide_by is None else divide_by)
+            self._agreed.enter(self.generation, self.rank, self.world)
+            divisor = self.world if divide_by is None else divide_by
+            average(parameters, self._agreed, world=self.world, divide_by=divisor)
 
     def _ended(self, error: BaseException | None, loss: float | None) -> bool:
         if error is None:

@@ -24,6 +24,7 @@ class SingleProcess:
     """
 
     given_up = has_orders = False
+    late_rank: int | None = None
 
     def __init__(self, state: TrainingState, persistence: Persistence, device: torch.device) -> None:
         self.membership = _membership()

@@ -66,6 +66,12 @@ class Member:
         """Whether the results of this step's collectives are invalid."""
         return self._group.given_up
 
+    @property
+    def late_rank(self) -> int | None:
+        """The late rank for which this group is to use a schedule."""
+        generation, rank = self._agent.late
+        return rank if generation == self.membership.generation else None
+
     def begin(self) -> None:
         """Wait for a rank: the script has reached its training steps."""
         if self._state.layout == REPLICATED:

@@ -9,6 +9,8 @@ import torch.distributed as dist
 from torch.distributed import FileStore
 
 from lumctl.collectives import halving_doubling, ring
+from lumctl.training.torch import collectives
+from lumctl.training.torch.collectives import AgreedAllReduce, average
 from lumctl.training.torch.scheduled_all_reduce import ScheduledAllReduce, all_reduce_for
 
 SIZES = (1, 3, 1000, 4097)
@@ -31,6 +33,28 @@ def summed(by, rank):
     return found
 
 
+LATE = (None, 1, 1, 0, None, 99, 0)
+"""What rank 0 knows of a late rank, step by step."""
+
+
+def averaged(rank, world, dtype):
+    """For each step which late rank the all-reduce was for, and the gradient."""
+    step, used, found = 0, [], []
+    agreed = AgreedAllReduce(lambda: LATE[step])
+    collectives.all_reduce_for = lambda late, *group: used.append(late) or all_reduce_for(late, *group)
+    agreed.enter(1, rank, world)
+    for step in range(len(LATE)):
+        parameter = torch.nn.Parameter(torch.zeros(5, dtype=dtype))
+        parameter.grad = torch.full((5,), float(rank + step), dtype=dtype)
+        before = len(used)
+        average([parameter], agreed, world=world, divide_by=world)
+        found.append((used[before:], parameter.grad))
+    before = len(used)
+    agreed.enter(2, rank, world)  # a new group: nothing is agreed in it
+    average([parameter], agreed, world=world, divide_by=world)
+    return [*found, (used[before:], parameter.grad)]
+
+
 def run(world, rank, folder):
     store = FileStore(str(folder / f"store-{world}"), world)
     dist.init_process_group("gloo", store=store, rank=rank, world_size=world)
@@ -39,6 +63,7 @@ def run(world, rank, folder):
         found["halving-doubling"] = summed(ScheduledAllReduce(halving_doubling(world), rank), rank)
     for straggler in range(world):
         found[straggler] = summed(all_reduce_for(straggler, rank, world), rank)
+    found["averaged"] = {dtype: averaged(rank, world, dtype) for dtype in (torch.float32, torch.bfloat16)}
     found["again"] = summed(ScheduledAllReduce(ring(world), rank), rank)
     torch.save(found, folder / f"{world}-{rank}.pt")
     dist.destroy_process_group()

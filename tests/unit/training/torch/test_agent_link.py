@@ -62,6 +62,19 @@ def test_an_order_is_taken_in_and_a_hold_is_felt_before_it_is_read(path):
         assert control.orders.get(timeout=10) == ({"do": "hold", "generation": 3}, 1)
 
 
+def test_a_late_rank_is_known_at_once_and_is_no_order_that_waits(path):
+    with closing(Agent(path)) as agent, spoken(path) as control, closing(agent.take()) as line:
+        line.send({"do": "late", "generation": 3, "rank": 5})
+        line.send({"do": "join"})
+        assert control.orders.get(timeout=10) == ({"do": "join"}, 0)
+        assert control.late == (3, 5)
+        line.send({"do": "late", "generation": 3, "rank": None})
+        line.send({"do": "join"})
+        assert control.orders.get(timeout=10)
+        assert control.late == (3, None)
+        assert control.orders.empty()
+
+
 def test_an_agent_that_comes_back_is_told_what_still_holds_and_nothing_else(path):
     with spoken(path) as control:
         control.say("ready", done=0)

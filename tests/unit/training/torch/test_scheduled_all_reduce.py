@@ -27,7 +27,7 @@ def found(request, folder):
 
 
 def ways(found):
-    return [way for way in found[0] if way != "gloo"]
+    return [way for way in found[0] if way not in {"gloo", "averaged"}]
 
 
 def test_sums_are_those_of_gloo(found):
@@ -44,3 +44,14 @@ def test_all_ranks_have_the_same_bits_and_so_has_a_second_run(found):
         for rank in found[1:]:
             assert all(map(torch.equal, rank[way], found[0][way])), way
     assert all(map(torch.equal, found[0]["ring"], found[0]["again"]))
+
+
+def test_a_late_rank_of_which_rank_0_knows_is_taken_into_account_by_all_from_the_next_step_on(found):
+    """Rank 99 is none of the group."""
+    world = len(found)
+    for rank in found:
+        for steps in rank["averaged"].values():
+            assert [used for used, _ in steps] == [[], [], [1], [1], [0], [], [], []]
+            assert [gradient[0].item() for _, gradient in steps[:-1]] == pytest.approx(
+                [(world - 1) / 2 + step for step in range(7)], rel=0.01
+            )

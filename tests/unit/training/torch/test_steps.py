@@ -7,7 +7,7 @@ import torch.distributed as dist
 import lumctl.training.torch as recovery
 from lumctl.errors import UsageError
 from lumctl.training.torch.agent_link import Environment
-from lumctl.training.torch.collectives import average
+from lumctl.training.torch.collectives import AgreedAllReduce, average
 from lumctl.training.torch.member import in_short, of_group
 from lumctl.training.torch.training_state import TrainingState
 
@@ -80,7 +80,7 @@ def test_a_state_of_another_script_is_refused_before_anything_is_replaced():
 def test_gradients_are_divided_and_none_is_made_where_none_is():
     has, lacks = torch.nn.Parameter(torch.ones(2)), torch.nn.Parameter(torch.ones(2))
     has.grad = torch.tensor([2.0, 4.0])
-    average([has, lacks], world=1, divide_by=2)
+    average([has, lacks], AgreedAllReduce(), world=1, divide_by=2)
     assert has.grad.tolist() == [1.0, 2.0]
     assert lacks.grad is None
 
