@@ -41,7 +41,7 @@ class ArrivalStep:
 
 @dataclass(frozen=True, slots=True)
 class LateRank:
-    """The rank that was last most often.
+    """How late a rank is, such as the one that was last most often.
 
     ``share`` is the share of the steps in which it was last. ``gap_median_s`` and ``gap_p90_s`` are how long the others
     waited for it, ``trend_s`` how much that grows from step to step. ``collective_s`` is the median time of the
@@ -78,12 +78,17 @@ def late_rank(steps: Sequence[ArrivalStep]) -> LateRank:
     for step in steps:
         if step.collective_s <= 0:
             raise UsageError(f"step {step.step}: rank {step.last} left the collective before it entered")
-    rank, times_last = Counter(step.last for step in steps).most_common(1)[0]
+    return lateness(steps, Counter(step.last for step in steps).most_common(1)[0][0])
+
+
+def lateness(steps: Sequence[ArrivalStep], rank: int) -> LateRank:
+    """How late one rank is, in steps that :func:`late_rank` accepts."""
+    times_last = sum(step.last == rank for step in steps)
     gaps = sorted(step.delay_s(rank) for step in steps)
     stride = -(-len(steps) // _MOST_PAIRED)
     return LateRank(
         rank,
-        ranks,
+        len(steps[0].entered_s),
         len(steps),
         times_last,
         of_share(times_last, len(steps)),
