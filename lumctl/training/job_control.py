@@ -1,6 +1,6 @@
 """Job control over the Unix socket of a coordinator: the server, and the client for jobs of the kind ``workers``.
 
-Each line holds a request, ``{"ask": "status" | "pause" | "resume" | "stop"}``, or an answer.
+Each line holds a request, ``{"ask": "status" | "collectives" | "pause" | "resume" | "stop"}``, or an answer.
 """
 
 import threading

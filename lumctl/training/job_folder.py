@@ -18,6 +18,8 @@ from lumctl.files import make_private
 COORDINATOR, TOKEN, LOCK = "c.sock", "token", "lock"
 STATUS = "last.json"
 SCHEMA = "lumctl/job-kept/v1"
+TIMES = "collectives.json"
+TIMES_SCHEMA = "lumctl/job-collectives-kept/v1"
 ENDED, STOPPED = "ended", "stopped"
 FINAL_STATES = frozenset({ENDED, STOPPED})
 """States of a job after which nothing follows."""
@@ -102,13 +104,23 @@ def save_status(folder: Path, document: Mapping[str, Any]) -> None:
     Raises:
         OSError: it cannot be written.
     """
+    _save(folder / STATUS, {"schema": SCHEMA, "status": document})
+
+
+def save_collectives(folder: Path, document: Mapping[str, Any]) -> None:
+    """Save the record of a job's collectives, as :func:`save_status` does. Raises ``OSError``."""
+    _save(folder / TIMES, {"schema": TIMES_SCHEMA, "collectives": document})
+
+
+def _save(path: Path, document: Mapping[str, Any]) -> None:
     made: Path | None = None
     try:
-        with NamedTemporaryFile("w", dir=folder, prefix=f".{STATUS}.", delete=False, encoding="utf-8") as beside:
+        prefix = f".{path.name}."
+        with NamedTemporaryFile("w", dir=path.parent, prefix=prefix, delete=False, encoding="utf-8") as beside:
             made = Path(beside.name)
-            json.dump({"schema": SCHEMA, "status": document}, beside)
+            json.dump(document, beside)
         # No fsync: a power failure ends the job's processes and removes this folder as well.
-        made.replace(folder / STATUS)
+        made.replace(path)
     except BaseException:
         if made is not None:
             with suppress(OSError):
@@ -118,14 +130,23 @@ def save_status(folder: Path, document: Mapping[str, Any]) -> None:
 
 def saved_status(folder: Path) -> dict[str, Any] | None:
     """The last saved status of a job; ``None`` if none can be read."""
+    return _saved(folder / STATUS, SCHEMA, "status")
+
+
+def saved_collectives(folder: Path) -> dict[str, Any] | None:
+    """The record of a job's collectives that its last lumctl left; ``None`` if none can be read."""
+    return _saved(folder / TIMES, TIMES_SCHEMA, "collectives")
+
+
+def _saved(path: Path, schema: str, key: str) -> dict[str, Any] | None:
     try:
-        found = json.loads((folder / STATUS).read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return None
-    if not isinstance(found, dict) or found.get("schema") != SCHEMA or not isinstance(found.get("status"), dict):
+    if not isinstance(found, dict) or found.get("schema") != schema or not isinstance(found.get(key), dict):
         return None
-    status: dict[str, Any] = found["status"]
-    return status
+    document: dict[str, Any] = found[key]
+    return document
 
 
 def earlier_recoveries(folder: Path) -> tuple[dict[str, Any], ...]:

@@ -30,7 +30,15 @@ from lumctl.training.coordinator.coordinator import Coordinator
 from lumctl.training.coordinator.state import Effects, JobEnd, JobState
 from lumctl.training.healer import Healer
 from lumctl.training.job_control import ControlSocket
-from lumctl.training.job_folder import COORDINATOR, claimed, earlier_recoveries, job_folder, save_status, token_of
+from lumctl.training.job_folder import (
+    COORDINATOR,
+    claimed,
+    earlier_recoveries,
+    job_folder,
+    save_collectives,
+    save_status,
+    token_of,
+)
 from lumctl.training.protocol import StreamLine
 
 P = ParamSpec("P")
@@ -91,7 +99,14 @@ def open_coordinator(
                 return str(Folder(folder / host).log(worker))
             return f"{Folder(Path(_REMOTE_FOLDER.format(job))).log(worker)} on {host}"
 
+        def keep_collectives() -> None:
+            if (recorded := coordinator.state.collectives.document())["steps"]:
+                with suppress(OSError):
+                    save_collectives(folder, recorded)
+
         def keep(document: Mapping[str, Any]) -> None:
+            if document["ended_at"] is not None:
+                keep_collectives()
             with suppress(OSError):  # the job continues without a saved status
                 save_status(folder, document)
 
@@ -116,6 +131,7 @@ def open_coordinator(
         )
         run = replace(run, command=with_this_python(run.command)) if local else run
         coordinator = Coordinator(JobState(context.inventory, found, run, effects))
+        stack.callback(keep_collectives)
         healer.begin()
         control = ControlSocket(folder / COORDINATOR, lambda request, reply: post(requests.receive, request, reply))
         # Callbacks run in reverse order: open requests are answered before their connections close.

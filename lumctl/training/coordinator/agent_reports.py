@@ -9,7 +9,7 @@ from lumctl.training.coordinator import failures, groups, job_end, orders
 from lumctl.training.coordinator.failures import EARLY
 from lumctl.training.coordinator.state import JobEnd, JobPhase, JobState
 from lumctl.training.coordinator.workers import JobWorker, still_holds
-from lumctl.training.protocol import Message, printable_line
+from lumctl.training.protocol import COLLECTIVES, Message, printable_line
 
 _SHOWN = 200
 """The most characters shown of a malformed message."""
@@ -186,6 +186,8 @@ def _act_on(state: JobState, worker: JobWorker, message: Mapping[str, Any], at: 
             failures.broken(state, worker, str(message.get("error", "")), at)
         case "stepped":
             _stepped(state, worker, float(message.get("at", at)))
+            if state.phase is JobPhase.RUNNING and worker.seat is not None:
+                state.collectives.note(worker.seat, worker.done, message.get(COLLECTIVES) or (), at)
         case "failed" | "exiting" | "ended":
             _ends(state, worker, message, at)
         case _:

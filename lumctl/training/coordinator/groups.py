@@ -226,12 +226,19 @@ def formed(state: JobState, at: float) -> None:
     if state.recovery is not None:
         state.recovery.record.mark("joined", at)
     state.phase, state.group.due = JobPhase.RUNNING, state.effects.now() + state.run.stall_s
+    _begin_record(state)
     orders.reply_to_light(state, {"state": "running"})
     state.effects.say(f"{len(state.group.members)} ranks {_start_in_words(state)} (group {state.group.generation})")
     for former in state.workers:
         if former.alive and former.rank is not None and not state.is_member(former):
             former.ended = True  # another worker has its rank
             state.effects.ask(former.host, {"ask": "kill", "worker": former.name})
+
+
+def _begin_record(state: JobState) -> None:
+    members = [state.workers[name] for _, name in sorted(state.group.members.items())]
+    accelerators, clocks = [worker.accelerator for worker in members], [worker.clock for worker in members]
+    state.collectives.begin(state.group.generation, accelerators, clocks)
 
 
 def _start_in_words(state: JobState) -> str:
@@ -266,6 +273,7 @@ def adopt(state: JobState) -> bool:
     lost = [name for name, place in zip(state.placement, places, strict=True) if name != place]
     if not lost and not any(worker.parted for worker in members_by_rank.values()):
         state.phase = JobPhase.RUNNING
+        _begin_record(state)
         state.effects.say(f"the job is already running: {len(members_by_rank)} ranks are taken over (group {newest})")
         orders.reply_to_light(state, {"state": "running"})
         return True

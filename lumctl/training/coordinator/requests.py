@@ -1,4 +1,4 @@
-"""Requests of operators and runs: status, pause, resume, stop; and the status document."""
+"""Requests of operators and runs: status, collectives, pause, resume, stop; and the status document."""
 
 from typing import Any
 
@@ -15,6 +15,8 @@ def receive(state: JobState, request: Message, answer: Reply) -> None:
     match request.get("ask"):
         case "status":
             answer(document(state))
+        case "collectives":
+            answer(state.collectives.document())
         case "pause":
             _pause(state, answer)
         case "resume":

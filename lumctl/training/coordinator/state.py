@@ -11,6 +11,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol
 from lumctl.errors import ExitCode
 from lumctl.inventory.job_run import JobRun
 from lumctl.inventory.model import Inventory, Job
+from lumctl.training.collective_record import CollectiveRecord
 from lumctl.training.coordinator.host_lines import HostLines, Retries, StorePlacement
 from lumctl.training.coordinator.workers import JobWorker, JobWorkers, ResumePoint
 from lumctl.training.protocol import Reply
@@ -268,6 +269,9 @@ class JobState:
     """When the processes were last compared with their time limits."""
     wait_reported_at: float = -math.inf
     """When the operator was last notified of what the job waits for."""
+
+    collectives: CollectiveRecord = field(default_factory=CollectiveRecord)
+    """When the ranks entered and left the collectives of the last steps."""
 
     # Failures
     recovery: OpenRecovery | None = None

@@ -204,6 +204,8 @@ class JobWorker:
     """When it was started or found."""
     met: bool = False
     """Whether its process has connected to its agent."""
+    clock: str = ""
+    """The clock by which it tells when it was in collectives; workers of one machine share one."""
     joined_after: int = 0
     """The steps done when it joined its newest group."""
     error: str = ""
@@ -312,6 +314,7 @@ class JobWorker:
         self.generation, self.rank = int(message["generation"]), int(message["rank"])
         self.holds, self.done = self.rank, int(message.get("done", self.done))
         self.joined_after = self.done
+        self.clock = str(message.get("clock") or self.host)
 
     def _note(self, message: Mapping[str, Any]) -> None:
         """Note the group of a message, whether the worker is in that group, and whether the last order is answered."""

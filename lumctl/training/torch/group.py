@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.distributed as dist
 
+from lumctl.training.torch.collective_times import CollectiveTimes, waited
 from lumctl.training.torch.key_store import RemoteStore, StoreServer
 from lumctl.training.torch.sockets import OpenSocket, between, calling, connected, deafen, knock, shut, sockets
 from lumctl.training.torch.stores import GivenUpError, LaneStore, PortRecorder, interface_with
@@ -104,9 +105,11 @@ def keep(groups: list[object], for_s: float) -> None:
 
 def _wait(work: Work, *given: Any, **named: Any) -> Any:
     """The replacement of ``Work.wait``."""
-    if work.is_completed():
+
+    def native() -> Any:
         return _natively(work, *given, **named)
-    return _current.wait(lambda: _natively(work, *given, **named))
+
+    return waited(work, native if work.is_completed() else lambda: _current.wait(native))
 
 
 def _helper() -> "SimpleQueue[tuple[Native, Outcome]]":
@@ -189,6 +192,8 @@ class ProcessGroup:
         self._device = device
         self._token = token
         self._own_ports = own_ports
+        self.times = CollectiveTimes()
+        """When this rank was in its collectives; with gloo only."""
         self.store: tuple[str, int] = StoreServer(address, token).address
         self._attempt: _Attempt | None = None
         self._left: list[socket.socket] = []
@@ -236,6 +241,7 @@ class ProcessGroup:
             raise GivenUpError("the group is abandoned")
         if self._backend == "gloo":
             attempt.waits.take_over()
+            self.times.record()
         try:
             self._form(attempt)
             attempt.made = self._sockets_of(attempt)

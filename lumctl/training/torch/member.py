@@ -18,9 +18,10 @@ import torch
 import torch.distributed as dist
 
 from lumctl.errors import LumctlError, RefusedError, UnreachableError, UsageError
-from lumctl.training.protocol import REPLICATED, UNIQUE, Message
+from lumctl.training.protocol import COLLECTIVES, REPLICATED, UNIQUE, Message
 from lumctl.training.torch.agent_link import AgentLink, Environment, Membership
 from lumctl.training.torch.checkpoints import Persistence, of_rank, read
+from lumctl.training.torch.collective_times import clock_id
 from lumctl.training.torch.collectives import Copies, level
 from lumctl.training.torch.group import JoinOrder, ProcessGroup
 from lumctl.training.torch.state_transfer import Fetcher, NotHereError, StateServer, StateTransferError, WantedState
@@ -227,6 +228,7 @@ class Member:
             self._resume(order.rank, order.world)
             if self._state.is_built:
                 self._keep_copies(order.rank, order.world)
+            self._group.times.take()  # those were no training step's
         except (RuntimeError, UnreachableError, RefusedError) as error:  # lanes raise the latter two
             self._report_broken(order.generation, error)
             self._server.open()
@@ -234,8 +236,8 @@ class Member:
         membership = self.membership
         membership.rank, membership.world, membership.generation = order.rank, order.world, order.generation
         membership.joined = True
-        seconds = time.monotonic() - began
-        self._agent.say("joined", generation=order.generation, rank=order.rank, seconds=seconds, done=self._state.done)
+        told = {"seconds": time.monotonic() - began, "done": self._state.done, "clock": clock_id()}
+        self._agent.say("joined", generation=order.generation, rank=order.rank, **told)
         return True
 
     def synchronise(self) -> None:
@@ -353,7 +355,9 @@ class Member:
     # -- reports
 
     def _report_step(self, loss: dict[str, float]) -> None:
-        self._agent.say("stepped", generation=self.membership.generation, done=self._state.done, at=time.time(), **loss)
+        collectives = {COLLECTIVES: times} if (times := self._group.times.take()) else {}
+        generation, done = self.membership.generation, self._state.done
+        self._agent.say("stepped", generation=generation, done=done, at=time.time(), **loss, **collectives)
 
     def _report_broken(self, generation: int, error: Exception) -> None:
         """Report that the group failed, unless the coordinator has already ordered a hold."""

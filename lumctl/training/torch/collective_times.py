@@ -1,0 +1,149 @@
+"""When this rank enters and leaves its collectives, for `lumctl job stragglers`: one entry per training step and group.
+
+The collectives are those that Python code starts through `torch.distributed`: `job.average`, FSDP2, a script's own.
+Those that DistributedDataParallel and DTensor start in C++ are not seen. Only collectives count from which no rank
+returns before all have entered. With NCCL nothing is recorded, for the CPU only queues a collective there.
+"""
+
+import socket
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import torch.distributed as dist
+
+if TYPE_CHECKING:
+    # The public classes have types only in the private module.
+    from torch._C._distributed_c10d import ProcessGroup, Work
+else:
+    from torch.distributed import ProcessGroup, Work
+
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+MOST_GROUPS = 8
+"""Groups of a step that are recorded: data, tensor and pipeline parallelism need three."""
+_METHODS = (
+    "allreduce",
+    "allreduce_coalesced",
+    "allgather",
+    "allgather_coalesced",
+    "allgather_into_tensor_coalesced",
+    "_allgather_base",
+    "all_gather_single",
+    "all_gather_single_coalesced",
+    "reduce_scatter",
+    "_reduce_scatter_base",
+    "reduce_scatter_single",
+    "reduce_scatter_single_coalesced",
+    "reduce_scatter_tensor_coalesced",
+    "alltoall",
+    "alltoall_base",
+    "all_to_all_single",
+    "barrier",
+)
+"""The methods of `ProcessGroup` that stand for such collectives; each version of PyTorch has some of them."""
+
+
+class CollectiveTimes:
+    """The times of the present training step.
+
+    Several collectives of a step in one group count as one: it is left with the last of them, and entered as much
+    before as this rank was blocked in all of them. A late rank is blocked least.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        # Not the time of day: were it set while the job runs, all ranks of a host would seem late.
+        self._clock = clock
+        self._groups: dict[str, tuple[str, int]] = {}
+        """The name of a group for PyTorch: its ranks as text, and their number."""
+        self._started: WeakKeyDictionary[Work, tuple[str, float]] = WeakKeyDictionary()
+        """The group of each collective that was not awaited yet, and the seconds that its start took."""
+        self._blocked: dict[str, tuple[float, float]] = {}
+        """By group: the seconds in collectives, and when the last was left."""
+
+    def record(self) -> None:
+        """Record the collectives of this process from now on; those of a former group are forgotten."""
+        global _current  # noqa: PLW0603 - a process has one class `ProcessGroup`, and one rank
+        self._groups.clear()
+        self._started.clear()
+        self._blocked.clear()
+        _current = self
+        for name in _METHODS:
+            native = getattr(ProcessGroup, name, None)
+            if native is not None and not hasattr(native, _RECORDS):
+                setattr(ProcessGroup, name, _recorded(native))
+
+    def take(self) -> list[list[Any]]:
+        """The times since the last call: for each group its ranks, their number, and when it was entered and left."""
+        taken, self._blocked = self._blocked, {}  # a thread of the script may just add to it
+        return [
+            [*self._groups[group], round(left - blocked, 7), round(left, 7)] for group, (blocked, left) in taken.items()
+        ]
+
+    def started(self, group: ProcessGroup, work: Work, began: float) -> None:
+        """Note that a collective was started; ``began`` is by this object's clock."""
+        self._started[work] = group.group_name, self._clock() - began
+        if group.group_name not in self._groups and len(self._groups) < MOST_GROUPS:
+            ranks = dist.get_process_group_ranks(group)
+            everyone = len(ranks) == dist.get_world_size()
+            self._groups[group.group_name] = "" if everyone else ranks_text(ranks), len(ranks)
+
+    def ended(self, work: Work, began: float) -> None:
+        """Note that a script has waited for a collective, from ``began`` until now."""
+        found = self._started.pop(work, None)
+        if found is None or self._groups.get(found[0], ("", 1))[1] == 1:
+            return
+        group, start_s = found
+        left = self._clock()
+        self._blocked[group] = self._blocked.get(group, (0.0, 0.0))[0] + start_s + left - began, left
+
+    @property
+    def now(self) -> float:
+        """The time by this object's clock."""
+        return self._clock()
+
+
+def clock_id() -> str:
+    """The name of this machine's clock, which all its processes share, whatever the names of its hosts."""
+    try:
+        return BOOT_ID.read_text().strip()
+    except OSError:
+        return socket.gethostname()
+
+
+def ranks_text(ranks: list[int]) -> str:
+    """The ranks of a group: ``0-3``, ``0-12 by 4``, or all of them."""
+    stride = ranks[1] - ranks[0] if len(ranks) > 1 else 1
+    if ranks == list(range(ranks[0], ranks[-1] + 1, stride)):
+        return f"{ranks[0]}-{ranks[-1]}" + ("" if stride == 1 else f" by {stride}")
+    return ", ".join(map(str, ranks))
+
+
+_RECORDS = "lumctl_records"
+_current: CollectiveTimes | None = None
+
+
+def waited(work: Work, wait: Callable[[], Any]) -> Any:
+    """The result of a wait for a collective, which is recorded unless it fails."""
+    if (times := _current) is None:
+        return wait()
+    began = times.now
+    found = wait()
+    times.ended(work, began)
+    return found
+
+
+def _recorded(native: Callable[..., Any]) -> Callable[..., Any]:
+    def start(group: ProcessGroup, *given: Any, **named: Any) -> Any:
+        if (times := _current) is None:
+            return native(group, *given, **named)
+        began = times.now
+        work = native(group, *given, **named)
+        with suppress(RuntimeError, ValueError, KeyError):  # a group without a name: the collective itself is well
+            times.started(group, work, began)
+        return work
+
+    setattr(start, _RECORDS, True)
+    return start

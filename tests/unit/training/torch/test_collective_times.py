@@ -1,0 +1,106 @@
+"""What a rank tells of a step: how long its collectives blocked it, and when it left the last of them."""
+
+import gc
+from types import SimpleNamespace
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from lumctl.training.torch import collective_times as room
+from lumctl.training.torch.collective_times import MOST_GROUPS, CollectiveTimes, clock_id, ranks_text
+from lumctl.training.torch.group import JoinOrder, ProcessGroup
+
+RANKS = {"all": [0, 1, 2, 3], "half": [0, 2], "alone": [1]}
+
+
+class Work:
+    """A collective under way."""
+
+
+@pytest.fixture
+def clock():
+    return SimpleNamespace(now=100.0)
+
+
+@pytest.fixture
+def times(clock, monkeypatch):
+    monkeypatch.setattr(dist, "get_process_group_ranks", lambda group: RANKS.get(group.group_name, [0, 1]))
+    monkeypatch.setattr(dist, "get_world_size", lambda: 4)
+    return CollectiveTimes(lambda: clock.now)
+
+
+def collective(times, clock, group="all", *, blocked=1.0, later=0.0):
+    """One that takes 0.25 s to start and is awaited ``later``; the wait blocks for a while."""
+    work, began = Work(), clock.now
+    clock.now += 0.25
+    times.started(SimpleNamespace(group_name=group), work, began)
+    clock.now += later
+    began = clock.now
+    clock.now += blocked
+    times.ended(work, began)
+
+
+def test_a_collective_is_entered_and_left(times, clock):
+    collective(times, clock)
+    assert times.take() == [["", 4, 100.0, 101.25]]
+    assert times.take() == []
+
+
+def test_several_of_a_step_are_one_that_blocks_as_long_as_all_of_them(times, clock):
+    collective(times, clock)
+    clock.now += 5.0
+    collective(times, clock, later=3.0)  # what is computed meanwhile is no wait
+    assert times.take() == [["", 4, 110.5 - 2.5, 110.5]]
+
+
+def test_each_group_has_its_own_and_a_rank_alone_waits_for_nobody(times, clock):
+    for group in ("all", "half", "alone"):
+        collective(times, clock, group)
+    assert [found[:2] for found in times.take()] == [["", 4], ["0-2 by 2", 2]]
+
+
+def test_groups_without_end_are_not_all_recorded(times, clock):
+    for number in range(MOST_GROUPS + 5):
+        collective(times, clock, f"group {number}")
+    assert len(times.take()) == MOST_GROUPS
+
+
+def test_what_is_never_awaited_is_forgotten_with_its_work(times, clock):
+    for _ in range(10):
+        times.started(SimpleNamespace(group_name="all"), Work(), clock.now)
+    gc.collect()
+    assert not times._started
+    times.ended(Work(), clock.now)  # of a send, say
+    assert times.take() == []
+
+
+@pytest.mark.parametrize(
+    ("ranks", "text"), [([0, 1, 2], "0-2"), ([3, 7, 11], "3-11 by 4"), ([0, 1, 5], "0, 1, 5"), ([4], "4-4")]
+)
+def test_the_ranks_of_a_group_in_words(ranks, text):
+    assert ranks_text(ranks) == text
+
+
+def test_processes_of_one_machine_have_one_clock(monkeypatch, tmp_path):
+    assert clock_id() == clock_id() != ""
+    monkeypatch.setattr(room, "BOOT_ID", tmp_path / "none")
+    assert clock_id()
+
+
+def test_a_real_group_is_recorded_and_computes_as_before(monkeypatch):
+    group = ProcessGroup(torch.device("cpu"), "127.0.0.1", "token")
+    try:
+        seen = []
+        monkeypatch.setattr(group.times, "started", lambda *given: seen.append(given))
+        for generation in (1, 2):  # a second group must not be recorded twice
+            group.make(JoinOrder(generation, 0, 1, group.store), wanted=lambda: True)
+            one = torch.ones(3)
+            dist.all_reduce(one)
+            dist.barrier()
+            dist.broadcast(one, 0)  # whose source does not wait for the others
+            assert one.tolist() == [1.0, 1.0, 1.0]
+            assert len(seen) == 2 * generation
+            group.destroy()
+    finally:
+        group.close()
