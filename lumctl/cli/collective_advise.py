@@ -200,7 +200,7 @@ def _document(advice: "Advice", links: "LinkFit | None") -> dict[str, Any]:
         "ranks": advice.ranks,
         "bytes": advice.size_bytes,
         "gap_s": advice.gap_s,
-        "gain": _interval(advice.gain),
+        "gain": interval_document(advice.gain),
         "break_even_s": advice.break_even_s,
         "best_gain": cost.best_gain,
         "best_gap_s": cost.before_s,
@@ -208,7 +208,7 @@ def _document(advice: "Advice", links: "LinkFit | None") -> dict[str, Any]:
         "after_s": cost.after_s,
         "ring_s": cost.ring_s,
         "halving_doubling_s": advice.halving_doubling_s,
-        "alpha_s": _interval(links.alpha_s) if links else {"value": advice.link.alpha_s},
+        "alpha_s": interval_document(links.alpha_s) if links else {"value": advice.link.alpha_s},
         "beta_s_per_byte": None if advice.size_bytes is None else advice.link.beta_s,
         "late_rank": _late_rank(advice),
     }
@@ -222,14 +222,15 @@ def _late_rank(advice: "Advice") -> dict[str, Any] | None:
         "rank": late.rank,
         "steps": late.steps,
         "times_last": late.times_last,
-        "share": _interval(late.share),
+        "share": interval_document(late.share),
         "gap_median_s": late.gap_median_s,
         "gap_p90_s": late.gap_p90_s,
         "collective_s": late.collective_s,
         "gap_share": late.gap_share,
-        "trend_s_per_step": _interval(late.trend_s),
+        "trend_s_per_step": interval_document(late.trend_s),
     }
 
 
-def _interval(interval: "Interval") -> dict[str, float]:
+def interval_document(interval: "Interval") -> dict[str, float]:
+    """An interval as data."""
     return {"value": interval.value, "low": interval.low, "high": interval.high}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lumctl.cli import job_stragglers
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.job_state import find_job, nobody, print_job, state_of, status_of
 from lumctl.cli.nouns import NOUNS
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 app = noun_app(NOUNS["job"].help)
+job_stragglers.register(app)
 
 JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="The job's name.")]
 

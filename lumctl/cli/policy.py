@@ -10,7 +10,7 @@ import typer
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import OutputColumn, OutputFormat
-from lumctl.cli.times import moment
+from lumctl.cli.times import beginning
 from lumctl.cli.verbs import noun_app, verb
 from lumctl.errors import UsageError
 from lumctl.printable import counted
@@ -333,7 +333,7 @@ def _history(
     from lumctl.context import Context
 
     now = time.time()
-    begins = _since(str(since), now)
+    begins = beginning(str(since), now)
     with Context(cx.inventory, cx.target) as context:
         # Earlier entries give the states at the beginning.
         kept = [
@@ -346,10 +346,3 @@ def _strangers(inventory: "Inventory", rows: "Sequence[Transition]") -> list[str
     """Components of a history that the inventory does not have; circuits are ignored, because they come and go."""
     known = {*inventory.hosts, *inventory.accelerators, *inventory.transponders, *inventory.devices}
     return list(dict.fromkeys(row.component for row in rows if row.kind != "circuit" and row.component not in known))
-
-
-def _since(text: str, now: float) -> float:
-    try:
-        return now - length_s(text)
-    except UsageError:
-        return moment(text, now)

@@ -11,6 +11,7 @@ from lumctl.time_text import length_s
 
 NIGHT_S = 12 * 3600.0
 """Work up to this length may end at an earlier time of day than it begins; longer work looks like a typing error."""
+DAY_S = 24 * 3600.0
 _CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2})")
 
 
@@ -35,6 +36,19 @@ def moment(text: str, now: float) -> float:
         raise UsageError(
             f"{text!r} is not a valid time", hint="examples: 18:00, 2026-11-21T18:00 or 2026-11-21T18:00+01:00"
         ) from None
+
+
+def beginning(since: str, now: float) -> float:
+    """The beginning of a period that lasts until now: a duration ago, or a moment; of a time of day, the last one.
+
+    Raises:
+        UsageError: the text is neither.
+    """
+    try:
+        return now - length_s(since)
+    except UsageError:
+        at = moment(since, now)
+    return at - DAY_S if at > now and _CLOCK.fullmatch(since.strip()) else at
 
 
 def ending(length: str | None, until: str | None, *, starts: float, now: float) -> float | None:

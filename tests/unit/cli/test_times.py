@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumctl.cli.times import ending, moment
+from lumctl.cli.times import beginning, ending, moment
 from lumctl.errors import UsageError
 from lumctl.time_text import LONGEST_S, UNITS_S, length_s
 
@@ -104,3 +104,12 @@ def test_work_over_midnight_ends_after_it_begins_whatever_the_time_is_now():
     assert over_midnight == NOON + 14 * 3600
     thirteen_hours_back = NOON - 11 * 3600
     assert ending(None, "02:00", starts=ten_hours_on, now=thirteen_hours_back) == over_midnight
+
+
+def test_a_period_begins_a_length_ago_or_at_a_time_that_was():
+    assert beginning("2h", NOON) == NOON - 7200
+    assert beginning("2026-11-20T12:00", NOON) == NOON - 86_400
+    assert beginning("09:00", NOON) == NOON - 3 * 3600
+    assert beginning("18:00", NOON) == NOON - 18 * 3600  # yesterday
+    with pytest.raises(UsageError, match="'soon' is not a valid time"):
+        beginning("soon", NOON)

@@ -1,0 +1,316 @@
+"""``lumctl job stragglers``: which rank of a job is late, by how much, why, and what to do."""
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lumctl.cli.collective_check import read_limited
+from lumctl.cli.invocation import Invocation
+from lumctl.cli.job_state import ASK_WITHIN_S, find_job
+from lumctl.cli.output import OutputColumn, OutputFormat
+from lumctl.cli.times import beginning
+from lumctl.cli.verbs import aimed, verb
+from lumctl.errors import RefusedError, UsageError
+from lumctl.printable import counted
+from lumctl.time_text import iso_or_none, moment_with_age
+
+if TYPE_CHECKING:
+    from lumctl.health.states import Finding
+    from lumctl.inventory.wiring import Assignment
+    from lumctl.training.stragglers import Act, GroupLateness
+
+RANKS = (
+    OutputColumn("RANK", "rank", right=True),
+    OutputColumn("ACCELERATOR", "accelerator"),
+    OutputColumn("HOST", "host", gives_way=1),
+    OutputColumn("LAST IN", "last", right=True),
+    OutputColumn("95 %", "interval", right=True, gives_way=3),
+    OutputColumn("GAP", "gap", right=True),
+    OutputColumn("90TH", "p90", right=True),
+    OutputColumn("OF COLLECTIVE", "of_collective", right=True, gives_way=2),
+    OutputColumn("TREND", "trend", gives_way=4),
+)
+MOST_SHOWN = 8
+"""The ranks in a table, those that were last most often; ``-o wide`` and documents have all."""
+ADVICE_LINES = 3
+"""Of the advice about a schedule: the verdict, the times, and what would have to change or the break-even gap."""
+WARM_UP = 1
+"""Steps at the start of a log that do not count."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add ``stragglers`` to the commands of ``job``."""
+    verb(app, "stragglers", pages=True)(stragglers)
+
+
+def stragglers(
+    cx: Invocation,
+    job: Annotated[str | None, typer.Argument(metavar="JOB", help="The job's name; --log needs none.")] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="TIME", help="Only steps since then: 10m, 18:00; default: all.")
+    ] = None,
+    log: Annotated[
+        str | None, typer.Option("--log", metavar="FILE", help="Times from a log instead; - is stdin.")
+    ] = None,
+) -> None:
+    """Say which rank of a job is late for collectives, by how much, why as far as health knows, and what to do.
+
+    The ranks of ``lumctl job run`` record when they enter and leave the collectives of each training step, and report
+    that with the step; see lumctl-job(7) for which collectives. The newest steps are kept, 4,096 with 8 ranks. A rank
+    is named only if it is late by more than chance, now or over all steps, and by at least 1 % of a step. Its hosts'
+    findings are then read once.
+
+    The gap is how long all others wait for the rank: the median of all steps, and the 90th percentile. The clocks of
+    hosts need not agree: the collectives tell how far they are apart, and by how much that may be wrong.
+
+    The advice is nothing, to look at the host, to swap the accelerator (where health advises a spare for it), or to use
+    a schedule for a late rank (``lumctl collective plan``), if that is faster even at the lower end of its interval and
+    the collectives are all-reduces.
+
+    FILE is a log as for ``lumctl collective advise``; its first step does not count. ``-o name`` prints the late
+    accelerators, or the late rank of a log without a job.
+
+    Example: ``lumctl job stragglers train --since 10m``
+    """
+    if log is not None:
+        groups, accelerators = _of_log(cx, job, since, log)
+    elif job is None:
+        raise UsageError("whose ranks?", hint="name a job of lumctl job list, or give --log FILE")
+    else:
+        groups, accelerators = _of_job(cx, job, since)
+    judged = _judged(cx, groups, accelerators)
+    if cx.out.structured:
+        documents = [_document(cx, *each, accelerators) for each in judged]
+        cx.out.document("stragglers", {"target": str(cx.target), "job": job, "groups": documents})
+    elif cx.out.format is OutputFormat.NAME:
+        late = [group.ranks[group.named] for group in groups if group.named is not None]
+        cx.out.names(list(dict.fromkeys(accelerators[rank][0] or str(rank) for rank in late)))
+    else:
+        for at, (group, act, command, causes) in enumerate(judged):
+            if at:
+                cx.out.text()
+            for line in _lines(group, accelerators, act, command, causes):
+                cx.out.text(cx.out.wrapped(aimed(cx, line), "  "))
+            _print_ranks(cx, group, accelerators)
+
+
+Places = Sequence[tuple[str | None, str | None]]
+"""The accelerator and the host of each rank; ``None`` for a log without a job."""
+
+
+def _of_job(cx: Invocation, job: str, since: str | None) -> "tuple[list[GroupLateness], Places]":
+    from lumctl.collectives.arrivals import FEWEST_STEPS
+    from lumctl.training.collective_record import RecordedCollectives
+    from lumctl.training.job_control import ask
+    from lumctl.training.job_folder import COORDINATOR, job_folder, saved_collectives
+    from lumctl.training.stragglers import lateness_of
+
+    find_job(cx.inventory, job).run_settings()
+    begins = None if since is None else beginning(since, time.time())
+    folder = job_folder(cx.inventory.path, str(cx.target), job)
+    told = ask(folder / COORDINATOR, "collectives", timeout_s=ASK_WITHIN_S) or saved_collectives(folder)
+    if (found := RecordedCollectives.read(told)) is None:
+        raise RefusedError(
+            f"nobody has recorded the collectives of job {job} on this machine",
+            hint=f"lumctl job run {job} records them, or give --log FILE",
+        )
+    places = [(name, cx.inventory.accelerators[name].host) for name in found.accelerators]
+    steps = [step for step in found.steps if begins is None or step.at >= begins]
+    groups = lateness_of(steps, found.clocks)
+    if not groups:
+        of = f"{len(steps)} of {len(found.steps)}" if since is not None else str(len(steps))
+        when = f" are since {since}" if since is not None else ""
+        raise RefusedError(
+            f"who is late in job {job} is unknown: {of} recorded training steps{when}, {FEWEST_STEPS} are needed",
+            hint="leave out --since"
+            if len(found.steps) > len(steps)
+            else "collectives that DistributedDataParallel or NCCL do are not recorded: see lumctl-job(7)",
+        )
+    return groups, places
+
+
+def _of_log(cx: Invocation, job: str | None, since: str | None, log: str) -> "tuple[list[GroupLateness], Places]":
+    from lumctl.collectives.measured_files import read_arrivals
+    from lumctl.training.collective_record import WORLD
+    from lumctl.training.stragglers import group_lateness
+
+    if since is not None:
+        raise UsageError("--since is for the record of a job: a log has no times of day")
+    content = read_limited(log)
+    try:
+        steps = sorted(read_arrivals(content), key=lambda step: step.step)[WARM_UP:]
+        ranks = len(steps[0].entered_s) if steps else 0
+        group = group_lateness(WORLD, tuple(range(ranks)), steps, {})
+    except UsageError as error:
+        raise UsageError(f"{log}: {error.message}", hint=error.hint) from None
+    if job is None:
+        return [group], [(None, None)] * ranks
+    find_job(cx.inventory, job)
+    placed = _assignment(cx)[job]
+    if len(placed) != ranks:
+        raise UsageError(f"{log} has {ranks} ranks, but job {job} has {len(placed)}")
+    return [group], [(name, cx.inventory.accelerators[name].host) for name in placed]
+
+
+def _assignment(cx: Invocation) -> "Assignment":
+    from lumctl.context import Context
+
+    with Context(cx.inventory, cx.target) as context:
+        return context.assignment()
+
+
+Judged = tuple["GroupLateness", "Act", str, Sequence["Finding"]]
+"""A group, what to do about its late rank, the command for that (perhaps none), and the causes that health knows."""
+
+
+def _judged(cx: Invocation, groups: "Sequence[GroupLateness]", places: Places) -> list[Judged]:
+    """What to do about each group. The rack is read only if a rank of a job is late."""
+    from lumctl.context import Context
+    from lumctl.training.stragglers import Act, act_of, causes_of
+
+    late = {places[group.ranks[group.named]][0] for group in groups if group.named is not None} - {None}
+    seen = None
+    if late:
+        with Context(cx.inventory, cx.target) as context:
+            seen = context.observe()
+    found: list[Judged] = []
+    for group in groups:
+        name = None if group.named is None else places[group.ranks[group.named]][0]
+        causes: Sequence[Finding] = ()
+        command = ""
+        if seen is None or name is None:
+            act = act_of(group, (), replaced=False)
+        else:
+            causes = causes_of(seen, name)
+            remedy = next((each for each in seen.remedies if name in each.replace), None)
+            act = act_of(group, causes, replaced=remedy is not None)
+            command = f"lumctl health explain {name}"
+            if act is Act.SWAP and remedy is not None:
+                command = remedy.command
+        if act is Act.SCHEDULE and group.named is not None:
+            command = f"lumctl collective plan {len(group.ranks)} --straggler {group.named}"
+        found.append((group, act, command, causes))
+    return found
+
+
+def _lines(
+    group: "GroupLateness", places: Places, act: "Act", command: str, causes: "Sequence[Finding]"
+) -> Iterator[str]:
+    from lumctl.collectives.advice import advice_lines
+    from lumctl.collectives.quantities import seconds_text
+
+    who = "all ranks" if not group.group else f"ranks {group.group}"
+    when = "" if group.began is None else f" since {moment_with_age(group.began, time.time())}"
+    yield f"{who}: {counted(len(group.steps), 'steps')}{when}"
+    late = group.late
+    if late is None:
+        yield "no rank is late by more than chance"
+    else:
+        rank = group.ranks[late.rank]
+        name, host = places[rank]
+        where = "" if name is None else f" ({name} on {host})"
+        share = f"{late.share.value:.0%} of the steps (95 %: {late.share.low:.0%} to {late.share.high:.0%})"
+        of_step = f", {late.gap_median_s / group.step_s:.1%} of a step" if group.step_s else ""
+        yield f"rank {rank}{where} is late: last in {share}"
+        yield f"the others wait {seconds_text(late.gap_median_s)} for it{of_step}; {_trend(group, late.rank)}"
+        if name is not None:
+            told = [f"{each.component}: {each.evidence}" for each in causes]
+            yield f"cause: {'; '.join(told) if told else 'health finds none on it, its lanes or its host'}"
+        yield f"advice: {_WORDS[str(act)]}{': ' if command else ''}{command}"
+        if group.schedule is not None:
+            yield "if the collectives are all-reduces:"
+            yield from (f"  {line}" for line in advice_lines(group.schedule)[:ADVICE_LINES])
+    wrong_s = max((clock.error_s for clock in group.clocks.values()), default=0.0)
+    if wrong_s:
+        yield f"the clocks of the hosts are compared by the collectives: times may be wrong by {seconds_text(wrong_s)}"
+
+
+_WORDS = {
+    "nothing": "nothing",
+    "look-at-host": "look at its host",
+    "swap": "swap it",
+    "use-schedule": "use the schedule",
+}
+
+
+def _trend(group: "GroupLateness", rank: int) -> str:
+    from lumctl.collectives.quantities import seconds_text
+
+    trend = group.by_rank[rank].trend_s
+    if trend.low <= 0 <= trend.high:
+        return "no trend"
+    return f"{'rising' if trend.value > 0 else 'falling'} by {seconds_text(abs(trend.value))} a step"
+
+
+def _print_ranks(cx: Invocation, group: "GroupLateness", places: Places) -> None:
+    from lumctl.collectives.quantities import seconds_text
+
+    order = sorted(group.by_rank, key=lambda each: -each.times_last)
+    shown = order if cx.out.format is OutputFormat.WIDE else order[:MOST_SHOWN]
+    rows = [
+        {
+            "rank": group.ranks[each.rank],
+            "accelerator": places[group.ranks[each.rank]][0],
+            "host": places[group.ranks[each.rank]][1],
+            "last": f"{each.share.value:.0%}",
+            "interval": f"{each.share.low:.0%} to {each.share.high:.0%}",
+            "gap": seconds_text(each.gap_median_s),
+            "p90": seconds_text(each.gap_p90_s),
+            "of_collective": f"{each.gap_share:.0%}",
+            "trend": _trend(group, each.rank),
+        }
+        for each in shown
+    ]
+    cx.out.text()
+    columns = [each for each in RANKS if each.key not in {"accelerator", "host"} or any(row[each.key] for row in rows)]
+    cx.out.table(columns, rows)
+    if len(shown) < len(order):
+        cx.out.narrate(f"{len(order) - len(shown)} more ranks: -o wide")
+
+
+def _document(
+    cx: Invocation, group: "GroupLateness", act: "Act", command: str, causes: "Sequence[Finding]", places: Places
+) -> dict[str, Any]:
+    from lumctl.cli.collective_advise import interval_document
+    from lumctl.cli.views import finding_document
+
+    schedule = group.schedule
+    return {
+        "ranks": list(group.ranks),
+        "steps": len(group.steps),
+        "began": iso_or_none(group.began),
+        "ended": iso_or_none(group.ended),
+        "step_s": group.step_s or None,
+        "late": None if group.named is None else group.ranks[group.named],
+        "advice": str(act),
+        "command": aimed(cx, command) or None,
+        "causes": [finding_document(each) for each in causes],
+        "schedule": None
+        if schedule is None
+        else {
+            "recommended": schedule.recommended,
+            "gain": interval_document(schedule.gain),
+            "break_even_s": schedule.break_even_s,
+        },
+        "by_rank": [
+            {
+                "rank": group.ranks[each.rank],
+                "accelerator": places[group.ranks[each.rank]][0],
+                "host": places[group.ranks[each.rank]][1],
+                "times_last": each.times_last,
+                "share": interval_document(each.share),
+                "gap_median_s": each.gap_median_s,
+                "gap_p90_s": each.gap_p90_s,
+                "collective_s": each.collective_s,
+                "gap_share": each.gap_share,
+                "trend_s_per_step": interval_document(each.trend_s),
+            }
+            for each in group.by_rank
+        ],
+        "clocks": [
+            {"clock": name, "offset_s": clock.offset_s, "error_s": clock.error_s}
+            for name, clock in group.clocks.items()
+        ],
+    }
