@@ -30,7 +30,7 @@ def status_of(cx: Invocation, job: str) -> dict[str, Any]:
     Raises:
         RefusedError: no lumctl on this machine runs the job, and its end is unknown.
     """
-    found = _asked(cx, job, ASK_WITHIN_S)
+    found = asked(cx, job, ASK_WITHIN_S)
     if found is None:
         raise nobody(cx, job)
     return found
@@ -41,13 +41,13 @@ def state_of(cx: Invocation, job: Job) -> str | None:
     if job.run is None:
         return None
     try:
-        found = _asked(cx, job.name, LIST_WITHIN_S)
+        found = asked(cx, job.name, LIST_WITHIN_S)
     except LumctlError:
         return None
     return str(found["state"]) if found is not None else None
 
 
-def _asked(cx: Invocation, job: str, within_s: float) -> dict[str, Any] | None:
+def asked(cx: Invocation, job: str, within_s: float) -> dict[str, Any] | None:
     """The status of a job's coordinator, or the job's end; ``None`` if neither is known."""
     from lumctl.training.job_control import ask
     from lumctl.training.job_folder import COORDINATOR, ended_status, job_folder
@@ -170,6 +170,8 @@ def headline(document: Row, target: str) -> str:
     if document.get("rate_steps_per_s") is not None and document["state"] == "running":
         parts.append(f"{document['rate_steps_per_s']:.3g} steps/s")
     parts.append(f"generation: {document['generation']}")
+    if document.get("scheduled_for") is not None:
+        parts.append(f"works around rank {document['scheduled_for']}, which is late")
     recovered = sum(recovery["failure_to_step_s"] is not None for recovery in document["recoveries"])
     if recovered:
         parts.append(f"recovered: {counted(recovered, 'times')}")

@@ -1,18 +1,19 @@
 """``lumctl job stragglers``: which rank of a job is late, by how much, why, and what to do."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lumctl.cli.collective_check import read_limited
 from lumctl.cli.invocation import Invocation
-from lumctl.cli.job_state import ASK_WITHIN_S, find_job
+from lumctl.cli.job_state import ASK_WITHIN_S, asked, find_job, nobody
 from lumctl.cli.output import OutputColumn, OutputFormat
 from lumctl.cli.times import beginning
 from lumctl.cli.verbs import aimed, verb
 from lumctl.errors import RefusedError, UsageError
+from lumctl.inventory.job_run import StragglerSchedule
 from lumctl.printable import counted
 from lumctl.time_text import iso_or_none, moment_with_age
 
@@ -54,6 +55,10 @@ def stragglers(
     log: Annotated[
         str | None, typer.Option("--log", metavar="FILE", help="Times from a log instead; - is stdin.")
     ] = None,
+    use_schedule: Annotated[
+        bool, typer.Option("--use-schedule", help="Let the ranks work around the late one, if that is faster.")
+    ] = False,
+    stop_schedule: Annotated[bool, typer.Option("--stop-schedule", help="Let the ranks use no schedule.")] = False,
 ) -> None:
     """Say which rank of a job is late for collectives, by how much, why as far as health knows, and what to do.
 
@@ -69,18 +74,22 @@ def stragglers(
     a schedule for a late rank (``lumctl collective plan``), if that is faster even at the lower end of its interval and
     the collectives are all-reduces.
 
+    --use-schedule lets ``job.average`` use that schedule from one of the next steps on, unless the inventory forbids it
+    (``straggler_schedule: off``); ``lumctl job status`` shows when it does. A new group, after a failure or a swap,
+    begins without one. With ``straggler_schedule: on`` the job decides by itself.
+
     FILE is a log as for ``lumctl collective advise``; its first step does not count. ``-o name`` prints the late
     accelerators, or the late rank of a log without a job.
 
     Example: ``lumctl job stragglers train --since 10m``
     """
-    if log is not None:
-        groups, accelerators = _of_log(cx, job, since, log)
-    elif job is None:
-        raise UsageError("whose ranks?", hint="name a job of lumctl job list, or give --log FILE")
-    else:
-        groups, accelerators = _of_job(cx, job, since)
-    judged = _judged(cx, groups, accelerators)
+    if use_schedule or stop_schedule:
+        if job is None or log is not None or since is not None or use_schedule is stop_schedule:
+            raise UsageError("--use-schedule and --stop-schedule are each for a running job, and alone")
+        _order(cx, job, _rank_to_work_around(cx, job) if use_schedule else None)
+        return
+    groups, accelerators = _of_job(cx, job, since) if log is None else _of_log(cx, job, since, log)
+    judged = _judged(cx, job, groups, accelerators)
     if cx.out.structured:
         documents = [_document(cx, *each, accelerators) for each in judged]
         cx.out.document("stragglers", {"target": str(cx.target), "job": job, "groups": documents})
@@ -100,13 +109,15 @@ Places = Sequence[tuple[str | None, str | None]]
 """The accelerator and the host of each rank; ``None`` for a log without a job."""
 
 
-def _of_job(cx: Invocation, job: str, since: str | None) -> "tuple[list[GroupLateness], Places]":
+def _of_job(cx: Invocation, job: str | None, since: str | None) -> "tuple[list[GroupLateness], Places]":
     from lumctl.collectives.arrivals import FEWEST_STEPS
     from lumctl.training.collective_record import RecordedCollectives
     from lumctl.training.job_control import ask
     from lumctl.training.job_folder import COORDINATOR, job_folder, saved_collectives
     from lumctl.training.stragglers import lateness_of
 
+    if job is None:
+        raise UsageError("whose ranks?", hint="name a job of lumctl job list, or give --log FILE")
     find_job(cx.inventory, job).run_settings()
     begins = None if since is None else beginning(since, time.time())
     folder = job_folder(cx.inventory.path, str(cx.target), job)
@@ -165,13 +176,43 @@ Judged = tuple["GroupLateness", "Act", str, Sequence["Finding"]]
 """A group, what to do about its late rank, the command for that (perhaps none), and the causes that health knows."""
 
 
-def _judged(cx: Invocation, groups: "Sequence[GroupLateness]", places: Places) -> list[Judged]:
+def _order(cx: Invocation, job: str, rank: int | None) -> None:
+    """Have the ranks of a running job use a schedule for a late rank, or none."""
+    from lumctl.training.job_control import ask
+    from lumctl.training.job_folder import COORDINATOR, job_folder
+
+    find_job(cx.inventory, job).run_settings()
+    folder = job_folder(cx.inventory.path, str(cx.target), job)
+    if ask(folder / COORDINATOR, "schedule", timeout_s=ASK_WITHIN_S, rank=rank) is None:
+        raise nobody(cx, job)
+    what = "no schedule" if rank is None else f"a schedule that works around rank {rank}, from one of the next steps on"
+    cx.out.narrate(f"job {job} was told to use {what}")
+
+
+def _rank_to_work_around(cx: Invocation, job: str) -> int:
+    """The late rank for which a schedule is faster than ring."""
+    from lumctl.training.collective_record import WORLD
+
+    for group in _of_job(cx, job, None)[0]:
+        if group.group == WORLD and group.named is not None and group.schedule is not None:
+            if group.schedule.recommended:
+                return group.named
+            raise RefusedError(
+                f"a schedule for rank {group.named} of job {job} is not faster than ring",
+                hint=f"see the arithmetic: lumctl job stragglers {job}",
+            )
+    raise RefusedError(f"no rank of job {job} is late by more than chance", hint=f"see: lumctl job stragglers {job}")
+
+
+def _judged(cx: Invocation, job: str | None, groups: "Sequence[GroupLateness]", places: Places) -> list[Judged]:
     """What to do about each group. The rack is read only if a rank of a job is late."""
     from lumctl.context import Context
+    from lumctl.training.collective_record import WORLD
     from lumctl.training.stragglers import Act, act_of, causes_of
 
     late = {places[group.ranks[group.named]][0] for group in groups if group.named is not None} - {None}
     seen = None
+    told = None if job is None or not late else asked(cx, job, ASK_WITHIN_S)
     if late:
         with Context(cx.inventory, cx.target) as context:
             seen = context.observe()
@@ -191,8 +232,19 @@ def _judged(cx: Invocation, groups: "Sequence[GroupLateness]", places: Places) -
                 command = remedy.command
         if act is Act.SCHEDULE and group.named is not None:
             command = f"lumctl collective plan {len(group.ranks)} --straggler {group.named}"
+            if group.group == WORLD and _may_be_ordered(cx, job, told):
+                command = f"lumctl job stragglers {job} --use-schedule"
+        if told is not None and group.group == WORLD and told.get("scheduled_for") == group.named is not None:
+            act, command = Act.WORKED_AROUND, f"lumctl job stragglers {job} --stop-schedule"
         found.append((group, act, command, causes))
     return found
+
+
+def _may_be_ordered(cx: Invocation, job: str | None, told: "Mapping[str, Any] | None") -> bool:
+    """Whether an operator may have a job use a schedule; ``told`` is what its coordinator says."""
+    if job is None or told is None or told["state"] != "running":
+        return False
+    return cx.inventory.jobs[job].run_settings().straggler_schedule is StragglerSchedule.ASK
 
 
 def _lines(
@@ -219,7 +271,7 @@ def _lines(
             told = [f"{each.component}: {each.evidence}" for each in causes]
             yield f"cause: {'; '.join(told) if told else 'health finds none on it, its lanes or its host'}"
         yield f"advice: {_WORDS[str(act)]}{': ' if command else ''}{command}"
-        if group.schedule is not None:
+        if group.schedule is not None and act != "worked-around":
             yield "if the collectives are all-reduces:"
             yield from (f"  {line}" for line in advice_lines(group.schedule)[:ADVICE_LINES])
     wrong_s = max((clock.error_s for clock in group.clocks.values()), default=0.0)
@@ -232,6 +284,7 @@ _WORDS = {
     "look-at-host": "look at its host",
     "swap": "swap it",
     "use-schedule": "use the schedule",
+    "worked-around": "nothing, for the ranks work around it by a schedule; to end that",
 }
 
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Discriminator, Field, Tag
+from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
 from lumctl.inventory.entry import (
     VARIABLE,
@@ -14,7 +14,7 @@ from lumctl.inventory.entry import (
     Time,
     one_or_many,
 )
-from lumctl.inventory.job_run import JobRun, WithoutSpare
+from lumctl.inventory.job_run import JobRun, StragglerSchedule, WithoutSpare
 from lumctl.inventory.sharing import SpareHosts
 
 Command = Annotated[list[Text], Field(min_length=1, max_length=256)]
@@ -22,6 +22,11 @@ Command = Annotated[list[Text], Field(min_length=1, max_length=256)]
 
 COMMAND = "command"
 """The kind of control of a hook that names no kind: the operator's own programs."""
+
+
+def _word(value: object) -> object:
+    """``on`` and ``off``, which YAML reads as true and false."""
+    return {True: StragglerSchedule.ON, False: StragglerSchedule.OFF}[value] if isinstance(value, bool) else value
 
 
 class JobHookEntry(Entry):
@@ -123,6 +128,12 @@ class JobRunEntry(Entry):
     )
     restarts: Annotated[int, Field(ge=1, le=1000)] = Field(
         _DEFAULT.restarts, description="The job is stopped after this many consecutive recoveries without a new step."
+    )
+    straggler_schedule: Annotated[StragglerSchedule, BeforeValidator(_word)] = Field(
+        _DEFAULT.straggler_schedule,
+        strict=False,
+        description="A schedule for a late rank, where it is faster: if an operator asks for it, always (on), or never "
+        "(off). For gradients that job.average sums up.",
     )
 
 

@@ -44,6 +44,14 @@ class WithoutSpare(StrEnum):
     STOP = "stop"
 
 
+class StragglerSchedule(StrEnum):
+    """When a job sums up gradients by a schedule for a late rank instead of the backend's all-reduce."""
+
+    ASK = "ask"
+    ON = "on"
+    OFF = "off"
+
+
 @dataclass(frozen=True, slots=True)
 class JobRun:
     """The processes of a job: one for each rank, and standby processes.
@@ -67,3 +75,4 @@ class JobRun:
     standby: bool = True
     without_spare: WithoutSpare = WithoutSpare.WAIT
     restarts: int = 3
+    straggler_schedule: StragglerSchedule = StragglerSchedule.ASK

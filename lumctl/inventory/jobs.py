@@ -127,6 +127,7 @@ def _run(run: JobRunEntry) -> JobRun:
         standby=run.standby,
         without_spare=run.without_spare,
         restarts=run.restarts,
+        straggler_schedule=run.straggler_schedule,
     )
 
 

@@ -1,6 +1,7 @@
 """Job control over the Unix socket of a coordinator: the server, and the client for jobs of the kind ``workers``.
 
-Each line holds a request, ``{"ask": "status" | "collectives" | "pause" | "resume" | "stop"}``, or an answer.
+Each line holds a request, ``{"ask": "status" | "collectives" | "schedule" | "pause" | "resume" | "stop"}``, or an
+answer. A request for a schedule has the late ``rank``, or ``null`` to use none.
 """
 
 import threading
@@ -29,8 +30,10 @@ LEFT = {"error": "lumctl job run has ended; the job continues without it"}
 """The answer to requests that are open when a coordinator ends."""
 
 
-def ask(path: Path, what: str, *, timeout_s: float) -> dict[str, Any] | None:
+def ask(path: Path, what: str, *, timeout_s: float, **more: Any) -> dict[str, Any] | None:
     """The coordinator's answer to a request; ``None`` if no coordinator runs the job from this machine.
+
+    ``more`` are fields of the request.
 
     Raises:
         RefusedError: the coordinator refuses.
@@ -47,7 +50,7 @@ def ask(path: Path, what: str, *, timeout_s: float) -> dict[str, Any] | None:
         ) from None
     try:
         with JsonLines(connection) as lines:
-            lines.send({"ask": what}, timeout_s)
+            lines.send({"ask": what, **more}, timeout_s)
             answer = lines.receive(timeout_s)
     except (OSError, ValueError) as error:
         raise UnreachableError(f"the job's coordinator at {path} does not answer ({error})") from None

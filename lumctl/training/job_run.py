@@ -19,7 +19,7 @@ from lumctl.context import Context
 from lumctl.devices.endpoints import RUNTIME_FILE
 from lumctl.health.observation import current_role
 from lumctl.inventory.filler_records import running_fillers
-from lumctl.inventory.job_run import JobRun
+from lumctl.inventory.job_run import JobRun, StragglerSchedule
 from lumctl.inventory.model import Role
 from lumctl.inventory.wiring import job_circuits
 from lumctl.training import protocol
@@ -40,6 +40,7 @@ from lumctl.training.job_folder import (
     token_of,
 )
 from lumctl.training.protocol import StreamLine
+from lumctl.training.schedule_adviser import ScheduleAdviser
 
 P = ParamSpec("P")
 GONE = "its simulator has ended, and all light between the ranks with it"
@@ -133,6 +134,10 @@ def open_coordinator(
         coordinator = Coordinator(JobState(context.inventory, found, run, effects))
         stack.callback(keep_collectives)
         healer.begin()
+        if run.straggler_schedule is StragglerSchedule.ON:
+            adviser = ScheduleAdviser(post)
+            stack.callback(adviser.close)
+            adviser.begin()
         control = ControlSocket(folder / COORDINATOR, lambda request, reply: post(requests.receive, request, reply))
         # Callbacks run in reverse order: open requests are answered before their connections close.
         stack.callback(control.close)

@@ -37,6 +37,8 @@ REPLICATED, UNIQUE = "replicated", "unique"
 
 LATE = "late"
 """The order that tells rank 0 for which late rank to use a schedule."""
+SCHEDULED_FOR = "scheduled_for"
+"""The field of a step in which a schedule was agreed on: for which late rank."""
 
 MOST_BYTES = 4 * 1024 * 1024
 """The longest line that is read."""

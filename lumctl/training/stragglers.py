@@ -99,6 +99,8 @@ class Act(StrEnum):
     LOOK = "look-at-host"
     SWAP = "swap"
     SCHEDULE = "use-schedule"
+    WORKED_AROUND = "worked-around"
+    """The ranks use a schedule already, whose times tell nothing about ring's."""
 
 
 def causes_of(seen: Observation, accelerator: str) -> tuple[Finding, ...]:

@@ -1,8 +1,8 @@
-"""Requests of operators and runs: status, collectives, pause, resume, stop; and the status document."""
+"""Requests of operators and runs: status, collectives, schedule, pause, resume, stop; and the status document."""
 
 from typing import Any
 
-from lumctl.training.coordinator import job_end, orders, time_limits
+from lumctl.training.coordinator import job_end, late_rank, orders, time_limits
 from lumctl.training.coordinator.orders import NOT_YET
 from lumctl.training.coordinator.state import JobPhase, JobState
 from lumctl.training.coordinator.workers import JobWorker
@@ -17,6 +17,8 @@ def receive(state: JobState, request: Message, answer: Reply) -> None:
             answer(document(state))
         case "collectives":
             answer(state.collectives.document())
+        case "schedule":
+            late_rank.asked(state, request, answer)
         case "pause":
             _pause(state, answer)
         case "resume":
@@ -136,6 +138,7 @@ def document(state: JobState) -> dict[str, Any]:
         "saved": newest_checkpoints(state) if state.phase.over else [],
         "loss": first.loss if first is not None else None,
         "rate_steps_per_s": steps_per_s(state),
+        "scheduled_for": first.scheduled_for if first is not None else None,
         "ranks": [
             {"rank": rank, **_process(worker), "state": _state_of_rank(state, worker), "done": worker.done}
             for rank, worker in ((rank, state.workers[name]) for rank, name in sorted(state.group.members.items()))

@@ -272,6 +272,8 @@ class JobState:
 
     collectives: CollectiveRecord = field(default_factory=CollectiveRecord)
     """When the ranks entered and left the collectives of the last steps."""
+    ordered_schedule: tuple[int, int | None] = (0, None)
+    """A generation of the group, and the late rank for which it was told to use a schedule."""
 
     # Failures
     recovery: OpenRecovery | None = None

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from lumctl.training.protocol import LONGEST_SHOWN, REPLICATED, printable_line
+from lumctl.training.protocol import LONGEST_SHOWN, REPLICATED, SCHEDULED_FOR, printable_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +185,8 @@ class JobWorker:
     generation: int = 0
     done: int = 0
     loss: float | None = None
+    scheduled_for: int | None = None
+    """The late rank for whose schedule its group has agreed in its newest step."""
     has_odd_loss: bool = False
     """Whether its newest loss is infinite or not a number."""
     layout: str = REPLICATED
@@ -276,6 +278,7 @@ class JobWorker:
                 self.held, self.busy = None, True
             case "stepped":
                 self.done, self.loss = int(message["done"]), message.get("loss")
+                self.scheduled_for = message.get(SCHEDULED_FOR)
             case "held":
                 self._reach(int(message["done"]))
                 self.held, self.loaded, self.busy = _held(self, message.get("keeps") or {}), False, False

@@ -7,8 +7,8 @@ returns before all have entered. With NCCL nothing is recorded, for the CPU only
 
 import socket
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -99,6 +99,16 @@ class CollectiveTimes:
         left = self._clock()
         self._blocked[group] = self._blocked.get(group, (0.0, 0.0))[0] + start_s + left - began, left
 
+    def ended_without_work(self, began: float) -> None:
+        """Note that this rank has done a collective of all ranks by other means, from ``began`` until now."""
+        if (world := dist.group.WORLD) is None:
+            return
+        name, left = world.group_name, self._clock()
+        if name not in self._groups and len(self._groups) < MOST_GROUPS:
+            self._groups[name] = "", world.size()
+        if name in self._groups:
+            self._blocked[name] = self._blocked.get(name, (0.0, 0.0))[0] + left - began, left
+
     @property
     def now(self) -> float:
         """The time by this object's clock."""
@@ -133,6 +143,16 @@ def waited(work: Work, wait: Callable[[], Any]) -> Any:
     found = wait()
     times.ended(work, began)
     return found
+
+
+@contextmanager
+def blocked() -> Iterator[None]:
+    """Record what the block does as a collective of all ranks, unless it fails."""
+    times = _current
+    began = 0.0 if times is None else times.now
+    yield
+    if times is not None:
+        times.ended_without_work(began)
 
 
 def _recorded(native: Callable[..., Any]) -> Callable[..., Any]:

@@ -9,6 +9,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from lumctl.training.torch.collective_times import blocked
 from lumctl.training.torch.scheduled_all_reduce import all_reduce_for
 from lumctl.training.torch.states import StateSnapshot
 from lumctl.training.torch.training_state import TrainingState
@@ -31,6 +32,11 @@ class AgreedAllReduce:
         self._late = late
         self._group = (0, 0, 1)
         self._agreed: int | None = None
+
+    @property
+    def late(self) -> int | None:
+        """The late rank for whose schedule all ranks have agreed; ``None`` if they use the backend's all-reduce."""
+        return self._agreed
 
     def enter(self, generation: int, rank: int, world: int) -> None:
         """Begin with the backend's own all-reduce if the group is a new one."""
@@ -60,7 +66,8 @@ class AgreedAllReduce:
         if self._agreed is None:
             dist.all_reduce(bucket)
         else:
-            all_reduce_for(self._agreed, rank, world)(bucket)
+            with blocked():
+                all_reduce_for(self._agreed, rank, world)(bucket)
 
 
 _BASE = 64

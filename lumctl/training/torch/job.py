@@ -69,6 +69,8 @@ class TrainingJob:
         A step number occurs again if the step was interrupted or the job went back to a checkpoint. Use the results of
         a step inside its ``with`` block: after an interruption they may not exist.
 
+        Ends the process after the last step of a job that was stopped, and that of a spare without a rank.
+
         Raises:
             UsageError: a step was taken from the iterator but not done, or a checkpoint does not fit.
         """
@@ -84,6 +86,10 @@ class TrainingJob:
                     f"step {step.number} was taken from job.steps() but not done",
                     hint="write `for step in job.steps(N):` and inside it `with step:`",
                 )
+        if self._life.membership.cut_short:
+            # What follows is only for a job that has done all steps: a spare that never had a rank would save its
+            # untrained model in the place of rank 0's.
+            raise SystemExit(0)
 
     def _goes_on(self) -> bool:
         """Follow orders between two steps; return whether another step follows."""
@@ -101,6 +107,7 @@ class TrainingJob:
             self._agreed.enter(self.generation, self.rank, self.world)
             divisor = self.world if divide_by is None else divide_by
             average(parameters, self._agreed, world=self.world, divide_by=divisor)
+            self._life.scheduled_for = self._agreed.late
 
     def _ended(self, error: BaseException | None, loss: float | None) -> bool:
         if error is None:
@@ -131,8 +138,6 @@ class TrainingJob:
         if error is not None and kind is not SystemExit:
             self._life.failed(error)
         self._life.close()
-        if error is None and self._life.membership.cut_short:
-            raise SystemExit(0)  # the rest of the script is only for a job that has done all steps
 
 
 def attach(  # noqa: PLR0913 - all are keywords

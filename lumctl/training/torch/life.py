@@ -25,6 +25,7 @@ class SingleProcess:
 
     given_up = has_orders = False
     late_rank: int | None = None
+    scheduled_for: int | None = None
 
     def __init__(self, state: TrainingState, persistence: Persistence, device: torch.device) -> None:
         self.membership = _membership()

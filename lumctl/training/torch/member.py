@@ -18,7 +18,7 @@ import torch
 import torch.distributed as dist
 
 from lumctl.errors import LumctlError, RefusedError, UnreachableError, UsageError
-from lumctl.training.protocol import COLLECTIVES, REPLICATED, UNIQUE, Message
+from lumctl.training.protocol import COLLECTIVES, REPLICATED, SCHEDULED_FOR, UNIQUE, Message
 from lumctl.training.torch.agent_link import AgentLink, Environment, Membership
 from lumctl.training.torch.checkpoints import Persistence, of_rank, read
 from lumctl.training.torch.collective_times import clock_id
@@ -45,6 +45,8 @@ class Member:
         self, environment: Environment, state: TrainingState, persistence: Persistence, device: torch.device
     ) -> None:
         self.membership = Membership()
+        self.scheduled_for: int | None = None
+        """The late rank for whose schedule the ranks have agreed in this step; ``None``: they use none."""
         self._state, self._persistence, self._device = state, persistence, device
         self._copies = Copies()
         self._fetcher = Fetcher(environment.token)
@@ -205,6 +207,7 @@ class Member:
         self._agent.answered = holds
         self._agent.say("held", generation=generation, done=state.done, keeps=keeps)
         self._group.destroy()
+        self.scheduled_for = None
 
     def _join(self, message: Message, holds: int) -> bool:
         """Take a rank in a new group; return whether that succeeded."""
@@ -356,8 +359,10 @@ class Member:
 
     def _report_step(self, loss: dict[str, float]) -> None:
         collectives = {COLLECTIVES: times} if (times := self._group.times.take()) else {}
+        schedule = {} if self.scheduled_for is None else {SCHEDULED_FOR: self.scheduled_for}
+        told = {**loss, **collectives, **schedule}
         generation, done = self.membership.generation, self._state.done
-        self._agent.say("stepped", generation=generation, done=done, at=time.time(), **loss, **collectives)
+        self._agent.say("stepped", generation=generation, done=done, at=time.time(), **told)
 
     def _report_broken(self, generation: int, error: Exception) -> None:
         """Report that the group failed, unless the coordinator has already ordered a hold."""

@@ -304,3 +304,22 @@ def test_a_job_s_hook_names_programs_beside_the_inventory_or_in_the_path(small: 
         (f"{folder}/hooks/pause", "--soft"), ("scontrol", "resume"), status=None, timeout_s=90.0, on_sim=False
     )
     assert load_inventory(write(small)).jobs["job"].hook is None
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"), [("on", "on"), ("off", "off"), ("'on'", "on"), ("ask", "ask"), ("true", "on")]
+)
+def test_words_that_yaml_may_take_for_truth_values_are_the_words_of_a_schedule(tmp_path, written, expected):
+    text = example("ring4").read_text()
+    path = tmp_path / "rack.yaml"
+    path.write_text(text.replace("    run:\n", f"    run:\n      straggler_schedule: {written}\n"))
+    assert load_inventory(path).jobs["train"].run_settings().straggler_schedule == expected
+
+
+def test_another_word_for_a_schedule_is_one_line(tmp_path):
+    path = tmp_path / "rack.yaml"
+    path.write_text(example("ring4").read_text().replace("    run:\n", "    run:\n      straggler_schedule: 1\n"))
+    with pytest.raises(InventoryError) as raised:
+        load_inventory(path)
+    (problem,) = raised.value.problems
+    assert "found 1, expected" in str(problem)

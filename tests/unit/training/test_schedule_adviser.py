@@ -1,0 +1,139 @@
+"""A job that may use a schedule by itself: it is told to when that is faster, and no longer when the gap is gone."""
+
+import threading
+from collections import deque
+from types import SimpleNamespace
+
+import pytest
+from drawn_arrivals import COLLECTIVE_S, drawn_steps
+
+from lumctl.inventory.job_run import StragglerSchedule
+from lumctl.training.collective_record import CollectiveRecord
+from lumctl.training.coordinator import late_rank
+from lumctl.training.coordinator.state import JobPhase
+from lumctl.training.schedule_adviser import ScheduleAdviser
+
+RANKS, LATE = 8, 5
+GAP_S = 0.47 * COLLECTIVE_S
+"""About the best one for eight ranks: as long as the reduce-scatter of the others."""
+WITHIN_S = 30.0
+
+
+class Posted:
+    """A coordinator's state, and what it tells the ranks."""
+
+    def __init__(self, setting=StragglerSchedule.ON):
+        self.told = deque()
+        self.turns, self._change = 0, threading.Condition()
+        members = {rank: f"w{rank}" for rank in range(RANKS)}
+        workers = {
+            name: SimpleNamespace(name=name, host="h1", accelerator=f"gpu{rank}") for rank, name in members.items()
+        }
+        self.state = SimpleNamespace(
+            phase=JobPhase.RUNNING,
+            group=SimpleNamespace(generation=3, members=members),
+            workers=workers,
+            ordered_schedule=(0, None),
+            job=SimpleNamespace(name="train"),
+            run=SimpleNamespace(straggler_schedule=setting),
+            effects=SimpleNamespace(ask=self._ask, say=[].append),
+            collectives=CollectiveRecord(),
+        )
+        self.record(GAP_S)
+
+    def record(self, slow_s, generation=3):
+        """Steps of a group whose late rank is so late."""
+        drawn = drawn_steps(1, ranks=RANKS, steps=60, slow=LATE, slow_s=slow_s, gap_s=0.0002)
+        self.state.collectives = CollectiveRecord()
+        self.state.collectives.begin(generation, [f"gpu{rank}" for rank in range(RANKS)], ["one"] * RANKS)
+        for step in drawn:
+            for rank in range(RANKS):
+                times = [["", RANKS, step.entered_s[rank], step.left_s[rank]]]
+                self.state.collectives.note(rank, step.step, times, 1000.0 + step.step)
+
+    def _ask(self, host, request):
+        self.told.append((host, request["worker"], request["message"]))
+
+    def post(self, event, *arguments):
+        with self._change:
+            event(self.state, *arguments)
+            self.turns += 1
+            self._change.notify_all()
+
+    def some_turns(self):
+        """Wait until the record has been judged again."""
+        with self._change:
+            until = self.turns + 6
+            assert self._change.wait_for(lambda: self.turns >= until, WITHIN_S)
+
+    def messages(self):
+        found = list(self.told)
+        self.told.clear()
+        return found
+
+
+@pytest.fixture
+def posted():
+    return Posted()
+
+
+@pytest.fixture
+def adviser(posted):
+    made = ScheduleAdviser(posted.post, every_s=0.001)
+    made.begin()
+    yield made
+    made.close()
+
+
+def order(rank, generation=3):
+    return ("h1", "w0", {"do": "late", "generation": generation, "rank": rank})
+
+
+@pytest.mark.usefixtures("adviser")
+def test_the_ranks_are_told_once_of_a_late_one_and_when_it_is_no_longer_late(posted):
+    posted.some_turns()
+    assert posted.messages() == [order(LATE)]
+    posted.record(GAP_S / 8)
+    posted.some_turns()
+    assert posted.messages() == [order(None)]
+
+
+@pytest.mark.usefixtures("adviser")
+def test_a_new_group_is_judged_by_its_own_steps(posted):
+    posted.some_turns()
+    posted.messages()
+    posted.state.group.generation = 4
+    posted.some_turns()
+    assert posted.messages() == []
+    posted.record(GAP_S, generation=4)
+    posted.some_turns()
+    assert posted.messages() == [order(LATE, generation=4)]
+
+
+@pytest.mark.usefixtures("adviser")
+def test_nothing_is_told_where_a_schedule_would_be_a_loss(posted):
+    posted.some_turns()
+    posted.messages()
+    posted.state.ordered_schedule = (0, None)
+    posted.record(COLLECTIVE_S / 20)
+    posted.some_turns()
+    assert posted.messages() == []
+
+
+@pytest.mark.parametrize(
+    ("rank", "phase", "setting", "why"),
+    [
+        (8, JobPhase.RUNNING, StragglerSchedule.ASK, "job train has 8 ranks: no schedule for rank 8"),
+        (-1, JobPhase.RUNNING, StragglerSchedule.ASK, "no schedule for rank -1"),
+        ("x", JobPhase.RUNNING, StragglerSchedule.ASK, "no schedule for rank x"),
+        (2, JobPhase.RECOVERING, StragglerSchedule.ASK, "job train is recovering"),
+        (2, JobPhase.RUNNING, StragglerSchedule.OFF, "straggler_schedule is off"),
+    ],
+)
+def test_what_cannot_be_asked_for_is_refused_and_tells_the_ranks_nothing(rank, phase, setting, why):
+    posted, answers = Posted(setting), []
+    posted.state.phase = phase
+    late_rank.asked(posted.state, {"rank": rank}, answers.append)
+    (answer,) = answers
+    assert why in answer["error"]
+    assert posted.messages() == []
