@@ -24,7 +24,7 @@ from lumctl.context import Context
 from lumctl.errors import LumctlError, RefusedError, RunError, UsageError
 from lumctl.health.states import State
 from lumctl.inventory.problems import nearest
-from lumctl.jobs import without_hook
+from lumctl.jobs import warned_of
 from lumctl.printable import counted
 from lumctl.runbook.files import find_run, require_no_demand, save
 from lumctl.runbook.yaml_text import text_of
@@ -92,7 +92,7 @@ def show_plan(cx: Invocation, plan: Plan) -> None:
 def _without_hook(cx: Invocation, plan: Plan) -> list[str]:
     """The jobs that an operator must stop first, according to the plan's warnings."""
     owners = dict.fromkeys(circuit.owner for circuit in (*plan.remove, *plan.add))
-    return [job for job in owners if set(without_hook(cx.inventory, [job])) & set(plan.warnings)]
+    return warned_of(cx.inventory, plan.warnings, owners)
 
 
 def _anything() -> None:
@@ -222,7 +222,7 @@ def say_result(cx: Invocation, context: Context, result: RunResult, runbook: Pat
         cx.out.text(f"runbook: {runbook or aimed(cx, f'lumctl runbook show {result.run}')}")
         if result.outcome == "done" and result.plan.kind in {"swap", SLICE}:
             cx.out.narrate(f"undo it: lumctl {result.plan.kind} rollback {result.run}")
-        for line in _resumption_lines(cx, context, _to_resume(cx, result)):
+        for line in resumption_lines(cx, context, result):
             cx.out.text(line)
 
 
@@ -235,8 +235,9 @@ def _to_resume(cx: Invocation, result: RunResult) -> list[str]:
     return [job for job in _without_hook(cx, result.plan) if placed.get(job, True)]
 
 
-def _resumption_lines(cx: Invocation, context: Context, jobs: Sequence[str]) -> list[str]:
-    """What to do about each job that an operator must resume; first replace accelerators of it that have failed."""
+def resumption_lines(cx: Invocation, context: Context, result: RunResult) -> list[str]:
+    """What to do about each job that an operator must resume after a run; first replace what has failed of it."""
+    jobs = _to_resume(cx, result)
     if not jobs:
         return []
     ill: dict[str, list[str]] = {}
@@ -253,8 +254,8 @@ def _resumption_lines(cx: Invocation, context: Context, jobs: Sequence[str]) -> 
             again = aimed(cx, f"lumctl swap plan --failed {','.join(names)} --target {context.target}")
             lines.append(f"do not resume job {job} yet: {what}: {again}")
         else:
-            shown = aimed(cx, f"lumctl job show {job}")
-            lines.append(f"resume job {job} now: it has no hook; where its ranks run: {shown}")
+            how = f"lumctl sim resume {job}" if context.target == Target.SIM else "it has no hook"
+            lines.append(aimed(cx, f"resume job {job} now: {how}; where its ranks run: lumctl job show {job}"))
     return lines
 
 

@@ -13,6 +13,7 @@ from lumctl.cli.output import OutputColumn, OutputFormat
 from lumctl.cli.progress import progress
 from lumctl.cli.verbs import VerbGroup, noun_app, verb
 from lumctl.errors import UsageError
+from lumctl.inventory.folded_names import fold
 from lumctl.time_text import iso_text, iso_times
 
 KINDS = (
@@ -206,6 +207,26 @@ def clear(
         cx.out.narrate(f"{healed['component']}: {healed['kind']} is cleared")
     if not cleared:
         cx.out.narrate(f"there is no fault to clear{f' on {component}' if component else ''}")
+
+
+@verb(app, "resume")
+def resume(cx: Invocation, job: Annotated[str, typer.Argument(metavar="JOB", help="A job or a slice.")]) -> None:
+    """Run a job on the accelerators on which its ranks are placed now, as an operator resumes it on a rack.
+
+    The simulated load of a job stays where it is until then: lumctl runs no hooks on a simulator, except those with
+    ``on_sim: true``. A process that died (``process-died``) is started again.
+    """
+    from lumctl.cli.job_state import find_job
+    from lumctl.context import Context
+
+    with Context(cx.inventory, "sim") as context:
+        placed = context.assignment()
+        find_job(context.inventory, job)
+        accelerators = list(placed.get(job, ()))
+    _ask(cx, "resume", job=job, accelerators=accelerators)
+    if cx.out.structured:
+        cx.out.document("sim-resume", {"job": job, "accelerators": accelerators})
+    cx.out.narrate(f"{job} runs on {', '.join(fold(accelerators))}")
 
 
 def _commission(cx: Invocation, without: Collection[str]) -> list[str]:

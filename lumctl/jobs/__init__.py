@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         by_hand,
         passed_over,
         require_hooks,
+        warned_of,
         without_hook,
     )
 
@@ -24,6 +25,7 @@ __all__ = [
     "by_hand",
     "passed_over",
     "require_hooks",
+    "warned_of",
     "without_hook",
 ]
 

@@ -287,6 +287,12 @@ def without_hook(inventory: Inventory, jobs: Iterable[str]) -> tuple[str, ...]:
     )
 
 
+def warned_of(inventory: Inventory, warnings: Iterable[str], jobs: Iterable[str]) -> list[str]:
+    """Those of some jobs that an operator must stop before a plan and resume after it, by the warnings of the plan."""
+    warned = set(warnings)
+    return [job for job in jobs if warned.intersection(without_hook(inventory, [job]))]
+
+
 def by_hand(inventory: Inventory, target: str, jobs: Iterable[str]) -> tuple[str, ...]:
     """Jobs that only an operator can stop before their light paths change; none on a simulator, where no job runs."""
     if target == "sim":

@@ -113,6 +113,7 @@ class Control:
             "fault": self._fault,
             "clear": self._clear,
             "renew": self._renew,
+            "resume": self._resume,
             "heard": lambda _: {"heard": self._world.lit_lanes()[0]},
             "answer": self._answer,
             "loop": self._loop,
@@ -192,6 +193,10 @@ class Control:
     def _renew(self, _request: Request) -> dict[str, Any]:
         self._world.renew()
         self._changed()
+        return {}
+
+    def _resume(self, request: Request) -> dict[str, Any]:
+        self._world.resume(str(request["job"]), [str(each) for each in request["accelerators"]])
         return {}
 
     def _answering(self, request: Request) -> str:

@@ -14,6 +14,7 @@ from lumctl.tui.views.comparison import Comparing, ComparisonView
 from lumctl.tui.views.history import History, Kept, Ring, joined, nothing_kept
 from lumctl.tui.views.meshes import MeshView
 from lumctl.tui.views.records import RecordedLook, Records
+from lumctl.tui.views.resumption import ResumptionWatch
 from lumctl.tui.views.runs import RunView
 
 if TYPE_CHECKING:
@@ -74,14 +75,16 @@ class Sources:
     history: Kept = nothing_kept
     """The stored readings of a component for the last seconds."""
     ring: Ring = field(default_factory=Ring)
+    resumptions: ResumptionWatch = field(default_factory=ResumptionWatch)
 
     def look(self) -> RecordedLook:
         """Read an observation and the stores' records, and add the observation's readings to the ring."""
-        observation = self.observe()
+        observation, records = self.observe(), self.records()
         seen = RecordedLook(
             observation,
-            self.records(),
+            records,
             forgotten_target=self.forgotten_target(observation.report),
+            stopped_jobs=self.resumptions.stopped(observation, records.runs),
             aimed=self.aimed,
         )
         self.ring.add(seen.observation)

@@ -5,6 +5,7 @@ import re
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from forked_commands import run_lumctl
@@ -81,6 +82,11 @@ def stands(lumctl: Lumctl) -> tuple[object, object]:
     return ranks, json.loads(lumctl("fabric", "show", "-o", "json").stdout)["devices"]
 
 
+def loads(status: dict[str, Any]) -> dict[str, float | None]:
+    """The utilisation of each accelerator."""
+    return {each["id"]: each["readings"]["utilization_percent"] for each in status["accelerators"]}
+
+
 def said(done: subprocess.CompletedProcess[str]) -> str:
     """The error of a command: one line, and at most a hint."""
     errors = [line for line in done.stderr.splitlines() if line.startswith("lumctl: ")]
@@ -105,6 +111,11 @@ def test_the_whole_story(lumctl: Lumctl) -> None:
     assert [rank["accelerator"] for rank in ranks] == ["s0-gpu0", "s3-gpu0", "s2-gpu0"]
     status = json.loads(lumctl("status", "-o", "json").stdout)
     assert all(circuit["state"] == "ok" for circuit in status["circuits"])
+    assert (loads(status)["s1-gpu0"], loads(status)["s3-gpu0"]) == (None, 0)
+    assert json.loads(lumctl("sim", "resume", "finetune", "-o", "json").stdout)["accelerators"] == [
+        rank["accelerator"] for rank in ranks
+    ]
+    assert loads(json.loads(lumctl("status", "-o", "json").stdout))["s3-gpu0"] == 96
     for on in ("sim", result["runbook"]):
         replayed = lumctl("runbook", "replay", result["run"] if on == "sim" else on, "--target", "sim", "-o", "json")
         assert replayed.returncode == 0, replayed.stderr

@@ -10,8 +10,10 @@ from rich.text import Text
 
 from lumctl.cli.output import ASCII_GLYPHS, GLYPHS
 from lumctl.daemon.notifications.message import cases_of
+from lumctl.fleet.readings import GpuProcess
 from lumctl.health.states import Finding, Incident, State
 from lumctl.inventory.load import example, load_inventory
+from lumctl.jobs import without_hook
 from lumctl.printable import number_ranges
 from lumctl.spares.forecast import PoolForecast
 from lumctl.store import QueuedDemand
@@ -21,6 +23,8 @@ from lumctl.tui.sources import Sources
 from lumctl.tui.views.headline import headline, news_of, sentence
 from lumctl.tui.views.incidents import head_text
 from lumctl.tui.views.records import DaemonWatch, RecordedLook, Records
+from lumctl.tui.views.resumption import FORGOTTEN_S, ResumptionWatch
+from lumctl.tui.views.runs import run_text, run_view
 from lumctl.tui.views.spares import fitting, forecast_lines, groups_of, spare_lines, users_of, waiting_lines
 from lumctl.tui.views.strip import strip_lines
 from lumctl.tui.views.swap_choice import (
@@ -99,6 +103,72 @@ def test_where_nothing_is_wrong_one_quiet_line_says_so(kit):
         in words(kit.with_states(kit.swapped_out(seen, LOST), work))
     )
     assert words(kit.with_states(seen, {LOST: State.UNKNOWN})).startswith("○ no fault is known, but 1 comp")
+
+
+def moved(kit, **changed):
+    """A run that an operator stopped the job for, one minute old."""
+    warnings = without_hook(kit.inventory(), ["llm"])
+    before = list(kit.observation().assignment["llm"])
+    ranks = ["r1-h4-g0" if name == LOST else name for name in before]
+    assign = {"id": "8", "title": "record where llm runs", "do": "assign", "data": {}}
+    assign["data"] = {"assignment": {"llm": ranks}, "before": {"llm": before}}
+    plan = {"warnings": warnings, "steps": [assign]}
+    return replace(kit.run(), plan=plan, started_at=START - 61, ended_at=START - 60, **changed)
+
+
+def at_work(seen, accelerator):
+    """The same look where a process is on an accelerator."""
+    host = seen.snapshot.hosts["r1-h4"]
+    gpus = tuple(
+        replace(gpu, processes=(GpuProcess(9, "python"),)) if gpu.pci == "0000:1b:00.0" else gpu for gpu in host.gpus
+    )
+    assert seen.inventory.accelerators[accelerator].pci == "0000:1b:00.0"
+    hosts = {**seen.snapshot.hosts, "r1-h4": replace(host, gpus=gpus)}
+    return replace(seen, snapshot=replace(seen.snapshot, hosts=hosts))
+
+
+def test_a_job_that_was_stopped_for_a_run_is_to_be_resumed_until_it_runs_again(kit):
+    seen = kit.swapped_out(kit.observation(failed=None), LOST)
+    watch, run = ResumptionWatch(), moved(kit, target="sim")
+    stopped = watch.stopped(seen, [run])
+    assert words(seen, stopped_jobs=stopped) == (
+        f"◐ llm was not resumed after {run.id}; r1-h4-g0 is idle; resume it: lumctl sim resume llm"
+    )
+    todo = f"what to do: llm does not run yet; {stopped[0].advice}"
+    assert todo in run_text(run_view(run, (), cut=False), MARKS, START, stopped_jobs=stopped).plain
+    assert watch.stopped(at_work(seen, "r1-h4-g0"), [run]) == ()
+    assert watch.stopped(seen, [run]) == (), "it ran: idle later, it has ended"
+
+
+def test_a_job_on_a_rack_is_to_be_resumed_by_hand_and_not_before_what_failed_is_replaced(kit):
+    seen = kit.swapped_out(kit.observation(failed=None), LOST)
+    (stopped,) = ResumptionWatch().stopped(seen, [moved(kit, target="rack")])
+    assert stopped.advice == "resume it by hand: it has no hook"
+    another = with_findings(seen, finding("r1-h1-g0", "gpu.lost", "fell off the bus (XID 79)"))
+    (stopped,) = ResumptionWatch().stopped(another, [moved(kit)])
+    first, second = news_of(RecordedLook(another, stopped_jobs=(stopped,)))
+    assert first.what.startswith("r1-h1-g0 fell off the bus")
+    assert second.do == "replace r1-h1-g0 before you resume it"
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"state": "undone"}, {"state": "rolled-back"}, {"state": "running", "ended_at": None}],
+)
+def test_a_run_that_is_not_in_force_leaves_no_job_to_resume(kit, changed):
+    seen = kit.swapped_out(kit.observation(failed=None), LOST)
+    run = replace(moved(kit), **changed)
+    assert ResumptionWatch().stopped(seen, [run]) == ()
+
+
+def test_only_a_new_reading_of_an_idle_accelerator_says_that_a_job_does_not_run(kit):
+    seen = kit.swapped_out(kit.observation(failed=None), LOST)
+    run = moved(kit)
+    assert ResumptionWatch().stopped(seen, [replace(run, ended_at=START)]) == (), "read before the run ended"
+    later = replace(seen, at=run.ended_at + FORGOTTEN_S)
+    assert ResumptionWatch().stopped(later, [run]) == (), "it was not forgotten: it has ended"
+    hooked = replace(run, plan={**run.plan, "warnings": ()})
+    assert ResumptionWatch().stopped(seen, [hooked]) == (), "nobody had to stop it"
 
 
 def test_a_rule_without_words_of_its_own_shows_its_evidence_and_its_advice(kit):

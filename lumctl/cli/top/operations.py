@@ -174,6 +174,7 @@ def apply_plan(cx: Invocation, view: "PlanView", progress: Callable[[str], None]
     """Apply a plan and write its runbook."""
     from lumctl.change import apply
     from lumctl.change.origin import origin
+    from lumctl.cli.changes import resumption_lines
     from lumctl.cli.job_state import require_not_run
     from lumctl.context import Context
     from lumctl.runbook.files import save
@@ -189,8 +190,10 @@ def apply_plan(cx: Invocation, view: "PlanView", progress: Callable[[str], None]
             kept = f"runbook: {save(context, result.run, result.plan.rack)}"
         except UsageError as error:  # The run is done and in the journal in any case.
             kept = f"warning: {error.message}"
+        to_resume = tuple(resumption_lines(cx, context, result))
     proved = f"{counted(len(result.verified), 'receivers')} proved"
     outcome = f"{result.run}: {result.outcome} in {result.seconds:.2f} s, {proved}"
     read_it = aimed(cx, f"read it: lumctl runbook show {result.run}")
     shown = {proof.receiver: proof_words(proof.evidence, proof.seconds) for proof in result.verified}
-    return ApplyView(outcome, done=True, lines=(kept, read_it), run=f"{result.plan.rack}/{result.run}", proved=shown)
+    lines = (*to_resume, kept, read_it)
+    return ApplyView(outcome, done=True, lines=lines, run=f"{result.plan.rack}/{result.run}", proved=shown)

@@ -13,7 +13,7 @@ SLOWDOWN_C = 89.0
 
 @dataclass(frozen=True, slots=True)
 class SimulatedGpu:
-    """One GPU. ``job`` is the job that the inventory places on it, and ``pid`` that job's process."""
+    """One GPU. ``job`` is the job on it: first that of the inventory. ``pid`` is the process of a job."""
 
     accelerator: Accelerator
     pci: str

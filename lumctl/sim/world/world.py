@@ -6,8 +6,9 @@ flapping links, LLDP frames) in the order of time. So the result is as if the wo
 
 import math
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from lumctl.devices.types import Progress
 from lumctl.errors import UsageError
@@ -177,9 +178,17 @@ class World:
         self._plant.relight(now)
 
     def _begin_boot(self, host: str, now: float) -> None:
-        """Give a host the id and the kernel log of a new boot."""
+        """Give a host the id and the kernel log of a new boot; the driver reports the faults that outlast it again."""
         self.boots[host] = boot_at(host, seed=self.seed, at=now)
         self._kernels[host] = KernelLog(now, self.inventory.hosts[host].probe)
+        for accelerator in self.inventory.accelerators_of(host):
+            for fault in self._faults.of(accelerator.id):
+                self._log(fault, now)
+
+    def _log(self, fault: SimulatedFault, now: float) -> None:
+        """Write what the driver of a GPU reports about a fault to the kernel log of its host."""
+        if (gpu := self._gpus.get(fault.component)) is not None:
+            self._kernels[gpu.accelerator.host].tell(fault.kind, gpu.pci, gpu.pid, now)
 
     # --- modules, as a chassis that manages them does ---
 
@@ -237,9 +246,7 @@ class World:
             fault = parse_fault(self.inventory, component, kind, value, since=now)
             self._faults.add(fault)
             self._plant.take_fault(fault)
-            gpu = self._gpus.get(component)
-            if gpu is not None:
-                self._kernels[gpu.accelerator.host].tell(fault.kind, gpu.pci, gpu.pid, now)
+            self._log(fault, now)
             self._plant.relight(now)
             return fault
 
@@ -272,13 +279,17 @@ class World:
             return healed
 
     def renew(self) -> None:
-        """Reset the world: nothing programmed, nothing switched off, no fault. Hosts and their logs continue."""
+        """Reset the world: nothing programmed, nothing switched off, no fault, each job where it first ran.
+
+        Hosts and their logs continue.
+        """
         self.clear()
         with self._caught_up() as now:
             self._works.forget()
             self.meshes.forget()
             self.switches.forget()
             self._plant.renew()
+            self._gpus.update(gpus_of(self.inventory))
             self._plant.relight(now)
 
     def faults(self) -> list[SimulatedFault]:
@@ -300,6 +311,25 @@ class World:
         """How a device misbehaves now."""
         with self._lock:
             return misbehaviour_of(self._faults, device)
+
+    # --- jobs ---
+
+    def resume(self, job: str, accelerators: Collection[str]) -> None:
+        """Run a job on these accelerators only, with a new process on each.
+
+        Raises:
+            UsageError: there is no such accelerator.
+        """
+        with self._caught_up() as now:
+            if unknown := sorted(set(accelerators) - self._gpus.keys()):
+                raise UsageError(f"the simulator has no accelerator {unknown[0]!r}")
+            for name, gpu in self._gpus.items():
+                if name not in accelerators and gpu.job != job:
+                    continue
+                self._shown.condition(name, now)  # counts the work until now
+                self._gpus[name] = replace(gpu, job=job if name in accelerators else None)
+                if (died := self._faults.get(name, FaultKind.PROCESS_DIED)) is not None and name in accelerators:
+                    self._faults.remove(died)
 
     # --- time ---
 

@@ -117,14 +117,14 @@ class RunScreen(KeyedScreen[None], keys="run"):
         if (view := self._view) is None:
             return
         marks, now, before = self.shared.marks, self.shared.now(), {**self._powers, **view.before}
-        self.query_one("#run", Static).update(run_text(view, marks, now, self.shared.sources.aimed))
+        seen = self.shared.seen()
+        stopped_jobs = seen.stopped_jobs if seen is not None else ()
+        self.query_one("#run", Static).update(run_text(view, marks, now, self.shared.sources.aimed, stopped_jobs))
         # The proofs of a run that was rolled back or undone are of circuits that no longer exist.
         proved = view.proved if view.run.state == "done" else {}
         # Nor do its receivers tell anything of it: they hear again what they heard before.
         receivers = view.receivers if view.run.state in {"done", *OPEN} else ()
-        light = light_text(
-            receivers, before, self.shared.seen(), marks, now, settled_at=view.run.ended_at, proved=proved
-        )
+        light = light_text(receivers, before, seen, marks, now, settled_at=view.run.ended_at, proved=proved)
         self.query_one("#light", Static).update(light)
         # Pressed all the same, the keys show why there is nothing to undo, or no runbook yet.
         absent = {"undo": no_way_back(view) is not None, "runbook": view.run.ended_at is None}

@@ -12,8 +12,9 @@ from lumctl.health.remedy import Remedy
 from lumctl.health.states import SEVERITY, State
 from lumctl.printable import counted, number_ranges
 from lumctl.tui.look.marks import STATE_STYLES, Marks
-from lumctl.tui.views.incidents import condition_of, remedy_of
+from lumctl.tui.views.incidents import condition_of, named, remedy_of
 from lumctl.tui.views.records import RecordedLook
+from lumctl.tui.views.resumption import StoppedJob
 from lumctl.tui.views.spares import fitting, swap_obstacle, ways_back
 
 _PHRASES: Mapping[str, str] = {
@@ -80,9 +81,10 @@ class News:
 
 
 def news_of(seen: RecordedLook) -> tuple[News, ...]:
-    """Messages for the operator: first runs in progress, then faults, worst first, then plans waiting for approval.
+    """Messages for the operator: first runs in progress, then jobs to resume, then faults, worst first.
 
-    That the target was forgotten comes before all: everything else is a consequence.
+    Plans that wait for approval are last. That the target was forgotten comes before all: everything else is a
+    consequence.
     """
     moving = set(seen.moving)
     found = [*_unfinished(seen), *(_of_case(seen, case) for case in _open_cases(seen))]
@@ -90,9 +92,12 @@ def news_of(seen: RecordedLook) -> tuple[News, ...]:
     found = [news for news in found if not (news.swaps and moving.issuperset(news.swaps))]
     if seen.daemon_trouble:
         found.append(News(State.DEGRADED, seen.daemon_trouble, do="start it: lumctl watch"))
+    # One that cannot be resumed yet comes with the faults: what must be replaced first is one of them.
+    found += (_not_resumed(stopped) for stopped in seen.stopped_jobs if stopped.failed)
     found.sort(key=lambda news: -SEVERITY.index(news.state))
     slip = [News(State.UNKNOWN, seen.forgotten_target)] if seen.forgotten_target else []
-    found = [*slip, *_under_way(seen), *found, *_waiting(seen)]
+    to_resume = (_not_resumed(stopped) for stopped in seen.stopped_jobs if not stopped.failed)
+    found = [*slip, *_under_way(seen), *to_resume, *found, *_waiting(seen)]
     return tuple(replace(news, do=seen.aimed(news.do)) for news in found)
 
 
@@ -216,8 +221,8 @@ def _swaps(seen: RecordedLook, remedy: Remedy | None) -> tuple[str, ...]:
     Empty if light must also be routed around PUCs, or if an operator must first find out which accelerator fails.
     """
     is_clear = remedy is not None and not remedy.avoid and (remedy.certain or len(remedy.replace) == 1)
-    named = remedy.replace if remedy is not None and is_clear else ()
-    return tuple(each for each in named if seen.observation.place_of(each) is not None)
+    replaced = remedy.replace if remedy is not None and is_clear else ()
+    return tuple(each for each in replaced if seen.observation.place_of(each) is not None)
 
 
 def _means(seen: RecordedLook, case: Case, swaps: tuple[str, ...]) -> str:
@@ -283,6 +288,12 @@ def _unfinished(seen: RecordedLook) -> Iterator[News]:
 def _under_way(seen: RecordedLook) -> Iterator[News]:
     for run in seen.under_way:
         yield News(State.DEGRADED, f"{run.id} is in progress", run.title, do="6: steps", pane="swaps")
+
+
+def _not_resumed(stopped: StoppedJob) -> News:
+    what = f"{stopped.job} was not resumed after {stopped.run.id}"
+    idle = f"{named(stopped.idle)} {'is' if len(stopped.idle) == 1 else 'are'} idle"
+    return News(State.DEGRADED, what, idle, stopped.advice)
 
 
 def _waiting(seen: RecordedLook) -> Iterator[News]:

@@ -10,6 +10,7 @@ from lumctl.health.states import State
 from lumctl.spares.forecast import PoolForecast
 from lumctl.store import QueuedDemand, StoredRun
 from lumctl.tui.look.marks import duration
+from lumctl.tui.views.resumption import StoppedJob
 
 STAND_STILL = "notifications, policies and history do not work"
 
@@ -70,9 +71,9 @@ class RecordedLook:
 
     ``forbidden`` is the reason for read-only mode; empty if changes are allowed. ``daemon_trouble`` says how the daemon
     died and what stopped with it; empty if it did not die. ``forgotten_target`` says that no host answers because the
-    target was not named. ``swap_checks`` has, for accelerators whose replacement was planned, why no swap of them
-    together can be applied now; ``None`` if one can. ``aimed`` completes the commands in a text: it adds the inventory
-    and the target that were given as options.
+    target was not named. ``stopped_jobs`` were stopped for a run and do not run again yet. ``swap_checks`` has, for
+    accelerators whose replacement was planned, why no swap of them together can be applied now; ``None`` if one can.
+    ``aimed`` completes the commands in a text: it adds the inventory and the target that were given as options.
     """
 
     observation: Observation
@@ -80,6 +81,7 @@ class RecordedLook:
     forbidden: str = ""
     daemon_trouble: str = ""
     forgotten_target: str = ""
+    stopped_jobs: tuple[StoppedJob, ...] = ()
     swap_checks: Mapping[frozenset[str], LumctlError | None] = field(default_factory=dict)
     aimed: Callable[[str], str] = str
 

@@ -1,6 +1,6 @@
 """A run as text: who did what and when, the result of each step, and what to do about it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from rich.text import Text
@@ -11,6 +11,7 @@ from lumctl.store import ACTION_KINDS, JournalEntry, StoredRun
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks, clock
 from lumctl.tui.panes.swaps import STATES
 from lumctl.tui.views.light import Receiver, planned_receivers, proof_words
+from lumctl.tui.views.resumption import StoppedJob
 from lumctl.tui.views.steps import StepView, journalled, planned_steps, steps_text
 
 
@@ -67,8 +68,14 @@ def what_to_do(view: RunView) -> str | None:
     return f"continue with it: lumctl swap resume {aimed}; or undo it: lumctl swap abort {aimed}"
 
 
-def head_text(view: RunView, marks: Marks, now: float, aimed: Callable[[str], str] = str) -> Text:
-    """Title, outcome, who and when; ``aimed`` completes commands."""
+def head_text(
+    view: RunView,
+    marks: Marks,
+    now: float,
+    aimed: Callable[[str], str] = str,
+    stopped_jobs: Iterable[StoppedJob] = (),
+) -> Text:
+    """Title, outcome, who and when; ``aimed`` completes commands. ``stopped_jobs`` may be those of other runs too."""
     run = view.run
     state = State.FAILED if view.cut else STATES.get(run.state, State.UNKNOWN)
     outcome = "cut" if view.cut else run.state
@@ -83,12 +90,22 @@ def head_text(view: RunView, marks: Marks, now: float, aimed: Callable[[str], st
         text.append(f"it failed: {line}\n")
     if todo := what_to_do(view):
         text.append(f"what to do: {aimed(todo)}\n", style=STATE_STYLES[State.FAILED])
+    for stopped in stopped_jobs:
+        if (stopped.run.rack, stopped.run.id) == (run.rack, run.id):
+            todo = f"{stopped.job} does not run yet; {stopped.advice}"
+            text.append(f"what to do: {aimed(todo)}\n", style=STATE_STYLES[State.DEGRADED])
     return text
 
 
-def run_text(view: RunView, marks: Marks, now: float, aimed: Callable[[str], str] = str) -> Text:
-    """The run with its steps, without its light; ``aimed`` completes commands."""
-    text = head_text(view, marks, now, aimed)
+def run_text(
+    view: RunView,
+    marks: Marks,
+    now: float,
+    aimed: Callable[[str], str] = str,
+    stopped_jobs: Iterable[StoppedJob] = (),
+) -> Text:
+    """The run with its steps, without its light; ``aimed`` and ``stopped_jobs`` as for :func:`head_text`."""
+    text = head_text(view, marks, now, aimed, stopped_jobs)
     if view.steps:
         text.append("\nsteps\n", style=HEADING_STYLE)
         text.append_text(steps_text(view.steps, marks, now))

@@ -56,6 +56,27 @@ def test_a_healed_gpu_reads_healthy(bench):
     assert bench.world.boots["a"].at == bench.clock.time
 
 
+def test_a_gpu_that_is_healed_leaves_the_faults_of_another_in_the_log(bench):
+    bench.world.inject("a-gpu0", "gpu-lost")
+    bench.world.inject("a-gpu1", "ecc")
+    bench.world.clear("a-gpu0")
+    log = bench.run("a", "dmesg --time-format iso").stdout
+    assert "): 79," not in log
+    assert "Xid (PCI:0000:9d:00): 48," in log, "the boot that heals one GPU does not heal the other"
+
+
+def test_a_job_works_where_it_was_last_resumed(bench):
+    bench.world.inject("a-gpu0", "process-died")
+    bench.world.resume("pair", ["c-gpu0", "b-gpu0"])
+    busy = [text(gpus(bench, host)[0], "utilization/gpu_util") for host in "abc"]
+    assert busy == ["0 %", "96 %", "96 %"]
+    bench.world.resume("pair", ["a-gpu0", "b-gpu0"])
+    assert gpus(bench)[0].find("processes/process_info") is not None, "a process that died is started again"
+    assert gpus(bench, "c")[0].find("processes/process_info") is None
+    with pytest.raises(UsageError, match="no accelerator 'z-gpu0'"):
+        bench.world.resume("pair", ["z-gpu0"])
+
+
 def test_a_dead_process_leaves_the_gpu_well(bench):
     assert gpus(bench)[0].find("processes/process_info") is not None
     bench.world.inject("a-gpu0", "process-died")

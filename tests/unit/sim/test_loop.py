@@ -198,7 +198,6 @@ def test_of_what_grew_only_the_new_lines_are_sent_and_what_shrank_is_sent_whole(
     assert terminal.ask("4", KERNEL) == [("~", KERNEL, "4", 0, "")]
     # A host that was booted has a log with less in it.
     bench.world.clear("a-gpu1")
-    bench.world.inject("a-gpu0", "ecc")
     ((mark, *_, whole),) = terminal.ask("5", KERNEL)
     assert mark == "="
     assert [line.partition("): ")[2][:2] for line in whole.splitlines()] == ["48", "63"]
