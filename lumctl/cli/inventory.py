@@ -9,9 +9,9 @@ from lumctl.cli.invocation import Invocation, Target
 from lumctl.cli.output import OutputColumn, OutputFormat
 from lumctl.cli.verbs import noun_app, verb
 from lumctl.errors import ExitCode, RefusedError, UnreachableError, UsageError
-from lumctl.inventory.load import find_inventory, load_inventory
+from lumctl.inventory.load import find_inventory, read_inventory
 from lumctl.inventory.model import DeviceKind, Inventory
-from lumctl.inventory.problems import InventoryError, Problem, nearest, require_known
+from lumctl.inventory.problems import Problem, Problems, nearest, require_known
 from lumctl.inventory.tables import SECTIONS, as_data, rows_of
 from lumctl.printable import counted
 
@@ -98,27 +98,31 @@ def validate(
         typer.Argument(metavar="FILE", help="The inventory; by default the one of -i or of the usual places."),
     ] = None,
 ) -> int:
-    """Check an inventory and report all errors with their lines. Exits 2 if there is one."""
-    path = find_inventory(file or cx.inventory_path)
-    try:
-        inventory = load_inventory(path)
-        # Not a part of loading: the rules and sharing policies that it names are known above the inventory's room only.
-        if inventory.policies or inventory.sharing.mark is not None:
-            from lumctl.daemon.autopilot.policy import require_sound
+    """Check an inventory and report all errors with their lines. Exits 2 if there is one.
 
-            require_sound(inventory)
-    except InventoryError as error:
+    A driver that is not installed on this machine is an error here. Other commands use the rest of such an inventory.
+    """
+    from lumctl.devices.drivers import installed
+
+    path = find_inventory(file or cx.inventory_path)
+    problems = Problems(path)
+    inventory = read_inventory(path, problems, {info.name for info in installed()})
+    # Not a part of loading: the rules and sharing policies that it names are known above the inventory's room only.
+    if inventory is not None and (inventory.policies or inventory.sharing.mark is not None):
+        from lumctl.daemon.autopilot.policy import add_unsound
+
+        add_unsound(inventory, problems)
+    if problems or inventory is None:
+        error = problems.error()
         if not cx.out.structured:
-            raise
+            raise error
         errors = [_error_data(problem) for problem in error.problems]
         found: dict[str, Any] = {"valid": False, "counts": None, "errors": errors, "warnings": []}
         cx.out.document("inventory-validation", {"file": str(path), **found})
         return ExitCode.USAGE
-    counts, warnings = _counts(inventory), _warnings(inventory)
-    for warning in warnings:
-        cx.out.narrate(f"warning: {warning}")
+    counts = _counts(inventory)
     if cx.out.structured:
-        found = {"valid": True, "counts": counts, "errors": [], "warnings": warnings}
+        found = {"valid": True, "counts": counts, "errors": [], "warnings": []}
         cx.out.document("inventory-validation", {"file": str(path), **found})
     elif cx.out.format is OutputFormat.NAME:
         cx.out.names([str(path)])
@@ -178,13 +182,6 @@ def _show_component(cx: Invocation, inventory: Inventory, data: dict[str, Any], 
             for column in every:
                 value = rows[0][column.key]
                 cx.out.text(f"{column.heading:<{width}}  {'-' if value in (None, '') else value}")
-
-
-def _warnings(inventory: Inventory) -> list[str]:
-    """Drivers that are not installed. These are not errors: another machine than this one may use the file."""
-    from lumctl.devices.drivers import not_installed
-
-    return [f"driver {name!r}: {text}; {advice}" for name, (text, advice) in not_installed(inventory).items()]
 
 
 def _error_data(problem: Problem) -> dict[str, Any]:

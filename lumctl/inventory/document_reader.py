@@ -15,6 +15,7 @@ from pydantic_core import ErrorDetails
 
 from lumctl.inventory.document import PATTERNS, Document
 from lumctl.inventory.entry import Entry
+from lumctl.inventory.folded_names import FoldError, expand
 from lumctl.inventory.positions import MarkedDict, MarkedList, found
 from lumctl.inventory.problems import Mark, Problems, listing
 
@@ -43,6 +44,8 @@ _SECTION_ITEM = 2
 _DEFINING = {"racks", "hosts", "devices", "transponders", "jobs", "fillers", "receivers"}
 """The sections that define names."""
 
+_MOST_PATTERNS = 64
+
 _Step = tuple[MarkedDict | MarkedList, Any]
 """A container and the key or index in it."""
 
@@ -55,8 +58,14 @@ class Unsure:
 
     def add(self, written: Any) -> None:
         """Note a name as written (folded, with placeholders). A value that is not a text matches all names."""
-        text = written if isinstance(written, str) else _ANY
-        self._patterns.add(re.sub(r"\{[^}]*\}?|\[[^\]]*\]?", _ANY, text))
+        text = re.sub(r"\{[^}]*\}?", _ANY, written) if isinstance(written, str) else _ANY
+        try:
+            names = expand(text)
+        except FoldError:
+            names = []
+        # The names that it expands to; more than a few, or a wrong bracket, match any text in place of the brackets.
+        few = 0 < len(names) <= _MOST_PATTERNS
+        self._patterns |= set(names) if few else {re.sub(r"\[[^\]]*\]?", _ANY, text)}
 
     @property
     def some(self) -> bool:

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import shlex
+from collections.abc import Collection
 from pathlib import Path
 
 from lumctl.errors import LumctlError, UsageError
@@ -21,7 +22,7 @@ from lumctl.inventory.hosts import (
 from lumctl.inventory.jobs import check_lanes, resolve_fillers, resolve_jobs
 from lumctl.inventory.model import Inventory, Thresholds
 from lumctl.inventory.policy_resolution import resolve_policies, resolve_receivers, resolve_sharing
-from lumctl.inventory.positions import MarkedDict, found, read_yaml
+from lumctl.inventory.positions import MarkedDict, MarkedList, found, read_yaml
 from lumctl.inventory.problems import Mark, Problems, listing, nearest
 from lumctl.inventory.scope import Scope
 from lumctl.inventory.torus_resolution import resolve_tori
@@ -130,12 +131,24 @@ def load_inventory(path: Path) -> Inventory:
     Raises:
         InventoryError: the file cannot be read or has errors; the exception lists all of them.
     """
+    problems = Problems(path)
+    inventory = read_inventory(path, problems)
+    if problems or inventory is None:
+        raise problems.error()
+    return inventory
+
+
+def read_inventory(path: Path, problems: Problems, drivers: Collection[str] | None = None) -> Inventory | None:
+    """The inventory at ``path`` without its invalid parts, all errors of which are added to ``problems``.
+
+    It is ``None`` if too little is left. ``drivers`` are the installed drivers: if given, the use of any other is an
+    error. To load an inventory they are not needed: the commands for its other devices work.
+    """
     content = read_bytes(path)
     if isinstance(content, str):
-        problems = Problems(path)
         problems.add(None, content, _file_meant(path))
-        raise problems.error()
-    return inventory_from(content, path)
+        return None
+    return _read(content, path, problems, drivers)
 
 
 def _file_meant(path: Path) -> str | None:
@@ -159,25 +172,42 @@ def inventory_from(content: bytes, path: Path) -> Inventory:
         InventoryError: the content has errors; the exception lists all of them.
     """
     problems = Problems(path)
-    text = decoded(content, problems)
-    if text is None:
-        raise problems.error()
-    data = read_yaml(text, problems)
-    if not isinstance(data, MarkedDict):
-        if not problems:
-            problems.add(Mark(1, 1), f"found {found(data)}, expected a mapping with the keys lumctl, racks, hosts, ...")
-        raise problems.error()
-    inventory = _resolve(data, path, content, problems)
-    if problems:
+    inventory = _read(content, path, problems)
+    if problems or inventory is None:
         raise problems.error()
     return inventory
 
 
-def _resolve(data: MarkedDict, path: Path, content: bytes, problems: Problems) -> Inventory:
+def _read(content: bytes, path: Path, problems: Problems, drivers: Collection[str] | None = None) -> Inventory | None:
+    text = decoded(content, problems)
+    if text is None:
+        return None
+    data = read_yaml(text, problems)
+    if not isinstance(data, MarkedDict):
+        if not problems:
+            problems.add(Mark(1, 1), f"found {found(data)}, expected a mapping with the keys lumctl, racks, hosts, ...")
+        return None
+    if drivers is not None:
+        _check_drivers(data, drivers, problems)
+    return _resolve(data, path, content, problems)
+
+
+def _check_drivers(data: MarkedDict, drivers: Collection[str], problems: Problems) -> None:
+    """Report drivers that are not installed, also those of entries that are invalid for another reason."""
+    defaults = data.get("defaults")
+    entries = [defaults.get("transponder")] if isinstance(defaults, MarkedDict) else []
+    for section in ("devices", "transponders"):
+        entries += data[section] if isinstance(data.get(section), MarkedList) else []
+    for entry in entries:
+        if isinstance(entry, MarkedDict) and isinstance(driver := entry.get("driver"), str) and driver not in drivers:
+            problems.unknown(entry.value_marks["driver"], "driver", driver, drivers, listed=True)
+
+
+def _resolve(data: MarkedDict, path: Path, content: bytes, problems: Problems) -> Inventory | None:
     doubts = Doubts(Unsure(), Unsure())
     document = read_document(data, problems, doubts)
     if document is None:
-        raise problems.error()
+        return None
     scope = Scope(path.parent.absolute(), problems, doubts)
     # In this order: each step refers to names that the steps before it define.
     resolve_racks(document, scope)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,9 +12,25 @@ from lumctl.errors import UsageError
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that ``word`` probably should be; ``None`` if no word is near."""
-    found = get_close_matches(word, list(known), n=1, cutoff=0.6)
+    """The known word that ``word`` probably should be; ``None`` if no word is near.
+
+    Words that begin with the same parts come first: h03-gpu2 rather than h93-gpu9 for h03-gpu9.
+    """
+    words, parts = list(known), _parts(word)
+    alike = {each: _alike(parts, _parts(each)) for each in words}
+    most = max(alike.values(), default=0)
+    kin = [each for each in words if alike[each] == most]
+    found = get_close_matches(word, kin, n=1, cutoff=0.6) or get_close_matches(word, words, n=1, cutoff=0.6)
     return found[0] if found else None
+
+
+def _parts(word: str) -> list[str]:
+    return re.split(r"[-_./]", _unpadded(word))
+
+
+def _alike(parts: list[str], others: list[str]) -> int:
+    """How many of the first parts of two words are the same."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(parts, others, strict=False)))
 
 
 def nearest_name(name: str, names: Iterable[str]) -> str | None:
@@ -97,7 +114,11 @@ class Problems:
 
     def adopt(self, others: "Problems") -> None:
         """Add the problems of another file after those of this one."""
-        self._found |= others._found  # noqa: SLF001 - of its own kind
+        self.take(others._found)  # noqa: SLF001 - of its own kind
+
+    def take(self, found: Iterable[Problem]) -> None:
+        """Add problems that are already made."""
+        self._found |= dict.fromkeys(found)
 
     def unknown(self, mark: Mark, what: str, word: str, known: Collection[str], *, listed: bool = False) -> str | None:
         """Note an unknown word, with the nearest known word (also returned), or all if ``listed`` or they are few."""

@@ -277,13 +277,12 @@ def test_the_doctor_tells_of_a_device_that_does_not_answer(mesh):
     assert "lumctl device show mesh" in done.stdout
 
 
-def test_a_driver_that_nobody_has_is_a_warning_to_validate_and_ill_to_the_doctor(mesh, tmp_path):
+def test_a_driver_that_nobody_has_is_an_error_to_validate_and_ill_to_the_doctor(mesh, tmp_path):
     file = tmp_path / "rack.yaml"
     file.write_text(mesh.inventory.read_text().replace("driver: smartlight", "driver: smartlihgt"))
     checked = mesh("inventory", "validate", str(file))
-    assert checked.returncode == 0
-    assert "warning: driver 'smartlihgt'" in checked.stderr
-    assert "did you mean smartlight?" in checked.stderr
+    assert checked.returncode == 2
+    assert "driver 'smartlihgt' is not known; did you mean 'smartlight'?" in checked.stderr
     doctor = mesh("-i", str(file), "plugin", "doctor", "--target", "rack")
     assert doctor.returncode == 4
     assert "smartlihgt" in doctor.stdout

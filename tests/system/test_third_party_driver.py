@@ -83,8 +83,8 @@ def test_where_it_is_gone_the_inventory_that_names_it_gives_one_line(rack, tmp_p
     assert refused.returncode == 3
     assert error == "lumctl: m1: no driver 'example-mesh' is installed"
     assert "smartlight" in hint
-    warned = lumctl("-i", str(rack), "inventory", "validate", state=tmp_path)
-    assert warned.returncode == 0
-    assert "example-mesh" in warned.stderr
+    checked = lumctl("-i", str(rack), "inventory", "validate", state=tmp_path)
+    assert checked.returncode == 2
+    assert "driver 'example-mesh' is not known" in checked.stderr
     shown = lumctl("-i", str(rack), "device", "show", "m1", state=tmp_path)
     assert "no driver 'example-mesh' is installed" in shown.stdout

@@ -15,7 +15,7 @@ from lumctl.health.rulebook import all_lines
 from lumctl.health.states import ComponentHealth, State, is_fault
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.policies import DAY_MINUTES, DAYS, Breaker, Hours, How, Policy
-from lumctl.inventory.problems import Problems
+from lumctl.inventory.problems import InventoryError, Problems
 from lumctl.spares.decision import require_policy
 
 
@@ -26,16 +26,28 @@ def require_sound(inventory: Inventory) -> None:
         InventoryError: rules are unknown; each is named with file, line and column.
         UsageError: the sharing policy of a plug-in does not load.
     """
-    require_policy(inventory)
     problems = Problems(inventory.path)
+    add_unsound(inventory, problems)
+    if problems:
+        raise problems.error()
+
+
+def add_unsound(inventory: Inventory, problems: Problems) -> None:
+    """Add the errors for which :func:`require_sound` refuses policies.
+
+    Raises:
+        UsageError: the sharing policy of a plug-in does not load.
+    """
+    try:
+        require_policy(inventory)
+    except InventoryError as error:
+        problems.take(error.problems)
     lines = all_lines()
     known = [*dict.fromkeys(line.rule for line in lines), *(f"{line.rule}/{line.case}" for line in lines)]
     for policy in inventory.policies:
         for pattern, mark in zip(policy.matching.rules, policy.rule_marks, strict=False):
             if not any(fnmatchcase(word, pattern) for word in known):
                 problems.unknown(mark, "rule", pattern, known)
-    if problems:
-        raise problems.error()
 
 
 def remarks(inventory: Inventory) -> Iterator[str]:

@@ -36,6 +36,28 @@ def test_errors_on_stderr(small: str, write: Write, capsys: pytest.CaptureFixtur
     assert printed.err.startswith(f"lumctl: {path}:8:9: key 'modell' is not known; did you mean 'model'?")
 
 
+def test_independent_errors_are_told_in_one_pass(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+    text = example("rack64").read_text()
+    for right, wrong in (
+        ("memory_gib: 80", "memory_gibs: 80"),
+        ("- h[01-08]-gpu1\n", "- h[01-08]-gpu9\n"),
+        ("driver: smartlight", "driver: smartligt"),
+        ("columns: 9, rows: 9", "columns: 9, rows: 9, rws: 3"),
+    ):
+        text = text.replace(right, wrong, 1)
+    text += "policies:\n  - {name: x, rules: [gpu.lst], how: notify}\nsharing: {policy: besst}\n"
+    assert run(["inventory", "validate", str(write(text))]) == 2
+    told = [line.partition(": ")[2].partition("; ")[0] for line in capsys.readouterr().err.splitlines()[1:]]
+    assert told == [
+        "key 'memory_gibs' is not known",
+        "driver 'smartligt' is not known",
+        "key 'rws' is not known",
+        "accelerator 'h01-gpu9' is not known",
+        "rule 'gpu.lst' is not known",
+        "sharing policy 'besst' is not known",
+    ]
+
+
 def test_errors_as_json(small: str, write: Write, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(small.replace("modl", "model").replace("kind: mesh", "kind: mash"))
     assert run(["inventory", "validate", str(path), "-o", "json"]) == 2

@@ -7,7 +7,7 @@ import pytest
 
 from lumctl.errors import ExitCode
 from lumctl.inventory.load import example, load_inventory
-from lumctl.inventory.problems import InventoryError, Problem
+from lumctl.inventory.problems import InventoryError, Problem, nearest
 
 ProblemsOf = Callable[[str | bytes], tuple[Problem, ...]]
 
@@ -286,3 +286,22 @@ def test_a_mount_is_an_absolute_path(small: str, problems_of: ProblemsOf, write:
     assert "6:22: found 'scratch', expected an absolute path such as /data" in str(problem)
     inventory = load_inventory(write(named.replace("scratch", "/")))
     assert inventory.hosts["h2"].mounts == ("/data", "/")
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("h03-gpu9", "h03-gpu"),
+        ("h3-gpu9", "h03-gpu"),
+        ("h03-gpu9-a", "h03-gpu"),
+        ("h03-gpu2-c", "h03-gpu2-"),
+        ("h03-gpuu2", "h03-gpu2"),
+        ("train-a/17-19", "train-a/17-18"),
+    ],
+)
+def test_the_nearest_name_is_of_the_same_host_or_job(typed: str, meant: str) -> None:
+    hosts = [f"h{number:02d}" for number in range(1, 97)]
+    accelerators = [f"{host}-gpu{number}" for host in hosts for number in range(4)]
+    lanes = [f"{accelerator}-{lane}" for accelerator in accelerators for lane in "ab"]
+    circuits = [f"{job}/{rank}-{rank + 1}" for job in ("train-a", "train-b") for rank in range(20)]
+    assert str(nearest(typed, [*hosts, *accelerators, *lanes, *circuits])).startswith(meant)
