@@ -233,7 +233,7 @@ class _Remedies:
         # To replace some of them mends no job, so with too few spares none is replaced.
         needed = f"{len(failed)} {is_or_are(len(failed))} needed"
         few = f"{counted(free, 'spares')} {is_or_are(free)} free, but {needed}"
-        by_hand = f"{by_hand.removeprefix('then ')}; {few} to repair the job otherwise"
+        by_hand = f"{by_hand.removeprefix('then ')}; {few} to swap instead"
         return replace(remedy, by_hand=by_hand, suspects=pucs)
 
     def _at(self, lane: str) -> str | None:

@@ -205,13 +205,16 @@ def all_rules() -> tuple[str, ...]:
 
 QUOTED = 160
 """Characters of a log line or of a device's text that a finding repeats."""
+COMPONENT = "COMPONENT"
+"""The place of the component's name in the commands of an advice."""
 
 
 def found(component: str, rule: str, case: str, evidence: str, *, since: float, about: str = "") -> Finding:
-    """A finding about a component: the verdict of a rule's case, with the evidence.
+    """A finding about a component: the verdict of a rule's case, with the evidence, and its advice for this component.
 
     Errors of sessions and drivers begin with the component's name; it is removed, because a finding has it already.
     """
     line = verdict(rule, case)
     evidence = evidence.removeprefix(f"{component}: ").removeprefix(f"{component} at ")
-    return Finding(component, rule, line.state, evidence, line.advice, since, case, about=about, gravity=line.gravity)
+    advice = line.advice.replace(COMPONENT, component)
+    return Finding(component, rule, line.state, evidence, advice, since, case, about=about, gravity=line.gravity)

@@ -262,7 +262,7 @@ class Dashboard(App[None]):
             self.screen.query_one(AnswerLine).say(reason)
         else:
             plan = partial(acts.plan, job_of(self.seen.observation, failed), *failed)
-            self.push_screen(PlanScreen(f"swap of {named(failed)}", plan, self._shared))
+            self.push_screen(PlanScreen(f"swap of {named(failed)}", plan, self._shared, event.left_out))
 
     def on_drain_wanted(self, event: DrainWanted) -> None:
         """Open the screen of a plan that moves every rank of some components to spares."""
@@ -276,7 +276,9 @@ class Dashboard(App[None]):
             self._main.say(f"no rank runs on {named(event.components)}: there is nothing to drain")
         else:
             plan = partial(acts.drain, job_of(self.seen.observation, accelerators), *accelerators)
-            self.push_screen(PlanScreen(f"drain of {named(event.components)}", plan, self._shared))
+            idle = (each for each in event.components if not placed_at(self.seen.observation, (each,)))
+            left_out = tuple(f"{each} was marked but is not drained: no rank runs on it" for each in idle)
+            self.push_screen(PlanScreen(f"drain of {named(event.components)}", plan, self._shared, left_out))
 
     def on_act_wanted(self, event: ActWanted) -> None:
         """Acknowledge components, or open maintenance windows, in a thread: it reads the rack and writes the store."""

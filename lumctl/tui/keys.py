@@ -113,7 +113,7 @@ SCREENS: tuple[ScreenKeys, ...] = (
             "m",
             "mark_or_measure",
             "measure",
-            "On the racks: utilisation, temperature or power. In a table: mark the line for p, a, w and d.",
+            "On the racks: utilisation, temperature or power. In a table: mark the line for p, a, w and d; go down.",
         ),
         *(
             _key(str(number % 10), f"show_pane('{pane.id}')", _FOOT.get(pane.id, ""), pane.help)
@@ -209,7 +209,7 @@ SCREENS: tuple[ScreenKeys, ...] = (
         _key("v", "view", "view", "The change of the meshes as a picture, or the plan's text again.", priority=True),
         _key("b", "runbook", "", "The runbook of the run, once it is done."),
         _key("u", "undo", "", "Plan to undo the run, once it is done; asks first."),
-        _esc("leave", "Leave without applying. Not possible while the plan is being applied."),
+        _esc("leave", "From the picture back to the plan; else leave, unless it is being applied."),
         _key("up", "scroll_plan(-1)", "", "Scroll the plan up; pgup by a page."),
         _key("down", "scroll_plan(1)", "", "Scroll it down; pgdn by a page."),
         _too("pageup", "scroll_plan(-10)"),
@@ -316,7 +316,7 @@ SCREENS: tuple[ScreenKeys, ...] = (
     _screen(
         "approval",
         "on the screen of a plan that waits for approval",
-        _esc("back", "Close the open question; else back without an answer."),
+        _esc("back", "Close the open question; else from the picture to the plan; else leave."),
         _key("v", "view", "view", "The change of the meshes as a picture, or the plan's text again."),
         _key("y", "answer(True)", "approve", "Approve the plan; asks first."),
         _key("n", "answer(False)", "reject", "Reject the plan; asks first."),

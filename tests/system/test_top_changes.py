@@ -93,7 +93,7 @@ def test_what_is_found_is_acknowledged_as_one_run_and_what_is_not_found_is_refus
     with pytest.raises(RefusedError, match="s0-gpu0 has no more findings"):
         acknowledge(rack.cx, ["s0-gpu0"], "known")
     rack.simulated.process.inject("s0-gpu0", "ecc")
-    said = acknowledge(rack.cx, ["s0-gpu0", "s2-gpu0"], "a spare is ordered")
-    assert said.startswith("s0-gpu0 acknowledged until its findings clear (ack-0001)")
+    said = acknowledge(rack.cx, ["s2-gpu0", "s0-gpu0"], "a spare is ordered")
+    assert said.startswith("s0-gpu0 acknowledged until its findings clear (ack-0001); s2-gpu0 has no findings")
     findings = rack.context.observe().report.accelerators["s0-gpu0"].findings
     assert all("a spare is ordered" in (finding.acknowledged or "") for finding in findings)

@@ -138,9 +138,21 @@ def test_p_swaps_what_is_at_fault_among_the_marked(stage, kit):
         assert "r1-h1-g0 has no fault that a spare repairs" in kit.screen_text(pilot.app)
         await pilot.press("home", "m", "p")
         await kit.until(pilot, lambda: getattr(pilot.app.screen, "phase", None) is Phase.ASKING)
+        left_out = "! r1-h1-g0 was marked but is not replaced: r1-h1-g0 and its links are ok"
+        assert left_out in kit.screen_text(pilot.app)
 
     kit.drive(stage.dashboard(), script)
     assert stage.planned == [("llm", LOST)]
+
+
+def test_a_marked_row_that_runs_no_rank_is_named_by_the_plan_of_a_drain(stage, kit, done):
+    async def script(pilot):
+        await pilot.press("2", "j", "m", "ctrl+end", "m", "d")
+        await kit.until(pilot, lambda: getattr(pilot.app.screen, "phase", None) is Phase.ASKING)
+        assert "! r1-h4-g3 was marked but is not drained: no rank runs on it" in kit.screen_text(pilot.app)
+
+    kit.drive(stage.dashboard(), script)
+    assert done == [("drain", "llm", "r1-h1-g0")]
 
 
 def test_a_refusal_is_a_line_and_the_marks_stay(stage, kit):

@@ -290,6 +290,7 @@ def test_v_shows_the_change_of_a_plan_before_it_is_applied_and_its_text_again(on
         assert any(line.startswith("+  A llm/4-5  28:71") for line in lines)
         assert any(line.startswith("-    llm/4-5  28:31  4 PUCs go dark") for line in lines)
         await pilot.press("v")
+        await pilot.press("v", "escape")
         await pilot.pause()
         assert "spares considered" in kit.screen_text(pilot.app)
 

@@ -353,6 +353,8 @@ def test_the_meshes_as_a_waiting_plan_makes_them_are_a_key_away(on_mesh, rack, k
         assert "The answer was not yes" in text(pilot, kit)
         await pilot.press("escape", "v")
         await kit.until(pilot, lambda: "spares considered" in text(pilot, kit))
+        await pilot.press("v", "escape")
+        await kit.until(pilot, lambda: "spares considered" in text(pilot, kit))
 
     kit.drive(rack.stage.dashboard(), script)
     assert rack.ordered == []

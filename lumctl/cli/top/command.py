@@ -243,8 +243,9 @@ def top(
     there, with its user, state and time. ``B`` turns the bell for new unacknowledged incidents on or off.
 
     In a table ``[`` and ``]`` choose a line with a fault; ``<``, ``>``, ``R`` or a click on a heading sort; ``m`` marks
-    lines, and ``p``, ``a``, ``w`` and ``d`` swap, acknowledge, maintain or drain all marked ones, and ``h`` plots their
-    readings over time with the incidents of that time; ``c`` chooses the columns. On the screen of a run (enter) ``u``
+    the line and goes to the next, and ``p``, ``a``, ``w`` and ``d`` swap, acknowledge, maintain or drain all marked
+    ones (those that an action does not fit are named, with the reason), and ``h`` plots their readings over time with
+    the incidents of that time; ``c`` chooses the columns. On the screen of a run (enter) ``u``
     undoes it. ``T`` changes the theme. $XDG_STATE_HOME/lumctl/top.json remembers columns, theme and bell. ``?`` lists
     all keys of each screen.
 

@@ -39,12 +39,11 @@ def acknowledge(cx: Invocation, components: Sequence[str], comment: str) -> str:
             runs.append(record(context, "ack", steps, at=context.now(), title=title))
             if trouble := save_quietly(context, runs[-1], rack):
                 troubles.append(f"warning: {trouble}")
-    count = sum(map(len, by_rack.values()))
-    told = (
-        f"{components[0] if count == 1 else f'{count} components'} acknowledged until its findings clear "
-        f"({', '.join(runs)})"
-    )
-    return "; ".join([told, *troubles])
+    acknowledged = [each for named in by_rack.values() for each in named]
+    what = acknowledged[0] if len(acknowledged) == 1 else f"{len(acknowledged)} components"
+    told = f"{what} acknowledged until its findings clear ({', '.join(runs)})"
+    left_out = [f"{each} has no findings to acknowledge" for each in components if each not in acknowledged]
+    return "; ".join([told, *left_out, *troubles])
 
 
 def _by_rack(context: "Context", components: Sequence[str]) -> "dict[str, dict[str, list[Finding]]]":

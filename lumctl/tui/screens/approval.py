@@ -73,6 +73,13 @@ class ApprovalScreen(AskingScreen, keys="approval"):
         if not self.query_one(Question).opened:
             self.text().focus()
 
+    def action_back(self) -> None:
+        """Close an open question, else go back from the picture to the plan, else leave."""
+        if self.has_class("-viewing") and not self.query_one(Question).opened:
+            self.action_view()
+        else:
+            super().action_back()
+
     def action_answer(self, approve: bool) -> None:
         """Ask the operator to confirm the approval or rejection."""
         if reason := self.context.acts.forbidden:

@@ -269,7 +269,8 @@ class MainScreen(KeyedScreen[None], keys="main"):
         selection = self.area.selection
         choice = selection.swap(self._seen)
         if choice.accelerators:
-            self.post_message(PlanWanted(choice.accelerators[0], choice.accelerators[1:]))
+            first, *others = choice.accelerators
+            self.post_message(PlanWanted(first, tuple(others), choice.left_out))
         elif selection.component is None and self.area.filter_words:
             self.say("the filter leaves no line to choose (esc: all)")
         else:

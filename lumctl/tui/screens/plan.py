@@ -1,8 +1,8 @@
 """The screen of a swap: make a plan, show it, ask the operator to confirm it, apply it, and show the outcome."""
 
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import partial
 
@@ -83,8 +83,12 @@ class PlanScreen(KeyedScreen[None], keys="plan"):
     visible.
     """
 
-    def __init__(self, title: str, plan: Callable[[], PlanView], context: ScreenContext) -> None:
+    def __init__(
+        self, title: str, plan: Callable[[], PlanView], context: ScreenContext, left_out: Sequence[str] = ()
+    ) -> None:
         super().__init__()
+        self._left_out = left_out
+        """Sentences about marked components that are not part of the plan."""
         self.phase = Phase.PLANNING
         self._title = title
         self.shared = context
@@ -136,8 +140,10 @@ class PlanScreen(KeyedScreen[None], keys="plan"):
         self.toggle_class("-viewing")
 
     def action_back(self) -> None:
-        """Leave, unless the plan is being applied."""
-        if self.phase is Phase.APPLYING:
+        """Go back from the picture to the plan; else leave, unless the plan is being applied."""
+        if self.has_class("-viewing"):
+            self.remove_class("-viewing")
+        elif self.phase is Phase.APPLYING:
             self.query_one("#question", Static).update(
                 "it is being applied and continues to its end; wait for the outcome"
             )
@@ -172,12 +178,12 @@ class PlanScreen(KeyedScreen[None], keys="plan"):
     def on_planned(self, event: Planned) -> None:
         """Show the plan and ask."""
         event.stop()
-        self._plan = event.plan
+        self._plan = replace(event.plan, warnings=(*self._left_out, *event.plan.warnings))
         self._following = StepProgress(event.plan.steps)
         self._powers = powers_of(self.shared.seen(), event.plan.receivers)
         self._heard = heard_by(self.shared.seen(), event.plan.receivers)
-        self.query_one("#plan", Static).update(head_text(event.plan))
-        self.query_one("#details", Static).update(Text("\n").append_text(details_text(event.plan)))
+        self.query_one("#plan", Static).update(head_text(self._plan))
+        self.query_one("#details", Static).update(Text("\n").append_text(details_text(self._plan)))
         self._turn_to(Phase.ASKING)
         self._show_progress()
         self.add_class("-asking")

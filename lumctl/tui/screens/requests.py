@@ -23,10 +23,14 @@ class Wanted(Message):
 
 @dataclass
 class PlanWanted(Message):
-    """Plan a swap for an accelerator, or for several that fail with one cause."""
+    """Plan a swap for an accelerator, or for several that fail with one cause.
+
+    ``left_out`` says which marked components are not replaced, and why.
+    """
 
     accelerator: str
     others: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 class RefreshWanted(Message):

@@ -78,14 +78,14 @@ class RowActions:
         elif act is RowAct.DRAIN:
             self._post(DrainWanted(tuple(dict.fromkeys(row.component for row in rows))))
         elif components := _components_of(act, seen, pane, rows):
-            self._ask(act, components)
+            self._ask(act, components, _already_acknowledged(seen, rows) if _by_incidents(act, pane) else ())
         else:
             self._say("every finding is already acknowledged; to withdraw that: lumctl health ack --clear")
 
-    def _ask(self, act: RowAct, components: tuple[str, ...]) -> None:
+    def _ask(self, act: RowAct, components: tuple[str, ...], left_out: tuple[str, ...]) -> None:
         # Kept from the question to the answer: the rows may change while the operator types.
         self._asked = (act, components)
-        self._say("")
+        self._say(f"left out, because it is already acknowledged: {named(left_out)}" if left_out else "")
         names = named(self._asked[1])
         if act is RowAct.ACKNOWLEDGE:
             asked = f"Acknowledge the findings of {names}? Type a reason and press enter; esc cancels."
@@ -125,9 +125,20 @@ class RowActions:
 
 def _components_of(act: RowAct, seen: RecordedLook, pane: Pane, rows: Sequence[Row]) -> tuple[str, ...]:
     """The components of rows; to acknowledge incidents, their members with faults that are not acknowledged."""
-    if act is RowAct.ACKNOWLEDGE and pane.opens == "incident":
+    if _by_incidents(act, pane):
         cases = (case_of(seen, row.key) for row in rows)
         found = [each for case in cases if case is not None for each in to_acknowledge(seen, case)]
     else:
         found = [row.component for row in rows]
     return tuple(dict.fromkeys(found))
+
+
+def _by_incidents(act: RowAct, pane: Pane) -> bool:
+    """Whether an action on the rows of a pane is one on the members of incidents."""
+    return act is RowAct.ACKNOWLEDGE and pane.opens == "incident"
+
+
+def _already_acknowledged(seen: RecordedLook, rows: Sequence[Row]) -> tuple[str, ...]:
+    """The incidents among rows that have nothing left to acknowledge."""
+    cases = ((row, case_of(seen, row.key)) for row in rows)
+    return tuple(row.component for row, case in cases if case is None or not to_acknowledge(seen, case))

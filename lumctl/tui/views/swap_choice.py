@@ -18,10 +18,14 @@ from lumctl.tui.views.spares import checked_obstacle, swap_obstacle
 
 @dataclass(frozen=True, slots=True)
 class SwapChoice:
-    """The accelerators to replace together; if there are none, ``why_none`` is the reason in one line."""
+    """The accelerators to replace together; if there are none, ``why_none`` is the reason in one line.
+
+    ``left_out`` says of each marked component that is not replaced why it is not.
+    """
 
     accelerators: tuple[str, ...] = ()
     why_none: str = ""
+    left_out: tuple[str, ...] = ()
 
 
 def choice_of(seen: RecordedLook, component: str | None, incident: str = "") -> SwapChoice:
@@ -51,7 +55,18 @@ def choice_of_marked(seen: RecordedLook, components: Iterable[str]) -> SwapChoic
     names = tuple(components)
     here = set(placed_at(seen.observation, names))
     fail = dict.fromkeys(each for group in _groups(seen.observation) for each in group if each in here)
-    return SwapChoice(tuple(fail), f"{named(names)} has no fault that a spare repairs; d drains healthy components")
+    left_out = (name for name in names if fail.keys().isdisjoint(placed_at(seen.observation, (name,))))
+    return SwapChoice(
+        tuple(fail),
+        f"{named(names)} has no fault that a spare repairs; d drains healthy components",
+        tuple(f"{name} was marked but is not replaced: {_why_left_out(seen, name)}" for name in left_out),
+    )
+
+
+def _why_left_out(seen: RecordedLook, component: str) -> str:
+    if component in seen.observation.inventory.accelerators and (why := why_no_swap(seen.observation, component)):
+        return why
+    return "it has no fault that a spare repairs"
 
 
 def placed_at(observation: Observation, components: Iterable[str]) -> tuple[str, ...]:

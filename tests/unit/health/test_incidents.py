@@ -255,7 +255,7 @@ def test_without_a_spare_its_remedy_counts_what_is_needed(watched):
     spares = tuple(each.id for each in inventory.accelerators.values() if each.role is Role.SPARE)
     (remedy,) = remedies(watched.report, inventory, {**watched.rack.assignment, "other": spares})
     assert remedy.replace == ()
-    assert "; 0 spares are free, but 1 is needed to repair the job otherwise" in remedy.by_hand
+    assert "; 0 spares are free, but 1 is needed to swap instead" in remedy.by_hand
 
 
 def test_a_gpu_that_fell_off_the_bus_does_so_by_its_xid_alone(watched):

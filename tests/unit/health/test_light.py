@@ -286,6 +286,7 @@ def test_a_laser_that_is_off_though_a_circuit_needs_it_is_failed_and_that_is_sai
     rack.module(LANE, thresholds=LASER, transmitting=False, tx_power_dbm=-40.0, bias_ma=0.0)
     (finding,) = rack.report().links[LANE].findings
     assert (finding.rule, finding.case, finding.state) == ("link.tx-power", "dark", State.FAILED)
+    assert f"(lumctl device show {finding.component})" in finding.advice
 
 
 def test_limits_of_nothing_are_not_followed(rack):
