@@ -8,6 +8,7 @@ from lumctl.health.states import State
 from lumctl.inventory.model import Rack
 from lumctl.tui.screens.component import DetailScreen
 from lumctl.tui.screens.rack import RackScreen
+from lumctl.tui.widgets.pane_area import PaneArea
 from lumctl.tui.widgets.rack_view import RackView
 
 
@@ -205,3 +206,26 @@ def test_a_headline_that_is_too_long_ends_with_the_sign_of_a_cut(rack64, kit, as
         await kit.until(pilot, lambda: "because all spares are in rack64 too" in kit.screen_text(pilot.app))
 
     kit.drive(rack64("dark-rack").dashboard(ascii_only=ascii_only), script, size=(80, 24))
+
+
+@pytest.mark.parametrize("height", [36, 24, 18])
+def test_faults_are_counted_as_out_of_sight_only_where_they_are(rack64, kit, monkeypatch, height):
+    """Before the picture has its height, its last lines only seem to be out of sight."""
+    shown, count = [], PaneArea._show_rows
+
+    def record(area):
+        count(area)
+        shown.append(area.line)
+
+    monkeypatch.setattr(PaneArea, "_show_rows", record)
+    stage = rack64("lost-gpu")
+    states = dict.fromkeys(("h08-gpu1", "h15-gpu2", "h16-gpu1"), State.FAILED)
+    stage.seen = kit.with_states(stage.seen, states)
+
+    async def script(pilot):
+        await pilot.pause()
+        assert "with a fault" not in kit.screen_text(pilot.app)
+
+    kit.drive(stage.dashboard(), script, size=(120, height))
+    assert shown
+    assert not [line for line in shown if "with a fault" in line]

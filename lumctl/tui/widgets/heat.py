@@ -40,6 +40,9 @@ class HeatPicture(ScrollView, can_focus=True):
 
         accelerator: str
 
+    class Scrolled(Message):
+        """Other lines are visible: the picture was scrolled, or has another height."""
+
     @dataclass
     class Opened(Message):
         """Enter on the chosen accelerator, or a click on it."""
@@ -54,6 +57,8 @@ class HeatPicture(ScrollView, can_focus=True):
         self._drawn: dict[int, list[Piece]] = {}
         """The lines that were visible since the last observation, each drawn when it is first needed."""
         self._styles: dict[str, Style] = {}
+        self._is_measured = False
+        """Whether the picture has the height of its layout: before, it is not known which lines are visible."""
 
     def show(self, heat: Heat, layout: HeatLayout, chosen: str | None) -> None:
         """Show a heat map; only visible lines that changed are drawn again."""
@@ -63,6 +68,8 @@ class HeatPicture(ScrollView, can_focus=True):
         # In another layout, a line's number names other accelerators: what was drawn cannot be compared.
         if moved:
             self.virtual_size = Size(layout.columns, len(layout.lines))
+            self._is_measured = False
+            self.call_after_refresh(self._measure)
             self.refresh()
             return
         top = self.scroll_offset.y
@@ -78,10 +85,24 @@ class HeatPicture(ScrollView, can_focus=True):
 
     @property
     def out_of_sight(self) -> str:
-        """The number of accelerators with a fault that are out of sight, and where; empty if there are none."""
-        if self._heat is None or len(self.layout_of_cells.lines) <= self.size.height:
+        """The number of accelerators with a fault that are out of sight, and where; empty if none is known to be."""
+        if self._heat is None or not self._is_measured or len(self.layout_of_cells.lines) <= self.size.height:
             return ""
         return self._heat.out_of_sight(self.layout_of_cells, self.scroll_offset.y, self.size.height)
+
+    def _measure(self) -> None:
+        self._is_measured = True
+        self.post_message(self.Scrolled())
+
+    def on_resize(self) -> None:
+        """Report that other lines are visible."""
+        self.post_message(self.Scrolled())
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Scroll, and report that other lines are visible."""
+        super().watch_scroll_y(old_value, new_value)
+        if round(old_value) != round(new_value):
+            self.post_message(self.Scrolled())
 
     def bring(self, accelerator: str) -> None:
         """Scroll until an accelerator is visible, with its host's name if that is near enough."""

@@ -177,6 +177,10 @@ class PaneArea(ContentSwitcher):
         """Another accelerator was chosen, or another quantity."""
         self._show_rows()
 
+    def on_heat_picture_scrolled(self) -> None:
+        """Other lines of the racks are visible: count the faults out of sight again."""
+        self._show_rows()
+
     def _select(self) -> None:
         self.post_message(self.Changed())
 
