@@ -16,7 +16,7 @@ from lumctl.cli.nouns import NOUNS
 from lumctl.cli.verbs import PlainCommand, noun_app, verb
 from lumctl.errors import LumctlError, UsageError
 from lumctl.files import write_whole
-from lumctl.health.states import SEVERITY, Finding, State, gravest_first, worst
+from lumctl.health.states import SEVERITY, Finding, Incident, State, gravest_first, worst
 from lumctl.inventory.sharing import LEAST_SPARES
 from lumctl.printable import printable
 
@@ -34,8 +34,8 @@ _SHORT = 60
 """Longest rack list and fault text in the short form, in characters."""
 NAMED_AT_MOST = 3
 """The line goes to pagers and chat rooms, so it names only this many of the worst faults; ``status`` names all."""
-Rank = tuple[int, int]
-"""Sort key of a part of the line: severity of its state, then gravity. The worst part comes first."""
+Rank = tuple[int, bool, int]
+"""Sort key of a part of the line: severity of its state, whether it affects a job, then gravity; the worst is first."""
 
 
 def line(observation: "Observation", state: State, low: Sequence[str] = ()) -> str:
@@ -70,9 +70,9 @@ def _incidents(observation: "Observation") -> Iterator[tuple[Rank, str]]:
 
     incidents = standing_incidents(observation)
     for incident in incidents[:NAMED_AT_MOST]:
-        yield _rank(incident.state, incident.gravity), incident_line(incident)
+        yield _incident_rank(observation, incident), incident_line(incident)
     if others := incidents[NAMED_AT_MOST:]:
-        yield _rank(others[0].state, others[0].gravity), f"{len(others)} more incidents"
+        yield _incident_rank(observation, others[0]), f"{len(others)} more incidents"
 
 
 def _components(observation: "Observation", state: State) -> Iterator[tuple[Rank, str]]:
@@ -88,7 +88,8 @@ def _components(observation: "Observation", state: State) -> Iterator[tuple[Rank
                 findings = gravest_first(finding for h in those if (finding := _telling(h)) is not None)
                 named = _named(findings) if bad is state else ""
                 gravity = findings[0].gravity if findings else 0
-                yield _rank(bad, gravity), f"{len(those)} of {len(group)} {name} {bad}{named}"
+                affects = any(health.id in observation.job_parts for health in those)
+                yield (SEVERITY.index(bad), affects, gravity), f"{len(those)} of {len(group)} {name} {bad}{named}"
 
 
 def short_line(observation: "Observation", state: State, low: Sequence[str] = ()) -> str:
@@ -98,12 +99,14 @@ def short_line(observation: "Observation", state: State, low: Sequence[str] = ()
 
     incidents = standing_incidents(observation)
     counted = counted_states(observation)
-    found = [(_rank(each.state, each.gravity), f"{each.cause} {each.rule}") for each in incidents]
+    found = [(_incident_rank(observation, each), f"{each.cause} {each.rule}") for each in incidents]
     for name, group in observation.report.groups().items():
         for health in group.values():
             finding = _telling(health)
             if finding is not None and counted[name][health.id] in _ILL and own_trouble(health, incidents):
-                found.append((_rank(counted[name][health.id], finding.gravity), f"{health.id} {finding.rule}"))
+                affects = health.id in observation.job_parts
+                rank = (SEVERITY.index(counted[name][health.id]), affects, finding.gravity)
+                found.append((rank, f"{health.id} {finding.rule}"))
     found += [(_WARNING, f"{run} unfinished") for run in observation.unfinished]
     found += [(_WARNING, text) for text in low]
     found.sort(key=lambda each: each[0], reverse=True)
@@ -113,11 +116,12 @@ def short_line(observation: "Observation", state: State, low: Sequence[str] = ()
     return f"{WORDS[EXIT_CODES[state]]} {place}: {_shortened(plain(told))}{more}"
 
 
-def _rank(state: State, gravity: int) -> Rank:
-    return SEVERITY.index(state), gravity
+def _incident_rank(observation: "Observation", incident: Incident) -> Rank:
+    affects = not observation.job_parts.isdisjoint((incident.cause, *incident.members))
+    return SEVERITY.index(incident.state), affects, incident.gravity
 
 
-_WARNING = _rank(State.DEGRADED, 0)
+_WARNING = (SEVERITY.index(State.DEGRADED), False, 0)
 """Sort key of an unfinished run and of few spares: these are warnings, and come after the faults that are warnings."""
 
 

@@ -10,7 +10,7 @@ from lumctl.fabric.paths import LightPath
 from lumctl.fleet.readings import GpuReading, Snapshot
 from lumctl.health.acknowledgements import Acknowledgement, MaintenanceWindow
 from lumctl.health.identity import gpu_readings
-from lumctl.health.remedy import Remedy, remedies
+from lumctl.health.remedy import Remedy, job_parts, remedies
 from lumctl.health.rulebook import verdict
 from lumctl.health.states import (
     HARMLESS,
@@ -83,6 +83,11 @@ class Observation:
     def remedies(self) -> tuple[Remedy, ...]:
         """The remedy of each cause of faults in this observation, the worst first."""
         return remedies(self.report, self.inventory, self.assignment)
+
+    @cached_property
+    def job_parts(self) -> frozenset[str]:
+        """What jobs run on now, as :func:`~lumctl.health.remedy.job_parts` lists it."""
+        return job_parts(self.report, self.inventory, self.assignment)
 
     def remedies_of(self, component: str) -> tuple[Remedy, ...]:
         """The remedies that name a component: as affected, as one to replace, or as one to avoid."""

@@ -85,12 +85,22 @@ def swap_command(replaced: Iterable[str], avoid: Iterable[str]) -> str:
 
 
 def remedies(report: HealthReport, inventory: Inventory, assignment: Assignment) -> tuple[Remedy, ...]:
-    """The remedy of each cause of the faults in a report, the worst first.
+    """The remedy of each cause of the faults in a report, the worst first; of equal states, what affects a job first.
 
     Components out of service or in maintenance need no remedy.
     """
-    found = list(_Remedies(report, inventory, assignment).all())
-    return tuple(sorted(found, key=lambda remedy: -SEVERITY.index(remedy.state)))
+    found, parts = _Remedies(report, inventory, assignment).all(), job_parts(report, inventory, assignment)
+    return tuple(sorted(found, key=lambda each: (-SEVERITY.index(each.state), parts.isdisjoint(each.components))))
+
+
+def job_parts(report: HealthReport, inventory: Inventory, assignment: Assignment) -> frozenset[str]:
+    """What jobs run on: the accelerators of ranks, their hosts, and the circuits.
+
+    A fault elsewhere affects no running job. It may prevent help: a mesh whose controller does not answer keeps its
+    light paths, but cannot be changed.
+    """
+    ranked = [name for ranks in jobs_in(assignment).values() for name in ranks if name in inventory.accelerators]
+    return frozenset((*ranked, *(inventory.accelerators[name].host for name in ranked), *report.circuits))
 
 
 class _Remedies:

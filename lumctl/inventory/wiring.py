@@ -32,6 +32,19 @@ PREFIX = "lanes of "
 Placed = Mapping[str, tuple[str, ...]]
 
 
+def devices_of(inventory: Inventory, accelerator: str) -> frozenset[str]:
+    """The devices to which an accelerator's lanes are connected."""
+    return frozenset(lane.lane.device for lane in inventory.transponders_of(accelerator))
+
+
+def networks_of(inventory: Inventory, accelerator: str) -> frozenset[str]:
+    """The networks of devices to which an accelerator's lanes lead: fibres lead its circuits to any device of these.
+
+    A spare can replace only accelerators of the same networks.
+    """
+    return frozenset(map(inventory.network_of, devices_of(inventory, accelerator)))
+
+
 def order_of(accelerator: str) -> str:
     """The name of an accelerator's order of lanes in an assignment."""
     return f"{PREFIX}{accelerator}"

@@ -9,6 +9,7 @@ from lumctl.errors import RefusedError
 from lumctl.health.states import State
 from lumctl.inventory.model import Accelerator, Role
 from lumctl.inventory.sharing import SpareHosts, classes_of
+from lumctl.inventory.wiring import networks_of
 from lumctl.printable import counted, is_or_are
 from lumctl.spares.decision import Decision, decide
 from lumctl.spares.fitness import kept_by_filler, unfit_reasons
@@ -17,7 +18,7 @@ from lumctl.store import QueuedDemand, Store
 from lumctl.swap.constraints import HOSTS_IN_WORDS
 from lumctl.swap.groups import on_fitting_hosts, serves_all, with_tied
 from lumctl.swap.ranking import FailedRank
-from lumctl.swap.spare_pool import networks_of, spare_objections
+from lumctl.swap.spare_pool import spare_objections
 from lumctl.time_text import ago_text
 
 THIS_SWAP = "this swap"

@@ -1,19 +1,22 @@
-"""The spares of each rack and class now: the state of each, the ranks that need one, and the ranks it could replace."""
+"""The spares of each rack and class now: the state of each, the ranks that need one, and those it could replace."""
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lumctl.context import Context, Observation
 from lumctl.health.observation import current_role, places
 from lumctl.health.states import State
-from lumctl.inventory.model import Inventory, Role
-from lumctl.inventory.wiring import initial_assignment
+from lumctl.inventory.model import Role
+from lumctl.inventory.sharing import SpareHosts
+from lumctl.inventory.wiring import devices_of, initial_assignment, networks_of
 from lumctl.spares.fitness import kept_by_filler, unfit_group, unfit_reasons
 from lumctl.spares.ledger import SWAPPED_OUT, LedgerEntry, SpareState, ledger_entry
 from lumctl.spares.placements import RankMove, rank_moves
 from lumctl.spares.pools import members_by_pool
+from lumctl.swap.constraints import constraints_of
 from lumctl.swap.groups import largest
 from lumctl.swap.ranking import UNKNOWN, FailedRank, objections, records_of
+from lumctl.swap.silent_devices import silent_devices
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +132,80 @@ def ranks_to_replace(seen: Observation, spare: str) -> tuple[RanksToReplace, ...
     return tuple(RanksToReplace(job, tuple(sorted(ranks)), reasons) for (job, reasons), ranks in found.items())
 
 
+@dataclass(frozen=True, slots=True)
+class RanksAtRisk:
+    """Ranks of one job whose next failure perhaps no swap could help now.
+
+    ``silent`` is a device that does not answer and that a swap may have to write. Without one no spare fits;
+    ``unread``: one that was not read may.
+    """
+
+    job: str
+    ranks: tuple[int, ...]
+    silent: str = ""
+    unread: bool = False
+
+
+def ranks_at_risk(seen: Observation, *, kept: Collection[str] = ()) -> tuple[RanksAtRisk, ...]:
+    """The ranks whose next failure perhaps no swap could help now, by job and reason.
+
+    Spares in ``kept`` are promised to others. A rank is not at risk if one spare fits it, although several ranks may
+    share that spare. Only a plan finds out whether light can be routed to a spare, and which devices are written: here
+    those count at which a rank or its spare is connected, and those that its circuits pass.
+    """
+    silent = {each.component for each in silent_devices(seen, seen.report.devices)}
+    passed = _devices_passed(seen) if silent else {}
+    spares = [
+        name
+        for name, each in seen.inventory.accelerators.items()
+        if each.role is Role.SPARE and seen.role_of(name) is Role.SPARE and name not in kept
+    ]
+    networks = {name: networks_of(seen.inventory, name) for name in spares}
+    known: dict[tuple[object, ...], RanksAtRisk | None] = {}
+    found: dict[RanksAtRisk, list[int]] = {}
+    for name, (job, rank) in seen.places().items():
+        each, devices = seen.inventory.accelerators[name], devices_of(seen.inventory, name)
+        devices |= passed.get(name, frozenset())
+        apart = each.host if constraints_of(seen.inventory, job).hosts is SpareHosts.DIFFERENT else ""
+        # Only these properties matter, so equal accelerators are checked once.
+        key = (job, each.rack, each.model, each.memory_gib, each.tied, devices, apart)
+        if key not in known:
+            reached = networks_of(seen.inventory, name)
+            near = [s for s in spares if networks[s] == reached and seen.inventory.accelerators[s].rack == each.rack]
+            known[key] = _without_help(seen, FailedRank(job, rank, name), near, silent, devices)
+        if (risk := known[key]) is not None:
+            found.setdefault(risk, []).append(rank)
+    return tuple(replace(risk, ranks=tuple(sorted(ranks))) for risk, ranks in found.items())
+
+
+def _without_help(
+    seen: Observation, failure: FailedRank, spares: Iterable[str], silent: Collection[str], devices: frozenset[str]
+) -> RanksAtRisk | None:
+    """Why none of these spares could replace an accelerator on these devices now; ``None`` if one could."""
+    unanswered, unread = "", False
+    for spare in spares:
+        reasons = set(objections(seen, failure, spare, gone={failure.accelerator}))
+        out = (devices | devices_of(seen.inventory, spare)).intersection(silent)
+        if not (reasons or out):
+            return None
+        if not reasons:
+            unanswered = min(out)
+        elif seen.report.accelerators[spare].state is State.UNKNOWN:
+            unread = unread or not reasons - set(unfit_reasons(seen, spare))
+    return RanksAtRisk(failure.job, (), unanswered, unread and not unanswered)
+
+
+def _devices_passed(seen: Observation) -> dict[str, frozenset[str]]:
+    """The devices that the circuits of each accelerator pass."""
+    found: dict[str, set[str]] = {}
+    for circuit in seen.circuits:
+        for end in (circuit.a, circuit.b):
+            found.setdefault(seen.inventory.transponders[end.transponder].accelerator, set()).update(
+                seen.devices_of(circuit)
+            )
+    return {name: frozenset(devices) for name, devices in found.items()}
+
+
 def _needs(seen: Observation, rack: str, entries: Iterable[LedgerEntry]) -> Iterator[SpareNeed]:
     """The ranks of a rack that need a spare now; as many as possible are served."""
     moving = {entry.accelerator.id for entry in entries if entry.state is SpareState.MOVING}
@@ -177,8 +254,3 @@ def spare_objections(seen: Observation, failure: FailedRank, spare: str, gone: C
     yield from objections(seen, failure, spare, gone=gone)
     if networks_of(seen.inventory, spare) != networks_of(seen.inventory, failure.accelerator):
         yield f"no fibre joins its devices to those of {failure.accelerator}"
-
-
-def networks_of(inventory: Inventory, accelerator: str) -> frozenset[str]:
-    """The networks of devices to which an accelerator's lanes lead: fibres lead its circuits to any device of these."""
-    return frozenset(inventory.network_of(lane.lane.device) for lane in inventory.transponders_of(accelerator))

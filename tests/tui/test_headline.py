@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from looks import DARK, Looks
-from rack_states import dead_host, lost_gpu
+from rack_states import dark_transmitter, dead_host, lost_gpu
 from rich.console import Console
 from rich.text import Text
 
@@ -339,6 +339,27 @@ def test_a_daemon_that_no_longer_answers_is_reported_until_one_does():
     )
 
 
+def cut_off_beside_a_silent_mesh():
+    """A circuit of a job is dark, and the controller of another mesh does not answer."""
+    seen = dark_transmitter()
+    silent = finding("rail0", "device.unreachable", "connection refused", gravity=90, advice="check its controller")
+    rail0 = replace(seen.report.devices["rail0"], state=State.FAILED, findings=(silent,))
+    return replace(seen, report=replace(seen.report, devices={**seen.report.devices, "rail0": rail0}))
+
+
+def test_a_rank_that_is_cut_off_comes_before_a_mesh_that_does_not_answer():
+    seen = RecordedLook(cut_off_beside_a_silent_mesh())
+    first, second = news_of(seen)
+    assert "is cut off" in first.means
+    assert second.what == "rail0 does not answer"
+    assert [row.component for row in incident_rows(seen, MARKS)] == [first.what.partition(" ")[0], "rail0"]
+    # Where there is room, the headline names both.
+    whole = headline(seen, news_of(seen), MARKS, 200).plain
+    assert whole == f"✖ {first.words}; also: rail0 does not answer  5: 1 more"
+    narrow = headline(seen, news_of(seen), MARKS, len(whole) - 1).plain
+    assert narrow == f"✖ {first.words}  5: 1 more"
+
+
 def test_the_death_of_the_daemon_is_in_the_headline(kit):
     said = words(kit.observation(failed=None), daemon_trouble="the daemon died: policies stand still")
     assert said == "◐ the daemon died: policies stand still; start it: lumctl watch"
@@ -355,7 +376,7 @@ def test_the_strip_counts_states_spares_and_jobs_at_risk(rack64):
     assert not more
     assert "accelerators ✖1 failed, 63 ok" in line
     assert "spares left rail0 1, rail1 1, rail2 1, rail3 1" in line
-    assert "jobs train-a at risk" in line
+    assert "jobs at risk: train-a (failed)   " in line
     assert "daemon watches" in line
     assert "last change none" in line
     narrow = [each.plain for each in strip_lines(seen, Marks(ASCII_GLYPHS, ascii_only=True), START, 40)]
@@ -366,12 +387,12 @@ def test_the_strip_counts_states_spares_and_jobs_at_risk(rack64):
 def test_a_job_whose_accelerator_is_in_maintenance_is_at_risk(kit):
     seen = kit.with_states(kit.observation(failed=None), {"r1-h1-g0": State.DISABLED})
     line = strip_lines(RecordedLook(seen), MARKS, START, 300)[0].plain
-    assert "jobs llm at risk" in line
+    assert "jobs at risk: llm (in maintenance)" in line
 
 
 def test_the_strip_names_the_autopilot_and_the_last_change(kit):
     line = strip_lines(RecordedLook(kit.observation(failed=None), kit.records()), MARKS, START, 300)[0].plain
-    assert "jobs 1 without risk" in line
+    assert "jobs 1 without risk (all ok, a spare fits each rank)" in line
     assert "autopilot running" in line
     assert "last change swap-0007 done 38 s ago" in line
 

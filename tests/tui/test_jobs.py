@@ -96,7 +96,10 @@ def test_a_job_is_as_bad_as_the_worst_of_its_ranks_and_circuits_and_says_why(kit
     assert row.cells[-1].text.startswith("\nllm/4-5: no light at either receiver")
     silent = kit.unreachable(kit.observation(failed=None))
     (row,) = job_rows(RecordedLook(silent), MARKS)
-    assert (row.state, row.cells[-1].text) == (State.UNKNOWN, "\nrank 0 r1-h1-g0: is unknown, and 11 more unknown")
+    assert (row.state, row.cells[-1].text) == (
+        State.UNKNOWN,
+        "\nrank 0 r1-h1-g0: is unknown, and 11 more unknown; no spare that was read fits any rank",
+    )
 
 
 def test_the_order_of_lanes_is_no_job(kit):

@@ -84,14 +84,14 @@ def test_the_signs_that_are_seen_stand_beside_the_legend_as_far_as_they_fit(widt
 )
 def test_the_line_above_the_picture_explains_the_signs_that_are_seen_there(rack64, kit, state, signs, size):
     def line(pilot):
-        return next(line for line in kit.screen_text(pilot.app).splitlines() if "joined by light" in line).rstrip()
+        return next(line for line in kit.screen_text(pilot.app).splitlines() if "linked to >" in line).rstrip()
 
     async def script(pilot):
-        assert line(pilot).endswith(f"*: joined by light{signs}")
+        assert line(pilot).endswith(f"*: linked to >{signs}")
 
     async def script_in_ascii(pilot):
         plain = signs.translate({ord(GLYPHS[name]): glyph for name, glyph in ASCII_GLYPHS.items()})
-        assert line(pilot).endswith(f"*: joined by light{plain}")
+        assert line(pilot).endswith(f"*: linked to >{plain}")
 
     kit.drive(rack64(state).dashboard(), script, size=size)
     kit.drive(rack64(state).dashboard(ascii_only=True), script_in_ascii, size=size)

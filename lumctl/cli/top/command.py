@@ -226,13 +226,15 @@ def top(
     """Show the dashboard: racks, accelerators, circuits and findings, live; swaps are planned and applied from it.
 
     The first line of every pane is the worst fault in words, its effect on a job, and the key to press: ``p`` plans a
-    swap for it, or for the selected component if that has failed. Accelerators that fail with one cause, such as those
-    of a dead host, are swapped together. The first pane draws the racks: the number of an accelerator is its
-    utilisation, temperature or power (``m``), components that are not ok have a glyph and the colour of their state,
-    and accelerators joined by light to the selected one are marked. On screens of at least 140 columns its details are
-    shown next to it. ``t`` shows the racks as a table. ``S`` shows the spares and the ranks that each can replace,
-    ``x`` what each receiver of a rail hears, ``b`` the remaining loss budget, and ``t`` on the screen of an incident
-    its timeline.
+    swap for it, or for the selected component if that has failed. Of equally bad faults, those that affect a rank come
+    first. Accelerators that fail with one cause, such as those of a dead host, are swapped together. The first pane
+    draws the racks: the number of an accelerator is its utilisation, temperature or power (``m``), components that are
+    not ok have a glyph and the colour of their state, the selected accelerator has a >, and those that light joins to
+    it have a *. On screens of at least 140 columns its details are shown next to it. Above, a job is at risk if an
+    accelerator or a circuit of it is not ok or in maintenance, if no free spare fits one of its ranks, or if a swap for
+    one may have to write a mesh or a switch that does not answer; the jobs pane says which. ``t`` shows the racks as a
+    table. ``S`` shows the spares and the ranks that each can replace, ``x`` what each receiver of a rail hears, ``b``
+    the remaining loss budget, and ``t`` on the screen of an incident its timeline.
 
     Keys for the selected component: ``s`` opens a shell on its host with ssh, which has the user, port,
     key, jump hosts and known hosts of the inventory and refuses an unknown key; ``exit`` returns here. ``l`` shows the

@@ -26,8 +26,10 @@ from lumctl.tui.views.spares import swap_obstacle
 
 
 def incident_rows(seen: RecordedLook, marks: Marks) -> list[Row]:
-    """Every case, worst first: its cause, the number of affected components, and its evidence."""
-    return worst_first(_row(seen, case, marks) for case in cases_of(seen.observation.report).values())
+    """Every case, worst first, as the headline orders them: its cause, the number of components, its evidence."""
+    parts, cases = seen.observation.job_parts, cases_of(seen.observation.report).values()
+    ordered = sorted(cases, key=lambda case: parts.isdisjoint((case.component, *case.members)))
+    return worst_first(_row(seen, case, marks) for case in ordered)
 
 
 def _row(seen: RecordedLook, case: Case, marks: Marks) -> Row:

@@ -5,13 +5,15 @@ from functools import partial
 from lumctl.health.states import State
 from lumctl.tui.look.marks import Marks
 from lumctl.tui.panes.rows import AGE_OF_READING, STATE, Cell, Column, Pane, Row, not_well, state_cell
+from lumctl.tui.views.job_risks import job_risks
 from lumctl.tui.views.jobs import jobs_of, pace, state_of, told_of, why_of
 from lumctl.tui.views.records import RecordedLook
 
 
 def job_rows(seen: RecordedLook, marks: Marks) -> list[Row]:
-    """Every job with the health of its ranks' accelerators, and its coordinator's report."""
+    """Every job with the health of its ranks' accelerators, its coordinator's report, and what no swap could help."""
     observation, rows = seen.observation, []
+    helpless = {risk.job: risk.without_help for risk in job_risks(seen)}
     for job in jobs_of(seen):
         ranks = observation.assignment[job]
         state, told = state_of(seen, job), told_of(seen, job)
@@ -22,7 +24,7 @@ def job_rows(seen: RecordedLook, marks: Marks) -> list[Row]:
             Cell(str(told["state"]) if told else "-"),
             Cell(pace(told) if told else "-"),
             Cell(str(len(told["recoveries"])) if told else "-"),
-            Cell(f"\n{why}" if (why := why_of(seen, job)) else ""),
+            Cell(f"\n{why}" if (why := "; ".join(filter(None, (why_of(seen, job), *helpless.get(job, ()))))) else ""),
         )
         rows.append(Row(job, job, state, cells, observation.at))
     return rows

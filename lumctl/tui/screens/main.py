@@ -88,7 +88,8 @@ class MainScreen(KeyedScreen[None], keys="main"):
         """Show a new observation."""
         self._seen = seen
         news = news_of(seen)
-        self.query_one(Headline).say(headline(seen, news, self._marks))
+        line = self.query_one(Headline)
+        line.say(headline(seen, news, self._marks, line.size.width))
         self._others = others_than_headline(seen, news)
         self._named_pane = news[0].pane if news else ""
         self._show_tabs()

@@ -83,11 +83,12 @@ class News:
 def news_of(seen: RecordedLook) -> tuple[News, ...]:
     """Messages for the operator: first runs in progress, then jobs to resume, then faults, worst first.
 
-    Plans that wait for approval are last. That the target was forgotten comes before all: everything else is a
-    consequence.
+    Of faults of equal state, those that affect a job come first. Plans that wait for approval are last. That the target
+    was forgotten comes before all: everything else is a consequence.
     """
-    moving = set(seen.moving)
-    found = [*_unfinished(seen), *(_of_case(seen, case) for case in _open_cases(seen))]
+    moving, parts = set(seen.moving), seen.observation.job_parts
+    cases = sorted(_open_cases(seen), key=lambda case: parts.isdisjoint((case.component, *case.members)))
+    found = [*_unfinished(seen), *(_of_case(seen, case) for case in cases)]
     # A fault that a run under way repairs needs no message: the run has one.
     found = [news for news in found if not (news.swaps and moving.issuperset(news.swaps))]
     if seen.daemon_trouble:
@@ -117,8 +118,11 @@ def quiet_line(observation: Observation, silent: int) -> str:
     return f"nothing is wrong: {said}{service}{f' (accelerators: {orders})' if orders else ''}{known}"
 
 
-def headline(seen: RecordedLook, news: Sequence[News], marks: Marks) -> Text:
-    """The headline of every pane: the first of its messages, and the number of others, or the key that leads on."""
+def headline(seen: RecordedLook, news: Sequence[News], marks: Marks, width: int = 0) -> Text:
+    """The headline of every pane: the first of its messages, and the number of others, or the key that leads on.
+
+    If it needs no further line of ``width`` columns, it also says what the second message is about.
+    """
     if not news:
         line = "; ".join((_quiet(seen), *(f"{said} (S: how)" for said, _ in ways_back(seen))))
         state = State.UNKNOWN if "could not be read" in line else State.OK
@@ -133,8 +137,17 @@ def headline(seen: RecordedLook, news: Sequence[News], marks: Marks) -> Text:
         text.append("; ")
         text.append(first.do, style="bold")
     if more:
-        text.append(f"  5: {len(more)} more", style=STATE_STYLES[max((n.state for n in more), key=SEVERITY.index)])
+        others = f"  5: {len(more)} more"
+        also = f"; also: {more[0].what}"
+        named = more[0].what.partition(" ")[0] in text.plain
+        if width and not named and _lines(f"{text}{also}{others}", width) == _lines(f"{text}{others}", width):
+            text.append(also)
+        text.append(others, style=STATE_STYLES[max((n.state for n in more), key=SEVERITY.index)])
     return text
+
+
+def _lines(text: str, width: int) -> int:
+    return -(-len(text) // width)
 
 
 def sentence(seen: RecordedLook) -> str:

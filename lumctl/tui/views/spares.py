@@ -9,13 +9,14 @@ from rich.text import Text
 from lumctl.health.observation import Observation
 from lumctl.health.states import State
 from lumctl.inventory.model import Role
+from lumctl.inventory.wiring import devices_of, networks_of
 from lumctl.printable import counted, number_ranges
 from lumctl.spares.fitness import spares_by_pool, unfit_reasons, why_not_free
 from lumctl.spares.ledger_text import advice
 from lumctl.swap.demand_queue import queue_entries
 from lumctl.swap.fillers import filler_documents
 from lumctl.swap.ranking import FailedRank, objections
-from lumctl.swap.spare_pool import networks_of, ranks_to_replace, swapped_out
+from lumctl.swap.spare_pool import ranks_to_replace, swapped_out
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks, age
 from lumctl.tui.views.records import RecordedLook
 
@@ -53,12 +54,12 @@ class Users:
 
 def rails_of(observation: Observation, accelerator: str) -> Rails:
     """The devices to which an accelerator's lanes are connected, in order of name."""
-    return tuple(sorted({lane.lane.device for lane in observation.inventory.transponders_of(accelerator)}))
+    return tuple(sorted(devices_of(observation.inventory, accelerator)))
 
 
 def fitting(seen: RecordedLook, failed: Sequence[str]) -> list[tuple[str, ...]]:
     """For each of some accelerators the spares that could replace it now, without those that the queue gives others."""
-    kept = _kept_for_others(seen, failed)
+    kept = kept_for_others(seen, failed)
     return [tuple(s for s in _able(seen.observation, each) if s not in kept) for each in failed]
 
 
@@ -77,7 +78,7 @@ def checked_obstacle(seen: RecordedLook, failed: Sequence[str]) -> str:
     return "" if refused is None else "; ".join(filter(None, (refused.message, refused.hint)))
 
 
-def _kept_for_others(seen: RecordedLook, failed: Sequence[str]) -> set[str]:
+def kept_for_others(seen: RecordedLook, failed: Sequence[str]) -> set[str]:
     """The spares that the sharing policy gives to demands of the queue that are about other accelerators."""
     kept = set[str]()
     for rack in {each.rack for each in seen.records.waiting}:

@@ -6,18 +6,18 @@ from dataclasses import replace
 
 from rich.text import Text
 
-from lumctl.health.observation import job_members
-from lumctl.health.states import HARMLESS, SEVERITY, State, worst
+from lumctl.health.states import HARMLESS, SEVERITY, State
 from lumctl.tui.look.marks import QUIET_STYLE, STATE_STYLES, Marks, age
 from lumctl.tui.look.truncation import cut_line
-from lumctl.tui.views.jobs import GOES, jobs_of, state_of, told_of
+from lumctl.tui.views.job_risks import job_risks, unread_jobs
+from lumctl.tui.views.jobs import jobs_of
 from lumctl.tui.views.records import RecordedLook
 from lumctl.tui.views.spares import SpareGroup, groups_of
 
 _MOST_GROUPS = 6
 """If there are more groups of spares than this, only their sum is shown."""
 _NAMED = 3
-"""How many groups without a spare are named; the others are counted."""
+"""How many groups without a spare, and how many jobs at risk, are named; the others are counted."""
 _GAP = "   "
 
 
@@ -108,28 +108,23 @@ def _sum_of_spares(text: Text, groups: Sequence[SpareGroup]) -> Text:
 
 
 def _jobs(seen: RecordedLook) -> Text:
-    """The jobs with a rank on an accelerator that is not ok or in maintenance, or that do not run as they should."""
-    text, jobs = _labelled("jobs"), jobs_of(seen)
-    of_circuits: dict[str, State] = {}
-    for circuit in seen.observation.report.circuits.values():
-        if circuit.state is not State.OK:
-            of_circuits[circuit.owner] = worst((circuit.state, of_circuits.get(circuit.owner, State.OK)))
-    risks: dict[str, State] = {}
-    for job in jobs:
-        told = told_of(seen, job)
-        goes = GOES.get(told["state"], State.OK) if told is not None else State.OK
-        # Work on what a job runs on is expected, but it may stop a rank at any moment, or hide that one is down.
-        at_work = any(health.state is State.DISABLED for health in job_members(seen.observation, job))
-        worked_on = State.DEGRADED if at_work else State.OK
-        state = worst((state_of(seen, job), goes, of_circuits.get(job, State.OK), worked_on))
-        if state not in HARMLESS:
-            risks[job] = state
-    if not risks:
-        return text.append(f"{len(jobs)} without risk" if jobs else "none")
-    for position, (job, state) in enumerate(risks.items()):
+    """The jobs at risk, each with the reason; without any, the number of jobs."""
+    text, jobs, unread = _labelled("jobs"), jobs_of(seen), unread_jobs(seen)
+    risks = [risk for risk in job_risks(seen) if risk.job not in unread]
+    if not jobs:
+        return text.append("none")
+    if not risks and not unread:
+        return text.append(f"{len(jobs)} without risk (all ok, a spare fits each rank)")
+    if risks:
+        text.append("at risk: ", style=QUIET_STYLE)
+    for position, risk in enumerate(risks[:_NAMED]):
         text.append(", " if position else "", style=QUIET_STYLE)
-        text.append(job, style=STATE_STYLES[state])
-    return text.append(" at risk", style=QUIET_STYLE)
+        text.append(risk.job, style=STATE_STYLES[risk.state]).append(f" ({risk.reasons})", style=QUIET_STYLE)
+    if len(risks) > _NAMED:
+        text.append(f" and {len(risks) - _NAMED} more", style=QUIET_STYLE)
+    if unread:
+        text.append(f"{', ' if risks else ''}{len(unread)} not read yet", style=STATE_STYLES[State.UNKNOWN])
+    return text
 
 
 def _autopilot(seen: RecordedLook) -> Iterator[Text]:

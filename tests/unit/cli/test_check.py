@@ -69,6 +69,14 @@ def test_a_lost_host_is_named_before_a_failed_accelerator(check, rack):
     assert check("--short")[1].startswith("CRITICAL rack64: h09 host.unreachable, ")
 
 
+def test_what_affects_a_job_is_named_before_a_mesh_that_only_cannot_be_changed(check, rack):
+    rack.device("rail0", problem="connection refused")
+    rack.gpu(GPU, remap_failed=True)
+    said = check()[1]
+    assert said.index("1 of 64 accelerators failed") < said.index("1 of 4 devices failed (rail0: connection refused)")
+    assert check("--short")[1] == f"CRITICAL rack64: {GPU} gpu.row-remap, 1 more\n"
+
+
 def test_a_degraded_one_is_a_warning(check, rack):
     rack.gpu(GPU, ecc_volatile_uncorrectable=2)
     code, line = check()

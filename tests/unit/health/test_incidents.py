@@ -71,6 +71,16 @@ def test_what_is_too_hot_is_cooled_before_a_spare_takes_its_place(watched):
     assert remedy.words.startswith("check the cooling")
 
 
+def test_what_affects_a_job_is_repaired_before_what_only_leaves_no_spare(watched):
+    for number in range(4):
+        watched.rack.xid(f"h16-gpu{number}", 95)
+    watched.rack.gpu("h03-gpu2", remap_failed=True)
+    (incident,) = watched.look().incidents
+    assert (incident.cause, incident.state) == ("h16", State.FAILED)
+    found = remedies(watched.report, watched.rack.inventory, watched.rack.assignment)
+    assert [remedy.cause for remedy in found] == ["h03-gpu2", "h16"]
+
+
 def test_one_finding_of_one_component_is_no_incident(watched):
     watched.rack.gpu("h03-gpu2", remap_failed=True)
     assert watched.look().incidents == ()
