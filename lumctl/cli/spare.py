@@ -1,6 +1,6 @@
 """``lumctl spare``: the spares of each rack, and how many it needs."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -13,13 +13,15 @@ from lumctl.cli.option_errors import OptionErrors
 from lumctl.cli.output import OutputColumn, OutputFormat
 from lumctl.cli.verbs import noun_app, verb
 from lumctl.errors import UsageError
+from lumctl.inventory.problems import require_known
 from lumctl.spares.assumptions import Assumptions, read_availability, read_change, read_count, read_length
-from lumctl.spares.documents import answer, percent, pool_row, size_document, table_rows, waits_text
+from lumctl.spares.documents import alike_parts, answer, percent, pool_row, size_document, size_rows, waits_text
 from lumctl.spares.pools import Pool, SizedPool, assumed_pool, changed, estimated_pools, pools_of, sized
 from lumctl.spares.rates import failure_history, read_rates
 
 if TYPE_CHECKING:
     from lumctl.spares.rates import FailureHistory
+    from lumctl.spares.sizing import PoolSize
 
 T = TypeVar("T")
 app = noun_app(NOUNS["spare"].help)
@@ -27,6 +29,7 @@ spare_list.register(app)
 spare_queue.register(app)
 
 _TABLE = (
+    OutputColumn("ON", "devices"),
     OutputColumn("SPARES", "spares", right=True),
     OutputColumn("MORE DOWN", "more_down", right=True),
     OutputColumn("WAITS/YEAR", "waits", right=True),
@@ -80,6 +83,7 @@ def size(
         str | None,
         typer.Option("--class", metavar="CLASS", help="Only accelerators of this model; a part of it is enough."),
     ] = None,
+    rack: Annotated[str | None, typer.Option("--rack", metavar="RACK", help="Only this rack.")] = None,
     what_if: Annotated[
         list[str] | None,
         typer.Option("--what-if", metavar="NAME=VALUE[,...]", help="The answer under other assumptions; repeatable."),
@@ -88,8 +92,10 @@ def size(
     """Say how many spares are enough: so many that more are down at once only in the allowed share of the time.
 
     A rack has a pool for each class (model and memory) of its accelerators, spares included. Those out of service are
-    left out. The rates come from the history of failures in the rack's store, or from --failure-rate. With
-    --accelerators and --failure-rate no inventory is read.
+    left out. Where light cannot lead from every accelerator to every spare, as with a mesh for each rail, the pool has
+    parts that share no spare: each part needs enough of its own, and the answer is their sum. The rates come from the
+    history of failures in the rack's store, or from --failure-rate. With --accelerators and --failure-rate no inventory
+    is read.
 
     P is the probability that an accelerator is down: repair time / (time between failures + repair time). For a range,
     the accelerators have rates spread evenly over it. The answer is exact for unequal rates, for accelerators that are
@@ -126,10 +132,10 @@ def size(
     )
     per_host_count = given(read_count, per_host, "--per-host")
     changes = {text: errors.checked(partial(read_change, text)) for text in what_if or []}
-    for misfit in _misfits(accelerators, failure_rate, per_host, class_):
+    for misfit in _misfits(accelerators, failure_rate, per_host, {"--class": class_, "--rack": rack}):
         errors.note(misfit)
     errors.require_none()
-    pools = _pools(cx, basis, per_host_count, class_)
+    pools = _pools(cx, basis, per_host_count, class_, rack)
     sizes = [_sized(pool, basis, Assumptions()) for pool in pools]
     otherwise = {
         text: [_sized(pool, basis, change) for pool in pools] for text, change in changes.items() if change is not None
@@ -138,7 +144,7 @@ def size(
 
 
 def _misfits(
-    accelerators: str | None, failure_rate: str | None, per_host: str | None, class_: str | None
+    accelerators: str | None, failure_rate: str | None, per_host: str | None, of_inventory: Mapping[str, str | None]
 ) -> Iterator[UsageError]:
     """The errors of options that do not go together."""
     if accelerators is None and per_host is not None:
@@ -146,27 +152,31 @@ def _misfits(
     if accelerators is not None and failure_rate is None:
         hint = "give both, or --what-if accelerators=N for the rack of the inventory"
         yield UsageError("--accelerators needs --failure-rate", hint=hint)
-    if accelerators is not None and class_ is not None:
-        yield UsageError("--class needs an inventory, and with --accelerators none is read")
+    for option, value in of_inventory.items():
+        if accelerators is not None and value is not None:
+            yield UsageError(f"{option} needs an inventory, and with --accelerators none is read")
 
 
-def _pools(cx: Invocation, basis: Assumptions, per_host: int | None, class_: str | None) -> list[Pool]:
+def _pools(
+    cx: Invocation, basis: Assumptions, per_host: int | None, class_: str | None, rack: str | None
+) -> list[Pool]:
     if basis.accelerators is not None:
         return [changed(assumed_pool(basis.accelerators, per_host), basis)]
+    require_known("rack", [] if rack is None else [rack], cx.inventory.racks)
     if basis.failure_rate is None:
-        return _estimated(cx, basis, class_)
-    return [changed(pool, basis) for pool in pools_of(cx.inventory, class_)]
+        return _estimated(cx, basis, class_, rack)
+    return [changed(pool, basis) for pool in pools_of(cx.inventory, class_, rack)]
 
 
-def _estimated(cx: Invocation, basis: Assumptions, class_: str | None) -> list[Pool]:
+def _estimated(cx: Invocation, basis: Assumptions, class_: str | None, rack: str | None) -> list[Pool]:
     from lumctl.context import Context
 
     with Context(cx.inventory, cx.target) as context:
 
-        def history(rack: str) -> "FailureHistory":
-            return failure_history(context.store(rack), rack)
+        def history(of: str) -> "FailureHistory":
+            return failure_history(context.store(of), of)
 
-        pools = estimated_pools(cx.inventory, class_, history, basis.repair_s)
+        pools = estimated_pools(cx.inventory, class_, history, basis.repair_s, rack)
     given = Assumptions(host_failure_rate=basis.host_failure_rate)
     return [changed(pool, given) for pool in pools]
 
@@ -187,7 +197,7 @@ def _print(
         cx.out.document("spare-size", {**document, "what_if": changes})
         return
     if cx.out.format is OutputFormat.NAME:
-        cx.out.names([str(each.size.exact) for each in sizes])
+        cx.out.names([str(each.exact) for each in sizes])
         return
     for number, each in enumerate(sizes):
         if number:
@@ -209,14 +219,22 @@ def _shown(columns: Sequence[OutputColumn], rows: Sequence[dict[str, Any]]) -> l
 
 
 def _rows(sized_pool: SizedPool, *, whole: bool) -> list[dict[str, Any]]:
-    """The rows around the answer and what the pool has, with a word on each of them; with ``whole``, all rows."""
-    pool, found = sized_pool.pool, sized_pool.size
-    notes = {found.exact: "enough", found.published: "published rule"}
-    if pool.spares is not None:
-        notes[pool.spares] = ", ".join(filter(None, (notes.get(pool.spares), "now")))
-    around = range(found.exact - _ROWS_BEFORE, found.published + _ROWS_AFTER)
-    rows = [row for row in table_rows(sized_pool) if whole or row["spares"] in around or row["spares"] in notes]
-    return [_in_words(row) | {"note": notes.get(row["spares"], " ")} for row in rows]
+    """The rows around the answer and what the pool has, with a word on each of them; with ``whole``, all rows.
+
+    So for each part that needs spares of its own; parts that are alike have one set of rows.
+    """
+    found: list[dict[str, Any]] = []
+    parts: list[tuple[str | None, PoolSize, int | None]] = [
+        (devices, each.size, each.part.spares) for each, devices in alike_parts(sized_pool.parts)
+    ] or [(None, sized_pool.size, sized_pool.pool.spares)]
+    for devices, size, present in parts:
+        notes = {size.exact: "enough", size.published: "published rule"}
+        if present is not None:
+            notes[present] = ", ".join(filter(None, (notes.get(present), "now")))
+        around = range(size.exact - _ROWS_BEFORE, size.published + _ROWS_AFTER)
+        rows = [row for row in size_rows(size, present) if whole or row["spares"] in around or row["spares"] in notes]
+        found += [_in_words(row) | {"devices": devices, "note": notes.get(row["spares"], " ")} for row in rows]
+    return found
 
 
 def _in_words(row: dict[str, Any]) -> dict[str, Any]:

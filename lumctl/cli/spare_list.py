@@ -92,7 +92,7 @@ def list_(
     from lumctl.spares.forecast import rack_forecasts
     from lumctl.spares.ledger import USABLE
     from lumctl.spares.ledger_text import count_document, entry_document
-    from lumctl.spares.pools import members_by_pool
+    from lumctl.spares.pools import members_in
     from lumctl.swap.fillers import filler_documents
     from lumctl.swap.spare_pool import pool_ledgers
     from lumctl.swap.suggestions import obstacle_words
@@ -100,9 +100,7 @@ def list_(
     with Context(cx.inventory, cx.target) as context:
         racks = racks_named(context.inventory, None if rack is None else [rack])
         # Wrong names are refused before the hosts are read.
-        if not any(of in racks for of, _ in members_by_pool(context.inventory, class_)):
-            whose = f"no accelerator in service is a {class_!r}" if class_ else "no accelerator is in service"
-            raise UsageError(f"--rack: {whose} in rack {rack}", hint="see: lumctl spare list")
+        members_in(context.inventory, class_, rack)
         seen = context.observe()
         pools = pool_ledgers(context, seen, racks=racks, wanted=class_)
         forecasts = {

@@ -1,13 +1,15 @@
 """The sizes of pools as documents and as sentences for an operator."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import floor, log10
 from typing import Any
 
+from lumctl.inventory.folded_names import fold
 from lumctl.printable import counted
-from lumctl.spares.pools import Pool, PoolHistory, SizedPool
+from lumctl.spares.pools import Pool, PoolHistory, SizedPart, SizedPool
 from lumctl.spares.rates import RateEstimate
-from lumctl.spares.sizing import YEAR_S
+from lumctl.spares.sizing import YEAR_S, PoolSize
 from lumctl.time_text import age_text, iso_text, length_text
 
 LEAST = 1e-6
@@ -44,33 +46,64 @@ def pool_row(sized: SizedPool) -> dict[str, Any]:
         "accelerators": size.accelerators,
         "expected_down": size.expected_down,
         "repair_s": pool.repair_s,
-        "exact": size.exact,
+        "exact": sized.exact,
         "exact_low": sized.low,
         "exact_high": sized.high,
-        "probability_more_down": size.probability_more_down(size.exact),
-        "waits_per_year": size.expected_waits_per_year(size.exact),
-        "published": size.published,
+        "probability_more_down": sized.probability_more_down,
+        "waits_per_year": sized.waits_per_year,
+        "published": sized.published,
         "server_eviction": size.server_eviction if pool.hosts_known else None,
         "rack_migration": size.rack_migration,
         "spares": pool.spares,
         "reserved": pool.reserved,
         "missing": sized.missing,
         "history": None if pool.history is None else _history(pool.history),
+        "parts": [_part_row(each) for each in sized.parts],
+    }
+
+
+def _part_row(sized: SizedPart) -> dict[str, Any]:
+    part, size = sized.part, sized.size
+    return {
+        "devices": list(part.devices),
+        "accelerators": size.accelerators,
+        "exact": size.exact,
+        "published": size.published,
+        "spares": part.spares,
+        "reserved": part.reserved,
+        "missing": sized.missing,
     }
 
 
 def table_rows(sized: SizedPool) -> list[dict[str, Any]]:
-    """One row for each number of spares from 0 to beyond the published rule and what the pool has."""
-    pool, size = sized.pool, sized.size
+    """One row for each number of spares from 0 to beyond the published rule and what the pool has; so for each part.
+
+    ``devices`` are those of the part, empty if the whole pool shares its spares.
+    """
+    parts: list[tuple[tuple[str, ...], PoolSize, int | None]] = [
+        (each.part.devices, each.size, each.part.spares) for each in sized.parts
+    ] or [((), sized.size, sized.pool.spares)]
     return [
         {
-            "rack": pool.rack,
-            "class": pool.accelerator_class,
+            "rack": sized.pool.rack,
+            "class": sized.pool.accelerator_class,
+            "devices": list(devices),
+            **row,
+        }
+        for devices, size, present in parts
+        for row in size_rows(size, present)
+    ]
+
+
+def size_rows(size: PoolSize, present: int | None) -> list[dict[str, Any]]:
+    """The rows of a pool or a part of one that has ``present`` spares."""
+    return [
+        {
             "spares": spares,
             "probability_more_down": size.probability_more_down(spares),
             "waits_per_year": size.expected_waits_per_year(spares),
         }
-        for spares in range(max(size.published, pool.spares or 0) + _BEYOND + 1)
+        for spares in range(max(size.published, present or 0) + _BEYOND + 1)
     ]
 
 
@@ -105,13 +138,12 @@ def answer(sized: SizedPool, horizon_s: float | None) -> list[str]:
     pool, size = sized.pool, sized.size
     which = f"{pool.accelerator_class} in {pool.rack}" if pool.rack else "accelerators"
     when = f" {length_text(horizon_s)} after a start with all of them up" if horizon_s is not None else ""
-    share = percent(size.probability_more_down(size.exact))
-    allowed = percent(1 - size.availability)
-    first = (
-        f"{counted(size.exact, 'spares')}: of {size.accelerators} {which}, {_rates(pool)}, more than "
-        f"{_are_down(size.exact)} at once {share} of the time{when} (at most {allowed} is allowed)"
-    )
-    lines = [first]
+    first = f"{counted(sized.exact, 'spares')}: of {size.accelerators} {which}, {_rates(pool)}"
+    if sized.parts:
+        lines = [f"{first}, in {len(sized.parts)} parts that share no spare: no fibre joins their devices"]
+        lines += [f"  {each}" for each in _parts(sized.parts, when)]
+    else:
+        lines = [f"{first}, {_more(size, size.exact, when)} (at most {percent(1 - size.availability)} is allowed)"]
     if sized.low is not None and sized.high is not None and sized.low < sized.high:
         lines.append(f"with the 95 % interval of the failure rates: {sized.low} to {sized.high} spares")
     if pool.history is not None:
@@ -119,15 +151,43 @@ def answer(sized: SizedPool, horizon_s: float | None) -> list[str]:
     if pool.spares is not None:
         lines.append(_present(sized, pool.spares))
     evicted = f"; whole servers: {size.server_eviction}" if pool.hosts_known else ""
-    lines.append(f"published rule: {size.published}{evicted}; a whole rack for each failure: {size.rack_migration}")
+    lines.append(f"published rule: {sized.published}{evicted}; a whole rack for each failure: {size.rack_migration}")
     return lines
+
+
+def alike_parts(parts: Sequence[SizedPart]) -> list[tuple[SizedPart, str]]:
+    """The parts, those that need and have the same only once, each with the devices of all of these, folded."""
+    found: dict[SizedPart, list[str]] = {}
+    for each in parts:
+        found.setdefault(replace(each, part=replace(each.part, devices=())), []).extend(each.part.devices)
+    return [(each, ", ".join(fold(dict.fromkeys(devices))) or "no device") for each, devices in found.items()]
+
+
+def _parts(parts: Sequence[SizedPart], when: str) -> Iterator[str]:
+    """A sentence about each part, or about those that are alike: what it needs and what it has."""
+    for each, devices in alike_parts(parts):
+        size, has = each.size, each.part.spares
+        count = sum(replace(other, part=replace(other.part, devices=())) == each for other in parts)
+        who, every = ("each", " each") if count > 1 else ("it", "")
+        verdict = "enough" if not each.missing else f"{each.missing} too few"
+        more = _more(size, size.exact, when)
+        yield (
+            f"{devices}: {counted(size.exact, 'spares')}{every}: of {size.accelerators}, {more} "
+            f"(at most {percent(1 - size.availability)} is allowed); {who} has {has}: {verdict}"
+        )
+
+
+def _more(size: PoolSize, spares: int, when: str = "") -> str:
+    return f"more than {_are_down(spares)} at once {percent(size.probability_more_down(spares))} of the time{when}"
 
 
 def _present(sized: SizedPool, spares: int) -> str:
     pool, size = sized.pool, sized.size
     reserved = f" and {pool.reserved} reserved for one job or for use by name" if pool.reserved else ""
-    share = percent(size.probability_more_down(spares))
     verdict = "enough" if not sized.missing else f"{sized.missing} too few"
+    if sized.parts:
+        return f"it has {spares}{reserved}: {verdict}"
+    share = percent(size.probability_more_down(spares))
     return f"it has {spares}{reserved}: {verdict}; more than {_are_down(spares)} {share} of the time"
 
 

@@ -1,7 +1,8 @@
 """The pools of spares of a rack: for each class its accelerators by host, their failure rates, and what is enough.
 
 A class is a model of accelerator with an amount of memory. A spare replaces accelerators of its class in its rack, so
-each rack has a pool for each class.
+each rack has a pool for each class. If light can lead only to some of them, as where each rail has a mesh of its own,
+the pool has parts that share no spare, and each part needs its own.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,6 +13,7 @@ from lumctl.errors import UsageError
 from lumctl.inventory.model import Accelerator, Inventory, Role
 from lumctl.inventory.problems import nearest
 from lumctl.inventory.sharing import classes_of
+from lumctl.inventory.wiring import devices_of, networks_of
 from lumctl.printable import counted
 from lumctl.spares.assumptions import Assumptions
 from lumctl.spares.rates import FailureHistory, RateEstimate, RateRange, host_rate
@@ -22,6 +24,7 @@ from lumctl.spares.sizing import (
     PoolSize,
     even_groups,
     even_rates,
+    in_part,
     resized,
     scaled,
     size_pool,
@@ -49,13 +52,23 @@ class PoolHistory:
 
 
 @dataclass(frozen=True)
+class PoolPart:
+    """Accelerators of a pool whose lanes lead to the same devices, and their spares, as :class:`Pool` counts them."""
+
+    devices: tuple[str, ...]
+    spares: int
+    reserved: int
+
+
+@dataclass(frozen=True)
 class Pool:
     """The accelerators of one class in one rack, those that are spares included; out of service ones are left out.
 
     ``rack`` and ``accelerator_class`` are ``None`` without an inventory, and so is ``spares``, the number of spares
     that any job may use now; ``reserved`` are kept for one job. ``hosts_known`` tells that the groups are real hosts.
     ``low`` and ``high`` are the groups with the rates at the ends of their intervals, if they were estimated from
-    ``history``; ``given`` are the rates that an operator gave.
+    ``history``; ``given`` are the rates that an operator gave. ``parts`` share no spare, and the units of the groups
+    have their numbers; empty if all share them.
     """
 
     groups: Groups
@@ -69,21 +82,66 @@ class Pool:
     high: Groups | None = None
     history: PoolHistory | None = None
     given: RateRange | None = None
+    parts: tuple[PoolPart, ...] = ()
 
 
 @dataclass(frozen=True)
 class SizedPool:
-    """A pool and the number of spares it needs; ``low`` and ``high`` at the ends of the rates' intervals."""
+    """A pool and the number of spares it needs; ``low`` and ``high`` at the ends of the rates' intervals.
+
+    ``size`` is that of the pool if all of it shared its spares. ``parts`` are the sizes of its parts: it needs the sum.
+    """
 
     pool: Pool
     size: PoolSize
     low: int | None
     high: int | None
+    parts: tuple["SizedPart", ...] = ()
+
+    @property
+    def exact(self) -> int:
+        """The smallest number of spares that is enough."""
+        return sum(part.size.exact for part in self.parts) if self.parts else self.size.exact
+
+    @property
+    def published(self) -> int:
+        """The number of spares by the published rule."""
+        return sum(part.size.published for part in self.parts) if self.parts else self.size.published
 
     @property
     def missing(self) -> int | None:
         """How many spares the pool has too few; ``None`` without an inventory."""
+        if self.parts:
+            return sum(part.missing for part in self.parts)
         return None if self.pool.spares is None else max(self.size.exact - self.pool.spares, 0)
+
+    @property
+    def probability_more_down(self) -> float:
+        """The probability that more are down than the spares that are enough; of parts the highest."""
+        return max(each.probability_more_down(each.exact) for each in self._sizes)
+
+    @property
+    def waits_per_year(self) -> float | None:
+        """The expected waits per year with as many spares as are enough; ``None`` without a repair time."""
+        waits = [each.expected_waits_per_year(each.exact) for each in self._sizes]
+        return None if None in waits else sum(filter(None, waits))
+
+    @property
+    def _sizes(self) -> list[PoolSize]:
+        return [part.size for part in self.parts] or [self.size]
+
+
+@dataclass(frozen=True)
+class SizedPart:
+    """The number of spares that a part of a pool needs."""
+
+    part: PoolPart
+    size: PoolSize
+
+    @property
+    def missing(self) -> int:
+        """How many spares it has too few."""
+        return max(self.size.exact - self.part.spares, 0)
 
 
 def assumed_pool(accelerators: int, per_host: int | None) -> Pool:
@@ -114,39 +172,75 @@ def members_by_pool(inventory: Inventory, wanted: str | None) -> dict[tuple[str,
     return found
 
 
-def pools_of(inventory: Inventory, wanted: str | None = None) -> list[Pool]:
-    """The pools of an inventory, with rates of 0.
+def members_in(inventory: Inventory, wanted: str | None, rack: str | None) -> dict[tuple[str, str], list[Accelerator]]:
+    """As :func:`members_by_pool`, in one rack if one is named.
 
     Raises:
-        UsageError: no class is called ``wanted``.
+        UsageError: no class of that rack is called so, or no accelerator of it is in service.
     """
-    return [_pool(rack, name, members) for (rack, name), members in members_by_pool(inventory, wanted).items()]
+    found = {key: each for key, each in members_by_pool(inventory, wanted).items() if rack in {None, key[0]}}
+    if not found:
+        whose = f"no accelerator in service is a {wanted!r}" if wanted else "no accelerator is in service"
+        raise UsageError(f"--rack: {whose} in rack {rack}", hint="see: lumctl spare list")
+    return found
+
+
+def pools_of(inventory: Inventory, wanted: str | None = None, in_rack: str | None = None) -> list[Pool]:
+    """The pools of an inventory, or of one rack, with rates of 0.
+
+    Raises:
+        UsageError: no class (of that rack) is called ``wanted``.
+    """
+    found = members_in(inventory, wanted, in_rack)
+    return [_pool(inventory, rack, name, members) for (rack, name), members in found.items()]
 
 
 def estimated_pools(
-    inventory: Inventory, wanted: str | None, history: Callable[[str], FailureHistory], repair_s: float | None
+    inventory: Inventory,
+    wanted: str | None,
+    history: Callable[[str], FailureHistory],
+    repair_s: float | None,
+    in_rack: str | None = None,
 ) -> list[Pool]:
-    """The pools of an inventory with rates from the history of their racks; ``repair_s`` overrides its repair times.
+    """As :func:`pools_of`, with rates from the history of their racks; ``repair_s`` overrides its repair times.
 
     Raises:
         UsageError: no class is called ``wanted``; a rack has too little history, or no repair in it has ended.
     """
     pools: list[Pool] = []
-    found = members_by_pool(inventory, wanted)
+    found = members_in(inventory, wanted, in_rack)
     # All of them before any pool: a repair time, which a pool may need, is no help to a rack without a history.
     histories = {rack: history(rack) for rack in dict.fromkeys(rack for rack, _ in found)}
     for (rack, name), members in found.items():
         of_rack = [host.name for host in inventory.hosts.values() if host.rack == rack]
-        pools.append(_with_history(_pool(rack, name, members), members, of_rack, histories[rack], repair_s))
+        pools.append(_with_history(_pool(inventory, rack, name, members), members, of_rack, histories[rack], repair_s))
     return pools
 
 
-def _pool(rack: str, name: str, members: Sequence[Accelerator]) -> Pool:
+def _pool(inventory: Inventory, rack: str, name: str, members: Sequence[Accelerator]) -> Pool:
+    shared = {each.id: networks_of(inventory, each.id) for each in members}
+    networks = sorted(set(shared.values()), key=sorted)
+    part_of = {name: networks.index(of) for name, of in shared.items()}
+    by_part = [[each for each in members if shared[each.id] == network] for network in networks]
+    parts = tuple(_part(inventory, each) for each in by_part) if by_part[1:] else ()
+    groups = tuple(FailureGroup(_units(on_it, part_of)) for on_it in _by_host(members).values())
+    whole = _part(inventory, members)
+    return Pool(
+        groups,
+        hosts_known=True,
+        rack=rack,
+        accelerator_class=name,
+        spares=whole.spares,
+        reserved=whole.reserved,
+        parts=parts,
+    )
+
+
+def _part(inventory: Inventory, members: Sequence[Accelerator]) -> PoolPart:
     spares = [each for each in members if each.role is Role.SPARE]
     reserved = sum(each.reserved or each.reserved_for is not None for each in spares)
-    groups = tuple(FailureGroup(_units(on_it)) for on_it in _by_host(members).values())
-    free = len(spares) - reserved
-    return Pool(groups, hosts_known=True, rack=rack, accelerator_class=name, spares=free, reserved=reserved)
+    devices = {device for each in members for device in devices_of(inventory, each.id)}
+    return PoolPart(tuple(sorted(devices)), len(spares) - reserved, reserved)
 
 
 def _by_host(members: Iterable[Accelerator]) -> dict[str, list[Accelerator]]:
@@ -156,12 +250,16 @@ def _by_host(members: Iterable[Accelerator]) -> dict[str, list[Accelerator]]:
     return found
 
 
-def _units(members: Iterable[Accelerator]) -> tuple[FailureUnit, ...]:
-    sizes: dict[str, int] = {}
+def _units(members: Iterable[Accelerator], part_of: Mapping[str, int]) -> tuple[FailureUnit, ...]:
+    together: dict[str, list[int]] = {}
     for each in members:
         key = each.id if each.tied is None else f"tied {each.tied}"
-        sizes[key] = sizes.get(key, 0) + 1
-    return tuple(FailureUnit(size, 0.0) for size in sizes.values())
+        together.setdefault(key, []).append(part_of[each.id])
+    return tuple(
+        FailureUnit(parts.count(part), 0.0, part, len(parts) if len(set(parts)) > 1 else 0)
+        for parts in together.values()
+        for part in dict.fromkeys(parts)
+    )
 
 
 def _with_history(
@@ -280,5 +378,14 @@ def sized(pool: Pool, availability: float, horizon_s: float | None = None) -> Si
         pool = replace(pool, given=None)
         # Failures are as frequent as before, and fewer of the parts are down: they have been for a shorter time.
         repair_s = -mean_s * expm1(-length_s / mean_s)
-    low, high = (None if groups is None else size_pool(groups, availability).exact for groups in (pool.low, pool.high))
-    return SizedPool(pool, size_pool(pool.groups, availability, repair_s), low, high)
+    low, high = (None if groups is None else _enough(groups, pool, availability) for groups in (pool.low, pool.high))
+    parts = tuple(
+        SizedPart(part, size_pool(in_part(pool.groups, number), availability, repair_s))
+        for number, part in enumerate(pool.parts)
+    )
+    return SizedPool(pool, size_pool(pool.groups, availability, repair_s), low, high, parts)
+
+
+def _enough(groups: Groups, pool: Pool, availability: float) -> int:
+    by_part = [in_part(groups, number) for number in range(len(pool.parts))] or [groups]
+    return sum(size_pool(each, availability).exact for each in by_part)

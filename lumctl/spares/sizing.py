@@ -26,15 +26,22 @@ Each accelerator adds one entry, so 100,000 of them drop 1e-17 at most, less tha
 
 @dataclass(frozen=True, slots=True)
 class FailureUnit:
-    """``size`` tied accelerators, each down with probability ``rate`` by its own fault: if one is, all are."""
+    """``size`` tied accelerators, each down with probability ``rate`` by its own fault: if one is, all are.
+
+    ``part`` is the number of the part of its pool in which it is. If others that it is tied to are in another part,
+    ``tied`` is the number of all of them; else 0.
+    """
 
     size: int
     rate: float
+    part: int = 0
+    tied: int = 0
 
     @property
     def down(self) -> float:
         """The probability that the unit is down."""
-        return self.rate if self.size == 1 else -expm1(self.size * log1p(-self.rate))
+        together = max(self.size, self.tied)
+        return self.rate if together == 1 else -expm1(together * log1p(-self.rate))
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +202,12 @@ def spread(groups: Groups, low: float, high: float) -> Groups:
     return tuple(
         replace(group, units=tuple(replace(unit, rate=next(rates)) for unit in group.units)) for group in groups
     )
+
+
+def in_part(groups: Groups, part: int) -> Groups:
+    """The units of one part of a pool, in their hosts; hosts without any are left out."""
+    own = (replace(g, units=tuple(unit for unit in g.units if unit.part == part)) for g in groups)
+    return tuple(group for group in own if group.units)
 
 
 def with_rates(groups: Groups, change: Callable[[float], float]) -> Groups:

@@ -79,11 +79,32 @@ def test_the_document_has_the_promised_fields(size):
 
 def test_a_rack_says_what_it_has_and_what_is_missing(size):
     _, out, _ = size(*ON_RACK, "--failure-rate", "2%", "--repair", "5d")
-    assert "6 spares: of 64 NVIDIA H100 80GB HBM3 in rack64, each down 2 % of the time" in out
-    assert "it has 4: 2 too few; more than 4 are down 0.92 % of the time" in out
+    assert "12 spares: of 64 NVIDIA H100 80GB HBM3 in rack64, each down 2 % of the time, in 4 parts that" in out
+    assert "it has 4: 8 too few\n" in out
     _, out, _ = size(*ON_RACK, "--failure-rate", "0.1%", "--repair", "5d", "-o", "wide")
     assert "it has 4: enough" in out
-    assert [line.split()[0] for line in out.splitlines()[5:]] == list("0123456")
+    _, out, _ = size("-i", str(example("mi300")), "--failure-rate", "2%", "--repair", "5d")
+    assert "4 spares: of 32 AMD Instinct MI300X in mi300, each down 2 % of the time" in out
+    assert "it has 8: enough; more than 8 are down under 0.0001 % of the time" in out
+
+
+def test_accelerators_that_share_no_spare_need_their_own(size):
+    """Each rail of rack64 has its mesh: a spare of one rail replaces no accelerator of another."""
+    _, out, _ = size(*ON_RACK, "--failure-rate", "2%", "--repair", "5d")
+    assert "  rail[0-3]: 3 spares each: of 16, more than 3 are down at once 0.024 % of the time" in out
+    assert "each has 1: 2 too few" in out
+    rows = [line.split() for line in out.splitlines() if line.startswith("rail[0-3] ")]
+    assert [row[1] for row in rows if row[-1] in {"now", "enough"}] == ["1", "3"]
+    document = json.loads(size(*ON_RACK, "--failure-rate", "2%", "-o", "json")[1])
+    (pool,) = document["pools"]
+    assert (document["exact"], document["published"], pool["missing"]) == (12, 16, 8)
+    assert [(part["devices"], part["exact"], part["spares"]) for part in pool["parts"]] == [
+        ([f"rail{number}"], 3, 1) for number in range(4)
+    ]
+    assert {tuple(row["devices"]) for row in document["table"]} == {(f"rail{number}",) for number in range(4)}
+    # Fibres join the four meshes: any spare replaces any accelerator.
+    (pool,) = json.loads(size("-i", str(example("four-meshes")), "--failure-rate", "2%", "-o", "json")[1])["pools"]
+    assert (pool["parts"], pool["exact"]) == ([], 3)
 
 
 def test_rates_come_from_the_history_of_the_store(size, watched):
@@ -143,6 +164,7 @@ def test_the_hint_of_a_history_that_is_too_short_or_has_no_repair_works(size, ca
         ((*GIVEN, "--what-if", "repair=3d"), "--what-if repair needs the present repair time"),
         ((*GIVEN, "--what-if", "spares=3"), "--what-if: 'spares=3' is not a change"),
         ((*GIVEN, "--class", "H100"), "--class needs an inventory"),
+        ((*GIVEN, "--rack", "rack64"), "--rack needs an inventory"),
         (("--accelerators", "64"), "--accelerators needs --failure-rate"),
         (("--failure-rate", "0.02"), "no inventory found"),
         ((*ON_RACK, "--per-host", "4"), "--per-host needs --accelerators"),

@@ -268,3 +268,16 @@ def test_status_and_job_show_say_what_a_job_waits_for(spare, tmp_path, capsys):
     assert "two waits for a spare for w1-x (demand-0001) since " in capsys.readouterr().out
     assert run(["job", "show", "one", "-o", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["waiting"] == []
+
+
+def test_the_spares_that_one_rack_of_several_needs(spare):
+    def pools(*words):
+        return [(p["rack"], p["class"]) for p in json.loads(spare("size", "--failure-rate", "2%", *words)[1])["pools"]]
+
+    assert pools("-o", "json") == [("east", "Big"), ("west", "Small"), ("west", "Big")]
+    assert pools("--rack", "west", "-o", "json") == [("west", "Small"), ("west", "Big")]
+    assert pools("--rack", "west", "--class", "Big", "-o", "json") == [("west", "Big")]
+    code, _, err = spare("size", "--failure-rate", "2%", "--rack", "north")
+    assert (code, "no rack 'north' in the inventory" in err) == (2, True)
+    code, _, err = spare("size", "--failure-rate", "2%", "--rack", "east", "--class", "Small")
+    assert (code, "--rack: no accelerator in service is a 'Small' in rack east" in err) == (2, True)
