@@ -99,6 +99,9 @@ def unfinished_line(run: str, target: str) -> str:
     return f"run {run} is unfinished: lumctl swap show {run} --target {target}; then {ways_to_finish(run, target)}"
 
 
+_BEGUN = frozenset({"since", "age"})
+_NEW_S = 1.0
+"""What began at most so long before the readings, in seconds, was found by them first."""
 MOST_TO_DO = 8
 """Most faults under "to do" on a terminal; more faults usually have few causes, and the tables list all."""
 
@@ -117,7 +120,7 @@ def print_status(
     out.text(out.wrapped(summary_line({**document["summary"], "hosts": whole}, document["out_of_service"]), "  "))
     _print_to_do(out, document, aim, most=MOST_TO_DO if folded else None)
     tables: list[tuple[str, Sequence[OutputColumn], list[Row]]] = [
-        ("incidents", INCIDENTS, [_incident_row(incident, document) for incident in document["incidents"]]),
+        ("incidents", *_incidents(document)),
         ("findings", *_findings(document)),
         ("maintenance", MAINTENANCE, [window_row(window) for window in document["maintenance"]]),
         ("hosts", HOSTS, host_rows(document)),
@@ -169,6 +172,12 @@ def _print_to_do(out: Output, document: Row, aim: Callable[[str], str], *, most:
     for row in document["repairs"]:
         out.text(out.wrapped(f"  {row['words']}:", "    "))
         out.text(f"      {row['command']}")
+
+
+def _incidents(document: Row) -> tuple[Sequence[OutputColumn], list[Row]]:
+    rows = [_incident_row(incident, document) for incident in document["incidents"]]
+    columns = [column for column in INCIDENTS if column.key not in _BEGUN or any(row[column.key] for row in rows)]
+    return columns, rows
 
 
 def _findings(document: Row) -> tuple[Sequence[OutputColumn], list[Row]]:
@@ -279,9 +288,11 @@ def _circuit_row(circuit: Row) -> Row:
 
 
 def _incident_row(incident: Row, document: Row) -> Row:
-    since = seconds_of(incident["since"])
-    age = age_text(seconds_of(document["at"]) - since)
-    return {**incident, "since": moment_text(since), "age": age, "count": len(incident["members"])}
+    """One incident. If this reading was the first to find it, it may have begun at any time before: without a time."""
+    since, now = seconds_of(incident["since"]), seconds_of(document["at"])
+    is_known = now - since > document["collection_s"] + _NEW_S
+    begun = {"since": moment_text(since), "age": age_text(now - since)} if is_known else {"since": None, "age": None}
+    return {**incident, **begun, "count": len(incident["members"])}
 
 
 def window_row(window: Row) -> Row:

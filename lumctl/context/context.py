@@ -229,7 +229,8 @@ class Context:
         }
         light = LightEvidence(cells, self._port_power, self._read_cells)
         look = LookResult(at, snapshot, circuits, losses, devices, swapped_out, light)
-        awaited = self._first_answers.outstanding(snapshot, devices)
+        # A collection has waited until each host and device answered or ran out of time: a miss is its answer.
+        awaited = self._first_answers.outstanding(snapshot, devices) if tick else ()
         remember = remember and not awaited
         judged = self.recollection.judge(look, to_be_kept=remember)
         unfinished = tuple(run for rack in self.inventory.racks for run in self.store(rack).runs.unfinished(now=at))

@@ -117,6 +117,20 @@ def test_since_when_is_known_to_the_next_process_and_so_is_the_history(lumctl: L
     assert "gpu.row-remap" in history[-2]["rules"]
 
 
+def test_since_when_a_host_is_lost_is_known_to_the_next_process(lumctl: Lumctl) -> None:
+    """One reading is enough to remember it: a command waits until each host has answered or failed to."""
+    lumctl("sim", "fault", "s2", "unreachable")
+    assert "SINCE" not in lumctl("status").stdout, "it may have been lost for days"
+    lumctl("check")
+
+    def began() -> list[str]:
+        return [each["since"] for each in document(lumctl, "status")["incidents"] if each["cause"] == "s2"]
+
+    assert began() == began()
+    lumctl("sim", "clear")
+    lumctl("check")
+
+
 def test_a_host_in_maintenance_may_go_and_counts_again_at_the_end(lumctl: Lumctl) -> None:
     opened = lumctl("health", "maintain", "s2", "--for", "30m", "--comment", "new fans")
     assert opened.returncode == 0, opened.stderr
