@@ -81,11 +81,13 @@ def list_(
     command that returns it.
 
     A spare is free only if it was read just now and is ok; one that could not be read is unknown. One that is
-    burning-in is usable, but swaps prefer others. A reserved spare is for one job, or used only if it is named. A
-    moving one belongs to a run that has not ended, interrupted ones too. An unfit one is ok, but a lane of it or an
-    accelerator that it is tied to is not. A filler job on a free spare gives it up when a swap needs it; filler jobs
-    that did are listed last. Nothing of this is stored: it follows from where the jobs run, from the runs and their
-    journal, and from the readings. ``lumctl spare size`` computes how many spares are enough.
+    burning-in has run for less than a day since it failed or was out of service, or its ``burned_in`` day in the
+    inventory is still to come: it is usable, but swaps take others first, until the time in its line. A reserved spare
+    is for one job, or used only if it is named. A moving one belongs to a run that has not ended, interrupted ones too.
+    An unfit one is ok, but a lane of it or an accelerator that it is tied to is not. A filler job on a free spare gives
+    it up when a swap needs it; filler jobs that did are listed last. Nothing of this is stored: it follows from where
+    the jobs run, from the runs and their journal, and from the readings. ``lumctl spare size`` computes how many spares
+    are enough.
     """
     from lumctl.cli.changes import tell_unfinished
     from lumctl.context import Context
@@ -142,7 +144,7 @@ def list_(
     tell_if_forgotten(cx, seen.report)
     for pool in pools:
         key = (pool.rack, pool.accelerator_class)
-        for line in _headline(pool, forecasts.get(key), obstacles.get(key, "")):
+        for line in _headline(pool, forecasts.get(key), obstacles.get(key, ""), seen.at):
             cx.out.text(cx.out.wrapped(aimed(cx, line), "  "))
     if rows:
         cx.out.text()
@@ -266,7 +268,7 @@ def _pool_document(pool: "PoolLedger") -> dict[str, Any]:
     return {"rack": pool.rack, "class": pool.accelerator_class, "ranks": pool.ranks, "needs": needs}
 
 
-def _headline(pool: "PoolLedger", forecast: "PoolForecast | None", obstacle: str) -> list[str]:
+def _headline(pool: "PoolLedger", forecast: "PoolForecast | None", obstacle: str, now: float) -> list[str]:
     """The counts of a pool in words, how long its spares last, and whether the ranks that need one now can have one.
 
     ``obstacle`` is why no swap can give them the spares that fit; empty if one can.
@@ -283,7 +285,7 @@ def _headline(pool: "PoolLedger", forecast: "PoolForecast | None", obstacle: str
         lines = [f"{whose}{counted(len(spares), 'spares')} for {counted(pool.ranks, 'ranks')}: {count_words(spares)}"]
         lines[0] += f"; {counted(out, 'accelerators')} swapped out" if out else ""
     if forecast is not None and pool.entries:
-        lines.append(f"  {forecast.words(count_document(pool.entries)['free'])}")
+        lines.append(f"  {forecast.words(count_document(pool.entries)['free'], now)}")
     if pool.needs:
         whole = _listed([need.failed.accelerator for need in pool.needs])
         short = [need.failed.accelerator for need in pool.needs if not need.served]

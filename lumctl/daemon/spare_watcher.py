@@ -83,7 +83,7 @@ class SpareWatcher:
             self._told_low.add(key)
             (rack, name), pool = key, pools[key]
             forecast = self.forecasts.get(key)
-            how_long = f"; {forecast.words(len(pool.free))}" if forecast is not None and pool.free else ""
+            how_long = f"; {forecast.words(len(pool.free), look.at)}" if forecast is not None and pool.free else ""
             text = f"{rack}: {pool.words(name)}{how_long}: lumctl spare list --rack {rack}"
             self._say(f"spares: {text}")
             self._tell(

@@ -10,9 +10,11 @@ from lumctl.printable import counted
 from lumctl.spares.pools import members_by_pool
 from lumctl.spares.rates import FailureHistory, failure_history
 from lumctl.store import Store
-from lumctl.time_text import age_text, iso_text
+from lumctl.time_text import age_text, ago_text, iso_text
 
 READ_EVERY_S = 600.0
+STALE_AFTER_S = 3600.0
+"""A history that ended longer ago, in seconds, is said to have ended."""
 _DAY_S = 86_400.0
 
 
@@ -48,9 +50,10 @@ class PoolForecast:
             "days_high": free / self.low / _DAY_S if self.low else None,
         }
 
-    def words(self, free: int) -> str:
-        """The forecast in a sentence."""
+    def words(self, free: int, now: float) -> str:
+        """The forecast in a sentence; it says if nothing was recorded lately, so that the history ended."""
         seen = f"{counted(self.failures, 'failures')} in {age_text(self.until - self.since)}"
+        seen += f", recorded until {ago_text(self.until, now)}" if now - self.until > STALE_AFTER_S else ""
         if not free:
             return f"no spare is free ({seen})"
         which = "the only free spare" if free == 1 else f"the last of {free} free spares"

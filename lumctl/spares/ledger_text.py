@@ -101,7 +101,9 @@ def _parts(entry: LedgerEntry, now: float) -> Iterator[str]:
         case SpareState.FREE:
             yield "was read just now and is ok"
         case SpareState.BURNING_IN:
-            yield f"can be used, but ranks behind others until {until}: it has not run for long"
+            yield (
+                f"burns in until {until}: new, or out of service lately; it can be used, but swaps take others first"
+            )
         case SpareState.RESERVED:
             yield f"for {each.reserved_for}" if each.reserved_for else f"used only if it is named: --spare {each.id}"
             yield f"ranks behind others until {until}" if until else ""
@@ -111,7 +113,9 @@ def _parts(entry: LedgerEntry, now: float) -> Iterator[str]:
         case SpareState.IN_MAINTENANCE:
             yield f"{''.join(entry.reasons[:1])}{f' until {until}' if until else ''}"
         case _ if entry.place:
-            instead = f" in place of {entry.move.before}" if entry.move and entry.move.before else ""
+            # A rank that returned to where the inventory places it replaces nothing there.
+            away = entry.place != entry.home
+            instead = f" in place of {entry.move.before}" if away and entry.move and entry.move.before else ""
             yield f"runs rank {entry.place[1]} of {entry.place[0]}{instead}"
         case SpareState.NOT_A_SPARE:
             yield f"no job uses it, and its role in the inventory is {each.role}"

@@ -219,7 +219,7 @@ def forecast_lines(seen: RecordedLook) -> Iterator[Text]:
     pools = spares_by_pool(seen.observation)
     foreseen = [(key, pools[key], forecast) for key, forecast in seen.records.forecasts.items() if key in pools]
     for (rack, name), pool, forecast in foreseen:
-        yield Text(f"{rack}, {name}: {forecast.words(len(pool.free))}", style=QUIET_STYLE)
+        yield Text(f"{rack}, {name}: {forecast.words(len(pool.free), seen.observation.at)}", style=QUIET_STYLE)
     if foreseen:
         yield Text()
 

@@ -46,17 +46,21 @@ def test_as_data_and_in_words():
     document = forecast.document(4)
     assert (document["days"], document["days_low"], document["days_high"]) == pytest.approx((40, 20, 80))
     assert (document["failures"], document["failures_per_day"]) == (5, pytest.approx(0.1))
-    assert forecast.words(4) == (
+    assert forecast.words(4, TO) == (
         "the last of 4 free spares is taken in about 40d if none is repaired (5 failures in 50d; 95 %: 20d to 80d)"
     )
-    assert forecast.words(1).startswith("the only free spare is taken in about 10d")
-    assert forecast.words(0) == "no spare is free (5 failures in 50d)"
+    assert forecast.words(1, TO).startswith("the only free spare is taken in about 10d")
+    assert forecast.words(0, TO) == "no spare is free (5 failures in 50d)"
+    # Nothing was recorded for three days: they belong to no history.
+    assert forecast.words(0, TO + 3 * DAY_S) == "no spare is free (5 failures in 50d, recorded until 3d ago)"
 
 
 def test_without_a_failure_only_the_earliest_time_is_known():
     forecast = PoolForecast(0, FROM, TO, rate=0.0, low=0.0, high=0.2 / DAY_S)
     assert (forecast.document(4)["days"], forecast.document(4)["days_high"]) == (None, None)
-    assert forecast.words(4) == "the last of 4 free spares is taken in 20d at the earliest (0 failures in 50d; 95 %)"
+    assert (
+        forecast.words(4, TO) == "the last of 4 free spares is taken in 20d at the earliest (0 failures in 50d; 95 %)"
+    )
 
 
 def test_a_history_is_read_again_after_ten_minutes(tmp_path):

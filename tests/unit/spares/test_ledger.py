@@ -106,7 +106,9 @@ def test_reserved_for_a_job_or_by_name_only(seen):
 def test_burning_in_has_its_end(seen):
     entry = entry_of(seen, fresh_until=AT + 7200)
     assert (entry.state, entry.until) == (SpareState.BURNING_IN, AT + 7200)
-    assert "ranks behind others until 20" in entry_words(entry, AT)
+    for words in (entry_words(entry, AT), brief_words(entry, AT)):
+        assert words.startswith("burns in until 20")
+        assert words.endswith("(in 2h): new, or out of service lately; it can be used, but swaps take others first")
 
 
 def test_maintenance_has_its_end_and_reason_once(seen):
@@ -124,6 +126,14 @@ def test_taken_says_by_which_rank_run_and_since_when(seen):
     assert entry_words(entry, AT).startswith("runs rank 1 of finetune in place of s1-gpu0 since 20")
     assert entry_words(entry, AT).endswith("(10m ago), by swap-0001")
     assert brief_words(entry, AT) == "in place of s1-gpu0"
+
+
+def test_a_rank_that_returned_home_replaces_nothing_there(seen):
+    back = RankMove("rollback-0001", AT - 60, "finetune", 1, SPARE, HOME)
+    entry = entry_of(seen, HOME, moves=[TOOK, back])
+    words = entry_words(entry, AT)
+    assert words.startswith("runs rank 1 of finetune since 20")
+    assert words.endswith("by rollback-0001")
 
 
 def test_without_a_journal_a_spare_is_taken_all_the_same(seen):
