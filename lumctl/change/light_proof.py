@@ -161,6 +161,10 @@ class LightProof:
             raise NotProvedError(_complaint(missing, tables, deadline_s))
         return proofs + [self._prove_by_blink(w, deadline_s) for w in wants if not self._by_lldp(w)]
 
+    def silent_hosts(self, circuits: Iterable[Circuit]) -> set[str]:
+        """The hosts that do not answer and without which some circuits cannot be proved."""
+        return self._silent_hosts(want for want in wants_of(circuits) if self._by_lldp(want))
+
     def relight(self, circuits: Iterable[Circuit]) -> None:
         """Switch on the transmitters that an interrupted blink may have left off, on hosts that answer."""
         for want in wants_of(circuits):
@@ -217,13 +221,18 @@ class LightProof:
 
     def _silent(self, wants: list[ExpectedSource]) -> set[ExpectedSource]:
         """The expected sources for which the host of the receiver or of the transmitter does not answer."""
-        lanes = self._inventory.transponders
-        ends = {want: {lanes[want.receiver].host, lanes[want.transmitter].host} for want in wants}
-        gone = set[str]().union(*ends.values())
+        gone = self._silent_hosts(wants)
+        return {want for want in wants if self._hosts_of(want) & gone}
+
+    def _silent_hosts(self, wants: Iterable[ExpectedSource]) -> set[str]:
+        gone = set[str]().union(*map(self._hosts_of, wants))
         for _ in range(SILENT_LOOKS):
             seen = self._fleet.collect(gone, {"lldp"}).hosts if gone else {}
             gone = {host for host in gone if not seen[host].reachable}
-        return {want for want, hosts in ends.items() if hosts & gone}
+        return gone
+
+    def _hosts_of(self, want: ExpectedSource) -> set[str]:
+        return {self._inventory.transponders[end].host for end in (want.receiver, want.transmitter)}
 
     def _prove_by_blink(self, want: ExpectedSource, deadline_s: float) -> Proof:
         started = self._clock()
@@ -278,9 +287,15 @@ def wants_of(circuits: Iterable[Circuit]) -> list[ExpectedSource]:
 
 def _complaint(pending: list[ExpectedSource], tables: Mapping[str, Table], deadline_s: float) -> str:
     heard = {w.receiver: next((name for name, _ in tables[w.receiver]), None) for w in pending}  # newest first
-    named = [f"{w.receiver} hears {heard[w.receiver] or 'no transmitter'} instead of {w.transmitter}" for w in pending]
+    named = [_missed(want, heard[want.receiver]) for want in pending]
     shown = "; ".join(named[:3]) + (f"; and {len(named) - 3} more" if len(named) > 3 else "")  # noqa: PLR2004
     return f"light was not verified within {deadline_s:.1f} s: {shown}"
+
+
+def _missed(want: ExpectedSource, heard: str | None) -> str:
+    if heard == want.transmitter:  # the entry is old: the mark beside it is none of this proof
+        return f"{want.receiver} received no new announcement from {want.transmitter}"
+    return f"{want.receiver} hears {heard or 'no transmitter'} instead of {want.transmitter}"
 
 
 class BlinkError(LumctlError):

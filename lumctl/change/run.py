@@ -56,6 +56,8 @@ class RunInProgress:
         context.act_under(lease)
         self._view = RunScope(context, *circuits_before_and_after(context, plan), covered=scope.names)
         self._view.switched = [str(s.data["transponder"]) for s in plan.steps if s.do is Do.TRANSMIT]
+        if plan.undoes is None:  # an undo is tried in any case
+            self._view.proved = [name for s in plan.steps if s.do is Do.VERIFY for name in s.data["circuits"]]
         self._view.facts = facts_of(plan, run_id)
         self._before = RunHistory(plan)
         self._attempted: list[Step] = []

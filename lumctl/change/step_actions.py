@@ -17,6 +17,7 @@ from lumctl.change.concurrency import MOST_AT_A_HOST, all_of
 from lumctl.change.light_proof import LightProof
 from lumctl.change.origin import origin
 from lumctl.change.plan import Do, Plan, Step, StepEvidence
+from lumctl.change.refusal_advice import why_silent
 from lumctl.change.settings import Settable, same, settable
 from lumctl.context import Context
 from lumctl.devices import transaction
@@ -55,6 +56,8 @@ class RunScope:
         """Whether the transmitters that the run switches were on before anything changed."""
         self.switched: Sequence[str] = ()
         """The transmitters that the run switches."""
+        self.proved: Sequence[str] = ()
+        """The new circuits without whose proof the run fails."""
         self.powers: dict[str, float] = {}
         """Received powers (dBm) before anything changed, for receivers that cannot identify their transmitter."""
         self.receipts: dict[str, Receipt[Any]] = {}
@@ -102,13 +105,15 @@ class CheckStep:
         """Read hosts and light at the same time.
 
         Raises:
-            RefusedError: an accelerator that must be healthy is not.
+            RefusedError: an accelerator that must be healthy is not, or a host without which a new circuit cannot be
+                proved does not answer.
         """
         circuits = [run.before[name] for name in (*step.data["kept"], *step.data["replaced"])]
         carrying = {transmitter for circuit in circuits for _, transmitter in circuit.receivers}
         calls = [
             partial(self._hear, run, circuits),  # this call takes longest, so it starts first
             partial(require_healthy, run.context, step.data["healthy"]),
+            partial(self._require_provable, run),
             *(partial(self._look_at, run, name) for name in run.switched if name not in carrying),
         ]
         all_of(calls, most=MOST_AT_A_HOST)
@@ -126,6 +131,15 @@ class CheckStep:
     def undo(self, run: RunScope, step: Step, evidence: StepEvidence | None) -> StepEvidence:  # noqa: ARG002 - as others
         """Nothing to undo."""
         return {}
+
+    @staticmethod
+    def _require_provable(run: RunScope) -> None:
+        if silent := sorted(run.light.silent_hosts(run.after[name] for name in run.proved)):
+            answers = "do not answer" if silent[1:] else "does not answer"
+            raise RefusedError(
+                f"{' and '.join(silent)} {answers}: the light of the new circuits could not be proved",
+                hint=why_silent(silent, run.context.target),
+            )
 
     @staticmethod
     def _hear(run: RunScope, circuits: list[Circuit]) -> None:

@@ -166,11 +166,20 @@ def test_what_was_dark_before_the_run_is_not_asked_for_after_the_undo(rack):
     fails(rack, rack.plan(), RolledBackError)
 
 
+def test_a_run_whose_light_could_not_be_proved_ends_before_it_stops_the_job(rack):
+    plan = rack.plan()
+    rack.collected.host("s0", reachable=False, error="no route to host")
+    error, before = fails(rack, plan, RefusedError, "s0 does not answer: the light of the new circuits could not be")
+    assert error.hint == "see what to do: lumctl health explain s0 --target sim"
+    assert rack.acts() == []
+    is_as_it_was(rack, before)
+
+
 def test_a_kept_circuit_that_the_change_darkens_fails_the_run(rack):
     plan = rack.plan()
     rack.at("commit", do=lambda: rack.dark.add("s2-gpu0-b"))
     rack.at("roll_back", do=rack.dark.clear)
-    _, before = fails(rack, plan, RolledBackError, "s0-gpu0-a hears s2-gpu0-b instead of s2-gpu0-b")
+    _, before = fails(rack, plan, RolledBackError, "s0-gpu0-a received no new announcement from s2-gpu0-b")
     is_as_it_was(rack, before)
 
 

@@ -136,7 +136,7 @@ def fabric_was_applied(rack):
     made = plan_fabric(rack.context, "prototype", forget=True)
     # As a version wrote it that did not light what the swap has put out: that is dark still.
     unlit = replace(made, steps=tuple(step for step in made.steps if step.do is not Do.TRANSMIT)).sealed()
-    with pytest.raises(HalfDoneError, match="s0-gpu0-b hears"):
+    with pytest.raises(HalfDoneError, match="s0-gpu0-b received no new announcement from s1-gpu0-a"):
         later(rack, unlit)
     rack.events.clear()
     return rack.store.runs.get(run.id), rack.store.runs.all()[0].id

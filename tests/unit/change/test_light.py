@@ -82,8 +82,6 @@ def test_light_that_comes_late_is_waited_for() -> None:
     ("table", "hears"),
     [
         (lambda _: (), "no transmitter"),
-        (lambda _: (neighbour(SENDER, None),), SENDER.id),  # it was there all along: that proves nothing
-        (lambda _: (neighbour(SENDER, "0123"),), SENDER.id),  # a mark of an earlier proof
         (lambda said: (neighbour(OTHER, said.get(SENDER.host)),), OTHER.id),  # the right mark from the wrong lane
         (lambda said: (neighbour(OTHER, said.get(OTHER.host)), neighbour(SENDER, None)), OTHER.id),
     ],
@@ -93,6 +91,20 @@ def test_anything_less_is_no_proof_and_says_what_is_heard_instead(table, hears) 
     with pytest.raises(NotProvedError, match=f"{RECEIVER.id} hears {hears} instead of {SENDER.id}"):
         air.proof().prove([CIRCUIT])
     assert air.time == pytest.approx(1000.0 + INVENTORY.thresholds.light_deadline_s, abs=0.2)
+
+
+@pytest.mark.parametrize("mark", [None, "0123"], ids=["none", "of-an-earlier-proof"])
+def test_an_old_entry_of_the_right_transmitter_is_named_as_such(mark) -> None:
+    air = Air(lambda _: (neighbour(SENDER, mark),))
+    with pytest.raises(NotProvedError, match=f"{RECEIVER.id} received no new announcement from {SENDER.id}$"):
+        air.proof().prove([CIRCUIT])
+
+
+@pytest.mark.parametrize("end", [SENDER, RECEIVER], ids=lambda lane: lane.host)
+def test_a_silent_host_without_which_a_circuit_cannot_be_proved_is_found(end) -> None:
+    assert Air(lambda _: ()).proof().silent_hosts([CIRCUIT]) == set()
+    air = Air(lambda _: (), off=frozenset({end.host}))
+    assert air.proof().silent_hosts([CIRCUIT]) == {end.host}
 
 
 def test_a_transmitter_whose_host_is_silent_is_not_proved() -> None:

@@ -232,7 +232,7 @@ def test_a_new_circuit_that_is_dark_is_not_proved(rack, plan, bench):
 def test_a_kept_circuit_that_went_dark_is_missed(rack, plan, bench, lane):
     step = light(rack, bench, plan)
     rack.dark.add(lane)
-    with pytest.raises(NotProvedError, match=f"instead of {lane}"):
+    with pytest.raises(NotProvedError, match=f"no new announcement from {lane}"):
         act(bench, step)
 
 
