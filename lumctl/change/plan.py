@@ -28,6 +28,7 @@ from lumctl.change.plan_parts import (
 )
 from lumctl.errors import UsageError
 from lumctl.fabric import Segment
+from lumctl.health.replaced_faults import ReplacedFault
 
 __all__ = [
     "ADOPT",
@@ -93,7 +94,10 @@ class Plan:
     even_if_healthy: bool = False
     """Whether it replaces an accelerator that read as ok, because an operator wanted it nevertheless."""
     unanswered: tuple[str, ...] = ()
-    """The devices that it writes and that did not answer when it was made: it cannot be applied until they do."""
+    """The devices that it writes, and the hosts that its proof needs, that did not answer when it was made: until they
+    do, it cannot be applied."""
+    faults: tuple[ReplacedFault, ...] = ()
+    """The faults because of which it replaces accelerators."""
     digest: str = field(default="")
 
     @property
@@ -151,6 +155,7 @@ def to_document(plan: Plan) -> dict[str, Any]:
         **({"measured": dict(plan.measured)} if plan.measured else {}),
         **({"even_if_healthy": True} if plan.even_if_healthy else {}),
         **({"unanswered": list(plan.unanswered)} if plan.unanswered else {}),
+        **({"faults": [_fields(fault) for fault in plan.faults]} if plan.faults else {}),
         **(plan.slices.to_document() if plan.slices else {}),
     }
 
@@ -237,6 +242,7 @@ def _read(document: Mapping[str, Any]) -> Plan:
         slices=SliceFacts.from_document(document),
         even_if_healthy=bool(document.get("even_if_healthy", False)),
         unanswered=tuple(str(device) for device in document.get("unanswered", ())),
+        faults=tuple(ReplacedFault(**fault) for fault in document.get("faults", ())),
         digest=document["digest"],
     )
 
@@ -265,7 +271,7 @@ def _considered(candidate: Candidate) -> dict[str, Any]:
     return _lean(_fields(candidate) | said, rank=None, score={})
 
 
-def _fields(part: Replacement | Candidate | Cut | PlannedCircuit | Step) -> dict[str, Any]:
+def _fields(part: Replacement | Candidate | Cut | PlannedCircuit | Step | ReplacedFault) -> dict[str, Any]:
     """The fields of a part by name, without copies: `dataclasses.asdict` would copy everything that they hold."""
     return {name: getattr(part, name) for name in part.__slots__}
 

@@ -1,6 +1,6 @@
 """``lumctl spare list`` and ``lumctl spare show``: the state of each spare, read now."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -93,9 +93,10 @@ def list_(
     from lumctl.context import Context
     from lumctl.spares.forecast import rack_forecasts
     from lumctl.spares.ledger import USABLE
-    from lumctl.spares.ledger_text import count_document, entry_document
+    from lumctl.spares.ledger_text import advice, count_document, entry_document
     from lumctl.spares.pools import members_in
     from lumctl.swap.fillers import filler_documents
+    from lumctl.swap.restoration import return_refusals
     from lumctl.swap.spare_pool import pool_ledgers
     from lumctl.swap.suggestions import obstacle_words
 
@@ -118,6 +119,7 @@ def list_(
             for pool in pools
             if pool.needs and all(need.served for need in pool.needs)
         }
+        refusals = return_refusals(context, seen, [entry for pool in pools for entry in pool.entries])
         if not cx.out.structured:
             tell_unfinished(cx, context, tuple(racks))
     entries = [(pool, entry) for pool in pools for entry in pool.entries if not free or entry.state in USABLE]
@@ -149,7 +151,8 @@ def list_(
     if rows:
         cx.out.text()
         cx.out.table(SPARES, [_row(row, entry, seen.at) for row, (_, entry) in zip(rows, entries, strict=True)])
-    for paragraph in _to_do(cx, [entry for _, entry in entries], fillers):
+    found = advice([entry for _, entry in entries], str(cx.target), refusals)
+    for paragraph in _to_do(cx, found, fillers):
         cx.out.text(paragraph)
     if enough:
         cx.out.narrate(enough)
@@ -244,11 +247,9 @@ def _print_ranks(cx: Invocation, rack: str, replaces: "Sequence[RanksToReplace]"
     cx.out.table(REPLACES, rows, title=f"ranks in rack {rack} that it could replace now")
 
 
-def _to_do(cx: Invocation, entries: Sequence["LedgerEntry"], fillers: Sequence[dict[str, Any]]) -> Iterator[str]:
+def _to_do(cx: Invocation, repairs: Iterable[tuple[str, str]], fillers: Sequence[dict[str, Any]]) -> Iterator[str]:
     """What to do about swapped-out accelerators and stopped filler jobs, with the command if there is one now."""
-    from lumctl.spares.ledger_text import advice
-
-    found = [(f"{said}:", command) for said, command in advice(entries, str(cx.target))]
+    found = [(f"{said}:" if command else said, command) for said, command in repairs]
     stopped = [each for each in fillers if not each["running"]]
     found += [(f"filler job {each['name']} {each['words']}", each["command"] or "") for each in stopped]
     for said, command in found:

@@ -114,23 +114,23 @@ def document_of(cx: Invocation, context: "Context", selected: "SelectedStatus") 
     if selected.accelerators is not None:
         waiting = [row for row in waiting if selected.accelerators & set(row["accelerators"])]
     documents = remedy_documents(cx, context, selected.whole, remedies)
-    return status_document(seen, documents, waiting, repair_rows(cx, selected))
+    return status_document(seen, documents, waiting, repair_rows(cx, context, selected))
 
 
-def repair_rows(cx: Invocation, selected: "SelectedStatus") -> list[dict[str, Any]]:
+def repair_rows(cx: Invocation, context: "Context", selected: "SelectedStatus") -> list[dict[str, Any]]:
     """What to do about the selected accelerators that swaps took out of their jobs, with the command that returns them.
 
-    They are no fault: their ranks run on spares.
+    They are no fault: their ranks run on spares. A return is planned before it is offered.
     """
     from lumctl.spares.ledger_text import advice
+    from lumctl.swap.restoration import return_refusals
     from lumctl.swap.spare_pool import swapped_out
 
     entries = swapped_out(selected.whole)
     if selected.accelerators is not None:
         entries = [entry for entry in entries if entry.accelerator.id in selected.accelerators]
-    return [
-        {"words": said, "command": aimed(cx, command)} for said, command in advice(entries, str(cx.target)) if command
-    ]
+    found = advice(entries, str(cx.target), return_refusals(context, selected.whole, entries))
+    return [{"words": aimed(cx, said), "command": aimed(cx, command)} for said, command in found]
 
 
 def show(cx: Invocation, context: "Context", selected: "SelectedStatus", *, everything: bool = False) -> None:

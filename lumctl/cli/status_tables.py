@@ -170,8 +170,9 @@ def _print_to_do(out: Output, document: Row, aim: Callable[[str], str], *, most:
     if more := len(remedies[most:]) if most is not None else 0:
         out.text(f"  and {counted(more, 'other faults')} (--all lists them)")
     for row in document["repairs"]:
-        out.text(out.wrapped(f"  {row['words']}:", "    "))
-        out.text(f"      {row['command']}")
+        out.text(out.wrapped(f"  {row['words']}{':' if row['command'] else ''}", "    "))
+        if row["command"]:
+            out.text(f"      {row['command']}")
 
 
 def _incidents(document: Row) -> tuple[Sequence[OutputColumn], list[Row]]:

@@ -24,7 +24,7 @@ from lumctl.swap import plan_reroute, plan_return, plan_swap
 from lumctl.swap.demand_queue import queue_demands, vain_wait
 from lumctl.swap.explanations import NoSpareError
 from lumctl.swap.request import SwapRequest, parse_request, require_job
-from lumctl.swap.silent_devices import until_answered
+from lumctl.swap.silent_parts import until_answered
 from lumctl.swap.suggestions import causes_text, the_one_to_replace
 
 app = noun_app(NOUNS["swap"].help)
@@ -77,6 +77,13 @@ def plan(
     even_if_costly: Annotated[
         bool, typer.Option("--even-if-costly", help="With --back: move back even if it costs more than sharing allows.")
     ] = False,
+    even_if_unproven: Annotated[
+        bool,
+        typer.Option(
+            "--even-if-unproven",
+            help="With --back: move back even if no reading shows that what caused the swap is repaired.",
+        ),
+    ] = False,
     queue: Annotated[
         bool, typer.Option("--queue", help="If no spare can be used now, queue the job, see lumctl spare queue.")
     ] = False,
@@ -96,7 +103,8 @@ def plan(
 
     With --avoid alone the circuits of JOB are routed around a failing component, and no accelerator is replaced; those
     of a failing transponder or port move to a free lane of the same accelerator. With --back each rank returns to its
-    own accelerator and lanes, if these are ok again: a plan like any other, not a rollback.
+    own accelerator and lanes, if these are ok again: a plan like any other, not a rollback. A lane that sent no light
+    when it was replaced is not ok again before it is read to send: lumctl device set LANE transmit=on lights it.
 
     A filler job on a spare that is taken is paused first. It runs again when all its spares are free: by the plan that
     frees them, or by lumctl swap plan FILLER --back.
@@ -113,7 +121,13 @@ def plan(
         require_known("host", _words(host), context.inventory.hosts)
         if back:
             returned = _returned(job, wanted, avoid, spare)
-            made = plan_return(context, returned, may_move=may_move, even_if_costly=even_if_costly)
+            made = plan_return(
+                context,
+                returned,
+                may_move=may_move,
+                even_if_costly=even_if_costly,
+                even_if_unproven=even_if_unproven,
+            )
         elif avoid and not wanted:
             made = plan_reroute(context, job, _words(avoid), may_move=may_move)
         else:

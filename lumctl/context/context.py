@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -23,6 +23,7 @@ from lumctl.fabric import FabricStates, LightPath
 from lumctl.fleet.fleet import Fleet
 from lumctl.health.look import LightEvidence
 from lumctl.health.observation import Observation, current_role
+from lumctl.health.replaced_faults import ReplacedFault
 from lumctl.inventory.model import Inventory, Role
 from lumctl.inventory.slice_records import is_job, with_slices
 from lumctl.inventory.wiring import Assignment, Circuit, circuits_of, own_cells, placed_words, record_misfit
@@ -250,7 +251,20 @@ class Context:
             not_kept=self.recollection.keep(look, judged.report) if remember else None,
             awaited=awaited,
             paths=paths,
+            replaced=self._replaced_faults(swapped_out),
         )
+
+    def _replaced_faults(self, swapped_out: Iterable[str]) -> dict[str, tuple[ReplacedFault, ...]]:
+        """The faults because of which runs replaced accelerators that are out of service since."""
+        by_rack: dict[str, list[str]] = {}
+        for name in swapped_out:
+            if (each := self.inventory.accelerators[name]).role is not Role.DISABLED:
+                by_rack.setdefault(each.rack, []).append(name)
+        return {
+            name: tuple(ReplacedFault(**f) for f in run.plan.get("faults", ()) if f["accelerator"] == name)
+            for rack, names in by_rack.items()
+            for name, run in self.store(rack).runs.newest_replacements(names).items()
+        }
 
     def _traced(self, assignment: Assignment, cells: Mapping[str, Mapping[int, str]]) -> _Traced:
         """The circuits, their paths in these states and their losses; traced again if a state changes."""

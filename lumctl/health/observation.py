@@ -11,6 +11,7 @@ from lumctl.fleet.readings import GpuReading, Snapshot
 from lumctl.health.acknowledgements import Acknowledgement, MaintenanceWindow
 from lumctl.health.identity import gpu_readings
 from lumctl.health.remedy import Remedy, job_parts, remedies
+from lumctl.health.replaced_faults import ReplacedFault, faults_of, unproven
 from lumctl.health.rulebook import verdict
 from lumctl.health.states import (
     HARMLESS,
@@ -56,6 +57,8 @@ class Observation:
     """Hosts and devices that have not answered for the first time yet; such an observation is not remembered."""
     paths: Mapping[str, LightPath | None] = field(default_factory=dict)
     """The path of each circuit by the recorded states of the devices; ``None`` if they form no path."""
+    replaced: Mapping[str, tuple[ReplacedFault, ...]] = field(default_factory=dict)
+    """The faults because of which swaps took accelerators out of their jobs, by accelerator."""
 
     def devices_of(self, circuit: Circuit) -> tuple[str, ...]:
         """The devices that a circuit passes; only the devices at its ends if its path is unknown."""
@@ -102,6 +105,14 @@ class Observation:
             return True
         lanes = [self.report.links[lane.id].state for lane in self.inventory.transponders_of(accelerator)]
         return State.UNKNOWN in lanes or self.report.accelerators[accelerator].state is not State.OK
+
+    def faults_of(self, accelerator: str) -> tuple[ReplacedFault, ...]:
+        """The faults because of which an accelerator is replaced now; none if it is healthy."""
+        return faults_of(self.report, self.inventory, self.remedies, accelerator)
+
+    def unproven(self, accelerator: str) -> tuple[ReplacedFault, ...]:
+        """The faults because of which an accelerator was replaced, of which no reading shows that they are gone."""
+        return unproven(self.report, self.replaced.get(accelerator, ()))
 
     def cause_elsewhere(self, accelerator: str) -> Remedy | None:
         """The remedy of a cause elsewhere that affects an accelerator or one of its lanes, if it gives advice."""

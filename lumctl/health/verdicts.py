@@ -22,6 +22,7 @@ from lumctl.health.states import (
     Finding,
     State,
     gravest_first,
+    is_fault,
     judge,
     state_of,
 )
@@ -261,7 +262,13 @@ def judge_link(look: Look, transponder: Transponder, expected: Expectations) -> 
         otherwise=otherwise,
         disabled=disabled,
         seen=_link_probes(look, case, here),
+        if_used=_faults_if_used(case) if disabled else frozenset(),
     )
+
+
+def _faults_if_used(case: LinkCase) -> frozenset[str]:
+    found = judge(_ALL_LINK_RULES, replace(case, in_use=True))
+    return frozenset(finding.rule for finding in found if is_fault(finding.state))
 
 
 def _is_not_asked(here: HostLook, interface: str) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from lumctl.health.observation import Observation, place_of
+from lumctl.health.replaced_faults import ReplacedFault
 from lumctl.health.states import State
 from lumctl.inventory.model import Accelerator, Role
 from lumctl.inventory.sharing import Preemption
@@ -57,6 +58,7 @@ class LedgerEntry:
     """An accelerator of a pool and its state. ``place`` is the job and rank that run on it.
 
     ``home`` is the rank that the inventory places on it, ``taken_by`` the accelerator on which that rank runs instead.
+    ``unproven`` are the faults because of which it was replaced and of which no reading shows that they are gone.
     ``move`` is how it came into its state, if the journal has that; ``interrupted`` if the run of the move has no
     engine any more. ``filler`` is the filler job that runs on it. ``reasons`` say why it cannot be used, ``until`` is
     when it is burned in or its maintenance ends.
@@ -70,6 +72,7 @@ class LedgerEntry:
     move: RankMove | None = None
     interrupted: bool = False
     reasons: tuple[str, ...] = ()
+    unproven: tuple[ReplacedFault, ...] = ()
     until: float | None = None
     filler: str | None = None
 
@@ -98,6 +101,7 @@ def ledger_entry(
         home=home,
         taken_by=taken_by,
         reasons=tuple(unfit),
+        unproven=seen.unproven(accelerator),
         filler=None if filler is None else filler.name,
     )
     concerning = [move for move in moves if accelerator in {move.before, move.after}]
@@ -138,7 +142,7 @@ def _state(seen: Observation, entry: LedgerEntry, *, is_fresh: bool) -> SpareSta
 
 
 def _repair_state(entry: LedgerEntry) -> SpareState:
-    return SpareState.IN_REPAIR if entry.reasons else SpareState.REPAIRED
+    return SpareState.IN_REPAIR if entry.reasons or entry.unproven else SpareState.REPAIRED
 
 
 def _runs_on(seen: Observation, job: str, rank: int) -> str | None:

@@ -1,9 +1,12 @@
 """The ledger of spares as documents, and in words for an operator."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
+from lumctl.errors import LumctlError
+from lumctl.health.replaced_faults import ReplacedFault, lanes_to_light
 from lumctl.printable import counted
 from lumctl.spares.ledger import OUT, SWAPPED_OUT, USABLE, LedgerEntry, SpareState
 from lumctl.spares.placements import RankMove
@@ -38,7 +41,7 @@ def entry_document(entry: LedgerEntry, accelerator_class: str, target: str, now:
         "reserved": each.reserved,
         "reserved_for": each.reserved_for,
         "tied": each.tied,
-        "reasons": list(entry.reasons),
+        "reasons": [*entry.reasons, *(fault.words for fault in entry.unproven)],
         "words": entry_words(entry, now),
         "command": command_of(entry, target),
     }
@@ -125,7 +128,9 @@ def _parts(entry: LedgerEntry, now: float) -> Iterator[str]:
 
 def _reasons(entry: LedgerEntry) -> tuple[str, ...]:
     """Why it cannot be used, unless that is said already: work on an accelerator is work on its lanes too."""
-    return () if entry.state in {SpareState.MOVING, SpareState.IN_MAINTENANCE} else entry.reasons
+    if entry.state in {SpareState.MOVING, SpareState.IN_MAINTENANCE}:
+        return ()
+    return (*entry.reasons, *(fault.words for fault in entry.unproven))
 
 
 def move_words(move: RankMove) -> str:
@@ -152,19 +157,39 @@ def command_of(entry: LedgerEntry, target: str) -> str | None:
     return None
 
 
-def advice(entries: Iterable[LedgerEntry], target: str) -> Iterator[tuple[str, str]]:
-    """For each job whose accelerators swaps took out: what to do, and the command that returns them."""
-    by_job: dict[tuple[str, SpareState], list[LedgerEntry]] = {}
+def advice(
+    entries: Iterable[LedgerEntry], target: str, refusals: Mapping[str, LumctlError | None] = MappingProxyType({})
+) -> Iterator[tuple[str, str]]:
+    """For the accelerators that swaps took out of each job: what to do, and the command for it, empty if none works.
+
+    ``refusals`` are why no return can be planned and applied now, by job; ``None`` if one can.
+    """
+    by_job: dict[tuple[str, SpareState, bool], list[LedgerEntry]] = {}
     for entry in entries:
         if entry.state in SWAPPED_OUT and entry.home:
-            by_job.setdefault((entry.home[0], entry.state), []).append(entry)
-    for (job, state), those in by_job.items():
+            by_job.setdefault((entry.home[0], entry.state, not entry.reasons), []).append(entry)
+    for (job, state, is_fit), those in by_job.items():
         names = ", ".join(entry.accelerator.id for entry in those)
         are = "is" if len(those) == 1 else "are"
-        what = counted(len(those), "ranks")
-        said = (
-            f"{names} {are} ok again: return {what} of {job}"
-            if state is SpareState.REPAIRED
-            else (f"repair {names}; then return {what} of {job}")
-        )
-        yield said, command_of(those[0], target) or ""
+        ranks = f"{counted(len(those), 'ranks')} of {job}"
+        refused = refusals.get(job)
+        if state is SpareState.REPAIRED and refused is not None:
+            why = "; ".join(filter(None, (refused.message, refused.hint)))
+            yield f"{names} {are} ok again, but {ranks} cannot return now: {why}", ""
+        elif state is SpareState.REPAIRED:
+            yield f"{names} {are} ok again: return {ranks}", command_of(those[0], target) or ""
+        elif is_fit:
+            yield _show_repair(job, [fault for entry in those for fault in entry.unproven], ranks, target)
+        else:
+            yield f"repair {names}; then return {ranks}", command_of(those[0], target) or ""
+
+
+def _show_repair(job: str, faults: Sequence[ReplacedFault], ranks: str, target: str) -> tuple[str, str]:
+    """What to do about accelerators that are ok, but whose earlier faults are not shown to be gone."""
+    names = ", ".join(dict.fromkeys(fault.component for fault in faults))
+    why = "; ".join(fault.words for fault in faults)
+    if lanes := lanes_to_light(faults):
+        command = "; ".join(f"lumctl device set {lane} transmit=on --target {target}" for lane in lanes)
+        return f"{why}: repair {names}, and light {'it' if len(lanes) == 1 else 'them'}; then return {ranks}", command
+    command = f"lumctl swap plan {job} --back --even-if-unproven --target {target}"
+    return f"{why}: repair {names}; then return {ranks}", command

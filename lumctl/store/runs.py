@@ -4,12 +4,12 @@
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Delete, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, Delete, bindparam, delete, insert, or_, select, update
 
 from lumctl import __version__
 from lumctl.errors import RefusedError, UsageError
@@ -32,6 +32,7 @@ from lumctl.store.schema import approvals, leases, plans, runs
 
 _OPEN = select(runs.c.id, runs.c.rack, runs.c.fence).where(runs.c.state.in_(OPEN)).order_by(runs.c.started_at)
 _OPEN_OF_RACK = _OPEN.where(runs.c.rack == bindparam("of_rack"))
+_NEWEST_FIRST = (runs.c.started_at.desc(), runs.c.fence.desc())
 _LEASES = select(leases)
 _LEASES_OF_RACK = _LEASES.where(leases.c.rack == bindparam("of_rack"))
 _ADD = insert(runs)
@@ -106,9 +107,29 @@ class Runs:
     def all(self) -> tuple[StoredRun, ...]:
         """All runs, newest first."""
         with self._rows.engine.connect() as connection:
-            newest_first = (runs.c.started_at.desc(), runs.c.fence.desc())
-            rows = connection.execute(select(runs).where(self._rows.of(runs)).order_by(*newest_first))
+            rows = connection.execute(select(runs).where(self._rows.of(runs)).order_by(*_NEWEST_FIRST))
             return tuple(run_of(row) for row in rows)
+
+    def newest_replacements(self, accelerators: Collection[str]) -> dict[str, StoredRun]:
+        """By accelerator, the newest run that replaced it; without those that no finished run has replaced."""
+        if not accelerators:
+            return {}
+        # Read by every observation, so the database selects the few runs that may be meant.
+        named = or_(*(runs.c.plan.contains(json.dumps(name, ensure_ascii=False)) for name in accelerators))
+        asked = select(runs).where(self._rows.of(runs), runs.c.state == "done", named).order_by(*_NEWEST_FIRST)
+
+        def ask(connection: Connection) -> dict[str, StoredRun]:
+            found: dict[str, StoredRun] = {}
+            for row in connection.execute(asked):
+                run = run_of(row)
+                for each in run.plan.get("replacements", ()):
+                    if each.get("failed") in accelerators:
+                        found.setdefault(each["failed"], run)
+                if len(found) == len(accelerators):
+                    break
+            return found
+
+        return self._rows.known.get("newest replacements", ask, of=frozenset(accelerators))
 
     def get(self, run_id: str) -> StoredRun:
         """One run by its id.

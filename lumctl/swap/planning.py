@@ -11,6 +11,7 @@ from lumctl.context import Context, Observation
 from lumctl.devices.types import Capability
 from lumctl.errors import LumctlError, RefusedError
 from lumctl.health.remedy import swap_command
+from lumctl.health.replaced_faults import ReplacedFault
 from lumctl.health.states import HARMLESS, Finding
 from lumctl.inventory.model import Role
 from lumctl.inventory.slice_records import slices_among
@@ -35,7 +36,7 @@ from lumctl.swap.lane_moves import (
 from lumctl.swap.light_paths import LightPaths, RerouteBudget, States
 from lumctl.swap.ranking import FailedRank, Records, records_of
 from lumctl.swap.request import parse_request, require_trouble
-from lumctl.swap.silent_devices import reason_of, silent_devices, until_answered
+from lumctl.swap.silent_parts import reason_of, silent_devices, silent_hosts, until_answered
 from lumctl.swap.steps import StepList
 
 _ENTRIES = 120
@@ -161,7 +162,13 @@ def _planned(
     notes = left_there(seen, states, avoided, asked.jobs)
     choice = replace(choice, why=(*why_tied(context.inventory, asked.tied), *choice.why))
     title = f"{', '.join(asked.jobs)}: replace {pairs}"
-    draft = SwapDraft(title, asked.rack, states, choice, notes, moves, even_if_healthy=not has_trouble)
+    faults = tuple(
+        fault
+        for name in asked.failed
+        if seen.in_trouble(name) or context.inventory.accelerators[name].host in asked.hosts
+        for fault in seen.faults_of(name)
+    )
+    draft = SwapDraft(title, asked.rack, states, choice, notes, moves, even_if_healthy=not has_trouble, faults=faults)
     return draft.plan(context, seen)
 
 
@@ -179,6 +186,7 @@ class SwapDraft:
     notes: tuple[str, ...] = ()
     moves: LaneMoves = ()
     even_if_healthy: bool = False
+    faults: tuple[ReplacedFault, ...] = ()
 
     def plan(self, context: Context, seen: Observation) -> Plan:
         """The plan: check, darken and light, program, verify, confirm, record."""
@@ -225,7 +233,9 @@ class SwapDraft:
         listed, measured = timed(context.store(self.rack), steps.steps)
         owners = dict.fromkeys([*jobs, *(circuit.owner for circuit in paths.add)])
         pinned = {job: seen.assignment[job] for job in owners} | standing | earlier
-        silent = silent_devices(seen, [device for device, cells in paths.writes.items() if cells])
+        written = silent_devices(seen, [device for device, cells in paths.writes.items() if cells])
+        needed = silent_hosts(seen, paths.add)
+        silent = [*written, *needed]
         return Plan(
             kind="swap",
             title=self.title,
@@ -243,7 +253,8 @@ class SwapDraft:
             steps=listed,
             warnings=(
                 *self.notes,
-                *(_silence(each) for each in silent),
+                *(_silence(each, "the plan writes it") for each in written),
+                *(_silence(each, "the light of a new circuit cannot be proved without it") for each in needed),
                 *_moves(paths),
                 *thin_margins(context, paths),
                 *without_hook(context.inventory, moved),
@@ -252,6 +263,7 @@ class SwapDraft:
             measured=measured,
             even_if_healthy=self.even_if_healthy,
             unanswered=tuple(each.component for each in silent),
+            faults=self.faults,
         ).sealed()
 
 
@@ -318,10 +330,10 @@ def _why_lanes(seen: Observation, moves: LaneMoves) -> Iterator[str]:
         yield f"{names} {leaves} {move.leaves} for {move.takes}, which is free on {move.accelerator}{well}"
 
 
-def _silence(silent: Finding) -> str:
+def _silence(silent: Finding, need: str) -> str:
     name = silent.component
     why = f"{name} did not answer when this plan was made ({reason_of(silent)})"
-    return f"{why}, and the plan writes it: it cannot be applied {until_answered([name])}"
+    return f"{why}, and {need}: it cannot be applied {until_answered([name])}"
 
 
 def _moves(paths: LightPaths) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from lumctl.inventory.wiring import jobs_in
 from lumctl.swap.path_routing import light_paths
 from lumctl.swap.planning import plan_swap
 from lumctl.swap.reroute import plan_reroute
-from lumctl.swap.silent_devices import silence_refusal
+from lumctl.swap.silent_parts import silence_refusal
 from lumctl.swap.spare_pool import certainly_lost
 
 _SHOWN = 4

@@ -22,7 +22,7 @@ from lumctl.runbook.files import save
 from lumctl.swap.demand_queue import queue_demands
 from lumctl.swap.explanations import NoSpareError
 from lumctl.swap.planning import plan_swap
-from lumctl.swap.silent_devices import silence_refusal
+from lumctl.swap.silent_parts import silence_refusal
 from lumctl.training.coordinator import failures
 from lumctl.training.coordinator.state import Post
 

@@ -1,10 +1,10 @@
 """The functions with which the dashboard reads, and the context that its screens share."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from lumctl.errors import LumctlError, RefusedError, UsageError
+from lumctl.errors import RefusedError, UsageError
 from lumctl.health.observation import Observation
 from lumctl.health.states import HealthReport
 from lumctl.tui.actions import Acts, PlanView
@@ -66,8 +66,8 @@ class Sources:
     forgotten_target: Callable[[HealthReport], str] = lambda _report: ""
     """Says that no host answers because the simulator was not named as the target; else empty."""
 
-    check_swaps: Callable[[RecordedLook], Mapping[frozenset[str], LumctlError | None]] = lambda _seen: {}
-    """For groups of accelerators at fault, why no swap of them together can be applied now, or ``None``."""
+    check_swaps: Callable[[RecordedLook], RecordedLook] = lambda seen: seen
+    """The same look with its ``swap_checks`` and ``return_checks``."""
 
     aimed: Callable[[str], str] = str
     """Completes the commands in a text: they are typed in a shell, which may have no other inventory or target."""
@@ -88,7 +88,7 @@ class Sources:
             aimed=self.aimed,
         )
         self.ring.add(seen.observation)
-        return replace(seen, swap_checks=self.check_swaps(seen))
+        return self.check_swaps(seen)
 
     def readings(self, component: str, seconds: float) -> History:
         """The stored and the recent readings of a component, ``seconds`` back; never raises."""

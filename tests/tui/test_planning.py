@@ -98,7 +98,7 @@ def test_the_key_is_not_offered_for_an_accelerator_that_no_spare_fits(stage, kit
 def test_while_a_mesh_that_a_swap_writes_does_not_answer_no_screen_offers_p_and_each_says_why(stage, kit):
     silent = "no swap can be applied while mesh1 does not answer"
     refused = RefusedError(f"{silent} (connection refused)", hint="see what to do: lumctl health explain mesh1")
-    stage.sources["check_swaps"] = lambda _seen: {frozenset({LOST}): refused}
+    stage.sources["check_swaps"] = lambda seen: replace(seen, swap_checks={frozenset({LOST}): refused})
 
     async def script(pilot):
         await kit.until(pilot, lambda: silent in " ".join(kit.screen_text(pilot.app).split()))
@@ -120,7 +120,7 @@ def test_while_a_mesh_that_a_swap_writes_does_not_answer_no_screen_offers_p_and_
 def test_commands_name_the_inventory_that_the_dashboard_was_started_with(stage, kit):
     stage.sources["aimed"] = lambda text: text.replace("lumctl ", "lumctl -i r.yaml ")
     remedy = RefusedError("no swap can be applied", hint="lumctl health explain mesh1")
-    stage.sources["check_swaps"] = lambda _seen: {frozenset({LOST}): remedy}
+    stage.sources["check_swaps"] = lambda seen: replace(seen, swap_checks={frozenset({LOST}): remedy})
     stage.records = Records(waiting=(QueuedDemand("r1", "demand-0001", "llm", (LOST,), "ann", kit.START - 60),))
 
     async def script(pilot):

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -11,32 +12,42 @@ from lumctl.errors import LumctlError
 
 if TYPE_CHECKING:
     from lumctl.context import Context
+    from lumctl.spares.ledger import LedgerEntry
     from lumctl.tui.views.records import RecordedLook
 
 AGAIN_S = 10.0
 """How long a result holds while no state changes: a reading, such as that of free memory, may change it too."""
-_Found = Mapping[frozenset[str], LumctlError | None]
+_Found = tuple[Mapping[frozenset[str], LumctlError | None], Mapping[str, LumctlError | None]]
 
 
 class SwapChecker:
-    """Plans the swaps of the worst faults. While nothing changes, the results of the last time are returned."""
+    """Plans the swaps of the worst faults, and the returns to what was repaired.
+
+    While nothing changes, the results of the last time are used.
+    """
 
     def __init__(self, open_context: "Callable[[], Context]", now: Callable[[], float] = time.monotonic) -> None:
         self._open_context = open_context
         self._now = now
-        self._last: tuple[object, float, _Found] = (None, 0.0, {})
+        self._last: tuple[object, float, _Found] = (None, 0.0, ({}, {}))
 
-    def __call__(self, seen: "RecordedLook") -> _Found:
-        """For each group of accelerators that may be replaced together, why no swap can be applied now, or ``None``."""
+    def __call__(self, seen: "RecordedLook") -> "RecordedLook":
+        """The look with why no swap of a group, and no return of a job, can be applied now; ``None`` if one can."""
+        from lumctl.swap.spare_pool import swapped_out
         from lumctl.tui.views.swap_choice import swap_groups
 
         groups = tuple(islice(dict.fromkeys(swap_groups(seen)), MOST_PLANNED))
-        basis, now = _basis(seen, groups), self._now()
+        entries = swapped_out(seen.observation)
+        basis, now = _basis(seen, groups, entries), self._now()
         if basis != self._last[0] or now - self._last[1] >= AGAIN_S:
-            self._last = (basis, now, self._planned(seen, groups) if groups else {})
-        return self._last[2]
+            self._last = (basis, now, self._planned(seen, groups, entries) if groups or entries else ({}, {}))
+        swaps, returns = self._last[2]
+        return replace(seen, swap_checks=swaps, return_checks=returns)
 
-    def _planned(self, seen: "RecordedLook", groups: Sequence[Sequence[str]]) -> _Found:
+    def _planned(
+        self, seen: "RecordedLook", groups: Sequence[Sequence[str]], entries: "Sequence[LedgerEntry]"
+    ) -> _Found:
+        from lumctl.swap.restoration import return_refusals
         from lumctl.swap.suggestions import swap_obstacle
 
         found = dict[frozenset[str], LumctlError | None]()
@@ -44,15 +55,16 @@ class SwapChecker:
             with self._open_context() as context:
                 check = partial(swap_obstacle, context, seen.observation)
                 found.update((frozenset(group), check(group)) for group in groups)
+                return found, return_refusals(context, seen.observation, entries)
         except LumctlError:  # a store cannot be read: the dashboard says so, and a plan will
-            pass
-        return found
+            return found, {}
 
 
-def _basis(seen: "RecordedLook", groups: Sequence[Sequence[str]]) -> tuple[Any, ...]:
+def _basis(seen: "RecordedLook", groups: Sequence[Sequence[str]], entries: "Sequence[LedgerEntry]") -> tuple[Any, ...]:
     """What the plans depend on, except for readings that change no state."""
     states = [
         (name, health.state) for group in seen.observation.report.groups().values() for name, health in group.items()
     ]
     runs = [(run.id, run.state) for run in seen.records.runs]
-    return (groups, states, seen.observation.assignment, seen.records.waiting, runs)
+    out = [(entry.accelerator.id, entry.state) for entry in entries]
+    return (groups, out, states, seen.observation.assignment, seen.records.waiting, runs)

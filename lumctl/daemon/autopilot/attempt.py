@@ -17,7 +17,7 @@ from lumctl.inventory.policies import Policy
 from lumctl.runbook.files import save
 from lumctl.store import Store, StoreError
 from lumctl.swap.planning import plan_swap
-from lumctl.swap.silent_devices import silence_refusal
+from lumctl.swap.silent_parts import silence_refusal
 
 if TYPE_CHECKING:
     from lumctl.daemon.autopilot.policy import Onsets

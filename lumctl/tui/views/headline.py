@@ -155,7 +155,8 @@ def sentence(seen: RecordedLook) -> str:
     # In read-only mode no message names a key.
     first, *more = news_of(replace(seen, forbidden=seen.forbidden or "no keys")) or (None,)
     if first is None:
-        quiet = "; ".join((_quiet(seen), *map(": ".join, ways_back(seen))))
+        back = (": ".join(filter(None, each)) for each in ways_back(seen))
+        quiet = "; ".join((_quiet(seen), *back))
         return f"{quiet[0].upper()}{quiet[1:]}."
     return f"{first.words}{f'; and {len(more)} more' if more else ''}."
 

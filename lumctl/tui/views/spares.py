@@ -200,8 +200,8 @@ def waiting_lines(seen: RecordedLook) -> Iterator[Text]:
 
 def ways_back(seen: RecordedLook) -> list[tuple[str, str]]:
     """What to do about accelerators that swaps took out of their jobs, each with the command that returns its ranks."""
-    found = advice(swapped_out(seen.observation), seen.observation.target)
-    return [(said, seen.aimed(command)) for said, command in found]
+    found = advice(swapped_out(seen.observation), seen.observation.target, seen.return_checks)
+    return [(seen.aimed(said), seen.aimed(command)) for said, command in found]
 
 
 def way_back_lines(seen: RecordedLook) -> Iterator[Text]:
@@ -209,8 +209,9 @@ def way_back_lines(seen: RecordedLook) -> Iterator[Text]:
     if found := ways_back(seen):
         yield Text("ranks on spares", style=HEADING_STYLE)
         for said, command in found:
-            yield Text(f"  {said}:")
-            yield Text(f"    {command}", style=QUIET_STYLE)
+            yield Text(f"  {said}{':' if command else ''}")
+            if command:
+                yield Text(f"    {command}", style=QUIET_STYLE)
         yield Text()
 
 

@@ -97,3 +97,51 @@ def test_what_a_swap_took_out_is_to_be_repaired_and_returned_but_is_no_fault(c: 
     assert row["command"] in c("status")
     assert c.type(row["command"]).code == 0
     assert "to do" not in c("status", "--host", "s0")
+
+
+def apply(c: Console, command: str) -> None:
+    """Type a command that makes a plan, and apply the plan."""
+    plan = json.loads(c.type(f"{command} -o json").out)["id"]
+    assert c.say("swap", "apply", plan, "--yes", "--job-is-stopped").code == 0
+
+
+def test_a_rank_returns_to_a_dead_transmitter_only_after_that_was_read_to_send(c: Console) -> None:
+    c.sim.inject("s1-gpu0-a", "dark")
+    apply(c, "lumctl swap plan --failed s1-gpu0")
+    (row,) = status(c)["repairs"]
+    assert row["words"] == (
+        "s1-gpu0-a was at fault when s1-gpu0 was replaced (sends no light, but a circuit needs it), and nothing shows "
+        "that it is repaired: repair s1-gpu0-a, and light it; then return 1 rank of finetune"
+    )
+    assert "device set s1-gpu0-a transmit=on" in row["command"]
+    refused = c.say("swap", "plan", "finetune", "--back")
+    assert "rank 1 stays on s3-gpu0: s1-gpu0-a was at fault when s1-gpu0 was replaced" in refused.err
+    assert refused.code == 5
+    assert c.type(f"{row['command']} --yes").code == 0
+    assert status(c)["repairs"] == [row]
+    c.sim.clear("s1-gpu0-a")
+    (row,) = status(c)["repairs"]
+    assert row["words"] == "s1-gpu0 is ok again: return 1 rank of finetune"
+    c.sim.inject("s0", "unreachable")
+    (waits,) = status(c)["repairs"]
+    assert waits["command"] == ""
+    assert waits["words"].startswith(
+        "s1-gpu0 is ok again, but 1 rank of finetune cannot return now: no swap can be applied while s0 does not answer"
+    )
+    c.sim.clear("s0")
+    apply(c, row["command"])
+    assert status(c)["repairs"] == []
+
+
+def test_an_operator_returns_a_rank_to_a_lane_that_cannot_be_shown_to_be_repaired(c: Console) -> None:
+    c.sim.inject("s1-gpu0-a", "link-down")
+    apply(c, "lumctl swap plan --failed s1-gpu0")
+    c.sim.clear("s1-gpu0-a")
+    (row,) = status(c)["repairs"]
+    assert row["words"].endswith(
+        "), and nothing shows that it is repaired: repair s1-gpu0-a; then return 1 rank of finetune"
+    )
+    assert "swap plan finetune --back --even-if-unproven" in row["command"]
+    assert "warning: s1-gpu0-a was at fault" in c.type(row["command"]).out
+    apply(c, row["command"])
+    assert status(c)["repairs"] == []

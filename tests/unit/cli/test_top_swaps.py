@@ -9,9 +9,10 @@ from rack_states import LOST, lost_gpu
 from lumctl.cli.top.swaps import AGAIN_S, SwapChecker
 from lumctl.errors import RefusedError
 from lumctl.store import StoreError
-from lumctl.swap import suggestions
+from lumctl.swap import restoration, suggestions
 from lumctl.tui.views.records import RecordedLook
 
+RETURNS = {"train-a": RefusedError("h01 does not answer")}
 REFUSED = RefusedError("no spare can replace it")
 
 
@@ -25,14 +26,16 @@ def planned(monkeypatch):
         return REFUSED
 
     monkeypatch.setattr(suggestions, "swap_obstacle", plan)
+    monkeypatch.setattr(restoration, "return_refusals", lambda *_: RETURNS)
     return groups
 
 
 def test_a_fault_is_planned_once_until_something_changes_or_time_has_passed(planned):
     seen, now = RecordedLook(lost_gpu()), [0.0]
     check = SwapChecker(nullcontext, lambda: now[0])
-    assert check(seen) == {frozenset({LOST}): REFUSED}
-    assert check(seen) == {frozenset({LOST}): REFUSED}
+    assert check(seen).swap_checks == {frozenset({LOST}): REFUSED}
+    assert check(seen).swap_checks == {frozenset({LOST}): REFUSED}
+    assert check(seen).return_checks == RETURNS
     assert planned == [(LOST,)]
     now[0] += AGAIN_S
     check(seen)
@@ -46,5 +49,5 @@ def test_a_store_that_cannot_be_read_forbids_no_swap(planned):
     def unreadable():
         raise StoreError("the store is locked")
 
-    assert SwapChecker(unreadable)(RecordedLook(lost_gpu())) == {}
+    assert SwapChecker(unreadable)(RecordedLook(lost_gpu())).swap_checks == {}
     assert planned == []

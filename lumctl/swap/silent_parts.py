@@ -1,12 +1,16 @@
-"""Devices that a plan writes and that do not answer: until they do, the plan cannot be applied."""
+"""Devices that a plan writes, and hosts that its proof of light needs, that do not answer.
+
+Until they answer, the plan cannot be applied.
+"""
 
 from collections.abc import Iterable, Sequence
 
-from lumctl.change.plan import Do, Plan
+from lumctl.change.plan import Do, Plan, PlannedCircuit, receivers
 from lumctl.change.refusal_advice import why_silent
 from lumctl.errors import RefusedError
 from lumctl.health.observation import Observation
-from lumctl.health.states import Finding
+from lumctl.health.states import Finding, State
+from lumctl.inventory.model import Evidence
 from lumctl.time_text import moment_text
 
 _NEW_S = 1.0
@@ -20,6 +24,18 @@ def silent_devices(seen: Observation, devices: Iterable[str]) -> list[Finding]:
     return [finding for finding in found if finding.rule == "device.unreachable"]
 
 
+def silent_hosts(seen: Observation, circuits: Iterable[PlannedCircuit]) -> list[Finding]:
+    """The finding of each host that does not answer and without which some circuits cannot be proved."""
+    lanes, hosts = seen.inventory.transponders, dict[str, None]()
+    for circuit in circuits:
+        for receiver, transmitter in receivers(circuit):
+            # The receiver's neighbour table shows the transmitter that its host has just announced.
+            if lanes[receiver].verify[0] is Evidence.LLDP:
+                hosts |= dict.fromkeys((lanes[receiver].host, lanes[transmitter].host))
+    unread = (seen.report.hosts[host] for host in hosts if host in seen.report.hosts)
+    return [health.findings[0] for health in unread if health.otherwise is State.UNKNOWN and health.findings]
+
+
 def reason_of(silent: Finding) -> str:
     """Why a device does not answer, in words."""
     return silent.evidence.removesuffix("; nothing was sent")
@@ -31,8 +47,8 @@ def written_devices(plan: Plan) -> tuple[str, ...]:
 
 
 def silence_refusal(seen: Observation, plan: Plan) -> RefusedError | None:
-    """The refusal of a plan that writes devices that do not answer now; ``None`` if all of them answer."""
-    found = silent_devices(seen, written_devices(plan))
+    """The refusal of a plan that cannot be applied because something does not answer now; ``None`` if it can."""
+    found = [*silent_devices(seen, written_devices(plan)), *silent_hosts(seen, plan.add)]
     if not found:
         return None
     silent = " and ".join(_words(each, seen.at) for each in found)
