@@ -44,6 +44,9 @@ def _document(
         with suppress(LumctlError):  # a device or a store does not answer now; the command will report that itself
             # A command that would be refused must not be offered, so it is planned here.
             command, refused = _planned(context, seen, remedy)
+    if plans and not command and not refused:
+        with suppress(LumctlError):
+            by_hand = "; ".join(filter(None, (by_hand, _frees(context, seen, remedy))))
     if refused:
         alone = remedy.without_swap
         by_hand = "; ".join(part for part in ((alone, refused) if remedy.replace else (refused, alone)) if part)
@@ -57,13 +60,21 @@ def _document(
 
 def _planned(context: "Context", seen: "Observation", remedy: Remedy) -> tuple[str, str]:
     """The command that plans a repair, if it is not refused now; else an empty text. The second text is the reason."""
-    from lumctl.swap.suggestions import suggested_command, swap_obstacle
+    from lumctl.swap.suggestions import suggested_command
 
-    if remedy.avoid:
-        found = suggested_command(context, seen, [remedy])
-        return (found, "") if found.startswith("lumctl ") else ("", found)
-    obstacle = swap_obstacle(context, seen, remedy.replace)
-    return ("", obstacle.message) if obstacle is not None else (remedy.command, "")
+    found = suggested_command(context, seen, [remedy])
+    if isinstance(found, str):
+        return found, ""
+    return "", "; ".join(filter(None, (found.message, found.hint)))
+
+
+def _frees(context: "Context", seen: "Observation", remedy: Remedy) -> str:
+    """The commands that free spares for what a remedy lacks them for; empty if there are none."""
+    from lumctl.swap.planning import freeing_return
+    from lumctl.swap.spare_pool import lost_by
+
+    lost = [name for name in dict.fromkeys(lost_by(seen, remedy)) if seen.place_of(name) is not None]
+    return freeing_return(context, seen, lost) if lost else ""
 
 
 def _explained(remedy: Remedy, seen: "Observation") -> str:

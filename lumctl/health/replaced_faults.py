@@ -12,8 +12,9 @@ from lumctl.health.rulebook import looks_at
 from lumctl.health.states import ComponentHealth, Finding, HealthReport, is_fault
 from lumctl.inventory.model import Inventory
 
-_DARK = "link.tx-power"
-_NEED_NO_CIRCUIT = frozenset({_DARK, "link.missing"})
+DARK = "link.tx-power"
+"""The rule of a transmitter that sends no light."""
+_NEED_NO_CIRCUIT = frozenset({DARK, "link.missing"})
 """The rules of lanes whose faults are seen to be gone while no circuit brings light; a dark lane must be lit for it."""
 
 
@@ -56,7 +57,7 @@ def faults_of(
 def lanes_to_light(faults: Iterable[ReplacedFault]) -> tuple[str, ...]:
     """The lanes that show their repair once they are lit; none if that would leave other faults unproven."""
     faults = tuple(faults)
-    return tuple(fault.component for fault in faults) if all(fault.rule == _DARK for fault in faults) else ()
+    return tuple(fault.component for fault in faults) if all(fault.rule == DARK for fault in faults) else ()
 
 
 def _own_faults(parts: Iterable[ComponentHealth], accelerator: str) -> Iterator[ReplacedFault]:

@@ -30,9 +30,9 @@ from lumctl.slices.planning import fibres_by_circuit
 from lumctl.slices.rack_state import RackState, rack_state
 from lumctl.slices.request import tori_of
 from lumctl.slices.torus import Coordinates, Extents, Torus
+from lumctl.swap.draft import start_of, thin_margins, timed, with_timer
 from lumctl.swap.light_paths import States
 from lumctl.swap.path_routing import light_paths_along
-from lumctl.swap.planning import start_of, thin_margins, timed, with_timer
 from lumctl.swap.steps import StepList
 
 _TRIED = 48

@@ -31,9 +31,9 @@ from lumctl.slices.rack_state import RackState, rack_state
 from lumctl.slices.request import SliceRequest, require_request
 from lumctl.slices.slot_search import place_slots
 from lumctl.slices.torus import Torus
+from lumctl.swap.draft import start_of, thin_margins, timed, with_timer
 from lumctl.swap.light_paths import LightPaths
 from lumctl.swap.path_routing import DeviceUnroutable, light_paths_along
-from lumctl.swap.planning import start_of, thin_margins, timed, with_timer
 from lumctl.swap.steps import StepList
 
 _ATTEMPTS = 8

@@ -13,8 +13,8 @@ from lumctl.inventory.slice_records import record_of, shape_of
 from lumctl.inventory.wiring import FREE, Circuit, circuits_of
 from lumctl.jobs import without_hook
 from lumctl.jobs.hooks import PAUSE
+from lumctl.swap.draft import start_of, timed, with_timer
 from lumctl.swap.light_paths import LightPaths, States, planned_circuits
-from lumctl.swap.planning import start_of, timed, with_timer
 from lumctl.swap.steps import StepList
 
 

@@ -23,11 +23,13 @@ from lumctl.swap.explanations import (
     NOT_NAMED,
     Attempt,
     Considered,
+    FreedBy,
     candidates_of,
     no_attempt,
     no_fitting_hosts,
     no_joint_way,
     none_usable,
+    nothing_frees,
     reasons_why,
 )
 from lumctl.swap.groups import apart_from, group_choices, largest
@@ -63,6 +65,7 @@ def choose(  # noqa: PLR0913 - what is seen, what failed, and what may be done a
     orders: Assignment = _AS_THEY_ARE,
     kept: Mapping[str, str] = MappingProxyType({}),
     attempt: Attempt = no_attempt,
+    freed_by: FreedBy = nothing_frees,
     clock: Callable[[], float] = time.monotonic,
 ) -> SpareChoice:
     """Choose a spare for each of some accelerators that run ranks of jobs, all in one rack.
@@ -70,13 +73,15 @@ def choose(  # noqa: PLR0913 - what is seen, what failed, and what may be done a
     ``named`` are the spares that the operator requires, in the order of ``failed``; the same rules apply to them, but
     they may be reserved. ``records`` are the fault records of the spares, by id. ``orders`` of lanes become active with
     the choice. ``kept`` are spares that others get, by id with the reason; unless they are named, they are not used.
-    ``attempt`` checks the commands that a refusal proposes.
+    ``attempt`` checks the commands that a refusal proposes, and ``freed_by`` finds those that free a spare.
 
     Raises:
         RefusedError: there is no usable choice; the message gives the reason for each spare.
     """
     failures = [FailedRank(*_placed(seen, accelerator), accelerator) for accelerator in failed]
-    search = _Search(_Given(seen, states, records or {}, avoid_lanes, orders, kept, attempt), failures, named, clock)
+    search = _Search(
+        _Given(seen, states, records or {}, avoid_lanes, orders, kept, attempt, freed_by), failures, named, clock
+    )
     wider = reroute_budgets(reroutes, {failure.job for failure in failures}, seen)
     for each in wider[:-1]:
         with suppress(_CrowdedError):
@@ -93,6 +98,7 @@ class _Given:
     orders: Assignment
     kept: Mapping[str, str]
     attempt: Attempt
+    freed_by: FreedBy
 
 
 class _CrowdedError(Exception):
@@ -113,6 +119,7 @@ class _Search:
         self._seen, self._states, self._failures = given.seen, given.states, failures
         self._named, self._records, self._avoid, self._clock = named, given.records, given.avoid_lanes, clock
         self._orders, self._kept, self._attempt = given.orders, given.kept, given.attempt
+        self._freed_by = given.freed_by
         seen = given.seen
         self._gone = {failure.accelerator for failure in failures}
         rack = seen.inventory.accelerators[failures[0].accelerator].rack
@@ -151,7 +158,7 @@ class _Search:
         served = largest(costs)
         if len(served) == len(costs):
             raise no_fitting_hosts(self._seen, self._failures)
-        raise none_usable(self._seen, self._failures, table, served, self._attempt)
+        raise none_usable(self._seen, self._failures, table, served, self._attempt, self._freed_by)
 
     @staticmethod
     def _require_no_room(table: list[list[Considered]], refusals: list[LumctlError], *, last: bool) -> None:

@@ -1,6 +1,6 @@
 """Why a spare was chosen, or why none can be: in words, and as the candidates of a plan."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Protocol
@@ -10,12 +10,11 @@ from lumctl.context import Observation
 from lumctl.errors import LumctlError, RefusedError
 from lumctl.inventory.model import Role
 from lumctl.inventory.sharing import SpareHosts
-from lumctl.inventory.wiring import jobs_in
 from lumctl.printable import counted
 from lumctl.spares.fitness import unfit_reasons
 from lumctl.swap.constraints import HOSTS_IN_WORDS, constraints_of
 from lumctl.swap.light_paths import LightPaths
-from lumctl.swap.ranking import LATELY_S, UNKNOWN, AcceleratorRecord, FailedRank, Score, why_behind
+from lumctl.swap.ranking import LATELY_S, UNKNOWN, AcceleratorRecord, FailedRank, Score, objections, why_behind
 
 NOT_NAMED = "another one was requested for it"
 _SHOWN = 4
@@ -32,6 +31,15 @@ class Attempt(Protocol):
 def no_attempt(_failed: Sequence[str], /, *, may_move: int = 0) -> LumctlError:  # noqa: ARG001 - an Attempt
     """Refuse without an attempt: for a choice that itself is only an attempt."""
     return LumctlError("not attempted")
+
+
+FreedBy = Callable[[Sequence[str]], str]
+"""A function that finds commands that free spares for some accelerators; empty if there are none."""
+
+
+def nothing_frees(_failed: Sequence[str]) -> str:
+    """No command: for a choice that itself is only an attempt."""
+    return ""
 
 
 class NoSpareError(RefusedError):
@@ -111,17 +119,19 @@ def none_usable(
     table: Sequence[Sequence[Considered]],
     served: Mapping[int, int],
     attempt: Attempt,
+    freed_by: FreedBy,
 ) -> NoSpareError:
     """The refusal with the reason why the first failure without a spare gets none.
 
-    ``served`` is a largest assignment, failure -> spare, by row and column of ``table``. ``attempt`` checks the hints.
+    ``served`` is a largest assignment, failure -> spare, by row and column of ``table``. ``attempt`` checks the hints,
+    and ``freed_by`` finds those that free a spare.
     """
     at = next(row for row in range(len(failures)) if row not in served)
-    failed = failures[at].accelerator
+    failed, every = failures[at].accelerator, [failure.accelerator for failure in failures]
     if not table[at]:
         return NoSpareError(
             f"rack {seen.inventory.accelerators[failed].rack} has no spare left for {failed}",
-            hint=_to_free_one(seen),
+            hint=freed_by(every) or "repair an accelerator, or mark one with `role: spare` in the inventory",
         )
     whose = {column: failures[row].accelerator for row, column in served.items()}
     said = [
@@ -132,13 +142,13 @@ def none_usable(
     more = f"; and {len(said) - _SHOWN} more" if len(said) > _SHOWN else ""
     message = f"no spare can replace {failed}: {'; '.join(said[:_SHOWN])}{more}"
     if not served and (beside := _others_in_the_way(seen, failures, table)):
-        command = attempt([failure.accelerator for failure in failures], may_move=beside)
+        command = attempt(every, may_move=beside)
         if isinstance(command, str):
             return NoSpareError(message, hint=f"if circuits of other jobs may be moved to make room: {command}")
     others = [failures[row].accelerator for row in sorted(served)]
     if others and isinstance(command := attempt(others), str):
         return NoSpareError(message, hint=f"the others can be replaced: {command}")
-    hint = _one_at_a_time(others, attempt) or _what_may_help(seen, failures, table[at], attempt)
+    hint = _one_at_a_time(others, attempt) or freed_by(every) or _what_may_help(seen, failures, table[at], attempt)
     return NoSpareError(message, hint=hint)
 
 
@@ -167,10 +177,20 @@ def _what_may_help(
         if isinstance(found, str):
             return f"let lumctl choose the spare: {found}"
         return "; ".join(filter(None, [f"letting lumctl choose the spare does not help: {found.message}", found.hint]))
-    ill = next((cell.spare for cell in row if any(unfit_reasons(seen, cell.spare))), None)
-    if ill is not None:
-        return f"see why: lumctl health explain {ill}; once it is healthy again: {_plan(failures)}"
+    ill = [cell for cell in row if any(unfit_reasons(seen, cell.spare))]
+    if ill:
+        # Its health may not be all that keeps it from this rank, and then its repair does not help.
+        of_use = next((cell for cell in ill if not _other_objections(seen, failures, cell)), None)
+        again = f"; once it is healthy again, try: {_plan(failures)}" if of_use else ""
+        return f"see why: lumctl health explain {(of_use or ill[0]).spare}{again}"
     return "see where light leads now: lumctl fabric show"
+
+
+def _other_objections(seen: Observation, failures: Sequence[FailedRank], cell: Considered) -> set[str]:
+    """What keeps a spare from a failed rank, besides its own health."""
+    failure = next(each for each in failures if each.accelerator == cell.failed)
+    gone = {each.accelerator for each in failures}
+    return {*objections(seen, failure, cell.spare, gone=gone)} - {*unfit_reasons(seen, cell.spare)}
 
 
 def _is_named(seen: Observation, failures: Sequence[FailedRank], row: Sequence[Considered]) -> bool:
@@ -187,19 +207,6 @@ def _one_at_a_time(failed: Sequence[str], attempt: Attempt) -> str:
     attempts = (attempt([name]) for name in failed[:_SHOWN]) if len(failed) > 1 else ()
     command = next((found for found in attempts if isinstance(found, str)), None)
     return f"replace one at a time: {command}" if command else ""
-
-
-def _to_free_one(seen: Observation) -> str:
-    """How to free a spare of a rack: a rank that runs on one returns to its own accelerator."""
-    jobs = seen.inventory.jobs
-    for job, ranks in jobs_in(seen.assignment).items():
-        for runs_on, home in zip(ranks, jobs[job].ranks, strict=True) if job in jobs else ():
-            if runs_on != home and not any(unfit_reasons(seen, home)):
-                return (
-                    f"move a rank of {job}, whose own accelerator is healthy again, back to it: lumctl swap plan "
-                    f"{job} --back"
-                )
-    return "repair an accelerator, or mark one with `role: spare` in the inventory"
 
 
 def _plan(failures: Sequence[FailedRank]) -> str:

@@ -29,9 +29,9 @@ from lumctl.inventory.slice_records import is_job, shape_of
 from lumctl.inventory.wiring import Assignment, Circuit, circuits_of, initial_assignment, is_order
 from lumctl.swap.adoption import Shown, shown_by
 from lumctl.swap.device_states import DeviceStates, cells_to_plan_on
+from lumctl.swap.draft import start_of, with_timer
 from lumctl.swap.light_paths import LightPaths, planned_circuits, with_rewritten
 from lumctl.swap.path_routing import light_paths
-from lumctl.swap.planning import start_of, with_timer
 from lumctl.swap.steps import StepList
 
 Failed = Callable[[str, str], object]

@@ -106,7 +106,6 @@ class RerouteBudget:
                 f"making room would move {len(foreign)} circuits of other jobs ({names}), but at most "
                 f"{self.most_others} may be moved",
                 proven=False,
-                hint=f"lumctl swap plan --may-move {len(foreign)}, if their jobs can work without light meanwhile",
             )
 
 

@@ -7,6 +7,7 @@ from lumctl.context import Context, Observation
 from lumctl.errors import RefusedError, UsageError
 from lumctl.inventory.wiring import circuits_of
 from lumctl.swap.choice import SpareChoice
+from lumctl.swap.draft import SwapDraft, certain_states, left_there
 from lumctl.swap.lane_moves import (
     Avoided,
     LaneMoves,
@@ -19,7 +20,6 @@ from lumctl.swap.lane_moves import (
 )
 from lumctl.swap.light_paths import LightPaths, RerouteBudget, States, reroute_budgets
 from lumctl.swap.path_routing import light_paths
-from lumctl.swap.planning import SwapDraft, certain_states, left_there
 from lumctl.swap.request import require_job
 
 

@@ -14,11 +14,11 @@ from lumctl.inventory.wiring import circuits_of
 from lumctl.spares.fitness import unfit_reasons
 from lumctl.spares.ledger import LedgerEntry, SpareState
 from lumctl.swap.choice import SpareChoice
+from lumctl.swap.draft import SwapDraft, certain_states
 from lumctl.swap.fillers import require_startable
 from lumctl.swap.lane_moves import LaneMoves, moves_home, orders_after
 from lumctl.swap.light_paths import LightPaths, RerouteBudget, States, reroute_budgets
 from lumctl.swap.path_routing import light_paths
-from lumctl.swap.planning import SwapDraft, certain_states
 from lumctl.swap.request import require_job
 from lumctl.swap.silent_parts import silence_refusal
 

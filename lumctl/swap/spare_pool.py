@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from lumctl.context import Context, Observation
 from lumctl.health.observation import current_role, places
+from lumctl.health.remedy import Remedy
 from lumctl.health.states import State
 from lumctl.inventory.model import Role
 from lumctl.inventory.sharing import SpareHosts
@@ -235,14 +236,20 @@ def certainly_lost(seen: Observation) -> Iterator[str]:
     The ``replace`` of remedies is not enough: it is empty if there are too few spares.
     """
     for remedy in seen.remedies:
-        if remedy.state is State.FAILED and remedy.certain and not remedy.hand_first:
-            yield from remedy.replace
-            if remedy.kind == "accelerator":
-                yield remedy.cause
-            elif remedy.kind == "link" and remedy.cause in seen.inventory.transponders:
-                yield seen.inventory.transponders[remedy.cause].accelerator
-            elif remedy.kind == "host" and seen.report.hosts[remedy.cause].state is State.FAILED:
-                yield from (each.id for each in seen.inventory.accelerators_of(remedy.cause))
+        yield from lost_by(seen, remedy)
+
+
+def lost_by(seen: Observation, remedy: Remedy) -> Iterator[str]:
+    """The accelerators that have certainly failed with the cause of a remedy."""
+    if remedy.state is not State.FAILED or not remedy.certain or remedy.hand_first:
+        return
+    yield from remedy.replace
+    if remedy.kind == "accelerator":
+        yield remedy.cause
+    elif remedy.kind == "link" and remedy.cause in seen.inventory.transponders:
+        yield seen.inventory.transponders[remedy.cause].accelerator
+    elif remedy.kind == "host" and seen.report.hosts[remedy.cause].state is State.FAILED:
+        yield from (each.id for each in seen.inventory.accelerators_of(remedy.cause))
 
 
 def _ends(move: RankMove) -> list[str]:

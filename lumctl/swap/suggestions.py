@@ -1,7 +1,6 @@
 """The command that repairs the present faults: it is planned before it is suggested, so that it is not refused."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 
 from lumctl.context import Context, Observation
@@ -13,15 +12,15 @@ from lumctl.health.states import ComponentHealth, State
 from lumctl.inventory.components import find_component
 from lumctl.inventory.wiring import jobs_in
 from lumctl.swap.path_routing import light_paths
-from lumctl.swap.planning import plan_swap
+from lumctl.swap.planning import SwapOptions, freeing_return, try_swap
 from lumctl.swap.reroute import plan_reroute
-from lumctl.swap.silent_parts import silence_refusal
+from lumctl.swap.silent_parts import SilenceError, silence_refusal
 from lumctl.swap.spare_pool import certainly_lost
 
 _SHOWN = 4
 
 
-def suggested_command(context: Context, seen: Observation, remedies: Sequence[Remedy]) -> str:
+def suggested_command(context: Context, seen: Observation, remedies: Sequence[Remedy]) -> str | LumctlError:
     """One command that plans all these repairs; if there is none, the reason and what to try.
 
     If light cannot be routed around a PUC (a port may have only one), the command also replaces an accelerator at an
@@ -30,64 +29,73 @@ def suggested_command(context: Context, seen: Observation, remedies: Sequence[Re
     failed = tuple(dict.fromkeys(accelerator for remedy in remedies for accelerator in remedy.replace))
     avoid = tuple(dict.fromkeys(puc for remedy in remedies for puc in remedy.avoid))
     if not avoid:
-        return _command_or_reason(context, seen, failed)
+        return planned_command(context, seen, failed)
     # A mesh that reads back a different state than written is refused: first the inventory must declare the stuck PUC.
     read_back = not failed and avoid[0] not in seen.inventory.fibres and _reads_back(context, avoid[0])
     ends = [] if failed else [(accelerator,) for accelerator in _ends(seen, remedies)]
     for replaced in [] if read_back else [failed, *ends]:
-        healthy = replaced != failed
-        if _can_be_planned(context, seen, replaced, avoid, healthy=healthy):
-            return f"{swap_command(replaced, avoid)}{' --even-if-healthy' if healthy else ''}"
+        command = planned_command(context, seen, replaced, avoid, healthy=replaced != failed)
+        if isinstance(command, str):
+            return command
     if not failed and len(avoid) == 1:
         if avoid[0] in seen.inventory.fibres:
-            return f"no route was found that avoids {avoid[0]}: repair or replace it"
-        return _as_it_stands(context, seen, avoid[0])
+            return RefusedError(f"no route was found that avoids {avoid[0]}: repair or replace it")
+        return RefusedError(_as_it_stands(context, seen, avoid[0]))
     # No plan avoids all of them at once. Each attempt is proved by light, and undone if none arrives.
-    attempts = [swap_command((), (puc,)) for puc in avoid if _can_be_planned(context, seen, (), (puc,))]
-    attempts += [swap_command(failed, ())] if failed else []
-    return (
+    tried = [planned_command(context, seen, (), (puc,)) for puc in avoid]
+    tried += [planned_command(context, seen, failed)] if failed else []
+    return RefusedError(
         f"no route is found without {', '.join((*failed, *avoid))} together, and no reading shows at which of them "
         "the light is lost; each attempt is undone if no light arrives: "
-        f"{'; '.join(attempts) or 'none can be planned'}"
+        f"{'; '.join(each for each in tried if isinstance(each, str)) or 'none can be planned'}"
     )
 
 
-def swap_obstacle(context: Context, seen: Observation, failed: Sequence[str]) -> LumctlError | None:
-    """Why no swap of these accelerators can be planned and applied now; ``None`` if one can.
+def planned_command(
+    context: Context, seen: Observation, failed: Sequence[str], avoid: Sequence[str] = (), *, healthy: bool = False
+) -> str | LumctlError:
+    """The command that replaces some accelerators and avoids some parts, or why it cannot be planned and applied now.
 
     Everything that offers a swap asks this first. Devices are not asked; ``seen`` says which of them do not answer.
     """
+    if failed:
+        found = try_swap(context, SwapOptions(tuple(avoid), even_if_healthy=healthy), seen, failed, checks_hints=True)
+        return found if avoid else _beside_the_silent(context, seen, failed, found)
     try:
-        return silence_refusal(seen, plan_swap(context, None, failed, seen=seen))
-    except (RefusedError, DeviceError) as refused:
-        return refused
+        refused = silence_refusal(seen, plan_reroute(context, None, avoid, seen=seen))
+    except (RefusedError, UsageError, DeviceError) as error:
+        return error
+    return swap_command((), avoid) if refused is None else refused
+
+
+def _beside_the_silent(
+    context: Context, seen: Observation, failed: Sequence[str], found: str | LumctlError
+) -> str | LumctlError:
+    """The same, but neighbours that are silent or dark are replaced in the same plan if that is possible."""
+    if not isinstance(found, SilenceError) or not found.accelerators:
+        return found
+    together = try_swap(context, SwapOptions(), seen, [*failed, *found.accelerators])
+    return together if isinstance(together, str) else found
+
+
+def swap_obstacle(context: Context, seen: Observation, failed: Sequence[str]) -> LumctlError | None:
+    """Why no swap of these accelerators can be planned and applied now; ``None`` if one can."""
+    found = try_swap(context, SwapOptions(), seen, failed, checks_hints=True)
+    return None if isinstance(found, str) else found
 
 
 def obstacle_words(context: Context, seen: Observation, failed: Sequence[str]) -> str:
     """:func:`swap_obstacle` with what to do about it, in words; empty if there is none."""
     refused = swap_obstacle(context, seen, failed)
-    return "" if refused is None else "; ".join(filter(None, (refused.message, refused.hint)))
+    return "" if refused is None else _words(refused)
 
 
-def _can_be_planned(
-    context: Context, seen: Observation, replaced: Sequence[str], avoid: Sequence[str], *, healthy: bool = False
-) -> bool:
-    with suppress(RefusedError):
-        if replaced:
-            plan_swap(context, None, replaced, avoid=avoid, even_if_healthy=healthy, seen=seen)
-        else:
-            plan_reroute(context, None, avoid, seen=seen)
-        return True
-    return False
+def _words(refused: LumctlError) -> str:
+    return "; ".join(filter(None, (refused.message, refused.hint)))
 
 
-def _command_or_reason(context: Context, seen: Observation, failed: Sequence[str]) -> str:
-    """The command that replaces some accelerators, or why it would be refused now and what helps."""
-    try:
-        plan_swap(context, None, failed, seen=seen)
-    except (RefusedError, UsageError) as refused:  # a UsageError: they are in several racks
-        return "; ".join(filter(None, [f"no swap can be planned now: {refused.message}", refused.hint]))
-    return swap_command(failed, ())
+def _command_or_words(found: str | LumctlError) -> str:
+    return found if isinstance(found, str) else f"no swap can be planned now: {_words(found)}"
 
 
 def _reads_back(context: Context, puc: str) -> bool:
@@ -153,9 +161,10 @@ def nothing_named(context: Context, seen: Observation, job: str | None) -> Usage
     if of_job and any(remedy.by_hand for remedy in of_job):
         words = "; ".join(f"{remedy.cause}: {remedy.by_hand}" for remedy in of_job[:_SHOWN])
         pucs = [puc for remedy in of_job for puc in remedy.suspects]
-        if pucs and _can_be_planned(context, seen, (), pucs):
-            words += f"; or try {swap_command((), pucs)}, which is undone if no light arrives"
+        if pucs and isinstance(command := planned_command(context, seen, (), pucs), str):
+            words += f"; or try {command}, which is undone if no light arrives"
         if lost := [name for name in dict.fromkeys(certainly_lost(seen)) if seen.place_of(name) is not None]:
+            words += f"; or {frees}" if (frees := freeing_return(context, seen, lost)) else ""
             words += f"; to wait for a spare: {swap_command(lost, ())} --queue"
         return RefusedError(f"no swap repairs the present faults: {causes_text(of_job)}", hint=words)
     ill = _not_ok(seen, job)
@@ -169,27 +178,27 @@ def nothing_named(context: Context, seen: Observation, job: str | None) -> Usage
     parts = [_part_not_ok(seen, accelerator) for accelerator in ill]
     told = ", ".join(f"{part.id} ({part.state})" for part in parts[:_SHOWN])
     if all(part.state is State.UNKNOWN for part in parts):
-        command = _command_or_reason(context, seen, ill[:1])
-        nevertheless = f"; to replace one nevertheless: {command}" if command.startswith("lumctl ") else ""
+        replacing = planned_command(context, seen, ill[:1])
+        nevertheless = f"; to replace one nevertheless: {replacing}" if isinstance(replacing, str) else ""
         hint = f"see why: lumctl health explain {parts[0].id}{nevertheless}"
     else:
-        hint = _command_or_reason(context, seen, ill)
+        hint = _command_or_words(planned_command(context, seen, ill))
     return UsageError(f"no failed accelerator was given; not ok now: {told}{more}", hint=hint)
 
 
 def _commands(context: Context, seen: Observation, repairable: Sequence[Remedy]) -> str:
     """The commands that plan these repairs one at a time or together, those that work; if none does, the reason."""
     different = list({remedy.command: remedy for remedy in repairable}.values())
-    each = list(dict.fromkeys(suggested_command(context, seen, [remedy]) for remedy in different[:_SHOWN]))
+    each = [suggested_command(context, seen, [remedy]) for remedy in different[:_SHOWN]]
     together = suggested_command(context, seen, repairable)
-    alone = [text for text in each if text.startswith("lumctl ") and text != together]
-    whole = together if together.startswith("lumctl ") else ""
+    alone = [found for found in dict.fromkeys(each) if isinstance(found, str) and found != together]
     if not alone:
-        return together if whole or len(each) > 1 else each[0]
+        return _command_or_words(together if isinstance(together, str) or len(each) > 1 else each[0])
     more = f"; and {len(different) - _SHOWN} more" if len(different) > _SHOWN else ""
+    whole = f"; or together: {together}" if isinstance(together, str) else ""
     if len(alone) == 1 and not more and not whole:
         return f"only one of them can be planned now: {alone[0]}"
-    return f"one at a time: {'; '.join(alone)}{more}{f'; or together: {whole}' if whole else ''}"
+    return f"one at a time: {'; '.join(alone)}{more}{whole}"
 
 
 def _remedies(seen: Observation, job: str | None) -> list[Remedy]:

@@ -9,7 +9,9 @@ from pathlib import Path
 from console import PACKAGE, Origin
 
 ROOMS = ("change", "swap", "runbook", "daemon", "store", "context", "cli")
-ERRORS = frozenset({"RefusedError", "HalfDoneError", "RolledBackError", "LeaseHeldError", "TooWeak", "NoSpareError"})
+ERRORS = frozenset(
+    {"RefusedError", "HalfDoneError", "RolledBackError", "LeaseHeldError", "TooWeak", "NoSpareError", "SilenceError"}
+)
 
 
 @dataclass(frozen=True)

@@ -145,3 +145,22 @@ def test_an_operator_returns_a_rank_to_a_lane_that_cannot_be_shown_to_be_repaire
     assert "warning: s1-gpu0-a was at fault" in c.type(row["command"]).out
     apply(c, row["command"])
     assert status(c)["repairs"] == []
+
+
+def test_without_a_free_spare_a_return_that_frees_one_is_advised_if_it_can_be_proved(c: Console) -> None:
+    c.swapped("s1-gpu0")
+    c.sim.clear("s1-gpu0")
+    c.sim.inject("s0-gpu0", "gpu-lost")
+    (lost,) = status(c)["remedies"]
+    back, swap = commands_in(lost["by_hand"])
+    assert "return rank 1 of finetune to s1-gpu0: lumctl" in lost["by_hand"]
+    c.sim.inject("s2-gpu0-a", "dark")
+    c.sim.inject("s0-gpu0-b", "dark")
+    (row,) = status(c)["repairs"]
+    assert "ok again, but 1 rank of finetune cannot return now: no swap can be applied while s" in row["words"]
+    assert all("--back" not in each["by_hand"] for each in status(c)["remedies"])
+    for lane in ("s2-gpu0-a", "s0-gpu0-b"):
+        c.sim.clear(lane)
+    apply(c, back)
+    apply(c, swap)
+    assert status(c)["remedies"] == []

@@ -179,10 +179,8 @@ def test_what_is_wrong_comes_first_with_a_whole_command(status, rack):
 
 
 def test_a_swap_that_would_be_refused_is_not_suggested(status, rack, monkeypatch):
-    def refuse(*_words, **_options):
-        raise RefusedError("no spare can replace h03-gpu2")
-
-    monkeypatch.setattr(suggestions, "plan_swap", refuse)
+    refused = RefusedError("no spare can replace h03-gpu2")
+    monkeypatch.setattr(suggestions, "try_swap", lambda *_words, **_options: refused)
     rack.xid(GPU, 79)
     (remedy,) = document(status)[1]["remedies"]
     assert remedy["command"] == ""

@@ -246,9 +246,8 @@ def test_a_refusal_names_how_many_circuits_of_others_would_have_to_move(tmp_path
     assert reaches(inventory, cells, made)
     after = [*made, circuit("new", DevicePort("s2", 0), DevicePort("s3", 0))]
     few, enough = (RerouteBudget(others=frozenset({"c0", "c1"}), most_others=most) for most in (1, 2))
-    with pytest.raises(Unroutable, match=r"move 2 circuits of other jobs \(c0, c1\), but at most 1") as refused:
+    with pytest.raises(Unroutable, match=r"move 2 circuits of other jobs \(c0, c1\), but at most 1"):
         light_paths(inventory, made, after, cells, reroutes=few)
-    assert "--may-move 2" in refused.value.hint
     paths = light_paths(inventory, made, after, cells, reroutes=enough)
     assert paths.moved == {"c0", "c1"}
     assert reaches(inventory, written(cells, paths), after)

@@ -299,7 +299,7 @@ def test_there_is_nothing_to_return_where_all_is_as_written(context, rack64, obs
         (
             None,
             "h16-gpu2",
-            "see why: lumctl health explain h16-gpu2; once it is healthy again: lumctl swap plan --failed",
+            "see why: lumctl health explain h16-gpu2; once it is healthy again, try: lumctl swap plan --failed",
         ),
         ("h16-gpu0", None, "let lumctl choose the spare: lumctl swap plan --failed h03-gpu2"),
         ("h16-gpu0", "h16-gpu2", "letting lumctl choose the spare does not help: no spare can replace h03-gpu2: "),

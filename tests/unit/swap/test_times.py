@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 from lumctl.change.plan import Do, Step
 from lumctl.store import JournalEntry
-from lumctl.swap.planning import timed
+from lumctl.swap.draft import timed
 
 STEPS = (
     Step("1", Do.CHECK, "check that s3 is healthy", {}, expected_seconds=0.2),
