@@ -64,7 +64,7 @@ def past_later_runs(context: Context, run: StoredRun) -> str:
     the changes that later runs made for other jobs. In all other cases the later runs are rolled back first, the newest
     first, unless one of them wrote a device whose earlier states were unknown.
     """
-    later = _later(context, run)
+    later = later_runs(context, run)
     for other in later:
         if other.state in OPEN:
             return f"finish the later run first: {ways_to_finish(other.id, context.target)}"
@@ -99,15 +99,20 @@ def instead_of_rollback(context: Context, run: StoredRun) -> str:
     left = [r for r in plan.replacements if place_of(placed, r.failed) != (r.job, r.rank)]
     if plan.replacements and not left:
         job = plan.replacements[0].job
-        by = next((other.id for other in _later(context, run) if _returns(other, plan.replacements)), "a later run")
+        by = next((other.id for other in later_runs(context, run) if _returns(other, plan.replacements)), "a later run")
         return f"{by} has moved the ranks back already; see the placement: lumctl job show {job} {aimed}"
     return f"no job is missing a circuit by the record, so nothing needs to be done; see: lumctl fabric show {aimed}"
 
 
 def after_end(context: Context, run: StoredRun) -> str:
-    """What can be done after a run that has ended: undo it, or program circuits that are missing by the record."""
+    """What can be done after a run that has ended: undo it, or program circuits that are missing by the record.
+
+    What later runs have changed cannot be undone by a rollback of this one alone.
+    """
     aimed = f"--target {context.target}"
     if run.state == "done" and not _is_whole(run):
+        if later_runs(context, run):
+            return past_later_runs(context, run)
         return f"to undo it: lumctl swap rollback {run.id} {aimed}"
     return _missing_circuits(context, run.rack) or f"see it: lumctl swap show {run.id} {aimed}"
 
@@ -174,7 +179,7 @@ def _settings(context: Context, plan: Plan) -> list[str]:
     return [meant[0].component.id, *texts]
 
 
-def _later(context: Context, run: StoredRun) -> list[StoredRun]:
+def later_runs(context: Context, run: StoredRun) -> list[StoredRun]:
     """Later runs in force that must be rolled back before a run, newest first.
 
     They changed the same devices, settings or jobs as the run, or as another of them. A rollback of a later run is left

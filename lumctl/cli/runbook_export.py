@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from lumctl.change.refusal_advice import later_runs, past_later_runs
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import OutputFormat, dump_json
 from lumctl.cli.verbs import aimed, verb
@@ -15,7 +16,7 @@ from lumctl.files import put
 from lumctl.printable import printable
 from lumctl.runbook.document import Runbook
 from lumctl.runbook.files import find_runbook, is_file
-from lumctl.runbook.report import report
+from lumctl.runbook.report import LaterRuns, report
 from lumctl.runbook.templates import template_of
 from lumctl.runbook.yaml_text import dump, plain
 from lumctl.store import Head
@@ -55,11 +56,13 @@ def export(
                 raise UsageError(f"{runbook} already contains intents")
             document = template_of(found)
         # A file may be from another rack or another time: the head of this journal says nothing about it.
-        head = None if as_template or is_file(runbook) else context.store(found.rack).journal.head()
+        of_run = not (as_template or is_file(runbook))
+        head = context.store(found.rack).journal.head() if of_run else None
+        later = _later(context, found.rack, str(document["id"])) if of_run else None
     if cx.out.format is OutputFormat.NAME:
         cx.out.names([str(document.get("id", runbook))])
         return
-    text = _text(cx, document, _format(cx, out), head)
+    text = _text(cx, document, _format(cx, out), head, later)
     if out is None or str(out) == "-":
         cx.out.text(text.rstrip())
         return
@@ -83,8 +86,17 @@ def with_head(document: dict[str, Any], head: Head | None) -> dict[str, Any]:
     return document if head is None else {**document, "journal_head": asdict(head)}
 
 
-def _text(cx: Invocation, document: dict[str, Any], format_: str, head: Head | None) -> str:
+def _later(context: Context, rack: str, name: str) -> LaterRuns | None:
+    """The later runs that changed the same devices or jobs as a finished run; ``None`` if there are none."""
+    run = context.store(rack).runs.get(name)
+    later = later_runs(context, run) if run.state == "done" else []
+    return LaterRuns(tuple(each.id for each in later), past_later_runs(context, run)) if later else None
+
+
+def _text(
+    cx: Invocation, document: dict[str, Any], format_: str, head: Head | None, later: LaterRuns | None = None
+) -> str:
     if format_ == "json":
         return dump_json(with_head(document, head)) + "\n"
     # Its commands are typed elsewhere: they name the inventory.
-    return aimed(cx, printable(report(document, head), lines=True)) if format_ == MARKDOWN else dump(document)
+    return aimed(cx, printable(report(document, head, later), lines=True)) if format_ == MARKDOWN else dump(document)

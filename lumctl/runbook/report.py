@@ -1,6 +1,7 @@
 """A recorded run as Markdown for an incident report: who, when, why, what, and how to undo it."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from lumctl.store import Head
@@ -19,14 +20,22 @@ _COUNTED = (("remove", "removed"), ("add", "added"), ("keep", "left unchanged"))
 _PROOF = ("circuit", "transmitter", "receiver", "evidence", "seconds")
 
 
-def report(document: Mapping[str, Any], head: Head | None = None) -> str:
+@dataclass(frozen=True, slots=True)
+class LaterRuns:
+    """The runs, newest first, that changed the same devices or jobs after a run, and how to undo that run now."""
+
+    runs: tuple[str, ...]
+    undo: str
+
+
+def report(document: Mapping[str, Any], head: Head | None = None, later: LaterRuns | None = None) -> str:
     """A runbook as Markdown text; ``head`` is the last entry of the journal from which the runbook was made."""
     if "intents" in document:
         return "\n".join(_intended(document)) + "\n"
-    return "\n".join(_recorded(document, head)) + "\n"
+    return "\n".join(_recorded(document, head, later)) + "\n"
 
 
-def _recorded(document: Mapping[str, Any], head: Head | None) -> Iterator[str]:
+def _recorded(document: Mapping[str, Any], head: Head | None, later: LaterRuns | None) -> Iterator[str]:
     recorded = document["recorded"]
     yield from (f"# {document['id']}: {_plain(document['title'])}", "")
     yield from _table(
@@ -43,21 +52,21 @@ def _recorded(document: Mapping[str, Any], head: Head | None) -> Iterator[str]:
             ("Plan", f"SHA-256 {recorded['plan'][:16]}"),
         ],
     )
-    yield from _in_short(document)
+    yield from _in_short(document, later)
     yield from _why(document)
     yield from _circuits(document["circuits"], stands=recorded["outcome"] not in _NOT_STANDING)
     yield from _steps(document["steps"])
     yield from _taken_back(document)
     yield from _powers(document["steps"])
     yield from _proofs(document["steps"])
-    yield from _undo(document)
+    yield from _undo(document, later)
     if head is not None:
         yield from ("", "## Journal", "")
         yield f"Entry {head.seq} of rack {head.rack} was the last one: `{head.hash}`."
         yield f"Check it with `lumctl runbook verify{_aimed(recorded)}`."
 
 
-def _in_short(document: Mapping[str, Any]) -> Iterator[str]:
+def _in_short(document: Mapping[str, Any], later: LaterRuns | None) -> Iterator[str]:
     """A summary that answers an operator's first questions."""
     recorded, steps = document["recorded"], document["steps"]
     yield from ("", "## In short", "")
@@ -65,6 +74,8 @@ def _in_short(document: Mapping[str, Any]) -> Iterator[str]:
     yield f"- What: {title}, by {by} at {recorded['at']}, on the {_PLACE.get(recorded['target'], recorded['target'])}."
     if recorded["outcome"] == "undone":
         yield f"- It was completed, and later undone by {recorded.get('undone_by')}."
+    elif later is not None:
+        yield f"- Every step was done. Later runs have changed the same devices or jobs: {', '.join(later.runs)}."
     else:
         yield f"- {_ENDS.get(recorded['outcome'], _plain(recorded['outcome']))}"
     failed = [step for step in steps if "failed" in (step.get("outcome") or {})]
@@ -76,7 +87,8 @@ def _in_short(document: Mapping[str, Any]) -> Iterator[str]:
         counts = ", ".join(f"{len(circuits.get(key, ()))} {word}" for key, word in _COUNTED)
         yield f"- Circuits planned: {counts}."
     if moved:
-        then = "ran elsewhere until it was undone" if recorded["outcome"] == "undone" else "now run elsewhere"
+        then = "now run elsewhere" if later is None else "ran elsewhere after it"
+        then = "ran elsewhere until it was undone" if recorded["outcome"] == "undone" else then
         yield f"- Jobs that {then}: {_plain(', '.join(moved))}."
 
 
@@ -170,7 +182,7 @@ def _aimed(recorded: Mapping[str, Any]) -> str:
     return f" --target {recorded['target']}"
 
 
-def _undo(document: Mapping[str, Any]) -> Iterator[str]:
+def _undo(document: Mapping[str, Any], later: LaterRuns | None) -> Iterator[str]:
     recorded = document["recorded"]
     yield from ("", "## How to undo it", "")
     aimed = _aimed(recorded)
@@ -178,6 +190,8 @@ def _undo(document: Mapping[str, Any]) -> Iterator[str]:
         yield "None of its changes is in effect: there is nothing to undo."
     elif recorded.get("undone_by"):
         yield f"{recorded['undone_by']} rolled it back."
+    elif later is not None:
+        yield f"Later runs have changed the same devices or jobs: {later.undo}"
     elif recorded.get("kind") == "ack":
         yield f"`lumctl health ack COMPONENT --clear{aimed}`"
     elif recorded.get("kind") == "policy":

@@ -493,6 +493,8 @@ ROWS = [
     Row(RES, "was planned with a different version", cut_then_edited, "swap resume {run}", (ABORT,), home),
     Row(RES, "has nothing to", swapped, "swap abort {run}", ("swap rollback {run}",), home),
     Row(RES, "has nothing to", swapped, "swap resume {run}", ("swap rollback {run}",), home),
+    Row(RES, "has nothing to", swapped_and_returned, "swap resume {run}", ("job show finetune",), home),
+    Row(RES, "has nothing to", swapped_then_rewritten, "swap abort {run}", (BACK,), home),
     Row(RES, "has nothing to", swapped_and_back, "swap abort {run}", ("swap show {run}",), home),
     Row(RES, "has nothing to", as_it_is, "swap resume fabric-0001", ("swap show fabric-0001",), home),
     Row(RES, "is running: ", at_work, "swap resume {run}", (RESUME,), replaced, repair=wait),
@@ -817,3 +819,7 @@ def test_ranks_that_returned_are_told_with_the_run_that_moved_them(console) -> N
     c.do("swap", "apply", c.plan("finetune", "--back"))
     said = c.say("swap", "rollback", state["run"], "--yes")
     assert f"{state['later']} has moved the ranks back already" in said.hint
+    told = c.say("runbook", "export", state["run"], "-o", "md").out
+    assert "in effect" not in told
+    assert "Later runs have changed the same devices or jobs: swap-0" in told
+    assert f"jobs: {state['later']} has moved the ranks back already; see the placement: lumctl" in told
