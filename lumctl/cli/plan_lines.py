@@ -70,7 +70,11 @@ def made_line(plan: Plan) -> str:
 
 def expected_line(plan: Plan) -> str:
     """The expected duration of a plan, and the basis of that estimate."""
-    return f"expected time about {plan.expected_seconds:.2f} s ({_basis(plan)})"
+    together = [stage for stage in stages(plan.steps) if stage[1:]]
+    at_once = (
+        f"steps {' and '.join(f'{s[0].id} to {s[-1].id}' for s in together)} at the same time; " if together else ""
+    )
+    return f"expected time about {plan.expected_seconds:.2f} s ({at_once}{_basis(plan)})"
 
 
 def _changes(plan: Plan, *, wide: bool) -> list[PlanLine]:

@@ -92,14 +92,15 @@ def plan(
     """Plan a swap: choose spares, route their light paths, state loss and steps. Changes no device.
 
     Without --failed, --host, --avoid and --back, the rack is read, and the one accelerator that has failed is replaced;
-    if several faults could be meant, their commands are listed.
+    if several faults could be meant, nothing is planned, and the commands for each and for all together are listed.
 
     One plan replaces several failures in one rack, of one job or several. Spares are assigned so that every failure
-    gets one if any choice allows it. Spares are ranked by these criteria, the first difference decides: reserved for
-    the job (reserved_for); the least sufficient memory; all lanes ok; not tied to other spares; no filler job on it;
-    fewest faults in seven days; in service for more than a day, and burned in; fewest circuits moved; enough optical
-    margin; least loss; fewest PUCs (programmable unit cells of meshes); fewest cells written. Accelerators that the
-    inventory ties to a failed one are replaced with it, by spares that are tied to each other.
+    gets one if any choice allows it. Spares are ranked by these criteria, the first difference decides: every device
+    that is written for it answers; reserved for the job (reserved_for); the least sufficient memory; all lanes ok; not
+    tied to other spares; no filler job on it; fewest faults in seven days; in service for more than a day, and burned
+    in; fewest circuits moved; enough optical margin; least loss; fewest PUCs (programmable unit cells of meshes);
+    fewest cells written. Accelerators that the inventory ties to a failed one are replaced with it, by spares that are
+    tied to each other.
 
     With --avoid alone the circuits of JOB are routed around a failing component, and no accelerator is replaced; those
     of a failing transponder or port move to a free lane of the same accelerator. With --back each rank returns to its

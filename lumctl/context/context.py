@@ -23,6 +23,7 @@ from lumctl.fabric import FabricStates, LightPath
 from lumctl.fleet.fleet import Fleet
 from lumctl.health.look import LightEvidence
 from lumctl.health.observation import Observation, current_role
+from lumctl.health.remedy import without_vain_spares
 from lumctl.health.replaced_faults import ReplacedFault
 from lumctl.inventory.model import Inventory, Role
 from lumctl.inventory.slice_records import is_job, with_slices
@@ -243,7 +244,7 @@ class Context:
             circuits,
             losses,
             snapshot,
-            judged.report,
+            without_vain_spares(judged.report, self.inventory, assignment),
             unfinished,
             judged.acknowledgements,
             judged.windows,

@@ -257,6 +257,28 @@ class _Remedies:
         return self._report.accelerators[accelerator].state is State.OK and State.FAILED not in links
 
 
+def without_vain_spares(report: HealthReport, inventory: Inventory, assignment: Assignment) -> HealthReport:
+    """The same report, without the advice to swap in a spare for accelerators for which there are too few spares."""
+    advised = {
+        health.id
+        for health in report.accelerators.values()
+        if any(finding.advice.startswith(SPARE_FIRST) for finding in health.findings)
+    }
+    if not advised:
+        return report
+    vain = advised - {name for remedy in remedies(report, inventory, assignment) for name in remedy.replace}
+    changed = {
+        name: replace(
+            report.accelerators[name],
+            findings=tuple(
+                replace(each, advice=after_a_swap(each.advice)) for each in report.accelerators[name].findings
+            ),
+        )
+        for name in vain
+    }
+    return replace(report, accelerators={**report.accelerators, **changed})
+
+
 def after_a_swap(advice: str) -> str:
     """The part of an advice that remains after a spare is swapped in."""
     return advice.removeprefix(SPARE_FIRST)

@@ -13,6 +13,7 @@ from lumctl.store import Store
 from lumctl.swap.constraints import constraint_objections
 from lumctl.swap.groups import is_broken_up
 from lumctl.swap.light_paths import LightPaths
+from lumctl.swap.silent_parts import silent_devices
 
 LATELY_S = 7 * 86_400.0
 """How far back trouble counts against a spare."""
@@ -83,6 +84,8 @@ _NOT_KNOWN = 1e6
 class Score:
     """The criteria of one spare, in the order in which they decide."""
 
+    silent: int
+    """How many devices that are written for it do not answer now: until they do, it cannot be used."""
     reserved: int
     """0 if it is reserved for this job, 2 if it is reserved otherwise and the operator named it, otherwise 1."""
     memory_gib: float
@@ -140,7 +143,9 @@ def score(
     """Score a spare. Without ``paths``, its light is unknown before the whole choice is routed."""
     lanes = [seen.report.links[lane.id].state for lane in seen.inventory.transponders_of(spare.id)]
     margin = seen.inventory.thresholds.rx_margin_db
+    written = [device for device, cells in paths.writes.items() if cells] if paths else []
     return Score(
+        silent=len(silent_devices(seen, written)),
         reserved=0 if spare.reserved_for == job else 2 if spare.reserved or spare.reserved_for else 1,
         memory_gib=round(spare.memory_gib - failed.memory_gib, 3),
         lanes=sum(state is not State.OK for state in lanes),
@@ -159,6 +164,7 @@ def score(
 
 _Words = Callable[[Score, Score], str]
 _WORDS: Mapping[str, _Words] = {
+    "silent": lambda _worse, _better: "a device that is written for it does not answer now",
     "reserved": lambda worse, _: "it is reserved" if worse.reserved > 1 else "the other is reserved for this job",
     "memory_gib": lambda worse, better: (
         f"it has {worse.memory_gib - better.memory_gib:g} GiB more than the other, which is enough: larger "

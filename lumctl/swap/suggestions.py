@@ -198,7 +198,7 @@ def _commands(context: Context, seen: Observation, repairable: Sequence[Remedy])
     whole = f"; or together: {together}" if isinstance(together, str) else ""
     if len(alone) == 1 and not more and not whole:
         return f"only one of them can be planned now: {alone[0]}"
-    return f"one at a time: {'; '.join(alone)}{more}{whole}"
+    return f"{'one at a time' if whole else 'one of them'}: {'; '.join(alone)}{more}{whole}"
 
 
 def _remedies(seen: Observation, job: str | None) -> list[Remedy]:

@@ -153,6 +153,7 @@ def test_without_a_free_spare_a_return_that_frees_one_is_advised_if_it_can_be_pr
     c.sim.inject("s0-gpu0", "gpu-lost")
     (lost,) = status(c)["remedies"]
     back, swap = commands_in(lost["by_hand"])
+    assert "swap in a spare" not in c.say("status").out
     assert "return rank 1 of finetune to s1-gpu0: lumctl" in lost["by_hand"]
     c.sim.inject("s2-gpu0-a", "dark")
     c.sim.inject("s0-gpu0-b", "dark")

@@ -15,7 +15,7 @@ from lumctl.change.plan import (
     plan_digest,
     to_document,
 )
-from lumctl.cli.plan_lines import plan_lines, styled_lines, summary
+from lumctl.cli.plan_lines import expected_line, plan_lines, styled_lines, summary
 from lumctl.fabric import Segment
 
 ENDS = ({"lane": "s0-a", "device": "mesh", "port": 1}, {"lane": "s1-a", "device": "mesh", "port": 2})
@@ -114,6 +114,12 @@ def test_each_step_has_its_time_and_the_plan_says_where_times_come_from():
     assert "expected time about 0.75 s (medians of the last 7 runs; 1 step by the" in lines
     assert "PUCs of mesh: 2 written (1 to bar, 1 to cross)" in lines
     assert "3 cross to bar, 5 ? to cross" in lines
+
+
+def test_an_expected_time_below_the_sum_of_the_steps_names_those_at_the_same_time():
+    steps = tuple(replace(PLAN.steps[0], id=str(number), stage=min(number, 2) - 1) for number in (1, 2, 3))
+    plan = replace(PLAN, steps=steps)
+    assert f"{plan.expected_seconds:.2f} s (steps 2 to 3 at the same time; " in expected_line(plan)
 
 
 def test_wide_tells_what_stays_and_what_each_step_needs():

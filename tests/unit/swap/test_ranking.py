@@ -5,19 +5,29 @@ from types import SimpleNamespace
 
 import pytest
 
+from lumctl.change.plan import PlannedChange
 from lumctl.errors import RefusedError
-from lumctl.health.states import State
+from lumctl.health.states import ComponentHealth, Finding, State
 from lumctl.health.transitions import Transition
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.problems import InventoryError
 from lumctl.swap.choice import choose
 from lumctl.swap.explanations import Considered, candidates_of
 from lumctl.swap.light_paths import LightPaths
-from lumctl.swap.ranking import BURN_IN_S, LATELY_S, AcceleratorRecord, Score, records_of, why_behind
+from lumctl.swap.ranking import (
+    BURN_IN_S,
+    LATELY_S,
+    UNKNOWN,
+    AcceleratorRecord,
+    Score,
+    records_of,
+    score,
+    why_behind,
+)
 
 NOW = 1_800_000_000.0
-PLAIN = Score(1, 0.0, 0, 0, 0, 0, 0, 0, 0, 4.0, 12, 5, 3)
-WORSE = Score(2, 61.0, 1, 1, 1, 3, 1, 2, 1, 4.5, 20, 9, 4)
+PLAIN = Score(0, 1, 0.0, 0, 0, 0, 0, 0, 0, 0, 4.0, 12, 5, 3)
+WORSE = Score(1, 2, 61.0, 1, 1, 1, 3, 1, 2, 1, 4.5, 20, 9, 4)
 NAMES = [item.name for item in fields(Score)]
 
 
@@ -203,3 +213,17 @@ def test_a_spare_without_circuits_of_its_own_is_not_said_to_lose_nothing():
     (candidate,) = candidates_of([alone], {"w1-x": "near"})
     assert "its circuits depend on the other spares" in candidate.reasons
     assert not any("dB" in reason for reason in candidate.reasons)
+
+
+def test_a_spare_whose_mesh_does_not_answer_ranks_behind_one_that_can_be_used_now(rack64, observe):
+    seen = observe(rack64)
+    silent = Finding("rail2", "device.unreachable", State.FAILED, "connection refused", "", 99.0)
+    mesh = ComponentHealth("rail2", "device", State.FAILED, (silent,))
+    seen = replace(seen, report=replace(seen.report, devices={"rail2": mesh}))
+    old, new = (rack64.accelerators[name] for name in ("h03-gpu2", "h16-gpu2"))
+    written, idle = (
+        LightPaths(writes={"rail2": cells}) for cells in ((PlannedChange("rail2", 1, "bar", "cross"),), ())
+    )
+    needs, spares = (score(seen, "train-a", old, new, UNKNOWN, paths) for paths in (written, idle))
+    assert (needs.silent, spares.silent) == (1, 0)
+    assert why_behind(needs, spares) == "a device that is written for it does not answer now"
