@@ -88,6 +88,16 @@ def shape_text(shape: Iterable[int]) -> str:
     return "x".join(map(str, shape))
 
 
+def ranks_text(places: Iterable[tuple[str, int]]) -> str:
+    """Ranks of jobs in words: ``train-a ranks 2, 4-6 and train-b rank 0``."""
+    ranks: dict[str, list[int]] = {}
+    for job, rank in places:
+        ranks.setdefault(job, []).append(rank)
+    return " and ".join(
+        f"{job} {'rank' if len(own) == 1 else 'ranks'} {number_ranges(sorted(own))}" for job, own in ranks.items()
+    )
+
+
 def number_ranges(numbers: Iterable[int]) -> str:
     """Numbers in ascending order as ranges: ``0-7, 9``."""
     parts: list[list[int]] = []

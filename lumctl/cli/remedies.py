@@ -10,6 +10,7 @@ from lumctl.errors import LumctlError
 from lumctl.health.remedy import Remedy
 from lumctl.health.states import ComponentHealth, HealthReport, State
 from lumctl.inventory.folded_names import fold
+from lumctl.printable import ranks_text
 
 if TYPE_CHECKING:
     from lumctl.cli.output import Output
@@ -54,8 +55,27 @@ def _document(
         **remedy_document(remedy, aimed(cx, command)),
         "by_hand": aimed(cx, by_hand),
         "ranks": ["/".join(map(str, place)) for name in remedy.replace if (place := seen.place_of(name))],
+        "drain": _drain_document(cx, context, seen, remedy, plans=plans) if remedy.drain else None,
         "explain": aimed(cx, f"lumctl health explain {_explained(remedy, seen)}"),
     }
+
+
+def _drain_document(
+    cx: Invocation, context: "Context", seen: "Observation", remedy: Remedy, *, plans: bool
+) -> dict[str, Any]:
+    """The ranks that run on a host to drain, and the command that moves them; without one, why none is planned now."""
+    from lumctl.swap.suggestions import swap_obstacle
+
+    there = [each.id for each in seen.inventory.accelerators_of(remedy.drain) if seen.place_of(each.id) is not None]
+    obstacle = None
+    with suppress(LumctlError):  # as in `_document`
+        obstacle = swap_obstacle(context, seen, there, even_if_healthy=True) if plans else None
+    command = f"lumctl swap plan --failed {remedy.drain} --even-if-healthy" if plans and obstacle is None else ""
+    ranks = ranks_text(place for name in remedy.on_it if (place := seen.place_of(name)))
+    words = f"before you drain {remedy.drain}, move {ranks}"
+    if obstacle is not None:
+        words += f"; no swap can move them now: {obstacle.message.partition(': ')[0]}"
+    return {"host": remedy.drain, "words": words, "command": aimed(cx, command)}
 
 
 def _planned(context: "Context", seen: "Observation", remedy: Remedy) -> tuple[str, str]:
@@ -131,6 +151,9 @@ def remedy_lines(out: "Output", remedy: Mapping[str, Any], indent: str = "") -> 
     then = "; if that does not help:" if remedy["hand_first"] and command else ""
     by_hand = [out.wrapped(f"{inner}{remedy['by_hand']}{then}", f"{inner}  ")] if remedy["by_hand"] else []
     lines += [*by_hand, *command] if remedy["hand_first"] else [*command, *by_hand]
+    if drain := remedy["drain"]:
+        lines.append(out.wrapped(f"{inner}{drain['words']}{':' if drain['command'] else ''}", f"{inner}  "))
+        lines += [f"{inner}{drain['command']}"] if drain["command"] else []
     if not remedy["command"] and remedy["explain"]:
         lines.append(f"{inner}{remedy['explain']}")
     return lines

@@ -4,6 +4,7 @@ A remedy belongs to a cause: that of an incident, or a component with a fault of
 spares should replace, the PUCs that light should avoid, or the manual repair, and the reason.
 """
 
+import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
@@ -27,6 +28,8 @@ _DEAD_LANE = frozenset({"link.tx-power", "link.down", "link.missing"})
 _LIGHT_ARRIVES_WEAK = frozenset({"link.rx-power", "circuit.dim", "circuit.rx-margin"})
 _COOLED_FIRST = frozenset({"gpu.temperature"})
 """Findings on an accelerator that still works. Cool it before you swap in a spare, which may become as hot."""
+_DRAINS_HOST = re.compile(r"\bdrain\b[^,;]*\bhost\b")
+"""An advice that begins with draining the host: its work is moved away before the host stops."""
 _DEVICE_GOES_ON = frozenset({"device.alarm", "device.temperature"})
 """Findings on a device that still answers, so that its circuits can still be changed."""
 
@@ -39,7 +42,8 @@ class Remedy:
     ``avoid`` are PUCs or fibres that light should be routed around. Both are empty if nothing in the rack repairs the
     job, or if no rank depends on the cause. ``by_hand`` is the manual repair, with the reason; ``hand_first``: try it
     before a spare, because it may be enough. ``certain`` is false if no reading shows which of several components is at
-    fault. ``suspects`` are PUCs that may be at fault, listed if there are too few spares for the repair.
+    fault. ``suspects`` are PUCs that may be at fault, listed if there are too few spares for the repair. ``drain`` is
+    the host that the manual repair says to drain, if ranks run on it that ``replace`` does not move: those ``on_it``.
     """
 
     cause: str
@@ -53,6 +57,8 @@ class Remedy:
     certain: bool = True
     suspects: tuple[str, ...] = ()
     hand_first: bool = False
+    drain: str = ""
+    on_it: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -89,7 +95,8 @@ def remedies(report: HealthReport, inventory: Inventory, assignment: Assignment)
 
     Components out of service or in maintenance need no remedy.
     """
-    found, parts = _Remedies(report, inventory, assignment).all(), job_parts(report, inventory, assignment)
+    causes, parts = _Remedies(report, inventory, assignment), job_parts(report, inventory, assignment)
+    found = map(causes.with_drain, causes.all())
     return tuple(sorted(found, key=lambda each: (-SEVERITY.index(each.state), parts.isdisjoint(each.components))))
 
 
@@ -125,6 +132,17 @@ class _Remedies:
             if own and self._needs_one(health):
                 kind, name = kind_and_id(health)
                 yield self._of(kind, name, health.state, (name,), own[0])
+
+    def with_drain(self, remedy: Remedy) -> Remedy:
+        """The remedy with the host to drain and the accelerators of the ranks that still run there, if it has any."""
+        if not _DRAINS_HOST.search(remedy.by_hand):
+            return remedy
+        cause, inventory = remedy.cause, self._inventory
+        part = inventory.accelerators.get(cause) or inventory.transponders.get(cause)
+        host = cause if cause in inventory.hosts else part.host if part is not None else ""
+        there = (each.id for each in self._inventory.accelerators_of(host)) if host else ()
+        on_it = tuple(name for name in there if name in self._ranked and name not in remedy.replace)
+        return replace(remedy, drain=host, on_it=on_it) if on_it else remedy
 
     @staticmethod
     def _needs_one(health: Health) -> bool:

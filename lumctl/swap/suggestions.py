@@ -78,9 +78,11 @@ def _beside_the_silent(
     return together if isinstance(together, str) else found
 
 
-def swap_obstacle(context: Context, seen: Observation, failed: Sequence[str]) -> LumctlError | None:
+def swap_obstacle(
+    context: Context, seen: Observation, failed: Sequence[str], *, even_if_healthy: bool = False
+) -> LumctlError | None:
     """Why no swap of these accelerators can be planned and applied now; ``None`` if one can."""
-    found = try_swap(context, SwapOptions(), seen, failed, checks_hints=True)
+    found = try_swap(context, SwapOptions(even_if_healthy=even_if_healthy), seen, failed, checks_hints=True)
     return None if isinstance(found, str) else found
 
 

@@ -448,7 +448,7 @@ def test_how_long_the_spares_last_is_told_for_each_pool_with_a_history(rack64):
     seen, key = rack64.look(START, failed=["h16-gpu1"]), ("rack64", "NVIDIA H100 80GB HBM3")
     forecast = PoolForecast(5, START - 50 * 86_400, START, rate=1e-6, low=5e-7, high=2e-6)
     told = [line.plain for line in forecast_lines(RecordedLook(seen, Records(forecasts={key: forecast})))]
-    assert told == [f"{key[0]}, {key[1]}: {forecast.words(3)}", ""]
+    assert told == [f"{key[0]}, {key[1]}: {forecast.words(3, START)}", ""]
     assert list(forecast_lines(RecordedLook(seen, Records(forecasts={("gone", "X"): forecast})))) == []
 
 

@@ -10,7 +10,7 @@ from lumctl.daemon.notifications.message import Case, cases_of
 from lumctl.health.observation import Observation, orders_text, out_of_service
 from lumctl.health.remedy import Remedy
 from lumctl.health.states import SEVERITY, State
-from lumctl.printable import counted, number_ranges
+from lumctl.printable import counted, ranks_text
 from lumctl.tui.look.marks import STATE_STYLES, Marks
 from lumctl.tui.views.incidents import condition_of, named, remedy_of
 from lumctl.tui.views.records import RecordedLook
@@ -252,14 +252,9 @@ def _means(seen: RecordedLook, case: Case, swaps: tuple[str, ...]) -> str:
         how = "at risk" if case.state is not State.FAILED else _HOW.get(case.key.partition(":")[0], "down")
         if all(len(own) == len(observation.assignment[job]) for job, own in ranks.items()):
             return f"all ranks of {' and '.join(sorted(ranks))} {verb} {how}"
-        return f"{' and '.join(map(_ranks, ranks.items()))} {verb} {how}"
+        return f"{ranks_text((job, rank) for job, own in ranks.items() for rank in own)} {verb} {how}"
     jobs = {observation.report.circuits[each].owner for each in touched if each in observation.report.circuits}
     return f"{' and '.join(sorted(jobs))} {'are' if len(jobs) > 1 else 'is'} affected" if jobs else ""
-
-
-def _ranks(item: tuple[str, set[int]]) -> str:
-    job, ranks = item
-    return f"{job} {'rank' if len(ranks) == 1 else 'ranks'} {number_ranges(sorted(ranks))}"
 
 
 def _spares(seen: RecordedLook, replaced: tuple[str, ...]) -> str:

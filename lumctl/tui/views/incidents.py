@@ -10,7 +10,7 @@ from lumctl.daemon.notifications.message import Case, cases_of
 from lumctl.health.observation import Observation
 from lumctl.health.remedy import Remedy
 from lumctl.health.states import CircuitHealth, Finding, Health, State
-from lumctl.printable import counted
+from lumctl.printable import counted, ranks_text
 from lumctl.tui.look.marks import HEADING_STYLE, STATE_STYLES, Marks, duration
 from lumctl.tui.views.detail_text import add_fact, add_finding
 from lumctl.tui.views.details import acknowledgement_lines
@@ -160,6 +160,10 @@ def head_text(seen: RecordedLook, case: Case | None, marks: Marks, now: float) -
         _line(text, "what to do", seen.aimed(remedy.words))
     elif case.findings:
         _line(text, "what to do", seen.aimed(case.findings[0].advice))
+    if remedy is not None and remedy.drain:
+        ranks = ranks_text(place for name in remedy.on_it if (place := seen.observation.place_of(name)))
+        how = "" if seen.forbidden else ": d on its line in the table of the racks (t) plans to move them"
+        _line(text, "to drain", f"{ranks} run{'s' if len(remedy.on_it) == 1 else ''} on {remedy.drain}{how}")
     return text
 
 

@@ -388,3 +388,23 @@ def test_of_the_jobs_that_wait_for_spares_those_of_what_is_selected_are_listed(s
     for selection in ((), ("--host", "h03"), ("--job", "train-a"), ("--failed",)):
         assert waiting(*selection) == ["demand-0001"], selection
     assert waiting("--host", "h04") == waiting("--job", "train-b") == []
+
+
+def test_before_a_host_is_drained_its_other_ranks_are_named_with_the_command_that_moves_them(status, rack, monkeypatch):
+    rack.xid(GPU, 79)
+    rack.xid("h16-gpu0", 79)
+    remedies = {remedy["cause"]: remedy for remedy in document(status)[1]["remedies"]}
+    told = "before you drain h03, move train-a ranks 2, 10, 26"
+    command = f"lumctl -i {rack.inventory.path} --target sim swap plan --failed h03 --even-if-healthy"
+    assert remedies[GPU]["drain"] == {"host": "h03", "words": told, "command": command}
+    assert remedies["h16-gpu0"]["drain"] is None, "no rank runs on h16"
+    lines = [line.strip() for line in status()[1].splitlines()]
+    assert lines[lines.index(f"{told}:") + 1] == command
+
+    def refuse(*_words, **_options):
+        raise RefusedError("no spare can replace h03-gpu0: h16-gpu0: is failed")
+
+    monkeypatch.setattr(suggestions, "plan_swap", refuse)
+    (drain,) = (remedy["drain"] for remedy in document(status)[1]["remedies"] if remedy["cause"] == GPU)
+    assert drain["words"] == f"{told}; no swap can move them now: no spare can replace h03-gpu0"
+    assert drain["command"] == ""
