@@ -11,7 +11,7 @@ import typer
 
 from lumctl.cli import job_stragglers
 from lumctl.cli.invocation import Invocation
-from lumctl.cli.job_state import find_job, nobody, print_job, state_of, status_of
+from lumctl.cli.job_state import find_job, nobody, placed_jobs, print_job, state_of, status_of
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import OutputColumn, OutputFormat
 from lumctl.cli.spare_queue import queued_words
@@ -60,7 +60,7 @@ def run(
     from lumctl.context import Context
     from lumctl.training.job_run import run_job
 
-    find_job(_placed(cx)[0], job).run_settings()
+    find_job(placed_jobs(cx)[0], job).run_settings()
     if not no_swap:
         cx.confirm(f"Run {job}, and replace its accelerators by spares whenever they fail", yes=yes)
     agreed_by = "" if no_swap else _who(job)
@@ -102,7 +102,7 @@ def stop(cx: Invocation, job: JobArgument, yes: YesOption = False) -> None:
     from lumctl.training.job_control import ask
     from lumctl.training.job_folder import coordinator_socket
 
-    find_job(_placed(cx)[0], job).run_settings()
+    find_job(placed_jobs(cx)[0], job).run_settings()
     cx.confirm(f"Stop job {job}", yes=yes)
     found = ask(coordinator_socket(cx.inventory.path, str(cx.target), job), "stop", timeout_s=STOP_WITHIN_S)
     if found is None:
@@ -184,7 +184,7 @@ def list_jobs(cx: Invocation) -> None:
     """List the jobs, the state of those that ``lumctl job run`` runs, and the accelerators of each."""
     from lumctl.inventory.folded_names import fold
 
-    inventory, assignment = _placed(cx)
+    inventory, assignment = placed_jobs(cx)
     if cx.out.format is OutputFormat.NAME:
         cx.out.names(list(inventory.jobs))
         return
@@ -232,7 +232,7 @@ def status(cx: Invocation, job: JobArgument) -> None:
     from lumctl.errors import RefusedError
     from lumctl.jobs import Hooks, passed_over
 
-    found = find_job(_placed(cx)[0], job)
+    found = find_job(placed_jobs(cx)[0], job)
     if found.run is not None:
         _print_run(cx, status_of(cx, job))
         return
@@ -336,12 +336,3 @@ def _rank_row(rank: dict[str, Any]) -> dict[str, Any]:
 def _link_row(link: dict[str, Any]) -> dict[str, Any]:
     a, b = link["a"], link["b"]
     return {**link, "from": a["lane"], "to": b["lane"], "ports": f"{a['port']}:{b['port']}"}
-
-
-def _placed(cx: Invocation) -> tuple[Inventory, dict[str, tuple[str, ...]]]:
-    """The inventory with the slices, and the accelerators of each job now; hosts and devices are not contacted."""
-    from lumctl.context import Context
-
-    with Context(cx.inventory, cx.target) as context:
-        placed = context.assignment()
-        return context.inventory, placed

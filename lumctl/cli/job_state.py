@@ -18,6 +18,7 @@ from lumctl.time_text import moment_text
 
 if TYPE_CHECKING:
     from lumctl.change.plan import Plan
+    from lumctl.inventory.wiring import Assignment
 
 ASK_WITHIN_S = 5.0
 LIST_WITHIN_S = 1.0
@@ -91,6 +92,15 @@ def require_not_run(cx: Invocation, inventory: Inventory, plan: "Plan") -> None:
                 f"{job.name} runs: without its accelerators, lumctl job run would wait for them for ever",
                 hint=f"stop it first: lumctl job stop {job.name}",
             )
+
+
+def placed_jobs(cx: Invocation) -> "tuple[Inventory, Assignment]":
+    """The inventory with the slices, and the accelerators of each job now; hosts and devices are not contacted."""
+    from lumctl.context import Context
+
+    with Context(cx.inventory, cx.target) as context:
+        placed = context.assignment()
+        return context.inventory, placed
 
 
 def find_job(inventory: Inventory, name: str) -> Job:

@@ -8,18 +8,17 @@ import typer
 
 from lumctl.cli.collective_check import read_limited
 from lumctl.cli.invocation import Invocation
-from lumctl.cli.job_state import ASK_WITHIN_S, asked, find_job, nobody
+from lumctl.cli.job_state import ASK_WITHIN_S, asked, find_job, nobody, placed_jobs
 from lumctl.cli.output import OutputColumn, OutputFormat
 from lumctl.cli.times import beginning
 from lumctl.cli.verbs import aimed, verb
 from lumctl.errors import RefusedError, UsageError
 from lumctl.inventory.job_run import StragglerSchedule
 from lumctl.printable import counted
-from lumctl.time_text import iso_or_none, moment_with_age
+from lumctl.time_text import ago_text, iso_or_none, moment_with_age
 
 if TYPE_CHECKING:
     from lumctl.health.states import Finding
-    from lumctl.inventory.wiring import Assignment
     from lumctl.training.stragglers import Act, GroupLateness
 
 RANKS = (
@@ -118,7 +117,8 @@ def _of_job(cx: Invocation, job: str | None, since: str | None) -> "tuple[list[G
 
     if job is None:
         raise UsageError("whose ranks?", hint="name a job of lumctl job list, or give --log FILE")
-    find_job(cx.inventory, job).run_settings()
+    inventory, _ = placed_jobs(cx)
+    find_job(inventory, job).run_settings()
     begins = None if since is None else beginning(since, time.time())
     folder = job_folder(cx.inventory.path, str(cx.target), job)
     told = ask(folder / COORDINATOR, "collectives", timeout_s=ASK_WITHIN_S) or saved_collectives(folder)
@@ -127,7 +127,7 @@ def _of_job(cx: Invocation, job: str | None, since: str | None) -> "tuple[list[G
             f"nobody has recorded the collectives of job {job} on this machine",
             hint=f"lumctl job run {job} records them, or give --log FILE",
         )
-    places = [(name, cx.inventory.accelerators[name].host) for name in found.accelerators]
+    places = [(name, inventory.accelerators[name].host) for name in found.accelerators]
     steps = [step for step in found.steps if begins is None or step.at >= begins]
     groups = lateness_of(steps, found.clocks)
     if not groups:
@@ -137,7 +137,7 @@ def _of_job(cx: Invocation, job: str | None, since: str | None) -> "tuple[list[G
             f"who is late in job {job} is unknown: {of} recorded training steps{when}, {FEWEST_STEPS} are needed",
             hint="leave out --since"
             if len(found.steps) > len(steps)
-            else "collectives that DistributedDataParallel or NCCL do are not recorded: see lumctl-job(7)",
+            else "those of NCCL, for example, are not recorded: see lumctl-job(7)",
         )
     return groups, places
 
@@ -158,18 +158,12 @@ def _of_log(cx: Invocation, job: str | None, since: str | None, log: str) -> "tu
         raise UsageError(f"{log}: {error.message}", hint=error.hint) from None
     if job is None:
         return [group], [(None, None)] * ranks
-    find_job(cx.inventory, job)
-    placed = _assignment(cx)[job]
+    inventory, assignment = placed_jobs(cx)
+    find_job(inventory, job)
+    placed = assignment[job]
     if len(placed) != ranks:
         raise UsageError(f"{log} has {ranks} ranks, but job {job} has {len(placed)}")
-    return [group], [(name, cx.inventory.accelerators[name].host) for name in placed]
-
-
-def _assignment(cx: Invocation) -> "Assignment":
-    from lumctl.context import Context
-
-    with Context(cx.inventory, cx.target) as context:
-        return context.assignment()
+    return [group], [(name, inventory.accelerators[name].host) for name in placed]
 
 
 Judged = tuple["GroupLateness", "Act", str, Sequence["Finding"]]
@@ -254,7 +248,9 @@ def _lines(
     from lumctl.collectives.quantities import seconds_text
 
     who = "all ranks" if not group.group else f"ranks {group.group}"
-    when = "" if group.began is None else f" since {moment_with_age(group.began, time.time())}"
+    when, now = "", time.time()
+    if group.began is not None and group.ended is not None:
+        when = f" since {moment_with_age(group.began, now)}, the last {ago_text(group.ended, now)}"
     yield f"{who}: {counted(len(group.steps), 'steps')}{when}"
     late = group.late
     if late is None:

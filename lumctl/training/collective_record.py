@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 MOST_TIMES = 32_768
-"""Steps times ranks: 4,096 steps of 8 ranks, or 32 steps of 1,024, which are enough to name one."""
-MOST_INCOMPLETE = 64
-"""Steps that some ranks have not reported yet; a step that a rank never reports is dropped."""
+"""Steps times ranks: 4,096 steps of 8 ranks."""
+LEAST_STEPS = 32
+"""Of however many ranks and groups, so many steps are kept; they are enough to name a rank."""
+MOST_INCOMPLETE = 4
+"""Steps that some ranks have not reported yet: ranks are at most one step apart."""
 WORLD = ""
 """The name of the group of all ranks."""
 
@@ -45,7 +47,8 @@ class CollectiveRecord:
         self._generation = 0
         self._complete: deque[RecordedStep] = deque()
         self._times = 0
-        self._incomplete: dict[tuple[str, int], dict[int, tuple[float, float]]] = {}
+        self._incomplete: dict[int, dict[str, dict[int, tuple[float, float]]]] = {}
+        """The times of the ranks, by step and group."""
         self._begun: set[str] = set()
         """The groups of which a step is complete; the first one of each warms up."""
 
@@ -72,13 +75,14 @@ class CollectiveRecord:
             self._note(group, int(size), rank, step, times, at)
 
     def _note(self, group: str, size: int, rank: int, step: int, times: tuple[float, float], at: float) -> None:
-        found = self._incomplete.setdefault((group, step), {})
+        groups = self._incomplete.setdefault(step, {})
+        if len(self._incomplete) > MOST_INCOMPLETE:
+            del self._incomplete[next(iter(self._incomplete))]  # a rank that does not report it has no times
+        found = groups.setdefault(group, {})
         found[rank] = times
         if len(found) < size:
-            if len(self._incomplete) > MOST_INCOMPLETE:
-                del self._incomplete[next(iter(self._incomplete))]
             return
-        del self._incomplete[group, step]
+        del groups[group]
         if group not in self._begun:
             self._begun.add(group)
             return
@@ -86,7 +90,7 @@ class CollectiveRecord:
         entered, left = zip(*(found[each] for each in ranks), strict=True)
         self._complete.append(RecordedStep(group, self._generation, step, at, ranks, entered, left))
         self._times += size
-        while self._times > MOST_TIMES:
+        while self._times > MOST_TIMES and abs(step - self._complete[0].step) >= LEAST_STEPS:
             self._times -= len(self._complete.popleft().ranks)
 
     def document(self) -> dict[str, Any]:

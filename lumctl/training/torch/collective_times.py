@@ -1,8 +1,8 @@
 """When this rank enters and leaves its collectives, for `lumctl job stragglers`: one entry per training step and group.
 
-The collectives are those that Python code starts through `torch.distributed`: `job.average`, FSDP2, a script's own.
-Those that DistributedDataParallel and DTensor start in C++ are not seen. Only collectives count from which no rank
-returns before all have entered. With NCCL nothing is recorded, for the CPU only queues a collective there.
+The collectives are those that Python code starts through `torch.distributed` (`job.average`, FSDP2, a script's own),
+and the all-reduces of DistributedDataParallel. Those that DTensor starts in C++ are not seen. Only collectives count
+from which no rank returns before all have entered. With NCCL nothing is recorded: the CPU only queues a collective.
 """
 
 import socket
@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+from lumctl.training.torch.ddp_times import DdpTimes
 
 if TYPE_CHECKING:
     # The public classes have types only in the private module.
@@ -62,6 +65,7 @@ class CollectiveTimes:
         """The group of each collective that was not awaited yet, and the seconds that its start took."""
         self._blocked: dict[str, tuple[float, float]] = {}
         """By group: the seconds in collectives, and when the last was left."""
+        self._wrapped: list[DdpTimes] = []
 
     def record(self) -> None:
         """Record the collectives of this process from now on; those of a former group are forgotten."""
@@ -69,35 +73,57 @@ class CollectiveTimes:
         self._groups.clear()
         self._started.clear()
         self._blocked.clear()
+        self._wrapped.clear()
         _current = self
         for name in _METHODS:
             native = getattr(ProcessGroup, name, None)
             if native is not None and not hasattr(native, _RECORDS):
                 setattr(ProcessGroup, name, _recorded(native))
 
+    def watch(self, model: DistributedDataParallel) -> None:
+        """Record the all-reduces of a wrapped model too, until the next :meth:`record`; without gloo, do nothing."""
+        if _current is self:
+            self._wrapped.append(DdpTimes(model))
+
     def take(self) -> list[list[Any]]:
         """The times since the last call: for each group its ranks, their number, and when it was entered and left."""
+        for wrapped in self._wrapped:
+            if (found := wrapped.take()) is not None:
+                self._add(self._known(wrapped.group), *found)
         taken, self._blocked = self._blocked, {}  # a thread of the script may just add to it
         return [
             [*self._groups[group], round(left - blocked, 7), round(left, 7)] for group, (blocked, left) in taken.items()
         ]
 
-    def started(self, group: ProcessGroup, work: Work, began: float) -> None:
-        """Note that a collective was started; ``began`` is by this object's clock."""
-        self._started[work] = group.group_name, self._clock() - began
-        if group.group_name not in self._groups and len(self._groups) < MOST_GROUPS:
-            ranks = dist.get_process_group_ranks(group)
-            everyone = len(ranks) == dist.get_world_size()
-            self._groups[group.group_name] = "" if everyone else ranks_text(ranks), len(ranks)
+    def started(self, group: ProcessGroup, work: Work | None, began: float) -> None:
+        """Note that a collective was started at ``began``, by this object's clock; without a work it has ended, too."""
+        now = self._clock()
+        if work is None:
+            self._add(self._known(group), now - began, now)
+        else:
+            self._started[work] = self._known(group), now - began
 
     def ended(self, work: Work, began: float) -> None:
         """Note that a script has waited for a collective, from ``began`` until now."""
         found = self._started.pop(work, None)
-        if found is None or self._groups.get(found[0], ("", 1))[1] == 1:
-            return
-        group, start_s = found
-        left = self._clock()
-        self._blocked[group] = self._blocked.get(group, (0.0, 0.0))[0] + start_s + left - began, left
+        if found is not None:
+            group, start_s = found
+            left = self._clock()
+            self._add(group, start_s + left - began, left)
+
+    def _known(self, group: ProcessGroup) -> str:
+        """The name of a group, of which ranks and size are noted."""
+        name = group.group_name
+        if name not in self._groups and len(self._groups) < MOST_GROUPS:
+            ranks = dist.get_process_group_ranks(group)
+            everyone = len(ranks) == dist.get_world_size()
+            self._groups[name] = "" if everyone else ranks_text(ranks), len(ranks)
+        return name
+
+    def _add(self, group: str, blocked: float, left: float) -> None:
+        if self._groups.get(group, ("", 1))[1] > 1:  # a rank alone waits for nobody
+            before = self._blocked.get(group, (0.0, left))
+            self._blocked[group] = before[0] + blocked, max(before[1], left)
 
     def ended_without_work(self, began: float) -> None:
         """Note that this rank has done a collective of all ranks by other means, from ``began`` until now."""

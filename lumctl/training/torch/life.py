@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import torch
 import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
 
 from lumctl.errors import UsageError
 from lumctl.training.protocol import REPLICATED, UNIQUE
@@ -51,6 +52,9 @@ class SingleProcess:
         """Bring all ranks to one state when the script has made its parts."""
         if self._state.done == 0 and self._state.layout == REPLICATED and self.membership.world > 1:
             level(self._state, self.membership.rank, self._device)
+
+    def watch(self, _model: DistributedDataParallel) -> None:
+        """Do nothing: there is nobody to report to."""
 
     def park(self) -> None:
         """Do nothing: there are no orders."""

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
 
 from lumctl.errors import LumctlError, RefusedError, UnreachableError, UsageError
 from lumctl.training.protocol import COLLECTIVES, REPLICATED, SCHEDULED_FOR, UNIQUE, Message
@@ -87,6 +88,10 @@ class Member:
             done=self._state.done,
         )
         self.park()
+
+    def watch(self, model: DistributedDataParallel) -> None:
+        """Record when a wrapped model waits for the other ranks."""
+        self._group.times.watch(model)
 
     @property
     def has_orders(self) -> bool:

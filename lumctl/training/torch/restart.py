@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar
 
 import torch
 from torch import Tensor
+from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, IterableDataset
 
 from lumctl.errors import UsageError
@@ -108,6 +109,9 @@ class RestartableJob:
         self._loaders = tuple(part for part in state.values() if isinstance(part, Iterable))
         if optimizer is not None:
             watch(optimizer, self._state, self._life, self.device)
+        for part in parts.values():
+            if isinstance(part, DistributedDataParallel):
+                self._life.watch(part)
         # A gradient scaler leaves out the steps of an optimiser whose gradients are infinite.
         self._skips_steps = any(isinstance(part, torch.amp.GradScaler) for part in state.values())
         self._life.synchronise()

@@ -1,10 +1,11 @@
-"""A training script of which one rank is slow: ``late_rank.py RANK SECONDS STEPS``."""
+"""A training script of which one rank is slow: ``late_rank.py RANK SECONDS STEPS [wrapped]``."""
 
 import sys
 import time
 
 import torch
 from torch import nn
+from torch.nn.parallel import DistributedDataParallel
 
 import lumctl.training.torch as recovery
 
@@ -12,8 +13,7 @@ COMPUTES_S = 0.02
 """What each rank does in a step, besides what it exchanges."""
 
 
-def main(slow: int, slow_s: float, steps: int) -> None:
-    torch.set_num_threads(1)
+def averaged(slow: int, slow_s: float, steps: int) -> None:
     model = nn.Linear(8, 8)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     with recovery.attach(model=model, optimizer=optimizer, seed=1, checkpoint=False) as job:
@@ -27,4 +27,21 @@ def main(slow: int, slow_s: float, steps: int) -> None:
                 step.report(loss)
 
 
-main(int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]))
+def wrapped(slow: int, slow_s: float, steps: int) -> None:
+    def train(job) -> None:
+        model = DistributedDataParallel(nn.Linear(8, 8))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        job.track(model=model, optimizer=optimizer)
+        for _ in job.steps(steps):
+            optimizer.zero_grad()
+            loss = model(torch.randn(4, 8)).square().mean()
+            time.sleep(COMPUTES_S + slow_s * (job.rank == slow))
+            loss.backward()
+            optimizer.step()
+            job.report(loss)
+
+    recovery.run(train, checkpoint=False)
+
+
+torch.set_num_threads(1)
+(wrapped if "wrapped" in sys.argv else averaged)(int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]))

@@ -49,10 +49,12 @@ def test_a_slow_rank_is_named_within_thirty_steps_and_remembered_after_the_end()
         assert "0 of " in job.lumctl("job", "stragglers", "train", "--since", "1s", status=5)
 
 
-def test_the_running_job_answers() -> None:
-    with RunningJob(command=[sys.executable, str(SCRIPT), "1", str(SLOW_S), "100000"]) as job:
+@pytest.mark.parametrize("how", ["averaged", "wrapped"])
+def test_the_running_job_answers(how) -> None:
+    """Also for a model in DistributedDataParallel, whose collectives no Python code starts."""
+    with RunningJob(command=[sys.executable, str(SCRIPT), "1", str(SLOW_S), "100000", how]) as job:
         job.run()
-        job.until(lambda found: found["done"] > FEW_STEPS + 1)
+        job.until(lambda found: found["done"] > FEW_STEPS + 2)
         assert named(job) == 1
         shown = job.lumctl("job", "stragglers", "train")
         assert "rank 1 (h2-gpu0 on h2) is late: last in " in shown

@@ -4,7 +4,13 @@ import json
 
 import pytest
 
-from lumctl.training.collective_record import MOST_INCOMPLETE, MOST_TIMES, CollectiveRecord, RecordedCollectives
+from lumctl.training.collective_record import (
+    LEAST_STEPS,
+    MOST_INCOMPLETE,
+    MOST_TIMES,
+    CollectiveRecord,
+    RecordedCollectives,
+)
 
 
 def record_of(ranks=2):
@@ -53,6 +59,18 @@ def test_it_stays_small_however_long_a_job_runs_and_whatever_ranks_do_not_tell()
     assert len(steps) == MOST_TIMES // 2
     assert steps[-1].step == MOST_TIMES - 1
     assert len(record._incomplete) <= MOST_INCOMPLETE
+
+
+def test_of_many_ranks_and_groups_enough_steps_are_kept():
+    ranks = MOST_TIMES // LEAST_STEPS
+    record = record_of(ranks)
+    for step in range(2 * LEAST_STEPS):
+        for rank in range(ranks):
+            parts = [["", ranks], [f"{rank - rank % 8}-{rank - rank % 8 + 7}", 8]]
+            record.note(rank, step, [[*part, step + 0.1, step + 0.5] for part in parts], step)
+    steps = read(record).steps
+    assert {step.step for step in steps if step.group == ""} == set(range(LEAST_STEPS, 2 * LEAST_STEPS))
+    assert len([step for step in steps if step.step == LEAST_STEPS and step.group]) == ranks // 8
 
 
 def test_after_a_restart_in_place_it_goes_on_and_after_a_swap_it_begins_anew():

@@ -47,6 +47,12 @@ def test_a_collective_is_entered_and_left(times, clock):
     assert times.take() == []
 
 
+def test_a_collective_that_has_ended_when_it_is_started(times, clock):
+    clock.now += 2.0
+    times.started(SimpleNamespace(group_name="all"), None, 100.0)
+    assert times.take() == [["", 4, 100.0, 102.0]]
+
+
 def test_several_of_a_step_are_one_that_blocks_as_long_as_all_of_them(times, clock):
     collective(times, clock)
     clock.now += 5.0
