@@ -18,6 +18,7 @@ from lumctl.printable import counted
 from lumctl.time_text import ago_text, iso_or_none, moment_with_age
 
 if TYPE_CHECKING:
+    from lumctl.collectives.advice import Advice
     from lumctl.health.states import Finding
     from lumctl.training.stragglers import Act, GroupLateness
 
@@ -34,8 +35,6 @@ RANKS = (
 )
 MOST_SHOWN = 8
 """The ranks in a table, those that were last most often; ``-o wide`` and documents have all."""
-ADVICE_LINES = 3
-"""Of the advice about a schedule: the verdict, the times, and what would have to change or the break-even gap."""
 WARM_UP = 1
 """Steps at the start of a log that do not count."""
 
@@ -63,8 +62,8 @@ def stragglers(
 
     The ranks of ``lumctl job run`` record when they enter and leave the collectives of each training step, and report
     that with the step; see lumctl-job(7) for which collectives. The newest steps are kept, 4,096 with 8 ranks. A rank
-    is named only if it is late by more than chance, now or over all steps, and by at least 1 % of a step. Its hosts'
-    findings are then read once.
+    is named only if it is late by more than chance, now or over all steps, and by at least 1 % of a step. The rack is
+    then read once, for the cause.
 
     The gap is how long all others wait for the rank: the median of all steps, and the 90th percentile. The clocks of
     hosts need not agree: the collectives tell how far they are apart, and by how much that may be wrong.
@@ -244,7 +243,6 @@ def _may_be_ordered(cx: Invocation, job: str | None, told: "Mapping[str, Any] | 
 def _lines(
     group: "GroupLateness", places: Places, act: "Act", command: str, causes: "Sequence[Finding]"
 ) -> Iterator[str]:
-    from lumctl.collectives.advice import advice_lines
     from lumctl.collectives.quantities import seconds_text
 
     who = "all ranks" if not group.group else f"ranks {group.group}"
@@ -268,8 +266,7 @@ def _lines(
             yield f"cause: {'; '.join(told) if told else 'health finds none on it, its lanes or its host'}"
         yield f"advice: {_WORDS[str(act)]}{': ' if command else ''}{command}"
         if group.schedule is not None and act != "worked-around":
-            yield "if the collectives are all-reduces:"
-            yield from (f"  {line}" for line in advice_lines(group.schedule)[:ADVICE_LINES])
+            yield _schedule_line(group.schedule, act)
     wrong_s = max((clock.error_s for clock in group.clocks.values()), default=0.0)
     if wrong_s:
         yield f"the clocks of the hosts are compared by the collectives: times may be wrong by {seconds_text(wrong_s)}"
@@ -282,6 +279,17 @@ _WORDS = {
     "use-schedule": "use the schedule",
     "worked-around": "nothing, for the ranks work around it by a schedule; to end that",
 }
+
+
+def _schedule_line(schedule: "Advice", act: "Act") -> str:
+    from lumctl.collectives.quantities import seconds_text
+    from lumctl.training.stragglers import Act
+
+    gain, from_s = schedule.gain, schedule.break_even_s
+    verdict = "use it" if act is Act.SCHEDULE else "it helps little" if schedule.recommended else "do not use it"
+    limit = "no gap is long enough" if from_s is None else f"break-even gap {seconds_text(from_s)}"
+    speed = f"{gain.value:.2f} of ring's speed (95 %: {gain.low:.2f} to {gain.high:.2f}), the wait included"
+    return f"a schedule for a late rank, if the collectives are all-reduces: {verdict}: {speed}; {limit}"
 
 
 def _trend(group: "GroupLateness", rank: int) -> str:
