@@ -61,7 +61,7 @@ def stragglers(
     """Say which rank of a job is late for collectives, by how much, why as far as health knows, and what to do.
 
     The ranks of ``lumctl job run`` record when they enter and leave the collectives of each training step, and report
-    that with the step; see lumctl-job(7) for which collectives. The newest steps are kept, 4,096 with 8 ranks. A rank
+    that with the step; see lumctl-job(7) for which collectives. The newest steps are kept, 2,048 with 8 ranks. A rank
     is named only if it is late by more than chance, now or over all steps, and by at least 1 % of a step. The rack is
     then read once, for the cause.
 

@@ -70,21 +70,32 @@ def late_rank(steps: Sequence[ArrivalStep]) -> LateRank:
     Raises:
         UsageError: there are fewer than five steps or two ranks, or the last rank of a step left before it entered.
     """
+    lasts = _lasts(steps)
+    return _lateness(steps, lasts, Counter(lasts).most_common(1)[0][0])
+
+
+def lateness(steps: Sequence[ArrivalStep]) -> tuple[LateRank, ...]:
+    """How late each rank is. Raises as :func:`late_rank` does."""
+    lasts = _lasts(steps)
+    return tuple(_lateness(steps, lasts, rank) for rank in range(len(steps[0].entered_s)))
+
+
+def _lasts(steps: Sequence[ArrivalStep]) -> list[int]:
+    """The last rank of each step; see :func:`late_rank`."""
     if len(steps) < FEWEST_STEPS:
         raise UsageError(f"{len(steps)} steps are too few to name a late rank", hint=f"{FEWEST_STEPS} at least")
-    ranks = len(steps[0].entered_s)
-    if ranks < 2:  # noqa: PLR2004 - a collective needs a partner
+    if len(steps[0].entered_s) < 2:  # noqa: PLR2004 - a collective needs a partner
         raise UsageError("a collective has at least two ranks")
-    for step in steps:
-        if step.collective_s <= 0:
-            raise UsageError(f"step {step.step}: rank {step.last} left the collective before it entered")
-    return lateness(steps, Counter(step.last for step in steps).most_common(1)[0][0])
+    lasts = [step.last for step in steps]
+    for step, last in zip(steps, lasts, strict=True):
+        if step.left_s[last] <= step.entered_s[last]:
+            raise UsageError(f"step {step.step}: rank {last} left the collective before it entered")
+    return lasts
 
 
-def lateness(steps: Sequence[ArrivalStep], rank: int) -> LateRank:
-    """How late one rank is, in steps that :func:`late_rank` accepts."""
-    times_last = sum(step.last == rank for step in steps)
-    gaps = sorted(step.delay_s(rank) for step in steps)
+def _lateness(steps: Sequence[ArrivalStep], lasts: Sequence[int], rank: int) -> LateRank:
+    delays = [step.delay_s(rank) if last == rank else 0.0 for step, last in zip(steps, lasts, strict=True)]
+    times_last, gaps = lasts.count(rank), sorted(delays)
     stride = -(-len(steps) // _MOST_PAIRED)
     return LateRank(
         rank,
@@ -94,6 +105,6 @@ def lateness(steps: Sequence[ArrivalStep], rank: int) -> LateRank:
         of_share(times_last, len(steps)),
         median(gaps),
         gaps[min(int(0.9 * len(gaps)), len(gaps) - 1)],
-        median(step.collective_s for step in steps),
-        of_slope([(at * stride, step.delay_s(rank)) for at, step in enumerate(steps[::stride])]),
+        median(step.left_s[last] - step.entered_s[last] for step, last in zip(steps, lasts, strict=True)),
+        of_slope([(at * stride, delay) for at, delay in enumerate(delays[::stride])]),
     )

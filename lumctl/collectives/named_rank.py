@@ -59,7 +59,8 @@ def recently_named(steps: Sequence[ArrivalStep]) -> int | None:
 def _blocks(steps: Sequence[ArrivalStep]) -> list[list[float]]:
     """The mean arrivals in blocks of steps, each from the mean of all ranks."""
     size = max(len(steps) // BLOCKS, 1)
-    relative = [[at - fmean(step.entered_s) for at in step.entered_s] for step in steps]
+    means = [fmean(step.entered_s) for step in steps]
+    relative = [[at - mean for at in step.entered_s] for step, mean in zip(steps, means, strict=True)]
     parts = [relative[at : at + size] for at in range(0, len(relative) - size + 1, size)]
     return [[fmean(each) for each in zip(*part, strict=True)] for part in parts]
 

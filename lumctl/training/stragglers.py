@@ -7,7 +7,7 @@ from itertools import groupby
 from random import Random
 
 from lumctl.collectives.advice import Advice, advise_from_log
-from lumctl.collectives.arrivals import FEWEST_STEPS, ArrivalStep, LateRank, late_rank, lateness
+from lumctl.collectives.arrivals import FEWEST_STEPS, ArrivalStep, LateRank, lateness
 from lumctl.collectives.clocks import ClockOffset, on_one_clock
 from lumctl.collectives.named_rank import recently_named, step_s
 from lumctl.health.observation import Observation
@@ -82,13 +82,12 @@ def group_lateness(
     Raises:
         UsageError: there are too few steps or ranks, or a rank leaves before it enters.
     """
-    late_rank(steps)
-    by_rank = tuple(lateness(steps, rank) for rank in range(len(ranks)))
+    by_rank = lateness(steps)
     named, schedule = recently_named(steps), None
     if named is not None:
         newest = steps[-ADVISED_STEPS:]
         rng = Random(_SEED)  # noqa: S311 - no secret
-        schedule = advise_from_log(newest, lateness(newest, named), rng)
+        schedule = advise_from_log(newest, lateness(newest)[named], rng)
     return GroupLateness(group, ranks, tuple(steps), clocks, by_rank, named, schedule, began, ended)
 
 
