@@ -65,7 +65,8 @@ class CollectiveTimes:
         """The group of each collective that was not awaited yet, and the seconds that its start took."""
         self._blocked: dict[str, tuple[float, float]] = {}
         """By group: the seconds in collectives, and when the last was left."""
-        self._wrapped: list[DdpTimes] = []
+        self._wrapped: list[tuple[str, DdpTimes]] = []
+        """Wrapped models, each with the name of its group."""
 
     def record(self) -> None:
         """Record the collectives of this process from now on; those of a former group are forgotten."""
@@ -83,13 +84,13 @@ class CollectiveTimes:
     def watch(self, model: DistributedDataParallel) -> None:
         """Record the all-reduces of a wrapped model too, until the next :meth:`record`; without gloo, do nothing."""
         if _current is self:
-            self._wrapped.append(DdpTimes(model))
+            self._wrapped.append((self._known(model.process_group), DdpTimes(model)))
 
     def take(self) -> list[list[Any]]:
         """The times since the last call: for each group its ranks, their number, and when it was entered and left."""
-        for wrapped in self._wrapped:
+        for group, wrapped in self._wrapped:
             if (found := wrapped.take()) is not None:
-                self._add(self._known(wrapped.group), *found)
+                self._add(group, *found)
         taken, self._blocked = self._blocked, {}  # a thread of the script may just add to it
         return [
             [*self._groups[group], round(left - blocked, 7), round(left, 7)] for group, (blocked, left) in taken.items()

@@ -15,7 +15,6 @@ class DdpTimes:
     """
 
     def __init__(self, model: DistributedDataParallel) -> None:
-        self.group = model.process_group
         self._model = weakref.ref(model)
         self._newest_ns = 0
         # By default it takes the times of each hundredth step.
