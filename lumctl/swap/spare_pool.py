@@ -17,7 +17,7 @@ from lumctl.spares.pools import members_by_pool
 from lumctl.swap.constraints import constraints_of
 from lumctl.swap.groups import largest
 from lumctl.swap.ranking import UNKNOWN, FailedRank, objections, records_of
-from lumctl.swap.silent_devices import silent_devices
+from lumctl.swap.silent_parts import silent_devices
 
 
 @dataclass(frozen=True, slots=True)
