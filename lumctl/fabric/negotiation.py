@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from lumctl.fabric.geometry import Mesh, PortPair
-from lumctl.fabric.search import Prices, Unroutable, Way, cheapest_way, endless, named
+from lumctl.fabric.search import NO_ROUTE_HINT, Prices, Unroutable, Way, cheapest_way, endless, named
 
 AnyWay = TypeVar("AnyWay")
 AnyWay_contra = TypeVar("AnyWay_contra", contravariant=True)
@@ -116,7 +116,7 @@ def negotiate(
         lost,
         f"no route found for {named(lost)}: {after}, which does not prove that none exists",
         proven=False,
-        hint="try other ports or another spare, or reprogram the whole mesh",
+        hint=NO_ROUTE_HINT,
     )
 
 
@@ -186,6 +186,6 @@ def _alone(mesh: Mesh, demands: Sequence[PortPair], prices: Prices) -> list[Way]
             tuple(lost),
             f"no route exists for {named(lost)}, even alone, around the live circuits and stuck PUCs",
             proven=True,
-            hint="try other ports or another spare, or reprogram the whole mesh",
+            hint=NO_ROUTE_HINT,
         )
     return ways

@@ -17,6 +17,7 @@ from lumctl.fabric.negotiation import negotiate
 from lumctl.fabric.refinement import shorten
 from lumctl.fabric.routing import Route, route
 from lumctl.fabric.search import (
+    NO_ROUTE_HINT,
     Passes,
     Prices,
     Undecided,
@@ -303,7 +304,7 @@ class _Search:
 
     def _refusal(self) -> Unroutable:
         task = self._task
-        hint = "try other ports or another spare, or reprogram the whole mesh"
+        hint = NO_ROUTE_HINT
         if self._deadlock:
             return Unroutable(
                 task.demands,
@@ -332,5 +333,5 @@ def _none_at_all(lost: tuple[PortPair, ...]) -> Unroutable:
         lost,
         f"no route exists for {named(lost)}, whichever of the movable circuits are moved",
         proven=True,
-        hint="try other ports or another spare, or reprogram the whole mesh",
+        hint=NO_ROUTE_HINT,
     )

@@ -13,6 +13,7 @@ from lumctl.fabric.geometry import Mesh, Pass, PortPair, Trace, trace
 from lumctl.fabric.negotiation import BRISK, GENTLE, HARDER, Occupancy, negotiate
 from lumctl.fabric.refinement import crosses_itself, level, shorten
 from lumctl.fabric.search import (
+    NO_ROUTE_HINT,
     InconsistentFabricError,
     Prices,
     Undecided,
@@ -149,7 +150,7 @@ def _whatever_it_takes(
             tuple(demands),
             f"no routes exist for {named(demands)} together, around live circuits and stuck PUCs",
             proven=True,
-            hint="try other ports or another spare, or reprogram the whole mesh",
+            hint=NO_ROUTE_HINT,
         )
     return ways
 

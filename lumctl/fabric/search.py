@@ -142,6 +142,9 @@ class InconsistentFabricError(RefusedError):
     """The states of the mesh do not form a circuit that is given as live."""
 
 
+NO_ROUTE_HINT = "try other ports, or fewer circuits at once"
+
+
 class Unroutable(RefusedError):  # noqa: N818 - the word that operators and callers use for it
     """No path was found for some circuits. ``proven``: there is none; otherwise the router gave up."""
 

@@ -10,6 +10,7 @@ from lumctl.fabric.network.model import network_among
 from lumctl.fabric.network.routing import route_network
 from lumctl.fabric.network.tracing import network_states
 from lumctl.fabric.rearrangement import rearrange
+from lumctl.fabric.search import NO_ROUTE_HINT
 from lumctl.inventory.model import Device, DeviceKind, DevicePort, Inventory
 from lumctl.inventory.wiring import FREE, Circuit
 from lumctl.swap.circuit_change import (
@@ -40,7 +41,8 @@ class DeviceUnroutable(Unroutable):
 
     def __init__(self, device: str, error: Unroutable | TooWeak) -> None:
         demands, proven = (error.demands, error.proven) if isinstance(error, Unroutable) else ((), False)
-        super().__init__(demands, f"{device}: {error.message}", proven=proven, hint=error.hint)
+        hint = "try another spare, or reprogram the whole mesh" if error.hint == NO_ROUTE_HINT else error.hint
+        super().__init__(demands, f"{device}: {error.message}", proven=proven, hint=hint)
         self.device = device
 
 
