@@ -126,16 +126,6 @@ class CollectiveTimes:
             before = self._blocked.get(group, (0.0, left))
             self._blocked[group] = before[0] + blocked, max(before[1], left)
 
-    def ended_without_work(self, began: float) -> None:
-        """Note that this rank has done a collective of all ranks by other means, from ``began`` until now."""
-        if (world := dist.group.WORLD) is None:
-            return
-        name, left = world.group_name, self._clock()
-        if name not in self._groups and len(self._groups) < MOST_GROUPS:
-            self._groups[name] = "", world.size()
-        if name in self._groups:
-            self._blocked[name] = self._blocked.get(name, (0.0, 0.0))[0] + left - began, left
-
     @property
     def now(self) -> float:
         """The time by this object's clock."""
@@ -175,11 +165,11 @@ def waited(work: Work, wait: Callable[[], Any]) -> Any:
 @contextmanager
 def blocked() -> Iterator[None]:
     """Record what the block does as a collective of all ranks, unless it fails."""
-    times = _current
+    times, group = _current, dist.group.WORLD
     began = 0.0 if times is None else times.now
     yield
-    if times is not None:
-        times.ended_without_work(began)
+    if times is not None and group is not None:
+        times.started(group, None, began)
 
 
 def _recorded(native: Callable[..., Any]) -> Callable[..., Any]:

@@ -10,6 +10,7 @@ from torch.distributed import FileStore
 
 from lumctl.collectives import halving_doubling, ring
 from lumctl.training.torch import collectives
+from lumctl.training.torch.collective_times import CollectiveTimes
 from lumctl.training.torch.collectives import AgreedAllReduce, average
 from lumctl.training.torch.scheduled_all_reduce import ScheduledAllReduce, all_reduce_for
 
@@ -39,19 +40,23 @@ LATE = (None, 1, 1, 0, None, 99, 0)
 
 def averaged(rank, world, dtype):
     """For each step which late rank the all-reduce was for, and the gradient."""
-    step, used, found = 0, [], []
+    step, used, found, recorded = 0, [], [], []
     agreed = AgreedAllReduce(lambda: LATE[step])
     collectives.all_reduce_for = lambda late, *group: used.append(late) or all_reduce_for(late, *group)
     agreed.enter(1, rank, world)
+    times = CollectiveTimes()
+    times.record()
     for step in range(len(LATE)):
         parameter = torch.nn.Parameter(torch.zeros(5, dtype=dtype))
         parameter.grad = torch.full((5,), float(rank + step), dtype=dtype)
         before = len(used)
         average([parameter], agreed, world=world, divide_by=world)
         found.append((used[before:], parameter.grad))
+        recorded.append([each[:2] for each in times.take()])
     before = len(used)
     agreed.enter(2, rank, world)  # a new group: nothing is agreed in it
     average([parameter], agreed, world=world, divide_by=world)
+    assert recorded == [[["", world]] if used else [] for used, _ in found], recorded
     return [*found, (used[before:], parameter.grad)]
 
 
@@ -80,7 +85,7 @@ def main(folder, worlds):
             try:
                 run(world, rank, folder)
                 code = 0
-            except RuntimeError as error:
+            except (RuntimeError, AssertionError) as error:
                 sys.stderr.write(f"rank {rank} of {world}: {error}\n")
             finally:
                 os._exit(code)
