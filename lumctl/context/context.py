@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -252,14 +252,15 @@ class Context:
             not_kept=self.recollection.keep(look, judged.report) if remember else None,
             awaited=awaited,
             paths=paths,
-            replaced=self._replaced_faults(swapped_out),
+            replaced=self._replaced_faults(assignment),
         )
 
-    def _replaced_faults(self, swapped_out: Iterable[str]) -> dict[str, tuple[ReplacedFault, ...]]:
-        """The faults because of which runs replaced accelerators that are out of service since."""
+    def _replaced_faults(self, assignment: Assignment) -> dict[str, tuple[ReplacedFault, ...]]:
+        """The faults because of which runs replaced accelerators, spares too, that run no rank since."""
         by_rack: dict[str, list[str]] = {}
-        for name in swapped_out:
-            if (each := self.inventory.accelerators[name]).role is not Role.DISABLED:
+        idle = frozenset({Role.DISABLED, Role.SPARE})
+        for name, each in self.inventory.accelerators.items():
+            if each.role is not Role.DISABLED and current_role(self.inventory, assignment, name) in idle:
                 by_rack.setdefault(each.rack, []).append(name)
         return {
             name: tuple(ReplacedFault(**f) for f in run.plan.get("faults", ()) if f["accelerator"] == name)

@@ -173,7 +173,7 @@ class ComponentHealth:
     ``otherwise`` is its state without its findings. ``disabled``: it is out of service, regardless of its findings;
     ``maintenance`` describes the work on it, if any. ``seen`` are the probes that reported it at this observation:
     findings from other probes are neither confirmed nor refuted. ``if_used``: the rules that would find a fault in a
-    lane out of service if a circuit used it as it is now.
+    lane that no circuit uses, if one used it as it is now.
     """
 
     id: str

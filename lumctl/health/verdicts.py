@@ -262,7 +262,7 @@ def judge_link(look: Look, transponder: Transponder, expected: Expectations) -> 
         otherwise=otherwise,
         disabled=disabled,
         seen=_link_probes(look, case, here),
-        if_used=_faults_if_used(case) if disabled else frozenset(),
+        if_used=frozenset() if case.in_use else _faults_if_used(case),
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from lumctl.health.observation import Observation
+from lumctl.health.replaced_faults import lanes_to_light
 from lumctl.health.states import ComponentHealth, State, state_of
 from lumctl.inventory.model import Accelerator, Role
 from lumctl.inventory.sharing import LEAST_SPARES, Preemption, classes_of
@@ -80,6 +81,11 @@ def unfit_reasons(seen: Observation, accelerator: str) -> Iterator[str]:
         elif _state(link) is State.FAILED:
             why = link.findings[0].evidence if link.findings else "no finding gives the reason"
             yield f"its lane {lane.id} is failed: {why}"
+    if seen.role_of(accelerator) is Role.SPARE:
+        # A run has darkened its lanes since, so that a dead transmitter has no finding any more.
+        for lane_id in lanes_to_light(seen.unproven(accelerator)):
+            lit = f"lumctl device set {lane_id} transmit=on"
+            yield f"its lane {lane_id} sent no light before it was replaced, and nothing shows that it does now: {lit}"
 
 
 def _state(health: ComponentHealth) -> State:

@@ -58,7 +58,7 @@ class LedgerEntry:
     """An accelerator of a pool and its state. ``place`` is the job and rank that run on it.
 
     ``home`` is the rank that the inventory places on it, ``taken_by`` the accelerator on which that rank runs instead.
-    ``unproven`` are the faults because of which it was replaced and of which no reading shows that they are gone.
+    ``unproven`` are the faults because of which that was done, and of which no reading shows that they are gone.
     ``move`` is how it came into its state, if the journal has that; ``interrupted`` if the run of the move has no
     engine any more. ``filler`` is the filler job that runs on it. ``reasons`` say why it cannot be used, ``until`` is
     when it is burned in or its maintenance ends.
@@ -101,7 +101,7 @@ def ledger_entry(
         home=home,
         taken_by=taken_by,
         reasons=tuple(unfit),
-        unproven=seen.unproven(accelerator),
+        unproven=() if taken_by is None else seen.unproven(accelerator),
         filler=None if filler is None else filler.name,
     )
     concerning = [move for move in moves if accelerator in {move.before, move.after}]

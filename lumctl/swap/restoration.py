@@ -99,9 +99,9 @@ def plan_return(
     notes += [word for found in doubts.values() for word in found]
     choice = SpareChoice(replacements, paths, candidates, why)
     rack = inventory.jobs[job].rack
-    plan = SwapDraft(f"{job}: return {', '.join(returned)}", rack, states, choice, tuple(notes), moves).plan(
-        context, seen
-    )
+    left = tuple(fault for r in replacements for fault in seen.faults_of(r.failed))
+    title = f"{job}: return {', '.join(returned)}"
+    plan = SwapDraft(title, rack, states, choice, tuple(notes), moves, faults=left).plan(context, seen)
     if not even_if_costly:
         _require_affordable(inventory, job, plan)
     return plan

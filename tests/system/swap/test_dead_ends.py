@@ -766,6 +766,7 @@ ELSEWHERE = {
     ("cli/slice.py", "is a plan of kind"): "a plan of another kind: the hint is the command that applies it",
     ("cli/job.py", ""): JOBS,
     ("cli/job_state.py", ""): JOBS,
+    ("cli/job_stragglers.py", ""): JOBS,
     ("cli/runbook_replay.py", "stopped before step"): FINAL,
     ("cli/runbook.py", "is for target"): "another target is named, as of cli/changes.py",
     ("cli/top/operations.py", ""): FINAL,

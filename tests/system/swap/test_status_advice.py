@@ -133,6 +133,29 @@ def test_a_rank_returns_to_a_dead_transmitter_only_after_that_was_read_to_send(c
     assert status(c)["repairs"] == []
 
 
+def test_a_spare_whose_dead_transmitter_a_return_has_darkened_is_not_free_until_it_is_read_to_send(c: Console) -> None:
+    c.sim.inject("s1-gpu0", "gpu-lost")
+    apply(c, "lumctl swap plan --failed s1-gpu0")
+    c.sim.clear("s1-gpu0")
+    c.sim.inject("s3-gpu0-a", "dark")
+    apply(c, "lumctl swap plan finetune --back")
+    (spare,) = json.loads(c.say("spare", "list", "-o", "json").out)["spares"]
+    assert (spare["accelerator"], spare["state"]) == ("s3-gpu0", "unfit")
+    (reason,) = spare["reasons"]
+    assert reason.startswith("its lane s3-gpu0-a sent no light before it was replaced, and nothing shows that it does")
+    (light,) = commands_in(reason)
+    c.sim.inject("s1-gpu0", "gpu-lost")
+    refused = c.say("swap", "plan", "--failed", "s1-gpu0")
+    assert (refused.code, "s3-gpu0-a sent no light before it was replaced" in refused.err) == (5, True)
+    c.type(f"{light} --yes")
+    (spare,) = json.loads(c.say("spare", "list", "-o", "json").out)["spares"]
+    assert spare["state"] == "unfit"
+    c.sim.clear("s3-gpu0-a")
+    (spare,) = json.loads(c.say("spare", "list", "-o", "json").out)["spares"]
+    assert spare["state"] in {"free", "burning-in"}
+    apply(c, "lumctl swap plan --failed s1-gpu0")
+
+
 def test_an_operator_returns_a_rank_to_a_lane_that_cannot_be_shown_to_be_repaired(c: Console) -> None:
     c.sim.inject("s1-gpu0-a", "link-down")
     apply(c, "lumctl swap plan --failed s1-gpu0")
