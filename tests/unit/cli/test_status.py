@@ -402,9 +402,9 @@ def test_before_a_host_is_drained_its_other_ranks_are_named_with_the_command_tha
     assert lines[lines.index(f"{told}:") + 1] == command
 
     def refuse(*_words, **_options):
-        raise RefusedError("no spare can replace h03-gpu0: h16-gpu0: is failed")
+        return RefusedError("no spare can replace h03-gpu0: h16-gpu0: is failed")
 
-    monkeypatch.setattr(suggestions, "plan_swap", refuse)
+    monkeypatch.setattr(suggestions, "try_swap", refuse)
     (drain,) = (remedy["drain"] for remedy in document(status)[1]["remedies"] if remedy["cause"] == GPU)
     assert drain["words"] == f"{told}; no swap can move them now: no spare can replace h03-gpu0"
     assert drain["command"] == ""
