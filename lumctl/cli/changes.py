@@ -24,7 +24,7 @@ from lumctl.context import Context
 from lumctl.errors import LumctlError, RefusedError, RunError, UsageError
 from lumctl.health.states import State
 from lumctl.inventory.problems import nearest
-from lumctl.jobs import warned_of
+from lumctl.jobs import jobs_to_resume
 from lumctl.printable import counted
 from lumctl.runbook.files import find_run, require_no_demand, save
 from lumctl.runbook.yaml_text import text_of
@@ -92,7 +92,7 @@ def show_plan(cx: Invocation, plan: Plan) -> None:
 def _without_hook(cx: Invocation, plan: Plan) -> list[str]:
     """The jobs that an operator must stop first, according to the plan's warnings."""
     owners = dict.fromkeys(circuit.owner for circuit in (*plan.remove, *plan.add))
-    return warned_of(cx.inventory, plan.warnings, owners)
+    return jobs_to_resume(cx.inventory, plan.warnings, owners)
 
 
 def _anything() -> None:

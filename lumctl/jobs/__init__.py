@@ -10,9 +10,9 @@ if TYPE_CHECKING:
         HookRefusedError,
         Hooks,
         by_hand,
+        jobs_to_resume,
         passed_over,
         require_hooks,
-        warned_of,
         without_hook,
     )
 
@@ -23,9 +23,9 @@ __all__ = [
     "HookRefusedError",
     "Hooks",
     "by_hand",
+    "jobs_to_resume",
     "passed_over",
     "require_hooks",
-    "warned_of",
     "without_hook",
 ]
 

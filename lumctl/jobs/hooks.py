@@ -287,7 +287,7 @@ def without_hook(inventory: Inventory, jobs: Iterable[str]) -> tuple[str, ...]:
     )
 
 
-def warned_of(inventory: Inventory, warnings: Iterable[str], jobs: Iterable[str]) -> list[str]:
+def jobs_to_resume(inventory: Inventory, warnings: Iterable[str], jobs: Iterable[str]) -> list[str]:
     """Those of some jobs that an operator must stop before a plan and resume after it, by the warnings of the plan."""
     warned = set(warnings)
     return [job for job in jobs if warned.intersection(without_hook(inventory, [job]))]

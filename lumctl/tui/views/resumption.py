@@ -7,7 +7,7 @@ from typing import Any
 from lumctl.fleet.readings import GpuReading
 from lumctl.health.observation import Observation
 from lumctl.health.states import State
-from lumctl.jobs import warned_of
+from lumctl.jobs import jobs_to_resume
 from lumctl.store import StoredRun
 
 FORGOTTEN_S = 86_400.0
@@ -49,7 +49,7 @@ class ResumptionWatch:
             if run.ended_at is None or not 0 <= observation.at - run.ended_at < FORGOTTEN_S or run.state != "done":
                 continue
             moved = dict(_moved(run.plan))
-            for job in warned_of(observation.inventory, run.plan.get("warnings", ()), moved.keys() - known):
+            for job in jobs_to_resume(observation.inventory, run.plan.get("warnings", ()), moved.keys() - known):
                 key, readings = (run.rack, run.id, job), _readings_since(run.ended_at, observation, moved[job])
                 if key in self._resumed:
                     continue

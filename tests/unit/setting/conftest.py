@@ -243,8 +243,13 @@ def rack(tmp_path, monkeypatch):
     by_name = drivers(rack.world)
     monkeypatch.setattr("lumctl.devices.registry.load", by_name.__getitem__)
     monkeypatch.setattr("lumctl.context.roll_call.load", by_name.__getitem__)
-    silent = SimpleNamespace(sound=lambda _: {}, powers=lambda _: {}, require_powers=lambda *_: None,
-                             prove=lambda *_, **__: [])  # fmt: skip
+    silent = SimpleNamespace(
+        silent_hosts=lambda _: set(),
+        sound=lambda _: {},
+        powers=lambda _: {},
+        require_powers=lambda *_: None,
+        prove=lambda *_, **__: [],
+    )
     monkeypatch.setattr("lumctl.change.step_actions.LightProof", lambda *_, **__: silent)
     yield rack
     rack.context.close()
