@@ -146,7 +146,8 @@ def cautious_agent(rack, tmp_path, monkeypatch, require_program):
     monkeypatch.setenv("DISPLAY", ":0")
     running = subprocess.Popen([agent, "-D", "-a", tmp_path / "agent"], stdout=subprocess.DEVNULL)
     try:
-        until((tmp_path / "agent").exists)
+        # Its socket is there before it listens; 2 means that no agent answers.
+        until(lambda: subprocess.run([add, "-l"], capture_output=True, check=False).returncode != 2)
         subprocess.run([add, "-q", "-c", rack.folder / "client_key"], check=True, capture_output=True)
         yield asked, agreed
     finally:
