@@ -49,10 +49,13 @@ def _document(
         with suppress(LumctlError):
             by_hand = "; ".join(filter(None, (by_hand, _frees(context, seen, remedy))))
     if refused:
-        alone = remedy.without_swap
+        # Why light cannot avoid a PUC already says what to write about it in the inventory.
+        alone = "" if remedy.kind == "puc" else remedy.without_swap
         by_hand = "; ".join(part for part in ((alone, refused) if remedy.replace else (refused, alone)) if part)
+    hosts = dict.fromkeys(seen.inventory.accelerators[name].host for name in remedy.replace)
     return {
         **remedy_document(remedy, aimed(cx, command)),
+        "doubt": "; ".join(filter(None, map(seen.life_signs, hosts))),
         "by_hand": aimed(cx, by_hand),
         "ranks": ["/".join(map(str, place)) for name in remedy.replace if (place := seen.place_of(name))],
         "drain": _drain_document(cx, context, seen, remedy, plans=plans) if remedy.drain else None,
@@ -66,11 +69,14 @@ def _drain_document(
     """The ranks that run on a host to drain, and the command that moves them; without one, why none is planned now."""
     from lumctl.swap.suggestions import swap_obstacle
 
-    there = [each.id for each in seen.inventory.accelerators_of(remedy.drain) if seen.place_of(each.id) is not None]
-    obstacle = None
+    every = [each.id for each in seen.inventory.accelerators_of(remedy.drain) if seen.place_of(each.id) is not None]
+    obstacle, moved = None, remedy.drain
     with suppress(LumctlError):  # as in `_document`
-        obstacle = swap_obstacle(context, seen, there, even_if_healthy=True) if plans else None
-    command = f"lumctl swap plan --failed {remedy.drain} --even-if-healthy" if plans and obstacle is None else ""
+        obstacle = swap_obstacle(context, seen, every, even_if_healthy=True) if plans else None
+        # There may be no spare for the one that has failed, but for the others.
+        if obstacle is not None and len(remedy.on_it) < len(every):
+            obstacle, moved = swap_obstacle(context, seen, remedy.on_it, even_if_healthy=True), ",".join(remedy.on_it)
+    command = f"lumctl swap plan --failed {moved} --even-if-healthy" if plans and obstacle is None else ""
     ranks = ranks_text(place for name in remedy.on_it if (place := seen.place_of(name)))
     words = f"before you drain {remedy.drain}, move {ranks}"
     if obstacle is not None:
@@ -148,6 +154,8 @@ def remedy_lines(out: "Output", remedy: Mapping[str, Any], indent: str = "") -> 
     cause = f"{remedy['cause']} ({_ranks(remedy['ranks'])})" if remedy["ranks"] else remedy["cause"]
     lines = [out.wrapped(f"{indent}{out.state(remedy['state'])}  {cause}: {remedy['evidence']}", inner)]
     command = [f"{inner}{remedy['command']}"] if remedy["command"] else []
+    if remedy["doubt"] and command:
+        lines.append(out.wrapped(f"{inner}{remedy['doubt']}; if it is:", f"{inner}  "))
     then = "; if that does not help:" if remedy["hand_first"] and command else ""
     by_hand = [out.wrapped(f"{inner}{remedy['by_hand']}{then}", f"{inner}  ")] if remedy["by_hand"] else []
     lines += [*by_hand, *command] if remedy["hand_first"] else [*command, *by_hand]

@@ -136,6 +136,13 @@ class Observation:
                     found[sender.host] = (lit + (end.rx_power_dbm >= dark_dbm), read + 1)
         return found
 
+    def life_signs(self, host: str) -> str:
+        """That a host which does not answer may be up, in words, because its light arrives elsewhere; else empty."""
+        health, (lit, read) = self.report.hosts.get(host), self.lit_transmitters.get(host, (0, 0))
+        if not lit or health is None or all(finding.rule != "host.unreachable" for finding in health.findings):
+            return ""
+        return f"{host} does not answer, but {lit} of its {read} links carry light: find out whether it is really down"
+
     def place_of(self, accelerator: str) -> tuple[str, int] | None:
         """The job and rank that run on an accelerator now."""
         return self._places.get(accelerator)

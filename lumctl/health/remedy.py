@@ -43,7 +43,8 @@ class Remedy:
     job, or if no rank depends on the cause. ``by_hand`` is the manual repair, with the reason; ``hand_first``: try it
     before a spare, because it may be enough. ``certain`` is false if no reading shows which of several components is at
     fault. ``suspects`` are PUCs that may be at fault, listed if there are too few spares for the repair. ``drain`` is
-    the host that the manual repair says to drain, if ranks run on it that ``replace`` does not move: those ``on_it``.
+    the host that the manual repair says to drain, if ranks run on it, on accelerators that have not failed, that
+    ``replace`` does not move: those ``on_it``.
     """
 
     cause: str
@@ -140,8 +141,9 @@ class _Remedies:
         cause, inventory = remedy.cause, self._inventory
         part = inventory.accelerators.get(cause) or inventory.transponders.get(cause)
         host = cause if cause in inventory.hosts else part.host if part is not None else ""
-        there = (each.id for each in self._inventory.accelerators_of(host)) if host else ()
-        on_it = tuple(name for name in there if name in self._ranked and name not in remedy.replace)
+        there = (each.id for each in self._inventory.accelerators_of(host) if each.id in self._ranked) if host else ()
+        states = self._report.accelerators
+        on_it = tuple(n for n in there if n not in remedy.replace and states[n].state is not State.FAILED)
         return replace(remedy, drain=host, on_it=on_it) if on_it else remedy
 
     @staticmethod

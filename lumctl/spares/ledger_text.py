@@ -190,6 +190,7 @@ def _show_repair(job: str, faults: Sequence[ReplacedFault], ranks: str, target: 
     why = "; ".join(fault.words for fault in faults)
     if lanes := lanes_to_light(faults):
         command = "; ".join(f"lumctl device set {lane} transmit=on --target {target}" for lane in lanes)
-        return f"{why}: repair {names}, and light {'it' if len(lanes) == 1 else 'them'}; then return {ranks}", command
+        it, sends = ("it", "it sends") if len(lanes) == 1 else ("them", "they send")
+        return f"{why}: repair {names}, then light {it}; {ranks} can return when {sends}", command
     command = f"lumctl swap plan {job} --back --even-if-unproven --target {target}"
     return f"{why}: repair {names}; then return {ranks}", command

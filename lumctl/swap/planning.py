@@ -173,7 +173,8 @@ def _planned(
         freed_by=nothing_frees if attempt is _no_attempt else partial(freeing_return, context, seen),
     )
     pairs = ", ".join(f"{r.failed} by {r.spare}" for r in choice.replacements)
-    notes = left_there(seen, states, avoided, asked.jobs)
+    hosts = dict.fromkeys(context.inventory.accelerators[name].host for name in asked.failed)
+    notes = (*filter(None, map(seen.life_signs, hosts)), *left_there(seen, states, avoided, asked.jobs))
     choice = replace(choice, why=(*why_tied(context.inventory, asked.tied), *choice.why))
     title = f"{', '.join(asked.jobs)}: replace {pairs}"
     faults = tuple(

@@ -60,7 +60,7 @@ def lateness_of(recorded: Iterable[RecordedStep], clocks_of: Sequence[str]) -> l
             continue
         aligned: list[ArrivalStep] = []
         clocks: Mapping[str, ClockOffset] = {}
-        # Another process group may have other processes, whose clocks begin anew.
+        # A machine that was restarted in between has a clock that started later.
         for _, part in groupby(steps, key=lambda each: each.generation):
             arrivals = [ArrivalStep(each.step, each.entered, each.left) for each in part]
             more, clocks = on_one_clock(arrivals, [clocks_of[rank] for rank in ranks])

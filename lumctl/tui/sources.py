@@ -67,7 +67,7 @@ class Sources:
     """Says that no host answers because the simulator was not named as the target; else empty."""
 
     check_swaps: Callable[[RecordedLook], RecordedLook] = lambda seen: seen
-    """The same look with its ``swap_checks`` and ``return_checks``."""
+    """The same look with its ``swap_checks``, ``return_checks`` and ``avoid_checks``."""
 
     aimed: Callable[[str], str] = str
     """Completes the commands in a text: they are typed in a shell, which may have no other inventory or target."""

@@ -94,12 +94,12 @@ def test_where_nothing_is_wrong_one_quiet_line_says_so(kit):
     seen = kit.observation(failed=None)
     assert words(seen) == "● nothing is wrong: 16 accelerators, 12 circuits, 4 hosts"
     assert words(kit.swapped_out(seen, LOST)) == (
-        "● nothing is wrong: 15 of 16 accelerators, 12 circuits, 4 hosts in service (accelerators: 1 swapped out); "
-        "repair r1-h2-g1; then return 1 rank of llm (S: how)"
+        "● repair r1-h2-g1; then return 1 rank of llm (S: how); no fault is found: 15 of 16 accelerators, 12 circuits, "
+        "4 hosts in service (accelerators: 1 swapped out)"
     )
     work = {f"r1-h1-g{number}": State.DISABLED for number in range(2)}
     assert (
-        "13 of 16 accelerators, 12 circuits, 4 hosts in service (accelerators: 1 swapped out, 2 in maintenance); repair"
+        "13 of 16 accelerators, 12 circuits, 4 hosts in service (accelerators: 1 swapped out, 2 in maintenance)"
         in words(kit.with_states(kit.swapped_out(seen, LOST), work))
     )
     assert words(kit.with_states(seen, {LOST: State.UNKNOWN})).startswith("○ no fault is known, but 1 comp")
@@ -149,6 +149,16 @@ def test_a_job_on_a_rack_is_to_be_resumed_by_hand_and_not_before_what_failed_is_
     first, second = news_of(RecordedLook(another, stopped_jobs=(stopped,)))
     assert first.what.startswith("r1-h1-g0 fell off the bus")
     assert second.do == "replace r1-h1-g0 before you resume it"
+
+
+def test_a_failed_rank_of_another_job_comes_before_a_job_to_resume_and_a_smaller_fault_after_it(kit):
+    seen = kit.swapped_out(kit.observation(failed=None), LOST)
+    stopped = ResumptionWatch().stopped(seen, [moved(kit, target="sim")])
+    for state, place in ((State.FAILED, 1), (State.DEGRADED, 0)):
+        ill = with_findings(seen, replace(finding("r1-h1-g0", "gpu.inforom", "corrupt"), state=state))
+        whats = [news.what for news in news_of(RecordedLook(ill, stopped_jobs=stopped))]
+        assert "was not resumed after" in whats[place], whats
+        assert len(whats) == 2
 
 
 @pytest.mark.parametrize(

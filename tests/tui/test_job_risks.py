@@ -36,10 +36,10 @@ def with_silent(seen, device):
 
 def test_a_job_is_without_risk_only_if_a_spare_fits_each_rank():
     assert jobs_part(look()) == "2 without risk (all ok, a spare fits each rank)"
-    told = "at risk: train-a (no spare fits 8 of 32 ranks), train-b (no spare fits 7 of 28 ranks)"
+    told = "at risk: train-a (no spare left for 8 of 32 ranks), train-b (no spare left for 7 of 28 ranks)"
     assert jobs_part(look(failed=["h16-gpu2"])) == told
     every = look(failed=[f"h16-gpu{number}" for number in range(4)])
-    assert jobs_part(every) == "at risk: train-a (no spare fits any rank), train-b (no spare fits any rank)"
+    assert jobs_part(every) == "at risk: train-a (no spare left for any rank), train-b (no spare left for any rank)"
 
 
 def test_a_spare_of_another_mesh_helps_if_fibres_lead_to_it():
@@ -62,7 +62,7 @@ def test_ranks_whose_circuits_avoid_a_silent_mesh_are_not_at_risk():
 def test_what_is_wrong_now_comes_before_missing_help():
     assert jobs_part(look(failed=["h03-gpu2"])) == "at risk: train-a (failed)"
     both = look(failed=["h03-gpu2", "h16-gpu1"])
-    told = "at risk: train-a (failed; no spare fits 8 of 32 ranks), train-b (no spare fits 7 of 28 ranks)"
+    told = "at risk: train-a (failed; no spare left for 8 of 32 ranks), train-b (no spare left for 7 of 28 ranks)"
     assert jobs_part(both) == told
 
 
@@ -74,7 +74,7 @@ def test_a_spare_that_a_run_takes_helps_nobody_else(kit):
     begun = kit.run(8, state="running", rack="rack64", title="train-a: replace h03-gpu2 by h16-gpu2")
     plan = {**begun.plan, "replacements": [{"failed": "h03-gpu2", "spare": "h16-gpu2"}]}
     told = jobs_part(look(failed=["h03-gpu2"]), Records(runs=(replace(begun, plan=plan),)))
-    assert "train-b (no spare fits 7 of 28 ranks)" in told
+    assert "train-b (no spare left for 7 of 28 ranks)" in told
 
 
 def test_before_everything_was_read_once_no_job_is_said_to_be_at_risk():

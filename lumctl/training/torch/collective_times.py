@@ -178,7 +178,7 @@ def _recorded(native: Callable[..., Any]) -> Callable[..., Any]:
             return native(group, *given, **named)
         began = times.now
         work = native(group, *given, **named)
-        with suppress(RuntimeError, ValueError, KeyError):  # a group without a name: the collective itself is well
+        with suppress(RuntimeError, ValueError, KeyError):  # a group without a name: only its times are lost
             times.started(group, work, began)
         return work
 

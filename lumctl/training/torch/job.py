@@ -87,8 +87,8 @@ class TrainingJob:
                     hint="write `for step in job.steps(N):` and inside it `with step:`",
                 )
         if self._life.membership.cut_short:
-            # What follows is only for a job that has done all steps: a spare that never had a rank would save its
-            # untrained model in the place of rank 0's.
+            # The lines after the loop are for ranks that have done all steps. A spare that never had a rank takes
+            # itself for rank 0, and could save its untrained model over the trained one.
             raise SystemExit(0)
 
     def _goes_on(self) -> bool:

@@ -13,6 +13,7 @@ from lumctl.health.states import SEVERITY, State
 from lumctl.printable import counted, ranks_text
 from lumctl.tui.look.marks import STATE_STYLES, Marks
 from lumctl.tui.views.incidents import condition_of, named, remedy_of
+from lumctl.tui.views.job_risks import job_risks
 from lumctl.tui.views.records import RecordedLook
 from lumctl.tui.views.resumption import StoppedJob
 from lumctl.tui.views.spares import fitting, swap_obstacle, ways_back
@@ -81,10 +82,10 @@ class News:
 
 
 def news_of(seen: RecordedLook) -> tuple[News, ...]:
-    """Messages for the operator: first runs in progress, then jobs to resume, then faults, worst first.
+    """Messages for the operator: first runs in progress, then faults, worst first, and jobs to resume.
 
-    Of faults of equal state, those that affect a job come first. Plans that wait for approval are last. That the target
-    was forgotten comes before all: everything else is a consequence.
+    Of equal state, a job to resume comes first, then what affects a job. Plans that wait for approval are last. That
+    the target was forgotten comes before all: everything else is a consequence.
     """
     moving, parts = set(seen.moving), seen.observation.job_parts
     cases = sorted(_open_cases(seen), key=lambda case: parts.isdisjoint((case.component, *case.members)))
@@ -93,17 +94,17 @@ def news_of(seen: RecordedLook) -> tuple[News, ...]:
     found = [news for news in found if not (news.swaps and moving.issuperset(news.swaps))]
     if seen.daemon_trouble:
         found.append(News(State.DEGRADED, seen.daemon_trouble, do="start it: lumctl watch"))
-    # One that cannot be resumed yet comes with the faults: what must be replaced first is one of them.
-    found += (_not_resumed(stopped) for stopped in seen.stopped_jobs if stopped.failed)
-    found.sort(key=lambda news: -SEVERITY.index(news.state))
+    found = sorted((*map(_not_resumed, seen.stopped_jobs), *found), key=lambda news: -SEVERITY.index(news.state))
     slip = [News(State.UNKNOWN, seen.forgotten_target)] if seen.forgotten_target else []
-    to_resume = (_not_resumed(stopped) for stopped in seen.stopped_jobs if not stopped.failed)
-    found = [*slip, *_under_way(seen), *to_resume, *found, *_waiting(seen)]
+    found = [*slip, *_under_way(seen), *found, *_waiting(seen)]
     return tuple(replace(news, do=seen.aimed(news.do)) for news in found)
 
 
-def quiet_line(observation: Observation, silent: int) -> str:
-    """The headline if nothing is wrong; ``silent`` is the number of acknowledged or maintained incidents."""
+def quiet_line(observation: Observation, silent: int, *, is_safe: bool = True) -> str:
+    """The headline without a fault; ``silent`` is the number of acknowledged or maintained incidents.
+
+    ``is_safe`` is false if something is to be done, or a job is at risk, nevertheless.
+    """
     report = observation.report
     groups = ((report.accelerators, "accelerators"), (report.circuits, "circuits"), (report.hosts, "hosts"))
     unknown = sum(h.state is State.UNKNOWN for group, _ in groups for h in group.values())
@@ -115,7 +116,8 @@ def quiet_line(observation: Observation, silent: int) -> str:
     said = ", ".join(f"{of}{counted(len(g), noun)}" for of, (g, noun) in zip(of_all, groups, strict=True) if g)
     orders = orders_text(out_of_service(observation))
     service = " in service" if any(of_all) else ""
-    return f"nothing is wrong: {said}{service}{f' (accelerators: {orders})' if orders else ''}{known}"
+    well = "nothing is wrong" if is_safe else "no fault is found"
+    return f"{well}: {said}{service}{f' (accelerators: {orders})' if orders else ''}{known}"
 
 
 def headline(seen: RecordedLook, news: Sequence[News], marks: Marks, width: int = 0) -> Text:
@@ -124,7 +126,8 @@ def headline(seen: RecordedLook, news: Sequence[News], marks: Marks, width: int 
     If it needs no further line of ``width`` columns, it also says what the second message is about.
     """
     if not news:
-        line = "; ".join((_quiet(seen), *(f"{said} (S: how)" for said, _ in ways_back(seen))))
+        # The next step first: a small terminal does not show the end.
+        line = "; ".join((*(f"{said} (S: how)" for said, _ in ways_back(seen)), _quiet(seen)))
         state = State.UNKNOWN if "could not be read" in line else State.OK
         return Text().append(f"{marks.glyphs.get(state, '')} ", STATE_STYLES[state]).append(line)
     first, *more = news
@@ -162,7 +165,8 @@ def sentence(seen: RecordedLook) -> str:
 
 
 def _quiet(seen: RecordedLook) -> str:
-    return quiet_line(seen.observation, sum(case.silent for case in cases_of(seen.observation.report).values()))
+    silent = sum(case.silent for case in cases_of(seen.observation.report).values())
+    return quiet_line(seen.observation, silent, is_safe=not (ways_back(seen) or job_risks(seen)))
 
 
 def _open_cases(seen: RecordedLook) -> list[Case]:
@@ -183,7 +187,7 @@ def _of_case(seen: RecordedLook, case: Case) -> News:
     elif offers:
         do = _brief(obstacle) if obstacle else f"{condition_of(case)}{spares}"
     else:
-        do = _do(case, remedy)
+        do = _do(seen, case, remedy)
     means, leads_on = _means(seen, case, swaps), "" if spares or do == _FIND_OUT else _DETAILS
     pane = "" if spares else "incidents"
     return News(case.state, _what(seen, case), means, do, swaps, by_key=bool(spares), leads_on=leads_on, pane=pane)
@@ -272,12 +276,15 @@ def _brief(obstacle: str) -> str:
     return _DETAIL.split(obstacle, maxsplit=1)[0]
 
 
-def _do(case: Case, remedy: Remedy | None) -> str:
+def _do(seen: RecordedLook, case: Case, remedy: Remedy | None) -> str:
     """What to do if p is not offered."""
     if remedy is not None and remedy.hand_first:
         return remedy.by_hand
     if remedy is not None and remedy.command:
-        return f"{condition_of(case)}{remedy.command}" if remedy.certain else f"measure where, or: {remedy.command}"
+        command = seen.avoid_checks.get(remedy.key, remedy.command)
+        if not isinstance(command, str):
+            return command.message
+        return f"{condition_of(case)}{command}" if remedy.certain else f"measure where, or: {command}"
     advice = next((finding.advice for finding in case.findings if finding.advice), "")
     # Only the first clause; the incident's screen shows the rest.
     return ((remedy.by_hand if remedy is not None else "") or advice).partition("; ")[0]

@@ -76,4 +76,4 @@ def _words(seen: RecordedLook, each: RanksAtRisk) -> str:
     which = f"rank {each.ranks[0]}" if count == 1 else f"{count} of {of_all} ranks" if count < of_all else "any rank"
     if each.silent:
         return f"a swap for {which} may have to wait for {each.silent}, which does not answer"
-    return f"no spare that was read fits {which}" if each.unread else f"no spare fits {which}"
+    return f"no spare that was read fits {which}" if each.unread else f"no spare left for {which}"

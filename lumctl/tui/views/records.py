@@ -73,8 +73,9 @@ class RecordedLook:
     died and what stopped with it; empty if it did not die. ``forgotten_target`` says that no host answers because the
     target was not named. ``stopped_jobs`` were stopped for a run and do not run again yet. ``swap_checks`` has, for
     accelerators whose replacement was planned, why no swap of them together can be applied now; ``None`` if one can.
-    ``return_checks`` has the same of the return of a job's ranks, by job. ``aimed`` completes the commands in a text:
-    it adds the inventory and the target that were given as options.
+    ``return_checks`` has the same of the return of a job's ranks, by job. ``avoid_checks`` has, by the key of a remedy
+    that routes light around something, the command that was planned, or why there is none. ``aimed`` completes the
+    commands in a text: it adds the inventory and the target that were given as options.
     """
 
     observation: Observation
@@ -85,6 +86,7 @@ class RecordedLook:
     stopped_jobs: tuple[StoppedJob, ...] = ()
     swap_checks: Mapping[frozenset[str], LumctlError | None] = field(default_factory=dict)
     return_checks: Mapping[str, LumctlError | None] = field(default_factory=dict)
+    avoid_checks: Mapping[str, str | LumctlError] = field(default_factory=dict)
     aimed: Callable[[str], str] = str
 
     @property

@@ -6,11 +6,15 @@ from collections.abc import Iterator
 import pytest
 from console import COMMAND, Console, consoles
 
+from lumctl.cli.top.swaps import SwapChecker
+from lumctl.tui.views.headline import news_of
+from lumctl.tui.views.records import RecordedLook
+
 
 @pytest.fixture(scope="module", name="opened")
 def _opened() -> Iterator[dict[str, Console]]:
     with consoles() as open_console:
-        yield {name: open_console(name) for name in ("prototype", "rack64")}
+        yield {name: open_console(name) for name in ("prototype", "rack64", "two-meshes")}
 
 
 @pytest.fixture
@@ -84,6 +88,43 @@ def test_a_swap_on_another_mesh_is_still_advised(opened: dict[str, Console]) -> 
     assert commands["h03-gpu2"] == commands["rail2"] == ""
 
 
+def test_only_the_ranks_for_which_there_are_spares_are_moved_from_a_host_to_drain(opened: dict[str, Console]) -> None:
+    c = opened["rack64"]
+    c.fresh()
+    for lost in ("h03-gpu0", "h16-gpu0"):
+        c.sim.inject(lost, "gpu-lost")
+    drain = next(each["drain"] for each in status(c)["remedies"] if each["cause"] == "h03-gpu0")
+    assert drain["words"] == "before you drain h03, move train-a ranks 10, 18, 26"
+    assert "swap plan --failed h03-gpu1,h03-gpu2,h03-gpu3 --even-if-healthy" in drain["command"]
+    assert c.type(drain["command"]).code == 0
+
+
+def test_a_host_that_may_be_up_is_to_be_looked_at_before_its_ranks_are_replaced(opened: dict[str, Console]) -> None:
+    c = opened["rack64"]
+    c.fresh()
+    c.sim.inject("h10", "unreachable")
+    (remedy,) = status(c)["remedies"]
+    doubt = "h10 does not answer, but 8 of its 8 links carry light: find out whether it is really down"
+    assert remedy["doubt"] == doubt
+    lines = [line.strip() for line in c.say("status").out.splitlines()]
+    assert lines[lines.index(f"{doubt}; if it is:") + 1] == remedy["command"]
+    assert f"warning: {doubt}" in " ".join(c.type(remedy["command"]).out.split())
+
+
+def test_the_headline_offers_the_way_around_a_puc_that_status_offers(opened: dict[str, Console]) -> None:
+    c = opened["two-meshes"]
+    c.fresh()
+    c.sim.inject("m0/puc/8", "stuck-cross")
+    c.ahead_s = 60.0  # light that is dark right after a run is excused
+    with c.context() as context:
+        first, *_ = news_of(SwapChecker(c.context)(RecordedLook(context.observe())))
+    (remedy,) = (each for each in status(c)["remedies"] if each["avoid"])
+    assert first.what.startswith("m0/puc/8: ")
+    assert "swap plan --avoid" not in first.do
+    there = f"-i {c.path} --target sim "
+    assert remedy["by_hand"].replace(there, "") == first.do
+
+
 def test_what_a_swap_took_out_is_to_be_repaired_and_returned_but_is_no_fault(c: Console) -> None:
     assert status(c)["repairs"] == []
     c.swapped("s1-gpu0")
@@ -111,7 +152,7 @@ def test_a_rank_returns_to_a_dead_transmitter_only_after_that_was_read_to_send(c
     (row,) = status(c)["repairs"]
     assert row["words"] == (
         "s1-gpu0-a was at fault when s1-gpu0 was replaced (sends no light, but a circuit needs it), and nothing shows "
-        "that it is repaired: repair s1-gpu0-a, and light it; then return 1 rank of finetune"
+        "that it is repaired: repair s1-gpu0-a, then light it; 1 rank of finetune can return when it sends"
     )
     assert "device set s1-gpu0-a transmit=on" in row["command"]
     refused = c.say("swap", "plan", "finetune", "--back")

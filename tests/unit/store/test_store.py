@@ -112,6 +112,20 @@ def test_a_rollback_that_is_taken_back_puts_its_run_in_force_again(store: Store)
     assert (store.runs.get(swap).state, store.runs.get(swap).undone_by) == ("done", None)
 
 
+def test_of_each_accelerator_the_newest_finished_run_that_replaced_it(store: Store) -> None:
+    lease, names = lease_of(store), {}
+    for at, (state, *pairs) in enumerate(
+        [("done", ("gpü", "s1")), ("done", ("gpü", "s2"), ("g2", "s3")), ("rolled-back", ("g2", "s1")), ("done",)]
+    ):
+        replaced = [{"job": '"replacements": [', "rank": 0, "failed": old, "spare": new} for old, new in pairs]
+        plan = {"digest": "d", "title": '"replacements": [{"failed": "s1"}]', "replacements": replaced, "steps": ["g2"]}
+        names[at] = store.runs.begin(lease, RUN, plan, now=100.0 + at)
+        store.runs.end(lease, names[at], record("end"), state)
+    found = store.runs.newest_replacements({"gpü", "g2", "s1"})
+    assert {name: run.id for name, run in found.items()} == {"gpü": names[1], "g2": names[1]}
+    assert store.runs.newest_replacements(()) == {}
+
+
 def test_a_database_url_gives_the_same_guarantees(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'shared.db'}"
     mine, yours = store_at(url, files=tmp_path), store_at(url, files=tmp_path)
