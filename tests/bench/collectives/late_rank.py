@@ -12,8 +12,6 @@ fitted to the ring, and how far the measured time of the schedule is from the mo
 
 import json
 import os
-import socket
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -27,6 +25,10 @@ from lumctl.inventory.load import load_inventory
 from lumctl.sim.launch import launch
 from lumctl.store import store_at
 from lumctl.swap import commission
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "jobs"))
+
+from bandwidth import said_by_ranks
 
 MBPS, ROUNDS, RANKS, MEGABYTES = 100.0, 7, (4, 5, 6, 8), (1, 4, 16)
 DELAYS = (0.0, 0.5, 1.0, 2.0)
@@ -76,25 +78,8 @@ def measured(mbps: float, rounds: int, ranks: int, sizes: Sequence[int]) -> list
 
 def _reported(context: Context, mbps: float, rounds: int, sizes: Sequence[int]) -> list[dict[str, object]]:
     placement = context.assignment()["train"]
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    order = {"placement": placement, "store": port, "lanes": str(context.endpoints.lanes), "rounds": rounds}
-    order |= {"sizes": list(sizes), "delays": DELAYS, "seconds_per_byte": 8 / (mbps * 1e6)}
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, RANK, json.dumps(order | {"rank": rank})],
-            stdout=subprocess.PIPE,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-        )
-        for rank in range(len(placement))
-    ]
-    try:
-        said = [rank.communicate(timeout=PATIENCE_S)[0] for rank in ranks]
-    finally:
-        for rank in ranks:
-            rank.kill()
-    assert all(rank.returncode == 0 for rank in ranks)
-    return list(json.loads(said[0]))
+    order = {"rounds": rounds, "sizes": list(sizes), "delays": DELAYS, "seconds_per_byte": 8 / (mbps * 1e6)}
+    return list(said_by_ranks(RANK, context, placement, order, PATIENCE_S))
 
 
 def report(ranks: int, mbps: float, found: Sequence[dict[str, object]], rng: Random) -> None:

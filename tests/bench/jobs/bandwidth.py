@@ -29,6 +29,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from statistics import mean, median
+from typing import Any
 
 from lumctl.change import apply
 from lumctl.context import Context
@@ -133,25 +134,32 @@ def all_reduces(
     context: Context, placement: Sequence[str], rounds: int, ways: dict[str, list[bool]]
 ) -> dict[str, list[float]]:
     """Seconds of each all-reduce of real ranks, by the way that the bucket goes: for each part, whether backwards."""
+    order = {"bytes": BUCKET, "rounds": rounds, "ways": ways}
+    return dict(said_by_ranks(RANK, context, placement, order, PATIENCE_S))
+
+
+def said_by_ranks(
+    script: Path, context: Context, placement: Sequence[str], order: dict[str, Any], patience_s: float
+) -> Any:
+    """The JSON of rank 0, of ranks that run a script over the lanes of the rack; each gets the order and its rank."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         store = free.getsockname()[1]
-    order = {"placement": list(placement), "store": store, "lanes": str(context.endpoints.lanes)}
-    order |= {"bytes": BUCKET, "rounds": rounds, "ways": ways}
+    order = {**order, "placement": list(placement), "store": store, "lanes": str(context.endpoints.lanes)}
     ranks = [
         subprocess.Popen(
-            [sys.executable, RANK, json.dumps(order | {"rank": rank})],
+            [sys.executable, script, json.dumps(order | {"rank": rank})],
             stdout=subprocess.PIPE,
             env={**os.environ, "OMP_NUM_THREADS": "1"},
         )
         for rank in range(len(placement))
     ]
     try:
-        said = [rank.communicate(timeout=PATIENCE_S)[0] for rank in ranks]
+        said = [rank.communicate(timeout=patience_s)[0] for rank in ranks]
     finally:
         for rank in ranks:
             rank.kill()
     assert all(rank.returncode == 0 for rank in ranks)
-    return dict(json.loads(said[0]))
+    return json.loads(said[0])
 
 
 def optical(folder: Path, mbps: float, rounds: int) -> Iterator[tuple[str, dict[str, float]]]:
