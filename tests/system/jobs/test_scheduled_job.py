@@ -22,6 +22,8 @@ WHAT = ("kill", "stop", "late")
 EVERY = [f"{rank}:{number}:{what}" for what in WHAT for rank in (0, LATE) for number in range(ROUNDS - 2)]
 FAILURES = EVERY if "LUMCTL_CAMPAIGN" in os.environ else ["0:1:kill", f"{LATE}:2:stop", "1:3:late", "3:0:kill"]
 STEPS = 200 + 100 * len(FAILURES)
+REFUSALS = ("is late by more than chance", "is not faster than ring", "straggler_schedule is off")
+"""Why no schedule is used; a busy machine may really make one of the equal ranks late, a little or much."""
 
 
 def order(job: RunningJob, rank: int | None) -> dict:
@@ -91,7 +93,6 @@ def test_a_schedule_that_is_forbidden_or_of_no_use_is_refused() -> None:
                 order(job, rank)
         assert order(job, None) == {"rank": None}
         job.until(lambda found: found["done"] >= 30)
-        assert "no rank of job train is late by more than chance" in job.lumctl(
-            "job", "stragglers", "train", "--use-schedule", status=5
-        )
+        refusal = job.lumctl("job", "stragglers", "train", "--use-schedule", status=5)
+        assert any(reason in refusal for reason in REFUSALS), refusal
         assert job.lumctl("job", "stragglers", "train", "--stop-schedule") == "job train was told to use no schedule\n"
