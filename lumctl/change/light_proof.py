@@ -59,7 +59,11 @@ class ExpectedSource:
 
 
 class NotProvedError(LumctlError):
-    """Some receivers were not shown to hear their intended transmitter."""
+    """Some receivers of these circuits were not shown to hear their intended transmitter."""
+
+    def __init__(self, message: str, circuits: Iterable[str] = ()) -> None:
+        super().__init__(message)
+        self.circuits = frozenset(circuits)
 
 
 class LldpReader(Protocol):
@@ -158,7 +162,7 @@ class LightProof:
         astray = [w for w in pending if any(said in marks for _, said in tables[w.receiver])]
         silent = self._silent([w for w in pending if w in again and w not in astray and w.circuit not in put_back])
         if missing := [w for w in pending if w not in silent]:
-            raise NotProvedError(_complaint(missing, tables, deadline_s))
+            raise NotProvedError(_complaint(missing, tables, deadline_s), {w.circuit for w in missing})
         return proofs + [self._prove_by_blink(w, deadline_s) for w in wants if not self._by_lldp(w)]
 
     def silent_hosts(self, circuits: Iterable[Circuit]) -> set[str]:

@@ -123,12 +123,32 @@ class RunInProgress:
     def _is_still(self, step: Step) -> bool:
         return step.resumes_job and (step.id in self._failed or step.id not in self._evidence)
 
-    def again(self) -> str | None:
-        """How to plan the same change again; ``None`` for a replay, or if the store does not contain the placement."""
+    @property
+    def stuck(self) -> Sequence[str]:
+        """The PUCs that did not take the states that this process wrote."""
+        return self._view.stuck
+
+    @property
+    def suspects(self) -> Sequence[str]:
+        """The PUCs that the plan writes on the paths of new circuits whose light did not arrive."""
+        written = {
+            (step.data["device"], cell)
+            for step in self.plan.steps
+            if step.do is Do.PROGRAM
+            for cell, _, _ in step.data["changes"]
+        }
+        dark = [circuit for circuit in self.plan.add if circuit.id in self._view.unproved]
+        return tuple(dict.fromkeys(f"{d}/puc/{n}" for c in dark for d, n in c.pucs if (d, n) in written))
+
+    def again(self, avoid: Sequence[str] = ()) -> str | None:
+        """How to plan the same change again; ``None`` for a replay, or if the store does not contain the placement.
+
+        A swap is planned around the PUCs in ``avoid``.
+        """
         if self.plan.kind in {"replay", "seed"}:
             return None
         with suppress(LumctlError):
-            return plan_again(self._context, self.plan)
+            return plan_again(self._context, self.plan, avoid)
         return None
 
     def leave_alone(self, steps: Sequence[Step]) -> None:

@@ -1,6 +1,6 @@
 """The end of a run: done, rolled back, half done, or taken over by another process; an error if it failed."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -116,8 +116,26 @@ def _first(error: LumctlError | None, hint: str) -> str:
 
 def _after_undo(run: RunInProgress) -> str | None:
     """What to do after a run that was rolled back: find what failed, and plan again."""
-    again = run.again()
-    return again and f"see what is faulty: lumctl status --target {run.plan.target}; repair it, then {again}"
+    again = run.again(run.stuck)
+    if again is None or not run.stuck:
+        look = f"see what is faulty: lumctl status --target {run.plan.target}; repair it, then {again}"
+        return again and "; ".join((look, *_around_suspects(run)))
+    # After the undo it is in the recorded state, so that no reading shows that it is stuck.
+    what, device = f"{', '.join(run.stuck)} did not take the written state", run.stuck[0].partition("/")[0]
+    damaged = ", ".join(puc.rpartition("/")[2] for puc in run.stuck if puc.startswith(f"{device}/"))
+    lasting = f"`damaged: [{damaged}]` to {device} in the inventory"
+    if "--avoid" in again:
+        return f"{what}: {again}; if the fault lasts, add {lasting}"
+    return f"{what}: repair it, or add {lasting}; then {again}"
+
+
+def _around_suspects(run: RunInProgress) -> Iterator[str]:
+    """How to try another way for light that did not arrive: a device that cannot be read hides a PUC that is stuck."""
+    suspects = run.suspects
+    again = run.again(suspects[:1])
+    if again is not None and "--avoid" in again:
+        which = f"one of the PUCs {', '.join(suspects)}" if suspects[1:] else suspects[0]
+        yield f"if it shows nothing, {which} may be stuck: try without it: {again.removeprefix('make a new plan: ')}"
 
 
 def _guards_end(run: RunInProgress, scope: GuardScope) -> str | None:

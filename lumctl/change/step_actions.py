@@ -7,21 +7,21 @@ does.
 
 import math
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, Protocol
 
 from lumctl.change.concurrency import MOST_AT_A_HOST, all_of
-from lumctl.change.light_proof import LightProof
+from lumctl.change.light_proof import LightProof, NotProvedError
 from lumctl.change.origin import origin
 from lumctl.change.plan import Do, Plan, Step, StepEvidence
 from lumctl.change.refusal_advice import why_silent
 from lumctl.change.settings import Settable, same, settable
 from lumctl.context import Context
 from lumctl.devices import transaction
-from lumctl.devices.errors import DeviceError
+from lumctl.devices.errors import DeviceError, InconsistentError
 from lumctl.devices.progress import goes_on_for_s, in_words
 from lumctl.devices.types import Capability, Progress, Receipt
 from lumctl.errors import LumctlError, RefusedError
@@ -63,6 +63,10 @@ class RunScope:
         self.receipts: dict[str, Receipt[Any]] = {}
         self.held: dict[str, dict[int, str]] = {}
         """By device, its states before it was written, if the plan did not know them and the device could be read."""
+        self.stuck: list[str] = []
+        """PUCs that did not take the states that were written, by reading them back."""
+        self.unproved: Collection[str] = ()
+        """The circuits of which a proof failed."""
         self.unasked = False
         """Whether a guard undoes the run, without an operator's consent."""
         self.facts = NOBODY
@@ -217,7 +221,11 @@ class ProgramStep:
         if Capability.CONFIRM_TIMER in driver.capabilities:
             timer = revert_timer_s(run.context, device)
         watch = partial(run.watch, device)
-        run.receipts[device] = receipt = transaction.write(driver, staged, revert_after_s=timer, watch=watch)
+        try:
+            run.receipts[device] = receipt = transaction.write(driver, staged, revert_after_s=timer, watch=watch)
+        except InconsistentError as error:
+            run.stuck += [f"{device}/puc/{puc}" for puc in error.pucs]
+            raise
         run.settle(device)
         timer_of = "device" if receipt.revert_armed else "ours" if device in run.covered else "none"
         held = {"held": [list(cell) for cell in run.held[device].items()]} if device in run.held else {}
@@ -250,7 +258,11 @@ class VerifyStep:
     def act(self, run: RunScope, step: Step) -> StepEvidence:
         kept = [run.after[name] for name in step.data["kept"]]
         circuits = [run.after[name] for name in step.data["circuits"]]
-        shown = run.light.prove(circuits, kept=kept, sound=run.sound)
+        try:
+            shown = run.light.prove(circuits, kept=kept, sound=run.sound)
+        except NotProvedError as error:
+            run.unproved = error.circuits
+            raise
         run.light.require_powers(kept, run.powers)
         proofs = [asdict(proof) for proof in shown if proof.circuit in step.data["circuits"]]
         heard = {proof.receiver for proof in shown}

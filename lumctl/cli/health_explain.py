@@ -1,6 +1,7 @@
 """``lumctl health explain``: which rules and readings put a component into its state, since when, and what to do."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -9,13 +10,13 @@ from lumctl.cli.components import circuits, rack_of_named
 from lumctl.cli.health_rules import appears_text, case_document, clears_text, limit_text
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import OutputColumn, OutputFormat
-from lumctl.cli.remedies import remedy_documents, remedy_lines
+from lumctl.cli.remedies import remedy_documents, remedy_lines, repair_rows, row_lines
 from lumctl.cli.verbs import aimed, verb
 from lumctl.errors import UsageError
 from lumctl.time_text import age_text, iso_or_none, iso_text, moment_text, moment_with_age
 
 if TYPE_CHECKING:
-    from lumctl.context import Observation
+    from lumctl.context import Context, Observation
     from lumctl.health.explanation import ExplainedFinding, Explanation
     from lumctl.health.readings_text import ReadingText
     from lumctl.health.transitions import Transition
@@ -67,6 +68,7 @@ def explain(
             raise UsageError(f"{component} is a rack: its state follows from its components", hint="see: lumctl status")
         seen = context.observe()
         remedies = remedy_documents(cx, context, seen, seen.remedies_of(component))
+        repairs = repair_rows(cx, context, seen, {component})
         named = _carried(seen, component) if component in cx.inventory.fibres else [component]
         explained = [
             explanation
@@ -75,12 +77,14 @@ def explain(
                 seen.report, name, inventory=cx.inventory, snapshot=seen.snapshot, devices=seen.devices
             )
         ]
+        if repairs:
+            explained = [replace(each, because=_where(context, seen, each)) for each in explained]
         history = context.store(rack).health.transitions(component, limit=MOST_TRANSITIONS)
         ticket = ticket_text(seen, component, context.store(rack).runs.all()) if cx.out.own_format == MARKDOWN else ""
     if ticket:
         cx.out.text(aimed(cx, ticket.rstrip()))
     elif cx.out.structured:
-        told = [{**explanation_document(each), "remedies": remedies} for each in explained]
+        told = [{**explanation_document(each), "remedies": remedies, "repairs": repairs} for each in explained]
         past = [transition_document(row) for row in history]
         cx.out.document(
             "explanation", {"target": str(cx.target), "component": component, "explanations": told, "history": past}
@@ -93,7 +97,7 @@ def explain(
         for each in explained:
             # Not the command that printed this.
             others = [remedy | {"explain": ""} if _explains(remedy, component) else remedy for remedy in remedies]
-            _print(cx, each, seen, others)
+            _print(cx, each, seen, others, repairs)
         if history:
             cx.out.text()
             cx.out.table(
@@ -104,6 +108,18 @@ def explain(
 def _carried(seen: "Observation", fibre: str) -> list[str]:
     """The circuits whose recorded path passes a fibre."""
     return [name for name, path in seen.paths.items() if path is not None and fibre in path.fibres]
+
+
+def _where(context: "Context", seen: "Observation", explained: "Explanation") -> str:
+    """The reason for the state of an accelerator that a swap took out of its job, with the run and its replacement."""
+    from lumctl.spares.ledger_text import entry_words
+    from lumctl.swap.spare_pool import ledger_entries
+
+    name = explained.component
+    if explained.kind != "accelerator":
+        return explained.because
+    (entry,), _ = ledger_entries(context, seen, seen.inventory.accelerators[name].rack, [name])
+    return f"{explained.because}; {entry_words(replace(entry, reasons=(), unproven=()), seen.at)}"
 
 
 def explanation_document(explained: "Explanation") -> dict[str, Any]:
@@ -150,7 +166,11 @@ def transition_document(row: "Transition") -> dict[str, Any]:
 
 
 def _print(
-    cx: Invocation, explained: "Explanation", seen: "Observation", remedies: Sequence[Mapping[str, Any]]
+    cx: Invocation,
+    explained: "Explanation",
+    seen: "Observation",
+    remedies: Sequence[Mapping[str, Any]],
+    repairs: Sequence[Mapping[str, Any]],
 ) -> None:
     now = seen.at
     # A component without a reading may still have findings: the kernel log names a lost GPU.
@@ -161,16 +181,18 @@ def _print(
     from lumctl.cli.views import incident_line
 
     for incident in explained.incidents:
-        cx.out.text(f"part of an incident since {moment_with_age(incident.since, now)}: {incident_line(incident)}")
-    if remedies:
+        since = "" if seen.is_new(incident.since) else f" since {moment_with_age(incident.since, now)}"
+        cx.out.text(f"part of an incident{since}: {incident_line(incident)}")
+    if remedies or repairs:
         cx.out.text()
         cx.out.styled("to do", "bold")
-    for remedy in remedies:
-        for line in remedy_lines(cx.out, remedy, "  "):
-            cx.out.text(line)
+    for line in (line for each in remedies for line in remedy_lines(cx.out, each, "  ")):
+        cx.out.text(line)
+    for line in (line for each in repairs for line in row_lines(cx.out, each)):
+        cx.out.text(line)
     for standing in explained.standing:
         cx.out.text()
-        for line in _finding_lines(cx, standing, now):
+        for line in _finding_lines(cx, standing, seen):
             cx.out.text(cx.out.wrapped(line, _UNDER))
     rows = [
         {
@@ -188,9 +210,12 @@ def _print(
         cx.out.table(CHECKS, rows, title="rules that check it")
 
 
-def _finding_lines(cx: Invocation, standing: "ExplainedFinding", now: float) -> Iterator[str]:
+def _finding_lines(cx: Invocation, standing: "ExplainedFinding", seen: "Observation") -> Iterator[str]:
     finding, line = standing.finding, standing.line
-    yield f"{cx.out.state(finding.state)}  {finding.rule} ({line.case}) since {moment_with_age(finding.since, now)}"
+    began = (
+        "found by this reading" if seen.is_new(finding.since) else f"since {moment_with_age(finding.since, seen.at)}"
+    )
+    yield f"{cx.out.state(finding.state)}  {finding.rule} ({line.case}) {began}"
     yield f"  evidence      {finding.evidence}"
     if (limit := limit_text(line)) is not None:
         yield f"  limit         {limit}"

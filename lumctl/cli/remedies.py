@@ -1,13 +1,13 @@
 """The repair of each fault, with complete commands: for ``status`` and ``health explain``."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.verbs import aimed
 from lumctl.errors import LumctlError
-from lumctl.health.remedy import Remedy
+from lumctl.health.remedy import Remedy, host_to_drain
 from lumctl.health.states import ComponentHealth, HealthReport, State
 from lumctl.inventory.folded_names import fold
 from lumctl.printable import ranks_text
@@ -31,13 +31,37 @@ def remedy_documents(
     commands are
     complete: they name inventory and target if this command was given them as options.
     """
-    return [_document(cx, context, seen, remedy, plans=at < MOST_PLANNED) for at, remedy in enumerate(remedies)]
+    documents = []
+    offered: tuple[str, ...] = ()
+    for at, remedy in enumerate(remedies):
+        document = _document(cx, context, seen, remedy, plans=at < MOST_PLANNED)
+        if document["command"] and remedy.replace and not remedy.avoid:
+            if offered and at < MOST_PLANNED and _excludes(context, seen, offered, remedy.replace):
+                choose = f"no swap replaces it together with {', '.join(offered)}: decide which comes first"
+                document["by_hand"] = "; ".join(filter(None, (choose, document["by_hand"])))
+            else:
+                offered = tuple(dict.fromkeys((*offered, *remedy.replace)))
+        documents.append(document)
+    return documents
+
+
+def _excludes(context: "Context", seen: "Observation", offered: Sequence[str], replaced: Sequence[str]) -> bool:
+    """Whether the replacement of some accelerators leaves nothing that could replace others."""
+    from lumctl.swap.suggestions import swap_obstacle
+
+    if set(replaced) <= set(offered):
+        return False
+    with suppress(LumctlError):  # as in `_document`
+        return swap_obstacle(context, seen, (*offered, *replaced)) is not None
+    return False
 
 
 def _document(
     cx: Invocation, context: "Context", seen: "Observation", remedy: Remedy, *, plans: bool
 ) -> dict[str, Any]:
     from lumctl.cli.views import remedy_document
+    from lumctl.swap.spare_pool import lost_by
+    from lumctl.swap.suggestions import way_to_free
 
     command, by_hand = remedy.command, remedy.by_hand.removeprefix(f"repair {remedy.cause}: ")
     refused = ""
@@ -47,41 +71,97 @@ def _document(
             command, refused = _planned(context, seen, remedy)
     if plans and not command and not refused:
         with suppress(LumctlError):
-            by_hand = "; ".join(filter(None, (by_hand, _frees(context, seen, remedy))))
+            by_hand = "; ".join(filter(None, (by_hand, way_to_free(context, seen, remedy))))
     if refused:
         # Why light cannot avoid a PUC already says what to write about it in the inventory.
         alone = "" if remedy.kind == "puc" else remedy.without_swap
         by_hand = "; ".join(part for part in ((alone, refused) if remedy.replace else (refused, alone)) if part)
+    # If no spare is left, nothing is replaced, but the ranks are down.
+    down = remedy.replace or dict.fromkeys(lost_by(seen, remedy))
     hosts = dict.fromkeys(seen.inventory.accelerators[name].host for name in remedy.replace)
     return {
         **remedy_document(remedy, aimed(cx, command)),
         "doubt": "; ".join(filter(None, map(seen.life_signs, hosts))),
         "by_hand": aimed(cx, by_hand),
-        "ranks": ["/".join(map(str, place)) for name in remedy.replace if (place := seen.place_of(name))],
-        "drain": _drain_document(cx, context, seen, remedy, plans=plans) if remedy.drain else None,
+        "ranks": ["/".join(map(str, place)) for name in down if (place := seen.place_of(name))],
+        "drain": _drain_document(cx, context, seen, remedy.drain, remedy.on_it, plans=plans) if remedy.drain else None,
         "explain": aimed(cx, f"lumctl health explain {_explained(remedy, seen)}"),
     }
 
 
 def _drain_document(
-    cx: Invocation, context: "Context", seen: "Observation", remedy: Remedy, *, plans: bool
+    cx: Invocation, context: "Context", seen: "Observation", host: str, on_it: Sequence[str], *, plans: bool = True
 ) -> dict[str, Any]:
-    """The ranks that run on a host to drain, and the command that moves them; without one, why none is planned now."""
+    """The ranks that run on a host to drain, and the command that moves them; without one, why none is planned now.
+
+    ``on_it`` are the accelerators of these ranks.
+    """
     from lumctl.swap.suggestions import swap_obstacle
 
-    every = [each.id for each in seen.inventory.accelerators_of(remedy.drain) if seen.place_of(each.id) is not None]
-    obstacle, moved = None, remedy.drain
+    every = [each.id for each in seen.inventory.accelerators_of(host) if seen.place_of(each.id) is not None]
+    obstacle, moved = None, host
     with suppress(LumctlError):  # as in `_document`
         obstacle = swap_obstacle(context, seen, every, even_if_healthy=True) if plans else None
         # There may be no spare for the one that has failed, but for the others.
-        if obstacle is not None and len(remedy.on_it) < len(every):
-            obstacle, moved = swap_obstacle(context, seen, remedy.on_it, even_if_healthy=True), ",".join(remedy.on_it)
+        if obstacle is not None and len(on_it) < len(every):
+            obstacle, moved = swap_obstacle(context, seen, on_it, even_if_healthy=True), ",".join(on_it)
     command = f"lumctl swap plan --failed {moved} --even-if-healthy" if plans and obstacle is None else ""
-    ranks = ranks_text(place for name in remedy.on_it if (place := seen.place_of(name)))
-    words = f"before you drain {remedy.drain}, move {ranks}"
+    ranks = ranks_text(place for name in on_it if (place := seen.place_of(name)))
+    words = f"before you drain {host}, move {ranks}"
     if obstacle is not None:
         words += f"; no swap can move them now: {obstacle.message.partition(': ')[0]}"
-    return {"host": remedy.drain, "words": words, "command": aimed(cx, command)}
+    return {"host": host, "words": words, "command": aimed(cx, command)}
+
+
+def repair_rows(
+    cx: Invocation, context: "Context", seen: "Observation", among: Collection[str] | None = None
+) -> list[dict[str, Any]]:
+    """What to do about accelerators that swaps took out of their jobs, with the commands; ``among`` limits them.
+
+    They are no fault: their ranks run on spares. A return is planned before it is offered. Ranks that still run on a
+    host that must be drained for the repair are moved first.
+    """
+    from lumctl.spares.ledger_text import advice
+    from lumctl.swap.restoration import return_refusals
+    from lumctl.swap.spare_pool import swapped_out
+
+    entries = [entry for entry in swapped_out(seen) if among is None or entry.accelerator.id in among]
+    found = advice(entries, str(cx.target), return_refusals(context, seen, entries))
+    rows = [{"words": aimed(cx, said), "command": aimed(cx, command)} for said, command in found]
+    for host, on_it in _hosts_to_drain(seen, [entry.accelerator.id for entry in entries]).items():
+        told = _drain_document(cx, context, seen, host, on_it)
+        rows.append({"words": told["words"], "command": told["command"]})
+    return rows
+
+
+def stopped_job_rows(cx: Invocation, context: "Context", seen: "Observation") -> list[dict[str, Any]]:
+    """The jobs that an operator stopped for a run and has not resumed, with the commands that resume them."""
+    from lumctl.jobs.stopped_jobs import FORGOTTEN_S, ResumptionWatch
+
+    since, rows = seen.at - FORGOTTEN_S, []
+    for rack in seen.inventory.racks:
+        runs = context.store(rack).runs.moves(since=since, now=seen.at)
+        for each in ResumptionWatch().stopped(seen, sorted(runs, key=lambda run: -run.started_at)):
+            are = "is idle" if len(each.idle) == 1 else "are idle"
+            how = each.advice.removesuffix(f": {each.command}")
+            words = f"{each.job} was not resumed after {each.run.id}: {', '.join(fold(each.idle))} {are}; {how}"
+            row = {"job": each.job, "run": each.run.id, "idle": list(each.idle), "words": words}
+            rows.append({**row, "command": aimed(cx, each.command)})
+    return rows
+
+
+def _hosts_to_drain(seen: "Observation", replaced: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """The hosts to drain for the repair of replaced accelerators, with the accelerators there that run ranks."""
+    report, found = seen.report, dict[str, tuple[str, ...]]()
+    # What a remedy says about a host need not be said twice.
+    told = {remedy.drain for remedy in seen.remedies}
+    for name in replaced:
+        parts = [report.accelerators[name], *(report.links[each.id] for each in seen.inventory.transponders_of(name))]
+        for finding in (finding for part in parts for finding in part.findings):
+            host, on_it = host_to_drain(report, seen.inventory, seen.places(), finding.component, finding.advice)
+            if on_it and host not in told:
+                found[host] = on_it
+    return found
 
 
 def _planned(context: "Context", seen: "Observation", remedy: Remedy) -> tuple[str, str]:
@@ -92,15 +172,6 @@ def _planned(context: "Context", seen: "Observation", remedy: Remedy) -> tuple[s
     if isinstance(found, str):
         return found, ""
     return "", "; ".join(filter(None, (found.message, found.hint)))
-
-
-def _frees(context: "Context", seen: "Observation", remedy: Remedy) -> str:
-    """The commands that free spares for what a remedy lacks them for; empty if there are none."""
-    from lumctl.swap.planning import freeing_return
-    from lumctl.swap.spare_pool import lost_by
-
-    lost = [name for name in dict.fromkeys(lost_by(seen, remedy)) if seen.place_of(name) is not None]
-    return freeing_return(context, seen, lost) if lost else ""
 
 
 def _explained(remedy: Remedy, seen: "Observation") -> str:
@@ -165,6 +236,12 @@ def remedy_lines(out: "Output", remedy: Mapping[str, Any], indent: str = "") -> 
     if not remedy["command"] and remedy["explain"]:
         lines.append(f"{inner}{remedy['explain']}")
     return lines
+
+
+def row_lines(out: "Output", row: Mapping[str, Any]) -> list[str]:
+    """Lines of something to do, with its command, if there is one, complete on its own line."""
+    lines = [out.wrapped(f"  {row['words']}{':' if row['command'] else ''}", "    ")]
+    return [*lines, f"      {row['command']}"] if row["command"] else lines
 
 
 def _ranks(ranks: Sequence[str]) -> str:

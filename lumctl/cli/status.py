@@ -61,8 +61,9 @@ def status(
 ) -> None:
     """Show the health of every host, accelerator, link and circuit, read now over SSH; faults are listed first.
 
-    "To do" lists each fault with the command that plans its repair, or with what an operator must repair; last come
-    accelerators that a swap took out, with the command that returns them after their repair. The tables follow; on a
+    "To do" lists jobs that were stopped for a swap and not resumed, each fault with the command that plans its repair,
+    or with what an operator must repair; last come accelerators that a swap took out, with the command that returns
+    them after their repair, and the ranks to move before their host is drained. The tables follow; on a
     terminal, components that are ok are only counted. With -o svg they are drawn as a picture. --failed, --host and
     --job select a part; if combined, a component must match all of them; host names may be folded (``h[01-04]``).
 
@@ -104,7 +105,7 @@ def status(
 
 def document_of(cx: Invocation, context: "Context", selected: "SelectedStatus") -> dict[str, Any]:
     """The status document, with complete commands in its remedies."""
-    from lumctl.cli.remedies import remedy_documents, unread
+    from lumctl.cli.remedies import remedy_documents, repair_rows, stopped_job_rows, unread
     from lumctl.cli.spare_queue import waiting_rows
     from lumctl.cli.views import status_document
 
@@ -114,23 +115,11 @@ def document_of(cx: Invocation, context: "Context", selected: "SelectedStatus") 
     if selected.accelerators is not None:
         waiting = [row for row in waiting if selected.accelerators & set(row["accelerators"])]
     documents = remedy_documents(cx, context, selected.whole, remedies)
-    return status_document(seen, documents, waiting, repair_rows(cx, context, selected))
-
-
-def repair_rows(cx: Invocation, context: "Context", selected: "SelectedStatus") -> list[dict[str, Any]]:
-    """What to do about the selected accelerators that swaps took out of their jobs, with the command that returns them.
-
-    They are no fault: their ranks run on spares. A return is planned before it is offered.
-    """
-    from lumctl.spares.ledger_text import advice
-    from lumctl.swap.restoration import return_refusals
-    from lumctl.swap.spare_pool import swapped_out
-
-    entries = swapped_out(selected.whole)
+    repairs = repair_rows(cx, context, selected.whole, selected.accelerators)
+    stopped = stopped_job_rows(cx, context, selected.whole)
     if selected.accelerators is not None:
-        entries = [entry for entry in entries if entry.accelerator.id in selected.accelerators]
-    found = advice(entries, str(cx.target), return_refusals(context, selected.whole, entries))
-    return [{"words": aimed(cx, said), "command": aimed(cx, command)} for said, command in found]
+        stopped = [row for row in stopped if selected.accelerators & set(row["idle"])]
+    return status_document(seen, documents, waiting, repairs, stopped)
 
 
 def show(cx: Invocation, context: "Context", selected: "SelectedStatus", *, everything: bool = False) -> None:

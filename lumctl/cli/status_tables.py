@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lumctl.cli.output import COLOURS, Output, OutputColumn, OutputFormat
-from lumctl.cli.remedies import remedy_lines
+from lumctl.cli.remedies import remedy_lines, row_lines
 from lumctl.cli.spare_queue import waiting_words
-from lumctl.health.observation import orders_text
+from lumctl.health.observation import is_new, orders_text
 from lumctl.health.remedy import after_a_swap
 from lumctl.health.states import SEVERITY, State
 from lumctl.inventory.folded_names import fold
@@ -100,8 +100,6 @@ def unfinished_line(run: str, target: str) -> str:
 
 
 _BEGUN = frozenset({"since", "age"})
-_NEW_S = 1.0
-"""What began at most so long before the readings, in seconds, was found by them first."""
 MOST_TO_DO = 8
 """Most faults under "to do" on a terminal; more faults usually have few causes, and the tables list all."""
 
@@ -152,7 +150,7 @@ def _is_quiet(row: Row) -> bool:
 def _print_to_do(out: Output, document: Row, aim: Callable[[str], str], *, most: int | None) -> None:
     """Print each unfinished run, waiting job, fault and repair with the commands that resolve it, if there are any."""
     remedies = document["remedies"]
-    if not (remedies or document["unfinished_runs"] or document["waiting"] or document["repairs"]):
+    if not (remedies or any(document[each] for each in ("unfinished_runs", "waiting", "stopped_jobs", "repairs"))):
         return
     out.text()
     out.styled("to do", "bold")
@@ -162,6 +160,8 @@ def _print_to_do(out: Output, document: Row, aim: Callable[[str], str], *, most:
         out.text(out.wrapped(f"  {waiting_words(row)}", "    "))
         if row["command"]:
             out.text(f"      {row['command']}")
+    for line in (line for row in document["stopped_jobs"] for line in row_lines(out, row)):
+        out.text(line)
     for remedy in remedies[:most]:
         head, *rest = remedy_lines(out, remedy, "  ")
         out.styled(head, COLOURS[remedy["state"]])
@@ -169,10 +169,8 @@ def _print_to_do(out: Output, document: Row, aim: Callable[[str], str], *, most:
             out.text(line)
     if more := len(remedies[most:]) if most is not None else 0:
         out.text(f"  and {counted(more, 'other faults')} (--all lists them)")
-    for row in document["repairs"]:
-        out.text(out.wrapped(f"  {row['words']}{':' if row['command'] else ''}", "    "))
-        if row["command"]:
-            out.text(f"      {row['command']}")
+    for line in (line for row in document["repairs"] for line in row_lines(out, row)):
+        out.text(line)
 
 
 def _incidents(document: Row) -> tuple[Sequence[OutputColumn], list[Row]]:
@@ -291,7 +289,7 @@ def _circuit_row(circuit: Row) -> Row:
 def _incident_row(incident: Row, document: Row) -> Row:
     """One incident. If this reading was the first to find it, it may have begun at any time before: without a time."""
     since, now = seconds_of(incident["since"]), seconds_of(document["at"])
-    is_known = now - since > document["collection_s"] + _NEW_S
+    is_known = not is_new(since, now, document["collection_s"])
     begun = {"since": moment_text(since), "age": age_text(now - since)} if is_known else {"since": None, "age": None}
     return {**incident, **begun, "count": len(incident["members"])}
 

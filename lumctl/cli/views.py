@@ -44,11 +44,12 @@ def status_document(
     remedies: Sequence[Mapping[str, Any]] = (),
     waiting: Sequence[Mapping[str, Any]] = (),
     repairs: Sequence[Mapping[str, Any]] = (),
+    stopped_jobs: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
     """The data of ``status``: the document of ``lumctl/status/v1`` without its schema field.
 
     ``remedies`` are made by :func:`remedy_document`, the worst fault's first; ``waiting`` are the queued demands,
-    ``repairs`` the accelerators that swaps took out of their jobs.
+    ``repairs`` the accelerators that swaps took out of their jobs, ``stopped_jobs`` those that wait to be resumed.
     """
     report, inventory = observation.report, observation.inventory
     whole = host_states(observation)
@@ -62,6 +63,7 @@ def status_document(
         "out_of_service": out_of_service(observation),
         "unfinished_runs": list(observation.unfinished),
         "waiting": [dict(row) for row in waiting],
+        "stopped_jobs": [dict(row) for row in stopped_jobs],
         "remedies": [dict(remedy) for remedy in remedies],
         "repairs": [dict(row) for row in repairs],
         "incidents": [incident_document(incident) for incident in report.incidents],

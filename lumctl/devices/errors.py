@@ -4,7 +4,7 @@ A driver raises only these errors. ``OutcomeUnknownError`` is never retried blin
 :mod:`lumctl.devices.transaction`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from lumctl.errors import ExitCode, LumctlError
@@ -57,9 +57,16 @@ class OutcomeUnknownError(DeviceError):
 
 
 class InconsistentError(DeviceError):
-    """The device does not report the state that was written to it."""
+    """The device does not report the state that was written to it.
+
+    ``pucs`` are the PUCs that did not take their states, if it has taken the rest of the change.
+    """
 
     exit_code = ExitCode.HALF_DONE
+
+    def __init__(self, message: str, *, hint: str | None = None, pucs: Iterable[int] = ()) -> None:
+        super().__init__(message, hint=hint)
+        self.pucs = tuple(pucs)
 
 
 class UnsupportedError(DeviceError):

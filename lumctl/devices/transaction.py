@@ -30,6 +30,9 @@ READ_BACK = "no answer came; read the device back"
 """Text of a receipt for a change that is known only from reading back. Whether its timer runs is uncertain."""
 
 
+_NAMED = 4
+
+
 class NotTakenError(DeviceRefusedError):
     """No clear answer came; reading back showed that the device's state did not change."""
 
@@ -195,9 +198,12 @@ def _require(left: tuple[Any, ...], wanted: Staged[Any], unknown: OutcomeUnknown
     if unknown is not None and untouched:
         raise NotTakenError(f"{unknown.message}; it was read back and its state is unchanged", hint="try again")
     effect = "none" if untouched else "some"
+    pucs = () if untouched else tuple(change.puc for change in left if isinstance(change, PucChange))
+    named = f" ({', '.join(f'PUC {puc}' for puc in pucs[:_NAMED])}{', ...' if pucs[_NAMED:] else ''})" if pucs else ""
     raise InconsistentError(
         f"{_said(unknown)}the device was read back and reports {effect} of the change: {len(left)} of "
-        f"{len(wanted.changes)} cells are not as written"
+        f"{len(wanted.changes)} cells are not as written{named}",
+        pucs=pucs,
     )
 
 

@@ -9,7 +9,7 @@ from lumctl.fleet.readings import Snapshot
 from lumctl.health.readings_text import ENDED_WELL, ReadingText, readings_of
 from lumctl.health.rulebook import all_lines, lines_of, looks_at, rulebook, verdict
 from lumctl.health.states import CircuitHealth, Finding, Health, HealthReport, Incident, State, Verdict, kind_and_id
-from lumctl.inventory.model import NVIDIA_SMI, Inventory
+from lumctl.inventory.model import NVIDIA_SMI, Inventory, Role
 from lumctl.inventory.problems import nearest
 
 _FAMILIES = {"accelerator": "gpu.", "link": "link.", "circuit": "circuit.", "host": "host.", "device": "device."}
@@ -123,7 +123,9 @@ def _because(
     if health.maintenance is not None:
         return f"in maintenance: {health.maintenance}"
     if health.disabled:
-        return "out of service: the inventory disables it, or a swap took it out of its job"
+        accelerator = inventory.accelerators.get(_accelerator_of(health, inventory))
+        by_inventory = accelerator is None or accelerator.role is Role.DISABLED
+        return f"out of service: {'the inventory disables it' if by_inventory else 'a swap took it out of its job'}"
     telling = next((finding for finding in health.findings if finding.state is health.state), None)
     if telling is not None and health.state is not State.OK:
         return f"{telling.rule} ({telling.case}): {telling.evidence}"
@@ -161,6 +163,12 @@ def _probe_of(health: Health, inventory: Inventory) -> str:
     """The probe that reads an accelerator."""
     kind, name = kind_and_id(health)
     return inventory.hosts[inventory.accelerators[name].host].probe if kind == "accelerator" else NVIDIA_SMI
+
+
+def _accelerator_of(health: Health, inventory: Inventory) -> str:
+    """The accelerator that a component is, or whose lane it is; its own name for other kinds."""
+    kind, name = kind_and_id(health)
+    return inventory.transponders[name].accelerator if kind == "link" else name
 
 
 def _hosts_of(health: Health, inventory: Inventory) -> list[str]:

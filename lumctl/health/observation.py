@@ -30,6 +30,9 @@ from lumctl.inventory.model import Inventory, Job, Role
 from lumctl.inventory.slice_records import is_job
 from lumctl.inventory.wiring import Assignment, Circuit, initial_assignment
 
+NEW_S = 1.0
+"""What began at most so long before an observation, in seconds, was found by it first."""
+
 
 @dataclass(frozen=True)
 class Observation:
@@ -136,6 +139,10 @@ class Observation:
                     found[sender.host] = (lit + (end.rx_power_dbm >= dark_dbm), read + 1)
         return found
 
+    def is_new(self, since: float) -> bool:
+        """Whether this observation was the first to find what began then."""
+        return is_new(since, self.at, self.snapshot.seconds)
+
     def life_signs(self, host: str) -> str:
         """That a host which does not answer may be up, in words, because its light arrives elsewhere; else empty."""
         health, (lit, read) = self.report.hosts.get(host), self.lit_transmitters.get(host, (0, 0))
@@ -172,6 +179,11 @@ class Observation:
     @cached_property
     def _homes(self) -> dict[str, tuple[str, int]]:
         return places(initial_assignment(self.inventory))
+
+
+def is_new(since: float, at: float, collection_s: float) -> bool:
+    """Whether an observation, which took so long, was the first to find what began then; it may have begun before."""
+    return at - since <= collection_s + NEW_S
 
 
 def place_of(assignment: Assignment, accelerator: str) -> tuple[str, int] | None:

@@ -5,6 +5,7 @@ spares should replace, the PUCs that light should avoid, or the manual repair, a
 """
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
@@ -20,7 +21,7 @@ from lumctl.health.states import (
     kind_and_id,
 )
 from lumctl.inventory.model import Inventory, Role
-from lumctl.inventory.wiring import Assignment, circuits_of, jobs_in
+from lumctl.inventory.wiring import Assignment, circuits_of, jobs_in, networks_of
 from lumctl.printable import counted, is_or_are
 
 _SHOWN = 3
@@ -101,6 +102,21 @@ def remedies(report: HealthReport, inventory: Inventory, assignment: Assignment)
     return tuple(sorted(found, key=lambda each: (-SEVERITY.index(each.state), parts.isdisjoint(each.components))))
 
 
+def host_to_drain(
+    report: HealthReport, inventory: Inventory, ranked: Collection[str], component: str, advice: str
+) -> tuple[str, tuple[str, ...]]:
+    """The host that the advice about a component says to drain, and the accelerators there that run ranks and work.
+
+    ``ranked`` are all accelerators that run ranks. The host is empty if the advice says no such thing.
+    """
+    if not _DRAINS_HOST.search(advice):
+        return "", ()
+    part = inventory.accelerators.get(component) or inventory.transponders.get(component)
+    host = component if component in inventory.hosts else part.host if part is not None else ""
+    there = (each.id for each in inventory.accelerators_of(host) if each.id in ranked) if host else ()
+    return host, tuple(name for name in there if report.accelerators[name].state is not State.FAILED)
+
+
 def job_parts(report: HealthReport, inventory: Inventory, assignment: Assignment) -> frozenset[str]:
     """What jobs run on: the accelerators of ranks, their hosts, and the circuits.
 
@@ -118,11 +134,11 @@ class _Remedies:
         jobs = jobs_in(assignment)
         self._ranked = frozenset(accelerator for ranks in jobs.values() for accelerator in ranks)
         self._assignment = assignment
-        self._spares = {
-            a.id: a.rack
+        self._spares = Counter(
+            self._place(a.id)
             for a in inventory.accelerators.values()
             if a.role is Role.SPARE and a.id not in self._ranked and self._is_fit(a.id)
-        }
+        )
 
     def all(self) -> Iterator[Remedy]:
         for incident in self._report.incidents:
@@ -136,14 +152,8 @@ class _Remedies:
 
     def with_drain(self, remedy: Remedy) -> Remedy:
         """The remedy with the host to drain and the accelerators of the ranks that still run there, if it has any."""
-        if not _DRAINS_HOST.search(remedy.by_hand):
-            return remedy
-        cause, inventory = remedy.cause, self._inventory
-        part = inventory.accelerators.get(cause) or inventory.transponders.get(cause)
-        host = cause if cause in inventory.hosts else part.host if part is not None else ""
-        there = (each.id for each in self._inventory.accelerators_of(host) if each.id in self._ranked) if host else ()
-        states = self._report.accelerators
-        on_it = tuple(n for n in there if n not in remedy.replace and states[n].state is not State.FAILED)
+        host, there = host_to_drain(self._report, self._inventory, self._ranked, remedy.cause, remedy.by_hand)
+        on_it = tuple(name for name in there if name not in remedy.replace)
         return replace(remedy, drain=host, on_it=on_it) if on_it else remedy
 
     @staticmethod
@@ -256,15 +266,19 @@ class _Remedies:
     def _by_spares(self, remedy: Remedy, failed: tuple[str, ...], by_hand: str, pucs: tuple[str, ...] = ()) -> Remedy:
         """Replace failed accelerators by spares, if there are enough, and route light around PUCs that may be stuck."""
         by_hand = by_hand.removeprefix("then ") if not failed else by_hand
-        racks = {self._inventory.accelerators[a].rack for a in failed}
-        free = sum(rack in racks for rack in self._spares.values())
-        if free >= len(failed):
+        needed = Counter(map(self._place, failed))
+        fitting = sum(min(count, self._spares[place]) for place, count in needed.items())
+        if fitting == len(failed):
             return replace(remedy, replace=failed, avoid=pucs, by_hand=by_hand)
         # To replace some of them mends no job, so with too few spares none is replaced.
-        needed = f"{len(failed)} {is_or_are(len(failed))} needed"
-        few = f"{counted(free, 'spares')} {is_or_are(free)} free, but {needed}"
-        by_hand = f"{by_hand.removeprefix('then ')}; {few} to swap instead"
-        return replace(remedy, by_hand=by_hand, suspects=pucs)
+        few = f"{counted(fitting, 'spares that fit', 'spare that fits')} {is_or_are(fitting)} free"
+        few = f"{few}, but {len(failed)} are needed" if fitting else "no spare that fits is free"
+        alone = by_hand.removeprefix("then ").removeprefix(f"repair {remedy.cause}: ")
+        return replace(remedy, by_hand=f"{few}; {alone}", suspects=pucs)
+
+    def _place(self, accelerator: str) -> tuple[str, frozenset[str]]:
+        """The rack and the networks of an accelerator: a spare can replace it only if it has the same."""
+        return self._inventory.accelerators[accelerator].rack, networks_of(self._inventory, accelerator)
 
     def _at(self, lane: str) -> str | None:
         """The accelerator that a lane serves, if a rank runs on it."""

@@ -8,14 +8,11 @@ from collections.abc import Iterable, Sequence
 from lumctl.change.plan import Do, Plan, PlannedCircuit, receivers
 from lumctl.change.refusal_advice import why_silent
 from lumctl.errors import RefusedError
-from lumctl.health.observation import Observation
+from lumctl.health.observation import NEW_S, Observation
 from lumctl.health.replaced_faults import DARK
 from lumctl.health.states import Finding, State
 from lumctl.inventory.model import Evidence
 from lumctl.time_text import moment_text
-
-_NEW_S = 1.0
-"""A silence shorter than this began with the observation itself: when it really began is unknown."""
 
 
 def silent_devices(seen: Observation, devices: Iterable[str]) -> list[Finding]:
@@ -90,5 +87,5 @@ def _words(silent: Finding, now: float) -> str:
     if silent.rule == DARK:
         return f"{silent.component} sends no light"
     # No age: a job that tries again and again would report each new one.
-    since = f", since {moment_text(silent.since)}" if now - silent.since >= _NEW_S else ""
+    since = f", since {moment_text(silent.since)}" if now - silent.since >= NEW_S else ""
     return f"{silent.component} does not answer ({reason_of(silent)}{since})"

@@ -15,7 +15,7 @@ from lumctl.swap.path_routing import light_paths
 from lumctl.swap.planning import SwapOptions, freeing_return, try_swap
 from lumctl.swap.reroute import plan_reroute
 from lumctl.swap.silent_parts import SilenceError, silence_refusal
-from lumctl.swap.spare_pool import certainly_lost
+from lumctl.swap.spare_pool import certainly_lost, lost_by
 
 _SHOWN = 4
 
@@ -84,6 +84,12 @@ def swap_obstacle(
     """Why no swap of these accelerators can be planned and applied now; ``None`` if one can."""
     found = try_swap(context, SwapOptions(even_if_healthy=even_if_healthy), seen, failed, checks_hints=True)
     return None if isinstance(found, str) else found
+
+
+def way_to_free(context: Context, seen: Observation, remedy: Remedy) -> str:
+    """The commands that free spares for what a remedy lacks them for; empty if there are none."""
+    lost = [name for name in dict.fromkeys(lost_by(seen, remedy)) if seen.place_of(name) is not None]
+    return freeing_return(context, seen, lost) if lost else ""
 
 
 def obstacle_words(context: Context, seen: Observation, failed: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from lumctl.errors import RefusedError, UsageError
 from lumctl.health.observation import Observation
 from lumctl.health.states import HealthReport
+from lumctl.jobs.stopped_jobs import ResumptionWatch
 from lumctl.tui.actions import Acts, PlanView
 from lumctl.tui.look.marks import Marks
 from lumctl.tui.threads.apply import Applying
@@ -14,7 +15,6 @@ from lumctl.tui.views.comparison import Comparing, ComparisonView
 from lumctl.tui.views.history import History, Kept, Ring, joined, nothing_kept
 from lumctl.tui.views.meshes import MeshView
 from lumctl.tui.views.records import RecordedLook, Records
-from lumctl.tui.views.resumption import ResumptionWatch
 from lumctl.tui.views.runs import RunView
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from lumctl.fleet.readings import GpuProcess
 from lumctl.health.states import Finding, Incident, State
 from lumctl.inventory.load import example, load_inventory
 from lumctl.jobs import without_hook
+from lumctl.jobs.stopped_jobs import FORGOTTEN_S, ResumptionWatch
 from lumctl.printable import number_ranges
 from lumctl.spares.forecast import PoolForecast
 from lumctl.store import QueuedDemand
@@ -23,7 +24,6 @@ from lumctl.tui.sources import Sources
 from lumctl.tui.views.headline import headline, news_of, sentence
 from lumctl.tui.views.incidents import head_text
 from lumctl.tui.views.records import DaemonWatch, RecordedLook, Records
-from lumctl.tui.views.resumption import FORGOTTEN_S, ResumptionWatch
 from lumctl.tui.views.runs import run_text, run_view
 from lumctl.tui.views.spares import fitting, forecast_lines, groups_of, spare_lines, users_of, waiting_lines
 from lumctl.tui.views.strip import strip_lines
@@ -205,7 +205,7 @@ def test_a_fault_that_no_key_p_repairs_names_the_key_that_shows_more_of_it(kit):
     assert "p: swap in" in words(hot)
     assert "details" not in words(hot)
     without = kit.with_states(hot, {f"r1-h4-g{n}": State.FAILED for n in range(4)})
-    assert words(without).endswith("llm rank 5 is down (5: details); repair r1-h2-g1: look at it")
+    assert words(without).endswith("llm rank 5 is down (5: details); no spare that fits is free")
 
 
 def test_accelerators_that_fail_with_one_cause_are_swapped_together(rack64):

@@ -27,6 +27,7 @@ class _Checks:
     swaps: Mapping[frozenset[str], LumctlError | None] = field(default_factory=dict)
     returns: Mapping[str, LumctlError | None] = field(default_factory=dict)
     avoided: Mapping[str, str | LumctlError] = field(default_factory=dict)
+    freed_by: Mapping[str, str] = field(default_factory=dict)
 
 
 class SwapChecker:
@@ -43,7 +44,8 @@ class SwapChecker:
     def __call__(self, seen: "RecordedLook") -> "RecordedLook":
         """The look with why no swap of a group, and no return of a job, can be applied now; ``None`` if one can.
 
-        For light to route around something, it has the command, or why there is none.
+        For light to route around something, it has the command, or why there is none; for a fault for which no spare
+        is left, the return that frees one.
         """
         from lumctl.swap.spare_pool import swapped_out
         from lumctl.tui.views.swap_choice import swap_groups
@@ -56,7 +58,13 @@ class SwapChecker:
             wanted = groups or entries or avoiding
             self._last = (basis, now, self._planned(seen, groups, entries, avoiding) if wanted else _Checks())
         checks = self._last[2]
-        return replace(seen, swap_checks=checks.swaps, return_checks=checks.returns, avoid_checks=checks.avoided)
+        return replace(
+            seen,
+            swap_checks=checks.swaps,
+            return_checks=checks.returns,
+            avoid_checks=checks.avoided,
+            freed_by=checks.freed_by,
+        )
 
     def _planned(
         self,
@@ -66,7 +74,7 @@ class SwapChecker:
         avoiding: "Sequence[Remedy]",
     ) -> _Checks:
         from lumctl.swap.restoration import return_refusals
-        from lumctl.swap.suggestions import suggested_command, swap_obstacle
+        from lumctl.swap.suggestions import suggested_command, swap_obstacle, way_to_free
 
         swaps = dict[frozenset[str], LumctlError | None]()
         try:
@@ -74,7 +82,11 @@ class SwapChecker:
                 check = partial(swap_obstacle, context, seen.observation)
                 swaps.update((frozenset(group), check(group)) for group in groups)
                 avoided = {each.key: suggested_command(context, seen.observation, [each]) for each in avoiding}
-                return _Checks(swaps, return_refusals(context, seen.observation, entries), avoided)
+                returns = return_refusals(context, seen.observation, entries)
+                # Only a return frees spares, so there must be something that can return.
+                without = [each for each in seen.observation.remedies if not each.command] if entries else []
+                freed_by = {each.key: way_to_free(context, seen.observation, each) for each in without[:MOST_PLANNED]}
+                return _Checks(swaps, returns, avoided, freed_by)
         except LumctlError:  # a store cannot be read: the dashboard says so, and a plan will
             return _Checks(swaps)
 

@@ -10,12 +10,12 @@ from lumctl.daemon.notifications.message import Case, cases_of
 from lumctl.health.observation import Observation, orders_text, out_of_service
 from lumctl.health.remedy import Remedy
 from lumctl.health.states import SEVERITY, State
+from lumctl.jobs.stopped_jobs import StoppedJob
 from lumctl.printable import counted, ranks_text
 from lumctl.tui.look.marks import STATE_STYLES, Marks
 from lumctl.tui.views.incidents import condition_of, named, remedy_of
 from lumctl.tui.views.job_risks import job_risks
 from lumctl.tui.views.records import RecordedLook
-from lumctl.tui.views.resumption import StoppedJob
 from lumctl.tui.views.spares import fitting, swap_obstacle, ways_back
 
 _PHRASES: Mapping[str, str] = {
@@ -285,6 +285,8 @@ def _do(seen: RecordedLook, case: Case, remedy: Remedy | None) -> str:
         if not isinstance(command, str):
             return command.message
         return f"{condition_of(case)}{command}" if remedy.certain else f"measure where, or: {command}"
+    if remedy is not None and (freed_by := seen.freed_by.get(remedy.key)):
+        return freed_by
     advice = next((finding.advice for finding in case.findings if finding.advice), "")
     # Only the first clause; the incident's screen shows the rest.
     return ((remedy.by_hand if remedy is not None else "") or advice).partition("; ")[0]

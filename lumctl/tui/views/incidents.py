@@ -78,7 +78,7 @@ def put_spares(accelerators: Sequence[str]) -> str:
 def instead_of_swap(obstacle: str, remedy: Remedy | None) -> str:
     """Why no swap can be applied now, and the manual repair, in words."""
     if remedy is not None and not remedy.replace and remedy.words:
-        return remedy.words  # it says that there are too few spares
+        return remedy.words  # it says that no spare is left
     return "; ".join(filter(None, (obstacle, remedy.without_swap if remedy is not None else "")))
 
 
@@ -150,7 +150,9 @@ def head_text(seen: RecordedLook, case: Case | None, marks: Marks, now: float) -
     if run := replaced_now(seen, accelerators):
         _line(text, "what to do", f"wait for the end of the run: {run}")
     elif place is not None and not seen.forbidden and (obstacle := swap_obstacle(seen, accelerators)):
-        _line(text, "what to do", seen.aimed(instead_of_swap(obstacle, remedy)))
+        freed_by = seen.freed_by.get(remedy.key, "") if remedy is not None else ""
+        both = filter(None, (instead_of_swap(obstacle, remedy), freed_by))
+        _line(text, "what to do", seen.aimed("; ".join(both)))
     elif place is not None and not seen.forbidden:
         where = f" ({place[0]} rank {place[1]})" if len(accelerators) == 1 else ""
         first = f"{remedy.by_hand}; if that does not help: " if remedy is not None and remedy.hand_first else ""

@@ -7,10 +7,10 @@ from typing import Any
 from lumctl.errors import LumctlError
 from lumctl.health.observation import Observation
 from lumctl.health.states import State
+from lumctl.jobs.stopped_jobs import StoppedJob
 from lumctl.spares.forecast import PoolForecast
 from lumctl.store import QueuedDemand, StoredRun
 from lumctl.tui.look.marks import duration
-from lumctl.tui.views.resumption import StoppedJob
 
 STAND_STILL = "notifications, policies and history do not work"
 
@@ -74,8 +74,9 @@ class RecordedLook:
     target was not named. ``stopped_jobs`` were stopped for a run and do not run again yet. ``swap_checks`` has, for
     accelerators whose replacement was planned, why no swap of them together can be applied now; ``None`` if one can.
     ``return_checks`` has the same of the return of a job's ranks, by job. ``avoid_checks`` has, by the key of a remedy
-    that routes light around something, the command that was planned, or why there is none. ``aimed`` completes the
-    commands in a text: it adds the inventory and the target that were given as options.
+    that routes light around something, the command that was planned, or why there is none; ``freed_by``, by the key of
+    a remedy that lacks spares, the return that frees them. ``aimed`` completes the commands in a text: it adds the
+    inventory and the target that were given as options.
     """
 
     observation: Observation
@@ -87,6 +88,7 @@ class RecordedLook:
     swap_checks: Mapping[frozenset[str], LumctlError | None] = field(default_factory=dict)
     return_checks: Mapping[str, LumctlError | None] = field(default_factory=dict)
     avoid_checks: Mapping[str, str | LumctlError] = field(default_factory=dict)
+    freed_by: Mapping[str, str] = field(default_factory=dict)
     aimed: Callable[[str], str] = str
 
     @property

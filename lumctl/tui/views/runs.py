@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from rich.text import Text
 
 from lumctl.health.states import State
+from lumctl.jobs.stopped_jobs import StoppedJob
 from lumctl.printable import counted
 from lumctl.store import ACTION_KINDS, JournalEntry, StoredRun
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STATE_STYLES, Marks, clock
 from lumctl.tui.panes.swaps import STATES
 from lumctl.tui.views.light import Receiver, planned_receivers, proof_words
-from lumctl.tui.views.resumption import StoppedJob
 from lumctl.tui.views.steps import StepView, journalled, planned_steps, steps_text
 
 

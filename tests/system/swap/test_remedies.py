@@ -181,7 +181,7 @@ def test_with_one_spare_a_suggestion_repairs_the_job_or_names_both_ends_and_says
         named = {lane.accelerator for name, lane in lanes.items() if name in (said.hint or "")}
         assert prototype_fault.ends <= named, said.hint
         assert "no reading shows at which" in said.hint
-        assert "1 spare is free, but 2 are needed" in said.hint
+        assert "1 spare that fits is free, but 2 are needed" in said.hint
 
 
 def test_monitors_at_the_ports_tell_at_which_end_light_is_lost(monitored, monitored_fault):

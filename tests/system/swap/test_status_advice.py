@@ -130,7 +130,7 @@ def test_what_a_swap_took_out_is_to_be_repaired_and_returned_but_is_no_fault(c: 
     c.swapped("s1-gpu0")
     shown = c.say("status")
     assert shown.code == 0
-    assert "to do\n  repair s1-gpu0; then return 1 rank of finetune:\n" in shown.out
+    assert "\n  repair s1-gpu0; then return 1 rank of finetune:\n" in shown.out
     assert status(c)["remedies"] == []
     c.sim.clear("s1-gpu0")
     (row,) = status(c)["repairs"]
@@ -228,4 +228,78 @@ def test_without_a_free_spare_a_return_that_frees_one_is_advised_if_it_can_be_pr
         c.sim.clear(lane)
     apply(c, back)
     apply(c, swap)
+    assert status(c)["remedies"] == []
+
+
+def test_a_job_that_was_not_resumed_is_to_be_resumed_until_it_runs_again(opened: dict[str, Console]) -> None:
+    c = opened["rack64"]
+    c.fresh()
+    assert status(c)["stopped_jobs"] == []
+    c.sim.inject("h03-gpu2", "gpu-lost")
+    apply(c, "lumctl swap plan --failed h03-gpu2")
+    (row,) = status(c)["stopped_jobs"]
+    assert row["words"] == "train-a was not resumed after swap-0001: h16-gpu2 is idle; resume it"
+    assert row["command"] in c("status")
+    assert "was not resumed" not in c("status", "--job", "train-b")
+    assert row["command"].endswith("sim resume train-a")
+    c("sim", "resume", "train-a")
+    assert status(c)["stopped_jobs"] == []
+
+
+def test_ranks_that_run_beside_what_a_swap_took_out_are_to_be_moved_before_the_host_is_drained(
+    opened: dict[str, Console],
+) -> None:
+    c = opened["rack64"]
+    c.fresh()
+    c.sim.inject("h03-gpu2", "gpu-lost")
+    apply(c, "lumctl swap plan --failed h03-gpu2")
+    drain = status(c)["repairs"][-1]
+    assert drain["words"] == "before you drain h03, move train-a ranks 2, 10, 26"
+    (explained,) = json.loads(c.say("health", "explain", "h03-gpu2", "-o", "json").out)["explanations"]
+    assert explained["repairs"] == status(c)["repairs"]
+    assert "took it out of its job; its rank 18 of train-a runs on h16-gpu2 since" in explained["because"]
+    assert explained["because"].endswith(", by swap-0001")
+    apply(c, drain["command"])
+    assert all("before you drain" not in row["words"] for row in status(c)["repairs"])
+
+
+def test_of_two_losses_and_one_spare_the_second_says_that_both_cannot_be_replaced(opened: dict[str, Console]) -> None:
+    c = opened["rack64"]
+    c.fresh()
+    for lost in ("h03-gpu2", "h04-gpu2", "h05-gpu1"):
+        c.sim.inject(lost, "gpu-lost")
+    first, second, third = status(c)["remedies"]
+    assert second["by_hand"].startswith("no swap replaces it together with h03-gpu2: decide which comes first; ")
+    assert all("together" not in each["by_hand"] for each in (first, third))
+    apply(c, second["command"])
+    without = next(each for each in status(c)["remedies"] if each["cause"] == "h03-gpu2")
+    assert (without["command"], without["ranks"]) == ("", ["train-a/18"])
+    assert without["by_hand"].startswith("no spare that fits is free; ")
+    findings = next(each["findings"] for each in status(c)["accelerators"] if each["id"] == "h03-gpu2")
+    assert all("swap in a spare" not in each["advice"] for each in findings)
+    c.sim.clear("h04-gpu2")
+    with c.context() as context:
+        first, *_ = news_of(SwapChecker(c.context)(RecordedLook(context.observe())))
+    assert first.do.startswith("return rank 19 of train-a to h04-gpu2: lumctl swap plan train-a --back; then: lumctl")
+    for command in commands_in(first.do):
+        apply(c, command.rstrip(";"))
+
+
+@pytest.mark.parametrize(
+    ("name", "lost", "stuck"), [("two-meshes", "h1-gpu0", "m0/puc/32"), ("prototype", "s1-gpu0", "mesh/puc/17")]
+)
+def test_a_swap_that_a_stuck_puc_prevents_names_it_and_the_way_around_it(
+    opened: dict[str, Console], name: str, lost: str, stuck: str
+) -> None:
+    """By what the mesh reports; if that cannot be read, by the paths of the light that did not arrive."""
+    c = opened[name]
+    c.fresh()
+    c.sim.inject(lost, "gpu-lost")
+    plan = json.loads(c.say("swap", "plan", "--failed", lost, "-o", "json").out)["id"]
+    c.sim.inject(stuck, "stuck-bar")
+    failed = c.say("swap", "apply", plan, "--yes", "--job-is-stopped")
+    assert stuck in failed.hint
+    assert ("may be stuck" if name == "prototype" else "did not take the written state") in failed.hint
+    around = next(command for command in failed.commands if "--avoid" in command)
+    apply(c, f"{around.partition(' --avoid')[0]} --avoid {stuck}")
     assert status(c)["remedies"] == []

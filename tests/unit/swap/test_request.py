@@ -121,18 +121,26 @@ def test_if_several_could_be_meant_each_command_is_named(context, rack64, observ
 
 
 @pytest.mark.parametrize(
-    ("ill", "hint"),
+    ("reserved", "hint"),
     [
         (["h16-gpu3"], "only one of them can be planned now: lumctl swap plan --failed h03-gpu2"),
         (["h16-gpu2", "h16-gpu3"], "no swap can be planned now: no spare can replace h03-gpu2: "),
     ],
 )
-def test_a_command_that_would_be_refused_is_not_named(context, rack64, observe, ill, hint):
-    seen = observe(rack64, failed=DEAD | dict.fromkeys(ill, State.FAILED))
+def test_a_command_that_would_be_refused_is_not_named(context, rack64, observe, reserved, hint):
+    accelerators = {name: replace(rack64.accelerators[name], reserved=True) for name in reserved}
+    seen = replace(
+        observe(rack64, failed=DEAD), inventory=replace(rack64, accelerators={**rack64.accelerators, **accelerators})
+    )
     with pytest.raises(UsageError, match="h03-gpu2 is failed") as refused:
         the_one_to_replace(context, seen, None)
     assert refused.value.hint.startswith(hint)
     assert "together" not in refused.value.hint
+
+
+def test_the_only_fault_for_which_a_spare_fits_is_the_one_to_replace(context, rack64, observe):
+    remedy = the_one_to_replace(context, observe(rack64, failed=DEAD | {"h16-gpu3": State.FAILED}), None)
+    assert remedy.cause == "h03-gpu2"
 
 
 def test_if_no_spare_is_left_the_command_that_waits_for_one_is_named(context, rack64, observe):

@@ -7,7 +7,7 @@ from typing import Any
 from lumctl.fleet.readings import GpuReading
 from lumctl.health.observation import Observation
 from lumctl.health.states import State
-from lumctl.jobs import jobs_to_resume
+from lumctl.jobs.hooks import jobs_to_resume
 from lumctl.store import StoredRun
 
 FORGOTTEN_S = 86_400.0
@@ -27,13 +27,16 @@ class StoppedJob:
     failed: tuple[str, ...] = ()
 
     @property
+    def command(self) -> str:
+        """The command that resumes it; empty if no command does, or not yet."""
+        return f"lumctl sim resume {self.job}" if self.run.target == "sim" and not self.failed else ""
+
+    @property
     def advice(self) -> str:
         """How to resume it."""
         if self.failed:
             return f"replace {', '.join(self.failed)} before you resume it"
-        if self.run.target == "sim":
-            return f"resume it: lumctl sim resume {self.job}"
-        return "resume it by hand: it has no hook"
+        return f"resume it: {self.command}" if self.command else "resume it by hand: it has no hook"
 
 
 class ResumptionWatch:
