@@ -1,6 +1,7 @@
 """``lumctl device``: show and set the states of meshes, switches, transponders and machines' power."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,7 @@ from lumctl.cli.verbs import DryRunOption, YesOption, noun_app, verb
 from lumctl.errors import ExitCode
 
 if TYPE_CHECKING:
+    from lumctl.context import Context
     from lumctl.context.device_report import Port, Report, ReportReading
     from lumctl.context.roll_call import ComponentAnswer
 
@@ -287,9 +289,27 @@ def set_component(
         plan = plan_settings(context, component, settings, even_if_used=even_if_used)
         if plan.steps:
             carry_out(cx, context, plan, yes=yes, dry_run=dry_run)
+            if not dry_run:
+                _warn_of_darkness(cx, context, component, settings)
             return
         if cx.out.structured:
             cx.out.document("run", {"run": None, "outcome": "nothing to do", "target": str(cx.target)})
         if cx.out.format is not OutputFormat.NAME:
             cx.out.narrate("; ".join(plan.warnings) or f"{component} already has {' '.join(settings)}")
             cx.out.narrate("nothing was done")
+        _warn_of_darkness(cx, context, component, settings)
+
+
+def _warn_of_darkness(cx: Invocation, context: "Context", component: str, settings: Sequence[str]) -> None:
+    """Warn of a transmitter that was switched on and sends no light."""
+    from lumctl.devices.errors import DeviceError
+    from lumctl.devices.types import Capability
+    from lumctl.health.rulebook import verdict
+
+    if "transmit=on" not in settings or component not in cx.inventory.transponders:
+        return
+    with suppress(DeviceError):
+        driver = context.devices.transponder(component)
+        power = driver.read_optics().tx_power_dbm if Capability.READ_OPTICS in driver.capabilities else None
+        if power is not None and power < verdict("link.tx-power", "dark").limit:
+            cx.out.narrate(f"warning: {component} is on, but sends no light ({power:.1f} dBm): replace its module")

@@ -209,6 +209,7 @@ SCREENS: tuple[ScreenKeys, ...] = (
         _key("v", "view", "view", "The change of the meshes as a picture, or the plan's text again.", priority=True),
         _key("b", "runbook", "", "The runbook of the run, once it is done."),
         _key("u", "undo", "", "Plan to undo the run, once it is done; asks first."),
+        _key("p", "again", "", "Plan again what was refused or has failed, for the rack as it is now."),
         _esc("leave", "From the picture back to the plan; else leave, unless it is being applied."),
         _key("up", "scroll_plan(-1)", "", "Scroll the plan up; pgup by a page."),
         _key("down", "scroll_plan(1)", "", "Scroll it down; pgdn by a page."),

@@ -494,3 +494,20 @@ def test_an_apply_that_ends_while_it_is_asked_whether_to_quit(stage, kit, applyi
         assert dashboard.is_running
 
     kit.drive(dashboard, script, size=(80, 12))
+
+
+def test_what_was_refused_is_planned_again_by_a_key(stage, kit):
+    stage.plan_error = RefusedError("no swap can be applied while mesh1 does not answer")
+
+    async def script(pilot):
+        await pilot.press("2", "p")
+        await kit.until(pilot, lambda: phase(pilot) is Phase.ENDED)
+        assert "p: plan again   esc: back" in kit.screen_text(pilot.app)
+        stage.plan_error = None
+        await pilot.press("p")
+        await kit.until(pilot, lambda: phase(pilot) is Phase.ASKING)
+        assert "does not answer" not in kit.screen_text(pilot.app)
+        await pilot.press("escape")
+        assert isinstance(pilot.app.screen, MainScreen)
+
+    kit.drive(stage.dashboard(), script)

@@ -163,6 +163,11 @@ class PlanScreen(KeyedScreen[None], keys="plan"):
             # In place of this screen: esc on the new one then does not lead back to a plan that is undone.
             self.app.switch_screen(PlanScreen(title, undo, self.shared))
 
+    def action_again(self) -> None:
+        """Plan the same again, for the rack as it is now, after a refusal or a failure."""
+        if self._may_plan_again:
+            self.app.switch_screen(PlanScreen(self._title, self._make_plan, self.shared, self._left_out))
+
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Apply after a typed yes; anything else does nothing, with a message."""
         event.stop()
@@ -215,8 +220,13 @@ class PlanScreen(KeyedScreen[None], keys="plan"):
         text.append("\n".join(event.view.lines))
         self.query_one("#outcome", Static).update(text)
         self.add_class("-ended")
-        offered = ("u: undo it",) * self._can_undo + ("b: its runbook",) * bool(self._end.run) + ("esc: back",)
-        self.query_one("#question", Static).update("   ".join(offered))
+        keys = (
+            (self._can_undo, "u: undo it"),
+            (self._may_plan_again, "p: plan again"),
+            (bool(self._end.run), "b: its runbook"),
+            (True, "esc: back"),
+        )
+        self.query_one("#question", Static).update("   ".join(key for is_offered, key in keys if is_offered))
         if was_applying:
             self._bring_step()
             self.post_message(ApplyEnded())
@@ -229,6 +239,10 @@ class PlanScreen(KeyedScreen[None], keys="plan"):
     @property
     def _can_undo(self) -> bool:
         return self._end.done and bool(self._end.run) and not self.shared.acts.forbidden
+
+    @property
+    def _may_plan_again(self) -> bool:
+        return self.phase is Phase.ENDED and not self._end.done and not self.shared.acts.forbidden
 
     def _ask(self, before: str = "") -> None:
         target = self._plan.target if self._plan else self.shared.target

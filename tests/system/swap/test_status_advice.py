@@ -158,9 +158,12 @@ def test_a_rank_returns_to_a_dead_transmitter_only_after_that_was_read_to_send(c
     refused = c.say("swap", "plan", "finetune", "--back")
     assert "rank 1 stays on s3-gpu0: s1-gpu0-a was at fault when s1-gpu0 was replaced" in refused.err
     assert refused.code == 5
-    assert c.type(f"{row['command']} --yes").code == 0
+    for _ in ("it is switched on", "it is on already"):
+        lit = c.type(f"{row['command']} --yes")
+        assert (lit.code, "warning: s1-gpu0-a is on, but sends no light" in lit.err) == (0, True)
     assert status(c)["repairs"] == [row]
     c.sim.clear("s1-gpu0-a")
+    assert "sends no light" not in c.type(f"{row['command']} --yes").err
     (row,) = status(c)["repairs"]
     assert row["words"] == "s1-gpu0 is ok again: return 1 rank of finetune"
     c.sim.inject("s0", "unreachable")
