@@ -120,7 +120,7 @@ def read_plan(file: str) -> Any:
         raise UsageError(
             f"{file} cannot be read: {reason}",
             hint="give a file with what lumctl fabric route -o json printed; lumctl fabric trace takes plans as well; "
-            "for one device of the rack: lumctl fabric show --device ID",
+            "for one device of the rack: lumctl fabric show --device ID; for a circuit: lumctl health explain CIRCUIT",
         ) from None
     if len(text) > _MOST_BYTES:
         raise UsageError(f"{file} is larger than {_MOST_BYTES // 2**20} MiB")
