@@ -74,7 +74,7 @@ def command(
     Example: ``lumctl collective advise --ranks 8 --bytes 256MiB --bandwidth 50GB/s --gap 12ms``
     """
     from lumctl.collectives import stragglar
-    from lumctl.collectives.advice import advice_lines, late_rank_lines
+    from lumctl.collectives.advice import advice_lines, fit_line, late_rank_lines
 
     if log is None:
         links = _links(ranks, size, collectives, alpha, bandwidth)
@@ -92,7 +92,7 @@ def command(
     if cx.out.format is OutputFormat.NAME:
         cx.out.names(["use" if advice.recommended else "do-not"])
         return
-    fitted = [_fit_line(links)] if collectives is not None and links is not None else []
+    fitted = [fit_line(links)] if collectives is not None and links is not None else []
     late = [] if advice.late is None else late_rank_lines(advice.late)
     of_light = [] if light is None else light.lines(schedule, advice.cost.ring_s)
     for line in (*advice_lines(advice), *late, *fitted, *of_light):
@@ -180,17 +180,6 @@ def _of_file(file: str, read: "Callable[[], T]") -> "T":
         return read()
     except UsageError as error:
         raise UsageError(f"{file}: {error.message}", hint=error.hint) from None
-
-
-def _fit_line(links: "LinkFit") -> str:
-    from lumctl.collectives.quantities import bytes_text, seconds_text
-
-    alpha, beta = links.alpha_s, links.beta_s
-    bandwidth = [f"{bytes_text(1 / each)}/s" if each else "unlimited" for each in (beta.value, beta.high, beta.low)]
-    return (
-        f"fitted: alpha {seconds_text(alpha.value)} (95 %: {seconds_text(alpha.low)} to {seconds_text(alpha.high)}), "
-        f"bandwidth {bandwidth[0]} (95 %: {bandwidth[1]} to {bandwidth[2]})"
-    )
 
 
 def _document(advice: "Advice", links: "LinkFit | None") -> dict[str, Any]:

@@ -61,16 +61,16 @@ def stragglers(
     """Say which rank of a job is late for collectives, by how much, why as far as health knows, and what to do.
 
     The ranks of ``lumctl job run`` record when they enter and leave the collectives of each training step, and report
-    that with the step; see lumctl-job(7) for which collectives. The newest steps are kept, 2,048 with 8 ranks. A rank
-    is named only if it is late by more than chance, now or over all steps, and by at least 1 % of a step. The rack is
-    then read once, for the cause.
+    that with the step; see lumctl-job(7) for which collectives. The newest steps are kept, at most 2,048. A rank is
+    named only if it is late by more than chance, now or over all steps, and by at least 1 % of a step. The rack is then
+    read once, for the cause.
 
     The gap is how long all others wait for the rank: the median of all steps, and the 90th percentile. The clocks of
     hosts need not agree: the collectives tell how far they are apart, and by how much that may be wrong.
 
     The advice is nothing, to look at the host, to swap the accelerator (where health advises a spare for it), or to use
     a schedule for a late rank (``lumctl collective plan``), if that is faster even at the lower end of its interval and
-    the collectives are all-reduces.
+    the collectives are all-reduces. Its costs are fitted to the job's own all-reduces, where they have several sizes.
 
     --use-schedule lets ``job.average`` use that schedule from one of the next steps on, unless the inventory forbids it
     (``straggler_schedule: off``); ``lumctl job status`` shows when it does. A new group, after a failure or a swap,
@@ -266,7 +266,7 @@ def _lines(
             yield f"cause: {'; '.join(told) if told else 'health finds none on it, its lanes or its host'}"
         yield f"advice: {_WORDS[str(act)]}{': ' if command else ''}{command}"
         if group.schedule is not None and act != "worked-around":
-            yield _schedule_line(group.schedule, act)
+            yield from _schedule_lines(group, group.schedule, act)
     wrong_s = max((clock.error_s for clock in group.clocks.values()), default=0.0)
     if wrong_s:
         yield f"the clocks of the hosts are compared by the collectives: times may be wrong by {seconds_text(wrong_s)}"
@@ -281,15 +281,24 @@ _WORDS = {
 }
 
 
-def _schedule_line(schedule: "Advice", act: "Act") -> str:
-    from lumctl.collectives.quantities import seconds_text
+def _schedule_lines(group: "GroupLateness", schedule: "Advice", act: "Act") -> Iterator[str]:
+    from lumctl.collectives.advice import arithmetic_lines, fit_line, gain_text
+    from lumctl.collectives.quantities import bytes_text, seconds_text
     from lumctl.training.stragglers import Act
 
-    gain, from_s = schedule.gain, schedule.break_even_s
     verdict = "use it" if act is Act.SCHEDULE else "it helps little" if schedule.recommended else "do not use it"
-    limit = "no gap is long enough" if from_s is None else f"break-even gap {seconds_text(from_s)}"
-    speed = f"{gain.value:.2f} of ring's speed (95 %: {gain.low:.2f} to {gain.high:.2f}), the wait included"
-    return f"a schedule for a late rank, if the collectives are all-reduces: {verdict}: {speed}; {limit}"
+    yield f"a schedule for a late rank, if the collectives are all-reduces: {verdict}: {gain_text(schedule.gain)}"
+    yield from arithmetic_lines(schedule)
+    if group.late is not None and schedule.gap_s < group.late.gap_median_s / 2:
+        gap, most = seconds_text(schedule.gap_s), bytes_text(group.sizes[-1])
+        yield f"the others wait {gap} in the all-reduce of {most}, and the rest in other collectives of the step"
+    if group.links is not None:
+        yield f"{fit_line(group.links)}, to all-reduces of {' and '.join(map(bytes_text, group.sizes))}"
+    elif group.sizes:
+        one = bytes_text(group.sizes[0])
+        yield f"the job's all-reduces have one size, {one}: alpha cannot be told from beta, and is taken as 0"
+    else:
+        yield "the sizes of the collectives are not known: alpha cannot be told from beta, and is taken as 0"
 
 
 def _trend(group: "GroupLateness", rank: int) -> str:
@@ -350,6 +359,11 @@ def _document(
             "recommended": schedule.recommended,
             "gain": interval_document(schedule.gain),
             "break_even_s": schedule.break_even_s,
+            "best_gap_s": schedule.cost.before_s,
+            "best_gain": schedule.cost.best_gain,
+            "sizes_bytes": list(group.sizes),
+            "alpha_s": None if group.links is None else interval_document(group.links.alpha_s),
+            "beta_s_per_byte": None if group.links is None else interval_document(group.links.beta_s),
         },
         "by_rank": [
             {

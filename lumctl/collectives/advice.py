@@ -80,13 +80,17 @@ def advise_from_log(
     size_bytes: float | None = None,
     links: LinkFit | None = None,
     alpha_s: float = 0.0,
+    waited_s: Sequence[float] | None = None,
 ) -> Advice:
     """The advice for the delays of a log.
 
-    Without ``links`` the log's own collectives are taken as ring, which gives beta; ``alpha_s`` is assumed.
+    Without ``links`` the log's own collectives are taken as ring, which gives beta; ``alpha_s`` is assumed. Where a
+    step has several collectives, ``waited_s`` is the most of its delay that is waited for in the all-reduce.
     """
     size = 1.0 if size_bytes is None else size_bytes  # then beta is the time of the whole buffer
     delays = [step.delay_s(late.rank) for step in steps]
+    if waited_s is not None:
+        delays = [min(pair) for pair in zip(delays, waited_s, strict=True)]
     times = [step.collective_s for step in steps]
 
     def cost(link: LinkCost | None, chosen: Sequence[int]) -> ScheduleCost:
@@ -107,7 +111,7 @@ def advise_from_log(
     found = cost(links.link if links else None, range(count))
     link = links.link if links else link_of_ring(late.ranks, size, late.collective_s, alpha_s)
     interval = of_samples(gain(found, range(count)), gains)
-    return Advice(late.ranks, size_bytes, link, found, late.gap_median_s, interval, late)
+    return Advice(late.ranks, size_bytes, link, found, median(delays), interval, late)
 
 
 def link_of_ring(ranks: int, size_bytes: float, ring_s: float, alpha_s: float) -> LinkCost:
@@ -119,14 +123,23 @@ def link_of_ring(ranks: int, size_bytes: float, ring_s: float, alpha_s: float) -
 
 def advice_lines(advice: Advice) -> list[str]:
     """The advice in sentences: what to do, the arithmetic, and what would have to change."""
-    cost, gain = advice.cost, advice.gain
-    interval = "" if gain.low == gain.high else f" (95 %: {gain.low:.2f} to {gain.high:.2f})"
     verdict = "use the schedule" if advice.recommended else "do not use the schedule"
     situation = f"with {advice.ranks} ranks and a gap of {seconds_text(advice.gap_s)}"
+    return [f"{verdict}: {situation} it runs at {gain_text(advice.gain)}", *arithmetic_lines(advice)]
+
+
+def gain_text(gain: Interval) -> str:
+    """The gain of the whole with its interval, if it has one."""
+    interval = "" if gain.low == gain.high else f" (95 %: {gain.low:.2f} to {gain.high:.2f})"
+    return f"{gain.value:.2f} of ring's speed{interval}, the wait included"
+
+
+def arithmetic_lines(advice: Advice) -> list[str]:
+    """The arithmetic of an advice, and what would have to change, in sentences."""
+    cost = advice.cost
     ring, before, after = map(seconds_text, (cost.ring_s, cost.before_s, cost.after_s))
     lines = [
-        f"{verdict}: {situation} it runs at {gain.value:.2f} of ring's speed{interval}, the wait included",
-        f"after the last arrival ring takes {ring} and the schedule {after}; it takes {before} before that arrival",
+        f"after the last arrival ring takes {ring} and the schedule {after}; it takes {before} before that arrival"
     ]
     doubling_s = advice.halving_doubling_s
     fastest_s = _NOTABLE * min(cost.ring_s, cost.total_s(advice.gap_s) - advice.gap_s)
@@ -142,6 +155,16 @@ def advice_lines(advice: Advice) -> list[str]:
     if not advice.recommended:
         lines.append(f"what would have to change: {', or '.join(_changes(advice, advice.break_even_s))}")
     return lines
+
+
+def fit_line(links: LinkFit) -> str:
+    """The fitted alpha and beta with their intervals, beta as bandwidth."""
+    alpha, beta = links.alpha_s, links.beta_s
+    bandwidth = [f"{bytes_text(1 / each)}/s" if each else "unlimited" for each in (beta.value, beta.high, beta.low)]
+    return (
+        f"fitted: alpha {seconds_text(alpha.value)} (95 %: {seconds_text(alpha.low)} to {seconds_text(alpha.high)}), "
+        f"bandwidth {bandwidth[0]} (95 %: {bandwidth[1]} to {bandwidth[2]})"
+    )
 
 
 def _changes(advice: Advice, break_even_s: float) -> list[str]:

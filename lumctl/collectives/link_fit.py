@@ -24,7 +24,7 @@ _PER_DEVIATION = 1.4826
 """The standard deviation of normal errors, over their median absolute deviation."""
 _LEAST_DEVIATION = 1e-6
 _TURNS = 20
-_FEWEST = 4
+FEWEST = 4
 
 
 class Measurement(NamedTuple):
@@ -69,8 +69,8 @@ def fit_links(measurements: Sequence[Measurement], rng: Random) -> LinkFit:
     Raises:
         UsageError: there are fewer than four measurements, or all have one size, which cannot tell alpha from beta.
     """
-    if len(measurements) < _FEWEST:
-        raise UsageError(f"{len(measurements)} measured collectives are too few", hint=f"{_FEWEST} at least")
+    if len(measurements) < FEWEST:
+        raise UsageError(f"{len(measurements)} measured collectives are too few", hint=f"{FEWEST} at least")
     if len({(each.ranks, each.size_bytes) for each in measurements}) == 1:
         raise UsageError("all measured collectives have one size", hint="measure a small and a large size too")
     link = _fitted(measurements, _start(measurements))

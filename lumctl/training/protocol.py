@@ -29,8 +29,8 @@ TOKEN = "LUMCTL_JOB_TOKEN"  # noqa: S105 - the name of a variable, not a secret
 """The secret that all workers of the job share."""
 
 COLLECTIVES = "collectives"
-"""In ``stepped``: for each group of ranks their numbers as text (empty: all), how many they are, and the times at which
-the worker entered and left the step's collectives."""
+"""In ``stepped``: for each group of ranks their numbers as text (empty: all), how many they are, the times at which the
+worker entered and left the step's collectives, and pairs of bytes and seconds: one for each size of its all-reduces."""
 
 REPLICATED, UNIQUE = "replicated", "unique"
 """The layouts of a job's state: the same on every rank, or a different one on each rank."""

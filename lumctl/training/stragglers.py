@@ -1,21 +1,25 @@
 """Who is late in a job: the record of its collectives, or a log, judged; and what to do about it. No I/O."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import groupby
+from itertools import chain, groupby
+from math import inf
 from random import Random
 
 from lumctl.collectives.advice import Advice, advise_from_log
 from lumctl.collectives.arrivals import FEWEST_STEPS, ArrivalStep, LateRank, lateness
 from lumctl.collectives.clocks import ClockOffset, on_one_clock
+from lumctl.collectives.link_fit import FEWEST, LinkFit, Measurement, fit_links
 from lumctl.collectives.named_rank import recently_named, step_s
 from lumctl.health.observation import Observation
 from lumctl.health.states import Finding, State
-from lumctl.training.collective_record import WORLD, RecordedStep
+from lumctl.training.collective_record import MOST_SIZES, WORLD, AllReduce, RecordedStep
 
 ADVISED_STEPS = 512
 """The newest steps, from which the gain of a schedule is estimated; more would take seconds."""
+_NEWEST = 32
+"""All-reduces of each size, to which alpha and beta are fitted; more would take seconds."""
 _SEED = 0
 """Of the resampling, so that the same record gives the same advice."""
 
@@ -25,7 +29,8 @@ class GroupLateness:
     """The ranks of one group over some steps, by one clock; ``began`` and ``ended`` are seconds since the epoch.
 
     ``ranks`` are their numbers in the job; everything else counts them from 0. ``named`` is the one that is late by
-    more than chance, ``schedule`` then the arithmetic of a schedule for it.
+    more than chance, ``schedule`` then the arithmetic of a schedule for it. ``sizes`` are the bytes of their
+    all-reduces, the smallest first, and ``links`` the costs that were fitted to several sizes.
     """
 
     group: str
@@ -35,6 +40,8 @@ class GroupLateness:
     by_rank: tuple[LateRank, ...]
     named: int | None
     schedule: Advice | None
+    sizes: tuple[float, ...] = ()
+    links: LinkFit | None = None
     began: float | None = None
     ended: float | None = None
 
@@ -65,7 +72,8 @@ def lateness_of(recorded: Iterable[RecordedStep], clocks_of: Sequence[str]) -> l
             arrivals = [ArrivalStep(each.step, each.entered, each.left) for each in part]
             more, clocks = on_one_clock(arrivals, [clocks_of[rank] for rank in ranks])
             aligned += more
-        found.append(group_lateness(group, ranks, aligned, clocks, steps[0].at, steps[-1].at))
+        judged = group_lateness(group, ranks, aligned, clocks, [each.all_reduces for each in steps])
+        found.append(replace(judged, began=steps[0].at, ended=steps[-1].at))
     return sorted(found, key=lambda each: (each.group != WORLD, each.group))
 
 
@@ -74,21 +82,50 @@ def group_lateness(
     ranks: tuple[int, ...],
     steps: Sequence[ArrivalStep],
     clocks: Mapping[str, ClockOffset],
-    began: float | None = None,
-    ended: float | None = None,
+    all_reduces: Sequence[Sequence[AllReduce]] = (),
 ) -> GroupLateness:
-    """The lateness in a group whose steps are by one clock.
+    """The lateness in a group whose steps are by one clock; ``all_reduces`` are those of each step, if they are known.
+
+    A schedule takes the place of the largest all-reduce, and is judged by the wait for a late rank in that one. Its
+    costs are fitted to several sizes. With a single size alpha and beta cannot be told apart; then the collectives of
+    a step count as one, whose alpha is 0.
 
     Raises:
         UsageError: there are too few steps or ranks, or a rank leaves before it enters.
     """
-    by_rank = lateness(steps)
-    named, schedule = recently_named(steps), None
+    by_rank, named = lateness(steps), recently_named(steps)
+    measured = _measured(len(ranks), all_reduces)
+    sizes, links, schedule = tuple(measured), None, None
     if named is not None:
-        newest = steps[-ADVISED_STEPS:]
         rng = Random(_SEED)  # noqa: S311 - no secret
-        schedule = advise_from_log(newest, lateness(newest)[named], rng)
-    return GroupLateness(group, ranks, tuple(steps), clocks, by_rank, named, schedule, began, ended)
+        if len(sizes) > 1:
+            links = fit_links([each for of_size in measured.values() for each in of_size], rng)
+        newest = steps[-ADVISED_STEPS:]
+        schedule = advise_from_log(
+            newest,
+            lateness(newest)[named],
+            rng,
+            size_bytes=sizes[-1] if links else None,
+            links=links,
+            waited_s=[_waited_s(each, sizes[-1], named) for each in all_reduces[-ADVISED_STEPS:]] if sizes else None,
+        )
+    return GroupLateness(group, ranks, tuple(steps), clocks, by_rank, named, schedule, sizes, links)
+
+
+def _measured(ranks: int, all_reduces: Iterable[Iterable[AllReduce]]) -> dict[float, list[Measurement]]:
+    """The newest all-reduces of each size, the smallest size first; a size that is measured seldom is left out."""
+    found: dict[float, list[Measurement]] = {}
+    for each in chain.from_iterable(all_reduces):
+        found.setdefault(each.size_bytes, []).append(Measurement(ranks, each.size_bytes, each.seconds))
+    sizes = sorted(size for size, measured in found.items() if len(measured) >= FEWEST)
+    del sizes[1 : 1 - MOST_SIZES]
+    return {size: found[size][-_NEWEST:] for size in sizes}
+
+
+def _waited_s(all_reduces: Iterable[AllReduce], size_bytes: float, rank: int) -> float:
+    """How long the others waited for a rank in an all-reduce of this size; without limit if it was not measured."""
+    found = next((each for each in all_reduces if each.size_bytes == size_bytes), None)
+    return inf if found is None else found.waited_s if found.last == rank else 0.0
 
 
 class Act(StrEnum):

@@ -3,19 +3,24 @@
 The collectives are those that Python code starts through `torch.distributed` (`job.average`, FSDP2, a script's own),
 and the all-reduces of DistributedDataParallel. Those that DTensor starts in C++ are not seen. Only collectives count
 from which no rank returns before all have entered. With NCCL nothing is recorded: the CPU only queues a collective.
+
+All-reduces that had the network for themselves are recorded by their size, too: they tell the cost of a link.
 """
 
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
+import torch
 import torch.distributed as dist
+from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
+from lumctl.training.collective_record import MOST_SIZES
 from lumctl.training.torch.ddp_times import DdpTimes
 
 if TYPE_CHECKING:
@@ -47,6 +52,18 @@ _METHODS = (
     "barrier",
 )
 """The methods of `ProcessGroup` that stand for such collectives; each version of PyTorch has some of them."""
+_ALL_REDUCES = ("allreduce", "allreduce_coalesced")
+_BLOCKED_SHARE = 0.9
+"""A rank that waits less of an all-reduce's time has done something else meanwhile."""
+
+
+class _Started(NamedTuple):
+    """A collective under way: the name of its group, when its start began and ended, and the bytes of an all-reduce."""
+
+    group: str
+    began: float
+    returned: float
+    size: int
 
 
 class CollectiveTimes:
@@ -61,8 +78,10 @@ class CollectiveTimes:
         self._clock = clock
         self._groups: dict[str, tuple[str, int]] = {}
         """The name of a group for PyTorch: its ranks as text, and their number."""
-        self._started: WeakKeyDictionary[Work, tuple[str, float]] = WeakKeyDictionary()
-        """The group of each collective that was not awaited yet, and the seconds that its start took."""
+        self._started: WeakKeyDictionary[Work, _Started] = WeakKeyDictionary()
+        """The collectives that were not awaited yet."""
+        self._all_reduced: dict[str, dict[int, float]] = {}
+        """By group and size in bytes: the seconds of the newest all-reduce."""
         self._blocked: dict[str, tuple[float, float]] = {}
         """By group: the seconds in collectives, and when the last was left."""
         self._wrapped: list[tuple[str, DdpTimes]] = []
@@ -73,13 +92,14 @@ class CollectiveTimes:
         global _current  # noqa: PLW0603 - a process has one class `ProcessGroup`, and one rank
         self._groups.clear()
         self._started.clear()
+        self._all_reduced.clear()
         self._blocked.clear()
         self._wrapped.clear()
         _current = self
         for name in _METHODS:
             native = getattr(ProcessGroup, name, None)
             if native is not None and not hasattr(native, _RECORDS):
-                setattr(ProcessGroup, name, _recorded(native))
+                setattr(ProcessGroup, name, _recorded(native, sized=name in _ALL_REDUCES))
 
     def watch(self, model: DistributedDataParallel) -> None:
         """Record the all-reduces of a wrapped model too, until the next :meth:`record`; without gloo, do nothing."""
@@ -87,30 +107,46 @@ class CollectiveTimes:
             self._wrapped.append((self._known(model.process_group), DdpTimes(model)))
 
     def take(self) -> list[list[Any]]:
-        """The times since the last call: for each group its ranks, their number, and when it was entered and left."""
+        """The times since the last call, as :data:`lumctl.training.protocol.COLLECTIVES` says: a row for each group."""
         for group, wrapped in self._wrapped:
             if (found := wrapped.take()) is not None:
                 self._add(group, *found)
         taken, self._blocked = self._blocked, {}  # a thread of the script may just add to it
+        sizes, self._all_reduced = self._all_reduced, {}
         return [
-            [*self._groups[group], round(left - blocked, 7), round(left, 7)] for group, (blocked, left) in taken.items()
+            [
+                *(*self._groups[group], round(left - blocked, 7), round(left, 7)),
+                *([size, round(seconds, 7)] for size, seconds in sizes.get(group, {}).items()),
+            ]
+            for group, (blocked, left) in taken.items()
         ]
 
-    def started(self, group: ProcessGroup, work: Work | None, began: float) -> None:
-        """Note that a collective was started at ``began``, by this object's clock; without a work it has ended, too."""
+    def started(self, group: ProcessGroup, work: Work | None, began: float, size: int = 0) -> None:
+        """Note that a collective was started at ``began``, by this object's clock; without a work it has ended, too.
+
+        ``size`` is how many bytes an all-reduce has, and 0 for others.
+        """
         now = self._clock()
+        started = _Started(self._known(group), began, now, 0 if self._started else size)
         if work is None:
-            self._add(self._known(group), now - began, now)
+            self._end(started, now, now)
         else:
-            self._started[work] = self._known(group), now - began
+            self._started[work] = started
 
     def ended(self, work: Work, began: float) -> None:
         """Note that a script has waited for a collective, from ``began`` until now."""
-        found = self._started.pop(work, None)
-        if found is not None:
-            group, start_s = found
-            left = self._clock()
-            self._add(group, start_s + left - began, left)
+        if (started := self._started.pop(work, None)) is not None:
+            self._end(started, began, self._clock())
+
+    def _end(self, started: _Started, waited_from: float, left: float) -> None:
+        """Note that a collective, awaited from ``waited_from`` on, was left."""
+        blocked, took = started.returned - started.began + left - waited_from, left - started.began
+        self._add(started.group, blocked, left)
+        if started.size and not self._started and blocked > _BLOCKED_SHARE * took:
+            sizes = self._all_reduced.setdefault(started.group, {})
+            sizes[started.size] = took
+            if len(sizes) > MOST_SIZES:
+                del sizes[sorted(sizes)[1]]
 
     def _known(self, group: ProcessGroup) -> str:
         """The name of a group, of which ranks and size are noted."""
@@ -172,15 +208,21 @@ def blocked() -> Iterator[None]:
         times.started(group, None, began)
 
 
-def _recorded(native: Callable[..., Any]) -> Callable[..., Any]:
+def _recorded(native: Callable[..., Any], *, sized: bool) -> Callable[..., Any]:
     def start(group: ProcessGroup, *given: Any, **named: Any) -> Any:
         if (times := _current) is None:
             return native(group, *given, **named)
         began = times.now
         work = native(group, *given, **named)
         with suppress(RuntimeError, ValueError, KeyError):  # a group without a name: only its times are lost
-            times.started(group, work, began)
+            times.started(group, work, began, _bytes(*given) if sized else 0)
         return work
 
     setattr(start, _RECORDS, True)
     return start
+
+
+def _bytes(tensors: Tensor | Sequence[Tensor] = (), *_: Any) -> int:
+    """The bytes of what an all-reduce is given first, a tensor or several; sparse ones, sent in two parts, are none."""
+    each = (tensors,) if isinstance(tensors, Tensor) else tensors
+    return sum(tensor.nbytes for tensor in each if tensor.layout is torch.strided)

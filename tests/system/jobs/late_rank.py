@@ -4,6 +4,7 @@ import sys
 import time
 
 import torch
+import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
@@ -23,8 +24,10 @@ def averaged(slow: int, slow_s: float, steps: int) -> None:
                 loss.backward()
                 time.sleep(COMPUTES_S + slow_s * (job.rank == slow))
                 job.average(model.parameters())
+                mean = loss.detach() / job.world
+                dist.all_reduce(mean)  # of another size than the gradients
                 optimizer.step()
-                step.report(loss)
+                step.report(mean)
 
 
 def wrapped(slow: int, slow_s: float, steps: int) -> None:

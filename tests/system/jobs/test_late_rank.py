@@ -49,8 +49,11 @@ def test_a_slow_rank_is_named_within_thirty_steps_and_remembered_after_the_end()
         assert "0 of " in job.lumctl("job", "stragglers", "train", "--since", "1s", status=5)
 
 
-@pytest.mark.parametrize("how", ["averaged", "wrapped"])
-def test_the_running_job_answers(how) -> None:
+@pytest.mark.parametrize(
+    ("how", "costs"),
+    [("averaged", "to all-reduces of 4 B and 304 B"), ("wrapped", "the sizes of the collectives are not known")],
+)
+def test_the_running_job_answers(how, costs) -> None:
     """Also for a model in DistributedDataParallel, whose collectives no Python code starts."""
     with RunningJob(command=[sys.executable, str(SCRIPT), "1", str(SLOW_S), "100000", how]) as job:
         job.run()
@@ -59,4 +62,5 @@ def test_the_running_job_answers(how) -> None:
         shown = job.lumctl("job", "stragglers", "train")
         assert "rank 1 (h2-gpu0 on h2) is late: last in " in shown
         assert "advice: look at its host: lumctl health explain h2-gpu0" in shown
+        assert costs in " ".join(shown.split())
         assert job.lumctl("job", "stragglers", "train", "-o", "name") == "h2-gpu0\n"

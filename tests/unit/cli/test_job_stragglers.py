@@ -40,7 +40,10 @@ def test_the_late_rank_of_the_published_log(stragglers):
     assert (code, err) == (0, "")
     assert "rank 2 is late: last in 100% of the steps" in out
     assert "the others wait 7.0 ms for it" in out
-    assert "do not use it: 0.81 of ring's speed (95 %: 0.79 to 0.83), the wait included; break-even gap 39 ms" in out
+    assert "do not use it: 0.81 of ring's speed (95 %: 0.79 to 0.83), the wait included" in out
+    assert "break-even gap: 39 ms; the best case is a gap of 52 ms, with 1.083 of ring's speed" in out
+    assert "what would have to change: a gap above 39 ms instead of 7.0 ms" in out
+    assert "the sizes of the collectives are not known: alpha cannot be told from beta, and is taken as 0" in out
     assert stragglers("--log", str(PUBLISHED), "-o", "name") == (0, "2\n", "")
     (group,) = json.loads(stragglers("--log", str(PUBLISHED), "-o", "json")[1])["groups"]
     assert (group["late"], group["advice"], group["command"], group["step_s"]) == (2, "look-at-host", None, None)

@@ -7,7 +7,9 @@ import pytest
 from lumctl.training.collective_record import (
     LEAST_STEPS,
     MOST_INCOMPLETE,
+    MOST_STEPS,
     MOST_TIMES,
+    AllReduce,
     CollectiveRecord,
     RecordedCollectives,
 )
@@ -19,9 +21,10 @@ def record_of(ranks=2):
     return made
 
 
-def note(record, step, *, ranks=2, group="", at=None):
+def note(record, step, *, ranks=2, group="", at=None, sizes=()):
     for rank in range(ranks):
-        record.note(rank, step, [[group, ranks, step + 0.1 * rank, step + 0.5]], at or float(step))
+        all_reduces = [[size, 0.5 - 0.1 * rank] for size in sizes]
+        record.note(rank, step, [[group, ranks, step + 0.1 * rank, step + 0.5, *all_reduces]], at or float(step))
 
 
 def read(record):
@@ -51,13 +54,13 @@ def test_groups_of_a_step_are_recorded_apart():
 
 def test_it_stays_small_however_long_a_job_runs_and_whatever_ranks_do_not_tell():
     record = record_of()
-    for step in range(MOST_TIMES):
+    for step in range(2 * MOST_STEPS):
         note(record, step)
-    for step in range(MOST_TIMES, MOST_TIMES + 3 * MOST_INCOMPLETE):
+    for step in range(2 * MOST_STEPS, 2 * MOST_STEPS + 3 * MOST_INCOMPLETE):
         record.note(1, step, [["", 2, step, step + 0.5]], step)
     steps = read(record).steps
-    assert len(steps) == MOST_TIMES // 2
-    assert steps[-1].step == MOST_TIMES - 1
+    assert len(steps) == MOST_STEPS
+    assert steps[-1].step == 2 * MOST_STEPS - 1
     assert len(record._incomplete) <= MOST_INCOMPLETE
 
 
@@ -73,6 +76,25 @@ def test_of_many_ranks_and_groups_enough_steps_are_kept():
     assert len([step for step in steps if step.step == LEAST_STEPS and step.group]) == ranks // 8
 
 
+def test_an_all_reduce_is_recorded_with_the_wait_for_the_last_rank_if_all_ranks_tell_its_size():
+    record = record_of()
+    note(record, 1, sizes=[8, 4000])
+    note(record, 2, sizes=[8, 4000])
+    record.note(0, 3, [["", 2, 3.0, 3.5, [8, 0.5], [16, 0.5]]], 3.0)
+    record.note(1, 3, [["", 2, 3.0, 3.5, [8, 0.6]]], 3.0)
+    first, second = (step.all_reduces for step in read(record).steps)
+    assert first == (AllReduce(8, 1, 0.4, pytest.approx(0.1)), AllReduce(4000, 1, 0.4, pytest.approx(0.1)))
+    assert second == (AllReduce(8, 0, 0.5, pytest.approx(0.1)),)
+
+
+def test_all_reduces_count_where_the_record_is_limited():
+    record = record_of(8)
+    for step in range(MOST_STEPS):
+        for rank in range(8):
+            record.note(rank, step, [["", 8, step + 0.1, step + 0.5, [8, 0.1], [4000, 0.2]]], step)
+    assert len(read(record).steps) == MOST_TIMES // (8 + 2 * 2)
+
+
 def test_after_a_restart_in_place_it_goes_on_and_after_a_swap_it_begins_anew():
     record = record_of()
     note(record, 1)
@@ -85,7 +107,18 @@ def test_after_a_restart_in_place_it_goes_on_and_after_a_swap_it_begins_anew():
     assert read(record).steps == ()
 
 
-@pytest.mark.parametrize("times", [[float("nan"), 1.0], [2.0, 1.0], [1.0, float("inf")], [None, 1.0], ["x", 1.0]])
+@pytest.mark.parametrize(
+    "times",
+    [
+        [float("nan"), 1.0],
+        [2.0, 1.0],
+        [1.0, float("inf")],
+        [None, 1.0],
+        ["x", 1.0],
+        [1.0, 2.0, [8, 0.0]],
+        [1.0, 2.0, 8],
+    ],
+)
 def test_malformed_times_are_refused(times):
     with pytest.raises((TypeError, ValueError)):
         record_of().note(0, 1, [["", 2, *times]], 1.0)

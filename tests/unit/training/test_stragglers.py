@@ -1,18 +1,26 @@
 """Who is late is told from the record of a job, and what to do depends on what health knows and on the arithmetic."""
 
+from dataclasses import replace
+
 import pytest
 from drawn_arrivals import STEP_S, drawn_steps
 
-from lumctl.training.collective_record import WORLD, RecordedStep
+from lumctl.training.collective_record import WORLD, AllReduce, RecordedStep
 from lumctl.training.stragglers import Act, act_of, lateness_of
 
 EVEN_S = 0.02 * STEP_S
 
 
-def recorded(steps, *, ranks=None, group=WORLD, generation=1):
+def recorded(steps, *, ranks=None, group=WORLD, generation=1, all_reduces=()):
     return [
         RecordedStep(
-            group, generation, step.step, 1000.0 + step.step, ranks or tuple(range(len(step.left_s))), *by(step)
+            group,
+            generation,
+            step.step,
+            1000.0 + step.step,
+            ranks or tuple(range(len(step.left_s))),
+            *by(step),
+            all_reduces,
         )
         for step in steps
     ]
@@ -78,3 +86,64 @@ def test_a_schedule_is_advised_only_where_it_hides_half_of_the_wait():
     assert found.schedule.recommended
     assert act_of(found, (), replaced=False) is Act.SCHEDULE
     assert act_of(found, ("a fault",), replaced=False) is Act.LOOK
+
+
+def ring_s(ranks, size, alpha_s, beta_s):
+    rounds = 2 * (ranks - 1)
+    return rounds * (alpha_s + size / ranks * beta_s)
+
+
+GAP_S = 0.005
+
+
+def with_sizes(sizes, alpha_s, beta_s, *, ranks=16, last=3, waited_s=GAP_S):
+    """Steps with a late rank, with all-reduces of these sizes; in the last one the others wait for it."""
+    steps = drawn_steps(1, ranks=ranks, steps=40, slow=3, slow_s=GAP_S, gap_s=0.0001)
+    all_reduces = tuple(AllReduce(size, last, ring_s(ranks, size, alpha_s, beta_s), waited_s) for size in sizes)
+    (found,) = lateness_of(recorded(steps, all_reduces=all_reduces), ["a"] * ranks)
+    return found
+
+
+def test_alpha_and_beta_are_those_of_the_jobs_own_all_reduces():
+    alpha_s, beta_s = 2e-5, 5e-9
+    found = with_sizes([8, 1_000_000], alpha_s, beta_s)
+    assert found.sizes == (8, 1_000_000)
+    assert found.links.link.alpha_s == pytest.approx(alpha_s)
+    assert found.links.link.beta_s == pytest.approx(beta_s)
+    assert found.schedule.size_bytes == 1_000_000
+    assert found.schedule.cost.ring_s == pytest.approx(ring_s(16, 1_000_000, alpha_s, beta_s))
+    assert found.schedule.recommended
+
+
+def test_where_messages_cost_more_than_bytes_the_gain_is_another_one():
+    """The same time of the largest all-reduce, of many bytes or of many messages."""
+    of_bytes = with_sizes([8, 1_000_000], 0.0, 5e-9).schedule.cost
+    of_messages = with_sizes([8, 1_000_000], 3e-4, 2e-10).schedule.cost
+    assert of_bytes.ring_s == pytest.approx(of_messages.ring_s, rel=0.01)
+    assert of_bytes.after_s == pytest.approx(18 / 15 * 0.005)
+    assert of_messages.after_s == pytest.approx(18 * 3e-4 + 18 / 15 * 2e-4)
+
+
+@pytest.mark.parametrize("sizes", [[], [1_000_000]])
+def test_with_one_size_the_collectives_of_a_step_count_as_one(sizes):
+    found = with_sizes(sizes, 2e-5, 5e-9)
+    assert (found.sizes, found.links, found.schedule.size_bytes) == (tuple(sizes), None, None)
+    assert found.schedule.cost.ring_s == pytest.approx(found.late.collective_s)
+
+
+@pytest.mark.parametrize("elsewhere", [{"waited_s": 0.0}, {"last": 5}])
+@pytest.mark.parametrize("sizes", [[1_000_000], [8, 1_000_000]])
+def test_no_schedule_is_advised_for_an_all_reduce_in_which_nobody_waits_for_the_late_rank(sizes, elsewhere):
+    """A barrier before it, say, has taken the wait: the schedule has no head start, and is slower than ring."""
+    found = with_sizes(sizes, 0.0, 5e-9, **elsewhere)
+    assert (found.named, found.schedule.gap_s) == (3, 0.0)
+    assert found.schedule.gain.high < 1.0
+    assert act_of(found, (), replaced=False) is Act.LOOK
+
+
+def test_a_size_that_is_measured_seldom_does_not_count():
+    known = AllReduce(8, 2, 0.001, 0.0), AllReduce(4000, 2, 0.01, 0.0)
+    often = recorded(late(), all_reduces=known)
+    once = [replace(often[0], all_reduces=(*known, AllReduce(1e9, 2, 9.0, 0.0))), *often[1:]]
+    (found,) = lateness_of(once, ["a"] * 4)
+    assert found.sizes == (8, 4000)

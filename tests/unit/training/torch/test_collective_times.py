@@ -30,11 +30,11 @@ def times(clock, monkeypatch):
     return CollectiveTimes(lambda: clock.now)
 
 
-def collective(times, clock, group="all", *, blocked=1.0, later=0.0):
+def collective(times, clock, group="all", *, blocked=1.0, later=0.0, size=0):
     """One that takes 0.25 s to start and is awaited ``later``; the wait blocks for a while."""
     work, began = Work(), clock.now
     clock.now += 0.25
-    times.started(SimpleNamespace(group_name=group), work, began)
+    times.started(SimpleNamespace(group_name=group), work, began, size)
     clock.now += later
     began = clock.now
     clock.now += blocked
@@ -72,6 +72,32 @@ def test_groups_without_end_are_not_all_recorded(times, clock):
     assert len(times.take()) == MOST_GROUPS
 
 
+def test_all_reduces_are_recorded_by_their_size_and_the_newest_of_each(times, clock):
+    for blocked, size in ((1.0, 4000), (2.0, 8), (3.0, 4000), (4.0, 0)):
+        collective(times, clock, blocked=blocked, size=size)
+    assert times.take()[0][4:] == [[4000, 3.25], [8, 2.25]]
+    collective(times, clock, size=8)
+    assert times.take()[0][4:] == [[8, 1.25]]
+
+
+def test_of_many_sizes_the_smallest_and_the_largest_are_recorded(times, clock):
+    for size in (30, 20, 10, 60, 50, 40):
+        collective(times, clock, size=size)
+    assert sorted(each for each, _ in times.take()[0][4:]) == [10, 40, 50, 60]
+
+
+def test_an_all_reduce_that_ran_beside_others_tells_nothing_of_the_links(times, clock):
+    collective(times, clock, blocked=1.0, later=0.2, size=8)  # the rank computed meanwhile
+    first, second = Work(), Work()
+    for work in (first, second):
+        times.started(SimpleNamespace(group_name="all"), work, clock.now, 8)
+    for work in (first, second):
+        began = clock.now
+        clock.now += 1.0
+        times.ended(work, began)
+    assert [row[4:] for row in times.take()] == [[]]
+
+
 def test_what_is_never_awaited_is_forgotten_with_its_work(times, clock):
     for _ in range(10):
         times.started(SimpleNamespace(group_name="all"), Work(), clock.now)
@@ -103,10 +129,12 @@ def test_a_real_group_is_recorded_and_computes_as_before(monkeypatch):
             group.make(JoinOrder(generation, 0, 1, group.store), wanted=lambda: True)
             one = torch.ones(3)
             dist.all_reduce(one)
+            dist.all_reduce(torch.eye(2).to_sparse())
             dist.barrier()
             dist.broadcast(one, 0)  # whose source does not wait for the others
             assert one.tolist() == [1.0, 1.0, 1.0]
-            assert len(seen) == 2 * generation
+            assert len(seen) == 3 * generation
+            assert [given[3] for given in seen[-3:]] == [12, 0, 0]  # the bytes of all-reduces; sparse ones have none
             group.destroy()
     finally:
         group.close()
