@@ -83,8 +83,9 @@ bench-spares: $(READY) ## Measure the sizing of a pool of 4,096 accelerators, an
 	$(BIN)/python tests/bench/spares/sizing.py $(ARGS)
 	$(BIN)/python tests/bench/spares/sharing.py $(ARGS)
 
-bench-collectives: $(READY) build/training/ready ## Measure schedules for a late rank: rounds beside their bound, the time to build and check them, and their speed over lanes beside gloo and ring (half an hour).
+bench-collectives: $(READY) build/training/ready ## Measure schedules for a late rank: rounds beside their bound, the time to build and check them, their speed over lanes beside gloo and ring, a job that uses them by itself, and what recording costs (45 minutes).
 	$(BIN)/python tests/bench/collectives/schedules.py
+	build/training/bin/python tests/bench/collectives/recording.py
 	build/training/bin/python tests/bench/collectives/late_rank.py $(ARGS)
 
 bench-jobs: $(READY) build/bench-jobs/ready ## Measure recoveries of real training beside torchrun and torchft, the coordinator of 1,000 ranks, a served model, and the bandwidth between ranks (forty minutes).

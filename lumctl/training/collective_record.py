@@ -8,7 +8,7 @@ import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from heapq import nsmallest
+from statistics import median
 from typing import Any, NamedTuple
 
 MOST_TIMES = 16_384
@@ -27,7 +27,7 @@ WORLD = ""
 
 
 class AllReduce(NamedTuple):
-    """An all-reduce of a step: which rank of the group was last, how long it needed, and how long all others waited."""
+    """An all-reduce of a step: which rank of the group was last, how long it needed, and how long the others waited."""
 
     size_bytes: float
     last: int
@@ -138,8 +138,9 @@ class CollectiveRecord:
 
 def _all_reduce(size_bytes: float, seconds: Sequence[float]) -> AllReduce:
     """An all-reduce in which the ranks were for so long; the last one is there for the shortest time."""
-    last, following = nsmallest(2, range(len(seconds)), key=seconds.__getitem__)
-    return AllReduce(size_bytes, last, seconds[last], seconds[following] - seconds[last])
+    last, *others = sorted(range(len(seconds)), key=seconds.__getitem__)
+    # The median, because ranks do not leave quite together.
+    return AllReduce(size_bytes, last, seconds[last], median(seconds[each] for each in others) - seconds[last])
 
 
 def _times_of(step: RecordedStep) -> int:

@@ -87,6 +87,14 @@ def test_an_all_reduce_is_recorded_with_the_wait_for_the_last_rank_if_all_ranks_
     assert second == (AllReduce(8, 0, 0.5, pytest.approx(0.1)),)
 
 
+def test_ranks_that_leave_an_all_reduce_early_have_not_waited_less():
+    record = record_of(4)
+    for step in (1, 2):
+        for rank, seconds in enumerate((0.153, 0.169, 0.176, 0.116)):
+            record.note(rank, step, [["", 4, 0.0, 0.2, [4000, seconds]]], step)
+    assert read(record).steps[0].all_reduces == (AllReduce(4000, 3, 0.116, pytest.approx(0.053)),)
+
+
 def test_all_reduces_count_where_the_record_is_limited():
     record = record_of(8)
     for step in range(MOST_STEPS):
