@@ -121,7 +121,7 @@ def _links(
 
 def _from_gap(ranks: str | None, size: str | None, gap: str | None, links: "LinkFit | None") -> "Advice":
     from lumctl.collectives.advice import advise
-    from lumctl.collectives.quantities import read_bytes, read_time_s
+    from lumctl.quantity_text import read_bytes, read_time_s
 
     if ranks is None or size is None or gap is None:
         raise UsageError(
@@ -149,7 +149,7 @@ def _from_log(
     from lumctl.collectives.arrivals import late_rank
     from lumctl.collectives.link_fit import LinkFit
     from lumctl.collectives.measured_files import read_arrivals
-    from lumctl.collectives.quantities import read_bytes, read_time_s
+    from lumctl.quantity_text import read_bytes, read_time_s
 
     content = read_limited(log)
     steps = _of_file(log, lambda: sorted(read_arrivals(content), key=lambda step: step.step)[skip:])

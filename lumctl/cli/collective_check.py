@@ -60,7 +60,7 @@ def command(
 
     Example: ``lumctl collective check schedule.json --bytes 256MiB --bandwidth 50GB/s --delay 7ms``
     """
-    from lumctl.collectives.quantities import read_time_s
+    from lumctl.quantity_text import read_time_s
 
     delay_s = None if delay is None else read_time_s(delay, "--delay")
     late = None if straggler is None else read_number(straggler, "--straggler")
@@ -198,7 +198,7 @@ def link_of(size: str | None, alpha: str | None, bandwidth: str | None) -> "tupl
         UsageError: an option is not valid, or alpha is given without the others.
     """
     from lumctl.collectives.cost import LinkCost
-    from lumctl.collectives.quantities import read_bandwidth, read_bytes, read_time_s
+    from lumctl.quantity_text import read_bandwidth, read_bytes, read_time_s
 
     if (size is None) != (bandwidth is None) or (alpha is not None and size is None):
         raise UsageError("--bytes and --bandwidth are given together, and --alpha with them")

@@ -43,7 +43,7 @@ class JobLight:
     def lines(self, schedule: "Schedule", ring_s: float | None = None) -> list[str]:
         """What this light means for a schedule, for people. ``ring_s``: the time of a ring all-reduce, if known."""
         from lumctl.collectives import ring
-        from lumctl.collectives.quantities import seconds_text
+        from lumctl.quantity_text import seconds_text
 
         found, of_ring = self.rounds(schedule), self.rounds(ring(len(self.ranks)))
         said = [f"the light of {self.job} carries {found.carried} of {len(found.without_light)} rounds at once"]

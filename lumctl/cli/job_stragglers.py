@@ -243,7 +243,7 @@ def _may_be_ordered(cx: Invocation, job: str | None, told: "Mapping[str, Any] | 
 def _lines(
     group: "GroupLateness", places: Places, act: "Act", command: str, causes: "Sequence[Finding]"
 ) -> Iterator[str]:
-    from lumctl.collectives.quantities import seconds_text
+    from lumctl.quantity_text import seconds_text
 
     who = "all ranks" if not group.group else f"ranks {group.group}"
     when, now = "", time.time()
@@ -283,7 +283,7 @@ _WORDS = {
 
 def _schedule_lines(group: "GroupLateness", schedule: "Advice", act: "Act") -> Iterator[str]:
     from lumctl.collectives.advice import arithmetic_lines, fit_line, gain_text
-    from lumctl.collectives.quantities import bytes_text, seconds_text
+    from lumctl.quantity_text import bytes_text, seconds_text
     from lumctl.training.stragglers import Act
 
     verdict = "use it" if act is Act.SCHEDULE else "it helps little" if schedule.recommended else "do not use it"
@@ -302,7 +302,7 @@ def _schedule_lines(group: "GroupLateness", schedule: "Advice", act: "Act") -> I
 
 
 def _trend(group: "GroupLateness", rank: int) -> str:
-    from lumctl.collectives.quantities import seconds_text
+    from lumctl.quantity_text import seconds_text
 
     trend = group.by_rank[rank].trend_s
     if trend.low <= 0 <= trend.high:
@@ -311,7 +311,7 @@ def _trend(group: "GroupLateness", rank: int) -> str:
 
 
 def _print_ranks(cx: Invocation, group: "GroupLateness", places: Places) -> None:
-    from lumctl.collectives.quantities import seconds_text
+    from lumctl.quantity_text import seconds_text
 
     order = sorted(group.by_rank, key=lambda each: -each.times_last)
     shown = order if cx.out.format is OutputFormat.WIDE else order[:MOST_SHOWN]

@@ -1,24 +1,18 @@
 """Schedules of collectives: built, checked, costed, exported, and advised for or against. No I/O."""
 
-from lumctl.collectives.arrivals import ArrivalStep, LateRank, late_rank
-from lumctl.collectives.baselines import direct, halving_doubling, reduce_scatter, ring
-from lumctl.collectives.schedule import Algorithm, Schedule, ScheduleRound, Send
+from lumctl.collectives.baselines import all_rounds, direct, halving_doubling, ring
+from lumctl.collectives.schedule import Schedule, ScheduleRound, Send
 from lumctl.collectives.stragglar import stragglar
-from lumctl.collectives.verification import ScheduleFault, first_fault
+from lumctl.collectives.verification import first_fault
 
 __all__ = [
-    "Algorithm",
-    "ArrivalStep",
-    "LateRank",
     "Schedule",
-    "ScheduleFault",
     "ScheduleRound",
     "Send",
+    "all_rounds",
     "direct",
     "first_fault",
     "halving_doubling",
-    "late_rank",
-    "reduce_scatter",
     "ring",
     "stragglar",
 ]

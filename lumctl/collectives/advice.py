@@ -15,7 +15,7 @@ from lumctl.collectives.arrivals import ArrivalStep, LateRank
 from lumctl.collectives.cost import LinkCost, ScheduleCost, stragglar_cost
 from lumctl.collectives.interval import Interval, of_samples
 from lumctl.collectives.link_fit import LinkFit
-from lumctl.collectives.quantities import bytes_text, seconds_text
+from lumctl.quantity_text import bytes_text, seconds_text
 
 SAMPLES = 1000
 _NOTABLE = 0.99

@@ -5,7 +5,7 @@ all-reduce, so 2 (n - 1) rounds are the least with one chunk a send: ring and di
 With more chunks a send, contributions at most double in a round, and log2 n rounds are a lower bound.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from lumctl.collectives.schedule import Algorithm, Schedule, ScheduleRound, Send, require_ranks
 from lumctl.errors import UsageError
@@ -32,6 +32,13 @@ def reduce_scatter(owners: Sequence[int]) -> list[ScheduleRound]:
         [Send(owners[at], owners[(at + 1) % count], ((at - turn - 1) % count,), reduces=True) for at in range(count)]
         for turn in range(count - 1)
     ]
+
+
+def all_rounds(schedule: Schedule) -> Iterator[ScheduleRound]:
+    """All rounds of an all-reduce: those for a late rank begin with the reduce-scatter of the others."""
+    if schedule.straggler is not None:
+        yield from reduce_scatter(schedule.owners)
+    yield from schedule.rounds
 
 
 def direct(ranks: int) -> Schedule:

@@ -15,7 +15,6 @@ from lumctl.collectives.documents import items, number, required, shown
 from lumctl.collectives.machine import (
     ChunkSpan,
     CollectiveProgram,
-    Connection,
     Instruction,
     InstructionKind,
     ProgramThread,
@@ -187,15 +186,9 @@ class _Reader:
             case "nop" | "flush":
                 return
             case "signal" | "rlxsignal":
-                yield from (
-                    Instruction(InstructionKind.SIGNAL, place, key=key)
-                    for key in self._keys(operation, place, sends=True)
-                )
+                yield from self._signals(InstructionKind.SIGNAL, operation, place)
             case "wait" | "rlxwait":
-                yield from (
-                    Instruction(InstructionKind.WAIT, place, key=key)
-                    for key in self._keys(operation, place, sends=False)
-                )
+                yield from self._signals(InstructionKind.WAIT, operation, place)
             case "put" | "get" | "pws" | "pwsf":
                 sources, targets = self._spans(operation, "src_buff", place), self._spans(operation, "dst_buff", place)
                 if len(sources) != len(targets):
@@ -203,10 +196,7 @@ class _Reader:
                 for source, target in zip(sources, targets, strict=True):
                     yield Instruction(InstructionKind.PUT, place, (source,), target)
                 if name in {"pws", "pwsf"}:
-                    yield from (
-                        Instruction(InstructionKind.SIGNAL, place, key=key)
-                        for key in self._keys(operation, place, sends=True)
-                    )
+                    yield from self._signals(InstructionKind.SIGNAL, operation, place)
             case "copy" | "re" | "rre":
                 sources, targets = self._spans(operation, "src_buff", place), self._spans(operation, "dst_buff", place)
                 sources.sort(key=lambda span: span.rank == self.rank)  # a transfer begins at the first operand
@@ -219,16 +209,18 @@ class _Reader:
             case _:
                 raise UsageError(f"{place}.name: operation {shown(name)} is not supported")
 
-    def _keys(self, operation: Any, place: str, *, sends: bool) -> Iterator[Connection]:
-        kind = str(required(operation, "channel_type", place))
-        ids = self._referred("channels", "channel_type", "channel_ids", kind)
-        ends = self.channels.get(kind, [])
+    def _signals(self, kind: InstructionKind, operation: Any, place: str) -> Iterator[Instruction]:
+        """A signal to each channel of an operation, or a wait for one from each."""
+        channel_type = str(required(operation, "channel_type", place))
+        ids = self._referred("channels", "channel_type", "channel_ids", channel_type)
+        ends = self.channels.get(channel_type, [])
         for at, channel in items(operation, "channel_ids", place):
             there = f"{place}.channel_ids[{at}]"
             own = number(channel, there, 0, len(ids) - 1)
             peer, which = ends[number(ids[own], there, 0, len(ends) - 1)]
-            order = list(self.channels).index(kind)
-            yield (self.rank, peer, which, order) if sends else (peer, self.rank, which, order)
+            order = list(self.channels).index(channel_type)
+            pair = (self.rank, peer) if kind is InstructionKind.SIGNAL else (peer, self.rank)
+            yield Instruction(kind, place, key=(*pair, which, order))
 
     def _referred(self, field: str, kind_field: str, list_field: str, kind: str) -> list[Any]:
         """The numbers of a GPU's channels or buffers that its thread block lists for a type of channel."""

@@ -9,11 +9,11 @@ from random import Random
 
 from lumctl.collectives.advice import Advice, advise_from_log
 from lumctl.collectives.arrivals import FEWEST_STEPS, ArrivalStep, LateRank, lateness
-from lumctl.collectives.clocks import ClockOffset, on_one_clock
 from lumctl.collectives.link_fit import FEWEST, LinkFit, Measurement, fit_links
 from lumctl.collectives.named_rank import recently_named, step_s
 from lumctl.health.observation import Observation
 from lumctl.health.states import Finding, State
+from lumctl.training.clocks import ClockOffset, on_one_clock
 from lumctl.training.collective_record import MOST_SIZES, WORLD, AllReduce, RecordedStep
 
 ADVISED_STEPS = 512

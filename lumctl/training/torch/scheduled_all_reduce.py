@@ -1,6 +1,6 @@
 """An all-reduce that follows a schedule: rounds of sends and receives between the ranks of the process group."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from lumctl.collectives import Schedule, ScheduleRound, reduce_scatter, stragglar
+from lumctl.collectives import Schedule, ScheduleRound, all_rounds, stragglar
 
 # A tag of its own (ASCII "lr"), so that no message of the script is received as a chunk.
 _TAG = 0x6C72
@@ -46,7 +46,7 @@ class ScheduledAllReduce:
     def __init__(self, schedule: Schedule, rank: int) -> None:
         self.straggler = schedule.straggler
         self._chunks = schedule.chunks
-        self._rounds = [own for each in _all_rounds(schedule) if (own := _own(each, rank)) is not None]
+        self._rounds = [own for each in all_rounds(schedule) if (own := _own(each, rank)) is not None]
 
     def __call__(self, tensor: Tensor) -> None:
         """Replace a contiguous tensor by its sum over all ranks.
@@ -64,13 +64,6 @@ class ScheduledAllReduce:
 def all_reduce_for(straggler: int, rank: int, world: int) -> ScheduledAllReduce:
     """The all-reduce for a late rank, as one of the ranks executes it."""
     return ScheduledAllReduce(stragglar(world, straggler), rank)
-
-
-def _all_rounds(schedule: Schedule) -> Iterable[ScheduleRound]:
-    """All rounds; those for a late rank begin with the reduce-scatter of the others."""
-    if schedule.straggler is not None:
-        yield from reduce_scatter(schedule.owners)
-    yield from schedule.rounds
 
 
 def _own(each: ScheduleRound, rank: int) -> _OwnRound | None:

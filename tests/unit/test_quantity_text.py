@@ -2,8 +2,8 @@
 
 import pytest
 
-from lumctl.collectives.quantities import bytes_text, read_bandwidth, read_bytes, read_time_s, seconds_text
 from lumctl.errors import UsageError
+from lumctl.quantity_text import bytes_text, read_bandwidth, read_bytes, read_time_s, seconds_text
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("7ms", 7e-3), ("250 us", 250e-6), ("0.5s", 0.5), ("0s", 0.0)])
