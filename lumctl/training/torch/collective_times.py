@@ -127,7 +127,7 @@ class CollectiveTimes:
         ``size`` is how many bytes an all-reduce has, and 0 for others.
         """
         now = self._clock()
-        started = _Started(self._known(group), began, now, 0 if self._started else size)
+        started = _Started(self._known(group), began, now, size if size and not self._started else 0)
         if work is None:
             self._end(started, now, now)
         else:
