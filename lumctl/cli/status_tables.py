@@ -302,14 +302,18 @@ def window_row(window: Row) -> Row:
 
 
 def finding_rows(document: Row) -> list[Row]:
-    """Every finding, worst first."""
+    """Every finding, the worst first; of equal state those of a component together."""
     everything = [
         {**finding, "advice": after_a_swap(finding["advice"])} if component["state"] == State.DISABLED else finding
         for group in ("hosts", "devices", "accelerators", "links", "circuits")
         for component in document[group]
         for finding in component["findings"]
     ]
-    return sorted(everything, key=lambda finding: (-SEVERITY.index(State(finding["state"])), -finding["gravity"]))
+    everything.sort(key=lambda finding: (-SEVERITY.index(State(finding["state"])), -finding["gravity"]))
+    first: dict[tuple[str, str], int] = {}
+    for at, finding in enumerate(everything):
+        first.setdefault((finding["state"], finding["component"]), at)
+    return sorted(everything, key=lambda finding: first[finding["state"], finding["component"]])
 
 
 def worst_evidence(component: Row) -> str:

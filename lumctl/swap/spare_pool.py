@@ -7,7 +7,7 @@ from lumctl.context import Context, Observation
 from lumctl.health.observation import current_role, places
 from lumctl.health.remedy import Remedy
 from lumctl.health.states import State
-from lumctl.inventory.model import Role
+from lumctl.inventory.model import Accelerator, Role
 from lumctl.inventory.sharing import SpareHosts
 from lumctl.inventory.wiring import devices_of, initial_assignment, networks_of
 from lumctl.spares.fitness import kept_by_filler, unfit_group, unfit_reasons
@@ -119,14 +119,15 @@ def ranks_to_replace(seen: Observation, spare: str) -> tuple[RanksToReplace, ...
     Only a plan finds out whether light can be routed to the spare.
     """
     rack, tied = seen.inventory.accelerators[spare].rack, {each.id for each in seen.inventory.tied_to(spare)}
-    known: dict[tuple[str, str, float, bool, frozenset[str]], tuple[str, ...]] = {}
+    known: dict[tuple[object, ...], tuple[str, ...]] = {}
     found: dict[tuple[str, tuple[str, ...]], list[int]] = {}
     for name, (job, rank) in places(seen.assignment).items():
         each = seen.inventory.accelerators[name]
         if each.rack != rack or name == spare:
             continue
         # Only these properties matter, so equal accelerators are checked once.
-        key = (job, each.model, each.memory_gib, name in tied, networks_of(seen.inventory, name))
+        networks, apart = networks_of(seen.inventory, name), _apart_from(seen, job, each)
+        key = (job, each.model, each.memory_gib, name in tied, networks, apart)
         if key not in known:
             known[key] = tuple(spare_objections(seen, FailedRank(job, rank, name), spare, {name}))
         found.setdefault((job, known[key]), []).append(rank)
@@ -167,9 +168,8 @@ def ranks_at_risk(seen: Observation, *, kept: Collection[str] = ()) -> tuple[Ran
     for name, (job, rank) in seen.places().items():
         each, devices = seen.inventory.accelerators[name], devices_of(seen.inventory, name)
         devices |= passed.get(name, frozenset())
-        apart = each.host if constraints_of(seen.inventory, job).hosts is SpareHosts.DIFFERENT else ""
         # Only these properties matter, so equal accelerators are checked once.
-        key = (job, each.rack, each.model, each.memory_gib, each.tied, devices, apart)
+        key = (job, each.rack, each.model, each.memory_gib, each.tied, devices, _apart_from(seen, job, each))
         if key not in known:
             reached = networks_of(seen.inventory, name)
             near = [s for s in spares if networks[s] == reached and seen.inventory.accelerators[s].rack == each.rack]
@@ -177,6 +177,11 @@ def ranks_at_risk(seen: Observation, *, kept: Collection[str] = ()) -> tuple[Ran
         if (risk := known[key]) is not None:
             found.setdefault(risk, []).append(rank)
     return tuple(replace(risk, ranks=tuple(sorted(ranks))) for risk, ranks in found.items())
+
+
+def _apart_from(seen: Observation, job: str, accelerator: Accelerator) -> str:
+    """The host that matters for spares of an accelerator's rank, if they must be on another one; else empty."""
+    return accelerator.host if constraints_of(seen.inventory, job).hosts is SpareHosts.DIFFERENT else ""
 
 
 def _without_help(
