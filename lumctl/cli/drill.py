@@ -17,6 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from lumctl.context import Context
+from lumctl.context.job_files import job_folder
 from lumctl.errors import RefusedError, UnreachableError, UsageError
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.model import Inventory
@@ -28,7 +29,6 @@ from lumctl.training.coordinator import job_end
 from lumctl.training.coordinator.coordinator import Coordinator
 from lumctl.training.coordinator.state import JobPhase
 from lumctl.training.coordinator.workers import JobWorker
-from lumctl.training.job_folder import job_folder
 from lumctl.training.job_run import open_coordinator, with_this_python
 from lumctl.training.timeline import Timeline, timeline_of
 

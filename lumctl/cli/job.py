@@ -99,8 +99,8 @@ def stop(cx: Invocation, job: JobArgument, yes: YesOption = False) -> None:
 
     The next ``lumctl job run`` continues from there; see lumctl-job(7).
     """
+    from lumctl.context.job_files import coordinator_socket
     from lumctl.training.job_control import ask
-    from lumctl.training.job_folder import coordinator_socket
 
     find_job(placed_jobs(cx)[0], job).run_settings()
     cx.confirm(f"Stop job {job}", yes=yes)

@@ -50,8 +50,9 @@ def state_of(cx: Invocation, job: Job) -> str | None:
 
 def asked(cx: Invocation, job: str, within_s: float) -> dict[str, Any] | None:
     """The status of a job's coordinator, or the job's end; ``None`` if neither is known."""
+    from lumctl.context.job_files import COORDINATOR, job_folder
     from lumctl.training.job_control import ask
-    from lumctl.training.job_folder import COORDINATOR, ended_status, job_folder
+    from lumctl.training.job_folder import ended_status
 
     folder = job_folder(cx.inventory.path, str(cx.target), job)
     return ask(folder / COORDINATOR, "status", timeout_s=within_s) or ended_status(folder)
@@ -59,7 +60,8 @@ def asked(cx: Invocation, job: str, within_s: float) -> dict[str, Any] | None:
 
 def nobody(cx: Invocation, job: str) -> RefusedError:
     """The error for a job that no lumctl on this machine runs, so that it cannot be read or stopped."""
-    from lumctl.training.job_folder import ended_status, job_folder
+    from lumctl.context.job_files import job_folder
+    from lumctl.training.job_folder import ended_status
 
     last = ended_status(job_folder(cx.inventory.path, str(cx.target), job))
     how = f": it {ended_line(last)}" if last is not None else ""
@@ -82,8 +84,8 @@ def require_not_run(cx: Invocation, inventory: Inventory, plan: "Plan") -> None:
     jobs = [inventory.jobs[name] for name in sorted(released & inventory.jobs.keys())]
     if not jobs:
         return
+    from lumctl.context.job_files import coordinator_socket
     from lumctl.training.job_control import ask
-    from lumctl.training.job_folder import coordinator_socket
 
     for job in jobs:
         place = coordinator_socket(cx.inventory.path, str(cx.target), job.name)

@@ -109,9 +109,10 @@ Places = Sequence[tuple[str | None, str | None]]
 
 def _of_job(cx: Invocation, job: str | None, since: str | None) -> "tuple[list[GroupLateness], Places]":
     from lumctl.collectives.arrivals import FEWEST_STEPS
+    from lumctl.context.job_files import COORDINATOR, job_folder
     from lumctl.training.collective_record import RecordedCollectives
     from lumctl.training.job_control import ask
-    from lumctl.training.job_folder import COORDINATOR, job_folder, saved_collectives
+    from lumctl.training.job_folder import saved_collectives
     from lumctl.training.stragglers import lateness_of
 
     if job is None:
@@ -171,8 +172,8 @@ Judged = tuple["GroupLateness", "Act", str, Sequence["Finding"]]
 
 def _order(cx: Invocation, job: str, rank: int | None) -> None:
     """Have the ranks of a running job use a schedule for a late rank, or none."""
+    from lumctl.context.job_files import COORDINATOR, job_folder
     from lumctl.training.job_control import ask
-    from lumctl.training.job_folder import COORDINATOR, job_folder
 
     find_job(cx.inventory, job).run_settings()
     folder = job_folder(cx.inventory.path, str(cx.target), job)

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from lumctl.context.device_answers import READ_EVERY_S, DeviceAnswers, DeviceReader, FirstAnswers
 from lumctl.context.health_memory import LookResult, Recollection
+from lumctl.context.job_files import late_ranks
 from lumctl.devices import transaction
 from lumctl.devices.endpoints import Endpoints, gateways_of, rack_endpoints, sim_endpoints
 from lumctl.devices.errors import DeviceError
@@ -21,6 +22,7 @@ from lumctl.devices.types import Capability, DeviceReading, PucState
 from lumctl.errors import LumctlError, RefusedError
 from lumctl.fabric import FabricStates, LightPath
 from lumctl.fleet.fleet import Fleet
+from lumctl.health.lateness import NOBODY_LATE
 from lumctl.health.look import LightEvidence
 from lumctl.health.observation import Observation, current_role
 from lumctl.health.remedy import without_vain_spares
@@ -230,7 +232,10 @@ class Context:
             a for a in self.inventory.accelerators if current_role(self.inventory, assignment, a) is Role.DISABLED
         }
         light = LightEvidence(cells, self._port_power, self._read_cells)
-        look = LookResult(at, snapshot, circuits, losses, devices, swapped_out, light)
+        # Another world, such as that of a replay, has no jobs on this machine.
+        own = self._endpoints is None
+        late = late_ranks(self.inventory, self.target, assignment, at) if own else NOBODY_LATE
+        look = LookResult(at, snapshot, circuits, losses, devices, swapped_out, light, late)
         # A collection has waited until each host and device answered or ran out of time: a miss is its answer.
         awaited = self._first_answers.outstanding(snapshot, devices) if tick else ()
         remember = remember and not awaited

@@ -9,6 +9,7 @@ from lumctl.fleet.readings import Snapshot
 from lumctl.health.acknowledgements import Acknowledgement, MaintenanceWindow
 from lumctl.health.evaluation import each
 from lumctl.health.events import HostEvents
+from lumctl.health.lateness import NOBODY_LATE, Lateness
 from lumctl.health.look import NO_EVIDENCE, LightEvidence
 from lumctl.health.memory import Memory, merged
 from lumctl.health.observation import rack_of
@@ -115,6 +116,7 @@ class LookResult:
     devices: Mapping[str, DeviceReading]
     disabled: Collection[str]
     light: LightEvidence = NO_EVIDENCE
+    lateness: Lateness = NOBODY_LATE
 
 
 @dataclass(frozen=True)
@@ -166,6 +168,7 @@ class Recollection:
             moving=moving(run for run in runs if run.state in OPEN),
             moved=self._moved.taking(runs, look.at),
             light=look.light,
+            lateness=look.lateness,
         )
         self._last_look = look.at
         report = self._last_read.recall(report)

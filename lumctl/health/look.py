@@ -21,6 +21,7 @@ from lumctl.fleet.readings import (
 )
 from lumctl.health.events import HostEvents
 from lumctl.health.identity import TransmitterNames, addresses, match_gpus, match_nvlinks, pci_slot, recent
+from lumctl.health.lateness import NOBODY_LATE, Lateness
 from lumctl.health.probe_rules import rules_of
 from lumctl.health.rulebook import verdict
 from lumctl.health.states import State
@@ -190,7 +191,8 @@ class Look:
     """A collection with its inventory. ``disabled`` are the accelerators out of service.
 
     ``past`` is empty if nothing is remembered; rules about time then find nothing. ``moved`` has the time when a run
-    last changed the light path of a link or circuit: readings from before that time do not count.
+    last changed the light path of a link or circuit: readings from before that time do not count. ``lateness`` says
+    which ranks are late in their jobs.
     """
 
     inventory: Inventory
@@ -201,6 +203,7 @@ class Look:
     past: Past = field(default_factory=Past)
     moved: Mapping[Place, float] = field(default_factory=dict)
     light: LightEvidence = NO_EVIDENCE
+    lateness: Lateness = NOBODY_LATE
 
     @property
     def limits(self) -> Thresholds:

@@ -21,6 +21,7 @@ from lumctl.health.events import HostEvents
 from lumctl.health.expectations import Expectations
 from lumctl.health.history import ACCELERATOR, UNSTEADY, TrendHistory
 from lumctl.health.incidents import with_incidents
+from lumctl.health.lateness import NOBODY_LATE, Lateness
 from lumctl.health.look import NO_EVIDENCE, LightEvidence, Look, Past, Place
 from lumctl.health.persistence import StandingFindings
 from lumctl.health.rulebook import rulebook
@@ -88,6 +89,7 @@ class Memory:
         moving: Collection[str] = (),
         moved: Mapping[str, float] = MappingProxyType({}),
         light: LightEvidence = NO_EVIDENCE,
+        lateness: Lateness = NOBODY_LATE,
     ) -> HealthReport:
         """Judge one observation and remember it.
 
@@ -96,6 +98,7 @@ class Memory:
         ``moved`` has the time when a run last changed the light path of a component: readings from before that time do
         not count, and neither does flapping since the last observation. What is read afterwards counts: a fault right
         after a run is a fault. ``light`` is other evidence of where light is lost.
+        ``lateness`` says which ranks are late in their jobs.
         """
         covered = at_work(inventory, circuits, windows, now)
         expected = _moving(inventory, circuits, moving, now)
@@ -110,7 +113,7 @@ class Memory:
         past = Past(self._history.trends, self._standing.lost_hosts(), self._quiet_until, events)
         out = out_of_service(inventory, disabled)
         changed = _moved(inventory, circuits, moved)
-        look = Look(inventory, snapshot, circuits, out, now, past, changed, light)
+        look = Look(inventory, snapshot, circuits, out, now, past, changed, light, lateness)
         last = self._standing.looked_at
         just_changed = {place for place, at in changed.items() if last is None or at >= last}
         self._history.take(look, quiet=covered.keys() | expected | just_changed)

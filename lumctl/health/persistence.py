@@ -9,7 +9,7 @@ from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 from lumctl.health.look import Place
-from lumctl.health.rulebook import has_case, looks_at, verdict
+from lumctl.health.rulebook import advice_of, has_case, looks_at, verdict
 from lumctl.health.states import SEVERITY, Finding, Health, Judged, State, gravest_first, judged, kind_and_id
 
 _MOST_MARKS, _MOST_CHARACTERS = 64, 400
@@ -188,9 +188,8 @@ def _remembered(component: str, key: Key, mark: FindingMark, now: float) -> Find
     rule, case, about = key
     evidence = f"{mark.evidence}; last seen {max(now - mark.last, 0.0):.0f} s ago"
     line = verdict(rule, case)
-    return Finding(
-        component, rule, mark.state, evidence, line.advice, mark.since, case, about=about, gravity=line.gravity
-    )
+    advice = advice_of(line, component, about)
+    return Finding(component, rule, mark.state, evidence, advice, mark.since, case, about=about, gravity=line.gravity)
 
 
 def _expected(finding: Finding) -> Finding:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from lumctl.health.lateness import STRAGGLER
 from lumctl.health.states import (
     SEVERITY,
     SPARE_FIRST,
@@ -190,6 +191,8 @@ class _Remedies:
         suspects: tuple[str, ...] = (),
     ) -> Remedy:
         remedy = Remedy(cause, kind, state, components, f"{finding.component}: {finding.evidence}")
+        if finding.rule == STRAGGLER:  # what makes a rank late is unknown, and a spare may not change it
+            return replace(remedy, by_hand=finding.advice)
         match kind:
             case "rack" | "device":
                 return replace(remedy, by_hand=_mended_by_hand(kind, cause, finding))

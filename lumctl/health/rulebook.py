@@ -205,8 +205,13 @@ def all_rules() -> tuple[str, ...]:
 
 QUOTED = 160
 """Characters of a log line or of a device's text that a finding repeats."""
-COMPONENT = "COMPONENT"
-"""The place of the component's name in the commands of an advice."""
+COMPONENT, ABOUT = "COMPONENT", "ABOUT"
+"""The places of the component's name, and of what distinguishes the finding, in the commands of an advice."""
+
+
+def advice_of(line: Verdict, component: str, about: str = "") -> str:
+    """The advice of a case for this component."""
+    return line.advice.replace(COMPONENT, component).replace(ABOUT, about)
 
 
 def found(component: str, rule: str, case: str, evidence: str, *, since: float, about: str = "") -> Finding:
@@ -216,5 +221,5 @@ def found(component: str, rule: str, case: str, evidence: str, *, since: float, 
     """
     line = verdict(rule, case)
     evidence = evidence.removeprefix(f"{component}: ").removeprefix(f"{component} at ")
-    advice = line.advice.replace(COMPONENT, component)
+    advice = advice_of(line, component, about)
     return Finding(component, rule, line.state, evidence, advice, since, case, about=about, gravity=line.gravity)

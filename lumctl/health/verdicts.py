@@ -65,6 +65,7 @@ def judge_accelerator(look: Look, accelerator: Accelerator, expected: Expectatio
         probe=probe,
         vendor_events=here.vendor_events_of(accelerator),
         now=look.now,
+        lateness=look.lateness.late.get(accelerator.id),
     )
     findings = judge(_ALL_GPU_RULES, case)
     if findings and (disabled or _is_idle(look, accelerator)):
@@ -79,7 +80,7 @@ def judge_accelerator(look: Look, accelerator: Accelerator, expected: Expectatio
         read_at,
         otherwise=otherwise,
         disabled=disabled,
-        seen=_seen(case, here, findings),
+        seen=_seen(look, case, here, findings),
     )
 
 
@@ -91,8 +92,11 @@ def _is_idle(look: Look, accelerator: Accelerator) -> bool:
     return bool(lanes) and look.in_use.isdisjoint(lanes)
 
 
-def _seen(case: GpuCase, here: HostLook, findings: tuple[Finding, ...]) -> frozenset[str]:
-    """The probes that reported this accelerator; a probe that prints errors instead of values is omitted."""
+def _seen(look: Look, case: GpuCase, here: HostLook, findings: tuple[Finding, ...]) -> frozenset[str]:
+    """The probes that reported this accelerator; a probe that prints errors instead of values is omitted.
+
+    ``collectives`` stands for the record of its job, if it has one: without one, no rank waits for it.
+    """
     told = {"host"}
     if case.absence in {Absence.NAMED_LOST, Absence.NOT_LISTED}:
         told.add("gpu")
@@ -102,6 +106,8 @@ def _seen(case: GpuCase, here: HostLook, findings: tuple[Finding, ...]) -> froze
         told.add("nvlink")
     if here.probe_ended_well("kernel"):
         told.add("kernel")
+    if case.id not in look.lateness.unknown:
+        told.add("collectives")
     return frozenset(told)
 
 

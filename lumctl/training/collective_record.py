@@ -127,6 +127,10 @@ class CollectiveRecord:
     def _is_full(self) -> bool:
         return self._times > MOST_TIMES or len(self._complete) > MOST_STEPS
 
+    def recorded(self) -> "RecordedCollectives":
+        """The record as it is now, for another thread."""
+        return RecordedCollectives(self.accelerators, self._clocks, tuple(self._complete))
+
     def document(self) -> dict[str, Any]:
         """The record as data."""
         steps = [

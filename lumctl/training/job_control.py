@@ -11,11 +11,12 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from lumctl.context.job_files import coordinator_socket
 from lumctl.errors import LumctlError, RefusedError, UnreachableError
 from lumctl.jobs.control import PAUSED, RUNNING, STOPPED, Facts, JobContext, Placement
 from lumctl.json_lines import JsonLines, connect
 from lumctl.sockets import LineServer, Peer
-from lumctl.training.job_folder import FINAL_STATES, coordinator_socket
+from lumctl.training.job_folder import FINAL_STATES
 from lumctl.training.protocol import Message, Reply
 
 if TYPE_CHECKING:

@@ -1,8 +1,6 @@
 """The private folder of a job on this machine: the coordinator's socket and lock, the token, the last status."""
 
 import fcntl
-import hashlib
-import json
 import os
 import secrets
 from collections.abc import Iterator, Mapping
@@ -11,11 +9,11 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
 
-from lumctl.devices.endpoints import private_runtime_folder
+from lumctl.context.job_files import save_file, saved_file
 from lumctl.errors import RefusedError, UsageError
 from lumctl.files import make_private
 
-COORDINATOR, TOKEN, LOCK = "c.sock", "token", "lock"
+TOKEN, LOCK = "token", "lock"
 STATUS = "last.json"
 SCHEMA = "lumctl/job-kept/v1"
 TIMES = "collectives.json"
@@ -23,22 +21,7 @@ TIMES_SCHEMA = "lumctl/job-collectives-kept/v1"
 ENDED, STOPPED = "ended", "stopped"
 FINAL_STATES = frozenset({ENDED, STOPPED})
 """States of a job after which nothing follows."""
-_DIGEST = 8
 _TOKEN_BYTES = 32
-
-
-def job_folder(inventory: Path, target: str, job: str) -> Path:
-    """The folder of a job on this machine, for one inventory file.
-
-    Its name is short, because the path of a Unix socket has 108 bytes at most.
-    """
-    named = hashlib.sha256(f"{inventory.resolve()}\0{target}\0{job}".encode()).hexdigest()[:_DIGEST]
-    return private_runtime_folder() / "jobs" / named
-
-
-def coordinator_socket(inventory: Path, target: str, job: str) -> Path:
-    """The path of the coordinator's socket."""
-    return job_folder(inventory, target, job) / COORDINATOR
 
 
 @contextmanager
@@ -104,49 +87,22 @@ def save_status(folder: Path, document: Mapping[str, Any]) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    _save(folder / STATUS, {"schema": SCHEMA, "status": document})
+    save_file(folder / STATUS, SCHEMA, "status", document)
 
 
 def save_collectives(folder: Path, document: Mapping[str, Any]) -> None:
     """Save the record of a job's collectives, as :func:`save_status` does. Raises ``OSError``."""
-    _save(folder / TIMES, {"schema": TIMES_SCHEMA, "collectives": document})
-
-
-def _save(path: Path, document: Mapping[str, Any]) -> None:
-    made: Path | None = None
-    try:
-        prefix = f".{path.name}."
-        with NamedTemporaryFile("w", dir=path.parent, prefix=prefix, delete=False, encoding="utf-8") as beside:
-            made = Path(beside.name)
-            json.dump(document, beside)
-        # No fsync: a power failure ends the job's processes and removes this folder as well.
-        made.replace(path)
-    except BaseException:
-        if made is not None:
-            with suppress(OSError):
-                made.unlink()
-        raise
+    save_file(folder / TIMES, TIMES_SCHEMA, "collectives", document)
 
 
 def saved_status(folder: Path) -> dict[str, Any] | None:
     """The last saved status of a job; ``None`` if none can be read."""
-    return _saved(folder / STATUS, SCHEMA, "status")
+    return saved_file(folder / STATUS, SCHEMA, "status")
 
 
 def saved_collectives(folder: Path) -> dict[str, Any] | None:
     """The record of a job's collectives that its last lumctl left; ``None`` if none can be read."""
-    return _saved(folder / TIMES, TIMES_SCHEMA, "collectives")
-
-
-def _saved(path: Path, schema: str, key: str) -> dict[str, Any] | None:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return None
-    if not isinstance(found, dict) or found.get("schema") != schema or not isinstance(found.get(key), dict):
-        return None
-    document: dict[str, Any] = found[key]
-    return document
+    return saved_file(folder / TIMES, TIMES_SCHEMA, "collectives")
 
 
 def earlier_recoveries(folder: Path) -> tuple[dict[str, Any], ...]:

@@ -11,11 +11,13 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec
 
 from lumctl.change.preconditions import uncertain
 from lumctl.context import Context
+from lumctl.context.job_files import COORDINATOR, LATE, job_folder, save_late
 from lumctl.devices.endpoints import RUNTIME_FILE
 from lumctl.health.observation import current_role
 from lumctl.inventory.filler_records import running_fillers
@@ -30,17 +32,9 @@ from lumctl.training.coordinator.coordinator import Coordinator
 from lumctl.training.coordinator.state import Effects, JobEnd, JobState
 from lumctl.training.healer import Healer
 from lumctl.training.job_control import ControlSocket
-from lumctl.training.job_folder import (
-    COORDINATOR,
-    claimed,
-    earlier_recoveries,
-    job_folder,
-    save_collectives,
-    save_status,
-    token_of,
-)
+from lumctl.training.job_folder import claimed, earlier_recoveries, save_collectives, save_status, token_of
 from lumctl.training.protocol import StreamLine
-from lumctl.training.schedule_adviser import ScheduleAdviser
+from lumctl.training.record_judge import RecordJudge
 
 P = ParamSpec("P")
 GONE = "its simulator has ended, and all light between the ranks with it"
@@ -134,10 +128,10 @@ def open_coordinator(
         coordinator = Coordinator(JobState(context.inventory, found, run, effects))
         stack.callback(keep_collectives)
         healer.begin()
-        if run.straggler_schedule is StragglerSchedule.ON:
-            adviser = ScheduleAdviser(post)
-            stack.callback(adviser.close)
-            adviser.begin()
+        stack.callback((folder / LATE).unlink, missing_ok=True)  # nobody waits for a rank of a job that has ended
+        judge = RecordJudge(post, partial(save_late, folder), schedules=run.straggler_schedule is StragglerSchedule.ON)
+        stack.callback(judge.close)
+        judge.begin()
         control = ControlSocket(folder / COORDINATOR, lambda request, reply: post(requests.receive, request, reply))
         # Callbacks run in reverse order: open requests are answered before their connections close.
         stack.callback(control.close)

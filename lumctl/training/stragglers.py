@@ -1,16 +1,18 @@
 """Who is late in a job: the record of its collectives, or a log, judged; and what to do about it. No I/O."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import chain, groupby
 from math import inf
 from random import Random
+from statistics import median
 
 from lumctl.collectives.advice import Advice, advise_from_log
 from lumctl.collectives.arrivals import FEWEST_STEPS, ArrivalStep, LateRank, lateness
 from lumctl.collectives.link_fit import FEWEST, LinkFit, Measurement, fit_links
-from lumctl.collectives.named_rank import recently_named, step_s
+from lumctl.collectives.named_rank import BLOCKS, FEWEST_BLOCKS, LEAST_SHARE, recently_named, step_s
+from lumctl.health.lateness import STRAGGLER
 from lumctl.health.observation import Observation
 from lumctl.health.states import Finding, State
 from lumctl.training.clocks import ClockOffset, on_one_clock
@@ -56,14 +58,29 @@ class GroupLateness:
         return None if self.named is None else self.by_rank[self.named]
 
 
-def lateness_of(recorded: Iterable[RecordedStep], clocks_of: Sequence[str]) -> list[GroupLateness]:
-    """The lateness in each group with enough steps, that of all ranks first; ``clocks_of`` names each rank's clock."""
+@dataclass(frozen=True, slots=True)
+class _GroupSteps:
+    """The steps of one group by one clock, the all-reduces of each, and when the first and the last were complete."""
+
+    group: str
+    ranks: tuple[int, ...]
+    steps: list[ArrivalStep]
+    clocks: Mapping[str, ClockOffset]
+    all_reduces: list[tuple[AllReduce, ...]]
+    began: float
+    ended: float
+
+
+def _by_group(
+    recorded: Iterable[RecordedStep], clocks_of: Sequence[str], fewest: int, newest: int | None = None
+) -> Iterator[_GroupSteps]:
+    """Each group with at least ``fewest`` steps, and of these the ``newest``."""
     groups: dict[tuple[str, tuple[int, ...]], list[RecordedStep]] = {}
     for step in recorded:
         groups.setdefault((step.group, step.ranks), []).append(step)
-    found = []
-    for (group, ranks), steps in groups.items():
-        if len(steps) < FEWEST_STEPS:
+    for (group, ranks), everything in groups.items():
+        steps = everything if newest is None else everything[-newest:]
+        if len(steps) < fewest:
             continue
         aligned: list[ArrivalStep] = []
         clocks: Mapping[str, ClockOffset] = {}
@@ -72,9 +89,51 @@ def lateness_of(recorded: Iterable[RecordedStep], clocks_of: Sequence[str]) -> l
             arrivals = [ArrivalStep(each.step, each.entered, each.left) for each in part]
             more, clocks = on_one_clock(arrivals, [clocks_of[rank] for rank in ranks])
             aligned += more
-        judged = group_lateness(group, ranks, aligned, clocks, [each.all_reduces for each in steps])
-        found.append(replace(judged, began=steps[0].at, ended=steps[-1].at))
+        all_reduces = [each.all_reduces for each in steps]
+        yield _GroupSteps(group, ranks, aligned, clocks, all_reduces, steps[0].at, steps[-1].at)
+
+
+def lateness_of(recorded: Iterable[RecordedStep], clocks_of: Sequence[str]) -> list[GroupLateness]:
+    """The lateness in each group with enough steps, that of all ranks first; ``clocks_of`` names each rank's clock."""
+    found = [
+        replace(
+            group_lateness(each.group, each.ranks, each.steps, each.clocks, each.all_reduces),
+            began=each.began,
+            ended=each.ended,
+        )
+        for each in _by_group(recorded, clocks_of, FEWEST_STEPS)
+    ]
     return sorted(found, key=lambda each: (each.group != WORLD, each.group))
+
+
+@dataclass(frozen=True, slots=True)
+class GroupVerdict:
+    """Which rank of a group is late by more than chance (its number in the job), if any, and what its wait costs.
+
+    ``gap_s`` is the median time that the others wait for it in a training step of ``step_s``, over the newest 30.
+    ``ended`` is when the newest step was complete (seconds since the epoch).
+    """
+
+    group: str
+    named: int | None
+    gap_s: float
+    step_s: float
+    ended: float
+
+
+def verdicts_of(recorded: Iterable[RecordedStep], clocks_of: Sequence[str]) -> list[GroupVerdict]:
+    """Who is late in each group, by its newest steps; groups with too few steps to tell are left out.
+
+    This is the part of :func:`lateness_of` that costs milliseconds.
+    """
+    found = []
+    for each in _by_group(recorded, clocks_of, FEWEST_BLOCKS, ADVISED_STEPS):
+        named, newest = recently_named(each.steps), each.steps[-BLOCKS:]
+        gap_s, takes_s = 0.0 if named is None else median(step.delay_s(named) for step in newest), step_s(newest)
+        # Over all steps a rank is named that is on time by now.
+        rank = None if named is None or gap_s < LEAST_SHARE * takes_s else each.ranks[named]
+        found.append(GroupVerdict(each.group, rank, gap_s, takes_s, each.ended))
+    return found
 
 
 def group_lateness(
@@ -140,14 +199,21 @@ class Act(StrEnum):
 
 
 def causes_of(seen: Observation, accelerator: str) -> tuple[Finding, ...]:
-    """What health finds on an accelerator, its lanes, their circuits and its host; notes too, but nothing unknown."""
+    """What health finds on an accelerator, its lanes, their circuits and its host; notes too, but nothing unknown.
+
+    That its rank is late is no cause.
+    """
     report, inventory = seen.report, seen.inventory
     lanes = [lane.id for lane in inventory.transponders_of(accelerator)]
     host = inventory.accelerators[accelerator].host
     circuits = [each for each in report.circuits.values() if any(end.transponder in lanes for end in each.ends)]
     parts = [report.accelerators.get(accelerator), *map(report.links.get, lanes), *circuits, report.hosts.get(host)]
     return tuple(
-        finding for part in parts if part is not None for finding in part.findings if finding.state is not State.UNKNOWN
+        finding
+        for part in parts
+        if part is not None
+        for finding in part.findings
+        if finding.state is not State.UNKNOWN and finding.rule != STRAGGLER
     )
 
 

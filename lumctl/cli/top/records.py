@@ -238,8 +238,8 @@ class Recorder:
         return (*known, *(change for change in newest if change not in known[-len(newest) :]))[-MOST_LINES:]
 
     def _working(self) -> "list[Working]":
+        from lumctl.context.job_files import coordinator_socket
         from lumctl.training.job_control import ask
-        from lumctl.training.job_folder import coordinator_socket
         from lumctl.tui.views.records import Working
 
         found = []

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from lumctl.daemon.autopilot.faults import ComponentFault, faults_of
 from lumctl.daemon.autopilot.memory import DAY_S, HOUR_S, WEEK_S, Ask, AskState, AutopilotMemory, Event
-from lumctl.daemon.autopilot.policy import BreakerState, Onsets, closes_at, hours_text, open_now
+from lumctl.daemon.autopilot.policy import ONLY_BY_NAME, BreakerState, Onsets, closes_at, hours_text, open_now
 from lumctl.health.observation import Observation
 from lumctl.health.states import Finding
 from lumctl.inventory.policies import How, Policy, PolicySubject
@@ -312,6 +312,8 @@ def matches(policy: Policy, fault: ComponentFault, finding: Finding) -> bool:
     """Whether a policy matches a finding."""
     meant = policy.matching
     words = (finding.rule, f"{finding.rule}/{finding.case}")
+    if finding.rule in ONLY_BY_NAME and policy.how is not How.NOTIFY and not set(words) & set(meant.rules):
+        return False
     return (
         fault.kind in meant.kinds
         and finding.state in meant.states

@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from fnmatch import fnmatchcase
 from zoneinfo import ZoneInfo
 
+from lumctl.health.lateness import STRAGGLER
 from lumctl.health.observation import Observation
 from lumctl.health.rulebook import all_lines
 from lumctl.health.states import ComponentHealth, State, is_fault
@@ -155,6 +156,11 @@ def _clock(minutes: int) -> str:
     return f"{minutes // 60:02}:{minutes % 60:02}"
 
 
+ONLY_BY_NAME = frozenset({STRAGGLER})
+"""Rules on which a policy acts only if it names them: no pattern with a wildcard includes them.
+
+They are no failures, so they do not count for the breaker either.
+"""
 Onsets = Mapping[tuple[str, str], float]
 """When each accelerator and host (kind, id) last became faulty."""
 
@@ -191,7 +197,8 @@ def onsets_of(look: Observation, rack: str, kept: Onsets, *, keep_s: float) -> d
 def _began(health: ComponentHealth, whole: set[str], look: Observation) -> float | None:
     if health.disabled or health.maintenance is not None or health.state is State.DISABLED:
         return None
-    began = [f.since for f in health.findings if is_fault(f.state) or f.rule in _LOST or f.incident in whole]
+    found = [f for f in health.findings if f.rule not in ONLY_BY_NAME]
+    began = [f.since for f in found if is_fault(f.state) or f.rule in _LOST or f.incident in whole]
     if health.kind == "host" and not began:
         began = [i.since for i in look.report.incidents if i.id == f"host:{health.id}"]
     return min(max(began), look.at) if began else None

@@ -18,6 +18,7 @@ from lumctl.fleet.readings import (
     XidEvent,
 )
 from lumctl.health.events import HostEvents
+from lumctl.health.lateness import RankLateness
 from lumctl.health.trend import Trend
 from lumctl.inventory.model import NVIDIA_SMI, Thresholds
 
@@ -116,6 +117,7 @@ class GpuCase:
     events of its host, ``None`` if nothing is remembered. ``source`` is the program that lists the GPUs of its host.
     ``reports`` are other programs' verdicts on the accelerator. ``probe`` is the probe that reads its host's
     accelerators; if that is a plug-in, ``vendor_events`` are its kernel events about this accelerator that count.
+    ``lateness``: its rank is late for the collectives of its job.
     """
 
     id: str
@@ -137,6 +139,7 @@ class GpuCase:
     probe: str = NVIDIA_SMI
     vendor_events: tuple[AcceleratorEvent, ...] = ()
     now: float = 0.0
+    lateness: RankLateness | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,11 @@
-"""Faults that show only while a GPU works, or over time: reduced clocks, a slow bus, a kernel that never ends."""
+"""Faults that show only while a GPU works, or over time: reduced clocks, a slow bus, a late rank, a hung kernel."""
 
 from collections.abc import Iterator
 from math import ceil
 
+from lumctl.collectives.quantities import seconds_text
 from lumctl.fleet.readings import GpuReading
+from lumctl.health.lateness import STRAGGLER
 from lumctl.health.rulebook import found, verdict
 from lumctl.health.rules.cases import GpuCase
 from lumctl.health.rules.counters import counted
@@ -82,4 +84,16 @@ def hung(case: GpuCase) -> Iterator[Finding]:
         yield found(case.id, "gpu.hung", "no-progress", evidence, since=case.read_at)
 
 
-RULES = (throttled, pcie_replays, pcie_link, hung)
+def straggler(case: GpuCase) -> Iterator[Finding]:
+    """A rank that has been late for the collectives of its job for some time: all others wait for it in each step."""
+    late = case.lateness
+    if late is None or late.at - late.since < verdict(STRAGGLER, "late").limit:
+        return
+    others, gap, step = f"the others{f' of ranks {late.group}' if late.group else ''}", late.gap_s, late.step_s
+    of_step = f"{seconds_text(gap)} of each {seconds_text(step)} step"
+    does = f"work around {of_step} by a schedule" if late.worked_around else f"wait {of_step}"
+    evidence = f"{late.job} rank {late.rank} is late: {others} {does}"
+    yield found(case.id, STRAGGLER, "late", evidence, since=late.since, about=late.job)
+
+
+RULES = (throttled, pcie_replays, pcie_link, straggler, hung)

@@ -64,3 +64,27 @@ def test_the_running_job_answers(how, costs) -> None:
         assert "advice: look at its host: lumctl health explain h2-gpu0" in shown
         assert costs in " ".join(shown.split())
         assert job.lumctl("job", "stragglers", "train", "-o", "name") == "h2-gpu0\n"
+
+
+def degraded(job: RunningJob) -> list[str]:
+    """The accelerators that health finds to be late, with the hint of each."""
+    document = json.loads(job.lumctl("status", "-o", "json", status=None))
+    return [
+        f"{each['id']} {each['state']}: {found['advice'].rpartition(': ')[2]}"
+        for each in document["accelerators"]
+        for found in each["findings"]
+        if found["rule"] == "gpu.straggler"
+    ]
+
+
+def test_health_finds_the_rank_while_the_job_runs_and_its_hint_works() -> None:
+    with RunningJob(command=[sys.executable, str(SCRIPT), str(SLOW), str(SLOW_S), "100000"]) as job:
+        job.run()
+        job.wait(lambda: degraded(job))
+        (found,) = degraded(job)
+        assert found == "h3-gpu0 degraded: lumctl job stragglers train"
+        assert "rank 2 (h3-gpu0 on h3) is late" in job.lumctl(*found.split()[3:])
+        assert "no swap repairs the present faults" in job.lumctl("swap", "plan", status=5)
+        assert "train rank 2 is late: the others wait " in job.lumctl("health", "explain", "h3-gpu0")
+        job.stop()
+        assert degraded(job) == []

@@ -7,7 +7,7 @@ from campaigning import campaign
 from job_coordinator import JOB
 from running_jobs import RunningJob
 
-from lumctl.training.job_folder import job_folder
+from lumctl.context.job_files import job_folder
 
 
 @campaign

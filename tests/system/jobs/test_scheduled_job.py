@@ -9,9 +9,9 @@ import torch
 from job_coordinator import JOB, WITHIN_S
 from running_jobs import RunningJob
 
+from lumctl.context.job_files import coordinator_socket
 from lumctl.errors import RefusedError
 from lumctl.training.job_control import ask
-from lumctl.training.job_folder import coordinator_socket
 
 pytestmark = pytest.mark.timeout(1800 if "LUMCTL_CAMPAIGN" in os.environ else 300)
 

@@ -11,11 +11,12 @@ from lumctl.change.plan import Do
 from lumctl.cli.job import _how_to_begin_again, _stamped
 from lumctl.cli.job_state import require_not_run
 from lumctl.cli.main import run
+from lumctl.context.job_files import COORDINATOR, job_folder
 from lumctl.errors import ExitCode, RefusedError
 from lumctl.inventory.load import example, load_inventory
 from lumctl.time_text import seconds_of
 from lumctl.training.job_control import ControlSocket
-from lumctl.training.job_folder import COORDINATOR, job_folder, save_status
+from lumctl.training.job_folder import save_status
 
 ENDED = {
     "job": "train",

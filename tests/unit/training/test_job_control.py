@@ -6,11 +6,11 @@ import threading
 
 import pytest
 
+from lumctl.context.job_files import coordinator_socket
 from lumctl.errors import UnreachableError
 from lumctl.jobs.control import NOBODY
 from lumctl.jobs.testing import bench_context, ranks
 from lumctl.training.job_control import WorkersControl, ask
-from lumctl.training.job_folder import coordinator_socket
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 from drawn_arrivals import STEP_S, drawn_steps
 
 from lumctl.training.collective_record import WORLD, AllReduce, RecordedStep
-from lumctl.training.stragglers import Act, act_of, lateness_of
+from lumctl.training.stragglers import Act, act_of, lateness_of, verdicts_of
 
 EVEN_S = 0.02 * STEP_S
 
@@ -147,3 +147,17 @@ def test_a_size_that_is_measured_seldom_does_not_count():
     once = [replace(often[0], all_reduces=(*known, AllReduce(1e9, 2, 9.0, 0.0))), *often[1:]]
     (found,) = lateness_of(once, ["a"] * 4)
     assert found.sizes == (8, 4000)
+
+
+def test_health_is_told_who_is_late_now_and_by_how_much():
+    even = [replace(step, step=step.step + 40) for step in drawn_steps(4, ranks=4, steps=40, gap_s=EVEN_S)]
+    (found,) = verdicts_of(recorded(late()), ["a"] * 4)
+    assert (found.named, found.ended) == (2, 1039.0)
+    assert found.gap_s == pytest.approx(0.2 * STEP_S, rel=0.1)
+    assert found.step_s == pytest.approx(1.3 * STEP_S, rel=0.1)
+    before = recorded(late() + late())
+    (found,) = verdicts_of(before, ["a"] * 4)
+    assert found.named == 2
+    (found,) = verdicts_of([*before, *recorded(even)], ["a"] * 4)
+    assert found.named is None  # although over all steps it was the last in most
+    assert verdicts_of(recorded(late())[:9], ["a"] * 4) == []

@@ -66,6 +66,32 @@ def test_an_unknown_xid_never_causes_a_swap(scene, evidence, reason):
     assert (decision.act is Response.APPLY) is (reason == "allowed")
 
 
+@pytest.mark.parametrize(
+    ("rules", "how", "act"),
+    [
+        (("*",), How.APPLY, Response.NOTHING),
+        (("gpu.*", "gpu.straggler*"), How.PLAN, Response.NOTHING),
+        (("*",), How.NOTIFY, Response.NOTIFY),
+        (("gpu.straggler",), How.APPLY, Response.APPLY),
+        (("gpu.*", "gpu.straggler/late"), How.APPROVE, Response.ASK),
+    ],
+)
+def test_a_late_rank_causes_a_swap_only_by_a_policy_that_names_the_rule(scene, rules, how, act):
+    scene.policy(how=how, match={"rules": rules, "states": ("failed", "degraded")})
+    settled(scene, rule="gpu.straggler", evidence="late")
+    decision = scene.decide()[GPU]
+    assert decision.act is act
+    assert (decision.reason == "no-policy") is (act is Response.NOTHING)
+
+
+def test_late_ranks_do_not_open_the_breaker_of_a_failure(scene):
+    scene.policy()
+    for component in ("h01-gpu0", "h02-gpu0", "h04-gpu0", "h05-gpu0", "h06-gpu0", "h07-gpu0", "h08-gpu0"):
+        scene.fail(component, rule="gpu.straggler", evidence="late")
+    settled(scene)
+    assert scene.decide()[GPU].act is Response.APPLY
+
+
 def test_a_host_that_is_gone_is_not_four_gpus(scene):
     scene.policy()
     for number in range(4):

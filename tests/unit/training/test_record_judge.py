@@ -1,4 +1,4 @@
-"""A job that may use a schedule by itself: it is told to when that is faster, and no longer when the gap is gone."""
+"""Who is late is saved for health; a job that may use a schedule by itself is told to while that is faster."""
 
 import threading
 from collections import deque
@@ -11,7 +11,7 @@ from lumctl.inventory.job_run import StragglerSchedule
 from lumctl.training.collective_record import CollectiveRecord
 from lumctl.training.coordinator import late_rank
 from lumctl.training.coordinator.state import JobPhase
-from lumctl.training.schedule_adviser import ScheduleAdviser
+from lumctl.training.record_judge import RecordJudge
 
 RANKS, LATE = 8, 5
 GAP_S = 0.47 * COLLECTIVE_S
@@ -41,15 +41,16 @@ class Posted:
         )
         self.record(GAP_S)
 
-    def record(self, slow_s, generation=3):
+    def record(self, slow_s, generation=3, after=0):
         """Steps of a group whose late rank is so late."""
         drawn = drawn_steps(1, ranks=RANKS, steps=60, slow=LATE, slow_s=slow_s, gap_s=0.0002)
-        self.state.collectives = CollectiveRecord()
-        self.state.collectives.begin(generation, [f"gpu{rank}" for rank in range(RANKS)], ["one"] * RANKS)
+        record = CollectiveRecord()
+        record.begin(generation, [f"gpu{rank}" for rank in range(RANKS)], ["one"] * RANKS)
         for step in drawn:
             for rank in range(RANKS):
                 times = [["", RANKS, step.entered_s[rank], step.left_s[rank]]]
-                self.state.collectives.note(rank, step.step, times, 1000.0 + step.step)
+                record.note(rank, step.step, times, 1000.0 + after + step.step)
+        self.state.collectives = record  # whole, for another thread reads it
 
     def _ask(self, host, request):
         self.told.append((host, request["worker"], request["message"]))
@@ -79,7 +80,7 @@ def posted():
 
 @pytest.fixture
 def adviser(posted):
-    made = ScheduleAdviser(posted.post, every_s=0.001)
+    made = RecordJudge(posted.post, [].append, schedules=True, every_s=0.001)
     made.begin()
     yield made
     made.close()
@@ -87,6 +88,74 @@ def adviser(posted):
 
 def order(rank, generation=3):
     return ("h1", "w0", {"do": "late", "generation": generation, "rank": rank})
+
+
+class Saved:
+    """What was saved for health, and how often."""
+
+    def __init__(self):
+        self.documents, self._change = [], threading.Condition()
+
+    def __call__(self, document):
+        with self._change:
+            self.documents.append(document)
+            self._change.notify_all()
+
+    def next(self):
+        """The document of a judgement that begins from now on."""
+        with self._change:
+            until = len(self.documents) + 2
+            assert self._change.wait_for(lambda: len(self.documents) >= until, WITHIN_S)
+            return self.documents[-1]
+
+
+@pytest.fixture
+def saved(posted):
+    """What is saved of a job whose operator decides about schedules."""
+    found = Saved()
+    judge = RecordJudge(posted.post, found, schedules=False, every_s=0.001)
+    judge.begin()
+    yield found
+    judge.close()
+
+
+def test_the_late_rank_is_saved_with_the_wait_and_since_when(posted, saved):
+    document = saved.next()
+    (rank,) = document["ranks"]
+    assert (rank["rank"], rank["accelerator"], rank["group"], rank["worked_around"]) == (LATE, f"gpu{LATE}", "", False)
+    assert rank["gap_s"] == pytest.approx(GAP_S, rel=0.2)
+    assert rank["since"] == document["at"] == 1059.0
+    posted.record(GAP_S, after=100)
+    document = saved.next()
+    assert (document["at"], document["ranks"][0]["since"]) == (1159.0, 1059.0)
+    posted.state.ordered_schedule = (3, LATE)
+    assert saved.next()["ranks"][0]["worked_around"]
+    posted.record(0.0, after=200)
+    assert saved.next()["ranks"] == []
+    posted.record(GAP_S, after=300)
+    assert saved.next()["ranks"][0]["since"] == 1359.0
+    assert posted.messages() == []
+
+
+def test_nothing_is_saved_of_a_group_that_has_done_too_few_steps(posted):
+    found = Saved()
+    posted.state.group.generation = 4
+    judge = RecordJudge(posted.post, found, schedules=False, every_s=0.001)
+    judge.begin()
+    posted.some_turns()
+    judge.close()
+    assert found.documents == []
+
+
+def test_a_disk_that_is_full_does_not_end_the_judge(posted):
+    def full(_document):
+        raise OSError(28, "No space left on device")
+
+    judge = RecordJudge(posted.post, full, schedules=True, every_s=0.001)
+    judge.begin()
+    posted.some_turns()
+    judge.close()
+    assert posted.messages() == [order(LATE)]
 
 
 @pytest.mark.usefixtures("adviser")

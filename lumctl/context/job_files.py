@@ -1,0 +1,149 @@
+"""The private folder of a job on this machine: where it is, how its files are saved, and which of its ranks are late.
+
+``lumctl job run`` writes these files while it runs the job; see :mod:`lumctl.training.job_folder`.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any
+
+from lumctl.devices.endpoints import private_runtime_folder
+from lumctl.errors import LumctlError
+from lumctl.health.lateness import Lateness, RankLateness
+from lumctl.inventory.model import Inventory
+from lumctl.inventory.wiring import Assignment
+from lumctl.json_lines import connect
+
+COORDINATOR = "c.sock"
+LATE = "late.json"
+LATE_SCHEMA = "lumctl/job-late-kept/v1"
+JUDGED_EVERY_S = 15.0
+"""How often a coordinator judges who is late."""
+_TRAINING_STEPS = 2
+"""So many training steps may pass until one is complete in the record."""
+_CONNECT_WITHIN_S = 0.2
+_DIGEST = 8
+
+
+def job_folder(inventory: Path, target: str, job: str) -> Path:
+    """The folder of a job on this machine, for one inventory file.
+
+    Its name is short, because the path of a Unix socket has 108 bytes at most.
+    """
+    named = hashlib.sha256(f"{inventory.resolve()}\0{target}\0{job}".encode()).hexdigest()[:_DIGEST]
+    return private_runtime_folder() / "jobs" / named
+
+
+def coordinator_socket(inventory: Path, target: str, job: str) -> Path:
+    """The path of the coordinator's socket."""
+    return job_folder(inventory, target, job) / COORDINATOR
+
+
+def save_file(path: Path, schema: str, key: str, document: Mapping[str, Any]) -> None:
+    """Save a document atomically, readable by this user only.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    made: Path | None = None
+    try:
+        prefix = f".{path.name}."
+        with NamedTemporaryFile("w", dir=path.parent, prefix=prefix, delete=False, encoding="utf-8") as beside:
+            made = Path(beside.name)
+            json.dump({"schema": schema, key: document}, beside)
+        # No fsync: a power failure ends the job's processes and removes this folder as well.
+        made.replace(path)
+    except BaseException:
+        if made is not None:
+            with suppress(OSError):
+                made.unlink()
+        raise
+
+
+def saved_file(path: Path, schema: str, key: str) -> dict[str, Any] | None:
+    """A saved document; ``None`` if none can be read."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict) or found.get("schema") != schema or not isinstance(found.get(key), dict):
+        return None
+    document: dict[str, Any] = found[key]
+    return document
+
+
+def save_late(folder: Path, document: Mapping[str, Any]) -> None:
+    """Save who is late in a job, as :func:`late_ranks` reads it. Raises ``OSError``."""
+    save_file(folder / LATE, LATE_SCHEMA, "late", document)
+
+
+def late_ranks(inventory: Inventory, target: str, assignment: Assignment, now: float) -> Lateness:
+    """Who is late in the jobs that lumctl runs on this machine, as their coordinators last judged.
+
+    A job that no coordinator here runs has no late ranks. Where one runs it, but has not judged it lately, they are
+    unknown.
+    """
+    late: dict[str, RankLateness] = {}
+    unknown: set[str] = set()
+    for name, job in inventory.jobs.items():
+        ranks = assignment.get(name, ())
+        if job.run is None or not ranks:
+            continue
+        try:
+            folder = job_folder(inventory.path, target, name)
+        except LumctlError:  # this user has no private folder, so no job of this user runs here
+            continue
+        found = _late_of(name, saved_file(folder / LATE, LATE_SCHEMA, "late"), now, inventory)
+        if found is not None:
+            # A rank that a swap has moved meanwhile is another accelerator's.
+            late |= {
+                each.accelerator: each for each in found if ranks[each.rank : each.rank + 1] == (each.accelerator,)
+            }
+        elif _runs(folder / COORDINATOR):
+            unknown |= set(ranks)
+    return Lateness(late, frozenset(unknown))
+
+
+def _late_of(
+    job: str, document: Mapping[str, Any] | None, now: float, inventory: Inventory
+) -> list[RankLateness] | None:
+    """The late ranks of a job; ``None`` if nobody has judged it lately."""
+    if document is None:
+        return None
+    try:
+        at, step_s = float(document["at"]), float(document["step_s"])
+        oldest_s = inventory.thresholds.stale_after_s + JUDGED_EVERY_S + _TRAINING_STEPS * step_s
+        if not 0 <= now - at <= oldest_s:
+            return None
+        return [_late_rank(job, each, at) for each in document["ranks"]]
+    except (LookupError, TypeError, ValueError):
+        return None
+
+
+def _late_rank(job: str, row: Mapping[str, Any], at: float) -> RankLateness:
+    return RankLateness(
+        job,
+        int(row["rank"]),
+        str(row["accelerator"]),
+        str(row["group"]),
+        float(row["gap_s"]),
+        float(row["step_s"]),
+        float(row["since"]),
+        at,
+        bool(row["worked_around"]),
+    )
+
+
+def _runs(socket: Path) -> bool:
+    """Whether a coordinator answers here."""
+    try:
+        connect(socket, _CONNECT_WITHIN_S).close()
+    except (FileNotFoundError, ConnectionRefusedError):
+        return False
+    except OSError:
+        return True  # it may be busy
+    return True

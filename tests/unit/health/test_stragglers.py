@@ -1,0 +1,94 @@
+"""A rank that is late for some time degrades its accelerator, until it was on time for a while; no swap is advised."""
+
+from dataclasses import replace
+
+import pytest
+
+from lumctl.health.lateness import Lateness, RankLateness
+from lumctl.health.observation import Observation
+from lumctl.health.remedy import remedies
+from lumctl.health.states import State
+from lumctl.training.stragglers import causes_of
+
+GPU, OTHER = "h03-gpu2", "h03-gpu1"
+RULE = "gpu.straggler"
+
+
+def late(watched, for_s=30.0, **changed):
+    known = RankLateness("train-a", 10, GPU, "", 0.007, 0.12, watched.now - for_s, watched.now)
+    return {"lateness": Lateness({GPU: replace(known, **changed)})}
+
+
+def look(watched, said, after=10.0):
+    watched.said = said
+    health = watched.look(after).accelerators[GPU]
+    return health.state, [finding.evidence for finding in health.findings]
+
+
+def test_it_is_a_finding_once_the_rank_was_late_for_some_time(watched):
+    assert look(watched, late(watched, for_s=29.9)) == (State.OK, [])
+    found = (State.DEGRADED, ["train-a rank 10 is late: the others wait 7.0 ms of each 120 ms step"])
+    assert look(watched, late(watched)) == found
+    (finding,) = watched.report.accelerators[GPU].findings
+    assert finding.rule == RULE
+    assert finding.advice.endswith(": lumctl job stragglers train-a")
+    assert finding.since == watched.said["lateness"].late[GPU].since
+    assert watched.report.accelerators[OTHER].state is State.OK
+
+
+def test_it_ends_after_a_minute_without_and_not_before(watched):
+    look(watched, late(watched))
+    on_time = {"lateness": Lateness()}
+    for _ in range(6):
+        state, (evidence,) = look(watched, on_time)
+        assert state is State.DEGRADED
+        assert "last seen" in evidence
+        (finding,) = watched.report.accelerators[GPU].findings
+        assert finding.advice.endswith(": lumctl job stragglers train-a")
+    watched.restart()
+    assert look(watched, on_time) == (State.OK, [])
+    look(watched, late(watched))
+    for _ in range(5):
+        look(watched, on_time)
+    look(watched, late(watched))
+    assert look(watched, on_time, 50)[0] is State.DEGRADED
+
+
+def test_what_nobody_has_judged_neither_ends_nor_begins_anything(watched):
+    unknown = {"lateness": Lateness(unknown=frozenset({GPU}))}
+    assert look(watched, unknown) == (State.OK, [])
+    look(watched, late(watched))
+    for _ in range(20):
+        assert look(watched, unknown)[0] is State.DEGRADED
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"group": "2-14 by 4"}, "rank 10 is late: the others of ranks 2-14 by 4 wait 7.0 ms of each 120 ms step"),
+        ({"worked_around": True}, "rank 10 is late: the others work around 7.0 ms of each 120 ms step by a schedule"),
+    ],
+)
+def test_it_says_who_waits_or_that_nobody_does(watched, changed, words):
+    assert words in look(watched, late(watched, **changed))[1][0]
+
+
+def test_what_makes_it_late_is_another_finding_and_comes_first(watched):
+    watched.rack.gpu(GPU, temperature_c=93.0)
+    look(watched, late(watched))
+    assert [finding.rule for finding in watched.report.accelerators[GPU].findings] == ["gpu.temperature", RULE]
+
+
+def test_no_swap_is_advised_for_it_alone(watched):
+    look(watched, late(watched))
+    (remedy,) = remedies(watched.report, watched.rack.inventory, watched.rack.assignment)
+    assert (remedy.cause, remedy.replace, remedy.command) == (GPU, (), "")
+    assert remedy.by_hand.endswith(": lumctl job stragglers train-a")
+
+
+def test_it_is_no_cause_of_itself(watched):
+    watched.rack.gpu(GPU, temperature_c=93.0)
+    look(watched, late(watched))
+    inventory, report = watched.rack.inventory, watched.report
+    seen = Observation(watched.now, "sim", inventory, {}, (), {}, None, report)
+    assert [finding.rule for finding in causes_of(seen, GPU)] == ["gpu.temperature"]
