@@ -19,7 +19,9 @@ from lumctl.time_text import ago_text, iso_or_none, moment_with_age
 
 if TYPE_CHECKING:
     from lumctl.collectives.advice import Advice
+    from lumctl.context import Observation
     from lumctl.health.states import Finding
+    from lumctl.training.collective_record import RecordedCollectives
     from lumctl.training.stragglers import Act, GroupLateness
 
 RANKS = (
@@ -109,10 +111,6 @@ Places = Sequence[tuple[str | None, str | None]]
 
 def _of_job(cx: Invocation, job: str | None, since: str | None) -> "tuple[list[GroupLateness], Places]":
     from lumctl.collectives.arrivals import FEWEST_STEPS
-    from lumctl.context.job_files import COORDINATOR, job_folder
-    from lumctl.training.collective_record import RecordedCollectives
-    from lumctl.training.job_control import ask
-    from lumctl.training.job_folder import saved_collectives
     from lumctl.training.stragglers import lateness_of
 
     if job is None:
@@ -120,9 +118,7 @@ def _of_job(cx: Invocation, job: str | None, since: str | None) -> "tuple[list[G
     inventory, _ = placed_jobs(cx)
     find_job(inventory, job).run_settings()
     begins = None if since is None else beginning(since, time.time())
-    folder = job_folder(cx.inventory.path, str(cx.target), job)
-    told = ask(folder / COORDINATOR, "collectives", timeout_s=ASK_WITHIN_S) or saved_collectives(folder)
-    if (found := RecordedCollectives.read(told)) is None:
+    if (found := recorded_of(cx, job)) is None:
         raise RefusedError(
             f"nobody has recorded the collectives of job {job} on this machine",
             hint=f"lumctl job run {job} records them, or give --log FILE",
@@ -140,6 +136,18 @@ def _of_job(cx: Invocation, job: str | None, since: str | None) -> "tuple[list[G
             else "those of NCCL, for example, are not recorded: see lumctl-job(7)",
         )
     return groups, places
+
+
+def recorded_of(cx: Invocation, job: str) -> "RecordedCollectives | None":
+    """The record of a job's collectives, that its coordinator has or has left; ``None`` if there is none."""
+    from lumctl.context.job_files import COORDINATOR, job_folder
+    from lumctl.training.collective_record import RecordedCollectives
+    from lumctl.training.job_control import ask
+    from lumctl.training.job_folder import saved_collectives
+
+    folder = job_folder(cx.inventory.path, str(cx.target), job)
+    told = ask(folder / COORDINATOR, "collectives", timeout_s=ASK_WITHIN_S) or saved_collectives(folder)
+    return RecordedCollectives.read(told)
 
 
 def _of_log(cx: Invocation, job: str | None, since: str | None, log: str) -> "tuple[list[GroupLateness], Places]":
@@ -201,8 +209,6 @@ def _rank_to_work_around(cx: Invocation, job: str) -> int:
 def _judged(cx: Invocation, job: str | None, groups: "Sequence[GroupLateness]", places: Places) -> list[Judged]:
     """What to do about each group. The rack is read only if a rank of a job is late."""
     from lumctl.context import Context
-    from lumctl.training.collective_record import WORLD
-    from lumctl.training.stragglers import Act, act_of, causes_of
 
     late = {places[group.ranks[group.named]][0] for group in groups if group.named is not None} - {None}
     seen = None
@@ -210,28 +216,40 @@ def _judged(cx: Invocation, job: str | None, groups: "Sequence[GroupLateness]", 
     if late:
         with Context(cx.inventory, cx.target) as context:
             seen = context.observe()
-    found: list[Judged] = []
-    for group in groups:
-        name = None if group.named is None else places[group.ranks[group.named]][0]
-        causes: Sequence[Finding] = ()
-        command = ""
-        if seen is None or name is None:
-            act = act_of(group, (), replaced=False)
-        else:
-            causes = causes_of(seen, name)
-            remedy = next((each for each in seen.remedies if name in each.replace), None)
-            act = act_of(group, causes, replaced=remedy is not None)
-            command = f"lumctl health explain {name}"
-            if act is Act.SWAP and remedy is not None:
-                command = remedy.command
-        if act is Act.SCHEDULE and group.named is not None:
-            command = f"lumctl collective plan {len(group.ranks)} --straggler {group.named}"
-            if group.group == WORLD and _may_be_ordered(cx, job, told):
-                command = f"lumctl job stragglers {job} --use-schedule"
-        if told is not None and group.group == WORLD and told.get("scheduled_for") == group.named is not None:
-            act, command = Act.WORKED_AROUND, f"lumctl job stragglers {job} --stop-schedule"
-        found.append((group, act, command, causes))
-    return found
+    return [advised(cx, job, group, places, seen, told) for group in groups]
+
+
+def advised(
+    cx: Invocation,
+    job: str | None,
+    group: "GroupLateness",
+    places: Places,
+    seen: "Observation | None",
+    told: "Mapping[str, Any] | None",
+) -> Judged:
+    """What to do about a group; ``told`` is what the job's coordinator says, ``seen`` what was read of the rack."""
+    from lumctl.training.collective_record import WORLD
+    from lumctl.training.stragglers import Act, act_of, causes_of
+
+    name = None if group.named is None else places[group.ranks[group.named]][0]
+    causes: Sequence[Finding] = ()
+    command = ""
+    if seen is None or name is None:
+        act = act_of(group, (), replaced=False)
+    else:
+        causes = causes_of(seen, name)
+        remedy = next((each for each in seen.remedies if name in each.replace), None)
+        act = act_of(group, causes, replaced=remedy is not None)
+        command = f"lumctl health explain {name}"
+        if act is Act.SWAP and remedy is not None:
+            command = remedy.command
+    if act is Act.SCHEDULE and group.named is not None:
+        command = f"lumctl collective plan {len(group.ranks)} --straggler {group.named}"
+        if group.group == WORLD and _may_be_ordered(cx, job, told):
+            command = f"lumctl job stragglers {job} --use-schedule"
+    if told is not None and group.group == WORLD and told.get("scheduled_for") == group.named is not None:
+        act, command = Act.WORKED_AROUND, f"lumctl job stragglers {job} --stop-schedule"
+    return group, act, command, causes
 
 
 def _may_be_ordered(cx: Invocation, job: str | None, told: "Mapping[str, Any] | None") -> bool:
@@ -265,12 +283,17 @@ def _lines(
         if name is not None:
             told = [f"{each.component}: {each.evidence}" for each in causes]
             yield f"cause: {'; '.join(told) if told else 'health finds none on it, its lanes or its host'}"
-        yield f"advice: {_WORDS[str(act)]}{': ' if command else ''}{command}"
+        yield advice_line(act, command)
         if group.schedule is not None and act != "worked-around":
             yield from _schedule_lines(group, group.schedule, act)
     wrong_s = max((clock.error_s for clock in group.clocks.values()), default=0.0)
     if wrong_s:
         yield f"the clocks of the hosts are compared by the collectives: times may be wrong by {seconds_text(wrong_s)}"
+
+
+def advice_line(act: "Act", command: str) -> str:
+    """What to do, in one line."""
+    return f"advice: {_WORDS[str(act)]}{': ' if command else ''}{command}"
 
 
 _WORDS = {

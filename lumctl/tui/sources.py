@@ -13,6 +13,7 @@ from lumctl.tui.look.marks import Marks
 from lumctl.tui.threads.apply import Applying
 from lumctl.tui.views.comparison import Comparing, ComparisonView
 from lumctl.tui.views.history import History, Kept, Ring, joined, nothing_kept
+from lumctl.tui.views.job_waits import JobWaits
 from lumctl.tui.views.meshes import MeshView
 from lumctl.tui.views.records import RecordedLook, Records
 from lumctl.tui.views.runs import RunView
@@ -61,6 +62,8 @@ class Sources:
     """The output of each probe of a host, run now, one after the other; raises an error if the host is unreachable."""
     scheduled: Callable[[str], Sequence[tuple[str, str]]] = lambda _component: ()
     """The jobs of schedulers on an accelerator or a host, as labels and texts; never raises."""
+    job_waits: Callable[[Observation, str], JobWaits | None] = lambda _observation, _job: None
+    """Who is late in a job, by the record of its collectives; ``None`` if it has none."""
     shell: Callable[[str], Sequence[str]] = no_host
     """The words of the command that opens a shell on a host. This call does not block."""
     forgotten_target: Callable[[HealthReport], str] = lambda _report: ""

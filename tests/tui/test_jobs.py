@@ -1,15 +1,18 @@
 """Jobs: their ranks, and how the ones stand that lumctl runs."""
 
+import threading
 from dataclasses import replace
 
 import pytest
 
 from lumctl.cli.output import GLYPHS
+from lumctl.errors import UnreachableError
 from lumctl.health.states import State
 from lumctl.tui.look.marks import Marks
 from lumctl.tui.panes.jobs import JOBS, job_rows
 from lumctl.tui.screens.component import DetailScreen
 from lumctl.tui.screens.list import JobScreen
+from lumctl.tui.views.job_waits import JobWaits, waits_text
 from lumctl.tui.views.jobs import why_of
 from lumctl.tui.views.records import RecordedLook, Working
 
@@ -155,3 +158,82 @@ def test_why_a_job_waits_and_a_recovery_under_way(running, kit):
         assert "; under way" in text
 
     kit.drive(running.dashboard(), script, size=(110, 40))
+
+
+ADVICE = "rank 5 (r1-h2-g1) is late; advice: look at its host: lumctl health explain r1-h2-g1"
+
+
+def waits(kit, *steps):
+    return JobWaits(steps, {0: "r1-h1-g0", 5: LOST}, kit.START - 3, ADVICE)
+
+
+def lines_of(waits, kit, width=100, marks=MARKS):
+    return waits_text(waits, marks, kit.START, width).plain.splitlines()
+
+
+def test_whom_the_others_waited_for_is_a_line_for_each_rank(kit):
+    shown = waits(kit, (5, 0.008), (0, 0.001), (5, 0.004), (5, 0.0))
+    assert lines_of(shown, kit) == [
+        "late ranks",
+        "  whom the others waited for in the newest 4 steps, the last 3 s ago; █ is 8.0 ms",
+        "  rank 5 r1-h2-g1       █ ▅▁ last in 3, 4.0 ms",
+        "  rank 0 r1-h1-g0        ▂   last in 1, 1.0 ms",
+        f"  {ADVICE}",
+    ]
+    assert (
+        lines_of(shown, kit, marks=Marks(GLYPHS, ascii_only=True))[2]
+        == "  rank 5 r1-h2-g1       + -. last in 3, 4.0 ms"
+    )
+
+
+def test_a_narrow_screen_has_fewer_steps_and_few_ranks_have_a_line(kit):
+    many = waits(kit, *((at % 7, 0.001) for at in range(70)))
+    lines = lines_of(many, kit, width=80)
+    assert "newest 28 steps" in lines[1]
+    assert [line for line in lines if "more ranks" in line] == ["  3 more ranks, each less often"]
+    assert max(map(len, lines[2:-2])) <= 80
+
+
+def test_nothing_is_shown_of_a_job_without_a_record_and_why_if_it_cannot_be_read(kit):
+    assert lines_of(None, kit) == lines_of(JobWaits(), kit) == []
+    assert lines_of(JobWaits(trouble="unknown: the coordinator does not answer"), kit) == [
+        "late ranks",
+        "  unknown: the coordinator does not answer",
+    ]
+
+
+def test_ranks_that_enter_together_wait_for_nobody(kit):
+    assert lines_of(waits(kit, (0, 0.0), (5, 0.0)), kit)[1].endswith("█ is 0 s")
+
+
+def test_its_screen_shows_the_waits_without_reading_them_in_its_own_thread(running, kit):
+    asked = []
+
+    def job_waits(observation, job):
+        asked.append((observation.target, job, threading.current_thread() is threading.main_thread()))
+        return waits(kit, (5, 0.008), (5, 0.004))
+
+    running.sources["job_waits"] = job_waits
+
+    async def script(pilot):
+        await opened(pilot, kit)
+        await kit.until(pilot, lambda: ADVICE in kit.screen_text(pilot.app))
+        text = kit.screen_text(pilot.app)
+        assert "█▅ last in 2" in text
+        assert text.index("late ranks") < text.index("recoveries")
+        assert asked == [("sim", "llm", False)]
+
+    kit.drive(running.dashboard(), script, size=(110, 45))
+
+
+def test_its_screen_says_why_who_is_late_is_unknown(running, kit):
+    def job_waits(_observation, _job):
+        raise UnreachableError("the job's coordinator does not answer")
+
+    running.sources["job_waits"] = job_waits
+
+    async def script(pilot):
+        await opened(pilot, kit)
+        await kit.until(pilot, lambda: "unknown: the job's coordinator does not answer" in kit.screen_text(pilot.app))
+
+    kit.drive(running.dashboard(), script, size=(110, 45))

@@ -17,7 +17,7 @@ from lumctl.tui.screens.component import DetailScreen
 from lumctl.tui.screens.host_output import HostOutputScreen
 from lumctl.tui.screens.main import MainScreen
 from lumctl.tui.screens.runbook import RunbookScreen
-from lumctl.tui.threads.readers import EVERY_S, SchedulerReader
+from lumctl.tui.threads.readers import EVERY_S, scheduler_reader
 from lumctl.tui.widgets.picture import PictureWidget
 
 PROBES = {probe.name: probe for probe in probes_for(["eth2"], sudo=False)}
@@ -316,13 +316,13 @@ def test_a_scheduler_is_asked_in_a_thread_and_not_at_every_look():
         assert goes_on.wait(20)
         return [("job", f"answer {len(calls)}")]
 
-    reader = SchedulerReader(read, lambda: now[0])
-    assert reader.facts() == ()
+    reader = scheduler_reader(read, lambda: now[0])
+    assert reader.answer() == ()
     assert asked.acquire(timeout=20)
     now[0] = EVERY_S
-    assert reader.facts() == ()  # it is still asked
+    assert reader.answer() == ()  # it is still asked
     assert calls == [0.0]
     goes_on.set()
-    until(reader.facts)
-    until(lambda: reader.facts()[0][1] == "answer 2")
+    until(reader.answer)
+    until(lambda: reader.answer()[0][1] == "answer 2")
     assert calls == [0.0, EVERY_S]

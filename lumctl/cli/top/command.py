@@ -234,7 +234,8 @@ def top(
     accelerator or a circuit of it is not ok or in maintenance, if no free spare fits one of its ranks, or if a swap for
     one may have to write a mesh or a switch that does not answer; the jobs pane says which. ``t`` shows the racks as a
     table. ``S`` shows the spares and the ranks that each can replace, ``x`` what each receiver of a rail hears, ``b``
-    the remaining loss budget, and ``t`` on the screen of an incident its timeline.
+    the remaining loss budget, and ``t`` on the screen of an incident its timeline. The screen of a job that lumctl runs
+    shows whom the other ranks waited for in its newest training steps, and the advice of ``lumctl job stragglers``.
 
     Keys for the selected component: ``s`` opens a shell on its host with ssh, which has the user, port,
     key, jump hosts and known hosts of the inventory and refuses an unknown key; ``exit`` returns here. ``l`` shows the
@@ -288,6 +289,7 @@ def top(
 
         return played(cx, replay, speed or 1.0, interval_s=interval, theme=None if plain else chosen)
     from lumctl.cli.top import hosts, operations, policies, runbooks, shutdown
+    from lumctl.cli.top.jobs import job_waits
     from lumctl.cli.top.meshes import mesh_view
     from lumctl.cli.top.operations import acknowledge, why_read_only
     from lumctl.cli.top.plain import plain_session
@@ -326,6 +328,7 @@ def top(
                 asked_plan=partial(policies.asked_plan, cx),
                 host_output=partial(hosts.host_output, cx),
                 scheduled=partial(hosts.scheduled, cx),
+                job_waits=partial(job_waits, cx),
                 shell=partial(hosts.shell_command, cx),
                 forgotten_target=partial(forgotten_target, cx),
                 aimed=partial(aimed, cx),

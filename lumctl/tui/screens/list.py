@@ -14,12 +14,20 @@ from lumctl.tui.panes.rows import COMPONENT, Pane, Row
 from lumctl.tui.screens.requests import PlanWanted, Wanted
 from lumctl.tui.screens.shortcuts import KeyedScreen
 from lumctl.tui.sources import ScreenContext
+from lumctl.tui.threads.collector import one_line
+from lumctl.tui.threads.readers import AnswerReader
+from lumctl.tui.views.job_waits import JobWaits, waits_text
 from lumctl.tui.views.jobs import head_text, recoveries_text, told_of
 from lumctl.tui.views.records import RecordedLook
 from lumctl.tui.views.subject import WorkSubject
 from lumctl.tui.views.swap_choice import offers_swap, swaps_of_component
 from lumctl.tui.widgets.bars import AnswerLine, KeyBar, TopBar
 from lumctl.tui.widgets.table import PaneTable
+
+_JUDGED_EVERY_S = 15.0
+"""The coordinator of a job hands over its record for this: not at every look."""
+_BESIDE = 4
+"""Columns next to the text: its padding and a scrollbar."""
 
 
 class ListingScreen(KeyedScreen[None]):
@@ -134,11 +142,22 @@ class JobScreen(ListingScreen, keys="job"):
     def __init__(self, job: str, context: ScreenContext) -> None:
         super().__init__(f"job {job}", ranks_pane(job), context)
         self._job = job
+        self._waits = AnswerReader(self._read_waits, None, _unknown, context.now, _JUDGED_EVERY_S)
 
     def head(self, seen: RecordedLook) -> Text:
         """The health of the job's accelerators, and its state."""
         return head_text(seen, self._job, self.shared.marks)
 
     def more(self, seen: RecordedLook, row: Row | None) -> Text:  # noqa: ARG002 - recoveries are those of the whole job
-        """The recoveries of the job."""
-        return recoveries_text(told_of(seen, self._job), self.shared.now(), self.shared.marks)
+        """Who is late in the job, and its recoveries."""
+        now, marks = self.shared.now(), self.shared.marks
+        text = waits_text(self._waits.answer(), marks, now, self.size.width - _BESIDE)
+        return text.append_text(recoveries_text(told_of(seen, self._job), now, marks))
+
+    def _read_waits(self) -> JobWaits | None:
+        seen = self.shared.seen()
+        return self.shared.sources.job_waits(seen.observation, self._job) if seen is not None else None
+
+
+def _unknown(error: Exception) -> JobWaits:
+    return JobWaits(trouble=f"unknown: {one_line(error)}")

@@ -1,6 +1,6 @@
 """The registry of screens by kind."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -22,11 +22,11 @@ from lumctl.tui.screens.run import RunScreen
 from lumctl.tui.screens.runbook import ComparisonScreen, RunbookScreen
 from lumctl.tui.screens.torus import TorusScreen
 from lumctl.tui.sources import ScreenContext
-from lumctl.tui.threads.readers import SchedulerReader
+from lumctl.tui.threads.readers import AnswerReader, scheduler_reader
 from lumctl.tui.views.details import describe
 from lumctl.tui.views.history import History
 from lumctl.tui.views.racks import describe_rack
-from lumctl.tui.views.sections import Detail, Section
+from lumctl.tui.views.sections import Detail, Fact, Section
 from lumctl.tui.views.swap_choice import offers_swap, swaps_of_component
 
 
@@ -41,7 +41,7 @@ def _of_component(key: str, context: ScreenContext) -> Screen[None]:
 
 
 def _facts(key: str, context: ScreenContext) -> Screen[None]:
-    scheduler = SchedulerReader(partial(context.sources.scheduled, key), context.now)
+    scheduler = scheduler_reader(partial(context.sources.scheduled, key), context.now)
     describe_it, read = partial(_describe, context, key, scheduler), context.sources.readings
 
     def is_offered() -> bool:
@@ -97,7 +97,7 @@ def _place_of(key: str, context: ScreenContext) -> Screen[None] | None:
     return RackScreen(key, context) if named else None
 
 
-def _describe(context: ScreenContext, component: str, scheduler: SchedulerReader) -> Detail | None:
+def _describe(context: ScreenContext, component: str, scheduler: AnswerReader[Sequence[Fact]]) -> Detail | None:
     if (seen := context.seen()) is None:
         return None
     detail = describe(seen.observation, component, context.now())
@@ -106,7 +106,7 @@ def _describe(context: ScreenContext, component: str, scheduler: SchedulerReader
     inventory = seen.observation.inventory
     if component not in inventory.accelerators and component not in inventory.hosts:
         return detail
-    return replace(detail, sections=(*detail.sections, Section("scheduler", tuple(scheduler.facts()))))
+    return replace(detail, sections=(*detail.sections, Section("scheduler", tuple(scheduler.answer()))))
 
 
 _SCREENS: Mapping[str, Callable[[str, ScreenContext], Screen[None] | None]] = {

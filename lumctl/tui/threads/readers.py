@@ -1,4 +1,4 @@
-"""Readers for one screen each: of a component's history, a host's probes and a scheduler, in separate threads.
+"""Readers for one screen each: of a component's history, a host's probes, a scheduler or a job, in separate threads.
 
 Each reads one thing at a time, in a daemon thread: a database, a host or a scheduler that hangs must not hold the
 terminal of an operator who quits.
@@ -7,7 +7,7 @@ terminal of an operator who quits.
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from textual.message import Message
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 EVERY_S = 10.0
 """A scheduler serves many users: it is read at most as often as an operator looks at the screen."""
+Answer = TypeVar("Answer")
 
 
 @dataclass
@@ -112,29 +113,46 @@ class HostOutputReader:
             self._take(HostRead(one_line(error)))
 
 
-class SchedulerReader:
-    """One question at a time. The thread is a daemon: a scheduler that hangs must not hold the terminal."""
+class AnswerReader(Generic[Answer]):
+    """One question at a time. The thread is a daemon: what is asked may hang, and must not hold the terminal.
 
-    def __init__(self, read: Callable[[], Sequence[Fact]], now: Callable[[], float]) -> None:
+    ``failed`` makes an answer of an error; ``first`` is the one until something has answered.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[], Answer],
+        first: Answer,
+        failed: Callable[[Exception], Answer],
+        now: Callable[[], float],
+        every_s: float = EVERY_S,
+    ) -> None:
         self._read = read
+        self._failed = failed
         self._now = now
-        self._facts: Sequence[Fact] = ()
+        self._every_s = every_s
+        self._answer = first
         self._asked_at: float | None = None
         self._is_asking = False
 
-    def facts(self) -> Sequence[Fact]:
-        """The last result; reads again if that is old. Call it from one thread."""
+    def answer(self) -> Answer:
+        """The last answer; reads again if that is old. Call it from one thread."""
         now = self._now()
-        if not self._is_asking and (self._asked_at is None or now - self._asked_at >= EVERY_S):
+        if not self._is_asking and (self._asked_at is None or now - self._asked_at >= self._every_s):
             # Before the thread begins: the screen calls this each second, and must not start a second one.
             self._is_asking, self._asked_at = True, now
-            threading.Thread(target=self._run, name="lumctl-scheduler", daemon=True).start()
-        return self._facts
+            threading.Thread(target=self._run, name="lumctl-answer", daemon=True).start()
+        return self._answer
 
     def _run(self) -> None:
         try:
-            self._facts = self._read()
+            self._answer = self._read()
         except Exception as error:  # noqa: BLE001 - whatever went wrong is a line on the screen, never a traceback
-            self._facts = (("scheduler", f"unknown: {error}"),)
+            self._answer = self._failed(error)
         finally:
             self._is_asking = False
+
+
+def scheduler_reader(read: Callable[[], Sequence[Fact]], now: Callable[[], float]) -> AnswerReader[Sequence[Fact]]:
+    """A reader of what a scheduler says of a component."""
+    return AnswerReader(read, (), lambda error: (("scheduler", f"unknown: {error}"),), now)
