@@ -84,10 +84,10 @@ def save_late(folder: Path, document: Mapping[str, Any]) -> None:
 def late_ranks(inventory: Inventory, target: str, assignment: Assignment, now: float) -> Lateness:
     """Who is late in the jobs that lumctl runs on this machine, as their coordinators last judged.
 
-    A job that no coordinator here runs has no late ranks. Where one runs it, but has not judged it lately, they are
-    unknown.
+    Where a coordinator here runs a job, but has not judged it lately, they are unknown.
     """
     late: dict[str, RankLateness] = {}
+    judged: set[str] = set()
     unknown: set[str] = set()
     for name, job in inventory.jobs.items():
         ranks = assignment.get(name, ())
@@ -99,13 +99,14 @@ def late_ranks(inventory: Inventory, target: str, assignment: Assignment, now: f
             continue
         found = _late_of(name, saved_file(folder / LATE, LATE_SCHEMA, "late"), now, inventory)
         if found is not None:
+            judged |= set(ranks)
             # A rank that a swap has moved meanwhile is another accelerator's.
             late |= {
                 each.accelerator: each for each in found if ranks[each.rank : each.rank + 1] == (each.accelerator,)
             }
         elif _runs(folder / COORDINATOR):
             unknown |= set(ranks)
-    return Lateness(late, frozenset(unknown))
+    return Lateness(late, frozenset(judged), frozenset(unknown))
 
 
 def _late_of(

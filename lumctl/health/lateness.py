@@ -29,9 +29,13 @@ class RankLateness:
 
 @dataclass(frozen=True, slots=True)
 class Lateness:
-    """The late ranks by accelerator. Of the accelerators in ``unknown``, nobody has lately judged who is late."""
+    """The late ranks by accelerator, of those in ``judged``.
+
+    Of those in ``unknown``, nobody has lately judged who is late in their job, which runs. All others wait for nobody.
+    """
 
     late: Mapping[str, RankLateness] = field(default_factory=dict)
+    judged: frozenset[str] = frozenset()
     unknown: frozenset[str] = frozenset()
 
 

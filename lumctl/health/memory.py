@@ -21,7 +21,7 @@ from lumctl.health.events import HostEvents
 from lumctl.health.expectations import Expectations
 from lumctl.health.history import ACCELERATOR, UNSTEADY, TrendHistory
 from lumctl.health.incidents import with_incidents
-from lumctl.health.lateness import NOBODY_LATE, Lateness
+from lumctl.health.lateness import NOBODY_LATE, STRAGGLER, Lateness
 from lumctl.health.look import NO_EVIDENCE, LightEvidence, Look, Past, Place
 from lumctl.health.persistence import StandingFindings
 from lumctl.health.rulebook import rulebook
@@ -109,6 +109,9 @@ class Memory:
         for clear in cleared:
             if clear.rule in {None, UNSTEADY}:
                 self._standing.clear((ACCELERATOR, clear.component), UNSTEADY, clear.at)
+        for name in inventory.accelerators.keys() - lateness.judged - lateness.unknown:
+            # Its job has ended or has left it: that says nothing about how late it was.
+            self._standing.clear((ACCELERATOR, name), STRAGGLER, now)
         # Not a copy: `take` below adds this observation's counts, and the rules must see them.
         past = Past(self._history.trends, self._standing.lost_hosts(), self._quiet_until, events)
         out = out_of_service(inventory, disabled)

@@ -95,7 +95,7 @@ def _is_idle(look: Look, accelerator: Accelerator) -> bool:
 def _seen(look: Look, case: GpuCase, here: HostLook, findings: tuple[Finding, ...]) -> frozenset[str]:
     """The probes that reported this accelerator; a probe that prints errors instead of values is omitted.
 
-    ``collectives`` stands for the record of its job, if it has one: without one, no rank waits for it.
+    ``collectives`` stands for the record of its job, if who is late in it was judged.
     """
     told = {"host"}
     if case.absence in {Absence.NAMED_LOST, Absence.NOT_LISTED}:
@@ -106,7 +106,7 @@ def _seen(look: Look, case: GpuCase, here: HostLook, findings: tuple[Finding, ..
         told.add("nvlink")
     if here.probe_ended_well("kernel"):
         told.add("kernel")
-    if case.id not in look.lateness.unknown:
+    if case.id in look.lateness.judged:
         told.add("collectives")
     return frozenset(told)
 

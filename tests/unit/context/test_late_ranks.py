@@ -20,7 +20,7 @@ ROW = {
     "since": NOW - 60,
     "worked_around": False,
 }
-NOBODY, UNKNOWN = Lateness(), Lateness(unknown=frozenset(RANKS))
+NOBODY, UNKNOWN, JUDGED = Lateness(), Lateness(unknown=frozenset(RANKS)), Lateness(judged=frozenset(RANKS))
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_a_late_rank_is_that_of_its_accelerator(job):
     assert (late.job, late.rank, late.accelerator, late.gap_s, late.since) == ("train", 2, LATE_GPU, 0.007, NOW - 60)
     assert read(target="rack") == NOBODY
     saved(job, ranks=())
-    assert read() == NOBODY
+    assert read() == JUDGED
 
 
 @pytest.mark.usefixtures("coordinator")
@@ -87,7 +87,7 @@ def test_nobody_is_late_in_a_job_that_nobody_runs_here(job):
 
 def test_a_rank_that_a_swap_has_moved_is_not_late_where_it_was(job):
     saved(job)
-    assert read(ranks=("h1-gpu0", "h2-gpu0", "h5-gpu0", "h4-gpu0")) == NOBODY
+    assert read(ranks=("h1-gpu0", "h2-gpu0", "h5-gpu0", "h4-gpu0")).late == {}
     assert read(ranks=()) == NOBODY
 
 

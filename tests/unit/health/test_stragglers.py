@@ -7,16 +7,19 @@ import pytest
 from lumctl.health.lateness import Lateness, RankLateness
 from lumctl.health.observation import Observation
 from lumctl.health.remedy import remedies
+from lumctl.health.replaced_faults import faults_of, unproven
 from lumctl.health.states import State
 from lumctl.training.stragglers import causes_of
 
 GPU, OTHER = "h03-gpu2", "h03-gpu1"
 RULE = "gpu.straggler"
+RANKS = frozenset({GPU, OTHER})
+ON_TIME = {"lateness": Lateness(judged=RANKS)}
 
 
 def late(watched, for_s=30.0, **changed):
     known = RankLateness("train-a", 10, GPU, "", 0.007, 0.12, watched.now - for_s, watched.now)
-    return {"lateness": Lateness({GPU: replace(known, **changed)})}
+    return {"lateness": Lateness({GPU: replace(known, **changed)}, judged=RANKS)}
 
 
 def look(watched, said, after=10.0):
@@ -38,20 +41,35 @@ def test_it_is_a_finding_once_the_rank_was_late_for_some_time(watched):
 
 def test_it_ends_after_a_minute_without_and_not_before(watched):
     look(watched, late(watched))
-    on_time = {"lateness": Lateness()}
     for _ in range(6):
-        state, (evidence,) = look(watched, on_time)
+        state, (evidence,) = look(watched, ON_TIME)
         assert state is State.DEGRADED
         assert "last seen" in evidence
         (finding,) = watched.report.accelerators[GPU].findings
         assert finding.advice.endswith(": lumctl job stragglers train-a")
     watched.restart()
-    assert look(watched, on_time) == (State.OK, [])
+    assert look(watched, ON_TIME) == (State.OK, [])
     look(watched, late(watched))
     for _ in range(5):
-        look(watched, on_time)
+        look(watched, ON_TIME)
     look(watched, late(watched))
-    assert look(watched, on_time, 50)[0] is State.DEGRADED
+    assert look(watched, ON_TIME, 50)[0] is State.DEGRADED
+
+
+def test_it_ends_at_once_with_the_job_or_when_a_swap_has_moved_the_rank(watched):
+    look(watched, late(watched))
+    assert look(watched, {"lateness": Lateness(judged=RANKS - {GPU})}) == (State.OK, [])
+    assert look(watched, ON_TIME) == (State.OK, [])
+
+
+def test_an_accelerator_without_a_job_does_not_show_that_it_is_late_no_longer(watched):
+    look(watched, late(watched))
+    faults = faults_of(watched.report, watched.rack.inventory, (), GPU)
+    assert [fault.rule for fault in faults] == [RULE]
+    look(watched, {"lateness": Lateness()})
+    assert unproven(watched.report, faults) == faults
+    look(watched, ON_TIME)
+    assert unproven(watched.report, faults) == ()
 
 
 def test_what_nobody_has_judged_neither_ends_nor_begins_anything(watched):
