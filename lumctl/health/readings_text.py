@@ -51,6 +51,7 @@ def readings_of(
         values = _of_circuit(health, inventory)
     elif kind == "accelerator":
         values = _of_gpu(name, report.slots.get(name), inventory, snapshot)
+        values["collectives"] = "recorded" if "collectives" in health.seen else "not recorded"
     elif kind == "link":
         values = _of_link(name, inventory, snapshot)
     elif kind == "host":

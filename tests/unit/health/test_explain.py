@@ -107,7 +107,7 @@ def test_every_reading_that_the_data_names_can_be_told():
 
     for rule, seen in rulebook().looks_at.items():
         if rule.startswith("gpu."):
-            known = {*GpuReading.__slots__, "listed", "age_s", "xids", "nvlinks", "reports"}
+            known = {*GpuReading.__slots__, "listed", "age_s", "xids", "nvlinks", "reports", "collectives"}
             assert set(seen.readings) <= known, rule
     assert set(rulebook().looks_at) == {r for r in rulebook().rules() if not r.startswith("incident.")}
 

@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from lumctl.fleet.readings import Snapshot
+from lumctl.health.explanation import explain
 from lumctl.health.lateness import Lateness, RankLateness
 from lumctl.health.observation import Observation
 from lumctl.health.remedy import remedies
@@ -110,3 +112,18 @@ def test_it_is_no_cause_of_itself(watched):
     inventory, report = watched.rack.inventory, watched.report
     seen = Observation(watched.now, "sim", inventory, {}, (), {}, None, report)
     assert [finding.rule for finding in causes_of(seen, GPU)] == ["gpu.temperature"]
+
+
+def test_explain_says_whether_it_was_judged(watched):
+    def told():
+        (found,) = explain(watched.report, GPU, inventory=watched.rack.inventory, snapshot=snapshot, devices={})
+        (check,) = [each for each in found.checks if each.rule == RULE]
+        return check.told, check.found, [reading.value for reading in check.readings]
+
+    snapshot = Snapshot(watched.now, 0.1, dict(watched.rack.hosts))
+    look(watched, late(watched))
+    assert told() == (True, True, ["recorded"])
+    look(watched, {"lateness": Lateness(judged=RANKS - {GPU})})
+    assert told() == (False, False, ["not recorded"])
+    look(watched, ON_TIME)
+    assert told() == (True, False, ["recorded"])
