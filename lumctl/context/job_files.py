@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from contextlib import suppress
+from math import isfinite
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
@@ -126,17 +127,11 @@ def _late_of(
 
 
 def _late_rank(job: str, row: Mapping[str, Any], at: float) -> RankLateness:
-    return RankLateness(
-        job,
-        int(row["rank"]),
-        str(row["accelerator"]),
-        str(row["group"]),
-        float(row["gap_s"]),
-        float(row["step_s"]),
-        float(row["since"]),
-        at,
-        bool(row["worked_around"]),
-    )
+    gap_s, step_s, since = (float(row[name]) for name in ("gap_s", "step_s", "since"))
+    if not (isfinite(gap_s) and isfinite(step_s) and isfinite(since)):
+        raise ValueError(gap_s, step_s, since)
+    rank, accelerator, group = int(row["rank"]), str(row["accelerator"]), str(row["group"])
+    return RankLateness(job, rank, accelerator, group, gap_s, step_s, since, at, bool(row["worked_around"]))
 
 
 def _runs(socket: Path) -> bool:

@@ -68,8 +68,9 @@ def test_what_is_old_damaged_or_missing_while_the_job_runs_says_nothing(job):
     for damaged in ("", "{", "[]", json.dumps({"schema": "lumctl/job-late-kept/v1", "late": {"at": NOW}})):
         (job / LATE).write_text(damaged)
         assert read() == UNKNOWN
-    saved(job, ranks=[{**ROW, "gap_s": None}])
-    assert read() == UNKNOWN
+    for wrong in (None, float("nan"), "x"):
+        saved(job, ranks=[{**ROW, "gap_s": wrong}])
+        assert read() == UNKNOWN
 
 
 def test_a_training_step_may_take_longer_than_readings_stay_current(job):
