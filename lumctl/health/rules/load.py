@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from math import ceil
 
-from lumctl.collectives.quantities import seconds_text
 from lumctl.fleet.readings import GpuReading
 from lumctl.health.lateness import STRAGGLER
 from lumctl.health.rulebook import found, verdict
 from lumctl.health.rules.cases import GpuCase
 from lumctl.health.rules.counters import counted
 from lumctl.health.states import Finding
+from lumctl.quantity_text import seconds_text
 
 HARDWARE_THROTTLING = frozenset(
     {"hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown"}

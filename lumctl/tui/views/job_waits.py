@@ -7,8 +7,8 @@ from statistics import median
 
 from rich.text import Text
 
-from lumctl.collectives.quantities import seconds_text
 from lumctl.printable import counted
+from lumctl.quantity_text import seconds_text
 from lumctl.tui.look.marks import HEADING_STYLE, QUIET_STYLE, STALE_STYLE, Marks, age
 from lumctl.tui.widgets.gauges import ASCII_STEPS, BLOCKS, share_of
 
