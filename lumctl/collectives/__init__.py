@@ -1,6 +1,6 @@
 """Schedules of collectives: built, checked, costed, exported, and advised for or against. No I/O."""
 
-from lumctl.collectives.baselines import all_rounds, direct, halving_doubling, ring
+from lumctl.collectives.baselines import direct, halving_doubling, ring, rounds_of
 from lumctl.collectives.schedule import Schedule, ScheduleRound, Send
 from lumctl.collectives.stragglar import stragglar
 from lumctl.collectives.verification import first_fault
@@ -9,10 +9,10 @@ __all__ = [
     "Schedule",
     "ScheduleRound",
     "Send",
-    "all_rounds",
     "direct",
     "first_fault",
     "halving_doubling",
     "ring",
+    "rounds_of",
     "stragglar",
 ]

@@ -34,7 +34,7 @@ def reduce_scatter(owners: Sequence[int]) -> list[ScheduleRound]:
     ]
 
 
-def all_rounds(schedule: Schedule) -> Iterator[ScheduleRound]:
+def rounds_of(schedule: Schedule) -> Iterator[ScheduleRound]:
     """All rounds of an all-reduce: those for a late rank begin with the reduce-scatter of the others."""
     if schedule.straggler is not None:
         yield from reduce_scatter(schedule.owners)

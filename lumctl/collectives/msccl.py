@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from xml.parsers import expat
 from xml.sax.saxutils import quoteattr
 
-from lumctl.collectives.baselines import all_rounds
+from lumctl.collectives.baselines import rounds_of
 from lumctl.collectives.documents import shown
 from lumctl.collectives.machine import ChunkSpan, CollectiveProgram, Instruction, InstructionKind, ProgramThread
 from lumctl.collectives.schedule import MOST_CHUNKS, MOST_RANKS, Schedule, Send
@@ -29,7 +29,7 @@ StepPlace = tuple[int, int]
 def rounds_of_ranks(schedule: Schedule) -> list[list[tuple[Send | None, Send | None]]]:
     """For each rank, what it sends and receives in each round in which it takes part, those before the arrival too."""
     found: list[list[tuple[Send | None, Send | None]]] = [[] for _ in range(schedule.ranks)]
-    for sends in all_rounds(schedule):
+    for sends in rounds_of(schedule):
         sent = {send.sender: send for send in sends}
         received = {send.receiver: send for send in sends}
         for rank in sent.keys() | received.keys():

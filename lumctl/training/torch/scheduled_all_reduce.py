@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from lumctl.collectives import Schedule, ScheduleRound, all_rounds, stragglar
+from lumctl.collectives import Schedule, ScheduleRound, rounds_of, stragglar
 
 # A tag of its own (ASCII "lr"), so that no message of the script is received as a chunk.
 _TAG = 0x6C72
@@ -46,7 +46,7 @@ class ScheduledAllReduce:
     def __init__(self, schedule: Schedule, rank: int) -> None:
         self.straggler = schedule.straggler
         self._chunks = schedule.chunks
-        self._rounds = [own for each in all_rounds(schedule) if (own := _own(each, rank)) is not None]
+        self._rounds = [own for each in rounds_of(schedule) if (own := _own(each, rank)) is not None]
 
     def __call__(self, tensor: Tensor) -> None:
         """Replace a contiguous tensor by its sum over all ranks.
