@@ -39,11 +39,8 @@ def why_silent(devices: Iterable[str], target: str) -> str:
     return f"see what to do: {'; '.join(f'lumctl health explain {each} --target {target}' for each in devices)}"
 
 
-def plan_again(context: Context, plan: Plan, avoid: Sequence[str] = ()) -> str:
-    """The command that plans the same change again; if it was made already, the command that shows the placement.
-
-    The replacement of accelerators is planned around the PUCs in ``avoid``.
-    """
+def plan_again(context: Context, plan: Plan) -> str:
+    """The command that plans the same change again; if it was made already, the command that shows the placement."""
     aimed = f"--target {context.target}"
     match plan.kind:
         case "fabric":
@@ -54,7 +51,7 @@ def plan_again(context: Context, plan: Plan, avoid: Sequence[str] = ()) -> str:
             return f"{advice} {aimed}"
         case "set" if words := _settings(context, plan):
             return f"make a new plan: lumctl device set {shlex.join(words)} {aimed}"
-    if command := _swap_again(context, plan, avoid):
+    if command := _swap_again(context, plan):
         return f"make a new plan: {command} {aimed}"
     owners = [circuit.owner for circuit in (*plan.remove, *plan.add) if circuit.owner in context.inventory.jobs]
     return f"see the current placement: {f'lumctl job show {owners[0]}' if owners else 'lumctl status'} {aimed}"
@@ -139,7 +136,7 @@ def _starts_in(context: Context, circuit: Circuit, rack: str) -> bool:
     return context.inventory.devices[circuit.a.device].rack == rack
 
 
-def _swap_again(context: Context, plan: Plan, avoid: Sequence[str]) -> str:
+def _swap_again(context: Context, plan: Plan) -> str:
     """The command that plans a swap or its reversal again; empty if no rank still runs on an accelerator to replace."""
     placed, written = context.assignment(sound=False), context.inventory.jobs
     left = [r for r in plan.replacements if place_of(placed, r.failed) == (r.job, r.rank)]
@@ -148,8 +145,7 @@ def _swap_again(context: Context, plan: Plan, avoid: Sequence[str]) -> str:
     if all(r.spare == dict(enumerate(written[r.job].ranks)).get(r.rank) for r in left):
         return f"lumctl swap plan {left[0].job} --back"
     healthy = " --even-if-healthy" if plan.even_if_healthy else ""
-    around = f" --avoid {','.join(avoid)}" if avoid else ""
-    return f"lumctl swap plan --failed {','.join(r.failed for r in left)}{around}{healthy}"
+    return f"lumctl swap plan --failed {','.join(r.failed for r in left)}{healthy}"
 
 
 def _slice_again(context: Context, plan: Plan) -> str:

@@ -140,15 +140,12 @@ class RunInProgress:
         dark = [circuit for circuit in self.plan.add if circuit.id in self._view.unproved]
         return tuple(dict.fromkeys(f"{d}/puc/{n}" for c in dark for d, n in c.pucs if (d, n) in written))
 
-    def again(self, avoid: Sequence[str] = ()) -> str | None:
-        """How to plan the same change again; ``None`` for a replay, or if the store does not contain the placement.
-
-        A swap is planned around the PUCs in ``avoid``.
-        """
+    def again(self) -> str | None:
+        """How to plan the same change again; ``None`` for a replay, or if the store does not contain the placement."""
         if self.plan.kind in {"replay", "seed"}:
             return None
         with suppress(LumctlError):
-            return plan_again(self._context, self.plan, avoid)
+            return plan_again(self._context, self.plan)
         return None
 
     def leave_alone(self, steps: Sequence[Step]) -> None:

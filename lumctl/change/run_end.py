@@ -1,6 +1,6 @@
 """The end of a run: done, rolled back, half done, or taken over by another process; an error if it failed."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -78,7 +78,8 @@ def rolled_back(run: RunInProgress, reason: str) -> RunError:
     troubles = run.undo()
     if not troubles:
         try:
-            run.end(run.undone_as, {"failed": reason})
+            pucs = list(run.stuck or run.suspects)
+            run.end(run.undone_as, {"failed": reason, **({"pucs": pucs} if pucs else {})})
         except LumctlError as error:
             troubles = [error.message]
         else:
@@ -116,26 +117,24 @@ def _first(error: LumctlError | None, hint: str) -> str:
 
 def _after_undo(run: RunInProgress) -> str | None:
     """What to do after a run that was rolled back: find what failed, and plan again."""
-    again = run.again(run.stuck)
-    if again is None or not run.stuck:
-        look = f"see what is faulty: lumctl status --target {run.plan.target}; repair it, then {again}"
-        return again and "; ".join((look, *_around_suspects(run)))
+    again, look = run.again(), f"lumctl status --target {run.plan.target}"
+    if again is None:
+        return None
+    if not run.stuck:
+        lost = f"; if it shows nothing, {_one_of(run.suspects)} may be stuck" if run.suspects else ""
+        around = ", and it gives a plan around it" if lost and run.plan.replacements else ""
+        return f"see what is faulty: {look}; repair it, then {again}{lost}{around}"
     # After the undo it is in the recorded state, so that no reading shows that it is stuck.
     what, device = f"{', '.join(run.stuck)} did not take the written state", run.stuck[0].partition("/")[0]
     damaged = ", ".join(puc.rpartition("/")[2] for puc in run.stuck if puc.startswith(f"{device}/"))
-    lasting = f"`damaged: [{damaged}]` to {device} in the inventory"
-    if "--avoid" in again:
-        return f"{what}: {again}; if the fault lasts, add {lasting}"
-    return f"{what}: repair it, or add {lasting}; then {again}"
+    lasting = f"add `damaged: [{damaged}]` to {device} in the inventory"
+    if run.plan.replacements:
+        return f"{what}: see the plan around it: {look}; if the fault lasts, {lasting}"
+    return f"{what}: repair it, or {lasting}; then {again}"
 
 
-def _around_suspects(run: RunInProgress) -> Iterator[str]:
-    """How to try another way for light that did not arrive: a device that cannot be read hides a PUC that is stuck."""
-    suspects = run.suspects
-    again = run.again(suspects[:1])
-    if again is not None and "--avoid" in again:
-        which = f"one of the PUCs {', '.join(suspects)}" if suspects[1:] else suspects[0]
-        yield f"if it shows nothing, {which} may be stuck: try without it: {again.removeprefix('make a new plan: ')}"
+def _one_of(pucs: Sequence[str]) -> str:
+    return f"one of the PUCs {', '.join(pucs)}" if pucs[1:] else pucs[0]
 
 
 def _guards_end(run: RunInProgress, scope: GuardScope) -> str | None:

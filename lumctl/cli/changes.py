@@ -240,19 +240,25 @@ def resumption_lines(cx: Invocation, context: Context, result: RunResult) -> lis
     jobs = _to_resume(cx, result)
     if not jobs:
         return []
+    from lumctl.swap.suggestions import swap_obstacle
+
     ill: dict[str, list[str]] = {}
+    obstacles: dict[str, LumctlError | None] = {}
     with suppress(LumctlError):  # the run has ended: a failed reading only withholds this warning
         seen = context.observe()
         for job in jobs:
             found = [seen.report.accelerators[name] for name in seen.assignment.get(job, ())]
             ill[job] = [each.id for each in found if each.state is State.FAILED]
+            obstacles[job] = swap_obstacle(context, seen, ill[job]) if ill[job] else None
     lines = []
     for job in jobs:
         if names := ill.get(job):
             one = len(names) == 1
-            what = f"{' and '.join(names)} {'is' if one else 'are'} failed; replace {'it' if one else 'them'} first"
-            again = aimed(cx, f"lumctl swap plan --failed {','.join(names)} --target {context.target}")
-            lines.append(f"do not resume job {job} yet: {what}: {again}")
+            what = f"do not resume job {job} yet: {' and '.join(names)} {'is' if one else 'are'} failed"
+            then = f"replace {'it' if one else 'them'} first: lumctl swap plan --failed {','.join(names)}"
+            if obstacle := obstacles.get(job):
+                then = f"{obstacle.message.partition(': ')[0]}; see what to do: lumctl status"
+            lines.append(aimed(cx, f"{what}; {then} --target {context.target}"))
         else:
             how = f"lumctl sim resume {job}" if context.target == Target.SIM else "it has no hook"
             lines.append(aimed(cx, f"resume job {job} now: {how}; where its ranks run: lumctl job show {job}"))

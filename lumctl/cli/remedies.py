@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.verbs import aimed
-from lumctl.errors import LumctlError
+from lumctl.errors import LumctlError, RefusedError
 from lumctl.health.remedy import Remedy, host_to_drain
 from lumctl.health.states import ComponentHealth, HealthReport, State
 from lumctl.inventory.folded_names import fold
@@ -60,6 +60,7 @@ def _document(
     cx: Invocation, context: "Context", seen: "Observation", remedy: Remedy, *, plans: bool
 ) -> dict[str, Any]:
     from lumctl.cli.views import remedy_document
+    from lumctl.swap.failed_attempts import failed_attempt
     from lumctl.swap.spare_pool import lost_by
     from lumctl.swap.suggestions import way_to_free
 
@@ -76,6 +77,10 @@ def _document(
         # Why light cannot avoid a PUC already says what to write about it in the inventory.
         alone = "" if remedy.kind == "puc" else remedy.without_swap
         by_hand = "; ".join(part for part in ((alone, refused) if remedy.replace else (refused, alone)) if part)
+    if plans and remedy.replace:
+        with suppress(LumctlError):
+            attempt = failed_attempt(context, seen, remedy.replace)
+            by_hand = "; ".join(filter(None, (attempt.words if attempt else "", by_hand)))
     # If no spare is left, nothing is replaced, but the ranks are down.
     down = remedy.replace or dict.fromkeys(lost_by(seen, remedy))
     hosts = dict.fromkeys(seen.inventory.accelerators[name].host for name in remedy.replace)
@@ -96,15 +101,22 @@ def _drain_document(
 
     ``on_it`` are the accelerators of these ranks.
     """
+    from lumctl.swap.spare_pool import certainly_lost
     from lumctl.swap.suggestions import swap_obstacle
 
     every = [each.id for each in seen.inventory.accelerators_of(host) if seen.place_of(each.id) is not None]
-    obstacle, moved = None, host
+    obstacle, names = None, every
     with suppress(LumctlError):  # as in `_document`
         obstacle = swap_obstacle(context, seen, every, even_if_healthy=True) if plans else None
         # There may be no spare for the one that has failed, but for the others.
         if obstacle is not None and len(on_it) < len(every):
-            obstacle, moved = swap_obstacle(context, seen, on_it, even_if_healthy=True), ",".join(on_it)
+            obstacle, names = swap_obstacle(context, seen, on_it, even_if_healthy=True), list(on_it)
+        dead = [name for name in dict.fromkeys(certainly_lost(seen)) if name not in every and seen.place_of(name)]
+        in_need = [name for name in dead if plans and obstacle is None and swap_obstacle(context, seen, [name]) is None]
+        # Healthy ranks take no spare from one that is down.
+        if in_need and swap_obstacle(context, seen, (*names, *in_need), even_if_healthy=True) is not None:
+            obstacle = RefusedError(f"{', '.join(in_need)} may need the same spares and comes first")
+    moved = host if names is every else ",".join(names)
     command = f"lumctl swap plan --failed {moved} --even-if-healthy" if plans and obstacle is None else ""
     ranks = ranks_text(place for name in on_it if (place := seen.place_of(name)))
     words = f"before you drain {host}, move {ranks}"

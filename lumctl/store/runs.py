@@ -196,7 +196,9 @@ class Runs:
             found = [(run_of(row), at, rest_s) for row, at, rest_s in zip(rows, acted, rests_s, strict=True)]
             return ahead_s, ends, found
 
-        ahead_s, ends, rows = self._rows.known.get("moves", ask, of=asked)
+        # The last minutes and the last day are asked for in turn.
+        name = ("moves", now - since > 2 * SHARED_S)
+        ahead_s, ends, rows = self._rows.known.get(name, ask, of=asked)
         alive = {number: end - ahead_s for number, end in ends.items() if clock.is_alive(end, now + ahead_s)}
         found = []
         for run, acted_at, rest_s in rows:

@@ -15,6 +15,7 @@ from lumctl.swap.choice import choose
 from lumctl.swap.demand_queue import kept_spares
 from lumctl.swap.draft import SwapDraft, certain_states, left_there
 from lumctl.swap.explanations import no_attempt, nothing_frees
+from lumctl.swap.failed_attempts import failed_attempt
 from lumctl.swap.groups import serves_all, why_tied
 from lumctl.swap.lane_moves import circuits_through, lane_choices, orders_after, parse_avoided
 from lumctl.swap.light_paths import RerouteBudget
@@ -174,7 +175,10 @@ def _planned(
     )
     pairs = ", ".join(f"{r.failed} by {r.spare}" for r in choice.replacements)
     hosts = dict.fromkeys(context.inventory.accelerators[name].host for name in asked.failed)
-    notes = (*filter(None, map(seen.life_signs, hosts)), *left_there(seen, states, avoided, asked.jobs))
+    tried = failed_attempt(context, seen, asked.failed)
+    may_fail = tried is not None and not set(tried.pucs) & set(options.avoid)
+    again = [f"{tried.words}; a plan around it: lumctl status --target {context.target}"] if tried and may_fail else []
+    notes = (*again, *filter(None, map(seen.life_signs, hosts)), *left_there(seen, states, avoided, asked.jobs))
     choice = replace(choice, why=(*why_tied(context.inventory, asked.tied), *choice.why))
     title = f"{', '.join(asked.jobs)}: replace {pairs}"
     faults = tuple(

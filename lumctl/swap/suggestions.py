@@ -11,6 +11,7 @@ from lumctl.health.remedy import Remedy, swap_command
 from lumctl.health.states import ComponentHealth, State
 from lumctl.inventory.components import find_component
 from lumctl.inventory.wiring import jobs_in
+from lumctl.swap.failed_attempts import failed_attempt
 from lumctl.swap.path_routing import light_paths
 from lumctl.swap.planning import SwapOptions, freeing_return, try_swap
 from lumctl.swap.reroute import plan_reroute
@@ -59,6 +60,8 @@ def planned_command(
     Everything that offers a swap asks this first. Devices are not asked; ``seen`` says which of them do not answer.
     """
     if failed:
+        if not avoid and (around := _around_the_stuck(context, seen, failed)):
+            return around
         found = try_swap(context, SwapOptions(tuple(avoid), even_if_healthy=healthy), seen, failed, checks_hints=True)
         return found if avoid else _beside_the_silent(context, seen, failed, found)
     try:
@@ -66,6 +69,16 @@ def planned_command(
     except (RefusedError, UsageError, DeviceError) as error:
         return error
     return swap_command((), avoid) if refused is None else refused
+
+
+def _around_the_stuck(context: Context, seen: Observation, failed: Sequence[str]) -> str:
+    """After a swap that was rolled back at PUCs that may be stuck: the command that avoids one of them, if one can."""
+    attempt = failed_attempt(context, seen, failed)
+    for puc in attempt.pucs if attempt is not None else ():
+        found = try_swap(context, SwapOptions((puc,)), seen, failed)
+        if isinstance(found, str):
+            return found
+    return ""
 
 
 def _beside_the_silent(
@@ -82,6 +95,9 @@ def swap_obstacle(
     context: Context, seen: Observation, failed: Sequence[str], *, even_if_healthy: bool = False
 ) -> LumctlError | None:
     """Why no swap of these accelerators can be planned and applied now; ``None`` if one can."""
+    attempt = failed_attempt(context, seen, failed)
+    if attempt is not None and (around := _around_the_stuck(context, seen, failed)):
+        return RefusedError(attempt.words, hint=f"plan around it: {around}")
     found = try_swap(context, SwapOptions(even_if_healthy=even_if_healthy), seen, failed, checks_hints=True)
     return None if isinstance(found, str) else found
 

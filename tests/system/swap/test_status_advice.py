@@ -303,6 +303,27 @@ def test_a_swap_that_a_stuck_puc_prevents_names_it_and_the_way_around_it(
     failed = c.say("swap", "apply", plan, "--yes", "--job-is-stopped")
     assert stuck in failed.hint
     assert ("may be stuck" if name == "prototype" else "did not take the written state") in failed.hint
-    around = next(command for command in failed.commands if "--avoid" in command)
-    apply(c, f"{around.partition(' --avoid')[0]} --avoid {stuck}")
+    (remedy,) = status(c)["remedies"]
+    assert remedy["by_hand"].startswith("swap-0001 tried it, and light was lost: ")
+    assert f"--failed {lost} --avoid {stuck}" in remedy["command"]
+    assert "swap-0001 tried it, and light was lost" in " ".join(c("swap", "plan", "--failed", lost).split())
+    with c.context() as context:
+        first, *_ = news_of(SwapChecker(c.context)(RecordedLook(context.observe())))
+    assert (first.by_key, first.do) == (False, "swap-0001 tried it, and light was lost")
+    apply(c, remedy["command"])
     assert status(c)["remedies"] == []
+
+
+def test_healthy_ranks_are_not_moved_to_a_spare_that_a_dead_one_needs(opened: dict[str, Console]) -> None:
+    c = opened["rack64"]
+    c.fresh()
+    c.sim.inject("h03-gpu2", "gpu-lost")
+    apply(c, "lumctl swap plan --failed h03-gpu2")
+    assert "swap plan --failed h03 --even-if-healthy" in status(c)["repairs"][-1]["command"]
+    c.sim.inject("h05-gpu1", "gpu-lost")
+    drain = status(c)["repairs"][-1]
+    assert drain["words"] == (
+        "before you drain h03, move train-a ranks 2, 10, 26; no swap can move them now: h05-gpu1 may need the same "
+        "spares and comes first"
+    )
+    assert drain["command"] == ""

@@ -51,6 +51,7 @@ def made(tmp_path, programmed):
             health=SimpleNamespace(transitions=lambda **_: ()),
             journal=SimpleNamespace(latest=lambda _: ()),
             demands=SimpleNamespace(waiting=tuple),
+            runs=SimpleNamespace(moves=lambda **_: ()),
         )
         drivers = SimpleNamespace(changing=lambda _: SimpleNamespace(capabilities=frozenset()))
         return SimpleNamespace(

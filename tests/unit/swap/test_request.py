@@ -30,6 +30,7 @@ def context(rack64, states):
         health=SimpleNamespace(transitions=lambda **_: ()),
         journal=SimpleNamespace(latest=lambda _count: ()),
         demands=SimpleNamespace(waiting=tuple),
+        runs=SimpleNamespace(moves=lambda **_: ()),
     )
     return SimpleNamespace(
         inventory=rack64,
