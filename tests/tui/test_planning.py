@@ -313,6 +313,21 @@ def test_where_there_is_nothing_to_swap_it_says_why(stage, kit):
     assert stage.planned == []
 
 
+def test_why_nothing_was_swapped_is_forgotten_when_ranks_move(stage, kit):
+    stage.seen = before = kit.observation(failed=None)
+
+    async def script(pilot):
+        await pilot.press("2", "ctrl+end", "p")
+        assert "r1-h4-g3 runs no job" in kit.screen_text(pilot.app)
+        ranks = (*before.assignment["llm"][:-1], "r1-h4-g3")
+        stage.seen = replace(kit.observation(failed=None, at=kit.START + 2), assignment={"llm": ranks})
+        await pilot.press("r")
+        await kit.until(pilot, lambda: pilot.app.seen.observation.at == stage.seen.at)
+        assert "runs no job" not in kit.screen_text(pilot.app)
+
+    kit.drive(stage.dashboard(), script)
+
+
 @pytest.mark.parametrize("pane", [*"1234567890", "t"])
 def test_on_every_pane_p_does_what_the_headline_says_and_three_keys_lead_to_the_outcome(stage, kit, pane):
     stage.may_end.set()

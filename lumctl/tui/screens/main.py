@@ -85,7 +85,9 @@ class MainScreen(KeyedScreen[None], keys="main"):
         self.area.take_focus()
 
     def show(self, seen: RecordedLook) -> None:
-        """Show a new observation."""
+        """Show a new observation. If ranks have moved, a message about the earlier placement is removed."""
+        if self._seen is not None and self._seen.observation.assignment != seen.observation.assignment:
+            self.say("")
         self._seen = seen
         news = news_of(seen)
         line = self.query_one(Headline)
