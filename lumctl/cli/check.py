@@ -5,6 +5,7 @@ The codes: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN. Every error, including a wron
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -41,7 +42,7 @@ Rank = tuple[int, bool, int]
 def line(observation: "Observation", state: State, low: Sequence[str] = ()) -> str:
     """The verdict in one line: incidents and other faults, worst first, with the findings of the worst state.
 
-    ``low`` are the pools with few spares left, in words.
+    ``low`` are the pools with few spares left and the jobs that were not resumed, in words.
 
     Members of an incident are not repeated; acknowledged findings and maintenance are only counted.
     """
@@ -232,6 +233,8 @@ def check(
     minor number, by position in nvidia-smi's list if it prints none, and HOST-gpu-0000:9b:00.0 if only the kernel log
     names them. Their links are called HOST-eth2 or HOST-mlx5_0; a link that was never up is disabled.
 
+    A job that was stopped for a swap within a day and does not run again yet is a warning.
+
     If fewer than --least-spares spares of a rack and class are free, and not all that it has, that is a warning; with 0
     it never is.
 
@@ -246,13 +249,16 @@ def check(
         write_atomically(textfile, metrics_text(observation))
     # A capture holds what was asked for, not the whole rack: it does not say how many spares there are.
     low = spares_low(observation, least_spares) if from_capture is None else {}
-    state = worst((overall(observation), *([State.DEGRADED] if low else [])))
+    stopped = not_resumed(cx, observation) if from_capture is None else {}
+    warnings = (*stopped.values(), *low)
+    state = worst((overall(observation), *([State.DEGRADED] if warnings else [])))
     if cx.out.structured:
-        cx.out.document("check", {**check_document(observation, state), "spares_low": list(low.values())})
+        more = {"spares_low": list(low.values()), "stopped_jobs": list(stopped)}
+        cx.out.document("check", {**check_document(observation, state), **more})
     elif short:
-        cx.out.text(short_line(observation, state, list(low)))
+        cx.out.text(short_line(observation, state, warnings))
     else:
-        cx.out.text(f"{line(observation, state, list(low))} | {performance_data(observation)}")
+        cx.out.text(f"{line(observation, state, warnings)} | {performance_data(observation)}")
     if from_capture is None and (slip := forgotten_target(cx, observation.report)):
         cx.out.narrate(slip)
     raise typer.Exit(EXIT_CODES[state])
@@ -308,6 +314,16 @@ def spares_low(observation: "Observation", least: int) -> dict[str, dict[str, An
         pool.words(name): {"rack": rack, "class": name, "free": len(pool.free), "spares": len(pool.spares)}
         for (rack, name), pool in low.items()
     }
+
+
+def not_resumed(cx: Invocation, observation: "Observation") -> dict[str, str]:
+    """The jobs that were stopped for a swap and do not run again yet, each in words; none if a store does not tell."""
+    from lumctl.context import Context
+    from lumctl.jobs.stopped_jobs import stopped_jobs
+
+    with suppress(LumctlError), Context(cx.inventory, cx.target) as context:
+        return {each.job: each.words for each in stopped_jobs(context, observation)}
+    return {}
 
 
 def overall(observation: "Observation") -> State:

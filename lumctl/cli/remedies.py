@@ -148,17 +148,15 @@ def repair_rows(
 
 def stopped_job_rows(cx: Invocation, context: "Context", seen: "Observation") -> list[dict[str, Any]]:
     """The jobs that an operator stopped for a run and has not resumed, with the commands that resume them."""
-    from lumctl.jobs.stopped_jobs import FORGOTTEN_S, ResumptionWatch
+    from lumctl.jobs.stopped_jobs import stopped_jobs
 
-    since, rows = seen.at - FORGOTTEN_S, []
-    for rack in seen.inventory.racks:
-        runs = context.store(rack).runs.moves(since=since, now=seen.at)
-        for each in ResumptionWatch().stopped(seen, sorted(runs, key=lambda run: -run.started_at)):
-            are = "is idle" if len(each.idle) == 1 else "are idle"
-            how = each.advice.removesuffix(f": {each.command}")
-            words = f"{each.job} was not resumed after {each.run.id}: {', '.join(fold(each.idle))} {are}; {how}"
-            row = {"job": each.job, "run": each.run.id, "idle": list(each.idle), "words": words}
-            rows.append({**row, "command": aimed(cx, each.command)})
+    rows = []
+    for each in stopped_jobs(context, seen):
+        are = "is idle" if len(each.idle) == 1 else "are idle"
+        how = each.advice.removesuffix(f": {each.command}")
+        words = f"{each.words}: {', '.join(fold(each.idle))} {are}; {how}"
+        row = {"job": each.job, "run": each.run.id, "idle": list(each.idle), "words": words}
+        rows.append({**row, "command": aimed(cx, each.command)})
     return rows
 
 

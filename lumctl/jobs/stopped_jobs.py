@@ -1,9 +1,10 @@
-"""Jobs that an operator stopped for a run and has not resumed, as far as their accelerators show it; pure."""
+"""Jobs that an operator stopped for a run and has not resumed, as far as their accelerators show it."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from lumctl.context import Context
 from lumctl.fleet.readings import GpuReading
 from lumctl.health.observation import Observation
 from lumctl.health.states import State
@@ -25,6 +26,11 @@ class StoppedJob:
     run: StoredRun
     idle: tuple[str, ...]
     failed: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """What has not happened."""
+        return f"{self.job} was not resumed after {self.run.id}"
 
     @property
     def command(self) -> str:
@@ -63,6 +69,20 @@ class ResumptionWatch:
                     self._resumed.add(key)
             known |= moved.keys()
         return tuple(found)
+
+
+def stopped_jobs(context: Context, seen: Observation) -> tuple[StoppedJob, ...]:
+    """The jobs of all racks that were not resumed, for a command that looks once.
+
+    Raises:
+        StoreError: the store of a rack cannot be read.
+    """
+    runs = [
+        run
+        for rack in seen.inventory.racks
+        for run in context.store(rack).runs.moves(since=seen.at - FORGOTTEN_S, now=seen.at)
+    ]
+    return ResumptionWatch().stopped(seen, sorted(runs, key=lambda run: -run.started_at))
 
 
 def _moved(plan: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -309,9 +309,8 @@ def _under_way(seen: RecordedLook) -> Iterator[News]:
 
 
 def _not_resumed(stopped: StoppedJob) -> News:
-    what = f"{stopped.job} was not resumed after {stopped.run.id}"
     idle = f"{named(stopped.idle)} {'is' if len(stopped.idle) == 1 else 'are'} idle"
-    return News(State.DEGRADED, what, idle, stopped.advice)
+    return News(State.DEGRADED, stopped.words, idle, stopped.advice)
 
 
 def _waiting(seen: RecordedLook) -> Iterator[News]:

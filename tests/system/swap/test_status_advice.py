@@ -244,9 +244,12 @@ def test_a_job_that_was_not_resumed_is_to_be_resumed_until_it_runs_again(opened:
     assert row["words"] == "train-a was not resumed after swap-0001: h16-gpu2 is idle; resume it"
     assert row["command"] in c("status")
     assert "was not resumed" not in c("status", "--job", "train-b")
+    warned = c.say("check", "--least-spares", "0")
+    assert (warned.code, "train-a was not resumed after swap-0001" in warned.out) == (1, True)
     assert row["command"].endswith("sim resume train-a")
     c("sim", "resume", "train-a")
     assert status(c)["stopped_jobs"] == []
+    assert c.say("check", "--least-spares", "0").code == 0
 
 
 def test_ranks_that_run_beside_what_a_swap_took_out_are_to_be_moved_before_the_host_is_drained(
