@@ -11,9 +11,10 @@ import typer
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import OutputColumn, OutputFormat
 from lumctl.cli.progress import progress
-from lumctl.cli.verbs import VerbGroup, noun_app, verb
+from lumctl.cli.verbs import VerbGroup, aimed, noun_app, verb
 from lumctl.errors import UsageError
 from lumctl.inventory.folded_names import fold
+from lumctl.printable import is_or_are
 from lumctl.time_text import iso_text, iso_times
 
 KINDS = (
@@ -214,19 +215,26 @@ def resume(cx: Invocation, job: Annotated[str, typer.Argument(metavar="JOB", hel
     """Run a job on the accelerators on which its ranks are placed now, as an operator resumes it on a rack.
 
     The simulated load of a job stays where it is until then: lumctl runs no hooks on a simulator, except those with
-    ``on_sim: true``. A process that died (``process-died``) is started again.
+    ``on_sim: true``. A process that died (``process-died``) is started again. A warning names accelerators that have
+    failed: their ranks do no work.
     """
     from lumctl.cli.job_state import find_job
     from lumctl.context import Context
+    from lumctl.health.states import State
 
     with Context(cx.inventory, "sim") as context:
         placed = context.assignment()
         find_job(context.inventory, job)
         accelerators = list(placed.get(job, ()))
+        report = context.observe().report.accelerators
+    failed = [name for name in accelerators if report[name].state is State.FAILED]
     _ask(cx, "resume", job=job, accelerators=accelerators)
     if cx.out.structured:
         cx.out.document("sim-resume", {"job": job, "accelerators": accelerators})
     cx.out.narrate(f"{job} runs on {', '.join(fold(accelerators))}")
+    if failed:
+        what = f"{', '.join(fold(failed))} {is_or_are(len(failed))} failed: no rank works there"
+        cx.out.narrate(aimed(cx, f"warning: {what}; see what to do: lumctl status --target sim"))
 
 
 def _commission(cx: Invocation, without: Collection[str]) -> list[str]:

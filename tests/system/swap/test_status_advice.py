@@ -281,6 +281,8 @@ def test_of_two_losses_and_one_spare_the_second_says_that_both_cannot_be_replace
     without = next(each for each in status(c)["remedies"] if each["cause"] == "h03-gpu2")
     assert (without["command"], without["ranks"]) == ("", ["train-a/18"])
     assert without["by_hand"].startswith("no spare that fits is free; ")
+    warned = c.say("sim", "resume", "train-a").err
+    assert "warning: h05-gpu1, h03-gpu2 are failed: no rank works there; see what to do: lumctl" in warned
     findings = next(each["findings"] for each in status(c)["accelerators"] if each["id"] == "h03-gpu2")
     assert all("swap in a spare" not in each["advice"] for each in findings)
     c.sim.clear("h04-gpu2")
