@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.verbs import aimed
-from lumctl.errors import LumctlError, RefusedError
+from lumctl.errors import LumctlError
 from lumctl.health.remedy import Remedy, host_to_drain
 from lumctl.health.states import ComponentHealth, HealthReport, State
 from lumctl.inventory.folded_names import fold
@@ -105,7 +105,7 @@ def _drain_document(
     from lumctl.swap.suggestions import swap_obstacle
 
     every = [each.id for each in seen.inventory.accelerators_of(host) if seen.place_of(each.id) is not None]
-    obstacle, names = None, every
+    obstacle, names, why = None, every, ""
     with suppress(LumctlError):  # as in `_document`
         obstacle = swap_obstacle(context, seen, every, even_if_healthy=True) if plans else None
         # There may be no spare for the one that has failed, but for the others.
@@ -115,13 +115,13 @@ def _drain_document(
         in_need = [name for name in dead if plans and obstacle is None and swap_obstacle(context, seen, [name]) is None]
         # Healthy ranks take no spare from one that is down.
         if in_need and swap_obstacle(context, seen, (*names, *in_need), even_if_healthy=True) is not None:
-            obstacle = RefusedError(f"{', '.join(in_need)} may need the same spares and comes first")
-    moved = host if names is every else ",".join(names)
-    command = f"lumctl swap plan --failed {moved} --even-if-healthy" if plans and obstacle is None else ""
-    ranks = ranks_text(place for name in on_it if (place := seen.place_of(name)))
-    words = f"before you drain {host}, move {ranks}"
+            why = f"{', '.join(in_need)} may need the same spares and comes first"
     if obstacle is not None:
-        words += f"; no swap can move them now: {obstacle.message.partition(': ')[0]}"
+        why = obstacle.message.partition(": ")[0]
+    moved = host if names is every else ",".join(names)
+    command = f"lumctl swap plan --failed {moved} --even-if-healthy" if plans and not why else ""
+    ranks = ranks_text(place for name in on_it if (place := seen.place_of(name)))
+    words = f"before you drain {host}, move {ranks}{f'; no swap can move them now: {why}' if why else ''}"
     return {"host": host, "words": words, "command": aimed(cx, command)}
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lumctl.context import Context, Observation
+from lumctl.errors import RefusedError
 from lumctl.store import StoredRun
 
 REMEMBERED_S = 86_400.0
@@ -22,6 +23,10 @@ class FailedAttempt:
         """What happened."""
         which = f"one of {', '.join(self.pucs)}" if self.pucs[1:] else self.pucs[0]
         return f"{self.run} tried it, and light was lost: {which} may be stuck"
+
+    def refusal(self, around: str) -> RefusedError:
+        """Why the same swap is not planned again; ``around`` is the command that plans another one."""
+        return RefusedError(self.words, hint=f"plan around it: {around}")
 
 
 def failed_attempt(context: Context, seen: Observation, failed: Sequence[str]) -> FailedAttempt | None:

@@ -97,7 +97,7 @@ def swap_obstacle(
     """Why no swap of these accelerators can be planned and applied now; ``None`` if one can."""
     attempt = failed_attempt(context, seen, failed)
     if attempt is not None and (around := _around_the_stuck(context, seen, failed)):
-        return RefusedError(attempt.words, hint=f"plan around it: {around}")
+        return attempt.refusal(around)
     found = try_swap(context, SwapOptions(even_if_healthy=even_if_healthy), seen, failed, checks_hints=True)
     return None if isinstance(found, str) else found
 

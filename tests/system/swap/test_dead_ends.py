@@ -701,6 +701,7 @@ ELSEWHERE = {
     ): "its command is typed in test_dead_transmitter.py",
     ("cli/collective.py", "and the lower bound is"): "it concerns no rack: see tests/unit/cli/test_collective.py",
     ("swap/silent_parts.py", "no swap can be applied while"): "its command is typed in test_status_advice.py",
+    ("swap/failed_attempts.py", ""): "its command is typed in test_status_advice.py",
     ("runbook/replay.py", "only recorded what the light showed"): "there is nothing to be done: no hint",
     (PRE, "cannot be rolled back: the rollback"): AUTHOR,
     ("change/foreign_circuits.py", "without a proof that circuit"): AUTHOR,
