@@ -318,6 +318,9 @@ def spares_low(observation: "Observation", least: int) -> dict[str, dict[str, An
 
 def not_resumed(cx: Invocation, observation: "Observation") -> dict[str, str]:
     """The jobs that were stopped for a swap and do not run again yet, each in words; none if a store does not tell."""
+    ranked = (observation.gpus.get(name) for name in observation.places())
+    if not any(reading.is_idle for reading in ranked if reading is not None):
+        return {}  # the stores are not read: that takes as long as all else beside a daemon
     from lumctl.context import Context
     from lumctl.jobs.stopped_jobs import stopped_jobs
 

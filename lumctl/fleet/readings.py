@@ -155,6 +155,11 @@ class GpuReading:
         """Whether the GPU is partitioned into instances (MIG), which use no NVLink."""
         return self.raw.get("mig_mode/current_mig") == "Enabled"
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no process is on it and it does nothing; if its utilisation is not reported, that is unknown."""
+        return not self.processes and self.utilization_percent == 0
+
 
 ALL_NVLINKS = -1
 """Used instead of a link's number if nvidia-smi reports, for all links of a GPU at once, that none is active."""

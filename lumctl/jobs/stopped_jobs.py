@@ -62,7 +62,7 @@ class ResumptionWatch:
                 key, readings = (run.rack, run.id, job), _readings_since(run.ended_at, observation, moved[job])
                 if key in self._resumed:
                     continue
-                idle = tuple(name for name, reading in readings.items() if _is_idle(reading))
+                idle = tuple(name for name, reading in readings.items() if reading.is_idle)
                 if idle:
                     found.append(StoppedJob(job, run, idle, _failed(observation, job)))
                 elif len(readings) == len(moved[job]):
@@ -99,11 +99,6 @@ def _readings_since(ended_at: float, observation: Observation, names: Iterable[s
     """The readings of accelerators that were taken after a run."""
     readings = ((name, observation.gpus.get(name)) for name in names)
     return {name: each for name, each in readings if each is not None and each.taken_at > ended_at}
-
-
-def _is_idle(reading: GpuReading) -> bool:
-    """Whether no process is on an accelerator; if its utilisation is not reported, that is unknown."""
-    return not reading.processes and reading.utilization_percent == 0
 
 
 def _failed(observation: Observation, job: str) -> tuple[str, ...]:
