@@ -166,6 +166,9 @@ def test_a_swap_between_two_checks_is_no_fault_of_the_links_that_it_moves(lumctl
     applied = lumctl("swap", "apply", plan, "--yes", "-o", "json")
     assert applied.returncode == 0, applied.stderr
     after = lumctl("check", "--least-spares", "0")
+    assert (after.returncode, "finetune was not resumed after swap-0001" in after.stdout) == (1, True)
+    lumctl("sim", "resume", "finetune")
+    after = lumctl("check", "--least-spares", "0")
     assert after.returncode == 0, after.stdout
     after = lumctl("check")
     assert after.returncode == 1
@@ -175,6 +178,7 @@ def test_a_swap_between_two_checks_is_no_fault_of_the_links_that_it_moves(lumctl
     lumctl("sim", "clear")
     back = lumctl("swap", "rollback", json.loads(applied.stdout)["run"], "--yes")
     assert back.returncode == 0, back.stderr
+    lumctl("sim", "resume", "finetune")
     after = lumctl("check")
     assert after.returncode == 0, after.stdout
 
