@@ -472,30 +472,51 @@ def looks_as_before(snap_compare):
     return compare
 
 
+def _shown(stage, *keys, size, ascii_only, then):
+    """What stands on the screen after some keys."""
+    shown: list[str] = []
+
+    async def use(pilot):
+        await pilot.press(*keys)
+        if then is not None:
+            await then(pilot)
+        await pilot.pause()
+        shown.append(screen_text(pilot.app) + "\n")
+
+    drive(stage.dashboard(ascii_only=ascii_only), use, size)
+    assert shown[0].isascii() or not ascii_only, shown[0]
+    return shown[0]
+
+
+@pytest.fixture
+def shows():
+    """The words of the screen after some keys: its lines without indent, one blank between two words.
+
+    For screens whose words count, and whose layout another picture shows.
+    """
+
+    def words(stage, *keys, size=(110, 30), ascii_only=False, then=None):
+        text = _shown(stage, *keys, size=size, ascii_only=ascii_only, then=then)
+        return "\n".join(" ".join(line.split()) for line in text.splitlines())
+
+    return words
+
+
 @pytest.fixture
 def reads_as_before(request):
     """Compare the text of the screen after some keys with a stored text, ``screens/TEST.txt``.
 
-    ``pytest --snapshot-update`` writes it again.
+    For screens whose layout is the point. ``pytest --snapshot-update`` writes it again.
     """
 
     def compare(stage, *keys, size=(110, 30), ascii_only=False, then=None):
-        async def use(pilot):
-            await pilot.press(*keys)
-            if then is not None:
-                await then(pilot)
-            await pilot.pause()
-            shown.append(screen_text(pilot.app) + "\n")
-
-        shown: list[str] = []
-        drive(stage.dashboard(ascii_only=ascii_only), use, size)
+        shown = _shown(stage, *keys, size=size, ascii_only=ascii_only, then=then)
         name = re.sub(r"[^a-z0-9]+", "-", request.node.name.removeprefix("test_")).strip("-")
         file = Path(__file__).parent / "screens" / f"{request.node.path.stem.removeprefix('test_')}-{name}.txt"
         if request.config.option.update_snapshots:
             file.parent.mkdir(exist_ok=True)
-            file.write_text(shown[0], encoding="utf-8")
-        assert shown[0] == file.read_text(encoding="utf-8")
-        assert shown[0].isascii() or not ascii_only
+            file.write_text(shown, encoding="utf-8")
+        assert shown == file.read_text(encoding="utf-8")
         return True
 
     return compare

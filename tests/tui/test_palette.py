@@ -87,11 +87,17 @@ def test_it_is_ascii_where_the_terminal_is(stage, kit):
     kit.drive(stage.dashboard(ascii_only=True), script)
 
 
-def test_it_reads_as_before(reads_as_before, stage, kit):
+def test_it_tells_each_action_what_it_does_and_its_key(shows, stage, kit):
     async def wait(pilot):
         await kit.until(pilot, lambda: "details" in kit.screen_text(pilot.app))
 
-    assert reads_as_before(stage, "2", "ctrl+p", size=(80, 24), then=wait)
+    shown = shows(stage, "2", "ctrl+p", size=(80, 24), then=wait)
+    said = " ".join(shown.split())
+    assert "> an action or a name" in shown
+    assert "plan swap Plan spares for the selection if it failed, else for the headline's." in said
+    assert "details\nAll details of the selected component. Key: enter.\n" in shown
+    assert "Circuits: what each receiver hears, and with how much light." in shown
+    assert shown.splitlines()[-1].startswith("p plan swap enter details m mark")
 
 
 def test_a_tab_a_row_and_a_key_can_be_clicked(stage, kit):

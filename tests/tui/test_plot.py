@@ -239,11 +239,21 @@ def test_the_picture_of_a_plot(looks_as_before, stage, kit):
     assert looks_as_before(stage, size=(110, 30), then=show)
 
 
-def test_a_plot_in_a_small_terminal(reads_as_before, stage, kit):
+def test_a_plot_in_a_small_terminal(shows, stage, kit):
     async def show(pilot):
         await open_plot(pilot, kit)
 
-    assert reads_as_before(stage, size=(80, 24), then=show)
+    lines = shows(stage, size=(80, 24), then=show).splitlines()
+    assert lines[:2] == [
+        "r1-h1-g0 over time TARGET sim",
+        "temperature in C 1 of 9 now 58 C last 15 min newest 0 s ago",
+    ]
+    assert [line.split()[0] for line in lines[2:-3] if line[0].isdigit()] == ["90", "80", "70", "60", "50", "40"]
+    assert lines[3].endswith("─ slows at 87 C")
+    assert lines[-2:] == [
+        "10:54 10:57 11:00 11:03 11:06",
+        "esc back ] next reading m add a whole host + nearer ? all keys q quit",
+    ]
 
 
 def test_the_picture_of_a_day_in_ascii(reads_as_before, stage, kit):
@@ -255,37 +265,75 @@ def test_the_picture_of_a_day_in_ascii(reads_as_before, stage, kit):
     assert reads_as_before(stage, ascii_only=True, then=show)
 
 
-def test_the_picture_of_light_that_was_lost(reads_as_before, stage, kit, kept):
+def test_light_that_was_lost_lies_at_dark_below_the_alarm(shows, stage, kit, kept):
     kept.empty = True
 
     async def show(pilot):
         await open_plot(pilot, kit, f"{kit.LOST}-l0")
 
-    assert reads_as_before(stage, then=show)
+    lines = shows(stage, then=show).splitlines()
+    assert lines[1] == "receives in dBm 1 of 2 now dark last 15 min newest 0 s ago"
+    alarm = next(n for n, line in enumerate(lines) if line.endswith("─ low alarm -14.0 dBm"))
+    dark = lines.index("dark │ ⢀")
+    assert lines[alarm].startswith("-14 │")
+    assert alarm < dark
 
 
-def test_the_picture_of_nothing_kept(reads_as_before, stage, kit, kept):
+def test_nothing_kept_is_said(shows, stage, kit, kept):
     kept.empty = True
 
     async def show(pilot):
         await open_plot(pilot, kit, kit.LOST)
 
-    assert reads_as_before(stage, then=show)
+    shown = shows(stage, then=show)
+    assert shown.startswith("r1-h2-g1 over time TARGET sim\nno stored reading, and none now: lumctl watch stores")
+    assert "│" not in shown
 
 
-@pytest.mark.parametrize("size", [(110, 36), (80, 24)], ids=["large", "small"])
-def test_the_picture_of_a_component_with_its_last_minutes(reads_as_before, stage, kit, size):
+@pytest.fixture
+def minutes(kit):
+    """Wait until the last minutes stand beside the readings."""
+
     async def show(pilot):
         await kit.until(pilot, lambda: BLOCKS[3] in kit.screen_text(pilot.app))
 
-    assert reads_as_before(stage, "2", "down", "enter", size=size, then=show)
+    return show
 
 
-@pytest.mark.parametrize("ascii_only", [True, False], ids=["ascii", "marks"])
-def test_the_picture_of_the_accelerators_of_a_host_with_an_incident(reads_as_before, stage, kit, kept, ascii_only):
+def test_the_picture_of_a_component_with_its_last_minutes(reads_as_before, stage, minutes):
+    assert reads_as_before(stage, "2", "down", "enter", size=(110, 36), then=minutes)
+
+
+def test_a_component_with_its_last_minutes_in_a_small_terminal(shows, stage, minutes):
+    lines = shows(stage, "2", "down", "enter", size=(80, 24), then=minutes).splitlines()
+    assert lines[3] == "heat, power and clocks, and the last 15 minutes"
+    assert lines[4] == "temperature 58 C ██████░░│░░ slows at 87 C ▄▄▅▅ ▅▅▅▅▄▄ 0 s"
+    assert lines[5] == "power 612.5 W ██████████░ limit 700 W ▇▇▇▇ ▇▇▇▇▇▇ 0 s"
+    assert "memory temperature unknown: nvidia-smi does not report it" in lines
+    assert "PCIe sends 1.9 GB/s ▏░░░░░░░░░░ of 63.0 GB/s 0 s" in lines
+    assert lines[-1] == "esc back h history s shell l log y ticket ? help q quit"
+
+
+@pytest.fixture
+def whole_host(kit, kept):
+    """Plot the accelerators of the lost one's host."""
+
     async def show(pilot):
         await open_plot(pilot, kit, kit.LOST)
         await pilot.press("a")
         await kit.until(pilot, lambda: readings_read(pilot) and ("r1-h2-g3", 900.0) in kept.asked)
 
-    assert reads_as_before(stage, ascii_only=ascii_only, size=(80, 24), then=show)
+    return show
+
+
+def test_the_picture_of_the_accelerators_of_a_host_with_an_incident(reads_as_before, stage, whole_host):
+    assert reads_as_before(stage, size=(80, 24), then=whole_host)
+
+
+def test_the_accelerators_of_a_host_with_an_incident_in_ascii(shows, stage, whole_host):
+    lines = shows(stage, ascii_only=True, size=(80, 24), then=whole_host).splitlines()
+    assert lines[2] == "A r1-h2-g1 unknown B r1-h2-g0 58 C C r1-h2-g2 60 C D r1-h2-g3 61 C"
+    plotted = "".join(lines[3:19])
+    assert all(letter in plotted for letter in "ABCD!")
+    assert lines[-2].startswith("1 11:05:05 r1-h2-g1: nvidia-smi does not list it; XID 79")
+    assert "--1---" in lines[-4]

@@ -114,8 +114,14 @@ def test_a_store_out_of_reach_says_nothing_of_rights(rack, monkeypatch):
     assert why_read_only(rack, "rack", asked=False) == ""
 
 
-def test_it_reads_as_before(reads_as_before, forbidden):
-    assert reads_as_before(forbidden, "2", "p", size=(80, 24))
+def test_a_plan_is_refused_with_the_reason_and_the_command(shows, forbidden):
+    lines = shows(forbidden, "2", "p", size=(80, 24)).splitlines()
+    assert lines[0].startswith("lumctl r1 TARGET sim read-only live, read 0 s ago")
+    assert " ".join(lines[2:4]).startswith(
+        "✖ r1-h2-g1 fell off the bus; llm rank 5 is down; lumctl swap plan --failed r1-h2-g1; also: llm/4-5 is dark"
+    )
+    assert lines[-2] == WHY
+    assert lines[-1] == "5 incidents enter details m mark s shell l log ? all keys q quit"
 
 
 def test_an_incident_names_no_key_that_may_not_be_used(forbidden, kit):

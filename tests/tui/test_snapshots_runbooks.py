@@ -1,4 +1,4 @@
-"""Runbooks and policies as pictures: read, replayed, compared; calm and in trouble; small, plain and empty."""
+"""Runbooks and policies: read, replayed, compared; calm and in trouble; small, plain and empty."""
 
 import pytest
 import top_told as told
@@ -55,28 +55,57 @@ def stands(kit):
     return wait
 
 
-@pytest.mark.parametrize("size", [(110, 48), SMALL], ids=["large", "small"])
-def test_a_runbook(reads_as_before, filled, stands, size):
-    assert reads_as_before(filled, "7", "enter", size=size, then=stands(["A replay runs"]))
+def test_a_runbook(reads_as_before, filled, stands):
+    assert reads_as_before(filled, "7", "enter", size=(110, 48), then=stands(["A replay runs"]))
 
 
-def test_a_replay_that_waits(reads_as_before, filled, stands, kit):
+def test_a_runbook_in_a_small_terminal(shows, filled, stands):
+    shown = shows(filled, "7", "enter", size=SMALL, then=stands(["A replay runs"]))
+    assert shown.startswith("runbook swap-0007 TARGET sim\nllm: replace r1-h2-g1 by r1-h4-g0\n")
+    assert "A replay runs on a private simulator: no rack is changed, and no run is\nrecorded." in shown
+    assert "outcome done\n" in shown
+    assert "failed the accelerator to replace (default r1-h2-g1)" in shown
+    assert shown.splitlines()[-1] == "esc back s replay on sim n next step g to end c compare ? help q quit"
+
+
+def test_a_replay_that_waits(shows, filled, stands, kit):
     async def replay(pilot):
         await stands(["A replay runs"], "s")(pilot)
         await stands(["waits before step 1"], "n")(pilot)
         await kit.until(pilot, lambda: "waits before step 2" in kit.screen_text(pilot.app))
 
-    assert reads_as_before(filled, "7", "enter", size=SMALL, then=replay)
+    shown = shows(filled, "7", "enter", size=SMALL, then=replay)
+    assert "On a private simulator: no rack is changed, and no run is recorded." in shown
+    assert "● done 1. check that r1-h4-g0 is healthy then: done, 0.31 s" in shown
+    assert "> next 2. program 14 cells of mesh1 then: done, 0.08 s" in shown
+    assert "progress\n1. check that r1-h4-g0 is healthy: 0.01 s\n" in shown
+    assert "waits before step 2: n or space does it, g continues to the end, esc stops" in shown
+    assert "DIFFERS" not in shown
 
 
-@pytest.mark.parametrize("ascii_only", [False, True], ids=["marks", "ascii"])
-def test_a_replay_that_differs(reads_as_before, filled, stands, kit, ascii_only):
+@pytest.fixture
+def replayed(stands, kit):
+    """Replay a runbook to its first difference."""
+
     async def replay(pilot):
         await stands(["A replay runs"], "s")(pilot)
         await stands(["waits before step 1"], "g")(pilot)
         await kit.until(pilot, lambda: "first difference" in kit.screen_text(pilot.app))
 
-    assert reads_as_before(filled, "7", "enter", size=SMALL, ascii_only=ascii_only, then=replay)
+    return replay
+
+
+def test_a_replay_that_differs(reads_as_before, filled, replayed):
+    assert reads_as_before(filled, "7", "enter", size=SMALL, then=replayed)
+
+
+def test_a_replay_that_differs_in_ascii(shows, filled, replayed):
+    shown = shows(filled, "7", "enter", size=SMALL, ascii_only=True, then=replayed)
+    assert "+ the same 1. check that r1-h4-g0 is healthy then: done, 0.31 s" in shown
+    assert "X DIFFERS 2. program 14 cells of mesh1 then: done, 0.08 s" in shown
+    assert "X first difference at step 2: program 14 cells of mesh1" in shown
+    assert "recorded cell 17 bar (of 14)\nreplayed cell 17 cross (of 14)\n" in shown
+    assert "s: replay it again esc: back" in shown
 
 
 def test_two_runbooks(reads_as_before, filled, stands):
@@ -92,15 +121,26 @@ def test_an_autopilot(reads_as_before, filled):
     assert reads_as_before(filled, "8", "enter", size=(110, 36))
 
 
-def test_a_stop_that_asks(reads_as_before, filled):
-    assert reads_as_before(filled, "8", "enter", "x", size=SMALL)
+def test_a_stop_that_asks(shows, filled):
+    shown = shows(filled, "8", "enter", "x", size=SMALL)
+    said = " ".join(shown.split())
+    assert "● running: it does what its policies allow" in shown
+    assert "breaker ◐ open for 90 s: 3 of 16 accelerators failed within 300 s" in shown
+    assert "Stop the autopilot of r1 on TARGET sim? Then it does nothing automatically" in said
+    assert "A swap in progress is finished or rolled back, not interrupted." in said
+    assert "Type yes (and a reason, if you like) and press enter; esc cancels." in said
 
 
-def test_an_autopilot_without_policies(reads_as_before, filled, kit):
+def test_an_autopilot_without_policies(shows, filled, kit):
     filled.records = kit.Records(
         autopilots=(told.autopilot(state="off", policies=[], waiting=[], decisions=[], last_decided_at=None),)
     )
-    assert reads_as_before(filled, "8", "enter", size=SMALL)
+    shown = shows(filled, "8", "enter", size=SMALL)
+    assert "– off: there are no policies: nothing is ever done automatically\ndecided last never\n" in shown
+    assert "decisions, newest first\nnone within a week\n" in shown
+    assert "For example policies: lumctl-inventory(5)." in shown
+    assert "running" not in shown
+    assert "breaker" not in shown
 
 
 def test_a_decision(reads_as_before, filled, stands):
@@ -112,7 +152,7 @@ def test_a_plan_that_waits_for_approval(reads_as_before, filled, stands):
     assert reads_as_before(filled, "8", "j", "j", "enter", size=SMALL, then=stands(["spares considered"], "y"))
 
 
-def test_the_meshes_of_a_plan_that_waits(reads_as_before, on_mesh, filled, stands, kit):  # noqa: ARG001 - with room
+def test_the_meshes_of_a_plan_that_waits(shows, on_mesh, filled, stands, kit):  # noqa: ARG001 - with room
     plan = PlanView("llm: replace", "sim", kit.PLAN_LINES, None, changes=(kit.mesh_change(),))
     filled.sources["asked_plan"] = lambda _rack, _plan: plan
 
@@ -120,4 +160,15 @@ def test_the_meshes_of_a_plan_that_waits(reads_as_before, on_mesh, filled, stand
         await stands(["spares considered"], "v")(pilot)
         await kit.until(pilot, lambda: "PUCs change" in kit.screen_text(pilot.app))
 
-    assert reads_as_before(filled, "8", "j", "j", "enter", size=(110, 48), then=view)
+    lines = shows(filled, "8", "j", "j", "enter", size=(110, 48), then=view).splitlines()
+    assert lines[0] == "approval of plan-1a2b3c4d TARGET sim"
+    assert lines[1].startswith("policy replace requires it; made by autopilot: policy replace on console; expires in")
+    assert lines[2] == "mesh1: 35 PUCs change, 10 circuits stay as they are"
+    legend = lines.index("+ becomes cross - becomes bar · goes dark A added B stays")
+    assert lines[legend + 1 : legend + 5] == [
+        "+ A llm/4-5 28:71 25 PUCs",
+        "+ B llm/5-6 72:37 34 PUCs",
+        "- llm/4-5 28:31 4 PUCs go dark",
+        "- llm/5-6 34:37 3 PUCs go dark",
+    ]
+    assert lines[-1] == "esc back v view y approve n reject ? help q quit"
