@@ -45,7 +45,8 @@ def test_agents_are_started_over_openssh_and_a_rank_goes_on_in_place_and_on_a_sp
         job.steps(3)
         job.stop()
         assert job.steps_missing() == set()
-        assert job.newest_checkpoint() == len(job.losses())
+        # A step counts once the optimiser has stepped: if the stop comes then, the next run writes the step's loss.
+        assert job.newest_checkpoint() - len(job.losses()) in {0, 1}
 
 
 @campaign
