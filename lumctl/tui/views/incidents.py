@@ -15,7 +15,7 @@ from lumctl.tui.look.marks import HEADING_STYLE, STATE_STYLES, Marks, duration
 from lumctl.tui.views.detail_text import add_fact, add_finding
 from lumctl.tui.views.details import acknowledgement_lines
 from lumctl.tui.views.records import RecordedLook
-from lumctl.tui.views.spares import swap_obstacle
+from lumctl.tui.views.spares import checked_obstacle, swap_obstacle
 
 if TYPE_CHECKING:
     from lumctl.tui.panes.rows import Row
@@ -151,6 +151,7 @@ def head_text(seen: RecordedLook, case: Case | None, marks: Marks, now: float) -
         _line(text, "what to do", f"wait for the end of the run: {run}")
     elif place is not None and not seen.forbidden and (obstacle := swap_obstacle(seen, accelerators)):
         freed_by = seen.freed_by.get(remedy.key, "") if remedy is not None else ""
+        obstacle = checked_obstacle(seen, accelerators) or obstacle  # with what to do about it
         both = filter(None, (instead_of_swap(obstacle, remedy), freed_by))
         _line(text, "what to do", seen.aimed("; ".join(both)))
     elif place is not None and not seen.forbidden:

@@ -6,8 +6,12 @@ from collections.abc import Iterator
 import pytest
 from console import COMMAND, Console, consoles
 
+from lumctl.cli.output import GLYPHS
 from lumctl.cli.top.swaps import SwapChecker
+from lumctl.daemon.notifications.message import cases_of
+from lumctl.tui.look.marks import Marks
 from lumctl.tui.views.headline import news_of
+from lumctl.tui.views.incidents import head_text
 from lumctl.tui.views.records import RecordedLook
 
 
@@ -313,8 +317,12 @@ def test_a_swap_that_a_stuck_puc_prevents_names_it_and_the_way_around_it(
     assert f"--failed {lost} --avoid {stuck}" in remedy["command"]
     assert "swap-0001 tried it, and light was lost" in " ".join(c("swap", "plan", "--failed", lost).split())
     with c.context() as context:
-        first, *_ = news_of(SwapChecker(c.context)(RecordedLook(context.observe())))
+        look = SwapChecker(c.context)(RecordedLook(context.observe()))
+    first, *_ = news_of(look)
+    (case,) = cases_of(look.observation.report).values()
     assert (first.by_key, first.do) == (False, "swap-0001 tried it, and light was lost")
+    shown = head_text(look, case, Marks(GLYPHS), look.observation.at).plain
+    assert f"plan around it: lumctl swap plan --failed {lost} --avoid {stuck}" in " ".join(shown.split())
     apply(c, remedy["command"])
     assert status(c)["remedies"] == []
 
