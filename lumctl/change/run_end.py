@@ -121,7 +121,7 @@ def _after_undo(run: RunInProgress) -> str | None:
     if again is None:
         return None
     if not run.stuck:
-        lost = f"; if it shows nothing, {_one_of(run.suspects)} may be stuck" if run.suspects else ""
+        lost = f"; if it shows nothing, {one_of(run.suspects)} may be stuck" if run.suspects else ""
         around = ", and it gives a plan around it" if lost and run.plan.replacements else ""
         return f"see what is faulty: {look}; repair it, then {again}{lost}{around}"
     # After the undo it is in the recorded state, so that no reading shows that it is stuck.
@@ -133,7 +133,8 @@ def _after_undo(run: RunInProgress) -> str | None:
     return f"{what}: repair it, or {lasting}; then {again}"
 
 
-def _one_of(pucs: Sequence[str]) -> str:
+def one_of(pucs: Sequence[str]) -> str:
+    """The PUCs of which one may be stuck, in words."""
     return f"one of the PUCs {', '.join(pucs)}" if pucs[1:] else pucs[0]
 
 

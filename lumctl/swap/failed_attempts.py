@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lumctl.change.run_end import one_of
 from lumctl.context import Context, Observation
 from lumctl.errors import RefusedError
 from lumctl.store import StoredRun
@@ -21,8 +22,7 @@ class FailedAttempt:
     @property
     def words(self) -> str:
         """What happened."""
-        which = f"one of {', '.join(self.pucs)}" if self.pucs[1:] else self.pucs[0]
-        return f"{self.run} tried it, and light was lost: {which} may be stuck"
+        return f"{self.run} tried it, and light was lost: {one_of(self.pucs)} may be stuck"
 
     def refusal(self, around: str) -> RefusedError:
         """Why the same swap is not planned again; ``around`` is the command that plans another one."""
