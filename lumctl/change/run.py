@@ -14,7 +14,8 @@ from lumctl.change.plan import Do, Plan, Step, StepEvidence, from_document
 from lumctl.change.refusal_advice import plan_again
 from lumctl.change.run_history import RunHistory, as_first_found
 from lumctl.change.run_journal import NOTHING_SENT, Certainty, RunJournal, StepResult, begin
-from lumctl.change.step_actions import ACTIONS, ProgramStep, RunScope, VerifyStep, facts_of
+from lumctl.change.run_scope import RunScope
+from lumctl.change.step_actions import ACTIONS, ProgramStep, VerifyStep, facts_of
 from lumctl.context import Context
 from lumctl.devices.errors import DeviceError
 from lumctl.errors import LumctlError

@@ -10,7 +10,7 @@ import pytest
 
 from lumctl.change import apply
 from lumctl.change.foreign_circuits import circuits_before_and_after
-from lumctl.change.step_actions import RunScope
+from lumctl.change.run_scope import RunScope
 from lumctl.context import Context
 from lumctl.devices.types import Capability, Neighbour, OpticsReading, PucChange, PucState, Receipt, Staged
 from lumctl.fabric import changes, exits, mesh, route
