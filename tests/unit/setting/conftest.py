@@ -250,6 +250,6 @@ def rack(tmp_path, monkeypatch):
         require_powers=lambda *_: None,
         prove=lambda *_, **__: [],
     )
-    monkeypatch.setattr("lumctl.change.step_actions.LightProof", lambda *_, **__: silent)
+    monkeypatch.setattr("lumctl.change.run_scope.LightProof", lambda *_, **__: silent)
     yield rack
     rack.context.close()
