@@ -1,8 +1,10 @@
 """Plug-ins of installed packages, found by entry points. Listing imports nothing; loading one imports only that one."""
 
+import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -54,8 +56,7 @@ def the_offer(group: str, name: str, what: str) -> Offer:
     Raises:
         UsageError: no plug-in has that name, or two packages offer it.
     """
-    # Read only the packages that offer this name: the metadata of all packages takes many times as long.
-    offers = sorted({_offer(point) for point in entry_points(group=group, name=name)}, key=lambda o: o.distribution)
+    offers = _offers_of(group, name, tuple(sys.path))
     if not offers:
         names = [offer.name for offer in offered(group)]
         near = nearest(name, names)
@@ -65,6 +66,14 @@ def the_offer(group: str, name: str, what: str) -> Offer:
         origins = " and ".join(offer.origin for offer in offers)
         raise UsageError(f"{what} {name!r} is offered twice, by {origins}", hint="uninstall one of them")
     return offers[0]
+
+
+@cache
+def _offers_of(group: str, name: str, _path: tuple[str, ...]) -> tuple[Offer, ...]:
+    """The offers of a name, read once for each ``sys.path``: each device of a rack that is opened asks for its own."""
+    # Read only the packages that offer this name: the metadata of all packages takes many times as long.
+    found = {_offer(point) for point in entry_points(group=group, name=name)}
+    return tuple(sorted(found, key=lambda offer: offer.distribution))
 
 
 def imported(group: str, offer: Offer, what: str) -> object:

@@ -52,6 +52,7 @@ class Fleet:
         connect_timeout_s: float = 5.0,
         probes_of: Callable[[str], tuple[Probe, ...]] | None = None,
     ) -> None:
+        self._inventory = inventory
         self._endpoints = endpoints
         self._now = now
         self._connect_timeout_s = connect_timeout_s
@@ -61,26 +62,21 @@ class Fleet:
         self._lock = Lock()
         self._sessions: dict[str, SshSession] = {}
         self._closed = False
-        means = SharedByHosts(self._workers, Gate(), now, connect_timeout_s)
-        self._readers: dict[str, _Reader] = {
-            name: self._reader_of(
-                inventory, endpoint, probes_of(name) if probes_of else _probes(inventory, name, endpoint), means
-            )
-            for name, endpoint in endpoints.hosts.items()
-        }
+        self._means = SharedByHosts(self._workers, Gate(), now, connect_timeout_s)
+        self._probes_of = probes_of or (lambda host: _probes(inventory, host, endpoints.hosts[host]))
+        # Each is made on first use: a fleet is often opened for one host of many.
+        self._readers: dict[str, _Reader] = {}
 
-    def _reader_of(
-        self, inventory: Inventory, endpoint: HostEndpoint, probes: tuple[Probe, ...], means: SharedByHosts
-    ) -> "_Reader":
+    def _new_reader(self, endpoint: HostEndpoint) -> "_Reader":
         # A host that is not in the inventory, such as one that only leads to devices, is read over SSH alone.
-        host = inventory.hosts.get(endpoint.host)
-        shell = HostReader(endpoint.host, lambda: self._session(endpoint), probes, means)
+        host, probes = self._inventory.hosts.get(endpoint.host), self._probes_of(endpoint.host)
+        shell = HostReader(endpoint.host, lambda: self._session(endpoint), probes, self._means)
         if host is None or not host.readings.uses_exporters:
             return shell
         # Imported here because most fleets need no HTTP.
         from lumctl.fleet.exporters import CombinedReader, exporter_reader  # noqa: PLC0415
 
-        pages = exporter_reader(inventory, endpoint, means, [probe.name for probe in probes])
+        pages = exporter_reader(self._inventory, endpoint, self._means, [probe.name for probe in probes])
         return CombinedReader(shell, pages) if host.readings.uses_shell else pages
 
     def collect(self, hosts: Collection[str] | None = None, probes: Collection[str] | None = None) -> Snapshot:
@@ -93,7 +89,7 @@ class Fleet:
             UsageError: a name is unknown.
         """
         started, taken_at = time.monotonic(), self._now()
-        readers = [self._reader(host) for host in (self._readers if hosts is None else hosts)]
+        readers = [self._reader(host) for host in (self._endpoints.hosts if hosts is None else hosts)]
         round_ = Round()
         for reader in readers:
             reader.read_now(round_, probes)
@@ -109,14 +105,14 @@ class Fleet:
         host until that host has answered. A reading's own ``taken_at`` shows its age.
         """
         started, taken_at = time.monotonic(), self._now()
-        round_ = Round()
-        for reader in self._readers.values():
+        round_, readers = Round(), [self._reader(host) for host in self._endpoints.hosts]
+        for reader in readers:
             reader.read_due(round_)
-        round_.wait(started + patience_s, lambda now: _expire(self._readers.values(), now))
+        round_.wait(started + patience_s, lambda now: _expire(readers, now))
         # A round that ends early has not called `_expire`, and a late host must be given up all the same.
         ended = time.monotonic()
-        _expire(self._readers.values(), ended)
-        found = {host: reader.snapshot(None, None) for host, reader in self._readers.items()}
+        _expire(readers, ended)
+        found = {reader.host: reader.snapshot(None, None) for reader in readers}
         return Snapshot(taken_at, ended - started, found)
 
     def shell(self, host: str) -> HostShell:
@@ -125,7 +121,7 @@ class Fleet:
         Raises:
             UsageError: the host is unknown.
         """
-        self._reader(host)
+        require_known("host", [host], self._endpoints.hosts)
         return _Shell(self, self._endpoints.hosts[host])
 
     def pages(self, host: str) -> "tuple[tuple[Probe, PageClient], ...]":
@@ -243,8 +239,11 @@ class Fleet:
             return session
 
     def _reader(self, host: str) -> "_Reader":
-        require_known("host", [host], self._readers)
-        return self._readers[host]
+        require_known("host", [host], self._endpoints.hosts)
+        with self._lock:
+            if host not in self._readers:
+                self._readers[host] = self._new_reader(self._endpoints.hosts[host])
+            return self._readers[host]
 
 
 @dataclass(frozen=True, slots=True)
