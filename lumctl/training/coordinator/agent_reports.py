@@ -27,7 +27,7 @@ def _guarded(state: JobState, host: str, message: Mapping[str, Any], handle: Cal
     """Handle a message; if its fields are malformed, report that and continue."""
     try:
         handle()
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
         what = f"{type(error).__name__}: {error}"
         state.effects.say(f"{host}: its agent sent a malformed message ({what}): {str(message)[:_SHOWN]}")
 

@@ -1,5 +1,7 @@
 """Lines to agents are lost, and found again: nothing that was said or ordered meanwhile is lost with them."""
 
+import math
+
 import pytest
 from fake_cluster import FakeCluster, at_work
 
@@ -171,7 +173,17 @@ def test_the_line_to_a_host_that_had_nothing_to_do_with_the_job_is_opened_when_i
     cluster.does_a_step()
 
 
-@pytest.mark.parametrize("message", [{"say": "held"}, {"say": "saved", "done": 1}, {"say": "stepped"}, "held"])
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"say": "held"},
+        {"say": "saved", "done": 1},
+        {"say": "stepped"},
+        {"say": "stepped", "done": math.inf},
+        {"say": "stepped", "done": 2, "generation": 1, "collectives": [["", 4, [1e400], [10**400], []]]},
+        "held",
+    ],
+)
 def test_a_word_that_cannot_be_understood_is_told_and_the_job_goes_on(cluster, message):
     told = {"tell": "said", "worker": "h1-a#1", "message": message, "at": 1}
     agent_reports.receive(cluster.state, "h1", told, "")
