@@ -1,5 +1,6 @@
 """``lumctl swap``: replace a failed accelerator by a spare, and undo that."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -23,7 +24,7 @@ from lumctl.inventory.problems import require_known
 from lumctl.swap import plan_reroute, plan_return, plan_swap
 from lumctl.swap.demand_queue import queue_demands, vain_wait
 from lumctl.swap.explanations import NoSpareError
-from lumctl.swap.request import SwapRequest, parse_request, require_job
+from lumctl.swap.request import SwapRequest, parse_request, require_job, require_trouble_still
 from lumctl.swap.silent_parts import until_answered
 from lumctl.swap.suggestions import causes_text, the_one_to_replace
 
@@ -248,6 +249,9 @@ def apply(
     On a rack, jobs without a hook must be stopped first, and an operator must confirm that: at the terminal, or with
     --job-is-stopped; --yes alone does not. The journal records who confirmed it.
 
+    A plan that is older than the inventory's stale_after_s (30 s) is refused if a new reading shows that what it
+    replaces is ok by now.
+
     If this command is killed, or its terminal closes, its revert guard (another process) undoes the run within seconds.
     If the command is frozen for longer than a minute and twice the inventory's light_deadline_s, the guard takes over
     the run in the same way; the command reports that if it wakes up. Only if the guard is gone too (the machine lost
@@ -255,7 +259,9 @@ def apply(
     abort. The guard has the environment of this command, except its terminal and any agent that was forwarded to it.
     """
     with Context(cx.inventory, cx.target) as context:
-        carry_out(cx, context, find_plan(context, plan), yes=yes, dry_run=dry_run, stopped=job_is_stopped)
+        found = find_plan(context, plan)
+        still = partial(require_trouble_still, context, found)
+        carry_out(cx, context, found, yes=yes, dry_run=dry_run, stopped=job_is_stopped, may=still)
 
 
 swap_approve.register(app)

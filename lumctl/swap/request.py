@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from lumctl.context import Observation
+from lumctl.change import Plan
+from lumctl.context import Context, Observation
 from lumctl.errors import RefusedError, UsageError
 from lumctl.health.observation import place_of
 from lumctl.health.states import State
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.problems import require_known
-from lumctl.inventory.wiring import Assignment
+from lumctl.inventory.wiring import Assignment, initial_assignment
 from lumctl.printable import counted
 from lumctl.swap.groups import with_tied
 
@@ -105,6 +106,39 @@ def require_trouble(seen: Observation, asked: SwapRequest) -> None:
                 f"{accelerator} was read just now and is ok: the job can restart on it in place",
                 hint=f"to replace it nevertheless, add --even-if-healthy{only}",
             )
+
+
+def require_trouble_still(context: Context, plan: Plan) -> None:
+    """Refuse a plan that has become old if what it replaces is ok by now: it would take a spare for nothing.
+
+    The reading from which a younger plan was made is not yet stale. A plan that takes ranks home is not refused.
+
+    Raises:
+        RefusedError: a fault because of which the plan was made is gone.
+    """
+    inventory = context.inventory
+    if plan.even_if_healthy or context.now() - plan.created_at <= inventory.thresholds.stale_after_s:
+        return
+    home = initial_assignment(inventory)
+    away = [each.failed for each in plan.replacements if place_of(home, each.spare) != (each.job, each.rank)]
+    faulty = [name for name in away if any(fault.accelerator == name for fault in plan.faults)]
+    if not faulty:
+        return
+    seen = context.observe()
+    ill = [name for name in faulty if seen.in_trouble(name) or not _host_is_ok(seen, name)]
+    if well := [name for name in faulty if name not in ill]:
+        verb = "is" if len(well) == 1 else "are"
+        raise RefusedError(
+            f"{', '.join(well)} {verb} ok by now: the fault for which {plan.id} was made is gone",
+            hint=f"plan again for what is not: lumctl swap plan --failed {','.join(ill)}"
+            if ill
+            else f"to replace it nevertheless: lumctl swap plan --failed {','.join(well)} --even-if-healthy",
+        )
+
+
+def _host_is_ok(seen: Observation, accelerator: str) -> bool:
+    judged = seen.report.hosts.get(seen.inventory.accelerators[accelerator].host)
+    return judged is None or judged.state is State.OK
 
 
 def _accelerators(inventory: Inventory, placed: Assignment, job: str | None, word: str) -> list[str]:

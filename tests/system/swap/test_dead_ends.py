@@ -724,6 +724,7 @@ ELSEWHERE = {
     ("change/disturbance.py", "<must_be_stopped>"): BY_HAND,
     ("change/foreign_circuits.py", "would reroute circuit"): AUTHOR,
     ("change/foreign_circuits.py", "but replaces nothing in that job"): AUTHOR,
+    ("swap/request.py", "by now: the fault for which"): "an older plan: see tests/unit/swap/test_request.py",
     ("swap/light_paths.py", "its receiver needs"): "in the message of a plan for which no spare is found",
     ("swap/settings.py", "is stuck in"): "the hint edits the inventory",
     ("swap/explanations.py", "cannot be replaced together"): "several at once: see tests/unit/swap/test_joint.py",

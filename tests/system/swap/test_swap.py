@@ -14,6 +14,7 @@ from lumctl.devices.types import PucState
 from lumctl.errors import RefusedError, RolledBackError, UsageError
 from lumctl.inventory.load import example, load_inventory
 from lumctl.swap import plan_rollback, plan_swap
+from lumctl.swap.request import require_trouble_still
 
 RACK64 = load_inventory(example("rack64"))
 WORKERS = [(job.name, accelerator) for job in RACK64.jobs.values() for accelerator in job.ranks]
@@ -104,6 +105,14 @@ def test_an_accelerator_that_is_well_is_not_replaced_unless_asked(rack) -> None:
     with pytest.raises(RefusedError, match="can restart on it in place"):
         plan_swap(rack.context, "finetune", ["s1-gpu0"])
     assert plan_swap(rack.context, "finetune", ["s1-gpu0"], even_if_healthy=True).replacements[0].spare == "s3-gpu0"
+
+
+def test_an_old_plan_takes_no_spare_for_what_has_recovered(rack) -> None:
+    plan = replace(rack.lost(), created_at=time.time() - 60)
+    require_trouble_still(rack.context, plan)
+    rack.sim.clear("s1-gpu0")
+    with pytest.raises(RefusedError, match="s1-gpu0 is ok by now"):
+        require_trouble_still(rack.context, plan)
 
 
 def test_a_host_that_is_gone_is_replaced_all_the_same(rack) -> None:

@@ -12,6 +12,7 @@ from lumctl.health.states import ComponentHealth, Finding, State
 from lumctl.inventory.model import Lane, Role
 from lumctl.inventory.wiring import initial_assignment
 from lumctl.swap import plan_reroute, plan_return, plan_swap
+from lumctl.swap.request import require_trouble_still
 from lumctl.swap.suggestions import nothing_named, the_one_to_replace
 
 DEAD = {"h03-gpu2": State.FAILED, "h10-gpu3": State.FAILED}
@@ -54,6 +55,36 @@ def test_failures_of_two_jobs_are_one_plan_and_the_jobs_are_found(context, rack6
     assert {change.device for change in plan.changes} == {"rail2", "rail3"}
     require_foreign_circuits_kept(context, plan)
     assert from_document(to_document(plan)) == plan
+
+
+def test_an_old_plan_is_refused_for_what_is_ok_by_now(context, rack64, observe):
+    plan = plan_swap(context, None, list(DEAD), seen=observe(rack64, failed=DEAD))
+    context.now = lambda: plan.created_at + 31.0
+    context.observe = lambda: observe(rack64, failed=DEAD)
+    require_trouble_still(context, plan)  # both have still failed
+    context.observe = lambda: observe(rack64, failed={"h10-gpu3": State.FAILED})
+    with pytest.raises(RefusedError, match=r"^h03-gpu2 is ok by now: the fault for which plan-") as refused:
+        require_trouble_still(context, plan)
+    assert refused.value.hint == "plan again for what is not: lumctl swap plan --failed h10-gpu3"
+    context.observe = lambda: observe(rack64)
+    with pytest.raises(RefusedError, match=r"^h03-gpu2, h10-gpu3 are ok by now") as refused:
+        require_trouble_still(context, plan)
+    assert refused.value.hint.endswith("lumctl swap plan --failed h03-gpu2,h10-gpu3 --even-if-healthy")
+    require_trouble_still(context, replace(plan, even_if_healthy=True))
+    context.now = lambda: plan.created_at + 30.0  # its own reading is not stale yet
+    require_trouble_still(context, plan)
+
+
+def test_an_old_plan_to_return_is_not_refused_for_what_it_leaves(context, rack64, observe):
+    placed = dict(initial_assignment(rack64))
+    placed["train-a"] = tuple("h16-gpu2" if name == "h03-gpu2" else name for name in placed["train-a"])
+    seen = observe(rack64, failed={"h16-gpu2": State.FAILED}, assignment=placed)
+    context.assignment = lambda **_: placed
+    plan = plan_return(context, "train-a", seen=seen)
+    assert plan.faults
+    context.now = lambda: plan.created_at + 31.0
+    context.observe = lambda: observe(rack64, assignment=placed)
+    require_trouble_still(context, plan)
 
 
 @pytest.mark.parametrize("job", [None, "train-a"])
