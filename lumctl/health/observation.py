@@ -224,13 +224,15 @@ def rolled_up(states: Iterable[State]) -> State:
 
 
 def host_states(observation: Observation) -> dict[str, State]:
-    """The state of each host: the worst of its own and of its accelerators in service."""
+    """The state of each host: the worst of its own and of its accelerators in service.
+
+    A report always has each accelerator, unless it is a part that was selected, such as the accelerators of one job.
+    """
     inventory, report = observation.inventory, observation.report
     found = {name: [_state(report.hosts.get(name))] for name in inventory.hosts}
-    for accelerator in inventory.accelerators.values():
-        state = _state(report.accelerators.get(accelerator.id))
-        if state is not State.DISABLED:
-            found[accelerator.host].append(state)
+    for name, health in report.accelerators.items():
+        if health.state is not State.DISABLED:
+            found[inventory.accelerators[name].host].append(health.state)
     return {name: rolled_up(states) for name, states in found.items()}
 
 

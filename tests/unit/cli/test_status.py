@@ -2,17 +2,23 @@
 
 import json
 import sys
+from dataclasses import replace
 
 import pytest
+import rack_states
 
 from lumctl.cli.live import repeat
 from lumctl.cli.main import run
 from lumctl.cli.output import Output
+from lumctl.cli.status import StatusSelection, select
+from lumctl.cli.views import summary
 from lumctl.context import Context
 from lumctl.context.roll_call import ComponentAnswer
 from lumctl.devices.types import Alarm, Neighbour
 from lumctl.errors import ExitCode, RefusedError
 from lumctl.fleet.readings import ProbeStatus
+from lumctl.health.observation import host_states
+from lumctl.health.states import State
 from lumctl.store import open_store
 from lumctl.swap import suggestions
 
@@ -261,6 +267,14 @@ def test_the_circuits_of_a_job_and_their_devices_are_its_part(status):
     assert {circuit["owner"] for circuit in said["circuits"]} == {"train-b"}
     assert len(said["devices"]) == 4
     assert "h16" not in {host["id"] for host in said["hosts"]}
+
+
+def test_a_host_of_which_a_job_uses_a_part_is_ok():
+    seen = replace(rack_states.all_ok(), assignment={"train-a": ("h01-gpu0",)})
+    part = select(seen, StatusSelection(failed=False, jobs=("train-a",))).observation
+    assert list(part.report.accelerators) == ["h01-gpu0"]
+    assert host_states(part)["h01"] is State.OK
+    assert summary(part)["hosts"]["unknown"] == 0
 
 
 @pytest.mark.parametrize(
