@@ -60,15 +60,20 @@ class LazyNouns(TyperGroup):
         """Suggest the nearest noun for an unknown word, without importing every noun to find it."""
         if args[:1] == ["help"]:
             args = [*args[1:], "--help"]
-            if len(args) == 1:
+            if args[0] in {"help", "-h", "--help"}:
                 typer.echo(ctx.get_help())
                 raise typer.Exit
-        if args == ["version"]:
+        if args[:1] == ["version"]:
+            if {"-h", "--help"} & set(args):
+                typer.echo("Usage: lumctl version\n\n  Print the version.")
+                raise typer.Exit
+            if args[1:]:
+                ctx.fail(f"version takes no arguments, but was given {' '.join(args[1:])!r}")
             _print_version(wanted=True)
         if args and args[0] not in NOUNS and not args[0].startswith("-"):
             from lumctl.inventory.problems import nearest
 
-            near = nearest(args[0], NOUNS)
+            near = nearest(args[0], [*NOUNS, "help", "version"])
             ctx.fail(f"no command {args[0]!r}" + (f"; did you mean {near!r}?" if near else ""))
         return super().resolve_command(ctx, args)
 

@@ -80,8 +80,16 @@ def test_help_and_version_are_words_too(capsys):
     assert main.run(["help", "swap", "apply"]) == main.run(["swap", "apply", "--help"]) == ExitCode.DONE
     one, same = capsys.readouterr().out.split("Usage: ")[1:]
     assert one == same
-    assert main.run(["help"]) == ExitCode.DONE
-    assert "Simulate:" in capsys.readouterr().out
+    for words in (["help"], ["help", "help"]):
+        assert main.run(words) == ExitCode.DONE
+        assert "Simulate:" in capsys.readouterr().out
+    for words in (["help", "version"], ["version", "--help"]):
+        assert main.run(words) == ExitCode.DONE
+        assert "Print the version." in capsys.readouterr().out
+    assert main.run(["version", "-o", "json"]) == ExitCode.USAGE
+    assert "version takes no arguments, but was given '-o json'" in capsys.readouterr().err
+    assert main.run(["versoin"]) == ExitCode.USAGE
+    assert "did you mean 'version'?" in capsys.readouterr().err
 
 
 def test_verbs_are_in_the_order_of_use_each_with_its_whole_sentence(capsys):
