@@ -12,10 +12,15 @@ from typing import TYPE_CHECKING
 from lumctl.cli.invocation import Invocation
 from lumctl.descriptors import stray_output_dropped
 from lumctl.errors import ExitCode
+from lumctl.tui.look.marks import duration
 
 if TYPE_CHECKING:
     from lumctl.tui.app import Dashboard
     from lumctl.tui.text_mode.session import TextSession
+
+
+RECENT_S = 60.0
+"""For how long after an apply the advice that came with its result is still that for the present state."""
 
 
 def run_to_its_end(cx: Invocation, dashboard: "Dashboard | TextSession") -> int:
@@ -62,6 +67,10 @@ def end(cx: Invocation, dashboard: "Dashboard | TextSession") -> int:
     if applied is not None:
         if applied.error is not None:
             raise applied.error
-        for line in (applied.outcome, *applied.lines):
-            cx.out.narrate(line)
+        ago = dashboard.applying.ended_s_ago
+        if ago < RECENT_S:
+            for line in (applied.outcome, *applied.lines):
+                cx.out.narrate(line)
+        else:  # the screen has shown what was to be done next; by now it may be done, or wrong
+            cx.out.narrate(f"{duration(ago)} ago: {applied.outcome}")
     return ExitCode.INTERRUPTED if dashboard.interrupted else dashboard.return_code or ExitCode.DONE

@@ -1,5 +1,6 @@
 """An apply in a thread of its own. The apply and its outcome outlive the screen that began it."""
 
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
@@ -16,6 +17,12 @@ class Applying:
     def __init__(self, apply: Applier) -> None:
         self._apply = apply
         self._last: Future[ApplyView] | None = None
+        self._ended_at = 0.0
+
+    @property
+    def ended_s_ago(self) -> float:
+        """How long ago the last apply ended, in seconds."""
+        return time.monotonic() - self._ended_at
 
     @property
     def under_way(self) -> bool:
@@ -46,6 +53,7 @@ class Applying:
         except BaseException as raised:  # noqa: BLE001 - every error becomes an outcome, never a traceback
             error = raised if isinstance(raised, Exception) else _interrupted(raised)
             view = ApplyView(f"not done: {one_line(error)}", done=False, error=error)
+        self._ended_at = time.monotonic()
         # Before ``ended``, which may lead to the question whether an apply is still under way.
         outcome.set_result(view)
         with suppress(Exception):  # the screen may be gone; the outcome is kept
