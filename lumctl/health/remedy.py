@@ -324,8 +324,8 @@ def after_a_swap(advice: str) -> str:
 def _mended_by_hand(kind: str, cause: str, finding: Finding) -> str:
     """What to do about a rack or a device, which a spare cannot replace."""
     if kind == "rack":
-        # First what ends the search for a spare: a small terminal may cut the rest.
-        return f"no swap helps, as all spares are in {cause} too: check what its hosts share (power, network, cooling)"
+        # First what ends the search for a spare, and what to check: a small terminal may cut the rest.
+        return f"no swap helps: check its power, network, cooling; all spares are in {cause} too"
     if finding.rule in _DEVICE_GOES_ON:
         return finding.advice
     return f"{finding.advice}; until then {cause} cannot be changed: no swap that writes it can be applied"

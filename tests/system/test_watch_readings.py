@@ -43,7 +43,7 @@ def test_the_dashboard_reads_back_what_the_daemon_wrote_of_what_hosts_said(rack)
     inventory = load_inventory(rack.inventory)
     with Historian(inventory, "sim") as history:
         kept = {series.name: series for series in history(GPU, 900)}
-        assert {"temperature", "utilization", "memory used", "power", "ECC uncorrectable"} <= set(kept)
+        assert {"temperature", "utilisation", "memory used", "power", "ECC uncorrectable"} <= set(kept)
         reading = next(each for each in told["accelerators"] if each["id"] == GPU)["readings"]["temperature_c"]
         assert kept["temperature"].unit == "C"
         assert kept["temperature"].points[-1].low - 5 <= reading <= kept["temperature"].points[-1].high + 5

@@ -196,16 +196,27 @@ def test_the_details_of_what_a_run_replaces_say_what_the_run_does(rack64, kit):
     kit.drive(rack64("swap-under-way").dashboard(), script, size=(160, 50))
 
 
+def test_the_details_of_an_accelerator_begin_with_the_fault_of_its_transmitter(rack64, kit):
+    async def script(pilot):
+        lines = [line[106:].rstrip() for line in kit.screen_text(pilot.app).splitlines()]
+        found = next(number for number, line in enumerate(lines) if "h05-gpu1-a: link.tx-power" in line)
+        assert found < next(n for n, line in enumerate(lines) if "heat, power" in line)
+        evidence = next(number for number, line in enumerate(lines) if "evidence" in line)
+        start = lines[evidence].index("sends no light")
+        assert lines[evidence + 1] == f"{' ' * start}but a circuit needs it"  # below the value, not below the label
+
+    kit.drive(rack64("dark-transmitter").dashboard(), script, size=(160, 50))
+
+
 @pytest.mark.parametrize(("ascii_only", "sign"), [(False, "…"), (True, "..")])
 def test_a_headline_that_is_too_long_ends_with_the_sign_of_a_cut(rack64, kit, ascii_only, sign):
     async def script(pilot):
         lines = kit.screen_text(pilot.app).splitlines()
-        assert "no swap helps" in lines[3]
         assert lines[3].rstrip().endswith(sign)
         await pilot.resize_terminal(120, 36)
-        await kit.until(pilot, lambda: "check what its hosts share" in kit.screen_text(pilot.app))
+        await kit.until(pilot, lambda: "check its power, network" in kit.screen_text(pilot.app))
 
-    kit.drive(rack64("dark-rack").dashboard(ascii_only=ascii_only), script, size=(80, 24))
+    kit.drive(rack64("dark-rack").dashboard(ascii_only=ascii_only), script, size=(60, 24))
 
 
 @pytest.mark.parametrize("height", [36, 24, 18])

@@ -50,8 +50,8 @@ def test_a_bar_ends_at_the_limit_and_a_limit_within_has_a_mark(lines_of):
 
 def test_nothing_and_unknown_differ(lines_of):
     lines = lines_of(utilization_percent=0.0, memory_utilization_percent=None, pcie_rx_kb_s=None)
-    assert lines["utilization"].startswith("0 % ░░")
-    assert lines["memory utilization"] == "unknown: nvidia-smi does not report it"
+    assert lines["utilisation"].startswith("0 % ░░")
+    assert lines["memory utilisation"] == "unknown: nvidia-smi does not report it"
     assert lines["PCIe receives"] == "unknown: nvidia-smi does not report it"
 
 
@@ -121,7 +121,7 @@ def test_in_ascii(lines_of):
 @pytest.mark.parametrize(
     ("capture", "unknown"),
     [
-        ("a100-sxm4", {"utilization", "memory utilization"}),  # MIG: N/A
+        ("a100-sxm4", {"utilisation", "memory utilisation"}),  # MIG: N/A
         ("tesla-t4", {"memory temperature"}),
         ("rtx-3080-v13", {"memory temperature", "memory errors"}),
         ("gtx-1070-ti", {"memory temperature", "memory errors", "power", "PCIe sends", "PCIe receives"}),

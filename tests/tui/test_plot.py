@@ -82,7 +82,7 @@ def test_a_component_shows_the_last_minutes_beside_each_reading(stage, kit, kept
         assert "58 C" in lines["temperature"]
         assert "slows at 87 C" in lines["temperature"]
         assert lines["temperature"].endswith("0 s")
-        assert not set(lines["utilization"]) & set(BLOCKS[:-1])  # nothing is kept of it, which is not 0
+        assert not set(lines["utilisation"]) & set(BLOCKS[:-1])  # nothing is kept of it, which is not 0
         assert kept.asked[0] == (GPU, 900.0)
 
     kit.drive(stage.dashboard(), script, size=(80, 30))

@@ -12,7 +12,10 @@ WORDS = {
         "✖ h07 does not answer over SSH, but its links carry light; train-a ranks 6, 14, 22, 30 are out of sight; "
         "5: find out whether it is really down"
     ),
-    "dark-rack": "✖ rack64 is unreachable: none of its 16 hosts answers; all ranks of train-a and train-b",
+    "dark-rack": (
+        "✖ rack64 is unreachable: none of its 16 hosts answers; train-a and train-b are out of sight (5: details); "
+        "no swap helps: check its power, network, cooling"
+    ),
     "swap-under-way": "◐ swap-0008 is in progress; train-a: replace h03-gpu2 by h16-gpu2; 6: steps",
 }
 

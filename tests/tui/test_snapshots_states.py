@@ -107,7 +107,7 @@ def test_a_component_whose_source_is_lost(shows, stage, lose):
     lines = shows(stage, "2", "j", "enter", size=SMALL, then=lose).splitlines()
     assert lines[:2] == ["r1-h1-g0 TARGET sim", "● ok accelerator"]
     read = [
-        line for line in lines if line.startswith(("temperature ", "power ", "SM clock", "utilization ", "PCIe se"))
+        line for line in lines if line.startswith(("temperature ", "power ", "SM clock", "utilisation ", "PCIe se"))
     ]
     assert len(read) == 5
     assert all(line.endswith("75 s !") for line in read), read

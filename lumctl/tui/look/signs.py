@@ -55,7 +55,7 @@ def with_states(
     """
     words = words or {}
     for state in sorted(set(shown) - {State.OK}, key=SEVERITY.index, reverse=True):
-        longer = f"{line}, {marks.glyphs.get(state, '?')}: {words.get(state, state)}"
+        longer = f"{line}, {marks.glyphs.get(state, '?')} {words.get(state, state)}"
         if len(longer) > width:
             return line, False
         line = longer

@@ -2,16 +2,18 @@
 
 from collections.abc import Callable
 
+from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
 from lumctl.tui.look.marks import Marks
+from lumctl.tui.look.truncation import wrapped
 from lumctl.tui.screens.plot import PLOT_KIND
 from lumctl.tui.screens.requests import PlanWanted, Wanted
 from lumctl.tui.screens.shortcuts import KeyedScreen
 from lumctl.tui.threads.readers import HistoryAsker, HistoryRead
-from lumctl.tui.views.detail_text import LINE_S, detail_text
+from lumctl.tui.views.detail_text import LINE_S, VALUE_AT, detail_text
 from lumctl.tui.views.history import History
 from lumctl.tui.views.sections import Detail
 from lumctl.tui.views.subject import WorkSubject
@@ -94,8 +96,9 @@ class DetailScreen(KeyedScreen[None], keys="facts"):
 
     def _show(self) -> None:
         if (detail := self._describe()) is not None:
-            text = detail_text(detail, self._marks, self._now(), self._history, self.size.width - _BESIDE)
-            self.query_one("#detail", Static).update(text)
+            width = self.size.width - _BESIDE
+            text = detail_text(detail, self._marks, self._now(), self._history, width)
+            self.query_one("#detail", Static).update(Text("\n").join(wrapped(text, width, VALUE_AT, self.app.console)))
             self.query_one(KeyBar).rename({} if self._offers_swap() else {"plan_swap": ""})
 
 

@@ -18,6 +18,8 @@ from lumctl.tui.views.sections import Detail, Section
 from lumctl.tui.widgets.gauges import gauge, share_of, sparkline
 
 _LABEL, _VALUE, _AGE = 18, 9, 7
+VALUE_AT = 2 + _LABEL + 1
+"""The column in which a value begins."""
 _ROOMY = 72
 """From how many columns a reading has its limit in words and its age."""
 _MOST_GAUGE, _MOST_LINE = 40, 60
@@ -38,7 +40,8 @@ def detail_text(detail: Detail, marks: Marks, now: float, history: History | Non
         add_fact(text, "acknowledged", said)
     for finding in detail.findings:
         text.append("\n")
-        add_finding(text, finding, marks, now)
+        about = "" if finding.component == detail.id else f"{finding.component}: "
+        add_finding(text, finding, marks, now, about=about)
     limits = (len(_limit_words(reading)) for section in detail.sections for reading in section.readings)
     lines = _ReadingLines(marks, now, history or History(), width, max(limits, default=0))
     bars_before = False
@@ -129,10 +132,12 @@ def _limit_words(reading: Reading) -> str:
     return f"{limit.words} {shown(limit.value, reading.unit)}" if limit is not None else ""
 
 
-def add_finding(text: Text, finding: Finding, marks: Marks, now: float, label_width: int = _LABEL) -> None:
+def add_finding(
+    text: Text, finding: Finding, marks: Marks, now: float, label_width: int = _LABEL, about: str = ""
+) -> None:
     """Append a finding: its state, rule and duration, then its evidence, its advice and who acknowledged it."""
     text.append(marks.state(finding.state), style=STATE_STYLES[finding.state])
-    text.append(f"  {finding.rule}", style="bold")
+    text.append(f"  {about}{finding.rule}", style="bold")
     text.append(f"  for {duration(now - finding.since)}\n", style=QUIET_STYLE)
     add_fact(text, "evidence", finding.evidence, label_width)
     add_fact(text, "what to do", finding.advice, label_width)

@@ -31,9 +31,12 @@ def _described(observation: Observation, component: str, now: float) -> Detail:
     """The details without acknowledgements; for a component not in the inventory, the findings that name it."""
     inventory, report = observation.inventory, observation.report
     if (accelerator := inventory.accelerators.get(component)) is not None:
-        return _detail(
+        detail = _detail(
             "accelerator", component, report.accelerators.get(component), _accelerator(observation, accelerator)
         )
+        # A fault of a transponder cuts off the accelerator, which itself may be ok.
+        links = [report.links.get(lane.id) for lane in inventory.transponders_of(component)]
+        return replace(detail, findings=(*detail.findings, *(f for link in links if link for f in link.findings)))
     if (transponder := inventory.transponders.get(component)) is not None:
         return _detail(
             "transponder", component, report.links.get(component), _transponder(observation, transponder, now)

@@ -12,7 +12,7 @@ from lumctl.tui.views.readings import Reading, readings_of
 from lumctl.tui.views.sections import Fact, Section
 
 _HEAT = ("temperature", "memory temperature", "power", "SM clock", "memory clock")
-_USE = ("utilization", "memory utilization", "memory used")
+_USE = ("utilisation", "memory utilisation", "memory used")
 _NVLINK, _PCIE = ("NVLink sends", "NVLink receives"), ("PCIe sends", "PCIe receives")
 _REASONS: Mapping[str, str] = {
     "gpu_idle": "nothing runs on it",

@@ -255,7 +255,7 @@ def _means(seen: RecordedLook, case: Case, swaps: tuple[str, ...]) -> str:
         verb = "is" if count == 1 else "are"
         how = "at risk" if case.state is not State.FAILED else _HOW.get(case.key.partition(":")[0], "down")
         if all(len(own) == len(observation.assignment[job]) for job, own in ranks.items()):
-            return f"all ranks of {' and '.join(sorted(ranks))} {verb} {how}"
+            return f"{' and '.join(sorted(ranks))} {'is' if len(ranks) == 1 else 'are'} {how}"
         return f"{ranks_text((job, rank) for job, own in ranks.items() for rank in own)} {verb} {how}"
     jobs = {observation.report.circuits[each].owner for each in touched if each in observation.report.circuits}
     return f"{' and '.join(sorted(jobs))} {'are' if len(jobs) > 1 else 'is'} affected" if jobs else ""

@@ -250,7 +250,7 @@ def legend(quantity: HeatQuantity, *, short: bool = False) -> str:
     """The meaning of the numbers and marks, and the key for other numbers; without that key if ``short``."""
     following = QUANTITIES[(QUANTITIES.index(quantity) + 1) % len(QUANTITIES)]
     key = "" if short else f" (m: {following.title})"
-    return f"{quantity.title} in {quantity.unit}{key}; s: spare, *: linked to >"
+    return f"{quantity.title} in {quantity.unit}{key}; s spare, * linked to >"
 
 
 def host_lines(seen: RecordedLook, host: str = "") -> Iterator[Text]:

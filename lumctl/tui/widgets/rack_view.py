@@ -13,8 +13,8 @@ from lumctl.health.observation import Observation
 from lumctl.health.states import SEVERITY, State
 from lumctl.tui.look.marks import STATE_STYLES, Marks
 from lumctl.tui.look.signs import with_states
-from lumctl.tui.look.truncation import cut_line
-from lumctl.tui.views.detail_text import detail_text
+from lumctl.tui.look.truncation import cut_line, wrapped
+from lumctl.tui.views.detail_text import VALUE_AT, detail_text
 from lumctl.tui.views.details import describe
 from lumctl.tui.views.headline import news_of
 from lumctl.tui.views.heat_layout import HeatBlock, HeatLayout, blocks_of, layout_of
@@ -211,9 +211,10 @@ class RackView(Vertical):
                 text.append(f"{told}\n", STATE_STYLES[State.DEGRADED])
                 advice = f"nothing: {told} (6: its steps)"
                 detail = replace(detail, findings=tuple(replace(each, advice=advice) for each in detail.findings))
-            columns = width - 2 * _BESIDE_DETAILS
+            # Always without the columns of a scroll bar: one that appears would hide the ends of the lines.
+            columns = width - 2 * _BESIDE_DETAILS - beside.styles.scrollbar_size_vertical
             text.append_text(detail_text(detail, self._marks, now, self._remembered(self.chosen), columns))
-            lines = text.wrap(self.app.console, columns)
+            lines = wrapped(text, columns, VALUE_AT, self.app.console)
             beside.show(len(lines), columns, lambda number: lines[number])
 
     def _worst(self, observation: Observation) -> str | None:
