@@ -181,10 +181,10 @@ def test_a_new_group_is_judged_by_its_own_steps(posted):
 
 @pytest.mark.usefixtures("adviser")
 def test_nothing_is_told_where_a_schedule_would_be_a_loss(posted):
+    posted.record(COLLECTIVE_S / 20)
     posted.some_turns()
     posted.messages()
-    posted.state.ordered_schedule = (0, None)
-    posted.record(COLLECTIVE_S / 20)
+    posted.state.ordered_schedule = (0, None)  # as if none was ordered in this group
     posted.some_turns()
     assert posted.messages() == []
 
