@@ -80,7 +80,8 @@ def degraded(job: RunningJob) -> list[str]:
 def test_health_finds_the_rank_while_the_job_runs_and_its_hint_works() -> None:
     with RunningJob(command=[sys.executable, str(SCRIPT), str(SLOW), str(SLOW_S), "100000"]) as job:
         job.run()
-        job.wait(lambda: degraded(job))
+        # Half a minute after a judgement, of which there is one in 15 s, that a busy machine may make a later one.
+        job.wait(lambda: degraded(job), within_s=240)
         (found,) = degraded(job)
         assert found == "h3-gpu0 degraded: lumctl job stragglers train"
         assert "rank 2 (h3-gpu0 on h3) is late" in job.lumctl(*found.split()[3:])
