@@ -7,6 +7,7 @@ from lumctl.change import Plan
 from lumctl.context import Context, Observation
 from lumctl.errors import RefusedError, UsageError
 from lumctl.health.observation import place_of
+from lumctl.health.replaced_faults import unproven
 from lumctl.health.states import State
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.problems import require_known
@@ -109,7 +110,7 @@ def require_trouble(seen: Observation, asked: SwapRequest) -> None:
 
 
 def require_trouble_still(context: Context, plan: Plan) -> None:
-    """Refuse a plan that has become old if what it replaces is ok by now: it would take a spare for nothing.
+    """Refuse a plan that has become old if readings show that its fault is gone: it would take a spare for nothing.
 
     The reading from which a younger plan was made is not yet stale. A plan that takes ranks home is not refused.
 
@@ -125,7 +126,8 @@ def require_trouble_still(context: Context, plan: Plan) -> None:
     if not faulty:
         return
     seen = context.observe()
-    ill = [name for name in faulty if seen.in_trouble(name) or not _host_is_ok(seen, name)]
+    lasting = {fault.accelerator for fault in unproven(seen.report, plan.faults)}
+    ill = [name for name in faulty if name in lasting or seen.in_trouble(name)]
     if well := [name for name in faulty if name not in ill]:
         verb = "is" if len(well) == 1 else "are"
         raise RefusedError(
@@ -134,11 +136,6 @@ def require_trouble_still(context: Context, plan: Plan) -> None:
             if ill
             else f"to replace it nevertheless: lumctl swap plan --failed {','.join(well)} --even-if-healthy",
         )
-
-
-def _host_is_ok(seen: Observation, accelerator: str) -> bool:
-    judged = seen.report.hosts.get(seen.inventory.accelerators[accelerator].host)
-    return judged is None or judged.state is State.OK
 
 
 def _accelerators(inventory: Inventory, placed: Assignment, job: str | None, word: str) -> list[str]:

@@ -8,6 +8,7 @@ import pytest
 from lumctl.change.foreign_circuits import require_foreign_circuits_kept
 from lumctl.change.plan import Do, from_document, to_document
 from lumctl.errors import RefusedError, UsageError
+from lumctl.health.rulebook import looks_at
 from lumctl.health.states import ComponentHealth, Finding, State
 from lumctl.inventory.model import Lane, Role
 from lumctl.inventory.wiring import initial_assignment
@@ -58,15 +59,25 @@ def test_failures_of_two_jobs_are_one_plan_and_the_jobs_are_found(context, rack6
 
 
 def test_an_old_plan_is_refused_for_what_is_ok_by_now(context, rack64, observe):
+    all_probes = looks_at("gpu.lost").probes
+
+    def observed(*failed, probes=all_probes):
+        seen = observe(rack64, failed=dict.fromkeys(failed, State.FAILED))
+        read = {name: replace(health, seen=probes) for name, health in seen.report.accelerators.items()}
+        return replace(seen, report=replace(seen.report, accelerators=read))
+
     plan = plan_swap(context, None, list(DEAD), seen=observe(rack64, failed=DEAD))
+    plan = replace(plan, faults=tuple(replace(fault, rule="gpu.lost") for fault in plan.faults))
     context.now = lambda: plan.created_at + 31.0
-    context.observe = lambda: observe(rack64, failed=DEAD)
+    context.observe = lambda: observed(*DEAD)
     require_trouble_still(context, plan)  # both have still failed
-    context.observe = lambda: observe(rack64, failed={"h10-gpu3": State.FAILED})
+    context.observe = lambda: observed(probes=frozenset())
+    require_trouble_still(context, plan)  # nothing shows that the faults are gone
+    context.observe = lambda: observed("h10-gpu3")
     with pytest.raises(RefusedError, match=r"^h03-gpu2 is ok by now: the fault for which plan-") as refused:
         require_trouble_still(context, plan)
     assert refused.value.hint == "plan again for what is not: lumctl swap plan --failed h10-gpu3"
-    context.observe = lambda: observe(rack64)
+    context.observe = observed
     with pytest.raises(RefusedError, match=r"^h03-gpu2, h10-gpu3 are ok by now") as refused:
         require_trouble_still(context, plan)
     assert refused.value.hint.endswith("lumctl swap plan --failed h03-gpu2,h10-gpu3 --even-if-healthy")
