@@ -34,7 +34,7 @@ def stop(
     rack: RackOption = None,
     comment: CommentOption = "",
     wait: Annotated[
-        float, typer.Option("--wait", metavar="SECONDS", min=0, max=600, help="The ID of a running run.")
+        float, typer.Option("--wait", metavar="SECONDS", min=0, max=600, help="How long to wait for a running run.")
     ] = 60.0,
 ) -> int:
     """Stop the autopilot in every possible way, and report which of them worked.

@@ -56,8 +56,6 @@ def plan(
 
     With --job, the table shows for each round how many sends have no light between their ranks, and how often the light
     would have to change to carry all of them. Routes in the devices are not searched, so it is a lower bound.
-
-    Example: ``lumctl collective plan 8 --straggler 3 -o json``
     """
     schedule = _schedule(ranks, straggler, algorithm)
     if optimal and not schedule.proven:

@@ -70,8 +70,6 @@ def command(
     the other rounds would cost: usually more than the collective itself.
 
     Exit code 0 whatever the advice is; ``-o name`` prints ``use`` or ``do-not``.
-
-    Example: ``lumctl collective advise --ranks 8 --bytes 256MiB --bandwidth 50GB/s --gap 12ms``
     """
     from lumctl.collectives import stragglar
     from lumctl.collectives.advice import advice_lines, fit_line, late_rank_lines

@@ -57,8 +57,6 @@ def command(
     Without --bytes and --bandwidth they are those of large buffers.
 
     Exit code 4: the schedule is broken; the first fault is printed with its round, rank and chunk.
-
-    Example: ``lumctl collective check schedule.json --bytes 256MiB --bandwidth 50GB/s --delay 7ms``
     """
     from lumctl.quantity_text import read_time_s
 

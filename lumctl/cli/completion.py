@@ -109,7 +109,7 @@ class _Line:
 
     @property
     def argument(self) -> str | None:
-        """The metavar of the next argument; the last argument may be repeated."""
+        """The metavar of the next argument; one that ends with ``...`` may be repeated."""
         return self._arguments[0] if self._arguments else None
 
     def _take(self, word: str) -> None:
@@ -125,7 +125,7 @@ class _Line:
             pass  # the next word is a noun
         elif self.verbs is not None:
             self._choose(word)
-        elif len(self._arguments) > 1:
+        elif self._arguments and not self._arguments[0].endswith("..."):
             del self._arguments[0]
 
     def _choose(self, word: str) -> None:

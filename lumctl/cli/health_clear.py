@@ -40,8 +40,7 @@ def clear(
     Error events are lines of the kernel log (XIDs, SXids, and those that a probe plug-in reads), and how often an
     accelerator was lost or failed and came back (the rule gpu.unsteady).
     Such an event counts until the GPU is seen to be reset or the host is rebooted, even after its line has left the
-    kernel log. This command ends those that lumctl has seen so far; later ones count again. Example:
-    ``lumctl health clear h03-gpu2 --reason "reset by hand after XID 95"``.
+    kernel log. This command ends those that lumctl has seen so far; later ones count again.
     """
     from lumctl.change.origin import origin
     from lumctl.context import Context

@@ -80,8 +80,6 @@ def stragglers(
 
     FILE is a log as for ``lumctl collective advise``; its first step does not count. ``-o name`` prints the late
     accelerators, or the late rank of a log without a job.
-
-    Example: ``lumctl job stragglers train --since 10m``
     """
     if use_schedule or stop_schedule:
         if job is None or log is not None or since is not None or use_schedule is stop_schedule:

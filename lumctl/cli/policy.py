@@ -310,7 +310,7 @@ def on_history(
             ],
         )
         applied = counts["applied"]
-        cx.out.narrate(f"{len(rows)} state changes: {counted(applied, 'swaps')} would have been made")
+        cx.out.narrate(f"{counted(len(rows), 'state changes')}: {counted(applied, 'swaps')} would have been made")
         if capture is None:
             cx.out.narrate(f"not part of a history, and therefore ignored: {', '.join(NOT_SEEN)}")
 

@@ -67,7 +67,7 @@ def _with_formats(formats: Sequence[str]) -> Any:
 
 
 class PlainCommand(TyperCommand):
-    """A command whose help omits the double backticks that mark shell words in the manual."""
+    """A command whose help ends with an example, and omits the double backticks that mark shell words in the manual."""
 
     def __init__(self, *words: Any, **settings: Any) -> None:
         super().__init__(*words, **settings)
@@ -85,6 +85,14 @@ class PlainCommand(TyperCommand):
         finally:
             # Restored, because the manual is made from the same text and needs the marks.
             self.help = marked
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write the example into the help, on one line however long it is: it is there to be copied."""
+        from lumctl.cli.examples import EXAMPLES
+
+        if example := EXAMPLES.get(ctx.command_path.partition(" ")[2]):
+            with formatter.section("Example"):
+                formatter.write(f"{'':{formatter.current_indent}}{example}\n")
 
 
 def _no_type(**_: Any) -> None:

@@ -95,7 +95,7 @@ def watch(
     receiver. With ``--alertmanager`` each open incident is an alert in Alertmanager until it ends or is acknowledged;
     all alerts are posted again each minute. If Prometheus scrapes the daemon, the rules of ``--print-rules`` do the
     same: use one of the two. An escalation by a policy also goes to the receiver that the policy names: see
-        lumctl-inventory(5).
+    lumctl-inventory(5).
 
     SIGTERM and SIGINT end the daemon (exit code 0). SIGHUP makes it read the inventory again; it keeps the old one if
     the new one has errors. A second daemon of the same inventory and target is refused (exit code 5).

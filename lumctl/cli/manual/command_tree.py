@@ -40,9 +40,15 @@ def _command(command: Any, common: Mapping[str, Any]) -> dict[str, Any]:
                 for name in command.list_commands(None)
             }
         }
-    arguments = [p.metavar or str(p.name).upper() for p in command.params if p.param_type_name == "argument"]
+    arguments = [_argument(each) for each in command.params if each.param_type_name == "argument"]
     own = {name: option for name, option in _options(command).items() if common.get(name) != option}
     return {"options": own, "arguments": arguments}
+
+
+def _argument(argument: Any) -> str:
+    """Its word in the help, with ``...`` if it may be repeated."""
+    word = argument.metavar or str(argument.name).upper()
+    return f"{word.removesuffix('...')}..." if argument.nargs == -1 else word
 
 
 def _options(command: Any) -> dict[str, Any]:

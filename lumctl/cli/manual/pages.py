@@ -14,6 +14,7 @@ from typing import Any
 import typer
 
 from lumctl import __version__
+from lumctl.cli.examples import EXAMPLES
 from lumctl.cli.main import app
 from lumctl.cli.manual import command_tree, fixed_text
 from lumctl.cli.manual.roff import Lines, bold_code, entries, escape, page, prose, section, subsection, with_examples
@@ -237,6 +238,7 @@ def _noun_page(noun: str, root: Any) -> str:
         *section("synopsis", ["\n.br\n".join(_synopsis(words, verb, common) for words, verb in verbs.items())]),
         *section("description", _description(NOUNS[noun].help, verbs, common)),
         *section("common options", _options(root, only=common)),
+        *section("examples", [".nf", *(escape(EXAMPLES[words.removeprefix("lumctl ")]) for words in verbs), ".fi"]),
         *(line for title, text in fixed_text.MORE.get(noun, ()) for line in section(title, with_examples(text))),
         *section("exit status", entries(status)),
         *section("environment", [r"As in \fBlumctl\fR(1)."]),
@@ -246,13 +248,14 @@ def _noun_page(noun: str, root: Any) -> str:
 
 
 def _verbs(command: Any, words: str) -> Iterator[tuple[str, Any]]:
-    """Every command below another one, with the words that are typed; hidden ones are omitted."""
+    """Every command below another one, in the order of its help, with the words that are typed; no hidden ones."""
     below = getattr(command, "commands", {})
-    if not below or command.invoke_without_command:
+    if not below:
         yield words, command
-    for name, verb in below.items():
-        if not verb.hidden:
-            yield from _verbs(verb, f"{words} {name}")
+        return
+    for name in command.list_commands(None):
+        if not below[name].hidden:
+            yield from _verbs(below[name], f"{words} {name}")
 
 
 def _description(summary: str, verbs: dict[str, Any], common: Common) -> Lines:

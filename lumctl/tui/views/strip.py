@@ -18,6 +18,8 @@ _MOST_GROUPS = 6
 """If there are more groups of spares than this, only their sum is shown."""
 _NAMED = 3
 """How many groups without a spare, and how many jobs at risk, are named; the others are counted."""
+_AUTOPILOT = {"running": "may act"}
+"""Words for states of an autopilot that do not speak for themselves."""
 _GAP = "   "
 
 
@@ -128,7 +130,7 @@ def _jobs(seen: RecordedLook) -> Text:
 
 
 def _autopilot(seen: RecordedLook) -> Iterator[Text]:
-    states = {str(each["rack"]): str(each["state"]) for each in seen.records.autopilots}
+    states = {str(each["rack"]): _AUTOPILOT.get(each["state"], each["state"]) for each in seen.records.autopilots}
     if not states:
         return
     text = _labelled("autopilot")
@@ -142,7 +144,7 @@ def _autopilot(seen: RecordedLook) -> Iterator[Text]:
 def _daemon(seen: RecordedLook) -> Text:
     if seen.daemon_trouble:
         return _labelled("daemon").append("died", STATE_STYLES[State.DEGRADED])
-    words = {True: "watches", False: "none", None: "not asked"}
+    words = {True: "watches", False: "none", None: "not read yet"}
     return _labelled("daemon").append(words[seen.records.watched])
 
 

@@ -57,6 +57,8 @@ def test_its_data_are_those_of_the_program():
         ("health explain me", ["mesh"]),
         ("health rules gpu.un", ["gpu.unsteady"]),
         ("job show fi", ["finetune"]),
+        ("job show finetune fi", []),
+        ("inventory trust s0 s1", ["s1"]),
         ("sim fault s0-gpu0 gpu", ["gpu-lost"]),
         ("completion f", ["fish"]),
         ("inventory validate ", [completion.FILES]),
