@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from lumctl.context import Observation
     from lumctl.health.states import Finding
     from lumctl.training.collective_record import RecordedCollectives
-    from lumctl.training.stragglers import Act, GroupLateness
+    from lumctl.training.stragglers import GroupLateness, LateRankAction
 
 RANKS = (
     OutputColumn("RANK", "rank", right=True),
@@ -172,7 +172,7 @@ def _of_log(cx: Invocation, job: str | None, since: str | None, log: str) -> "tu
     return [group], [(name, inventory.accelerators[name].host) for name in placed]
 
 
-Judged = tuple["GroupLateness", "Act", str, Sequence["Finding"]]
+Judged = tuple["GroupLateness", "LateRankAction", str, Sequence["Finding"]]
 """A group, what to do about its late rank, the command for that (perhaps none), and the causes that health knows."""
 
 
@@ -227,7 +227,7 @@ def advised(
 ) -> Judged:
     """What to do about a group; ``told`` is what the job's coordinator says, ``seen`` what was read of the rack."""
     from lumctl.training.collective_record import WORLD
-    from lumctl.training.stragglers import Act, act_of, causes_of
+    from lumctl.training.stragglers import LateRankAction, act_of, causes_of
 
     name = None if group.named is None else places[group.ranks[group.named]][0]
     causes: Sequence[Finding] = ()
@@ -239,14 +239,14 @@ def advised(
         remedy = next((each for each in seen.remedies if name in each.replace), None)
         act = act_of(group, causes, replaced=remedy is not None)
         command = f"lumctl health explain {name}"
-        if act is Act.SWAP and remedy is not None:
+        if act is LateRankAction.SWAP and remedy is not None:
             command = remedy.command
-    if act is Act.SCHEDULE and group.named is not None:
+    if act is LateRankAction.SCHEDULE and group.named is not None:
         command = f"lumctl collective plan {len(group.ranks)} --straggler {group.named}"
         if group.group == WORLD and _may_be_ordered(cx, job, told):
             command = f"lumctl job stragglers {job} --use-schedule"
     if told is not None and group.group == WORLD and told.get("scheduled_for") == group.named is not None:
-        act, command = Act.WORKED_AROUND, f"lumctl job stragglers {job} --stop-schedule"
+        act, command = LateRankAction.WORKED_AROUND, f"lumctl job stragglers {job} --stop-schedule"
     return group, act, command, causes
 
 
@@ -258,7 +258,7 @@ def _may_be_ordered(cx: Invocation, job: str | None, told: "Mapping[str, Any] | 
 
 
 def _lines(
-    group: "GroupLateness", places: Places, act: "Act", command: str, causes: "Sequence[Finding]"
+    group: "GroupLateness", places: Places, act: "LateRankAction", command: str, causes: "Sequence[Finding]"
 ) -> Iterator[str]:
     from lumctl.quantity_text import seconds_text
 
@@ -289,7 +289,7 @@ def _lines(
         yield f"the clocks of the hosts are compared by the collectives: times may be wrong by {seconds_text(wrong_s)}"
 
 
-def advice_line(act: "Act", command: str) -> str:
+def advice_line(act: "LateRankAction", command: str) -> str:
     """What to do, in one line."""
     return f"advice: {_WORDS[str(act)]}{': ' if command else ''}{command}"
 
@@ -303,12 +303,14 @@ _WORDS = {
 }
 
 
-def _schedule_lines(group: "GroupLateness", schedule: "Advice", act: "Act") -> Iterator[str]:
+def _schedule_lines(group: "GroupLateness", schedule: "Advice", act: "LateRankAction") -> Iterator[str]:
     from lumctl.collectives.advice import arithmetic_lines, fit_line, gain_text
     from lumctl.quantity_text import bytes_text, seconds_text
-    from lumctl.training.stragglers import Act
+    from lumctl.training.stragglers import LateRankAction
 
-    verdict = "use it" if act is Act.SCHEDULE else "it helps little" if schedule.recommended else "do not use it"
+    verdict = (
+        "use it" if act is LateRankAction.SCHEDULE else "it helps little" if schedule.recommended else "do not use it"
+    )
     yield f"a schedule for a late rank, if the collectives are all-reduces: {verdict}: {gain_text(schedule.gain)}"
     yield from arithmetic_lines(schedule)
     if group.late is not None and schedule.gap_s < group.late.gap_median_s / 2:
@@ -359,7 +361,12 @@ def _print_ranks(cx: Invocation, group: "GroupLateness", places: Places) -> None
 
 
 def _document(
-    cx: Invocation, group: "GroupLateness", act: "Act", command: str, causes: "Sequence[Finding]", places: Places
+    cx: Invocation,
+    group: "GroupLateness",
+    act: "LateRankAction",
+    command: str,
+    causes: "Sequence[Finding]",
+    places: Places,
 ) -> dict[str, Any]:
     from lumctl.cli.collective_advise import interval_document
     from lumctl.cli.views import finding_document

@@ -10,7 +10,7 @@ from lumctl.cli.progress import progress
 from lumctl.errors import UsageError
 
 if TYPE_CHECKING:
-    from lumctl.spares.sharing import Answer, Question, SharingPolicy
+    from lumctl.spares.sharing import Answer, SharingPolicy, SharingQuestion
     from lumctl.spares.simulated_year import SpareClass, WaitSummary, YearModel
 
 BASE, FIT, SCARCE = "fifo", "best-fit", "scarce"
@@ -89,7 +89,7 @@ def _policy(name: str, faults: list[str]) -> "SharingPolicy":
     """The policy as lumctl asks it, with its limits; why best-fit decided instead is added to ``faults``."""
     from lumctl.spares.decision import decide
 
-    def asked(question: "Question") -> "Answer":
+    def asked(question: "SharingQuestion") -> "Answer":
         decision = decide(name, question)
         faults.extend(filter(None, [decision.fault]))
         return decision.given

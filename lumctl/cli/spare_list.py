@@ -167,7 +167,7 @@ def show(
     rank to it or from it.
     """
     from lumctl.context import Context
-    from lumctl.inventory.sharing import classes_of
+    from lumctl.inventory.model import classes_of
     from lumctl.runbook.files import require_no_demand
     from lumctl.spares.ledger_text import entry_document, entry_words
     from lumctl.swap.spare_pool import ledger_entries, ranks_to_replace

@@ -151,6 +151,17 @@ class Accelerator:
     nvlinks: int | None = None
 
 
+def classes_of(accelerators: Mapping[str, Accelerator]) -> dict[str, str]:
+    """The class of each accelerator: its model, with its memory if the inventory has the model in several sizes."""
+    sizes: dict[str, set[float]] = {}
+    for each in accelerators.values():
+        sizes.setdefault(each.model, set()).add(each.memory_gib)
+    return {
+        name: each.model if len(sizes[each.model]) == 1 else f"{each.model} {each.memory_gib:g} GiB"
+        for name, each in accelerators.items()
+    }
+
+
 @dataclass(frozen=True, slots=True)
 class Lane:
     """Where a transponder connects to the fabric: one duplex port (``tx == rx``), or a transmit and a receive port.

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from typing import Literal
 from zoneinfo import ZoneInfo, available_timezones
 
-from lumctl.inventory.model import Role
+from lumctl.inventory.model import Role, classes_of
 from lumctl.inventory.policies import (
     DAYS,
     SWAPPABLE,
@@ -25,7 +25,7 @@ from lumctl.inventory.policies import (
 from lumctl.inventory.policy_entries import HoursEntry, PolicyEntry, ReceiverEntry, SharingEntry
 from lumctl.inventory.problems import Mark, listing
 from lumctl.inventory.scope import Scope
-from lumctl.inventory.sharing import Sharing, classes_of
+from lumctl.inventory.sharing import Sharing
 from lumctl.printable import counted
 
 _CLOCK = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])|24:00")

@@ -1,15 +1,10 @@
-"""How the spares of a rack are shared among jobs that need them at the same time, and the classes of accelerators."""
+"""How the spares of a rack are shared among jobs that need them at the same time."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from lumctl.inventory.problems import Mark
-
-if TYPE_CHECKING:
-    from lumctl.inventory.model import Accelerator
-
 
 LEAST_SPARES = 2
 """How many spares of a pool must be free, if it has as many: the last one is told of before it is taken."""
@@ -64,14 +59,3 @@ class Sharing:
     preemption: Preemption = Preemption.FILLERS
     return_cost_s: float | None = None
     mark: Mark | None = field(default=None, compare=False)
-
-
-def classes_of(accelerators: Mapping[str, "Accelerator"]) -> dict[str, str]:
-    """The class of each accelerator: its model, with its memory if the inventory has the model in several sizes."""
-    sizes: dict[str, set[float]] = {}
-    for each in accelerators.values():
-        sizes.setdefault(each.model, set()).add(each.memory_gib)
-    return {
-        name: each.model if len(sizes[each.model]) == 1 else f"{each.model} {each.memory_gib:g} GiB"
-        for name, each in accelerators.items()
-    }

@@ -12,14 +12,14 @@ from lumctl.inventory.model import Inventory
 from lumctl.inventory.problems import Mark, Problems
 from lumctl.offers import SHARING, imported, offered, the_offer
 from lumctl.spares.policies import DEFAULT, POLICIES
-from lumctl.spares.sharing import InvalidAnswer, Question, SharingPolicy, check_answer
+from lumctl.spares.sharing import InvalidAnswer, SharingPolicy, SharingQuestion, check_answer
 
 WHAT = "sharing policy"
 ANSWERS_WITHIN_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class SpareDecision:
     """The spares of each demand that is served now, and the policy that decided.
 
     ``fault`` is why that is not the policy of the inventory; ``None`` if it is.
@@ -53,28 +53,28 @@ _late: dict[str, str] = {}
 """Policies that answered too late, each with the reason: they are not asked again by this process."""
 
 
-def decide(name: str, asked: Question) -> Decision:
+def decide(name: str, asked: SharingQuestion) -> SpareDecision:
     """The answer of the policy of that name.
 
     A policy of a plug-in that raises an error, answers nonsense or does not answer within
     :data:`ANSWERS_WITHIN_S` seconds is not followed: :data:`~lumctl.spares.policies.DEFAULT` decides.
     """
     if name in POLICIES:
-        return Decision(_own(name, asked), name)
+        return SpareDecision(_own(name, asked), name)
     fault = _late.get(name)
     if fault is None:
         try:
-            return Decision(_asked_within(name, asked), name)
+            return SpareDecision(_asked_within(name, asked), name)
         except LateError as error:
             fault = _late[name] = f"{error.message}; it is not asked again"
         except MisbehavedError as error:
             fault = error.message
         except LumctlError as error:  # not installed, or raised by the plug-in
             fault = f"{WHAT} {name!r}: {error.message}"
-    return Decision(_own(DEFAULT, asked), DEFAULT, fault)
+    return SpareDecision(_own(DEFAULT, asked), DEFAULT, fault)
 
 
-def _asked_within(name: str, asked: Question) -> dict[str, tuple[str, ...]]:
+def _asked_within(name: str, asked: SharingQuestion) -> dict[str, tuple[str, ...]]:
     policy, offer = load(name), the_offer(SHARING, name, WHAT)
     # Checked in the plug-in's own time: its answer may be a mapping of its own, with code that runs as it is read.
     answer = contained(offer.culprit(WHAT), "its answer", lambda: check_answer(asked, policy(asked)), ANSWERS_WITHIN_S)
@@ -83,7 +83,7 @@ def _asked_within(name: str, asked: Question) -> dict[str, tuple[str, ...]]:
     return answer
 
 
-def _own(name: str, asked: Question) -> dict[str, tuple[str, ...]]:
+def _own(name: str, asked: SharingQuestion) -> dict[str, tuple[str, ...]]:
     """The answer of a policy of lumctl, which tests check."""
     return {demand: tuple(spares) for demand, spares in POLICIES[name](asked).items()}
 

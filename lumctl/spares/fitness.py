@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from lumctl.health.observation import Observation
 from lumctl.health.replaced_faults import lanes_to_light
 from lumctl.health.states import ComponentHealth, State, state_of
-from lumctl.inventory.model import Accelerator, Role
-from lumctl.inventory.sharing import LEAST_SPARES, Preemption, classes_of
+from lumctl.inventory.model import Accelerator, Role, classes_of
+from lumctl.inventory.sharing import LEAST_SPARES, Preemption
 from lumctl.printable import counted
 
 

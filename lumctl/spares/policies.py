@@ -6,48 +6,48 @@ from math import inf
 from random import Random
 from typing import Any
 
-from lumctl.spares.sharing import Answer, Demand, Question, SharingPolicy, serve, tightest_first
+from lumctl.spares.sharing import Answer, Demand, SharingPolicy, SharingQuestion, serve, tightest_first
 
 DEFAULT = "best-fit"
 
 
-def fifo(asked: Question) -> Answer:
+def fifo(asked: SharingQuestion) -> Answer:
     """The oldest demand first; each accelerator gets the first spare found."""
     return serve(asked.demands, asked.spares)
 
 
-def best_fit(asked: Question) -> Answer:
+def best_fit(asked: SharingQuestion) -> Answer:
     """The oldest demand first, common parts before rare ones."""
     return serve(asked.demands, asked.spares, tightest_first(asked))
 
 
-def at_random(asked: Question) -> Answer:
+def at_random(asked: SharingQuestion) -> Answer:
     """In a random order, common parts before rare ones."""
     order = list(asked.demands)
     Random(asked.seed).shuffle(order)  # noqa: S311 - no secret depends on it
     return serve(order, asked.spares, tightest_first(asked))
 
 
-def srsf(asked: Question) -> Answer:
+def srsf(asked: SharingQuestion) -> Answer:
     """The demand with the smallest remaining service first: spares times the time that its job still runs."""
     return _by(asked, lambda demand: inf if demand.remaining_s is None else demand.size * demand.remaining_s)
 
 
-def las(asked: Question) -> Answer:
+def las(asked: SharingQuestion) -> Answer:
     """The job with the least attained service first."""
     return _by(asked, lambda demand: demand.attained_s or 0.0)
 
 
-def priority(asked: Question) -> Answer:
+def priority(asked: SharingQuestion) -> Answer:
     """The job with the largest weight first; waiting adds to the weight."""
     return _by(asked, lambda demand: -(demand.weight + (asked.at - demand.asked_at) / asked.ageing_s))
 
 
-def _by(asked: Question, key: Callable[[Demand], Any]) -> Answer:
+def _by(asked: SharingQuestion, key: Callable[[Demand], Any]) -> Answer:
     return serve(sorted(asked.demands, key=key), asked.spares, tightest_first(asked))
 
 
-def scarce(asked: Question) -> Answer:
+def scarce(asked: SharingQuestion) -> Answer:
     """Protects scarce classes: demands are grouped by the classes that they can use, and each group gets a share.
 
     The group with the fewest spares chooses first. A group with more may then take of its share, as long as more of it
@@ -93,7 +93,7 @@ def _shares(
     return share
 
 
-def _of(asked: Question, spares: list[str], name: str) -> list[str]:
+def _of(asked: SharingQuestion, spares: list[str], name: str) -> list[str]:
     return [spare for spare in spares if asked.spares[spare].accelerator_class == name]
 
 

@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 from math import expm1
 
 from lumctl.errors import UsageError
-from lumctl.inventory.model import Accelerator, Inventory, Role
+from lumctl.inventory.model import Accelerator, Inventory, Role, classes_of
 from lumctl.inventory.problems import nearest
-from lumctl.inventory.sharing import classes_of
 from lumctl.inventory.wiring import devices_of, networks_of
 from lumctl.printable import counted
 from lumctl.spares.assumptions import Assumptions

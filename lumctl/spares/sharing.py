@@ -52,7 +52,7 @@ class FreeSpare:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class SharingQuestion:
     """The waiting demands of one rack, oldest first, and its free spares by id.
 
     ``at`` is the time (seconds since the epoch). ``ageing_s`` is how long a demand waits until it weighs one more.
@@ -69,11 +69,11 @@ class Question:
 class SharingPolicy(Protocol):
     """Answers a question; demands that are not in the answer go on waiting."""
 
-    def __call__(self, asked: Question, /) -> Answer:
+    def __call__(self, asked: SharingQuestion, /) -> Answer:
         """The spares of each demand that is served now."""
 
 
-def tightest_first(asked: Question) -> Callable[[str], int]:
+def tightest_first(asked: SharingQuestion) -> Callable[[str], int]:
     """A key that puts common parts before rare ones: a spare that could replace few others is used first."""
     return lambda spare: asked.spares[spare].replaces
 
@@ -127,7 +127,7 @@ class InvalidAnswer:
     text: str
 
 
-def check_answer(asked: Question, answer: object) -> dict[str, tuple[str, ...]] | InvalidAnswer:
+def check_answer(asked: SharingQuestion, answer: object) -> dict[str, tuple[str, ...]] | InvalidAnswer:
     """The answer of a policy, or what is wrong with it."""
     if not isinstance(answer, Mapping):
         return InvalidAnswer(f"its answer is {type(answer).__name__}, not a mapping")
@@ -156,7 +156,7 @@ class Reserve:
 
     held: Mapping[str, int] = field(default_factory=dict)
 
-    def applied(self, asked: Question) -> Question:
+    def applied(self, asked: SharingQuestion) -> SharingQuestion:
         """The question without what its demands may not use.
 
         Of each class, the spares that could replace most stay held back; a policy then need not know of a reserve.

@@ -12,7 +12,15 @@ from math import sqrt
 from random import Random
 from statistics import fmean, stdev
 
-from lumctl.spares.sharing import Demand, FreeSpare, InvalidAnswer, Question, Reserve, SharingPolicy, check_answer
+from lumctl.spares.sharing import (
+    Demand,
+    FreeSpare,
+    InvalidAnswer,
+    Reserve,
+    SharingPolicy,
+    SharingQuestion,
+    check_answer,
+)
 from lumctl.time_text import UNITS_S
 
 YEAR_S = 365 * UNITS_S["d"]
@@ -88,7 +96,7 @@ def failures_of(model: YearModel, seed: int) -> list[Failure]:
 
 
 @dataclass(frozen=True, slots=True)
-class Waits:
+class DemandWaits:
     """How the demands of one class fared in a year: how many there were, and how long each waited, in seconds.
 
     A demand that waits until its accelerators are repaired has waited until then. ``never`` were too large for the
@@ -127,7 +135,7 @@ class _Year:
         self._waits: dict[int, float] = {}
         self._asked = 0
 
-    def run(self) -> dict[str, Waits]:
+    def run(self) -> dict[str, DemandWaits]:
         """By class, how its demands fared.
 
         Raises:
@@ -167,7 +175,9 @@ class _Year:
             return {}
         self._asked += 1
         demands = tuple(self._demand(name, number) for name, number in self._waiting.items())
-        question = self._reserve.applied(Question(at, demands, self._free, seed=self._seed * 1_000_003 + self._asked))
+        question = self._reserve.applied(
+            SharingQuestion(at, demands, self._free, seed=self._seed * 1_000_003 + self._asked)
+        )
         answer = check_answer(question, self._policy(question))
         if isinstance(answer, InvalidAnswer):
             raise ValueError(answer.text)  # noqa: TRY004 - not a type: an answer that cannot be followed
@@ -190,13 +200,13 @@ class _Year:
             attained_s=failure.attained_s,
         )
 
-    def _fared(self, name: str, never: set[int]) -> Waits:
+    def _fared(self, name: str, never: set[int]) -> DemandWaits:
         mine = [number for number, failure in enumerate(self._failures) if failure.accelerator_class == name]
         waits = tuple(self._waits[number] for number in mine if number not in never)
-        return Waits(waits, sum(number in never for number in mine))
+        return DemandWaits(waits, sum(number in never for number in mine))
 
 
-def year(model: YearModel, policy: SharingPolicy, seed: int, reserve: Reserve | None = None) -> dict[str, Waits]:
+def year(model: YearModel, policy: SharingPolicy, seed: int, reserve: Reserve | None = None) -> dict[str, DemandWaits]:
     """How the demands of each class fare in one year under a policy.
 
     Raises:
@@ -221,7 +231,9 @@ class WaitSummary:
     ratio: float | None
 
 
-def compare_years(years: Sequence[Mapping[str, Waits]], base: Sequence[Mapping[str, Waits]]) -> Iterator[WaitSummary]:
+def compare_years(
+    years: Sequence[Mapping[str, DemandWaits]], base: Sequence[Mapping[str, DemandWaits]]
+) -> Iterator[WaitSummary]:
     """The classes and the sum of all, ``"all"``, over the years of a policy, beside the same years under another."""
     names = [*years[0], "all"]
     for name in names:
@@ -241,7 +253,9 @@ def compare_years(years: Sequence[Mapping[str, Waits]], base: Sequence[Mapping[s
         )
 
 
-def _of(found: Mapping[str, Waits], name: str) -> Waits:
+def _of(found: Mapping[str, DemandWaits], name: str) -> DemandWaits:
     if name != "all":
         return found[name]
-    return Waits(tuple(wait for each in found.values() for wait in each.waits_s), sum(e.never for e in found.values()))
+    return DemandWaits(
+        tuple(wait for each in found.values() for wait in each.waits_s), sum(e.never for e in found.values())
+    )

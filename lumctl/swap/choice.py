@@ -21,9 +21,9 @@ from lumctl.inventory.wiring import Assignment, Circuit, circuits_of, job_links
 from lumctl.swap.constraints import loss_objection
 from lumctl.swap.explanations import (
     NOT_NAMED,
-    Attempt,
     Considered,
     FreedBy,
+    ReplacementPlanner,
     candidates_of,
     no_attempt,
     no_fitting_hosts,
@@ -64,7 +64,7 @@ def choose(  # noqa: PLR0913 - what is seen, what failed, and what may be done a
     avoid_lanes: Collection[str] = (),
     orders: Assignment = _AS_THEY_ARE,
     kept: Mapping[str, str] = MappingProxyType({}),
-    attempt: Attempt = no_attempt,
+    attempt: ReplacementPlanner = no_attempt,
     freed_by: FreedBy = nothing_frees,
     clock: Callable[[], float] = time.monotonic,
 ) -> SpareChoice:
@@ -97,7 +97,7 @@ class _Given:
     avoid_lanes: Collection[str]
     orders: Assignment
     kept: Mapping[str, str]
-    attempt: Attempt
+    attempt: ReplacementPlanner
     freed_by: FreedBy
 
 

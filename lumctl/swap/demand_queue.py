@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from lumctl.context import Observation
 from lumctl.errors import RefusedError
 from lumctl.health.states import State
-from lumctl.inventory.model import Accelerator, Role
-from lumctl.inventory.sharing import SpareHosts, classes_of
+from lumctl.inventory.model import Accelerator, Role, classes_of
+from lumctl.inventory.sharing import SpareHosts
 from lumctl.inventory.wiring import networks_of
 from lumctl.printable import counted, is_or_are
-from lumctl.spares.decision import Decision, decide
+from lumctl.spares.decision import SpareDecision, decide
 from lumctl.spares.fitness import kept_by_filler, unfit_reasons
-from lumctl.spares.sharing import Demand, FreeSpare, Question, Reserve
+from lumctl.spares.sharing import Demand, FreeSpare, Reserve, SharingQuestion
 from lumctl.store import QueuedDemand, Store
 from lumctl.swap.constraints import HOSTS_IN_WORDS
 from lumctl.swap.groups import on_fitting_hosts, serves_all, with_tied
@@ -60,9 +60,9 @@ class _Asked:
     """The question to the sharing policy of one rack, before and after the reserve, and the answer."""
 
     seen: Observation
-    before: Question
-    after: Question
-    decision: Decision
+    before: SharingQuestion
+    after: SharingQuestion
+    decision: SpareDecision
     failures: Mapping[str, Sequence[FailedRank]]
 
 
@@ -92,7 +92,7 @@ Obstacle = Callable[[Sequence[str]], str]
 
 def queue_entries(
     waiting: Sequence[QueuedDemand], seen: Observation, rack: str, obstacle: Obstacle = lambda _failed: ""
-) -> tuple[list[QueueEntry], Decision]:
+) -> tuple[list[QueueEntry], SpareDecision]:
     """What the sharing policy of a rack decides now about the demands that wait there, oldest first.
 
     ``obstacle`` is asked about the accelerators of each demand that is given spares.
@@ -238,7 +238,7 @@ def _ask(
     demands = tuple(_demand(seen, name, asked_at[name], failures[name], spares, gone) for name in order)
     # The same demands and spares are always answered alike, so that what was told is what is done.
     seed = zlib.crc32(" ".join([*order, *spares]).encode())
-    before = Question(seen.at, demands, spares, seen.inventory.sharing.ageing_s, seed)
+    before = SharingQuestion(seen.at, demands, spares, seen.inventory.sharing.ageing_s, seed)
     after = Reserve(seen.inventory.sharing.reserve).applied(before)
     return _Asked(seen, before, after, decide(seen.inventory.sharing.policy, after), failures)
 

@@ -20,7 +20,7 @@ NOT_NAMED = "another one was requested for it"
 _SHOWN = 4
 
 
-class Attempt(Protocol):
+class ReplacementPlanner(Protocol):
     """A function that plans to replace some accelerators by any spares."""
 
     def __call__(self, failed: Sequence[str], /, *, may_move: int = 0) -> str | LumctlError:
@@ -28,7 +28,7 @@ class Attempt(Protocol):
         ...
 
 
-def no_attempt(_failed: Sequence[str], /, *, may_move: int = 0) -> LumctlError:  # noqa: ARG001 - an Attempt
+def no_attempt(_failed: Sequence[str], /, *, may_move: int = 0) -> LumctlError:  # noqa: ARG001 - a ReplacementPlanner
     """Refuse without an attempt: for a choice that itself is only an attempt."""
     return LumctlError("not attempted")
 
@@ -118,7 +118,7 @@ def none_usable(
     failures: Sequence[FailedRank],
     table: Sequence[Sequence[Considered]],
     served: Mapping[int, int],
-    attempt: Attempt,
+    attempt: ReplacementPlanner,
     freed_by: FreedBy,
 ) -> NoSpareError:
     """The refusal with the reason why the first failure without a spare gets none.
@@ -167,7 +167,7 @@ def no_fitting_hosts(seen: Observation, failures: Sequence[FailedRank]) -> NoSpa
 
 
 def _what_may_help(
-    seen: Observation, failures: Sequence[FailedRank], row: Sequence[Considered], attempt: Attempt
+    seen: Observation, failures: Sequence[FailedRank], row: Sequence[Considered], attempt: ReplacementPlanner
 ) -> str:
     """What to do if none of the spares of a failure can be used."""
     if any(cell.kept for cell in row):
@@ -202,7 +202,7 @@ def _is_named(seen: Observation, failures: Sequence[FailedRank], row: Sequence[C
     )
 
 
-def _one_at_a_time(failed: Sequence[str], attempt: Attempt) -> str:
+def _one_at_a_time(failed: Sequence[str], attempt: ReplacementPlanner) -> str:
     """The command that replaces the first of some accelerators that can be replaced alone; empty if none can."""
     attempts = (attempt([name]) for name in failed[:_SHOWN]) if len(failed) > 1 else ()
     command = next((found for found in attempts if isinstance(found, str)), None)
@@ -214,7 +214,12 @@ def _plan(failures: Sequence[FailedRank]) -> str:
 
 
 def no_joint_way(
-    failures: Sequence[FailedRank], refusals: Sequence[LumctlError], tried: int, attempt: Attempt, *, cut: bool
+    failures: Sequence[FailedRank],
+    refusals: Sequence[LumctlError],
+    tried: int,
+    attempt: ReplacementPlanner,
+    *,
+    cut: bool,
 ) -> RefusedError:
     """The refusal if each failure has a usable spare, but no choice of spares has light paths for all."""
     names = ", ".join(failure.accelerator for failure in failures)

@@ -36,7 +36,7 @@ class AllReduce(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedStep:
+class TrainingStepRecord:
     """One training step in one group; ``ranks`` are its ranks in the job, in the order of the times.
 
     ``generation`` is the process group in which it was done, ``at`` when it was complete (seconds since the epoch).
@@ -70,7 +70,7 @@ class CollectiveRecord:
         self._clocks: tuple[str, ...] = ()
         """The clock of each rank."""
         self._generation = 0
-        self._complete: deque[RecordedStep] = deque()
+        self._complete: deque[TrainingStepRecord] = deque()
         self._times = 0
         self._incomplete: dict[int, dict[str, dict[int, _OfRank]]] = {}
         """What ranks have reported, by step and group."""
@@ -118,7 +118,7 @@ class CollectiveRecord:
         entered, left, all_reduces = zip(*(found[each] for each in ranks), strict=True)
         sizes = [size for size in all_reduces[0] if all(size in others for others in all_reduces)]
         measured = tuple(_all_reduce(size, [seconds[size] for seconds in all_reduces]) for size in sizes)
-        self._complete.append(RecordedStep(group, self._generation, step, at, ranks, entered, left, measured))
+        self._complete.append(TrainingStepRecord(group, self._generation, step, at, ranks, entered, left, measured))
         self._times += _times_of(self._complete[-1])
         while self._is_full and abs(step - self._complete[0].step) >= LEAST_STEPS:
             self._times -= _times_of(self._complete.popleft())
@@ -147,7 +147,7 @@ def _all_reduce(size_bytes: float, seconds: Sequence[float]) -> AllReduce:
     return AllReduce(size_bytes, last, seconds[last], median(seconds[each] for each in others) - seconds[last])
 
 
-def _times_of(step: RecordedStep) -> int:
+def _times_of(step: TrainingStepRecord) -> int:
     return len(step.ranks) + 2 * len(step.all_reduces)
 
 
@@ -157,7 +157,7 @@ class RecordedCollectives:
 
     accelerators: tuple[str, ...]
     clocks: tuple[str, ...]
-    steps: tuple[RecordedStep, ...]
+    steps: tuple[TrainingStepRecord, ...]
 
     @classmethod
     def read(cls, document: Mapping[str, Any] | None) -> "RecordedCollectives | None":
@@ -171,8 +171,8 @@ class RecordedCollectives:
             return None
 
 
-def _step(row: Sequence[Any]) -> RecordedStep:
+def _step(row: Sequence[Any]) -> TrainingStepRecord:
     group, generation, step, at, ranks, entered, left, all_reduces = row
     times = tuple(map(float, entered)), tuple(map(float, left))
     sizes = tuple(AllReduce(float(size), int(last), float(s), float(waited)) for size, last, s, waited in all_reduces)
-    return RecordedStep(str(group), int(generation), int(step), float(at), tuple(map(int, ranks)), *times, sizes)
+    return TrainingStepRecord(str(group), int(generation), int(step), float(at), tuple(map(int, ranks)), *times, sizes)

@@ -19,7 +19,7 @@ from lumctl.training.stragglers import ADVISED_STEPS, GroupLateness, lateness_of
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class CollectiveReport:
     """What the coordinator knows: its group, the late rank for which it has ordered a schedule, and the record."""
 
     generation: int
@@ -46,7 +46,7 @@ class RecordJudge:
         self._since: dict[tuple[str, str], float] = {}
         """From when on each accelerator was late in each group."""
         self._over = threading.Event()
-        self._reports: SimpleQueue[Report | None] = SimpleQueue()
+        self._reports: SimpleQueue[CollectiveReport | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="lumctl-late", daemon=True)
 
     def begin(self) -> None:
@@ -72,7 +72,7 @@ class RecordJudge:
             if self._adviser is not None and (group := all_ranks(report)) is not None:
                 self._post(late_rank.use, self._adviser.wanted(group, report.ordered), report.generation)
 
-    def _judged(self, report: Report) -> dict[str, Any] | None:
+    def _judged(self, report: CollectiveReport) -> dict[str, Any] | None:
         """Who is late, as :func:`lumctl.context.job_files.save_late` saves it; ``None`` if too little is recorded."""
         steps = [each for each in report.recorded.steps if each.generation == report.generation]
         groups = verdicts_of(steps, report.recorded.clocks)
@@ -124,7 +124,7 @@ class ScheduleAdviser:
         return group.named
 
 
-def all_ranks(report: Report) -> GroupLateness | None:
+def all_ranks(report: CollectiveReport) -> GroupLateness | None:
     """The lateness of the present group of all ranks; ``None`` if too little is recorded."""
     steps = [each for each in report.recorded.steps if each.group == WORLD and each.generation == report.generation]
     try:
@@ -133,5 +133,5 @@ def all_ranks(report: Report) -> GroupLateness | None:
         return None
 
 
-def _report(state: JobState, put: Callable[[Report], None]) -> None:
-    put(Report(state.group.generation, late_rank.ordered(state), state.collectives.recorded()))
+def _report(state: JobState, put: Callable[[CollectiveReport], None]) -> None:
+    put(CollectiveReport(state.group.generation, late_rank.ordered(state), state.collectives.recorded()))

@@ -16,7 +16,7 @@ from lumctl.health.lateness import STRAGGLER
 from lumctl.health.observation import Observation
 from lumctl.health.states import Finding, State
 from lumctl.training.clocks import ClockOffset, on_one_clock
-from lumctl.training.collective_record import MOST_SIZES, WORLD, AllReduce, RecordedStep
+from lumctl.training.collective_record import MOST_SIZES, WORLD, AllReduce, TrainingStepRecord
 
 ADVISED_STEPS = 512
 """The newest steps, from which the gain of a schedule is estimated; more would take seconds."""
@@ -72,10 +72,10 @@ class _GroupSteps:
 
 
 def _by_group(
-    recorded: Iterable[RecordedStep], clocks_of: Sequence[str], fewest: int, newest: int | None = None
+    recorded: Iterable[TrainingStepRecord], clocks_of: Sequence[str], fewest: int, newest: int | None = None
 ) -> Iterator[_GroupSteps]:
     """Each group with at least ``fewest`` steps, and of these the ``newest``."""
-    groups: dict[tuple[str, tuple[int, ...]], list[RecordedStep]] = {}
+    groups: dict[tuple[str, tuple[int, ...]], list[TrainingStepRecord]] = {}
     for step in recorded:
         groups.setdefault((step.group, step.ranks), []).append(step)
     for (group, ranks), everything in groups.items():
@@ -93,7 +93,7 @@ def _by_group(
         yield _GroupSteps(group, ranks, aligned, clocks, all_reduces, steps[0].at, steps[-1].at)
 
 
-def lateness_of(recorded: Iterable[RecordedStep], clocks_of: Sequence[str]) -> list[GroupLateness]:
+def lateness_of(recorded: Iterable[TrainingStepRecord], clocks_of: Sequence[str]) -> list[GroupLateness]:
     """The lateness in each group with enough steps, that of all ranks first; ``clocks_of`` names each rank's clock."""
     found = [
         replace(
@@ -121,7 +121,7 @@ class GroupVerdict:
     ended: float
 
 
-def verdicts_of(recorded: Iterable[RecordedStep], clocks_of: Sequence[str]) -> list[GroupVerdict]:
+def verdicts_of(recorded: Iterable[TrainingStepRecord], clocks_of: Sequence[str]) -> list[GroupVerdict]:
     """Who is late in each group, by its newest steps; groups with too few steps to tell are left out.
 
     This is the part of :func:`lateness_of` that costs milliseconds.
@@ -187,7 +187,7 @@ def _waited_s(all_reduces: Iterable[AllReduce], size_bytes: float, rank: int) ->
     return inf if found is None else found.waited_s if found.last == rank else 0.0
 
 
-class Act(StrEnum):
+class LateRankAction(StrEnum):
     """What to do about a late rank."""
 
     NOTHING = "nothing"
@@ -217,17 +217,17 @@ def causes_of(seen: Observation, accelerator: str) -> tuple[Finding, ...]:
     )
 
 
-def act_of(group: GroupLateness, causes: Sequence[Finding], *, replaced: bool) -> Act:
+def act_of(group: GroupLateness, causes: Sequence[Finding], *, replaced: bool) -> LateRankAction:
     """What to do; ``replaced``: health advises a spare for the accelerator of the late rank.
 
     What makes a rank late is removed rather than worked around, unless it is unknown and a schedule saves at least half
     of the others' wait.
     """
     if group.named is None or group.schedule is None:
-        return Act.NOTHING
+        return LateRankAction.NOTHING
     if replaced:
-        return Act.SWAP
+        return LateRankAction.SWAP
     gap_s, cost = group.schedule.gap_s, group.schedule.cost
     saved_s = gap_s + cost.ring_s - cost.total_s(gap_s)
     hides = not causes and group.schedule.recommended and saved_s >= gap_s / 2
-    return Act.SCHEDULE if hides else Act.LOOK
+    return LateRankAction.SCHEDULE if hides else LateRankAction.LOOK

@@ -15,7 +15,7 @@ from random import Random
 from lumctl.errors import RefusedError
 from lumctl.spares.decision import decide
 from lumctl.spares.policies import POLICIES
-from lumctl.spares.sharing import Demand, FreeSpare, Question
+from lumctl.spares.sharing import Demand, FreeSpare, SharingQuestion
 from lumctl.store import CANCELLED, LeaseHeldError, Record, Store, store_at
 
 RACK = "r1"
@@ -68,7 +68,7 @@ class User:
             rows = (usable,) * len(each.accelerators)
             demands.append(Demand(each.id, each.job, each.asked_at, rows, frozenset(classes)))
         name = self.rng.choice(sorted(POLICIES))
-        given = decide(name, Question(time.time(), tuple(demands), free, seed=self.rng.randrange(99))).given
+        given = decide(name, SharingQuestion(time.time(), tuple(demands), free, seed=self.rng.randrange(99))).given
         for each in waiting:
             if each.id in given:
                 new = dict(zip(each.accelerators, given[each.id], strict=True))

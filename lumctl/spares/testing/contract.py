@@ -7,16 +7,16 @@ from random import Random
 import pytest
 
 from lumctl.spares.decision import ANSWERS_WITHIN_S
-from lumctl.spares.sharing import Demand, FreeSpare, InvalidAnswer, Question, SharingPolicy, check_answer
+from lumctl.spares.sharing import Demand, FreeSpare, InvalidAnswer, SharingPolicy, SharingQuestion, check_answer
 
 _QUESTIONS = 300
 _CLASSES = ("common", "rare")
 
 
-def questions(count: int = _QUESTIONS, seed: int = 0) -> Iterator[Question]:
+def questions(count: int = _QUESTIONS, seed: int = 0) -> Iterator[SharingQuestion]:
     """Random questions about two classes; the first has neither demands nor spares."""
     rng = Random(seed)  # noqa: S311 - a seed repeats the questions
-    yield Question(0.0, (), {})
+    yield SharingQuestion(0.0, (), {})
     for number in range(1, count):
         spares = {
             f"{name}-{at}": FreeSpare(f"{name}-{at}", name, replaces)
@@ -27,7 +27,7 @@ def questions(count: int = _QUESTIONS, seed: int = 0) -> Iterator[Question]:
         demands = tuple(
             _demand(rng, f"demand-{n:04}", at - rng.uniform(0, 1e5), spares) for n in range(rng.randrange(9))
         )
-        yield Question(at, tuple(sorted(demands, key=lambda demand: demand.asked_at)), spares, seed=number)
+        yield SharingQuestion(at, tuple(sorted(demands, key=lambda demand: demand.asked_at)), spares, seed=number)
 
 
 def _demand(rng: Random, name: str, asked_at: float, spares: dict[str, FreeSpare]) -> Demand:

@@ -15,7 +15,7 @@ from time import perf_counter, time
 
 from lumctl.spares.decision import decide
 from lumctl.spares.policies import POLICIES
-from lumctl.spares.sharing import Demand, FreeSpare, Question
+from lumctl.spares.sharing import Demand, FreeSpare, SharingQuestion
 from lumctl.store import CANCELLED, store_at
 
 RUNS = 21
@@ -23,7 +23,7 @@ SHARE_MS, STORE_MS, QUEUE_MB = 20.0, 5.0, 20.0
 RACKS, SPARES, DEMANDS, QUEUED = 64, 1000, 100, 10_000
 
 
-def racks(rng: Random) -> list[Question]:
+def racks(rng: Random) -> list[SharingQuestion]:
     """A question for each rack that has demands."""
     spares: list[dict[str, FreeSpare]] = [{} for _ in range(RACKS)]
     for number in range(SPARES):
@@ -36,7 +36,7 @@ def racks(rng: Random) -> list[Question]:
         usable = tuple(name for name, spare in spares[rack].items() if spare.accelerator_class in classes)
         row = (usable,) * rng.randint(1, 8)
         demands[rack].append(Demand(f"demand-{number:04}", f"job-{number % 7}", float(number), row, frozenset(classes)))
-    return [Question(1e6, tuple(of), spares[rack]) for rack, of in enumerate(demands) if of]
+    return [SharingQuestion(1e6, tuple(of), spares[rack]) for rack, of in enumerate(demands) if of]
 
 
 def main() -> int:

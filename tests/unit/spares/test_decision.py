@@ -9,11 +9,11 @@ import pytest
 
 from lumctl.cli import main
 from lumctl.errors import UsageError
-from lumctl.spares import Demand, FreeSpare, Question
+from lumctl.spares import Demand, FreeSpare, SharingQuestion
 from lumctl.spares.decision import decide, load, policy_names
 
 SPARES = {"s1": FreeSpare("s1", "X100", 1), "s2": FreeSpare("s2", "X100", 1)}
-ASKED = Question(
+ASKED = SharingQuestion(
     100.0,
     (
         Demand("demand-0001", "old", 1.0, (("s1",),), frozenset({"X100"})),

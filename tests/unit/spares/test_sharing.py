@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lumctl.spares.policies import POLICIES, best_fit, fifo, las, priority, scarce, srsf
-from lumctl.spares.sharing import Demand, FreeSpare, InvalidAnswer, Question, Reserve, check_answer, serve
+from lumctl.spares.sharing import Demand, FreeSpare, InvalidAnswer, Reserve, SharingQuestion, check_answer, serve
 
 COMMON, RARE = "common", "rare"
 
@@ -20,7 +20,7 @@ def demand(name, *usable, asked_at=0.0, classes=(COMMON, RARE), **more):
 
 def question(*demands, spares=("c1", "c2", "r1"), **more):
     each = {s: FreeSpare(s, RARE if s[0] == "r" else COMMON, 2 if s[0] == "r" else 1) for s in spares}
-    return Question(100.0, demands, each, **more)
+    return SharingQuestion(100.0, demands, each, **more)
 
 
 @st.composite

@@ -5,15 +5,15 @@ from dataclasses import replace
 import pytest
 from drawn_arrivals import STEP_S, drawn_steps
 
-from lumctl.training.collective_record import WORLD, AllReduce, RecordedStep
-from lumctl.training.stragglers import Act, act_of, lateness_of, verdicts_of
+from lumctl.training.collective_record import WORLD, AllReduce, TrainingStepRecord
+from lumctl.training.stragglers import LateRankAction, act_of, lateness_of, verdicts_of
 
 EVEN_S = 0.02 * STEP_S
 
 
 def recorded(steps, *, ranks=None, group=WORLD, generation=1, all_reduces=()):
     return [
-        RecordedStep(
+        TrainingStepRecord(
             group,
             generation,
             step.step,
@@ -67,14 +67,14 @@ def test_ranks_of_a_part_of_the_job_keep_their_numbers():
 
 def test_nothing_is_to_be_done_if_no_rank_is_late():
     (found,) = lateness_of(recorded(drawn_steps(4, ranks=4, steps=40)), ["a"] * 4)
-    assert act_of(found, (), replaced=True) is Act.NOTHING
+    assert act_of(found, (), replaced=True) is LateRankAction.NOTHING
 
 
 def test_the_advice_depends_on_what_health_knows():
     (found,) = lateness_of(recorded(late()), ["a"] * 4)
-    assert act_of(found, ("its fan stands still",), replaced=False) is Act.LOOK
-    assert act_of(found, ("a row remap failed",), replaced=True) is Act.SWAP
-    assert act_of(found, (), replaced=False) is Act.LOOK
+    assert act_of(found, ("its fan stands still",), replaced=False) is LateRankAction.LOOK
+    assert act_of(found, ("a row remap failed",), replaced=True) is LateRankAction.SWAP
+    assert act_of(found, (), replaced=False) is LateRankAction.LOOK
 
 
 def test_a_schedule_is_advised_only_where_it_hides_half_of_the_wait():
@@ -84,8 +84,8 @@ def test_a_schedule_is_advised_only_where_it_hides_half_of_the_wait():
     (found,) = lateness_of(recorded(steps), ["a"] * 16)
     assert found.named == 3
     assert found.schedule.recommended
-    assert act_of(found, (), replaced=False) is Act.SCHEDULE
-    assert act_of(found, ("a fault",), replaced=False) is Act.LOOK
+    assert act_of(found, (), replaced=False) is LateRankAction.SCHEDULE
+    assert act_of(found, ("a fault",), replaced=False) is LateRankAction.LOOK
 
 
 def ring_s(ranks, size, alpha_s, beta_s):
@@ -138,7 +138,7 @@ def test_no_schedule_is_advised_for_an_all_reduce_in_which_nobody_waits_for_the_
     found = with_sizes(sizes, 0.0, 5e-9, **elsewhere)
     assert (found.named, found.schedule.gap_s) == (3, 0.0)
     assert found.schedule.gain.high < 1.0
-    assert act_of(found, (), replaced=False) is Act.LOOK
+    assert act_of(found, (), replaced=False) is LateRankAction.LOOK
 
 
 def test_a_size_that_is_measured_seldom_does_not_count():

@@ -3,7 +3,7 @@
 import pytest
 from lumctl_example_sharing import smallest_first
 
-from lumctl.spares import Demand, FreeSpare, Question, SharingPolicy
+from lumctl.spares import Demand, FreeSpare, SharingPolicy, SharingQuestion
 from lumctl.spares.testing import SharingContract
 
 
@@ -22,4 +22,4 @@ def test_one_rank_comes_before_two() -> None:
     both = (("a", "b"), ("a", "b"))
     pair = Demand("demand-0001", "pair", 1.0, both, frozenset({"X100"}))
     single = Demand("demand-0002", "single", 2.0, both[:1], frozenset({"X100"}))
-    assert set(smallest_first(Question(3.0, (pair, single), spares))) == {"demand-0002"}
+    assert set(smallest_first(SharingQuestion(3.0, (pair, single), spares))) == {"demand-0002"}
