@@ -21,6 +21,7 @@ import torch
 import torch.distributed as dist
 
 from lumctl.training.torch.collective_times import CollectiveTimes, waited
+from lumctl.training.torch.cuda_clock import CudaClock
 from lumctl.training.torch.key_store import RemoteStore, StoreServer
 from lumctl.training.torch.sockets import OpenSocket, between, calling, connected, deafen, knock, shut, sockets
 from lumctl.training.torch.stores import GivenUpError, LaneStore, PortRecorder, interface_with
@@ -87,6 +88,15 @@ class Waits:
 
 
 _current = Waits()
+
+
+def record_waits() -> None:
+    """Record all waits for collectives of this process where they are called: NCCL's belong to the caller's stream."""
+    setattr(Work, "wait", _wait_here)  # noqa: B010 - as above
+
+
+def _wait_here(work: Work, *given: Any, **named: Any) -> Any:
+    return waited(work, lambda: _natively(work, *given, **named))
 
 
 def keep(groups: list[object], for_s: float) -> None:
@@ -192,8 +202,8 @@ class ProcessGroup:
         self._device = device
         self._token = token
         self._own_ports = own_ports
-        self.times = CollectiveTimes()
-        """When this rank was in its collectives; with gloo only."""
+        self.times = CollectiveTimes(device=CudaClock(device) if device.type == "cuda" else None)
+        """When this rank was in its collectives."""
         self.store: tuple[str, int] = StoreServer(address, token).address
         self._attempt: _Attempt | None = None
         self._left: list[socket.socket] = []
@@ -241,7 +251,9 @@ class ProcessGroup:
             raise GivenUpError("the group is abandoned")
         if self._backend == "gloo":
             attempt.waits.take_over()
-            self.times.record()
+        else:
+            record_waits()
+        self.times.record()
         try:
             self._form(attempt)
             attempt.made = self._sockets_of(attempt)
