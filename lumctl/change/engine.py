@@ -3,6 +3,9 @@
 Every intent is on disk before its step acts. If the process is killed at any point, the journal therefore names every
 step that may have acted. A revert guard undoes them from the journal; if the guard is gone too, ``swap resume RUN``
 continues the run or ``swap abort RUN`` undoes it.
+
+A step acts in ``run.act``, by the action that ``step_actions.ACTIONS`` has for it; one that writes to a mesh or switch
+calls :func:`lumctl.devices.transaction.write`, which calls the driver.
 """
 
 from collections.abc import Callable, Sequence

@@ -65,8 +65,8 @@ class FoundHost:
         if len(able) < count:
             names = ", ".join(each.name for each in self.interfaces) or "none"
             raise UsageError(
-                f"{self.name} needs {count} interfaces to the fabric, two for each GPU, but has {len(able)} that may "
-                f"connect to it (all its interfaces: {names})",
+                f"{self.name} needs {count} interfaces to the fabric, two for each GPU, but only {len(able)} of its "
+                f"interfaces can lead there (it has: {names})",
                 hint="name them: --interfaces eth[2-9]",
             )
         return tuple(sorted((each.name for each in able[:count]), key=_natural))

@@ -94,7 +94,7 @@ def plan(
     ] = "",
     count: Annotated[
         int,
-        typer.Option("--count", metavar="N", min=1, max=1000, help="So many slices: NAME-1, NAME-2, ... in one plan."),
+        typer.Option("--count", metavar="N", min=1, max=1000, help="Plan N slices at once: NAME-1, NAME-2 and so on."),
     ] = 1,
     redirect: Annotated[
         bool,

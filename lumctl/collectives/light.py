@@ -35,9 +35,9 @@ class RoundsInLight:
 def rounds_in_light(schedule: Schedule, lit: Collection[RankPair], lanes: int, settling_s: float) -> RoundsInLight:
     """The rounds of a schedule on the light of its ranks.
 
-    ``lit`` are the pairs whose light is on at the start; ``lanes`` is the most lanes that a rank has, each with one
-    transmitter and one receiver. Whether the devices have routes for a change is not asked, so that the number of
-    changes is a lower bound: light is changed only before a round that lacks some, and then made for as many of the
+    ``lit`` are the pairs whose light is on at the start; ``lanes`` is the largest number of lanes of any rank, each
+    with one transmitter and one receiver. Whether the devices have routes for a change is not asked, so that the number
+    of changes is a lower bound: light is changed only before a round that lacks some, and then made for as many of the
     next rounds as the lanes allow.
     """
     rounds = [frozenset((send.sender, send.receiver) for send in each) for each in schedule.rounds]

@@ -101,7 +101,7 @@ class SimulatedSwitch(Protocol):
         ...
 
     def read_alarms(self) -> tuple[Alarm, ...]:
-        """The alarms of a fault (``alarm``), and one without a severity for each port that has failed."""
+        """The alarm that the fault ``alarm`` causes, and an alarm without a severity for each port that has failed."""
         ...
 
 

@@ -93,7 +93,7 @@ class HostRequests:
         return min(map(self._ends, waiting), default=float("inf"))
 
     def waiting_in(self, lane: str) -> Iterable[Running]:
-        """The requests of a lane; the first one is running."""
+        """The requests of a lane, that is, probes that run one after the other; the first one is running."""
         return tuple(self._lanes[lane])
 
     def first_in(self, lane: str) -> Running | None:

@@ -1,4 +1,6 @@
-"""The remedy of each fault that health found. All advice and all swaps are based on it.
+"""The remedy of each fault that health found: what to repair, and how. All offered swaps are based on it.
+
+The words of a finding's advice are in ``rules/*.yaml``; :mod:`lumctl.health.rulebook` puts them into the finding.
 
 A remedy belongs to a cause: that of an incident, or a component with a fault of its own. It gives the accelerators that
 spares should replace, the PUCs that light should avoid, or the manual repair, and the reason.

@@ -90,7 +90,7 @@ Time = Annotated[float, Field(gt=0, le=MOST_TIME_S, allow_inf_nan=False)]
 
 
 class JobKindEntry(Entry):
-    """The settings of every kind of control, in addition to the operator's own programs."""
+    """The settings that all installed kinds of control share; the operator's own programs have others."""
 
     kind: Text = Field(description="How the job is controlled: the name of an installed kind.")
     timeout_s: Time = Field(30.0, description="Time limit in seconds for pausing or resuming the job.")

@@ -73,7 +73,7 @@ class Demands:
             elif shared := names & set(other.accelerators):
                 raise RefusedError(
                     f"{other.id} already waits for a spare for {', '.join(sorted(shared))}",
-                    hint=f"to ask for others together with it: lumctl spare queue cancel {other.id}",
+                    hint=f"to ask for it together with others, first cancel: lumctl spare queue cancel {other.id}",
                 )
         count = select(func.count()).select_from(demands).where(self._rows.of(demands))
         name = f"demand-{(connection.execute(count).scalar() or 0) + 1:04d}"

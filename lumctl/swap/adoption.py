@@ -178,7 +178,7 @@ def _require_determined(shown: Shown, heard: Mapping[str, str], given: Assignmen
         if each.rivals:
             others = "; or ".join(", ".join(ranks) for ranks in each.rivals[:2])
             raise RefusedError(
-                f"the light does not determine where {job} runs: {', '.join(each.ranks)}; or {others}",
+                f"the light fits several placements of {job}: {', '.join(each.ranks)}; or {others}",
                 hint=f"say which: {place}",
             )
 

@@ -73,7 +73,7 @@ def choose(  # noqa: PLR0913 - what is seen, what failed, and what may be done a
     ``named`` are the spares that the operator requires, in the order of ``failed``; the same rules apply to them, but
     they may be reserved. ``records`` are the fault records of the spares, by id. ``orders`` of lanes become active with
     the choice. ``kept`` are spares that others get, by id with the reason; unless they are named, they are not used.
-    ``attempt`` checks the commands that a refusal proposes, and ``freed_by`` finds those that free a spare.
+    ``attempt`` checks the commands that a refusal proposes, and ``freed_by`` finds commands that free a spare.
 
     Raises:
         RefusedError: there is no usable choice; the message gives the reason for each spare.

@@ -144,7 +144,8 @@ def certain_states(context: Context, rack: str, jobs: Collection[str]) -> dict[s
     """The states of each mesh and switch of a rack; the states of devices that carry these jobs must be certain.
 
     Raises:
-        RefusedError: such a device was never programmed from this store, or a run was interrupted while it wrote it.
+        RefusedError: the states of such a device are not certain, for example because a run was interrupted while it
+            wrote to the device.
     """
     inventory, placed = context.inventory, context.assignment()
     carrying = {d for job in jobs for c in job_circuits(inventory, inventory.jobs[job], placed[job]) for d in c.devices}

@@ -123,8 +123,8 @@ def none_usable(
 ) -> NoSpareError:
     """The refusal with the reason why the first failure without a spare gets none.
 
-    ``served`` is a largest assignment, failure -> spare, by row and column of ``table``. ``attempt`` checks the hints,
-    and ``freed_by`` finds those that free a spare.
+    ``served`` is a largest assignment, failure -> spare, by row and column of ``table``. ``attempt`` checks the
+    commands of the hint, and ``freed_by`` finds commands that free a spare.
     """
     at = next(row for row in range(len(failures)) if row not in served)
     failed, every = failures[at].accelerator, [failure.accelerator for failure in failures]

@@ -78,7 +78,7 @@ class WorkersControl:
         return PAUSED if found["state"] in {"paused", "recovering", "waiting"} and found["parked"] else RUNNING
 
     def pause(self, facts: Facts, placement: Placement) -> dict[str, str]:
-        """Make all processes leave their group and hold; the interrupted step is repeated afterwards."""
+        """Make all ranks leave their process group and wait; the interrupted step is repeated afterwards."""
         del facts, placement
         if ask(self._socket, "pause", timeout_s=self._context.timeout_s) is None:
             return {"was": STOPPED, "is": STOPPED}

@@ -161,7 +161,7 @@ class PolatisNetconf(BaseSwitch):
             return
         if said is not None and after == before:
             raise said
-        raise InconsistentError(f"{self._ports.device}: port {port} was switched but did not follow")
+        raise InconsistentError(f"{self._ports.device}: port {port} did not change when told to")
 
     def set_label(self, port: int, label: str) -> None:
         """Name a port, and read it back.

@@ -151,7 +151,7 @@ class PolatisScpi(BaseSwitch):
             return
         if said and after == before:
             self._ports.refuse(f"refused to switch port {port}: {said}; nothing changed")
-        raise InconsistentError(f"{self._ports.device}: port {port} was switched but did not follow: it is {after[0]}")
+        raise InconsistentError(f"{self._ports.device}: port {port} did not change when told to: it is {after[0]}")
 
     def _write(self, wanted: Mapping[int, int | None]) -> str:
         with self._client.turn() as turn:

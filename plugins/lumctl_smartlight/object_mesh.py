@@ -246,8 +246,8 @@ class SmartlightObjectMesh(BaseMesh):
         count = self.context.puc_count
         if settings.keys() != set(range(count)):
             raise InconsistentError(
-                f"{self.context.device} has {len(settings)} PUCs, numbered {_extent(settings)}; "
-                f"the inventory states {count}, from 0; nothing was sent",
+                f"{self.context.device} has {len(settings)} PUCs{_extent(settings)}; "
+                f"the inventory has {count}, numbered from 0; nothing was sent",
                 hint="check the address and the geometry: this may be another mesh",
             )
         return settings
@@ -260,4 +260,4 @@ class SmartlightObjectMesh(BaseMesh):
 
 
 def _extent(settings: Mapping[int, Setting]) -> str:
-    return f"{min(settings)} to {max(settings)}" if settings else "not at all"
+    return f" (numbered {min(settings)} to {max(settings)})" if settings else ""

@@ -283,7 +283,7 @@ def test_a_port_that_failed_is_told_and_does_not_follow(opened, alone):
     state.failed[3] = 0.0
     driver = opened(alone(state).service.address)
     assert [port for port, reading in driver.read_ports().items() if reading.failed] == [3]
-    with pytest.raises(InconsistentError, match="did not follow"):
+    with pytest.raises(InconsistentError, match="port 3 did not change when told to"):
         driver.set_port(3, enabled=True)
 
 

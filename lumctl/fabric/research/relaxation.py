@@ -4,8 +4,8 @@ Circuits may be split into fractions that take different paths, as long as every
 in total. The program has only some paths. Its dual values are prices of the waveguides; the cheapest paths at these
 prices are added to the program, until none would improve it.
 
-For any prices, the sum of all circuits' cheapest paths less the sum of the prices is a bound (Lagrange). So the bound
-holds whenever the loop is stopped, and it does not depend on the solver's tolerances.
+For any prices of at least 0, what all circuits' cheapest paths cost together, minus the sum of the prices, is a lower
+bound (Lagrange). So the bound holds whenever the loop is stopped, and it does not depend on the solver's tolerances.
 """
 
 from collections import Counter

@@ -209,7 +209,7 @@ def _implausible(reading: GpuReading) -> Iterator[str]:
 
 
 def _cut(text: str) -> Iterator[str]:
-    """The text cut within each line. It is not cut between lines: the result could be a valid table of fewer rows."""
+    """For each line, the text up to the middle of it. A text that ends with a line could be a valid, shorter table."""
     lines = text.splitlines(keepends=True)
     for count, line in enumerate(lines):
         if len(line) > 2:  # noqa: PLR2004 - a character and the end of the line

@@ -41,7 +41,7 @@ class ReceiverCase:
 
     @property
     def heard_now(self) -> str | None:
-        """The transmitter that it hears; ``None`` if it is dark or has no carrier: then the table entry is old."""
+        """The transmitter that it hears; ``None`` if it is dark or has no carrier: then the neighbour is an old one."""
         return None if self.dark or has_no_carrier(self.interface) else self.hears
 
     @property

@@ -1,4 +1,8 @@
-"""Failures and their repair: the group is abandoned; the healer examines the accelerators and replaces failed ones."""
+"""Failures and their repair: the group is abandoned; the healer examines the accelerators and replaces failed ones.
+
+``agent_reports`` calls :func:`gone` when an agent reports that a process has ended. ``orders.hold`` then makes the
+other ranks leave their group (``Member`` in ``torch/member.py``), and ``groups.form`` orders the next one.
+"""
 
 import math
 from collections.abc import Mapping, Sequence

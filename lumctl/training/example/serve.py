@@ -48,7 +48,7 @@ class Request:
 
 
 class RequestQueue:
-    """Requests that wait for the ranks. A request is answered completely or refused; a lost turn loses no tokens.
+    """Requests that wait for the ranks. A request is answered completely or refused; if a turn fails, no token is lost.
 
     Args:
         patience_s: how long requests wait for ranks that finish no turn.
@@ -310,7 +310,7 @@ class ServeOptions:
 
 
 def serve(options: ServeOptions) -> None:
-    """Take part in turns until the job is stopped.
+    """Do this rank's part of each turn until the job is stopped.
 
     The weights come from the seed and never change. So no state is transferred: a spare makes its own weights.
 

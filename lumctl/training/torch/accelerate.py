@@ -46,7 +46,7 @@ class Accelerator(accelerate.Accelerator):
         """The epochs from the present one up to ``total``.
 
         Raises:
-            UsageError: not one optimiser was prepared, or the state does not fit.
+            UsageError: no optimiser or several were prepared, or the state does not fit.
         """
         progress = self._progress
         self._track()

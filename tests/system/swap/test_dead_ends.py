@@ -692,7 +692,7 @@ ELSEWHERE = {
     (PRE, "adopted the placement of the jobs"): LOST_RECORD,
     ("change/resumption.py", "has just ended"): LEASE,
     ("swap/adoption.py", "the light does not show where"): LOST_RECORD,
-    ("swap/adoption.py", "the light does not determine where"): LOST_RECORD,
+    ("swap/adoption.py", "the light fits several placements of"): LOST_RECORD,
     ("swap/adoption.py", "the light contradicts the placement given for"): LOST_RECORD,
     ("swap/fabric.py", "the light shows rank"): LOST_RECORD,
     (

@@ -38,7 +38,7 @@ def test_every_data_file_is_read():
         "nvlink.yaml",
         "nvlink_xids.yaml",
         "port.yaml",
-        "recovery.yaml",
+        "recovery_action.yaml",
         "settings.yaml",
         "sxid.yaml",
         "xid.yaml",

@@ -56,7 +56,7 @@ class ExamplePower(BasePower):
             self._http.send("PUT", self._path, {"on": on})
             with after_sending():
                 if self.read_power().on is not on:
-                    raise InconsistentError(f"{self.context.device}: the outlet was switched but did not follow")
+                    raise InconsistentError(f"{self.context.device}: the outlet did not change when told to")
 
     def reset(self) -> None:
         """Switch the outlet off and on again."""

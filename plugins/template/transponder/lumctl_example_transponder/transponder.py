@@ -71,7 +71,7 @@ class ExampleTransponder(BaseTransponder):
         if result.exit_status != 0 and not follows:
             raise DeviceRefusedError(f"{self.context.device}: {_first_line(result)}")
         if not follows:
-            raise InconsistentError(f"{self.context.device}: the laser was switched but did not follow")
+            raise InconsistentError(f"{self.context.device}: the laser did not change when told to")
 
     @property
     def _interface(self) -> str:
@@ -89,7 +89,7 @@ class ExampleTransponder(BaseTransponder):
         except (ValueError, RecursionError):
             module = None
         if not isinstance(module, dict):
-            raise DeviceUnreachableError(f"{self.context.device}: exmodule did not print a module")
+            raise DeviceUnreachableError(f"{self.context.device}: exmodule did not print a JSON object")
         return module
 
     def _run(self, command: str) -> CommandResult:
