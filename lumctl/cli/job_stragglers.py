@@ -131,7 +131,7 @@ def _of_job(cx: Invocation, job: str | None, since: str | None) -> "tuple[list[G
             f"who is late in job {job} is unknown: {of} recorded training steps{when}, {FEWEST_STEPS} are needed",
             hint="leave out --since"
             if len(found.steps) > len(steps)
-            else "those that DTensor starts, for example, are not recorded: see lumctl-job(7)",
+            else "those of NCCL, for example, are not recorded: see lumctl-job(7)",
         )
     return groups, places
 

@@ -2,11 +2,7 @@
 
 The collectives are those that Python code starts through `torch.distributed` (`job.average`, FSDP2, a script's own),
 and the all-reduces of DistributedDataParallel. Those that DTensor starts in C++ are not seen. Only collectives count
-from which no rank returns before all have entered.
-
-With gloo the CPU takes the times. With NCCL it only queues a collective, so the GPU takes them, in the stream that
-waits for the collective; they are known one training step later. With NCCL those of DistributedDataParallel are not
-seen.
+from which no rank returns before all have entered. With NCCL nothing is recorded: the CPU only queues a collective.
 
 All-reduces that had the network for themselves are recorded by their size, too: they tell the cost of a link.
 """
@@ -16,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import torch
@@ -36,8 +32,6 @@ else:
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 MOST_GROUPS = 8
 """Groups of a step that are recorded: data, tensor and pipeline parallelism need three."""
-MOST_ENDED = 4096
-"""Collectives of a step whose times a device has yet to tell; those beyond are not recorded."""
 _METHODS = (
     "allreduce",
     "allreduce_coalesced",
@@ -63,39 +57,13 @@ _BLOCKED_SHARE = 0.9
 """A rank that waits less of an all-reduce's time has done something else meanwhile."""
 
 
-Stamp = Any
-"""A time in seconds; with NCCL, an event of :class:`lumctl.training.torch.cuda_clock.CudaClock`."""
-
-
-class DeviceClock(Protocol):
-    """A clock of a device that does its work later than the CPU queues it."""
-
-    def stamp(self) -> Stamp | None:
-        """Mark this point of the device's work; ``None`` if it cannot be timed."""
-        ...
-
-    def time_of(self, stamp: Stamp) -> float:
-        """When the device reached it, in seconds by the machine's clock; waits until it has."""
-        ...
-
-
 class _Started(NamedTuple):
     """A collective under way: the name of its group, when its start began and ended, and the bytes of an all-reduce."""
 
     group: str
-    began: Stamp
-    returned: Stamp
+    began: float
+    returned: float
     size: int
-
-
-class _Ended(NamedTuple):
-    """A collective that a script has waited for, from ``waited_from`` to ``left``."""
-
-    started: _Started
-    waited_from: Stamp
-    left: Stamp
-    alone: bool
-    """Whether no other was under way meanwhile."""
 
 
 class CollectiveTimes:
@@ -105,13 +73,9 @@ class CollectiveTimes:
     before as this rank was blocked in all of them. A late rank is blocked least.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic, device: DeviceClock | None = None) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         # Not the time of day: were it set while the job runs, all ranks of a host would seem late.
         self._clock = clock
-        self._device = device
-        self._ended: list[_Ended] = []
-        self._ended_before: list[_Ended] = []
-        """Of this training step and of the one before: those whose times the device has yet to tell."""
         self._groups: dict[str, tuple[str, int]] = {}
         """The name of a group for PyTorch: its ranks as text, and their number."""
         self._started: WeakKeyDictionary[Work, _Started] = WeakKeyDictionary()
@@ -128,8 +92,9 @@ class CollectiveTimes:
         global _current  # noqa: PLW0603 - a process has one class `ProcessGroup`, and one rank
         self._groups.clear()
         self._started.clear()
+        self._all_reduced.clear()
+        self._blocked.clear()
         self._wrapped.clear()
-        self.forget()
         _current = self
         for name in _METHODS:
             native = getattr(ProcessGroup, name, None)
@@ -137,26 +102,12 @@ class CollectiveTimes:
                 setattr(ProcessGroup, name, _recorded(native, sized=name in _ALL_REDUCES))
 
     def watch(self, model: DistributedDataParallel) -> None:
-        """Record the all-reduces of a wrapped model too, until the next :meth:`record`; not with NCCL."""
-        if _current is self and self._device is None:
+        """Record the all-reduces of a wrapped model too, until the next :meth:`record`; without gloo, do nothing."""
+        if _current is self:
             self._wrapped.append((self._known(model.process_group), DdpTimes(model)))
 
-    def forget(self) -> None:
-        """Forget all times: they were no training step's."""
-        self._all_reduced.clear()
-        self._blocked.clear()
-        self._ended.clear()
-        self._ended_before.clear()
-
     def take(self) -> list[list[Any]]:
-        """The times since the last call, as :data:`lumctl.training.protocol.COLLECTIVES` says: a row for each group.
-
-        Of a device they are those of the step before, which it has done by now; all ranks are behind by one step alike.
-        """
-        if self._device is not None:
-            due, self._ended_before, self._ended = self._ended_before, self._ended, []
-            for each in due:
-                self._note(self._timed(each, self._device))
+        """The times since the last call, as :data:`lumctl.training.protocol.COLLECTIVES` says: a row for each group."""
         for group, wrapped in self._wrapped:
             if (found := wrapped.take()) is not None:
                 self._add(group, *found)
@@ -170,45 +121,28 @@ class CollectiveTimes:
             for group, (blocked, left) in taken.items()
         ]
 
-    def started(self, group: ProcessGroup, work: Work | None, began: Stamp, size: int = 0) -> None:
-        """Note that a collective was started at ``began``, a :attr:`now`; without a work it has ended, too.
+    def started(self, group: ProcessGroup, work: Work | None, began: float, size: int = 0) -> None:
+        """Note that a collective was started at ``began``, by this object's clock; without a work it has ended, too.
 
         ``size`` is how many bytes an all-reduce has, and 0 for others.
         """
-        now = self.now
-        if began is None or now is None:
-            return
+        now = self._clock()
         started = _Started(self._known(group), began, now, size if size and not self._started else 0)
         if work is None:
             self._end(started, now, now)
         else:
             self._started[work] = started
 
-    def ended(self, work: Work, began: Stamp) -> None:
+    def ended(self, work: Work, began: float) -> None:
         """Note that a script has waited for a collective, from ``began`` until now."""
-        if (started := self._started.pop(work, None)) is not None and began is not None:
-            self._end(started, began, self.now)
+        if (started := self._started.pop(work, None)) is not None:
+            self._end(started, began, self._clock())
 
-    def _end(self, started: _Started, waited_from: Stamp, left: Stamp) -> None:
-        ended = _Ended(started, waited_from, left, alone=not self._started)
-        if self._device is None:
-            self._note(ended)
-        elif left is not None and len(self._ended) < MOST_ENDED:
-            self._ended.append(ended)
-
-    @staticmethod
-    def _timed(ended: _Ended, device: DeviceClock) -> _Ended:
-        """The same with the times of its stamps."""
-        group, began, returned, size = ended.started
-        started = _Started(group, device.time_of(began), device.time_of(returned), size)
-        return _Ended(started, device.time_of(ended.waited_from), device.time_of(ended.left), ended.alone)
-
-    def _note(self, ended: _Ended) -> None:
-        """Add a collective to the times of its group."""
-        started, waited_from, left, alone = ended
+    def _end(self, started: _Started, waited_from: float, left: float) -> None:
+        """Note that a collective, awaited from ``waited_from`` on, was left."""
         blocked, took = started.returned - started.began + left - waited_from, left - started.began
         self._add(started.group, blocked, left)
-        if started.size and alone and blocked > _BLOCKED_SHARE * took:
+        if started.size and not self._started and blocked > _BLOCKED_SHARE * took:
             sizes = self._all_reduced.setdefault(started.group, {})
             sizes[started.size] = took
             if len(sizes) > MOST_SIZES:
@@ -229,9 +163,9 @@ class CollectiveTimes:
             self._blocked[group] = before[0] + blocked, max(before[1], left)
 
     @property
-    def now(self) -> Stamp | None:
-        """The time by this object's clock; with a device, this point of its work, if that can be timed."""
-        return self._clock() if self._device is None else self._device.stamp()
+    def now(self) -> float:
+        """The time by this object's clock."""
+        return self._clock()
 
 
 def clock_id() -> str:
@@ -268,7 +202,7 @@ def waited(work: Work, wait: Callable[[], Any]) -> Any:
 def blocked() -> Iterator[None]:
     """Record what the block does as a collective of all ranks, unless it fails."""
     times, group = _current, dist.group.WORLD
-    began = None if times is None else times.now
+    began = 0.0 if times is None else times.now
     yield
     if times is not None and group is not None:
         times.started(group, None, began)

@@ -21,7 +21,6 @@ import torch
 import torch.distributed as dist
 
 from lumctl.training.torch.collective_times import CollectiveTimes, waited
-from lumctl.training.torch.cuda_clock import CudaClock
 from lumctl.training.torch.key_store import RemoteStore, StoreServer
 from lumctl.training.torch.sockets import OpenSocket, between, calling, connected, deafen, knock, shut, sockets
 from lumctl.training.torch.stores import GivenUpError, LaneStore, PortRecorder, interface_with
@@ -88,15 +87,6 @@ class Waits:
 
 
 _current = Waits()
-
-
-def record_waits() -> None:
-    """Record all waits for collectives of this process where they are called: NCCL's belong to the caller's stream."""
-    setattr(Work, "wait", _wait_here)  # noqa: B010 - as above
-
-
-def _wait_here(work: Work, *given: Any, **named: Any) -> Any:
-    return waited(work, lambda: _natively(work, *given, **named))
 
 
 def keep(groups: list[object], for_s: float) -> None:
@@ -202,8 +192,8 @@ class ProcessGroup:
         self._device = device
         self._token = token
         self._own_ports = own_ports
-        self.times = CollectiveTimes(device=CudaClock(device) if device.type == "cuda" else None)
-        """When this rank was in its collectives."""
+        self.times = CollectiveTimes()
+        """When this rank was in its collectives; with gloo only."""
         self.store: tuple[str, int] = StoreServer(address, token).address
         self._attempt: _Attempt | None = None
         self._left: list[socket.socket] = []
@@ -251,9 +241,7 @@ class ProcessGroup:
             raise GivenUpError("the group is abandoned")
         if self._backend == "gloo":
             attempt.waits.take_over()
-        else:
-            record_waits()
-        self.times.record()
+            self.times.record()
         try:
             self._form(attempt)
             attempt.made = self._sockets_of(attempt)

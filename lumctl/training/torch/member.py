@@ -236,7 +236,7 @@ class Member:
             self._resume(order.rank, order.world)
             if self._state.is_built:
                 self._keep_copies(order.rank, order.world)
-            self._group.times.forget()
+            self._group.times.take()  # those were no training step's
         except (RuntimeError, UnreachableError, RefusedError) as error:  # lanes raise the latter two
             self._report_broken(order.generation, error)
             self._server.open()
