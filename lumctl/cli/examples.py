@@ -1,7 +1,8 @@
 """An example for each command, shown at the end of its help and in its manual page.
 
 Components and jobs are those of the inventory rack64.yaml, in which h03-gpu2 has failed; slices are those of
-torus64.yaml. The ids of plans and runs are examples: ``list`` shows the real ones.
+torus64.yaml, and ``train`` is the job of ring4.yaml, which lumctl itself runs. The ids of plans and runs are examples:
+``list`` shows the real ones.
 """
 
 EXAMPLES: dict[str, str] = {
@@ -42,12 +43,12 @@ EXAMPLES: dict[str, str] = {
     "device list": "lumctl device list",
     "device show": "lumctl device show rail2/puc/37",
     "device set": "lumctl device set h16-gpu2-a transmit=on",
-    "job run": "lumctl job run train-a",
+    "job run": "lumctl job run train",
     "job list": "lumctl job list",
     "job show": "lumctl job show train-a",
-    "job stop": "lumctl job stop train-a",
-    "job status": "lumctl job status train-a",
-    "job stragglers": "lumctl job stragglers train-a --since 10m",
+    "job stop": "lumctl job stop train",
+    "job status": "lumctl job status train",
+    "job stragglers": "lumctl job stragglers train --since 10m",
     "collective plan": "lumctl collective plan 8 --straggler 3 -o json > schedule.json",
     "collective check": "lumctl collective check schedule.json --bytes 256MiB --bandwidth 50GB/s --delay 7ms",
     "collective advise": "lumctl collective advise --ranks 8 --bytes 256MiB --bandwidth 50GB/s --gap 12ms",
@@ -66,7 +67,7 @@ EXAMPLES: dict[str, str] = {
     "autopilot start": 'lumctl autopilot start --comment "the fans are replaced"',
     "autopilot stop": 'lumctl autopilot stop --comment "work on the cooling"',
     "autopilot status": "lumctl autopilot status",
-    "inventory init": "lumctl inventory init rack.yaml --hosts h[01-16] --gpus 4 --mesh 9x9",
+    "inventory init": "lumctl inventory init rack.yaml --hosts 'h[01-16]' --gpus 4 --mesh 9x9",
     "inventory validate": "lumctl inventory validate rack.yaml",
     "inventory show": "lumctl inventory show h03-gpu2",
     "inventory trust": "lumctl inventory trust h03",
@@ -76,7 +77,7 @@ EXAMPLES: dict[str, str] = {
     "store adopt": "lumctl store adopt --dry-run",
     "gateway run": "lumctl gateway run rack64 --group operators",
     "gateway status": "lumctl gateway status",
-    "gateway connect": "lumctl gateway connect /run/lumctl-gateway/rack64.sock",
+    "gateway connect": "ssh h01 lumctl gateway connect /run/lumctl-gateway/rack64.sock",
     "plugin list": "lumctl plugin list --check",
     "plugin template": "lumctl plugin template switch my-switch",
     "plugin check": "lumctl plugin check my-switch",

@@ -147,7 +147,7 @@ def test_a_coupling_near_an_end_is_that_end(opened, chip):
 
 def test_another_mesh_is_never_written(opened, chip):
     staged = opened().stage({3: CROSS})
-    with pytest.raises(InconsistentError, match="has 29 PUCs (.numbered 0 to 28.); the inventory has 30"):
+    with pytest.raises(InconsistentError, match=r"has 29 PUCs \(numbered 0 to 28\); the inventory has 30"):
         opened(puc_count=30).commit(staged)
     chip.settings = {puc + 1: setting for puc, setting in chip.settings.items()}
     with pytest.raises(InconsistentError, match="numbered 1 to 29"):

@@ -57,10 +57,20 @@ _BLOCKED_SHARE = 0.9
 """A rank that waits less of an all-reduce's time has done something else meanwhile."""
 
 
-class _Started(NamedTuple):
-    """A collective under way: the name of its group, when its start began and ended, and the bytes of an all-reduce."""
+class _Ranks(NamedTuple):
+    """The ranks of a group as text, empty for all of them, and their number. Groups of the same ranks count as one."""
 
-    group: str
+    text: str
+    count: int
+
+
+_NOT_RECORDED = _Ranks("", 1)
+
+
+class _Started(NamedTuple):
+    """A collective under way: its group, when its start began and ended, and the bytes of an all-reduce."""
+
+    group: _Ranks
     began: float
     returned: float
     size: int
@@ -76,16 +86,16 @@ class CollectiveTimes:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         # Not the time of day: were it set while the job runs, all ranks of a host would seem late.
         self._clock = clock
-        self._groups: dict[str, tuple[str, int]] = {}
-        """The name of a group for PyTorch: its ranks as text, and their number."""
+        self._groups: dict[str, _Ranks] = {}
+        """By the name of a group for PyTorch."""
         self._started: WeakKeyDictionary[Work, _Started] = WeakKeyDictionary()
         """The collectives that were not awaited yet."""
-        self._all_reduced: dict[str, dict[int, float]] = {}
+        self._all_reduced: dict[_Ranks, dict[int, float]] = {}
         """By group and size in bytes: the seconds of the newest all-reduce."""
-        self._blocked: dict[str, tuple[float, float]] = {}
+        self._blocked: dict[_Ranks, tuple[float, float]] = {}
         """By group: the seconds in collectives, and when the last was left."""
-        self._wrapped: list[tuple[str, DdpTimes]] = []
-        """Wrapped models, each with the name of its group."""
+        self._wrapped: list[tuple[_Ranks, DdpTimes]] = []
+        """Wrapped models, each with its group."""
 
     def record(self) -> None:
         """Record the collectives of this process from now on; those of a former group are forgotten."""
@@ -115,7 +125,7 @@ class CollectiveTimes:
         sizes, self._all_reduced = self._all_reduced, {}
         return [
             [
-                *(*self._groups[group], round(left - blocked, 7), round(left, 7)),
+                *(*group, round(left - blocked, 7), round(left, 7)),
                 *([size, round(seconds, 7)] for size, seconds in sizes.get(group, {}).items()),
             ]
             for group, (blocked, left) in taken.items()
@@ -148,17 +158,17 @@ class CollectiveTimes:
             if len(sizes) > MOST_SIZES:
                 del sizes[sorted(sizes)[1]]
 
-    def _known(self, group: ProcessGroup) -> str:
-        """The name of a group, of which ranks and size are noted."""
+    def _known(self, group: ProcessGroup) -> _Ranks:
+        """The ranks of a group."""
         name = group.group_name
         if name not in self._groups and len(self._groups) < MOST_GROUPS:
             ranks = dist.get_process_group_ranks(group)
             everyone = len(ranks) == dist.get_world_size()
-            self._groups[name] = "" if everyone else ranks_text(ranks), len(ranks)
-        return name
+            self._groups[name] = _Ranks("" if everyone else ranks_text(ranks), len(ranks))
+        return self._groups.get(name, _NOT_RECORDED)
 
-    def _add(self, group: str, blocked: float, left: float) -> None:
-        if self._groups.get(group, ("", 1))[1] > 1:  # a rank alone waits for nobody
+    def _add(self, group: _Ranks, blocked: float, left: float) -> None:
+        if group.count > 1:  # a rank alone waits for nobody
             before = self._blocked.get(group, (0.0, left))
             self._blocked[group] = before[0] + blocked, max(before[1], left)
 

@@ -28,7 +28,8 @@ def test_every_command_has_an_example():
 @pytest.mark.parametrize("words", EXAMPLES)
 def test_the_command_line_of_an_example_is_accepted(words):
     """By the parser of its command, which refuses unknown options, wrong values and missing or superfluous words."""
-    without_shell = re.sub(r" > [\w.]+$|^source <\(|\)$", "", EXAMPLES[words])
+    without_shell = re.sub(r"^ssh \w+ | > [\w.]+$|^source <\(|\)$", "", EXAMPLES[words])
+    assert not set("*?[{$!&;|<>~`") & set(re.sub(r"'[^']*'", "", without_shell)), "a shell changes it"
     typed = shlex.split(without_shell)
     named = ["lumctl", *words.split()]
     assert typed[: len(named)] == named

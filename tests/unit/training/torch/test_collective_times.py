@@ -11,7 +11,12 @@ from lumctl.training.torch import collective_times as room
 from lumctl.training.torch.collective_times import MOST_GROUPS, CollectiveTimes, clock_id, ranks_text
 from lumctl.training.torch.group import JoinOrder, ProcessGroup
 
-RANKS = {"all": [0, 1, 2, 3], "half": [0, 2], "alone": [1]}
+RANKS = {"all": [0, 1, 2, 3], "all again": [0, 1, 2, 3], "half": [0, 2], "alone": [1]}
+
+
+def ranks_of(group):
+    """The ranks of a group; each unknown one has ranks of its own."""
+    return RANKS.get(group) or [0, 1 + int(group.split()[-1])]
 
 
 class Work:
@@ -25,7 +30,7 @@ def clock():
 
 @pytest.fixture
 def times(clock, monkeypatch):
-    monkeypatch.setattr(dist, "get_process_group_ranks", lambda group: RANKS.get(group.group_name, [0, 1]))
+    monkeypatch.setattr(dist, "get_process_group_ranks", lambda group: ranks_of(group.group_name))
     monkeypatch.setattr(dist, "get_world_size", lambda: 4)
     return CollectiveTimes(lambda: clock.now)
 
@@ -64,6 +69,13 @@ def test_each_group_has_its_own_and_a_rank_alone_waits_for_nobody(times, clock):
     for group in ("all", "half", "alone"):
         collective(times, clock, group)
     assert [found[:2] for found in times.take()] == [["", 4], ["0-2 by 2", 2]]
+
+
+def test_groups_of_the_same_ranks_are_told_as_one(times, clock):
+    """Two rows of one name would be taken for each other: ranks that report first and last would seem apart."""
+    collective(times, clock, "all")
+    collective(times, clock, "all again", blocked=2.0)
+    assert times.take() == [["", 4, 103.5 - 3.5, 103.5]]
 
 
 def test_groups_without_end_are_not_all_recorded(times, clock):
