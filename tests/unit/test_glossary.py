@@ -14,7 +14,7 @@ PLAIN = set(
         r"\w+",
         """
         act adopt agreed algorithm answer apply approved asked at break by cancelled changes comes commission condition
-        current cuts data db document duration entry error exits fabric failed files finish first folder free from
+        current cuts data db document duration entry error exits fabric failed files find finish first folder free from
         hand head held hexagon inconsistent kinds loss losses lost needless objective of open over pair passed place
         progress question queued quiet record refused rejected require reroute rest result resume return role rollback
         running s serve served settings shape spent square state store stored swap tightest to trace unreachable

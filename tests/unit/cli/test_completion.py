@@ -47,7 +47,7 @@ def test_its_data_are_those_of_the_program():
         ("sw", ["swap"]),
         ("swap rol", ["rollback"]),
         ("--target ", ["rack", "sim"]),
-        ("--target sim st", ["status", "store"]),
+        ("--target sim st", ["status", "store", "study"]),
         ("status -o j", ["json"]),
         ("swap plan --fai", ["--failed"]),
         ("swap plan --failed s3", ["s3", "s3-gpu0"]),

@@ -1,0 +1,27 @@
+"""The published results, run again over the rooms that run the rack, with a verdict on each claim."""
+
+from collections.abc import Mapping
+
+from lumctl.errors import UsageError
+from lumctl.inventory.problems import nearest
+from lumctl.studies import collectives, matchings, rails, spares
+from lumctl.studies.results import ClaimResult, StudyResult, claim_document, run_study
+from lumctl.studies.study import Study
+
+STUDIES: Mapping[str, Study] = {each.STUDY.name: each.STUDY for each in (collectives, matchings, rails, spares)}
+
+
+def find_study(name: str) -> Study:
+    """The study of a name.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if name not in STUDIES:
+        near = nearest(name, STUDIES)
+        hint = f"did you mean {near!r}?" if near else "see: lumctl study list"
+        raise UsageError(f"there is no study {name!r}", hint=hint)
+    return STUDIES[name]
+
+
+__all__ = ["STUDIES", "ClaimResult", "StudyResult", "claim_document", "find_study", "run_study"]

@@ -1,0 +1,82 @@
+"""A study: a question, its parameters, the claims that it tests, and the program that answers it."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lumctl.errors import UsageError
+from lumctl.inventory.problems import nearest
+from lumctl.studies.claim import Claim, ClaimReading
+
+Settings = Mapping[str, tuple[float, ...]]
+"""The values of each parameter; one that takes a single value has a tuple of one."""
+StudyRow = Mapping[str, float | str]
+"""A row of a study's table; numbers are in the units that the columns name."""
+Readings = Mapping[str, Sequence[ClaimReading]]
+"""The readings of each claim that these settings can test, by its id."""
+
+
+@dataclass(frozen=True, slots=True)
+class StudyParameter:
+    """What may be changed. ``quick`` are the values of a short run, ``low`` and ``high`` the limits of each value."""
+
+    name: str
+    help: str
+    default: tuple[float, ...]
+    low: float
+    high: float
+    quick: tuple[float, ...] = ()
+    whole: bool = False
+    several: bool = True
+
+    def read(self, text: str) -> tuple[float, ...]:
+        """The values that a text gives, separated by commas.
+
+        Raises:
+            UsageError: it is none, or one is outside the limits.
+        """
+        words = text.split(",")
+        if len(words) > 1 and not self.several:
+            raise UsageError(f"{self.name} takes one value, but was given {len(words)}")
+        return tuple(self._value(word.strip()) for word in words)
+
+    def _value(self, word: str) -> float:
+        try:
+            value = int(word) if self.whole else float(word)
+        except ValueError:
+            kind = "a whole number" if self.whole else "a number"
+            raise UsageError(f"{self.name} is {word!r}, expected {kind}") from None
+        if not self.low <= value <= self.high:  # also refuses NaN
+            raise UsageError(f"{self.name} is {word}, expected {self.low:g} to {self.high:g}")
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """One study. ``rows`` makes its table for some settings, and ``readings`` finds the values of its claims in it."""
+
+    name: str
+    question: str
+    parameters: tuple[StudyParameter, ...]
+    claims: tuple[Claim, ...]
+    columns: tuple[str, ...]
+    rows: Callable[[Settings], Iterable[StudyRow]] = field(repr=False)
+    readings: Callable[[Settings, Sequence[StudyRow]], Readings] = field(repr=False)
+
+    def settings(self, given: Iterable[str] = (), *, quick: bool = False) -> Settings:
+        """The settings of a run; ``given`` are texts ``name=value[,value...]``.
+
+        Raises:
+            UsageError: a text has another form, a name is unknown, or a value is not allowed.
+        """
+        known = {each.name: each for each in self.parameters}
+        found = {each.name: each.quick if quick and each.quick else each.default for each in self.parameters}
+        for text in given:
+            name, equals, value = text.partition("=")
+            if not equals:
+                raise UsageError(f"--set {text}: expected NAME=VALUE")
+            if name not in known:
+                near = nearest(name, known)
+                hint = f"did you mean {near!r}?" if near else f"its parameters: {', '.join(known) or 'none'}"
+                raise UsageError(f"study {self.name} has no parameter {name!r}", hint=hint)
+            found[name] = known[name].read(value)
+        return found
