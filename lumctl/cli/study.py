@@ -12,10 +12,10 @@ from lumctl.cli.verbs import noun_app, verb
 from lumctl.errors import ExitCode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from lumctl.studies import ClaimResult, StudyResult
-    from lumctl.studies.claim import ClaimReading
+    from lumctl.studies.claim import Claim, ReadingValue
     from lumctl.studies.study import Study, StudyParameter
 
 app = noun_app(NOUNS["study"].help)
@@ -34,10 +34,19 @@ _PARAMETERS = (
 _CLAIMS = (
     OutputColumn("CLAIM", "id"),
     OutputColumn("PUBLISHED", "published_text", right=True),
-    OutputColumn("FOUND", "found", right=True),
-    OutputColumn("VERDICT", "verdict"),
-    OutputColumn("UNDER THE READING", "reading", gives_way=1),
+    OutputColumn("NEAREST", "found", right=True),
+    OutputColumn("READINGS", "holding", right=True),
+    OutputColumn("VERDICT", "verdict_text"),
     OutputColumn("WHAT IS CLAIMED", "words", wide=True),
+    OutputColumn("BASIS", "basis", wide=True),
+    OutputColumn("SOURCE", "source", wide=True),
+)
+_RECORDED = (
+    OutputColumn("CLAIM", "id"),
+    OutputColumn("PUBLISHED", "published_text", right=True),
+    OutputColumn("BASIS", "basis"),
+    OutputColumn("VERDICT", "verdict_text"),
+    OutputColumn("WHAT IS CLAIMED", "words"),
     OutputColumn("SOURCE", "source", wide=True),
 )
 _READINGS = (
@@ -46,7 +55,9 @@ _READINGS = (
     OutputColumn("AS PUBLISHED", "holds"),
     OutputColumn("READING", "words"),
 )
+_READING_WORDS = (OutputColumn("CLAIM", "id"), OutputColumn("READING", "words"))
 _DIGITS = 4
+_NOT_JUDGED = "not judged"
 StudyArgument = Annotated[str, typer.Argument(metavar="NAME", help="A study, as study list prints it.")]
 SetOption = Annotated[
     list[str] | None,
@@ -60,10 +71,7 @@ def list_(cx: Invocation) -> None:
     """List the studies, and how many published claims each tests."""
     from lumctl.studies import STUDIES
 
-    rows = [
-        {"study": each.name, "claims": len(each.claims), "question": each.question, "unit": ""}
-        for each in STUDIES.values()
-    ]
+    rows = [{"study": each.name, "claims": len(each.claims), "question": each.question} for each in STUDIES.values()]
     if cx.out.structured:
         cx.out.document("studies", {"studies": rows})
     elif cx.out.format is OutputFormat.NAME:
@@ -74,7 +82,10 @@ def list_(cx: Invocation) -> None:
 
 @verb(app, "show", pages=True)
 def show(cx: Invocation, name: StudyArgument) -> None:
-    """Show a study: its question, its parameters, and its claims with the verdicts recorded in this version."""
+    """Show a study: its question, its parameters, its claims with the verdicts recorded in this version, the readings.
+
+    A claim's basis is ``stated`` by its source, ``computed`` by us from numbers that it states, or ``inferred``.
+    """
     from lumctl.studies import find_study
     from lumctl.studies.results import recorded_verdicts
 
@@ -85,31 +96,39 @@ def show(cx: Invocation, name: StudyArgument) -> None:
             "id": each.id,
             "source": each.source,
             "words": each.words,
+            "basis": each.basis.value,
             "published": each.published,
-            "published_text": f"{each.published:g} {each.unit}",
-            "unit": each.unit,
             "tolerance": each.tolerance,
-            "verdict": recorded[each.id].value,
+            "unit": each.unit,
+            "readings": dict(each.readings),
+            "recorded": recorded.get(each.id),
             "missing": each.missing or None,
         }
         for each in study.claims
     ]
     parameters = [_parameter(each) for each in study.parameters]
     if cx.out.structured:
-        shown = [{key: value for key, value in each.items() if key != "published_text"} for each in claims]
         cx.out.document(
-            "study", {"study": study.name, "question": study.question, "parameters": parameters, "claims": shown}
+            "study-claims",
+            {"study": study.name, "question": study.question, "parameters": parameters, "claims": claims},
         )
         return
     if cx.out.format is OutputFormat.NAME:
-        cx.out.names([str(each["id"]) for each in claims])
+        cx.out.names([each.id for each in study.claims])
         return
     cx.out.text(study.question)
     cx.out.text()
     cx.out.table(_PARAMETERS, parameters)
     cx.out.text()
-    columns = [column for column in _CLAIMS if column.key not in {"found", "reading"}]
-    cx.out.table([OutputColumn(c.heading, c.key, right=c.right) for c in columns], claims)
+    shown = [
+        {**each, "published_text": _published(claim), "verdict_text": each["recorded"] or "not recorded"}
+        for each, claim in zip(claims, study.claims, strict=True)
+    ]
+    cx.out.table(_RECORDED, shown)
+    cx.out.text()
+    cx.out.table(
+        _READING_WORDS, [{"id": each.id, "words": words} for each in study.claims for words in each.readings.values()]
+    )
     _print_missing(cx, study)
 
 
@@ -122,7 +141,8 @@ def run(cx: Invocation, name: StudyArgument, given: SetOption = None, quick: Qui
     bound shows that it cannot hold), not reproduced (under none, and no bound excludes it), or not testable here. What
     the source does not state has a range.
 
-    With --set, a claim whose case is left out keeps its recorded verdict and has no value.
+    A claim whose case --set leaves out is not judged. The column READINGS says under how many of its readings a claim
+    holds, and NEAREST is the value under the reading that is nearest to the published number.
     """
     from lumctl.studies import find_study, run_study
 
@@ -141,7 +161,7 @@ def run(cx: Invocation, name: StudyArgument, given: SetOption = None, quick: Qui
     cx.out.text()
     _print_claims(cx, result.claims)
     cx.out.text()
-    cx.out.table(_READINGS, [_reading(claim, each) for claim in result.claims for each in claim.readings])
+    cx.out.table(_READINGS, [row for each in result.claims for row in _reading_rows(each)])
     _print_missing(cx, study)
 
 
@@ -151,7 +171,10 @@ def check(
     names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="By default all studies.")] = None,
     quick: QuickOption = False,
 ) -> int:
-    """Run studies and compare each verdict with the one recorded in this version. Exits 4 if one has changed."""
+    """Run studies and compare each verdict with the one recorded in this version. Exits 4 if one has changed.
+
+    A claim that has no value is a changed one.
+    """
     from lumctl.studies import STUDIES, claim_document, find_study, run_study
 
     chosen = [find_study(name) for name in dict.fromkeys(names or STUDIES)]
@@ -162,14 +185,14 @@ def check(
             found += run_study(study, study.settings(quick=quick)).claims
     changed = [each for each in found if each.has_changed]
     if cx.out.structured:
-        cx.out.document("study", {"claims": [claim_document(each) for each in found]})
+        cx.out.document("study-check", {"claims": [claim_document(each) for each in found]})
     elif cx.out.format is OutputFormat.NAME:
         cx.out.names([each.claim.id for each in changed])
     else:
         _print_claims(cx, found)
         for each in changed:
             was = "not recorded" if each.recorded is None else f"recorded as {each.recorded}"
-            cx.out.narrate(f"{each.claim.id} is {each.verdict}, but was {was}")
+            cx.out.narrate(f"{each.claim.id} is {each.verdict or _NOT_JUDGED}, but was {was}")
     return ExitCode.UNHEALTHY if changed else ExitCode.DONE
 
 
@@ -195,22 +218,36 @@ def _print_claims(cx: Invocation, claims: "Iterable[ClaimResult]") -> None:
     rows = [
         {
             **claim_document(each),
-            "published_text": f"{each.claim.published:g} {each.claim.unit}",
-            "found": "-" if each.best is None else _value(each.best),
+            "published_text": _published(each.claim),
+            "found": "-" if each.nearest is None else _value(each.values[each.nearest]),
+            "holding": f"{sum(v.holds(each.claim) for v in each.values.values())}/{len(each.values)}"
+            if each.values
+            else "-",
+            "verdict_text": each.verdict or _NOT_JUDGED,
         }
         for each in claims
     ]
     cx.out.table(_CLAIMS, rows)
 
 
-def _reading(claim: "ClaimResult", each: "ClaimReading") -> dict[str, Any]:
-    holds = "yes" if each.holds(claim.claim) else "no"
-    return {"id": claim.claim.id, "value": _value(each), "holds": holds, "words": each.words}
+def _published(claim: "Claim") -> str:
+    return f"{claim.published:g} {claim.unit}"
 
 
-def _value(reading: "ClaimReading") -> str:
-    value = f"{reading.value:.{_DIGITS}g}"
-    return f"{value} ({reading.low:.{_DIGITS}g} to {reading.high:.{_DIGITS}g})" if reading.low < reading.high else value
+def _reading_rows(claim: "ClaimResult") -> "Iterator[dict[str, Any]]":
+    for name, value in claim.values.items():
+        holds = "yes" if value.holds(claim.claim) else "no"
+        yield {
+            "id": claim.claim.id,
+            "value": _value(value),
+            "holds": holds,
+            "words": claim.claim.readings[name],
+        }
+
+
+def _value(found: "ReadingValue") -> str:
+    value = f"{found.value:.{_DIGITS}g}"
+    return f"{found.low:.{_DIGITS}g} to {found.high:.{_DIGITS}g}" if found.low < found.high else value
 
 
 def _print_missing(cx: Invocation, study: "Study") -> None:

@@ -2,35 +2,36 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 
-from lumctl.studies.claim import Claim, ClaimReading, exactly
-from lumctl.studies.study import Readings, Settings, Study, StudyParameter, StudyRow
+from lumctl.errors import UsageError
+from lumctl.studies.claim import Claim, ClaimBasis, ReadingValue, exact_value, found_value
+from lumctl.studies.study import ClaimValues, Study, StudyParameter, StudyRow, StudySettings
 
-_SOURCE = "arXiv 2507.08119"
-_NO_MODEL = "the model of a training step whose rails switch between phases"
+_SOURCE = "arXiv 2507.08119, 2602.12521"
+_SIZES = tuple(64 * 2**doubled for doubled in range(8))
+_DOMAINS = (8, 16, 32, 64)
+_FEWEST_DOMAINS = 4
+"""With two or three, the published formula buys spine switches that join nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Generation:
-    """The published parts of one generation of GPUs: watts and dollars of each."""
+    """The published watts and dollars of the parts that one generation of GPUs uses."""
 
     transceiver_w: float
     transceiver_usd: float
     port_w: float
     port_usd: float
     at_switches: bool
-    """Whether the switches' ports need transceivers too."""
-    domain: int
-    """GPUs of a scale-up domain in the published plans."""
+    """Whether the electrical switches' ports need transceivers too."""
 
 
 GENERATIONS: Mapping[str, _Generation] = {
-    "H200": _Generation(10.0, 879.0, 2524 / 64, 37_299 / 64, at_switches=True, domain=8),
-    "GB200": _Generation(16.0, 879.0, 7000 / 144, 149_939 / 144, at_switches=False, domain=32),
+    "H200": _Generation(10.0, 879.0, 2524 / 64, 37_299 / 64, at_switches=True),
+    "GB200": _Generation(16.0, 879.0, 7000 / 144, 149_939 / 144, at_switches=False),
 }
-_OPTICAL_PORT_W, _OPTICAL_PORT_USD, RADIX = 75 / 192, 520.0, 192
-"""Of an optical circuit switch of 192 ports."""
+_OPTICAL_PORT_W, _OPTICAL_PORT_USD, OPTICAL_PORTS = 75 / 192, 520.0, 192
+"""Of an optical circuit switch, and how many ports it has."""
 
 
 def _rail_ports(domains: int, domain: int) -> int:
@@ -39,12 +40,15 @@ def _rail_ports(domains: int, domain: int) -> int:
     return radix * (domains // (radix // 2) * 2 * domain + domain * domains // radix)
 
 
-def _network_costs(generation: _Generation, gpus: int, transceivers: int) -> tuple[float, float, float, float]:
+def _network_costs(
+    generation: _Generation, gpus: int, domain: int, transceivers: int
+) -> tuple[float, float, float, float]:
     """Kilowatts of the electrical network and of the optical one, and millions of dollars of both.
 
-    ``transceivers`` is how many a GPU has at the optical network, which joins each with two ports.
+    ``domain`` is how many GPUs a scale-up domain has, ``transceivers`` how many a GPU has at the optical network, which
+    joins each GPU by two ports.
     """
-    ports = _rail_ports(gpus // generation.domain, generation.domain)
+    ports = _rail_ports(gpus // domain, domain)
     there = gpus + (ports if generation.at_switches else 0)
     optical = 2 * gpus
     return (
@@ -55,85 +59,116 @@ def _network_costs(generation: _Generation, gpus: int, transceivers: int) -> tup
     )
 
 
-def _rows(settings: Settings) -> Iterator[StudyRow]:
-    for name, generation in GENERATIONS.items():
-        for gpus in map(int, settings["gpus"]):
-            if gpus % generation.domain or gpus < 2 * generation.domain:
-                continue  # no rail joins anything
-            for transceivers in map(int, settings["transceivers"]):
-                electrical_kw, optical_kw, electrical, optical = _network_costs(generation, gpus, transceivers)
-                ports = 2 * gpus // generation.domain
-                yield {
-                    "gpus": gpus,
-                    "kind": name,
-                    "transceivers": transceivers,
-                    "kw": electrical_kw,
-                    "optical_kw": optical_kw,
-                    "less_power": electrical_kw / optical_kw,
-                    "musd": electrical,
-                    "optical_musd": optical,
-                    "less_cost": electrical / optical,
-                    "ports_per_rail": ports,
-                    "switches_per_rail": -(-ports // RADIX),
-                }
+def _rows(settings: StudySettings) -> Iterator[StudyRow]:
+    sizes, domains = ([int(each) for each in settings[name]] for name in ("gpus", "domain"))
+    fitting = [(gpus, each) for gpus in sizes for each in domains if not gpus % each and gpus >= _FEWEST_DOMAINS * each]
+    if not fitting:
+        given, known = (", ".join(map(str, each)) for each in (sizes, domains))
+        raise UsageError(f"gpus is {given}, expected {_FEWEST_DOMAINS} or more whole domains of {known}")
+    for gpus, domain in fitting:
+        for name, generation in GENERATIONS.items():
+            yield from _rows_of(name, generation, gpus, domain, settings)
 
 
-_FEW_DOMAINS = 8
-"""With fewer, the published formula leaves many electrical ports idle."""
-_COLUMNS = (("power", "less_power"), ("cost", "less_cost"))
-_COUNTS = {1: "one transceiver for each GPU", 2: "two transceivers for each GPU, one for each port"}
+def _rows_of(name: str, generation: _Generation, gpus: int, domain: int, settings: StudySettings) -> Iterator[StudyRow]:
+    for transceivers in map(int, settings["transceivers"]):
+        electrical_kw, optical_kw, electrical, optical = _network_costs(generation, gpus, domain, transceivers)
+        ports = 2 * gpus // domain
+        yield {
+            "gpus": gpus,
+            "kind": name,
+            "domain": domain,
+            "transceivers": transceivers,
+            "electrical_kw": electrical_kw,
+            "optical_kw": optical_kw,
+            "times_less_power": electrical_kw / optical_kw,
+            "electrical_musd": electrical,
+            "optical_musd": optical,
+            "times_less_cost": electrical / optical,
+            "ports_per_rail": ports,
+            "switches_per_rail": -(-ports // OPTICAL_PORTS),
+        }
 
 
-def _readings(_: Settings, rows: Sequence[StudyRow]) -> Readings:
-    found: dict[str, list[ClaimReading]] = {}
+_RATIOS = {"power": "times_less_power", "cost": "times_less_cost"}
 
-    def note(claim: str, words: str, value: float) -> None:
-        found.setdefault(f"rails.{claim}", []).append(exactly(words, value))
 
-    for row in rows:
-        if row["kind"] == "H200" and row["gpus"] == 512:  # noqa: PLR2004 - the published case
-            words = _COUNTS[int(row["transceivers"])]
-            note("power-h200", words, float(row["less_power"]))
-            note("cost-h200", words, float(row["less_cost"]))
-    for (claim, column), (transceivers, words), fewest in product(_COLUMNS, _COUNTS.items(), (_FEW_DOMAINS, 2)):
-        ratios = [
-            float(row[column])
-            for row in rows
-            if (row["kind"], row["transceivers"]) == ("GB200", transceivers)
-            and int(row["gpus"]) >= fewest * GENERATIONS["GB200"].domain
-        ]
-        if len(ratios) > 1:
-            note(f"{claim}-gb200-least", f"{words}, {fewest} domains or more", min(ratios))
-            note(f"{claim}-gb200-most", f"{words}, {fewest} domains or more", max(ratios))
-    if sizes := [row for row in rows if row["kind"] == "H200" and row["gpus"] == 2048]:  # noqa: PLR2004 - published
-        note("one-switch", f"ports of a rail over the {RADIX} of a switch", float(sizes[0]["switches_per_rail"]))
+def _values(settings: StudySettings, rows: Sequence[StudyRow]) -> ClaimValues:
+    found: dict[str, dict[str, ReadingValue]] = {}
+    of = {(row["kind"], row["gpus"], row["domain"], row["transceivers"]): row for row in rows}
+    for claim, column in _RATIOS.items():
+        published = {
+            name: exact_value(float(of[case][column]))
+            for name, case in (("one", ("H200", 512, 8, 1)), ("two", ("H200", 512, 8, 2)))
+            if case in of
+        }
+        found[f"rails.{claim}-h200"] = published
+        least, most = (
+            found.setdefault(f"rails.{claim}-gb200-least", {}),
+            found.setdefault(f"rails.{claim}-gb200-most", {}),
+        )
+        if set(_SIZES) <= set(settings["gpus"]):
+            for name, domains in (("domain-32", (32,)), ("any-domain", _DOMAINS)):
+                ratios = [
+                    float(of[case][column])
+                    for case in (("GB200", gpus, domain, 1) for gpus in _SIZES for domain in domains)
+                    if case in of
+                ]
+                if ratios and set(domains) <= set(settings["domain"]):
+                    least[name], most[name] = found_value(min(ratios)), found_value(max(ratios))
+    if ("H200", 2048, 8, 1) in of:
+        needed = float(of["H200", 2048, 8, 1]["switches_per_rail"])
+        found["rails.one-switch"] = {"priced": exact_value(needed)}
     return found
+
+
+_TRANSCEIVERS = {"one": "one transceiver for each GPU", "two": "two transceivers for each GPU, one for each port"}
+_GB200 = {
+    "domain-32": "64 to 8,192 GPUs in domains of 32, one transceiver for each",
+    "any-domain": "64 to 8,192 GPUs in domains of 8 to 64, one transceiver for each",
+}
+_NO_MODEL = "a model of a training step whose rails change between phases"
+_STEP = "training step, DP2 PP2 TP2"
+
+
+def _computed(name: str, words: str, published: float, tolerance: float, readings: Mapping[str, str]) -> Claim:
+    return Claim(f"rails.{name}", _SOURCE, words, published, "times", tolerance, readings, ClaimBasis.COMPUTED)
 
 
 STUDY = Study(
     name="rails",
     question="What do optical circuit switches on the rails save in power and price?",
     parameters=(
-        StudyParameter("gpus", "Sizes of the cluster.", tuple(64 * 2**k for k in range(8)), 64, 65_536, whole=True),
+        StudyParameter("gpus", "Sizes of the cluster.", _SIZES, 32, 65_536, whole=True),
+        StudyParameter("domain", "GPUs of a scale-up domain.", _DOMAINS, 2, 1024, whole=True),
         StudyParameter("transceivers", "Transceivers of a GPU at the optical network.", (1, 2), 1, 2, whole=True),
     ),
     claims=(
-        Claim("rails.power-h200", _SOURCE, "less power with 512 H200", 23.86, "times", 0.01),
-        Claim("rails.cost-h200", _SOURCE, "less cost with 512 H200", 4.27, "times", 0.01),
-        Claim("rails.power-gb200-least", _SOURCE, "less power with GB200, at least", 12.5, "times", 0.05),
-        Claim("rails.power-gb200-most", _SOURCE, "less power with GB200, at most", 15.8, "times", 0.05),
-        Claim("rails.cost-gb200-least", _SOURCE, "less cost with GB200, at least", 2.6, "times", 0.05),
-        Claim("rails.cost-gb200-most", _SOURCE, "less cost with GB200, at most", 3.2, "times", 0.05),
-        Claim("rails.one-switch", _SOURCE, "optical switches with 2,048 H200", 1, "per rail", 0.0),
-        Claim("rails.step-packet", _SOURCE, "training step, packet switches", 62.2416, "s", 1e-4, missing=_NO_MODEL),
-        Claim("rails.step-on-demand", _SOURCE, "training step, 50 ms on demand", 62.3416, "s", 1e-4, missing=_NO_MODEL),
-        Claim("rails.step-ahead", _SOURCE, "training step, 50 ms ahead", 62.2905, "s", 1e-4, missing=_NO_MODEL),
-        Claim("rails.overhead", _SOURCE, "what changes add to a training step", 6.0, "%", 0.1, missing=_NO_MODEL),
+        _computed("power-h200", "less power, 512 H200 in domains of 8", 23.86, 0.01, _TRANSCEIVERS),
+        _computed("cost-h200", "less cost, 512 H200 in domains of 8", 4.27, 0.01, _TRANSCEIVERS),
+        _computed("power-gb200-least", "less power with GB200, at least", 12.5, 0.05, _GB200),
+        _computed("power-gb200-most", "less power with GB200, at most", 15.8, 0.05, _GB200),
+        _computed("cost-gb200-least", "less cost with GB200, at least", 2.6, 0.05, _GB200),
+        _computed("cost-gb200-most", "less cost with GB200, at most", 3.2, 0.05, _GB200),
+        Claim(
+            "rails.one-switch",
+            _SOURCE,
+            "optical switches of a rail, 2,048 H200 in domains of 8",
+            1,
+            "switches",
+            0.0,
+            {"priced": f"of the priced switch with {OPTICAL_PORTS} ports"},
+            ClaimBasis.INFERRED,
+        ),
+        Claim("rails.step-packet", _SOURCE, f"{_STEP}, packet switches", 62.2416, "s", 1e-4, missing=_NO_MODEL),
+        Claim("rails.step-on-demand", _SOURCE, f"{_STEP}, 50 ms on demand", 62.3416, "s", 1e-4, missing=_NO_MODEL),
+        Claim("rails.step-ahead", _SOURCE, f"{_STEP}, 50 ms ahead", 62.2905, "s", 1e-4, missing=_NO_MODEL),
+        Claim("rails.overhead", _SOURCE, "the most that changes add to a step", 6.0, "%", 0.1, missing=_NO_MODEL),
     ),
     columns=(
-        *("gpus", "kind", "transceivers", "kw", "optical_kw", "less_power", "musd", "optical_musd", "less_cost"),
-        *("ports_per_rail", "switches_per_rail"),
+        *("gpus", "kind", "domain", "transceivers", "electrical_kw", "optical_kw", "times_less_power"),
+        *("electrical_musd", "optical_musd", "times_less_cost", "ports_per_rail", "switches_per_rail"),
     ),
     rows=_rows,
-    readings=_readings,
+    values=_values,
 )

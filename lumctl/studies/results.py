@@ -8,32 +8,35 @@ from typing import Any
 
 import yaml
 
-from lumctl.studies.claim import Claim, ClaimReading, Verdict, verdict_of
-from lumctl.studies.study import Settings, Study, StudyRow
+from lumctl.studies.claim import Claim, ClaimVerdict, ReadingValue, verdict_of
+from lumctl.studies.study import Study, StudyRow, StudySettings
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimResult:
-    """A claim, its value under each reading, and the verdict; ``recorded`` is the verdict in the repository."""
+    """A claim, its value under each reading, and the verdict; ``recorded`` is the verdict in the repository.
+
+    Without a value under each reading there is no verdict: the settings leave out what the claim is about.
+    """
 
     claim: Claim
-    readings: tuple[ClaimReading, ...]
-    verdict: Verdict
-    recorded: Verdict | None
+    values: Mapping[str, ReadingValue]
+    verdict: ClaimVerdict | None
+    recorded: ClaimVerdict | None
 
     @property
-    def best(self) -> ClaimReading | None:
+    def nearest(self) -> str | None:
         """The reading that is nearest to the published number; of several that reach it, the one that states most."""
-        return min(self.readings, key=self._distance, default=None)
+        return min(self.values, key=self._distance, default=None)
 
-    def _distance(self, reading: ClaimReading) -> tuple[float, float]:
-        published = self.claim.published
-        apart = 0.0 if reading.holds(self.claim) else max(reading.low - published, published - reading.high)
-        return apart, reading.high - reading.low
+    def _distance(self, name: str) -> tuple[float, float]:
+        value, published = self.values[name], self.claim.published
+        apart = 0.0 if value.holds(self.claim) else max(value.low - published, published - value.high)
+        return apart, value.high - value.low
 
     @property
     def has_changed(self) -> bool:
-        """Whether the verdict is another than the recorded one."""
+        """Whether the verdict is another than the recorded one; also if there is none."""
         return self.verdict is not self.recorded
 
 
@@ -42,58 +45,64 @@ class StudyResult:
     """The table of a study, and what it says of the claims."""
 
     study: Study
-    settings: Settings
+    settings: StudySettings
     rows: tuple[StudyRow, ...]
     claims: tuple[ClaimResult, ...]
 
 
-def run_study(study: Study, settings: Settings) -> StudyResult:
+def run_study(study: Study, settings: StudySettings) -> StudyResult:
     """Run a study.
 
-    A claim whose case these settings leave out is not judged: it has no readings, and its recorded verdict stands.
+    Raises:
+        UsageError: these settings make no table.
     """
     rows = tuple(study.rows(settings))
-    readings = study.readings(settings, rows)
+    values = study.values(settings, rows)
+    if strange := values.keys() - {claim.id for claim in study.claims}:
+        raise ValueError(f"study {study.name} has no claim {', '.join(sorted(strange))}")
     recorded = recorded_verdicts()
     claims = []
     for claim in study.claims:
-        found, before = tuple(readings.get(claim.id, ())), recorded.get(claim.id)
-        skipped = not found and not claim.missing and before is not None
-        verdict = before if skipped and before is not None else verdict_of(claim, found)
-        claims.append(ClaimResult(claim, found, verdict, before))
+        found = values.get(claim.id, {})
+        verdict = verdict_of(claim, found)
+        claims.append(ClaimResult(claim, found if verdict is not None else {}, verdict, recorded.get(claim.id)))
     return StudyResult(study, settings, rows, tuple(claims))
 
 
 @cache
-def recorded_verdicts() -> Mapping[str, Verdict]:
+def recorded_verdicts() -> Mapping[str, ClaimVerdict]:
     """The verdicts recorded in the repository, by the ids of claims."""
     text = (files("lumctl.studies") / "verdicts.yaml").read_text(encoding="utf-8")
-    return {str(claim): Verdict(verdict) for claim, verdict in yaml.safe_load(text).items()}
+    return {str(claim): ClaimVerdict(verdict) for claim, verdict in yaml.safe_load(text).items()}
 
 
 def claim_document(result: ClaimResult) -> dict[str, Any]:
-    """A claim as ``study check -o json`` prints it."""
-    claim, best = result.claim, result.best
+    """A claim with its values as JSON has it; ``measured`` and ``interval`` are those of the nearest reading."""
+    claim, nearest = result.claim, result.nearest
+    value = None if nearest is None else result.values[nearest]
     return {
         "id": claim.id,
         "source": claim.source,
         "words": claim.words,
         "unit": claim.unit,
         "published": claim.published,
-        "measured": None if best is None else best.value,
-        "interval": None if best is None else [best.low, best.high],
-        "reading": None if best is None else best.words,
+        "tolerance": claim.tolerance,
+        "basis": claim.basis.value,
+        "measured": None if value is None else value.value,
+        "interval": None if value is None else [value.low, value.high],
+        "reading": nearest,
         "readings": [
             {
-                "words": each.words,
+                "name": name,
+                "words": claim.readings[name],
                 "value": each.value,
                 "interval": [each.low, each.high],
                 "bounds": [each.least, each.most],
                 "holds": each.holds(claim),
             }
-            for each in result.readings
+            for name, each in result.values.items()
         ],
         "missing": claim.missing or None,
-        "verdict": result.verdict.value,
+        "verdict": None if result.verdict is None else result.verdict.value,
         "recorded": None if result.recorded is None else result.recorded.value,
     }

@@ -1,44 +1,53 @@
-"""How many spares a rack needs: the published rule beside the exact one."""
+"""How many spares a rack needs: the published rule beside the exact one, and beside replacing servers or racks."""
 
 from collections.abc import Iterator, Sequence
 
 from lumctl.spares.sizing import even_groups, size_pool, spread
-from lumctl.studies.claim import Claim, ClaimReading, exactly
-from lumctl.studies.study import Readings, Settings, Study, StudyParameter, StudyRow
+from lumctl.studies.claim import Claim, ClaimBasis, ReadingValue, found_value, range_value
+from lumctl.studies.study import ClaimValues, Study, StudyParameter, StudyRow, StudySettings
 
-_RATES = ((0.0, 0.01, 2), (0.01, 0.03, 4), (0.03, 0.05, 6))
-"""Ranges of the probability that a chip is down, with the published number of spares."""
-_PUBLISHED_ACCELERATORS = 64
-
-
-def _name(low: float, high: float) -> str:
-    return f"{100 * low:g}-{100 * high:g}"
+_SOURCE = "arXiv 2508.03674"
+_RATES = {"0-1": (0.0, 0.01, 2), "1-3": (0.01, 0.03, 4), "3-5": (0.03, 0.05, 6)}
+"""Ranges in percent of the probability that a chip is down, spread evenly, with the spares by the published rule."""
+_ACCELERATORS, _PER_SERVER = 64, 4
 
 
-def _rows(settings: Settings) -> Iterator[StudyRow]:
-    for accelerators in settings["accelerators"]:
-        for low, high, _ in _RATES:
-            groups = spread(even_groups(int(accelerators)), low, high)
+def _rows(settings: StudySettings) -> Iterator[StudyRow]:
+    for accelerators in map(int, settings["accelerators"]):
+        for percent, (low, high, _) in _RATES.items():
+            groups = spread(even_groups(accelerators, _PER_SERVER), low, high)
             for availability in settings["availability"]:
                 size = size_pool(groups, availability)
                 yield {
-                    "accelerators": int(accelerators),
-                    "down_percent": _name(low, high),
+                    "accelerators": accelerators,
+                    "down_percent": percent,
                     "availability": availability,
-                    "exact": size.exact,
                     "published_rule": size.published,
-                    "servers": size.server_eviction,
-                    "racks": size.rack_migration,
+                    "exact_rule": size.exact,
+                    "as_servers": size.server_eviction,
+                    "as_racks": size.rack_migration,
                 }
 
 
-def _readings(_: Settings, rows: Sequence[StudyRow]) -> Readings:
-    found: dict[str, list[ClaimReading]] = {f"spares.{_name(low, high)}": [] for low, high, _ in _RATES}
-    for row in rows:
-        if row["accelerators"] == _PUBLISHED_ACCELERATORS:
-            for column, words in (("published_rule", "P(K or more down)"), ("exact", "P(more than K down)")):
-                allowed = f"{words} at most {1 - float(row['availability']):.3g}"
-                found[f"spares.{row['down_percent']}"].append(exactly(allowed, float(row[column])))
+def _values(settings: StudySettings, rows: Sequence[StudyRow]) -> ClaimValues:
+    published = [row for row in rows if row["accelerators"] == _ACCELERATORS]
+    if not published:
+        return {}
+    found: dict[str, dict[str, ReadingValue]] = {
+        f"spares.{percent}": {
+            "rule": range_value([float(row["published_rule"]) for row in published if row["down_percent"] == percent])
+        }
+        for percent in _RATES
+    }
+    at_once = [
+        sum(
+            row["published_rule"] == _RATES[str(row["down_percent"])][2]
+            for row in published
+            if row["availability"] == availability
+        )
+        for availability in settings["availability"]
+    ]
+    found["spares.together"] = {"rule": found_value(max(at_once))}
     return found
 
 
@@ -48,26 +57,36 @@ STUDY = Study(
     parameters=(
         StudyParameter("accelerators", "Accelerators of the rack.", (16, 64, 256), 1, 4096, whole=True),
         # The source states no availability.
-        StudyParameter(
-            "availability",
-            "The share of time with enough spares.",
-            (0.9, 0.95, 0.99, 0.999),
-            0.5,
-            0.99999,
+        StudyParameter("availability", "The share of time with enough spares.", (0.9, 0.95, 0.99, 0.999), 0.5, 0.99999),
+    ),
+    claims=(
+        *(
+            Claim(
+                f"spares.{percent}",
+                _SOURCE,
+                f"spares for {_ACCELERATORS} chips, each down {percent} % of the time",
+                spares,
+                "spares",
+                0.0,
+                {"rule": "P(K or more down) at most 1 - A, over all A"},
+                ClaimBasis.COMPUTED,
+            )
+            for percent, (_, _, spares) in _RATES.items()
+        ),
+        Claim(
+            "spares.together",
+            _SOURCE,
+            "these three numbers at one availability",
+            len(_RATES),
+            "of 3",
+            0.0,
+            {"rule": "P(K or more down) at most 1 - A, at the best A"},
+            ClaimBasis.COMPUTED,
         ),
     ),
-    claims=tuple(
-        Claim(
-            f"spares.{_name(low, high)}",
-            "arXiv 2508.03674",
-            f"spares for 64 chips of which each is down {_name(low, high)} % of the time",
-            spares,
-            "spares",
-            0.0,
-        )
-        for low, high, spares in _RATES
+    columns=(
+        *("accelerators", "down_percent", "availability", "published_rule", "exact_rule", "as_servers", "as_racks"),
     ),
-    columns=("accelerators", "down_percent", "availability", "exact", "published_rule", "servers", "racks"),
     rows=_rows,
-    readings=_readings,
+    values=_values,
 )

@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 
 from lumctl.errors import UsageError
 from lumctl.inventory.problems import nearest
-from lumctl.studies.claim import Claim, ClaimReading
+from lumctl.studies.claim import Claim, ReadingValue
 
-Settings = Mapping[str, tuple[float, ...]]
-"""The values of each parameter; one that takes a single value has a tuple of one."""
+StudySettings = Mapping[str, tuple[float, ...]]
+"""The values of each parameter, each once; one that takes a single value has a tuple of one."""
 StudyRow = Mapping[str, float | str]
-"""A row of a study's table; numbers are in the units that the columns name."""
-Readings = Mapping[str, Sequence[ClaimReading]]
-"""The readings of each claim that these settings can test, by its id."""
+"""A row of a study's table; the names of columns have the units."""
+ClaimValues = Mapping[str, Mapping[str, ReadingValue]]
+"""By the ids of claims, and the names of their readings: the values that these settings give."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class StudyParameter:
         words = text.split(",")
         if len(words) > 1 and not self.several:
             raise UsageError(f"{self.name} takes one value, but was given {len(words)}")
-        return tuple(self._value(word.strip()) for word in words)
+        return tuple(dict.fromkeys(self._value(word.strip()) for word in words))
 
     def _value(self, word: str) -> float:
         try:
@@ -52,17 +52,20 @@ class StudyParameter:
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """One study. ``rows`` makes its table for some settings, and ``readings`` finds the values of its claims in it."""
+    """One study. ``rows`` makes its table for some settings, and ``values`` finds the values of its claims in it.
+
+    ``rows`` raises a UsageError if these settings make no table.
+    """
 
     name: str
     question: str
     parameters: tuple[StudyParameter, ...]
     claims: tuple[Claim, ...]
     columns: tuple[str, ...]
-    rows: Callable[[Settings], Iterable[StudyRow]] = field(repr=False)
-    readings: Callable[[Settings, Sequence[StudyRow]], Readings] = field(repr=False)
+    rows: Callable[[StudySettings], Iterable[StudyRow]] = field(repr=False)
+    values: Callable[[StudySettings, Sequence[StudyRow]], ClaimValues] = field(repr=False)
 
-    def settings(self, given: Iterable[str] = (), *, quick: bool = False) -> Settings:
+    def settings(self, given: Iterable[str] = (), *, quick: bool = False) -> StudySettings:
         """The settings of a run; ``given`` are texts ``name=value[,value...]``.
 
         Raises:
