@@ -61,7 +61,7 @@ class _Ranks(NamedTuple):
     """The ranks of a group as text, empty for all of them, and their number. Groups of the same ranks count as one."""
 
     text: str
-    count: int
+    number: int
 
 
 _NOT_RECORDED = _Ranks("", 1)
@@ -168,7 +168,7 @@ class CollectiveTimes:
         return self._groups.get(name, _NOT_RECORDED)
 
     def _add(self, group: _Ranks, blocked: float, left: float) -> None:
-        if group.count > 1:  # a rank alone waits for nobody
+        if group.number > 1:  # a rank alone waits for nobody
             before = self._blocked.get(group, (0.0, left))
             self._blocked[group] = before[0] + blocked, max(before[1], left)
 
