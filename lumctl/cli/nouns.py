@@ -46,12 +46,10 @@ GROUPS: dict[str, dict[str, Noun]] = {
         ),
         "completion": Noun("completion_script", "Print a completion script for bash, zsh or fish."),
     },
-    "Study": {
-        "study": Noun("study", "The published results, run again, with a verdict on each claim."),
-    },
     "Simulate": {
         "demo": Noun("demo", "A demonstration on the simulator: a GPU dies and a spare replaces it."),
         "sim": Noun("sim", "Simulate the rack of any inventory on loopback, with faults on request."),
+        "study": Noun("study", "The published results, run again, with a verdict on each claim."),
     },
 }
 """The nouns as the help shows them."""

@@ -86,26 +86,10 @@ def show(cx: Invocation, name: StudyArgument) -> None:
 
     A claim's basis is ``stated`` by its source, ``computed`` by us from numbers that it states, or ``inferred``.
     """
-    from lumctl.studies import find_study
-    from lumctl.studies.results import recorded_verdicts
+    from lumctl.studies import claim_entry, find_study
 
     study = find_study(name)
-    recorded = recorded_verdicts()
-    claims = [
-        {
-            "id": each.id,
-            "source": each.source,
-            "words": each.words,
-            "basis": each.basis.value,
-            "published": each.published,
-            "tolerance": each.tolerance,
-            "unit": each.unit,
-            "readings": dict(each.readings),
-            "recorded": recorded.get(each.id),
-            "missing": each.missing or None,
-        }
-        for each in study.claims
-    ]
+    claims = [{**claim_entry(each), "readings": dict(each.readings)} for each in study.claims]
     parameters = [_parameter(each) for each in study.parameters]
     if cx.out.structured:
         cx.out.document(

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from lumctl.errors import UsageError
 from lumctl.inventory.problems import nearest
 from lumctl.studies import collectives, matchings, rails, spares
-from lumctl.studies.results import ClaimResult, StudyResult, claim_document, run_study
+from lumctl.studies.results import ClaimResult, StudyResult, claim_document, claim_entry, run_study
 from lumctl.studies.study import Study
 
 STUDIES: Mapping[str, Study] = {each.STUDY.name: each.STUDY for each in (collectives, matchings, rails, spares)}
@@ -24,4 +24,4 @@ def find_study(name: str) -> Study:
     return STUDIES[name]
 
 
-__all__ = ["STUDIES", "ClaimResult", "StudyResult", "claim_document", "find_study", "run_study"]
+__all__ = ["STUDIES", "ClaimResult", "StudyResult", "claim_document", "claim_entry", "find_study", "run_study"]

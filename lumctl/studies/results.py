@@ -76,10 +76,9 @@ def recorded_verdicts() -> Mapping[str, ClaimVerdict]:
     return {str(claim): ClaimVerdict(verdict) for claim, verdict in yaml.safe_load(text).items()}
 
 
-def claim_document(result: ClaimResult) -> dict[str, Any]:
-    """A claim with its values as JSON has it; ``measured`` and ``interval`` are those of the nearest reading."""
-    claim, nearest = result.claim, result.nearest
-    value = None if nearest is None else result.values[nearest]
+def claim_entry(claim: Claim) -> dict[str, Any]:
+    """What is known of a claim before a study is run, as JSON has it."""
+    recorded = recorded_verdicts().get(claim.id)
     return {
         "id": claim.id,
         "source": claim.source,
@@ -88,6 +87,17 @@ def claim_document(result: ClaimResult) -> dict[str, Any]:
         "published": claim.published,
         "tolerance": claim.tolerance,
         "basis": claim.basis.value,
+        "missing": claim.missing or None,
+        "recorded": None if recorded is None else recorded.value,
+    }
+
+
+def claim_document(result: ClaimResult) -> dict[str, Any]:
+    """A claim with its values as JSON has it; ``measured`` and ``interval`` are those of the nearest reading."""
+    claim, nearest = result.claim, result.nearest
+    value = None if nearest is None else result.values[nearest]
+    return {
+        **claim_entry(claim),
         "measured": None if value is None else value.value,
         "interval": None if value is None else [value.low, value.high],
         "reading": nearest,
@@ -102,7 +112,5 @@ def claim_document(result: ClaimResult) -> dict[str, Any]:
             }
             for name, each in result.values.items()
         ],
-        "missing": claim.missing or None,
         "verdict": None if result.verdict is None else result.verdict.value,
-        "recorded": None if result.recorded is None else result.recorded.value,
     }

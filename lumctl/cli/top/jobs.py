@@ -16,7 +16,8 @@ def job_waits(cx: Invocation, seen: "Observation", job: str) -> "JobWaits | None
         LumctlError: the coordinator of the job does not answer.
     """
     from lumctl.cli.job_state import ASK_WITHIN_S, asked
-    from lumctl.cli.job_stragglers import advice_line, advised, recorded_of
+    from lumctl.cli.job_stragglers import advised, recorded_of
+    from lumctl.cli.straggler_text import advice_line
     from lumctl.cli.verbs import aimed
     from lumctl.training.stragglers import ADVISED_STEPS, lateness_of
     from lumctl.tui.views.job_waits import MOST_STEPS, JobWaits
