@@ -87,7 +87,8 @@ def up(
         # From here on, Ctrl-C is the regular way to end a simulator in the foreground.
         with nullcontext() if detach else suppress(KeyboardInterrupt):
             cx.out.narrate(
-                f"the simulator of {inventory.path} runs (pid {simulator.process.pid}); use it: --target sim"
+                f"the simulator of {inventory.path} runs (pid {simulator.process.pid}); look at it: "
+                "lumctl status --target sim"
             )
             if cx.out.structured:
                 cx.out.document("sim", _status(cx))
