@@ -1,10 +1,11 @@
 """What a schedule for a late rank gains over other all-reduces: after the late rank's arrival, and in all."""
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 
 from lumctl.collectives.cost import LinkCost, stragglar_cost
 from lumctl.studies.claim import Claim, ReadingValue, exact_value, found_value, range_value
-from lumctl.studies.study import ClaimValues, Study, StudyParameter, StudyRow, StudySettings
+from lumctl.studies.study import ClaimValues, Study, StudyCase, StudyParameter, StudyRow, StudySettings
 
 _SOURCE = "arXiv 2505.23523"
 _LINKS = {"large": LinkCost(0.0, 1.0), "small": LinkCost(1.0, 0.0)}
@@ -20,20 +21,23 @@ _READINGS = {
 }
 
 
-def _rows(settings: StudySettings) -> Iterator[StudyRow]:
-    for ranks in map(int, settings["ranks"]):
-        for buffers, link in _LINKS.items():
-            cost = stragglar_cost(ranks, 1.0, link)
-            before, after = cost.before_s, cost.after_s
-            fastest = min(cost.ring_s, link.halving_doubling_s(ranks, 1.0) or cost.ring_s)
-            yield {
-                "ranks": ranks,
-                "buffers": buffers,
-                "after_the_arrival": cost.gain_after,
-                "best_delay": cost.gain(before),
-                "best_delay_over_fastest": (before + fastest) / (before + after),
-                "no_delay": cost.gain(0.0),
-            }
+def _cases(settings: StudySettings) -> Iterator[StudyCase]:
+    return product(map(int, settings["ranks"]), _LINKS)
+
+
+def _solve(ranks: int, buffers: str) -> Iterator[StudyRow]:
+    link = _LINKS[buffers]
+    cost = stragglar_cost(ranks, 1.0, link)
+    before, after = cost.before_s, cost.after_s
+    fastest = min(cost.ring_s, link.halving_doubling_s(ranks, 1.0) or cost.ring_s)
+    yield {
+        "ranks": ranks,
+        "buffers": buffers,
+        "after_the_arrival": cost.gain_after,
+        "best_delay": cost.gain(before),
+        "best_delay_over_fastest": (before + fastest) / (before + after),
+        "no_delay": cost.gain(0.0),
+    }
 
 
 def _values(_: StudySettings, rows: Sequence[StudyRow]) -> ClaimValues:
@@ -85,6 +89,7 @@ STUDY = Study(
         ),
     ),
     columns=("ranks", "buffers", "after_the_arrival", "best_delay", "best_delay_over_fastest", "no_delay"),
-    rows=_rows,
+    cases=_cases,
+    solve=_solve,
     values=_values,
 )

@@ -1,42 +1,45 @@
 """A mesh as a circuit switch: how many matchings join all pairs of its ports, and how long their paths are."""
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 from random import Random
 
 from lumctl.fabric.matchings import AllToAllSearch
 from lumctl.fabric.shapes import mesh
 from lumctl.studies.claim import Claim, ClaimBasis, found_value
-from lumctl.studies.study import ClaimValues, Study, StudyParameter, StudyRow, StudySettings
+from lumctl.studies.study import ClaimValues, Study, StudyCase, StudyParameter, StudyRow, StudySettings
 
 _SOURCE = "arXiv 2501.18136"
 _COLUMNS, _ROWS, _PORTS = 9, 9, 32
 """The published mesh."""
 
 
-def _rows(settings: StudySettings) -> Iterator[StudyRow]:
+def _cases(settings: StudySettings) -> Iterator[StudyCase]:
     columns, rows = int(settings["columns"][0]), int(settings["rows"][0])
-    shape = mesh(columns, rows)
-    # All of them before the first runs: too many ports are refused at once.
-    searches = [
-        (int(ports), seed, AllToAllSearch(shape, int(ports), rng=Random(seed)))  # noqa: S311 - no secret
-        for ports in settings["ports"]
-        for seed in range(int(settings["seeds"][0]))
-    ]
-    for ports, seed, search in searches:
-        found = search.run()
-        pucs = sum(matching.pucs for matching in found.matchings)
-        alone = sum(matching.bound for matching in found.matchings)
-        yield {
-            "mesh": f"{columns}x{rows}",
-            "ports": ports,
-            "seed": seed,
-            "matchings": len(found.matchings),
-            "matchings_at_least": found.least,
-            "pairs_without_path": len(found.unreachable) + len(found.left),
-            "pucs": pucs,
-            "pucs_if_each_alone": alone,
-            "longer_percent": 100.0 * (pucs / alone - 1.0) if alone else 0.0,
-        }
+    ports = [int(each) for each in settings["ports"]]
+    _search(columns, rows, max(ports), 0)  # too many ports are refused before the first case
+    return product((columns,), (rows,), ports, range(int(settings["seeds"][0])))
+
+
+def _search(columns: int, rows: int, ports: int, seed: int) -> AllToAllSearch:
+    return AllToAllSearch(mesh(columns, rows), ports, rng=Random(seed))  # noqa: S311 - no secret
+
+
+def _solve(columns: int, rows: int, ports: int, seed: int) -> Iterator[StudyRow]:
+    found = _search(columns, rows, ports, seed).run()
+    pucs = sum(matching.pucs for matching in found.matchings)
+    alone = sum(matching.bound for matching in found.matchings)
+    yield {
+        "mesh": f"{columns}x{rows}",
+        "ports": ports,
+        "seed": seed,
+        "matchings": len(found.matchings),
+        "matchings_at_least": found.least,
+        "pairs_without_path": len(found.unreachable) + len(found.left),
+        "pucs": pucs,
+        "pucs_if_each_alone": alone,
+        "longer_percent": 100.0 * (pucs / alone - 1.0) if alone else 0.0,
+    }
 
 
 def _values(_: StudySettings, rows: Sequence[StudyRow]) -> ClaimValues:
@@ -83,6 +86,7 @@ STUDY = Study(
         *("mesh", "ports", "seed", "matchings", "matchings_at_least", "pairs_without_path"),
         *("pucs", "pucs_if_each_alone", "longer_percent"),
     ),
-    rows=_rows,
+    cases=_cases,
+    solve=_solve,
     values=_values,
 )

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from lumctl.errors import UsageError
 from lumctl.studies.claim import Claim, ClaimBasis, ReadingValue, exact_value, found_value
-from lumctl.studies.study import ClaimValues, Study, StudyParameter, StudyRow, StudySettings
+from lumctl.studies.study import ClaimValues, Study, StudyCase, StudyParameter, StudyRow, StudySettings
 
 _SOURCE = "arXiv 2507.08119, 2602.12521"
 _SIZES = tuple(64 * 2**doubled for doubled in range(8))
@@ -59,35 +60,33 @@ def _network_costs(
     )
 
 
-def _rows(settings: StudySettings) -> Iterator[StudyRow]:
+def _cases(settings: StudySettings) -> Iterator[StudyCase]:
     sizes, domains = ([int(each) for each in settings[name]] for name in ("gpus", "domain"))
     fitting = [(gpus, each) for gpus in sizes for each in domains if not gpus % each and gpus >= _FEWEST_DOMAINS * each]
     if not fitting:
         given, known = (", ".join(map(str, each)) for each in (sizes, domains))
         raise UsageError(f"gpus is {given}, expected {_FEWEST_DOMAINS} or more whole domains of {known}")
-    for gpus, domain in fitting:
-        for name, generation in GENERATIONS.items():
-            yield from _rows_of(name, generation, gpus, domain, settings)
+    transceivers = [int(each) for each in settings["transceivers"]]
+    return ((*sizes, *parts) for sizes in fitting for parts in product(GENERATIONS, transceivers))
 
 
-def _rows_of(name: str, generation: _Generation, gpus: int, domain: int, settings: StudySettings) -> Iterator[StudyRow]:
-    for transceivers in map(int, settings["transceivers"]):
-        electrical_kw, optical_kw, electrical, optical = _network_costs(generation, gpus, domain, transceivers)
-        ports = 2 * gpus // domain
-        yield {
-            "gpus": gpus,
-            "kind": name,
-            "domain": domain,
-            "transceivers": transceivers,
-            "electrical_kw": electrical_kw,
-            "optical_kw": optical_kw,
-            "times_less_power": electrical_kw / optical_kw,
-            "electrical_musd": electrical,
-            "optical_musd": optical,
-            "times_less_cost": electrical / optical,
-            "ports_per_rail": ports,
-            "switches_per_rail": -(-ports // OPTICAL_PORTS),
-        }
+def _solve(gpus: int, domain: int, generation: str, transceivers: int) -> Iterator[StudyRow]:
+    electrical_kw, optical_kw, electrical, optical = _network_costs(GENERATIONS[generation], gpus, domain, transceivers)
+    ports = 2 * gpus // domain
+    yield {
+        "gpus": gpus,
+        "kind": generation,
+        "domain": domain,
+        "transceivers": transceivers,
+        "electrical_kw": electrical_kw,
+        "optical_kw": optical_kw,
+        "times_less_power": electrical_kw / optical_kw,
+        "electrical_musd": electrical,
+        "optical_musd": optical,
+        "times_less_cost": electrical / optical,
+        "ports_per_rail": ports,
+        "switches_per_rail": -(-ports // OPTICAL_PORTS),
+    }
 
 
 _RATIOS = {"power": "times_less_power", "cost": "times_less_cost"}
@@ -169,6 +168,7 @@ STUDY = Study(
         *("gpus", "kind", "domain", "transceivers", "electrical_kw", "optical_kw", "times_less_power"),
         *("electrical_musd", "optical_musd", "times_less_cost", "ports_per_rail", "switches_per_rail"),
     ),
-    rows=_rows,
+    cases=_cases,
+    solve=_solve,
     values=_values,
 )

@@ -56,7 +56,7 @@ def run_study(study: Study, settings: StudySettings) -> StudyResult:
     Raises:
         UsageError: these settings make no table.
     """
-    rows = tuple(study.rows(settings))
+    rows = tuple(row for case in study.cases(settings) for row in study.solve(*case))
     values = study.values(settings, rows)
     if strange := values.keys() - {claim.id for claim in study.claims}:
         raise ValueError(f"study {study.name} has no claim {', '.join(sorted(strange))}")

@@ -1,10 +1,11 @@
 """How many spares a rack needs: the published rule beside the exact one, and beside replacing servers or racks."""
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 
 from lumctl.spares.sizing import even_groups, size_pool, spread
 from lumctl.studies.claim import Claim, ClaimBasis, ReadingValue, found_value, range_value
-from lumctl.studies.study import ClaimValues, Study, StudyParameter, StudyRow, StudySettings
+from lumctl.studies.study import ClaimValues, Study, StudyCase, StudyParameter, StudyRow, StudySettings
 
 _SOURCE = "arXiv 2508.03674"
 _RATES = {"0-1": (0.0, 0.01, 2), "1-3": (0.01, 0.03, 4), "3-5": (0.03, 0.05, 6)}
@@ -12,21 +13,22 @@ _RATES = {"0-1": (0.0, 0.01, 2), "1-3": (0.01, 0.03, 4), "3-5": (0.03, 0.05, 6)}
 _ACCELERATORS, _PER_SERVER = 64, 4
 
 
-def _rows(settings: StudySettings) -> Iterator[StudyRow]:
-    for accelerators in map(int, settings["accelerators"]):
-        for percent, (low, high, _) in _RATES.items():
-            groups = spread(even_groups(accelerators, _PER_SERVER), low, high)
-            for availability in settings["availability"]:
-                size = size_pool(groups, availability)
-                yield {
-                    "accelerators": accelerators,
-                    "down_percent": percent,
-                    "availability": availability,
-                    "published_rule": size.published,
-                    "exact_rule": size.exact,
-                    "as_servers": size.server_eviction,
-                    "as_racks": size.rack_migration,
-                }
+def _cases(settings: StudySettings) -> Iterator[StudyCase]:
+    return product(map(int, settings["accelerators"]), _RATES, settings["availability"])
+
+
+def _solve(accelerators: int, percent: str, availability: float) -> Iterator[StudyRow]:
+    low, high, _ = _RATES[percent]
+    size = size_pool(spread(even_groups(accelerators, _PER_SERVER), low, high), availability)
+    yield {
+        "accelerators": accelerators,
+        "down_percent": percent,
+        "availability": availability,
+        "published_rule": size.published,
+        "exact_rule": size.exact,
+        "as_servers": size.server_eviction,
+        "as_racks": size.rack_migration,
+    }
 
 
 def _values(settings: StudySettings, rows: Sequence[StudyRow]) -> ClaimValues:
@@ -87,6 +89,7 @@ STUDY = Study(
     columns=(
         *("accelerators", "down_percent", "availability", "published_rule", "exact_rule", "as_servers", "as_racks"),
     ),
-    rows=_rows,
+    cases=_cases,
+    solve=_solve,
     values=_values,
 )

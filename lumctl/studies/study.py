@@ -11,6 +11,8 @@ StudySettings = Mapping[str, tuple[float, ...]]
 """The values of each parameter, each once; one that takes a single value has a tuple of one."""
 StudyRow = Mapping[str, float | str]
 """A row of a study's table; the names of columns have the units."""
+StudyCase = tuple[float | str, ...]
+"""What one part of a study's work is given: values of its parameters, and a seed where it draws at random."""
 ClaimValues = Mapping[str, Mapping[str, ReadingValue]]
 """By the ids of claims, and the names of their readings: the values that these settings give."""
 
@@ -52,9 +54,11 @@ class StudyParameter:
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """One study. ``rows`` makes its table for some settings, and ``values`` finds the values of its claims in it.
+    """One study.
 
-    ``rows`` raises a UsageError if these settings make no table.
+    ``cases`` says in which cases some settings result, in the order of the table; it raises a UsageError if they make
+    no table. ``solve``, a function of a module, gives the rows of one case. It uses nothing but the case, so another
+    process may run it. ``values`` finds the values of the claims in the table.
     """
 
     name: str
@@ -62,7 +66,8 @@ class Study:
     parameters: tuple[StudyParameter, ...]
     claims: tuple[Claim, ...]
     columns: tuple[str, ...]
-    rows: Callable[[StudySettings], Iterable[StudyRow]] = field(repr=False)
+    cases: Callable[[StudySettings], Iterable[StudyCase]] = field(repr=False)
+    solve: Callable[..., Iterable[StudyRow]] = field(repr=False)
     values: Callable[[StudySettings, Sequence[StudyRow]], ClaimValues] = field(repr=False)
 
     def settings(self, given: Iterable[str] = (), *, quick: bool = False) -> StudySettings:
