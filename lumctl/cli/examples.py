@@ -48,6 +48,7 @@ EXAMPLES: dict[str, str] = {
     "job show": "lumctl job show train-a",
     "job stop": "lumctl job stop train",
     "job status": "lumctl job status train",
+    "job phases": "lumctl job phases train -o wide",
     "job stragglers": "lumctl job stragglers train --since 10m",
     "collective plan": "lumctl collective plan 8 --straggler 3 -o json > schedule.json",
     "collective check": "lumctl collective check schedule.json --bytes 256MiB --bandwidth 50GB/s --delay 7ms",

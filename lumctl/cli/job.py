@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lumctl.cli import job_stragglers
+from lumctl.cli import job_phases, job_stragglers
 from lumctl.cli.invocation import Invocation
-from lumctl.cli.job_state import find_job, nobody, placed_jobs, print_job, state_of, status_of
+from lumctl.cli.job_state import JobArgument, find_job, nobody, placed_jobs, print_job, state_of, status_of
 from lumctl.cli.nouns import NOUNS
 from lumctl.cli.output import OutputColumn, OutputFormat
 from lumctl.cli.spare_queue import queued_words
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
 app = noun_app(NOUNS["job"].help)
 job_stragglers.register(app)
-
-JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="The job's name.")]
+job_phases.register(app)
 
 STOP_WITHIN_S = 120.0
 """How long a job may take to write its checkpoint and end."""

@@ -4,7 +4,9 @@ It comes from the ``lumctl job run`` that runs the job, else from the files that
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from lumctl.cli.invocation import Invocation
 from lumctl.cli.output import OutputColumn
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from lumctl.change.plan import Plan
     from lumctl.inventory.wiring import Assignment
 
+JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="The job's name.")]
 ASK_WITHIN_S = 5.0
 LIST_WITHIN_S = 1.0
 """The shorter time limit for a list of jobs, so that a job that does not answer does not delay the others."""

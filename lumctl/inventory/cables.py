@@ -73,18 +73,21 @@ def resolve_transponders(document: Document, scope: Scope) -> None:
     """Fill ``scope.transponders``. A device port may carry at most one lane."""
     common = _Common("hostport", (Evidence.LLDP,), TX_POWER_DBM, RX_SENSITIVITY_DBM)
     common = common.overlaid(document.defaults.transponder if document.defaults else None)
+    lanes = _LanePorts(scope)
     for entry in document.transponders:
         names = scope.expand(entry.id, entry.mark("id"))
         if names is None:
             scope.doubts.names.add(entry.id)
-        if names is None or not _resolve_entry(entry, names, common.overlaid(entry), scope):
+        if names is None or not _resolve_entry(entry, names, common.overlaid(entry), lanes):
             written = entry.accelerator
             for accelerator in [written] if isinstance(written, str) else written:
                 scope.doubts.lanes.add(accelerator)
+    lanes.report_beyond()
 
 
-def _resolve_entry(entry: TransponderEntry, names: list[str], settings: _Common, scope: Scope) -> bool:
+def _resolve_entry(entry: TransponderEntry, names: list[str], settings: _Common, lanes: "_LanePorts") -> bool:
     """Resolve the lanes of an entry; return whether all could be resolved."""
+    scope = lanes.scope
     accelerators = scope.texts(entry, "accelerator", names)
     interfaces = scope.texts(entry, "interface", names)
     devices = scope.texts(entry, "device", names)
@@ -119,7 +122,7 @@ def _resolve_entry(entry: TransponderEntry, names: list[str], settings: _Common,
         lane = Lane(device.id, *ports[at])
         for key in ("port",) if entry.port is not None else ("tx", "rx"):
             port = lane.rx if key == "rx" else lane.tx
-            complete &= _check_port(device, port, name, entry.mark(key, at, count), scope)
+            complete &= lanes.take(device, port, name, entry.mark(key, at, count))
         module = _module(modules[at], name, entry.mark("module", at, count), scope) if modules else None
         scope.transponders[name] = Transponder(
             *(name, accelerator.id, accelerator.host, interface, lane),
@@ -157,12 +160,39 @@ def _ports(entry: TransponderEntry, names: list[str], scope: Scope) -> list[tupl
     return None
 
 
-def _check_port(device: Device, port: int, user: str, mark: Mark, scope: Scope) -> bool:
-    if not _exists(device, port, mark, scope):
-        return False
-    if port in device.blocked_ports:
-        scope.once("blocked", mark, f"found port {port} of {device.id}, which is blocked there")
-    return scope.take(f"port {port} of {device.id}", user, mark)
+class _LanePorts:
+    """The ports that lanes take, and those that their devices do not have."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self._wanted: dict[str, set[int]] = {}
+        self._beyond: dict[str, list[tuple[int, Mark]]] = {}
+
+    def take(self, device: Device, port: int, user: str, mark: Mark) -> bool:
+        """Take a port for a lane; return whether the port exists and is free."""
+        self._wanted.setdefault(device.id, set()).add(port)
+        if port >= device.port_count:
+            self._beyond.setdefault(device.id, []).append((port, mark))
+            return False
+        if port in device.blocked_ports:
+            self.scope.once("blocked", mark, f"found port {port} of {device.id}, which is blocked there")
+        return self.scope.take(f"port {port} of {device.id}", user, mark)
+
+    def report_beyond(self) -> None:
+        """Report ports that do not exist; once for a device that has too few of them, whatever their numbers."""
+        for name, places in self._beyond.items():
+            device, needed = self.scope.devices[name], len(self._wanted[name])
+            if needed <= device.port_count:
+                for port, mark in places:
+                    _exists(device, port, mark, self.scope)
+                continue
+            parts = -(-needed // device.port_count)
+            self.scope.problems.add(
+                places[0][1],
+                f"the lanes at {name} need {needed} ports, but it has {device.port_count}",
+                f"split it into at least {parts} devices with at most {device.port_count} lane ports each; each fibre "
+                "between two of them takes a port of both",
+            )
 
 
 _PLACE = re.compile(r"(.+)/port/([0-9]{1,6})")

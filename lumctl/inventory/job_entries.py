@@ -180,6 +180,8 @@ class TorusEntry(Entry):
     )
 
 
+LinksEntry = Annotated[RingEntry | PairsEntry | TorusEntry, Field(discriminator="kind")]
+
 Version = Annotated[list[Text], Field(min_length=1)]
 
 
@@ -205,7 +207,19 @@ class JobEntry(JobControlEntry):
 
     name: Text
     ranks: OneOrMany[Text] = Field(description="Accelerators in rank order; folded.")
-    links: list[Annotated[RingEntry | PairsEntry | TorusEntry, Field(discriminator="kind")]] = Field([])
+    links: list[LinksEntry] = Field([])
+    phases: dict[Text, Annotated[list[LinksEntry], Field(min_length=1)]] = Field(
+        {},
+        max_length=64,
+        description="Instead of links: the links of each phase of a training step, by the phase's name. Phases share "
+        "the lanes of the ranks.",
+    )
+    order: list[Text] = Field(
+        [],
+        max_length=1024,
+        description="The phases in the order in which a training step passes through them; one may occur more than "
+        "once. By default each once, as listed.",
+    )
     spares: SpareConstraintsEntry | None = Field(None, description="What its spares must have.")
 
 

@@ -2,31 +2,28 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
 from math import prod
 
-from lumctl.errors import UsageError
 from lumctl.inventory.document import Document
 from lumctl.inventory.entry import Entry
-from lumctl.inventory.folded_names import FoldError, expand_numbers, fold
+from lumctl.inventory.folded_names import FoldError, expand_numbers
 from lumctl.inventory.job_entries import (
     FillerEntry,
     JobControlEntry,
     JobEntry,
     JobRunEntry,
+    LinksEntry,
     OtherHookEntry,
     PairsEntry,
-    RingEntry,
     SpareConstraintsEntry,
     TorusEntry,
 )
 from lumctl.inventory.job_kinds import read_settings
 from lumctl.inventory.job_run import PAUSED_WITHIN_S, WORKERS, JobHook, JobRun
-from lumctl.inventory.model import DeviceKind, Inventory, Job, PairLinks, RingLinks, Role, TorusLinks
-from lumctl.inventory.problems import Mark, Problems
+from lumctl.inventory.model import Job, JobPhase, PairLinks, RingLinks, Role, TorusLinks
+from lumctl.inventory.problems import Mark
 from lumctl.inventory.scope import Scope
 from lumctl.inventory.sharing import SpareConstraints
-from lumctl.inventory.wiring import Circuit, Direction, job_circuits, job_links, join_of
 
 _SMALLEST_RING = 2
 
@@ -38,7 +35,9 @@ def resolve_jobs(document: Document, scope: Scope) -> dict[str, JobEntry]:
     sound: dict[str, JobEntry] = {}
     for entry in document.jobs:
         ranks, usable = _ranks(entry, scope, Role.ACTIVE)
-        links = [_links(item, len(ranks), scope) for item in entry.links] if ranks else []
+        links = _all_links(entry.links, len(ranks), scope)
+        phases = {name: _all_links(items, len(ranks), scope) for name, items in entry.phases.items()}
+        order = _order(entry, scope)
         if not scope.define("job", entry.name, entry.mark("name")):
             continue
         hook, run = resolve_control(entry, scope)
@@ -46,18 +45,54 @@ def resolve_jobs(document: Document, scope: Scope) -> dict[str, JobEntry]:
             entry.name,
             _rack(entry, ranks, scope),
             tuple(ranks),
-            tuple(item for item in links if item),
+            _resolved(phases[order[0]] if order else links),
             hook,
             entry.needs_no_pause,
             run,
             constraints=_constraints(entry.spares),
+            phases=tuple(JobPhase(name, _resolved(items)) for name, items in phases.items()),
+            order=order,
         )
         scope.jobs[job.name] = job
         # Where a lane was cut out as invalid, the job would only repeat that error.
         in_doubt = any(rank not in scope.accelerators or rank in scope.doubts.lanes for rank in ranks)
-        if usable and not in_doubt and all(links) and not entry.cut("links"):
+        whole = all(map(all, (links, *phases.values()))) and bool(order) is bool(phases)
+        if usable and not in_doubt and whole and not entry.cut("links", "phases", "order"):
             sound[job.name] = entry
     return sound
+
+
+def _all_links(entries: Iterable[LinksEntry], count: int, scope: Scope) -> list[Links | None]:
+    return [_links(entry, count, scope) for entry in entries] if count else []
+
+
+def _resolved(links: Iterable[Links | None]) -> tuple[Links, ...]:
+    return tuple(each for each in links if each)
+
+
+def _order(entry: JobEntry, scope: Scope) -> tuple[str, ...]:
+    """The phases of a training step in order; empty for a job without phases, or if the order is invalid."""
+    if entry.cut("phases", "order"):
+        return ()
+    if not entry.phases:
+        if entry.order:
+            scope.problems.add(entry.mark("order"), "found an order without phases, expected 'phases'")
+        return ()
+    if entry.links:
+        message = "found both links and phases, expected one: each phase has its own links"
+        scope.problems.add(entry.mark("phases"), message)
+        return ()
+    if entry.run is not None:
+        message = "found both phases and run, expected one: lumctl job run does not change light in a training step"
+        scope.problems.add(entry.mark("run"), message)
+        return ()
+    marks = [entry.mark("order", at, len(entry.order)) for at in range(len(entry.order))]
+    known = [scope.refer("phase", name, entry.phases, mark) for name, mark in zip(entry.order, marks, strict=True)]
+    named = [scope.is_name(name, entry.item_mark("phases", name)) for name in entry.phases]
+    unused = [name for name in entry.phases if entry.order and name not in entry.order]
+    for name in unused if all(known) else ():
+        scope.problems.add(entry.item_mark("phases", name), f"phase {name!r} does not occur in 'order'")
+    return tuple(entry.order or entry.phases) if all(known) and all(named) and not unused else ()
 
 
 def resolve_fillers(document: Document, scope: Scope) -> None:
@@ -165,7 +200,7 @@ def _check_rank(job: str, rank: int, name: str, mark: Mark, scope: Scope, role: 
     return scope.take(f"accelerator {name}", f"rank {rank} of {job}", mark)
 
 
-def _links(entry: RingEntry | PairsEntry | TorusEntry, count: int, scope: Scope) -> Links | None:
+def _links(entry: LinksEntry, count: int, scope: Scope) -> Links | None:
     if isinstance(entry, PairsEntry):
         return _pairs(entry, count, scope)
     ranks = _rank_numbers(entry, entry.ranks, count, scope)
@@ -217,80 +252,3 @@ def _in_range(rank: int, count: int, mark: Mark, scope: Scope) -> bool:
         return True
     scope.once("rank", mark, f"found rank {rank}, expected 0 to {count - 1}")
     return False
-
-
-def check_lanes(inventory: Inventory, entries: dict[str, JobEntry], problems: Problems) -> None:
-    """Check that each link of each job has its lanes, of one kind and connected by fibres, and shares no port."""
-    for name, entry in entries.items():
-        job = inventory.jobs[name]
-        try:
-            circuits = job_circuits(inventory, job, job.ranks)
-        except UsageError as error:
-            problems.add(_first_bad(inventory, job, entry), error.message)
-            continue
-        users: dict[tuple[str, int], str] = {}
-        links: set[str] = set()
-        for circuit in circuits:
-            if circuit.id in links:
-                problems.add(entry.mark("links"), f"link {circuit.id} occurs twice, expected each link once")
-                continue
-            links.add(circuit.id)
-            for end in (circuit.a, circuit.b):
-                other = users.setdefault((end.device, end.port), circuit.id)
-                if other != circuit.id:
-                    what = f"links {other} and {circuit.id} both need port {end.port} of {end.device}"
-                    problems.add(entry.mark("links"), f"{what}, expected a lane for each")
-        _check_joins(inventory, circuits, entry, problems)
-        if job.run is not None:
-            _require_joined(inventory, job, entry, problems)
-
-
-def _check_joins(inventory: Inventory, circuits: Iterable[Circuit], entry: JobEntry, problems: Problems) -> None:
-    """Check that each switch can join the ports of the circuits that lie in it; one problem for each switch."""
-    told: set[str] = set()
-    for circuit in circuits:
-        device = inventory.devices[circuit.a.device]
-        if device.kind is DeviceKind.SWITCH and circuit.a.device == circuit.b.device and device.id not in told:
-            try:
-                join_of(device, circuit.ports, reciprocal=circuit.direction is Direction.DUPLEX)
-            except UsageError as error:
-                told.add(device.id)
-                problems.add(entry.mark("links"), f"link {circuit.id}: {error.message}", error.hint)
-
-
-def _require_joined(inventory: Inventory, job: Job, entry: JobEntry, problems: Problems) -> None:
-    """Check that links and shared hosts connect all linked ranks: lumctl makes one process group of them all."""
-    group_of = list(range(len(job.ranks)))
-
-    def join(a: int, b: int) -> None:
-        of, instead = group_of[a], group_of[b]
-        group_of[:] = [instead if group == of else group for group in group_of]
-
-    on_host: dict[str, int] = {}
-    linked = {rank for link in job_links(job) for rank in (link.a_rank, link.b_rank)}
-    for link in job_links(job):
-        join(link.a_rank, link.b_rank)
-    for rank in sorted(linked):
-        join(rank, on_host.setdefault(inventory.accelerators[job.ranks[rank]].host, rank))
-    groups = [[rank for rank in sorted(linked) if group_of[rank] == group] for group in dict.fromkeys(group_of)]
-    apart = sorted(group for group in groups if group)
-    if len(apart) > 1:
-        first, second = (", ".join(fold([str(rank) for rank in group])) for group in apart[:2])
-        problems.add(
-            entry.mark("links"),
-            f"no path of links connects ranks {first} and ranks {second} of job {job.name}, expected a path between "
-            "all ranks",
-            "add a link between them, such as {kind: pairs, pairs: [["
-            f"{apart[0][0]}, {apart[1][0]}]]}}, or make two jobs of them",
-        )
-
-
-def _first_bad(inventory: Inventory, job: Job, entry: JobEntry) -> Mark:
-    """The place of the first group of links that is impossible."""
-    # Pairs take the lanes that earlier groups left, so the groups are tried together, one more each time.
-    for at in range(len(job.links)):
-        try:
-            job_circuits(inventory, replace(job, links=job.links[: at + 1]), job.ranks)
-        except UsageError:
-            return entry.links[at].at
-    return entry.mark("links")

@@ -19,7 +19,8 @@ from lumctl.inventory.hosts import (
     resolve_probes,
     resolve_racks,
 )
-from lumctl.inventory.jobs import check_lanes, resolve_fillers, resolve_jobs
+from lumctl.inventory.job_lanes import check_lanes
+from lumctl.inventory.jobs import resolve_fillers, resolve_jobs
 from lumctl.inventory.model import Inventory, Thresholds
 from lumctl.inventory.policy_resolution import resolve_policies, resolve_receivers, resolve_sharing
 from lumctl.inventory.positions import MarkedDict, MarkedList, found, read_yaml
@@ -37,6 +38,7 @@ EXAMPLES = (
     "two-meshes",
     "switch-and-mesh",
     "four-meshes",
+    "rails",
     "torus64",
 )
 

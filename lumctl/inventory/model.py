@@ -5,7 +5,7 @@ Units are part of the names: ``_db`` (a ratio), ``_dbm`` (a power), ``_gib``, ``
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import StrEnum
 from pathlib import Path
@@ -303,8 +303,19 @@ class TorusLinks:
 
 
 @dataclass(frozen=True, slots=True)
+class JobPhase:
+    """A part of a job's training step, and the links that the job needs in it. The phases of a job share its lanes."""
+
+    name: str
+    links: tuple[RingLinks | PairLinks | TorusLinks, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """A training job: ``ranks[i]`` is the accelerator on which rank ``i`` was first placed.
+
+    A job with ``phases`` passes through them in each training step in the given ``order``, in which a phase may occur
+    more than once. Its ``links`` are then those of the first one.
 
     If it ``is_slice``, lumctl has placed it and the inventory does not name it. ``needs_no_pause`` means that its light
     paths may change while it runs, so it need not be stopped even without a hook. ``constraints`` are those of its
@@ -320,6 +331,12 @@ class Job:
     run: JobRun | None = None
     is_slice: bool = False
     constraints: SpareConstraints = field(default_factory=SpareConstraints)
+    phases: tuple[JobPhase, ...] = ()
+    order: tuple[str, ...] = ()
+
+    def in_phase(self, phase: JobPhase) -> "Job":
+        """The job with the links of one of its phases."""
+        return replace(self, links=phase.links)
 
     def run_settings(self) -> JobRun:
         """The settings of ``lumctl job run``.
@@ -327,6 +344,11 @@ class Job:
         Raises:
             RefusedError: the inventory has no such settings.
         """
+        if self.phases:
+            raise RefusedError(
+                f"job {self.name} has phases, and lumctl job run does not change light in a training step",
+                hint="give it links instead of phases: lumctl-inventory(5)",
+            )
         if self.run is None:
             raise RefusedError(f"job {self.name} has no `run:` in the inventory", hint="add one: lumctl-inventory(5)")
         return self.run

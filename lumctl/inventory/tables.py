@@ -127,9 +127,13 @@ def _job(inventory: Inventory, job: Job) -> Row:
         "rack": job.rack,
         "ranks": len(job.ranks),
         "accelerators": _folded_text(job.ranks),
-        "links": ", ".join(_links(item) for item in job.links),
+        "links": "; ".join(f"{each.name}: {_all_links(each.links)}" for each in job.phases) or _all_links(job.links),
         "circuits": len(job_circuits(inventory, job, job.ranks)),
     }
+
+
+def _all_links(links: Iterable[RingLinks | PairLinks | TorusLinks]) -> str:
+    return ", ".join(map(_links, links))
 
 
 def _links(links: RingLinks | PairLinks | TorusLinks) -> str:

@@ -229,6 +229,12 @@ def job_links(job: Job) -> tuple[RankLink, ...]:
     return tuple(found)
 
 
+def links_of_all_phases(job: Job) -> tuple[RankLink, ...]:
+    """Every link that a job has at some time of a training step."""
+    phases = [job.in_phase(phase) for phase in job.phases] or [job]
+    return tuple(link for each in phases for link in job_links(each))
+
+
 def _rank_pairs(links: RingLinks | PairLinks | TorusLinks) -> Iterator[tuple[int, int, int | None, int]]:
     """Pairs of ranks, the lane at which the second one is reached (``None``: its next one), the circuit's number."""
     match links:

@@ -7,7 +7,7 @@ Present circuits make room only if no choice works without that.
 """
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -17,7 +17,7 @@ from lumctl.context import Observation
 from lumctl.errors import LumctlError, RefusedError, UsageError
 from lumctl.fabric import Unroutable
 from lumctl.inventory.model import Role
-from lumctl.inventory.wiring import Assignment, Circuit, circuits_of, job_links
+from lumctl.inventory.wiring import Assignment, Circuit, circuits_of, job_circuits, links_of_all_phases, orders_in
 from lumctl.swap.constraints import loss_objection
 from lumctl.swap.explanations import (
     NOT_NAMED,
@@ -213,11 +213,10 @@ class _Search:
         return Considered(failure.accelerator, spare, "", weighed, paths, record, crowded=crowded)
 
     def _alone(self, failure: FailedRank, spare: str, reroutes: RerouteBudget) -> LightPaths:
-        after = self._after({failure.accelerator: spare})
         others = self._gone - {failure.accelerator}
-        lanes = {lane.id for accelerator in others for lane in self._seen.inventory.transponders_of(accelerator)}
-        living = [c for c in after if not {c.a.transponder, c.b.transponder} & lanes]
-        paths = light_paths(self._seen.inventory, self._seen.circuits, living, self._states, reroutes=reroutes)
+        of_others = [self._seen.inventory.transponders_of(accelerator) for accelerator in others]
+        lanes = frozenset(lane.id for lanes in of_others for lane in lanes)
+        paths = self._paths({failure.accelerator: spare}, reroutes, without=lanes)
         # With other failures, the routes of all together decide.
         if not others and (lossy := loss_objection(self._seen.inventory, paths)) is not None:
             raise RefusedError(lossy)
@@ -226,20 +225,43 @@ class _Search:
     def _together(self, spares: list[str], reroutes: RerouteBudget) -> LightPaths | LumctlError:
         placed = dict(zip((failure.accelerator for failure in self._failures), spares, strict=True))
         try:
-            after = self._after(placed)
-            paths = light_paths(self._seen.inventory, self._seen.circuits, after, self._states, reroutes=reroutes)
+            paths = self._paths(placed, reroutes)
         except LumctlError as error:
             return error
         lossy = loss_objection(self._seen.inventory, paths)
         return paths if lossy is None else RefusedError(lossy)
 
-    def _after(self, placed: Mapping[str, str]) -> tuple[Circuit, ...]:
-        assignment = self._seen.assignment
+    def _paths(
+        self, placed: Mapping[str, str], reroutes: RerouteBudget, without: frozenset[str] = frozenset()
+    ) -> LightPaths:
+        """The light paths after a choice, of circuits ``without`` some lanes. Each phase of a job must have some."""
+        first, *_ = [
+            light_paths(
+                self._seen.inventory,
+                self._seen.circuits,
+                [each for each in after if without.isdisjoint({each.a.transponder, each.b.transponder})],
+                self._states,
+                reroutes=reroutes,
+            )
+            for after in self._after(placed)
+        ]
+        return first
+
+    def _after(self, placed: Mapping[str, str]) -> Iterator[tuple[Circuit, ...]]:
+        """The circuits after a choice: with the links that the jobs have now, then with those of each other phase."""
+        assignment, inventory = self._seen.assignment, self._seen.inventory
         moved = {job: tuple(placed.get(a, a) for a in ranks) for job, ranks in assignment.items()}
-        return circuits_of(self._seen.inventory, {**moved, **self._orders})
+        after = circuits_of(inventory, {**moved, **self._orders})
+        yield after
+        for job in (inventory.jobs[name] for name in dict.fromkeys(failure.job for failure in self._failures)):
+            orders = orders_in({**assignment, **self._orders})
+            for phase in job.phases:
+                if phase.links != job.links:
+                    circuits = job_circuits(inventory, job.in_phase(phase), moved[job.name], orders)
+                    yield (*(each for each in after if each.owner != job.name), *circuits)
 
     def _joined_to_another(self, failure: FailedRank) -> bool:
         """Whether a link joins a failed rank to another failed one: only their two spares together decide the path."""
         ranks = {other.rank for other in self._failures if other.job == failure.job and other != failure}
-        links = job_links(self._seen.inventory.jobs[failure.job])
+        links = links_of_all_phases(self._seen.inventory.jobs[failure.job])
         return any({link.a_rank, link.b_rank} & ranks for link in links if failure.rank in {link.a_rank, link.b_rank})

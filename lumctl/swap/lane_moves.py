@@ -10,7 +10,7 @@ from lumctl.fabric import FabricStates
 from lumctl.health.states import HARMLESS, State
 from lumctl.inventory.components import Part, find_component, lanes_at
 from lumctl.inventory.model import Inventory, Transponder
-from lumctl.inventory.wiring import is_order, job_links, jobs_in, lanes_in_order, order_of, orders_in
+from lumctl.inventory.wiring import is_order, jobs_in, lanes_in_order, links_of_all_phases, order_of, orders_in
 from lumctl.swap.light_paths import States
 
 
@@ -192,7 +192,7 @@ def _needed(seen: Observation, lane: str) -> bool:
         return False
     ends = [
         number
-        for link in job_links(seen.inventory.jobs[place[0]])
+        for link in links_of_all_phases(seen.inventory.jobs[place[0]])
         for rank, number in ((link.a_rank, link.a_lane), (link.b_rank, link.b_lane))
         if rank == place[1]
     ]
@@ -210,7 +210,8 @@ def _free(
         if lane.id in avoided.lanes:
             continue
         if _needed(seen, lane.id):
-            unfit[lane.id] = f"carries {', '.join(_circuits_at(seen, lane.id))}"
+            carried = ", ".join(_circuits_at(seen, lane.id))
+            unfit[lane.id] = f"carries {carried}" if carried else "is needed in another phase of the job"
         elif not seen.inventory.joined_by_fibres(lane.lane.device, dying.lane.device):
             unfit[lane.id] = f"leads to {lane.lane.device}"
         elif lane.lane.duplex != dying.lane.duplex:

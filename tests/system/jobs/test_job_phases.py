@@ -1,0 +1,93 @@
+"""``job phases`` on a simulated rack of two rails: what it shows, what damage changes, and after a swap."""
+
+import json
+import os
+from tempfile import TemporaryDirectory
+
+import pytest
+from forked_commands import run_lumctl
+
+from lumctl.inventory.load import example
+
+
+@pytest.fixture(scope="module")
+def lumctl(tmp_path_factory):
+    """Run lumctl on a simulated rack whose first phase is lit."""
+    with TemporaryDirectory(prefix="lumctl-") as short:  # not pytest's own: the path of a socket is short
+        environment = {
+            **os.environ,
+            "LUMCTL_STATE": str(tmp_path_factory.mktemp("state")),
+            "XDG_RUNTIME_DIR": short,
+            "LUMCTL_INVENTORY": str(example("rails")),
+            "LUMCTL_TARGET": "sim",
+        }
+
+        def run(*words):
+            return run_lumctl(*words, env=environment, timeout=120)
+
+        up = run("sim", "up", "--detach")
+        assert up.returncode == 0, up.stderr
+        yield run
+        assert run("sim", "down").returncode == 0
+
+
+def phases(lumctl):
+    shown = lumctl("job", "phases", "train", "-o", "json")
+    assert shown.returncode == 0, shown.stderr
+    document = json.loads(shown.stdout)
+    assert document["schema"] == "lumctl/phases/v1"
+    return document
+
+
+def possible(document):
+    return {each["phase"]: each["possible"] for each in document["phases"]}
+
+
+def test_both_phases_of_a_healthy_rack_are_possible_and_share_the_ports(lumctl):
+    document = phases(lumctl)
+    assert possible(document) == {"pipeline": True, "gradients": True}
+    assert document["order"] == ["pipeline", "gradients"]
+    (change,) = document["changes"]
+    assert change == {"between": ["pipeline", "gradients"], "cells": {"rail0": 2, "rail1": 2}, "settling_s": 0.01}
+    shown = lumctl("job", "phases", "train", "-o", "wide").stdout
+    assert "a training step needs 2 changes of light, which settle in 20 ms" in shown
+    assert "rail0: 2 connections, rail1: 2 connections" in shown
+    assert [line.split()[1] for line in shown.splitlines() if line.startswith("gradients")][1:] == [
+        *("train/0-4", "train/1-5", "train/2-6", "train/3-7"),
+    ]
+
+
+def test_a_dark_transmitter_leaves_its_phases_in_doubt_and_the_hint_works(lumctl):
+    assert lumctl("sim", "fault", "h2-gpu0-a", "dark").returncode == 0
+    found = phases(lumctl)
+    assert possible(found) == {"pipeline": None, "gradients": None}
+    assert "h2-gpu0-a is failed" in found["phases"][0]["doubts"]
+    shown = lumctl("job", "phases", "train")
+    assert "lumctl status" in shown.stderr
+    assert "h2-gpu0-a" in lumctl("status").stdout
+    assert lumctl("sim", "clear", "h2-gpu0-a").returncode == 0
+    assert possible(phases(lumctl)) == {"pipeline": True, "gradients": True}
+
+
+def test_after_a_swap_the_phases_are_those_of_the_spare(lumctl):
+    assert lumctl("sim", "fault", "h1-gpu0", "gpu-lost").returncode == 0
+    planned = json.loads(lumctl("swap", "plan", "--failed", "h1-gpu0", "-o", "json").stdout)
+    assert lumctl("swap", "apply", planned["id"], "--yes").returncode == 0
+    found = phases(lumctl)
+    assert possible(found) == {"pipeline": True, "gradients": True}
+    ends = {each["id"]: (each["from"], each["to"]) for phase in found["phases"] for each in phase["circuits"]}
+    assert (ends["train/0-2"], ends["train/0-4"]) == (("h5-gpu0-a", "h2-gpu0-a"), ("h5-gpu0-a", "h3-gpu0-a"))
+
+
+def test_what_has_no_phases_is_refused_in_one_line_with_a_hint_that_works(lumctl):
+    refused = lumctl("-i", str(example("rack64")), "job", "phases", "train-a")
+    assert refused.returncode == 5
+    assert "job train-a has no phases" in refused.stderr
+    assert "job show train-a" in refused.stderr
+    unknown = lumctl("job", "phases", "trian")
+    assert unknown.returncode == 2
+    assert "no job 'trian'" in unknown.stderr
+    assert lumctl("job", "phases", "train", "-o", "name").stdout == "pipeline\ngradients\n"
+    run = lumctl("job", "run", "train")
+    assert run.returncode == 5
+    assert "job train has phases, and lumctl job run does not change light in a training step" in run.stderr
