@@ -4,11 +4,13 @@ from collections.abc import Mapping
 
 from lumctl.errors import UsageError
 from lumctl.inventory.problems import nearest
-from lumctl.studies import collectives, matchings, rails, spares
+from lumctl.studies import collectives, matchings, rail_steps, rails, spares
 from lumctl.studies.results import ClaimResult, StudyResult, claim_document, claim_entry, run_study
 from lumctl.studies.study import Study
 
-STUDIES: Mapping[str, Study] = {each.STUDY.name: each.STUDY for each in (collectives, matchings, rails, spares)}
+STUDIES: Mapping[str, Study] = {
+    each.STUDY.name: each.STUDY for each in (collectives, matchings, rail_steps, rails, spares)
+}
 
 
 def find_study(name: str) -> Study:

@@ -126,8 +126,6 @@ _GB200 = {
     "domain-32": "64 to 8,192 GPUs in domains of 32, one transceiver for each",
     "any-domain": "64 to 8,192 GPUs in domains of 8 to 64, one transceiver for each",
 }
-_NO_MODEL = "a model of a training step whose rails change between phases"
-_STEP = "training step, DP2 PP2 TP2"
 
 
 def _computed(name: str, words: str, published: float, tolerance: float, readings: Mapping[str, str]) -> Claim:
@@ -159,10 +157,6 @@ STUDY = Study(
             {"priced": f"of the priced switch with {OPTICAL_PORTS} ports"},
             ClaimBasis.INFERRED,
         ),
-        Claim("rails.step-packet", _SOURCE, f"{_STEP}, packet switches", 62.2416, "s", 1e-4, missing=_NO_MODEL),
-        Claim("rails.step-on-demand", _SOURCE, f"{_STEP}, 50 ms on demand", 62.3416, "s", 1e-4, missing=_NO_MODEL),
-        Claim("rails.step-ahead", _SOURCE, f"{_STEP}, 50 ms ahead", 62.2905, "s", 1e-4, missing=_NO_MODEL),
-        Claim("rails.overhead", _SOURCE, "the most that changes add to a step", 6.0, "%", 0.1, missing=_NO_MODEL),
     ),
     columns=(
         *("gpus", "kind", "domain", "transceivers", "electrical_kw", "optical_kw", "times_less_power"),
