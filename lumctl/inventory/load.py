@@ -67,15 +67,6 @@ def example(name: str) -> Path:
     raise UsageError(f"this installation of lumctl lacks the example inventory {name!r}", hint="install it again")
 
 
-def example_paths() -> tuple[Path, ...]:
-    """The files of all examples that this installation has."""
-    return tuple(
-        path
-        for name in EXAMPLES
-        if (path := next((f / f"{name}.yaml" for f in _FOLDERS if (f / f"{name}.yaml").is_file()), None))
-    )
-
-
 def find_inventory(path: str | None) -> Path:
     """The inventory to use: ``path``, ``$LUMCTL_INVENTORY``, ``./lumctl.yaml``, or the one in the user's settings.
 
@@ -115,8 +106,13 @@ def _where_inventories_are() -> str:
         # An absolute path, because the variable is still set after a change of the folder.
         whole = shlex.quote(str(here[0].absolute()))
         return f"{there}: add -i {words[0]}, or for all commands: export LUMCTL_INVENTORY={whole}"
-    shipped = " or ".join(str(example) for example in example_paths())
-    return "write one: lumctl inventory init" + (f"; or use one, such as the example {shipped}" if shipped else "")
+    try:
+        shipped = example(EXAMPLES[0])
+    except UsageError:
+        return "write one: lumctl inventory init"
+    return (
+        f"write one: lumctl inventory init; or use an example of {shipped.parent}: add -i {shlex.quote(str(shipped))}"
+    )
 
 
 def _is_valid(path: Path) -> bool:
