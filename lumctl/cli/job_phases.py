@@ -1,7 +1,7 @@
 """``lumctl job phases``: the phases of a job's training step, their light, and what changes between them."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -46,7 +46,13 @@ def register(app: typer.Typer) -> None:
     verb(app, "phases", pages=True)(phases)
 
 
-def phases(cx: Invocation, job: JobArgument) -> None:
+def phases(
+    cx: Invocation,
+    job: JobArgument,
+    light: Annotated[
+        str | None, typer.Option("--light", metavar="PHASE", help="Plan to give this phase light instead; see below.")
+    ] = None,
+) -> None:
     """Show the phases of a job's training step: their circuits, what changes between any two, and which are possible.
 
     The phases and their order are those of the inventory. Each is routed beside the circuits of other jobs, around the
@@ -54,18 +60,26 @@ def phases(cx: Invocation, job: JobArgument) -> None:
     were read and carry light; it is unknown if a lane or a device is in doubt. The devices of a change settle at the
     same time, so it takes as long as the slowest of them.
 
+    --light makes a plan, as ``lumctl swap plan`` does: its run takes the light from the present phase, programs the
+    circuits of PHASE, and proves each. So each phase can be tried before the job begins. From then on the circuits of
+    PHASE are those that the job should have, until a plan for another phase, or a rollback.
+
     ``-o wide`` also lists the circuits of each phase; ``-o name`` prints the phases.
     """
     from lumctl.context import Context
     from lumctl.training.phases import job_phases
 
-    if not find_job(cx.inventory, job).phases:
+    written = find_job(cx.inventory, job)
+    if not written.phases:
         raise RefusedError(
             f"job {job} has no phases: its links have light all the time",
             hint=f"see them: lumctl job show {job}; phases are written in the inventory: lumctl-inventory(5)",
         )
-    if cx.out.format is OutputFormat.NAME:
-        cx.out.names([each.name for each in cx.inventory.jobs[job].phases])
+    if cx.out.format is OutputFormat.NAME and light is None:
+        cx.out.names([each.name for each in written.phases])
+        return
+    if light is not None:
+        _plan(cx, job, light)
         return
     with Context(cx.inventory, cx.target) as context:
         seen = context.observe()
@@ -78,8 +92,21 @@ def phases(cx: Invocation, job: JobArgument) -> None:
         _print(cx, inventory, made)
 
 
+def _plan(cx: Invocation, job: str, phase: str) -> None:
+    from lumctl.change.plan import to_document
+    from lumctl.cli.changes import show_plan
+    from lumctl.context import Context
+    from lumctl.training.phases import plan_phase
+
+    with Context(cx.inventory, cx.target) as context:
+        made = plan_phase(context, job, phase)
+        context.store(made.rack).runs.save_plan(to_document(made))
+    show_plan(cx, made)
+    cx.out.narrate(f"apply it: lumctl swap apply {made.id} --target {made.target}")
+
+
 def _print(cx: Invocation, inventory: Inventory, made: "JobPhases") -> None:
-    cx.out.text(f"{made.job.name}  order: {', '.join(made.job.order)}  target: {cx.target}")
+    cx.out.text(f"{made.job.name}  order: {', '.join(made.job.order)}  light: {made.lit}  target: {cx.target}")
     cx.out.text(cx.out.wrapped(_step_words(made)))
     cx.out.text()
     cx.out.table(_PHASES, [_phase_row(each) for each in made.phases], title="phases")
@@ -148,6 +175,7 @@ def _document(made: "JobPhases") -> dict[str, Any]:
     return {
         "job": made.job.name,
         "order": list(made.job.order),
+        "lit": made.lit,
         "phases": [
             {
                 "phase": each.name,

@@ -28,6 +28,7 @@ from lumctl.health.observation import Observation, current_role
 from lumctl.health.remedy import without_vain_spares
 from lumctl.health.replaced_faults import ReplacedFault
 from lumctl.inventory.model import Inventory, Role
+from lumctl.inventory.phase_records import with_phases
 from lumctl.inventory.slice_records import is_job, with_slices
 from lumctl.inventory.wiring import Assignment, Circuit, circuits_of, own_cells, placed_words, record_misfit
 from lumctl.store import Lease, Store, open_store
@@ -68,22 +69,28 @@ class Context:
 
     @property
     def inventory(self) -> Inventory:
-        """The inventory, with the slices of the stores among its jobs, as they were when they were last read.
+        """The inventory as the stores were when they were last read: with their slices, and the links that have light.
 
         :meth:`assignment` reads them again.
         """
         if not self._slices_were_read:
-            self._read_slices({rack: self._stored(rack) for rack, each in self._inventory.racks.items() if each.torus})
+            self._read_records({rack: self._stored(rack) for rack in self._with_records})
         return self._inventory
 
     @inventory.setter
     def inventory(self, inventory: Inventory) -> None:
         self._inventory, self._slices_were_read = inventory, False
 
-    def _read_slices(self, stored: Mapping[str, Assignment]) -> None:
-        """Take the slices from what the stores of racks with a torus have."""
+    @property
+    def _with_records(self) -> list[str]:
+        """The racks whose stores say more of jobs than where they run."""
+        phased = {job.rack for job in self._inventory.jobs.values() if job.phases}
+        return [rack for rack, each in self._inventory.racks.items() if each.torus or rack in phased]
+
+    def _read_records(self, stored: Mapping[str, Assignment]) -> None:
+        """Take slices and phases from what the stores of such racks have."""
         records = {name: record for placed in stored.values() for name, record in placed.items()}
-        self._inventory = with_slices(self._inventory, records)
+        self._inventory = with_phases(with_slices(self._inventory, records), records)
         self._slices_were_read = True
 
     def _stored(self, rack: str) -> Assignment:
@@ -144,7 +151,7 @@ class Context:
                 number of ranks.
         """
         stored = {rack: self._stored(rack) for rack in self._inventory.racks}
-        self._read_slices({rack: placed for rack, placed in stored.items() if self._inventory.racks[rack].torus})
+        self._read_records({rack: stored[rack] for rack in self._with_records})
         placed = {name: () if job.is_slice else job.ranks for name, job in self._inventory.jobs.items()}
         for recorded in stored.values():
             for job, accelerators in recorded.items():

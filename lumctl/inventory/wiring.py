@@ -24,6 +24,7 @@ from lumctl.inventory.model import (
     TorusLinks,
     Transponder,
 )
+from lumctl.inventory.phase_records import PHASE, as_lit, is_phase, phase_misfit
 from lumctl.inventory.slice_records import SHAPE, is_job, is_shape, slice_misfit, slices_in
 
 PREFIX = "lanes of "
@@ -80,6 +81,8 @@ def record_misfit(inventory: Inventory, name: str, record: tuple[str, ...]) -> s
         return slice_misfit(inventory, name, record)
     if is_stopped_filler(name):
         return None  # a filler job that the inventory no longer has is of no interest
+    if is_phase(name):
+        return phase_misfit(inventory, name, record)
     return misfit(inventory, name.removeprefix(PREFIX), record) if record else None
 
 
@@ -99,6 +102,8 @@ def placed_words(name: str) -> str:
         return f"slice {name.removeprefix(SHAPE)} was placed"
     if is_stopped_filler(name):
         return f"filler job {name.removeprefix(FILLER)} ran"
+    if is_phase(name):
+        return f"the phase of {name.removeprefix(PHASE)} is"
     return f"the {name} lead" if is_order(name) else f"{name} runs"
 
 
@@ -108,14 +113,16 @@ def moved_words(name: str) -> str:
         return f"slice {name.removeprefix(SHAPE)} is not the one that there was"
     if is_stopped_filler(name):
         return f"filler job {name.removeprefix(FILLER)} was started or stopped"
+    if is_phase(name):
+        return f"{name.removeprefix(PHASE)} has light for another phase than it had"
     return f"the {name} do not lead where they led" if is_order(name) else f"{name} does not run where it ran"
 
 
 Assignment = Mapping[str, tuple[str, ...]]
 """The present placement: job name -> accelerator of each rank, in rank order.
 
-It also has the orders of lanes that differ from the inventory's, under the names of :func:`order_of`, and the records
-of slices (:mod:`lumctl.inventory.slice_records`).
+It also has the orders of lanes that differ from the inventory's, under the names of :func:`order_of`, the records of
+slices (:mod:`lumctl.inventory.slice_records`), and the phases that have light (:mod:`lumctl.inventory.phase_records`).
 """
 
 _AS_WRITTEN: Placed = {}
@@ -291,7 +298,7 @@ def circuits_of(inventory: Inventory, assignment: Assignment) -> tuple[Circuit, 
         circuit
         for job, ranks in placed
         if ranks or not job.is_slice
-        for circuit in job_circuits(inventory, job, ranks, orders)
+        for circuit in job_circuits(inventory, as_lit(job, assignment), ranks, orders)
     )
 
 

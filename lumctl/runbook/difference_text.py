@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lumctl.inventory.filler_records import is_stopped_filler
+from lumctl.inventory.phase_records import is_phase
 from lumctl.inventory.slice_records import is_job, is_shape
 
 SHOWN = 3
@@ -22,13 +23,15 @@ def ranks_apart(a: Sequence[str], b: Sequence[str]) -> tuple[str, str]:
 
 
 def placed_apart(name: str, a: Sequence[str], b: Sequence[str]) -> tuple[str, str]:
-    """The meaning of a name in an assignment: the ranks of a job, or the order of an accelerator's lanes."""
+    """The meaning of a name in an assignment: the ranks of a job, its phase, or the order of an accelerator's lanes."""
     if is_job(name):
         return ranks_apart(a, b)
     if is_shape(name):
         return a[0] if a else "no slice", b[0] if b else "no slice"
     if is_stopped_filler(name):
         return "stopped" if a else "running", "stopped" if b else "running"
+    if is_phase(name):
+        return ", ".join(a) or "the first", ", ".join(b) or "the first"
     return ", ".join(a) or "as written", ", ".join(b) or "as written"
 
 

@@ -9,9 +9,10 @@ from lumctl.devices.types import PucState
 from lumctl.errors import UsageError
 from lumctl.inventory.components import find_component
 from lumctl.inventory.model import Device, Inventory
+from lumctl.inventory.phase_records import PHASE, is_phase
 from lumctl.inventory.problems import nearest
 from lumctl.inventory.slice_records import is_job, is_shape, with_slices
-from lumctl.inventory.wiring import FREE, circuits_of, initial_assignment, own_cells, record_misfit
+from lumctl.inventory.wiring import FREE, circuits_of, initial_assignment, job_circuits, own_cells, record_misfit
 from lumctl.runbook.document import Runbook
 from lumctl.store import actions
 
@@ -102,7 +103,10 @@ def odd_in_circuits(document: Mapping[str, Any], inventory: Inventory) -> Iterat
 
 def circuit_names(inventory: Inventory) -> frozenset[str]:
     """The circuits that the jobs need, wherever they run."""
-    return frozenset(circuit.id for circuit in circuits_of(inventory, initial_assignment(inventory)))
+    lit = circuits_of(inventory, initial_assignment(inventory))
+    phased = ((job.in_phase(phase), job.ranks) for job in inventory.jobs.values() for phase in job.phases)
+    others = (circuit for job, ranks in phased for circuit in job_circuits(inventory, job, ranks))
+    return frozenset(circuit.id for circuit in (*lit, *others))
 
 
 def odd_in_step(step: Step, inventory: Inventory, circuits: frozenset[str]) -> Iterator[Odd]:
@@ -167,9 +171,13 @@ def _odd_placement(key: str, placed: Any, inventory: Inventory) -> Iterator[Odd]
 
 
 def _odd_record(key: str, name: str, record: Any, inventory: Inventory) -> Iterator[Odd]:
-    """What is wrong with the order of an accelerator's lanes, or with the shape of a slice."""
+    """What is wrong with the order of an accelerator's lanes, the shape of a slice, or the phase of a job."""
     why = record_misfit(inventory, name, tuple(map(str, record)))
-    if why is not None:
+    if why is not None and is_phase(name):
+        yield Odd(
+            (key, name), f"lights a phase of {name.removeprefix(PHASE)} that {inventory.path} does not have: {why}"
+        )
+    elif why is not None:
         does = "places a slice that does not fit" if is_shape(name) else "orders lanes as"
         rest = "" if is_shape(name) else " does not have them"
         yield Odd((key, name), f"{does} {inventory.path}{rest}: {why}")

@@ -1,7 +1,7 @@
 """The decisions of a swap as a plan: its steps with their expected times, its start, and its warnings."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from statistics import median
 
 from lumctl.change.plan import Do, Plan, Start, Step
@@ -10,6 +10,7 @@ from lumctl.context import Context, Observation
 from lumctl.devices.types import Capability
 from lumctl.health.replaced_faults import ReplacedFault
 from lumctl.health.states import HARMLESS, Finding
+from lumctl.inventory.phase_records import phases_among
 from lumctl.inventory.slice_records import slices_among
 from lumctl.inventory.wiring import Assignment, job_circuits, jobs_in
 from lumctl.jobs import without_hook
@@ -22,7 +23,6 @@ from lumctl.swap.lane_moves import (
     LaneMoves,
     circuits_through,
     orders_after,
-    orders_before,
 )
 from lumctl.swap.light_paths import LightPaths, States
 from lumctl.swap.silent_parts import reason_of, silent_devices, silent_hosts, until_answered
@@ -38,7 +38,8 @@ _FEWEST = 3
 class SwapDraft:
     """The decisions of a swap, before they become steps. ``notes`` are warnings besides those about light.
 
-    The ``moves`` reroute circuits to other lanes of accelerators that stay in place.
+    The ``moves`` reroute circuits to other lanes of accelerators that stay in place. ``phases`` are the records of the
+    phases that get light.
     """
 
     title: str
@@ -49,6 +50,7 @@ class SwapDraft:
     moves: LaneMoves = ()
     even_if_healthy: bool = False
     faults: tuple[ReplacedFault, ...] = ()
+    phases: Assignment = field(default_factory=dict)
 
     def plan(self, context: Context, seen: Observation) -> Plan:
         """The plan: check, darken and light, program, verify, confirm, record."""
@@ -60,8 +62,8 @@ class SwapDraft:
             job: tuple(takes.get((job, rank), accelerator) for rank, accelerator in enumerate(ranks))
             for job, ranks in before.items()
         }
-        orders = orders_after(seen, self.moves)
-        standing = orders_before(seen, orders)
+        orders = {**orders_after(seen, self.moves), **self.phases}
+        standing = {name: seen.assignment.get(name, ()) for name in orders}
         fillers = filler_changes(seen, takes.values(), after)
         filler_records = fillers.records
         steps = StepList(context.inventory)
@@ -94,7 +96,8 @@ class SwapDraft:
         steps.jobs([*moved, *fillers.started], RESUME)
         listed, measured = timed(context.store(self.rack), steps.steps)
         owners = dict.fromkeys([*jobs, *(circuit.owner for circuit in paths.add)])
-        pinned = {job: seen.assignment[job] for job in owners} | standing | earlier
+        pinned = {job: seen.assignment[job] for job in owners} | phases_among(seen.assignment, owners)
+        pinned |= standing | earlier
         written = silent_devices(seen, [device for device, cells in paths.writes.items() if cells])
         needed = silent_hosts(seen, paths.add)
         silent = [*written, *needed]

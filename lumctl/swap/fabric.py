@@ -25,6 +25,7 @@ from lumctl.devices.errors import DeviceError
 from lumctl.errors import LumctlError, RefusedError, RunError, UsageError
 from lumctl.fabric import FabricStates
 from lumctl.inventory.model import Evidence, Inventory
+from lumctl.inventory.phase_records import is_phase
 from lumctl.inventory.slice_records import is_job, shape_of
 from lumctl.inventory.wiring import Assignment, Circuit, circuits_of, initial_assignment, is_order
 from lumctl.swap.adoption import Shown, shown_by
@@ -84,7 +85,7 @@ def plan_fabric(
     after = {**before, **(placement or {})}
     # Jobs placed as in the inventory use its lanes too, even if the store records others, which may no longer exist.
     stored = context.store(rack).fabric.assignment()
-    after |= {name: () for name in stored if is_order(name) and placement is not None}
+    after |= {name: () for name in stored if (is_order(name) or is_phase(name)) and placement is not None}
     cells = cells_to_plan_on(context, rack, rewrite=rewrite, forget=forget, only=only)
     wanted = [c for c in circuits_of(inventory, after) if c.owner in jobs and (only is None or set(c.devices) <= only)]
     held = FabricStates(inventory, {d: s for d, s in cells.states.items() if d not in cells.afresh})

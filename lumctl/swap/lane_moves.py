@@ -10,7 +10,7 @@ from lumctl.fabric import FabricStates
 from lumctl.health.states import HARMLESS, State
 from lumctl.inventory.components import Part, find_component, lanes_at
 from lumctl.inventory.model import Inventory, Transponder
-from lumctl.inventory.wiring import is_order, jobs_in, lanes_in_order, links_of_all_phases, order_of, orders_in
+from lumctl.inventory.wiring import jobs_in, lanes_in_order, links_of_all_phases, order_of, orders_in
 from lumctl.swap.light_paths import States
 
 
@@ -147,11 +147,6 @@ def orders_after(seen: Observation, moves: LaneMoves) -> dict[str, tuple[str, ..
     written = {a: [lane.id for lane in seen.inventory.transponders_of(a)] for a in orders}
     # An empty order stands for that of the inventory.
     return {order_of(a): () if order == written[a] else tuple(order) for a, order in orders.items()}
-
-
-def orders_before(seen: Observation, after: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """The present orders of lanes, under the same names."""
-    return {name: seen.assignment.get(name, ()) for name in after if is_order(name)}
 
 
 def moves_home(seen: Observation, accelerators: Collection[str]) -> tuple[LaneMoves, dict[str, str]]:

@@ -3,13 +3,14 @@
 Transmitters are switched in parallel, and devices are programmed in parallel: one after the other only takes longer.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from lumctl.change.plan import Do, PlannedChange, Step
 from lumctl.change.settings import Settable, Value
 from lumctl.inventory.filler_records import FILLER, is_stopped_filler
 from lumctl.inventory.folded_names import fold
 from lumctl.inventory.model import DeviceKind, Inventory
+from lumctl.inventory.phase_records import PHASE, is_phase
 from lumctl.inventory.slice_records import is_job
 from lumctl.inventory.wiring import PREFIX, is_order
 from lumctl.jobs.hooks import PAUSE, PAUSED, RESUME, RUNNING, hooked
@@ -178,14 +179,16 @@ class StepList:
         return max((step.stage for step in self.steps), default=0) + 1
 
 
-def _placed_words(names: Collection[str]) -> str:
-    """The recorded jobs, orders of lanes and filler jobs, in words that follow ``record``."""
+def _placed_words(names: Mapping[str, Sequence[str]]) -> str:
+    """The recorded jobs, orders of lanes, phases and filler jobs, in words that follow ``record``."""
     jobs = [name for name in names if is_job(name)]
     ordered = [name.removeprefix(PREFIX) for name in names if is_order(name)]
+    phases = [f"{name.removeprefix(PHASE)} ({' '.join(names[name]) or 'first'})" for name in names if is_phase(name)]
     fillers = [name.removeprefix(FILLER) for name in names if is_stopped_filler(name)]
     said = [f"where {', '.join(jobs)} {'runs' if len(jobs) == 1 else 'run'}"] if jobs else []
     said += [f"where the lanes of {', '.join(ordered)} lead"] if ordered else []
     said += [f"whether {', '.join(fillers)} {'runs' if len(fillers) == 1 else 'run'}"] if fillers else []
+    said += [f"the phase of {', '.join(phases)}"] if phases else []
     return " and ".join(said)
 
 

@@ -4,13 +4,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from lumctl.change.plan import PlannedCircuit
+from lumctl.change.plan import Plan, PlannedCircuit
+from lumctl.context import Context
 from lumctl.errors import RefusedError
 from lumctl.fabric import FabricStates
 from lumctl.health.observation import Observation
 from lumctl.health.states import State
 from lumctl.inventory.model import Inventory, Job
-from lumctl.inventory.wiring import FREE, Circuit, job_circuits, orders_in
+from lumctl.inventory.phase_records import lit_phase, phase_of
+from lumctl.inventory.problems import require_known
+from lumctl.inventory.wiring import FREE, Circuit, circuits_of, job_circuits, orders_in
+from lumctl.swap.choice import SpareChoice
+from lumctl.swap.draft import SwapDraft, certain_states
 from lumctl.swap.light_paths import LightPaths, States, planned_circuits
 from lumctl.swap.path_routing import light_paths
 
@@ -55,9 +60,13 @@ class PhaseChange:
 
 @dataclass(frozen=True, slots=True)
 class JobPhases:
-    """The phases of a job, in the order of the inventory, and the change between each two that have light."""
+    """The phases of a job, in the order of the inventory, and the change between each two that can have light.
+
+    ``lit`` is the one that should have it now.
+    """
 
     job: Job
+    lit: str
     phases: tuple[PhaseLight, ...]
     changes: tuple[PhaseChange, ...]
 
@@ -85,8 +94,34 @@ def job_phases(seen: Observation, job: Job, known: Mapping[str, States]) -> JobP
     # Whichever phase the devices carry now gives way.
     lit_now = dict.fromkeys(each for of_phase in circuits.values() for each in of_phase if fabric.path_of(each))
     phases = tuple(_light(seen, name, own, (*others, *lit_now), known) for name, own in circuits.items())
-    lit = [phase for phase in phases if phase.states]
-    return JobPhases(job, phases, tuple(_change(seen.inventory, *pair) for pair in combinations(lit, 2)))
+    possible = [phase for phase in phases if phase.states]
+    lit = lit_phase(job, seen.assignment).name
+    return JobPhases(job, lit, phases, tuple(_change(seen.inventory, *pair) for pair in combinations(possible, 2)))
+
+
+def plan_phase(context: Context, job: str, phase: str) -> Plan:
+    """Plan to give the circuits of another phase of a job light, and to take it from those of the present one.
+
+    Each new circuit is proved, and the store records the phase; from then on it is the one that the job should have.
+
+    Raises:
+        UsageError: the job has no such phase.
+        RefusedError: the phase has light already, or cannot have it; the message says why.
+    """
+    found = context.inventory.jobs[job]
+    require_known("phase", [phase], [each.name for each in found.phases], f"job {job}")
+    states = certain_states(context, found.rack, [job])
+    seen = context.observe()
+    if lit_phase(found, seen.assignment).name == phase:
+        raise RefusedError(
+            f"phase {phase} of {job} is the one that should have light",
+            hint=f"if it has none: lumctl fabric apply; see lumctl job phases {job}",
+        )
+    record = {phase_of(job): () if phase == found.order[0] else (phase,)}
+    after = circuits_of(seen.inventory, {**seen.assignment, **record})
+    paths = light_paths(seen.inventory, seen.circuits, after, states)
+    title = f"{job}: give phase {phase} light"
+    return SwapDraft(title, found.rack, states, SpareChoice((), paths, ()), phases=record).plan(context, seen)
 
 
 def _light(

@@ -69,6 +69,54 @@ def test_a_dark_transmitter_leaves_its_phases_in_doubt_and_the_hint_works(lumctl
     assert possible(phases(lumctl)) == {"pipeline": True, "gradients": True}
 
 
+def lit(lumctl):
+    """The circuits that status shows, with what their receivers hear."""
+    shown = json.loads(lumctl("status", "-o", "json").stdout)
+    return {each["id"]: each["state"] for each in shown["circuits"]}
+
+
+PIPELINE = dict.fromkeys(("train/0-2", "train/1-3", "train/4-6", "train/5-7"), "ok")
+GRADIENTS = dict.fromkeys(("train/0-4", "train/1-5", "train/2-6", "train/3-7"), "ok")
+
+
+def test_another_phase_is_given_light_proved_and_taken_back(lumctl, tmp_path):
+    assert lit(lumctl) == PIPELINE
+    plan = lumctl("job", "phases", "train", "--light", "gradients", "-o", "name").stdout.strip()
+    assert lit(lumctl) == PIPELINE  # a plan changes nothing
+    applied = lumctl("swap", "apply", plan, "--yes")
+    assert applied.returncode == 0, applied.stderr
+    assert "8 receivers proved" in applied.stdout
+    run = applied.stdout.split(":")[0]
+    assert lit(lumctl) == GRADIENTS
+    found = phases(lumctl)
+    assert found["lit"] == "gradients"
+    assert possible(found) == {"pipeline": True, "gradients": True}
+    again = lumctl("fabric", "apply", "--yes")
+    assert "rails carries every circuit that its jobs need" in again.stderr
+    exported = tmp_path / "run.yaml"
+    assert lumctl("runbook", "export", run, "--out", str(exported)).returncode == 0
+    assert lumctl("runbook", "lint", str(exported)).returncode == 0
+    exported.write_text(exported.read_text().replace("[gradients]", "[gradient]"))
+    linted = lumctl("runbook", "lint", str(exported))
+    assert linted.returncode != 0
+    assert "it has no phase gradient" in linted.stdout + linted.stderr
+    assert lumctl("swap", "rollback", run, "--yes").returncode == 0
+    assert lit(lumctl) == PIPELINE
+    assert phases(lumctl)["lit"] == "pipeline"
+    replayed = lumctl("runbook", "replay", run, "--target", "sim")
+    assert replayed.returncode == 0, replayed.stderr
+
+
+def test_a_phase_that_has_light_or_is_unknown_is_refused(lumctl):
+    lit_now = lumctl("job", "phases", "train", "--light", phases(lumctl)["lit"])
+    assert lit_now.returncode == 5
+    assert "is the one that should have light" in lit_now.stderr
+    unknown = lumctl("job", "phases", "train", "--light", "gradient")
+    assert unknown.returncode == 2
+    assert "no phase 'gradient' in job train" in unknown.stderr
+    assert "did you mean gradients?" in unknown.stderr
+
+
 def test_after_a_swap_the_phases_are_those_of_the_spare(lumctl):
     assert lumctl("sim", "fault", "h1-gpu0", "gpu-lost").returncode == 0
     planned = json.loads(lumctl("swap", "plan", "--failed", "h1-gpu0", "-o", "json").stdout)

@@ -3,7 +3,14 @@
 import pytest
 
 from lumctl.inventory.load import example, load_inventory
-from lumctl.inventory.wiring import job_circuits, links_of_all_phases
+from lumctl.inventory.phase_records import phase_of, with_phases
+from lumctl.inventory.wiring import (
+    circuits_of,
+    initial_assignment,
+    job_circuits,
+    links_of_all_phases,
+    record_misfit,
+)
 from tests.unit.inventory.conftest import SMALL
 
 PHASES = """\
@@ -81,6 +88,25 @@ def test_links_of_one_phase_share_no_port(problems_of):
 def test_an_order_without_phases(problems_of, small):
     (problem,) = problems_of(small + "    order: [x]\n")
     assert problem.message == "found an order without phases, expected 'phases'"
+
+
+def test_a_record_says_which_phase_has_light(write):
+    inventory = load_inventory(write(TEXT))
+    placed = initial_assignment(inventory)
+    assert [circuit.id for circuit in circuits_of(inventory, placed)] == ["job/0-1"]
+    lit = {**placed, phase_of("job"): ("second",)}
+    assert [circuit.id for circuit in circuits_of(inventory, lit)] == ["job/1-2"]
+    assert with_phases(inventory, lit).jobs["job"].links == inventory.jobs["job"].phases[1].links
+    assert with_phases(with_phases(inventory, lit), placed) == inventory
+
+
+def test_a_record_of_a_phase_that_there_is_no_more_does_not_fit_and_is_ignored(write):
+    inventory = load_inventory(write(TEXT))
+    gone = {**initial_assignment(inventory), phase_of("job"): ("third",)}
+    assert record_misfit(inventory, phase_of("job"), ("third",)) == "it has no phase third"
+    assert record_misfit(inventory, phase_of("job"), ()) is None
+    assert record_misfit(inventory, phase_of("nobody"), ("first",)) == "it has no phase first"
+    assert [circuit.id for circuit in circuits_of(inventory, gone)] == ["job/0-1"]
 
 
 RAIL = """\
