@@ -5,7 +5,16 @@ from collections.abc import Mapping
 from lumctl.errors import UsageError
 from lumctl.inventory.problems import nearest
 from lumctl.studies import collectives, matchings, rail_steps, rails, spares
-from lumctl.studies.results import ClaimResult, StudyResult, claim_document, claim_entry, run_study
+from lumctl.studies.engine import StudyWorkers
+from lumctl.studies.results import (
+    ClaimResult,
+    StudyResult,
+    claim_document,
+    claim_entry,
+    judged,
+    result_document,
+    run_study,
+)
 from lumctl.studies.study import Study
 
 STUDIES: Mapping[str, Study] = {
@@ -26,4 +35,15 @@ def find_study(name: str) -> Study:
     return STUDIES[name]
 
 
-__all__ = ["STUDIES", "ClaimResult", "StudyResult", "claim_document", "claim_entry", "find_study", "run_study"]
+__all__ = [
+    "STUDIES",
+    "ClaimResult",
+    "StudyResult",
+    "StudyWorkers",
+    "claim_document",
+    "claim_entry",
+    "find_study",
+    "judged",
+    "result_document",
+    "run_study",
+]

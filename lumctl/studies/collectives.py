@@ -5,7 +5,7 @@ from itertools import product
 
 from lumctl.collectives.cost import LinkCost, stragglar_cost
 from lumctl.studies.claim import Claim, ReadingValue, exact_value, found_value, range_value
-from lumctl.studies.study import ClaimValues, Study, StudyCase, StudyParameter, StudyRow, StudySettings
+from lumctl.studies.study import ClaimValues, Study, StudyCase, StudyParameter, StudyPlot, StudyRow, StudySettings
 
 _SOURCE = "arXiv 2505.23523"
 _LINKS = {"large": LinkCost(0.0, 1.0), "small": LinkCost(1.0, 0.0)}
@@ -92,4 +92,14 @@ STUDY = Study(
     cases=_cases,
     solve=_solve,
     values=_values,
+    plots=(
+        StudyPlot(
+            "ranks",
+            ("after_the_arrival", "best_delay", "no_delay"),
+            "ranks",
+            "speed over ring (times)",
+            ("buffers",),
+            log_x=True,
+        ),
+    ),
 )

@@ -7,7 +7,7 @@ from random import Random
 from lumctl.fabric.matchings import AllToAllSearch
 from lumctl.fabric.shapes import mesh
 from lumctl.studies.claim import Claim, ClaimBasis, found_value
-from lumctl.studies.study import ClaimValues, Study, StudyCase, StudyParameter, StudyRow, StudySettings
+from lumctl.studies.study import ClaimValues, Study, StudyCase, StudyParameter, StudyPlot, StudyRow, StudySettings
 
 _SOURCE = "arXiv 2501.18136"
 _COLUMNS, _ROWS, _PORTS = 9, 9, 32
@@ -89,4 +89,8 @@ STUDY = Study(
     cases=_cases,
     solve=_solve,
     values=_values,
+    plots=(
+        StudyPlot("ports", ("matchings", "matchings_at_least"), "ports", "matchings"),
+        StudyPlot("ports", ("longer_percent",), "ports", "paths longer than each alone (%)"),
+    ),
 )

@@ -6,7 +6,7 @@ from itertools import product
 
 from lumctl.errors import UsageError
 from lumctl.studies.claim import Claim, ClaimBasis, ReadingValue, exact_value, found_value
-from lumctl.studies.study import ClaimValues, Study, StudyCase, StudyParameter, StudyRow, StudySettings
+from lumctl.studies.study import ClaimValues, Study, StudyCase, StudyParameter, StudyPlot, StudyRow, StudySettings
 
 _SOURCE = "arXiv 2507.08119, 2602.12521"
 _SIZES = tuple(64 * 2**doubled for doubled in range(8))
@@ -165,4 +165,8 @@ STUDY = Study(
     cases=_cases,
     solve=_solve,
     values=_values,
+    plots=tuple(
+        StudyPlot("gpus", (column,), "GPUs", f"less {what} (times), all domains", ("kind", "transceivers"), log_x=True)
+        for what, column in _RATIOS.items()
+    ),
 )

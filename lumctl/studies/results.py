@@ -1,6 +1,8 @@
 """Running a study: its table, and the verdict on each of its claims beside the recorded one."""
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -9,7 +11,11 @@ from typing import Any
 import yaml
 
 from lumctl.studies.claim import Claim, ClaimVerdict, ReadingValue, verdict_of
+from lumctl.studies.engine import HERE, StudyWorkers, solve_cases
+from lumctl.studies.folder import RunFolder, in_order
 from lumctl.studies.study import Study, StudyRow, StudySettings
+
+_MINUTES_FROM_S = 100.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +56,60 @@ class StudyResult:
     claims: tuple[ClaimResult, ...]
 
 
-def run_study(study: Study, settings: StudySettings) -> StudyResult:
-    """Run a study.
+def run_study(
+    study: Study,
+    settings: StudySettings,
+    *,
+    workers: StudyWorkers = HERE,
+    folder: RunFolder | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> StudyResult:
+    """Run a study. A folder gives the cases that were solved before, and keeps those that are solved now.
+
+    ``tell`` is called with the progress.
 
     Raises:
-        UsageError: these settings make no table.
+        LumctlError: see :func:`lumctl.studies.engine.solve_cases`.
+        UsageError: these settings make no table, or the folder cannot be written.
     """
-    rows = tuple(row for case in study.cases(settings) for row in study.solve(*case))
+    cases = dict(enumerate(study.cases(settings)))
+    solved = {} if folder is None else folder.solved
+    left = {number: case for number, case in cases.items() if number not in solved}
+    progress = _Progress(study.name, len(cases), len(left), tell)
+    with closing(solve_cases(study, left, workers)) as found:
+        for number, rows in found:
+            if folder is None:
+                solved[number] = rows
+            else:
+                folder.keep(number, rows)
+            progress.advance()
+    return judged(study, settings, in_order(solved))
+
+
+class _Progress:
+    """Tells how many cases are solved, and for how long the others may take."""
+
+    def __init__(self, name: str, cases: int, left: int, tell: Callable[[str], None]) -> None:
+        self._name, self._cases, self._left, self._tell = name, cases, left, tell
+        self._done, self._began = 0, time.monotonic()
+        self._show("")
+
+    def advance(self) -> None:
+        self._done += 1
+        self._left -= 1
+        rest_s = (time.monotonic() - self._began) / self._done * self._left
+        self._show(f", about {_about(rest_s)} left" if self._left else "")
+
+    def _show(self, estimate: str) -> None:
+        self._tell(f"study {self._name}: {self._cases - self._left} of {self._cases} cases{estimate}")
+
+
+def _about(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < _MINUTES_FROM_S else f"{seconds / 60:.0f} min"
+
+
+def judged(study: Study, settings: StudySettings, rows: Sequence[StudyRow]) -> StudyResult:
+    """What the rows of a study say of its claims."""
     values = study.values(settings, rows)
     if strange := values.keys() - {claim.id for claim in study.claims}:
         raise ValueError(f"study {study.name} has no claim {', '.join(sorted(strange))}")
@@ -66,7 +119,7 @@ def run_study(study: Study, settings: StudySettings) -> StudyResult:
         found = values.get(claim.id, {})
         verdict = verdict_of(claim, found)
         claims.append(ClaimResult(claim, found if verdict is not None else {}, verdict, recorded.get(claim.id)))
-    return StudyResult(study, settings, rows, tuple(claims))
+    return StudyResult(study, settings, tuple(rows), tuple(claims))
 
 
 @cache
@@ -113,4 +166,14 @@ def claim_document(result: ClaimResult) -> dict[str, Any]:
             for name, each in result.values.items()
         ],
         "verdict": None if result.verdict is None else result.verdict.value,
+    }
+
+
+def result_document(result: StudyResult) -> dict[str, Any]:
+    """The result of a study as JSON has it."""
+    return {
+        "study": result.study.name,
+        "settings": {name: list(values) for name, values in result.settings.items()},
+        "rows": [dict(row) for row in result.rows],
+        "claims": [claim_document(each) for each in result.claims],
     }

@@ -5,7 +5,7 @@ from itertools import product
 
 from lumctl.spares.sizing import even_groups, size_pool, spread
 from lumctl.studies.claim import Claim, ClaimBasis, ReadingValue, found_value, range_value
-from lumctl.studies.study import ClaimValues, Study, StudyCase, StudyParameter, StudyRow, StudySettings
+from lumctl.studies.study import ClaimValues, Study, StudyCase, StudyParameter, StudyPlot, StudyRow, StudySettings
 
 _SOURCE = "arXiv 2508.03674"
 _RATES = {"0-1": (0.0, 0.01, 2), "1-3": (0.01, 0.03, 4), "3-5": (0.03, 0.05, 6)}
@@ -92,4 +92,14 @@ STUDY = Study(
     cases=_cases,
     solve=_solve,
     values=_values,
+    plots=(
+        StudyPlot(
+            "availability",
+            ("published_rule", "exact_rule"),
+            "availability (share of time)",
+            "spares, all ranges of failures",
+            ("accelerators",),
+        ),
+    ),
+    of_inventory=lambda inventory: {"accelerators": len(inventory.accelerators)},
 )

@@ -2,9 +2,13 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from lumctl.errors import UsageError
 from lumctl.inventory.problems import nearest
+
+if TYPE_CHECKING:
+    from lumctl.inventory.model import Inventory
 from lumctl.studies.claim import Claim, ReadingValue
 
 StudySettings = Mapping[str, tuple[float, ...]]
@@ -53,12 +57,29 @@ class StudyParameter:
 
 
 @dataclass(frozen=True, slots=True)
+class StudyPlot:
+    """A picture of a study's table: the columns ``y``, which share a unit, over the column ``x``.
+
+    Each combination of the columns ``by`` has a line of its own. Of rows that are alike in all these, such as those of
+    several seeds, a line has the mean and the whole range. The labels have the units.
+    """
+
+    x: str
+    y: tuple[str, ...]
+    x_label: str
+    y_label: str
+    by: tuple[str, ...] = ()
+    log_x: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Study:
     """One study.
 
     ``cases`` says in which cases some settings result, in the order of the table; it raises a UsageError if they make
     no table. ``solve``, a function of a module, gives the rows of one case. It uses nothing but the case, so another
-    process may run it. ``values`` finds the values of the claims in the table.
+    process may run it. ``values`` finds the values of the claims in the table. ``plots`` show the table; the claims
+    have a picture without them. ``of_inventory`` gives the values of the parameters that an inventory says.
     """
 
     name: str
@@ -69,6 +90,18 @@ class Study:
     cases: Callable[[StudySettings], Iterable[StudyCase]] = field(repr=False)
     solve: Callable[..., Iterable[StudyRow]] = field(repr=False)
     values: Callable[[StudySettings, Sequence[StudyRow]], ClaimValues] = field(repr=False)
+    plots: tuple[StudyPlot, ...] = ()
+    of_inventory: Callable[["Inventory"], Mapping[str, float]] | None = field(default=None, repr=False)
+
+    def inventory_settings(self, inventory: "Inventory") -> list[str]:
+        """What :meth:`settings` is given for the rack of an inventory.
+
+        Raises:
+            UsageError: the study uses nothing of an inventory.
+        """
+        if self.of_inventory is None:
+            raise UsageError(f"study {self.name} uses nothing of an inventory", hint="leave -i out, and use --set")
+        return [f"{name}={value}" for name, value in self.of_inventory(inventory).items()]
 
     def settings(self, given: Iterable[str] = (), *, quick: bool = False) -> StudySettings:
         """The settings of a run; ``given`` are texts ``name=value[,value...]``.
