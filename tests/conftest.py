@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,20 @@ def require_program() -> Callable[[str], str]:
         if found is None:
             pytest.skip(f"{name} is not installed")
         return found
+
+    return require
+
+
+@pytest.fixture(scope="session")
+def require_extra() -> Callable[[str, str], None]:
+    """Skip a test for which a module of an extra is missing; where all parts must be there, it fails."""
+
+    def require(extra: str, module: str) -> None:
+        if find_spec(module) is not None:
+            return
+        if os.environ.get("LUMCTL_REQUIRE_SYSTEM_PARTS") == "1":
+            pytest.fail(f"{module} is not installed, and LUMCTL_REQUIRE_SYSTEM_PARTS=1 asks for it")
+        pytest.skip(f"{module} is not installed: pip install 'lumctl[{extra}]'")
 
     return require
 
