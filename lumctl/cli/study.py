@@ -14,7 +14,8 @@ from lumctl.cli.verbs import noun_app, verb
 from lumctl.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from lumctl.studies import ClaimResult, StudyResult, StudyWorkers
+    from lumctl.studies import ClaimResult, StudyResult
+    from lumctl.studies.engine import StudyWorkers
     from lumctl.studies.study import Study, StudySettings
 
 app = noun_app(NOUNS["study"].help)
@@ -115,7 +116,8 @@ def run(
     DuckDB installed rows.parquet. A run that was interrupted continues with --resume. The rows are the same whatever
     solves them.
     """
-    from lumctl.studies import StudyWorkers, find_study
+    from lumctl.studies import find_study
+    from lumctl.studies.engine import StudyWorkers
 
     if resume and out is None:
         raise UsageError("--resume needs --out DIR")
@@ -142,7 +144,8 @@ def check(
 
     A claim that has no value is a changed one.
     """
-    from lumctl.studies import STUDIES, StudyWorkers, claim_document, find_study, run_study
+    from lumctl.studies import STUDIES, claim_document, find_study, run_study
+    from lumctl.studies.engine import StudyWorkers
 
     chosen = [find_study(name) for name in dict.fromkeys(names or STUDIES)]
     by = StudyWorkers.of(workers, executor)
@@ -183,7 +186,8 @@ def figure(
     Equal results give equal files. Needs lumctl[studies].
     """
     from lumctl.files import put
-    from lumctl.studies import StudyWorkers, find_study
+    from lumctl.studies import find_study
+    from lumctl.studies.engine import StudyWorkers
     from lumctl.studies.figure import drawn, require_matplotlib
 
     if svg is None and png is None:
@@ -287,8 +291,8 @@ def _document(result: "StudyResult") -> dict[str, Any]:
 
 
 def _kept_result(study: "Study", folder: Path) -> "StudyResult":
-    from lumctl.studies import judged
     from lumctl.studies.folder import read_results
+    from lumctl.studies.results import judged
 
     run, _, rows = read_results(folder)
     if run["study"] != study.name:

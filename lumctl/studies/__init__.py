@@ -5,13 +5,11 @@ from collections.abc import Mapping
 from lumctl.errors import UsageError
 from lumctl.inventory.problems import nearest
 from lumctl.studies import collectives, matchings, rail_steps, rails, spares
-from lumctl.studies.engine import StudyWorkers
 from lumctl.studies.results import (
     ClaimResult,
     StudyResult,
     claim_document,
     claim_entry,
-    judged,
     result_document,
     run_study,
 )
@@ -39,11 +37,9 @@ __all__ = [
     "STUDIES",
     "ClaimResult",
     "StudyResult",
-    "StudyWorkers",
     "claim_document",
     "claim_entry",
     "find_study",
-    "judged",
     "result_document",
     "run_study",
 ]

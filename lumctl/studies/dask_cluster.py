@@ -1,5 +1,6 @@
 """The workers of a Dask cluster as an executor: of a scheduler that runs already, or of a cluster on this machine."""
 
+import logging
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
@@ -7,10 +8,10 @@ from importlib import import_module
 from typing import Any
 
 from lumctl.errors import UnreachableError, UsageError
-from lumctl.studies.engine import StudyExecutor
+from lumctl.studies.engine import StudyExecutor, interrupts_blocked
 from lumctl.studies.provenance import code_digest
 
-_CONNECTS_WITHIN_S, _WORKERS_WITHIN_S = 10.0, 5.0
+_CONNECTS_WITHIN_S, _WORKERS_WITHIN_S = 10.0, 3.0
 _CASES_A_THREAD = 4
 """Cases that the cluster has at a time, for each thread of a worker: enough that none waits for this process."""
 
@@ -45,13 +46,17 @@ def _client(address: str, processes: int) -> Iterator[Any]:
         distributed = import_module("distributed")  # an extra
     except ImportError as error:
         raise UsageError("--executor dask needs Dask", hint="pip install 'lumctl[studies]'") from error
+    for logger in ("distributed", "distributed.client"):  # it logs tracebacks of what is one line here
+        logging.getLogger(logger).setLevel(logging.CRITICAL)
     if not address:
-        with (
-            distributed.LocalCluster(
-                n_workers=processes, threads_per_worker=1, dashboard_address="127.0.0.1:0"
-            ) as cluster,
-            distributed.Client(cluster) as client,
-        ):
+        with interrupts_blocked():
+            cluster = distributed.LocalCluster(
+                n_workers=processes,
+                threads_per_worker=1,
+                dashboard_address="127.0.0.1:0",
+                silence_logs=logging.CRITICAL,
+            )
+        with cluster, distributed.Client(cluster) as client:
             yield client
         return
     try:

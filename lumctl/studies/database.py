@@ -21,8 +21,6 @@ _SAFE = {
     "allow_community_extensions": "false",
     # Queries could otherwise read a folder .tmp here, even without access to files.
     "temp_directory": "",
-    # And objects of this program by the names of its variables.
-    "python_enable_replacements": "false",
 }
 _CLAIM_COLUMNS = (
     "id",

@@ -15,7 +15,7 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from multiprocessing import active_children, get_context, parent_process
+from multiprocessing import active_children, get_context, parent_process, resource_tracker
 from signal import SIG_BLOCK, SIG_SETMASK, SIGINT, pthread_sigmask
 from typing import Any
 
@@ -215,16 +215,26 @@ def _this_process() -> Iterator[StudyExecutor]:
     yield StudyExecutor(_ThisProcess(), 1)
 
 
+@contextmanager
+def interrupts_blocked() -> Iterator[None]:
+    """Start processes that Ctrl-C does not reach: a terminal sends it to all, and each would print a traceback.
+
+    They inherit what is blocked here; so do threads, and the processes that these start.
+    """
+    resource_tracker.ensure_running()  # the first process that is spawned starts it, and that would unblock them
+    before = pthread_sigmask(SIG_BLOCK, (SIGINT,))
+    try:
+        yield
+    finally:
+        pthread_sigmask(SIG_SETMASK, before)
+
+
 class _QuietPool(ProcessPoolExecutor):
-    """A pool whose processes Ctrl-C does not reach: a terminal sends it to all, and each would print a traceback."""
+    """A pool starts its processes when it is given work."""
 
     def submit(self, call: Callable[..., Any], /, *given: Any, **named: Any) -> "Future[Any]":
-        # A process inherits what is blocked; the pool starts its processes when it is given work.
-        before = pthread_sigmask(SIG_BLOCK, (SIGINT,))
-        try:
+        with interrupts_blocked():
             return super().submit(call, *given, **named)
-        finally:
-            pthread_sigmask(SIG_SETMASK, before)
 
 
 @contextmanager

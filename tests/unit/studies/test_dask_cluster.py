@@ -19,6 +19,7 @@ from lumctl.studies.folder import read_results
 from lumctl.studies.results import run_study
 
 PROGRAM = Path(drawn_study.__file__)
+pytestmark = pytest.mark.slow
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(PROGRAM.parent), str(PROGRAM.parents[2])])}
 
 
@@ -99,7 +100,7 @@ def test_a_scheduler_without_workers_is_one_line(scheduler):
 
 def test_one_of_two_workers_is_killed_and_the_rows_are_equal(scheduler, tmp_path):
     out = tmp_path / "run"
-    words = ["--set", "seconds=0.2", "--seeds", "24", "--out", str(out), "--executor", f"dask:{address_of(scheduler)}"]
+    words = ["--set", "seconds=0.15", "--seeds", "20", "--out", str(out), "--executor", f"dask:{address_of(scheduler)}"]
     with ExitStack() as workers:
         first, _ = (workers.enter_context(worker(scheduler)) for _ in range(2))
         with command(*words) as process:
@@ -110,7 +111,7 @@ def test_one_of_two_workers_is_killed_and_the_rows_are_equal(scheduler, tmp_path
             first.kill()
             _, err = process.communicate()
     assert (process.returncode, err) == (ExitCode.DONE, "")
-    assert read_results(out)[2] == run_study(STUDY, STUDY.settings(["seeds=24"])).rows
+    assert read_results(out)[2] == run_study(STUDY, STUDY.settings(["seeds=20"])).rows
 
 
 def test_a_cluster_of_this_machine_finds_the_same_rows(tmp_path, require_extra):

@@ -10,6 +10,7 @@ from contextlib import closing
 from dataclasses import replace
 from multiprocessing import active_children
 from pathlib import Path
+from types import SimpleNamespace
 
 import drawn_study
 import pytest
@@ -178,3 +179,16 @@ def test_workers_end_when_the_command_is_killed(tmp_path):
 def test_wrong_workers_are_refused(workers, executor, said):
     with pytest.raises(UsageError, match=re.escape(said)):
         StudyWorkers.of(workers, executor)
+
+
+def test_progress_counts_cases_and_estimates_what_is_left(monkeypatch):
+    said, clock = [], iter(range(0, 1000, 40))
+    monkeypatch.setattr("lumctl.studies.results.time", SimpleNamespace(monotonic=lambda: next(clock)))
+    run_study(STUDY, STUDY.settings(["seeds=4"]), tell=said.append)
+    assert said == [
+        "study drawn: 0 of 4 cases",
+        "study drawn: 1 of 4 cases, about 2 min left",
+        "study drawn: 2 of 4 cases, about 80 s left",
+        "study drawn: 3 of 4 cases, about 40 s left",
+        "study drawn: 4 of 4 cases",
+    ]

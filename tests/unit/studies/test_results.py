@@ -252,7 +252,7 @@ def test_parquet_says_what_the_run_is_made_of(kept):
         ("from read_csv('.tmp/secret.csv')", "file system operations are disabled"),
         ("from glob('/etc/*')", "file system operations are disabled"),
         ("from 'http://127.0.0.1:{port}/rows.parquet'", "file system operations are disabled"),
-        ("from database", "does not exist"),  # a variable of this program
+        ("from secret_numbers", "does not exist"),  # a variable of this program
         ("select * from query('copy rows to ''{out}''')", "query failed"),
         ("copy rows to '{out}'", "a query is one SELECT"),
         ("copy (select 1) to '/dev/stdout'", "a query is one SELECT"),
@@ -271,6 +271,9 @@ def test_parquet_says_what_the_run_is_made_of(kept):
 def test_a_query_writes_nothing_and_reads_nothing_else(query, said, kept, tmp_path, capsys, monkeypatch):
     import socket
 
+    from lumctl.studies import database
+
+    monkeypatch.setattr(database, "secret_numbers", pytest.importorskip("numpy").arange(3), raising=False)
     monkeypatch.chdir(tmp_path)
     for secret in (tmp_path / "secret.csv", tmp_path / ".tmp" / "secret.csv"):
         secret.parent.mkdir(exist_ok=True)
