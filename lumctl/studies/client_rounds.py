@@ -1,0 +1,312 @@
+"""Jobs that train in rounds on the clients of one pool: an event loop that asks a sharing policy of the rack.
+
+The behaviour of jobs and clients is that of the authors' repository of Propius (arXiv 2510.19617). A round binds
+clients until it has 1.2 times as many as it needs, and ends with as many results as it needs; both have a time limit,
+after which the round begins again. A bound client works at once. One that no job took within some seconds goes away for
+a while. Clients are bound one by one, so to the policy each is a demand of one spare.
+"""
+
+import heapq
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from statistics import fmean
+
+from lumctl.spares.sharing import Demand, FreeSpare, InvalidAnswer, SharingPolicy, SharingQuestion, check_answer
+from lumctl.studies.client_pool import ClientChoice, PoolClient, RoundJob, partitioned
+
+WINDOW_S = 3.0
+"""How often waiting clients are offered to the policy."""
+BATCH = 16
+"""The most clients of a question; more than these are several questions, one after the other."""
+WORKING_LIMIT_S = 500.0
+PATIENCE_S, AWAY_S = 10.0, 20.0
+LIMIT_S_PER_ROUND = 1000.0
+"""A run ends after this time for each round, finished or not."""
+
+
+_PARTITIONS = frozenset({ClientChoice.PARTITION, ClientChoice.QUOTA, ClientChoice.SHARE})
+
+
+@dataclass(frozen=True, slots=True)
+class RoundsSetting:
+    """How jobs get clients.
+
+    ``policy`` decides which waiting client goes to which job that may get it. ``seed`` is of the jobs' order, of a
+    partition or of chance, and of the policy. A round that has not bound its clients after ``binding_limit_s`` seconds
+    begins again. With ``queue`` the policy is told of all clients that a job waits for, not only of as many as it could
+    get now. That is slow, and only a policy that compares queues needs it.
+    """
+
+    policy: SharingPolicy
+    rounds: int
+    seed: int
+    choice: ClientChoice = ClientChoice.SHARED
+    binding_limit_s: float = 100.0
+    queue: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RoundsResult:
+    """How a run ended. ``completed_s`` has the time at which each job ended, if it did; times are in seconds.
+
+    ``worked_s`` is for how long each client worked, ``bound`` how often clients were bound before each job ended.
+    """
+
+    ended_s: float
+    completed_s: tuple[float | None, ...]
+    worked_s: tuple[float, ...]
+    bound: int
+    first_ended_s: float
+    first_bound: int
+    failed_rounds: int
+
+    @property
+    def finished(self) -> bool:
+        """Whether every job has ended."""
+        return None not in self.completed_s
+
+    @property
+    def mean_completion_s(self) -> float:
+        """The mean time to the end of a job; one that did not end counts until the end of the run."""
+        return fmean(self.ended_s if each is None else each for each in self.completed_s)
+
+    @property
+    def utilisation(self) -> float:
+        """The share of time for which the clients worked, over all clients."""
+        return fmean(self.worked_s) / self.ended_s
+
+    @property
+    def utilisation_of_used(self) -> float:
+        """The same over the clients that have worked at all."""
+        return fmean([each for each in self.worked_s if each] or [0.0]) / self.ended_s
+
+
+@dataclass(slots=True)
+class _OpenRound:
+    """A job and its present round. ``attempt`` counts its rounds, failed ones too: a late result is of an earlier."""
+
+    job: RoundJob
+    name: str
+    asked_at: float
+    lanes: frozenset[str]
+    rounds_left: int
+    began_s: float = 0.0
+    attempt: int = 0
+    bound: int = 0
+    results: int = 0
+    attained_s: float = 0.0
+    completed_s: float | None = None
+    waiting: dict[int, Demand] = field(default_factory=dict)
+
+    @property
+    def open(self) -> int:
+        """How many clients it still binds."""
+        return self.job.binds - self.bound if self.rounds_left else 0
+
+    @property
+    def remaining(self) -> float:
+        """How many times it will still bind a client."""
+        return (self.rounds_left - 1) * self.job.binds + self.open
+
+    def again(self, at: float) -> None:
+        """Begin a round."""
+        self.attempt, self.bound, self.results, self.began_s = self.attempt + 1, 0, 0, at
+
+    def demands(self, usable: tuple[str, ...], *, queue: bool) -> Iterator[Demand]:
+        """A demand for each of the clients that it could get now, and with ``queue`` one for all that it waits for."""
+        here = min(self.open, len(usable))
+        row, able = (usable,), (self.lanes,)
+        for number in range(here):
+            yield Demand(
+                f"{self.name}:{number}",
+                self.name,
+                self.asked_at,
+                row,
+                able,
+                remaining_s=self.remaining,
+                attained_s=self.attained_s,
+            )
+        if queue and (rest := self.open - here):
+            if rest not in self.waiting:
+                self.waiting[rest] = Demand(f"{self.name}:rest", self.name, self.asked_at, ((),) * rest, able * rest)
+            yield self.waiting[rest]
+
+
+class _Rounds:
+    """One run. A lane holds clients that the same jobs may get: those of one tier, or those of one job."""
+
+    def __init__(self, jobs: Sequence[RoundJob], clients: Sequence[PoolClient], setting: RoundsSetting) -> None:
+        self._all_jobs, self._clients, self._setting = jobs, clients, setting
+        self._rng = Random(setting.seed)  # noqa: S311 - a seed repeats a run
+        self._jobs = self._shuffled()
+        self._lane = self._first_lanes()
+        able = Counter(lane for each in self._jobs for lane in each.lanes)
+        self._idle: dict[str, deque[tuple[float, int]]] = {lane: deque() for lane in sorted(able)}
+        self._able = able
+        self._spares: dict[tuple[int, str], FreeSpare] = {}
+        # When a client is back, its number, and the job and the attempt that it worked for.
+        self._back: list[tuple[float, int, _OpenRound | None, int]] = [
+            (0.0, number, None, 0) for number, lane in enumerate(self._lane) if lane is not None
+        ]
+        self._worked_s = [0.0] * len(clients)
+        self._asked, self._bound, self._failed = 0, 0, 0
+        self._first: tuple[float, int] | None = None
+
+    def _shuffled(self) -> list[_OpenRound]:
+        """The jobs in the order in which they ask."""
+        order = self._rng.sample(range(len(self._all_jobs)), len(self._all_jobs))
+        shared = self._setting.choice is ClientChoice.SHARED
+        tiers = range(1, max(job.tier for job in self._all_jobs) + 1)
+        found = []
+        for place, number in enumerate(order):
+            job = self._all_jobs[number]
+            lanes = [f"tier-{tier}" for tier in tiers if tier >= job.tier] if shared else [f"job-{number}"]
+            found.append(_OpenRound(job, f"job-{number}", float(place), frozenset(lanes), self._setting.rounds))
+        return found
+
+    def _first_lanes(self) -> list[str | None]:
+        match self._setting.choice:
+            case ClientChoice.SHARED:
+                return [f"tier-{each.tier}" if each.tier else None for each in self._clients]
+            case ClientChoice.CHANCE:
+                return ["" for _ in self._clients]  # drawn when a client asks
+            case choice:
+                owners = partitioned(self._all_jobs, self._clients, choice, self._rng)
+                return [None if owner is None else f"job-{owner}" for owner in owners]
+
+    def run(self) -> RoundsResult:
+        """The run, to its end or to the limit."""
+        at, limit_s = 0.0, self._setting.rounds * LIMIT_S_PER_ROUND
+        while any(each.rounds_left for each in self._jobs) and at < limit_s:
+            self._return(at)
+            self._give_up(at)
+            self._offer(at)
+            at += WINDOW_S
+        completed = {each.name: each.completed_s for each in self._jobs}
+        ended_s = max(at if each is None else each for each in completed.values())
+        first_s, first_bound = self._first or (ended_s, self._bound)
+        return RoundsResult(
+            ended_s=ended_s,
+            completed_s=tuple(completed[f"job-{number}"] for number in range(len(self._jobs))),
+            worked_s=tuple(self._worked_s),
+            bound=self._bound,
+            first_ended_s=first_s,
+            first_bound=first_bound,
+            failed_rounds=self._failed,
+        )
+
+    def _return(self, at: float) -> None:
+        """Clients that have ended their work, or were away, wait for a job again."""
+        while self._back and self._back[0][0] <= at:
+            then, number, worked_for, attempt = heapq.heappop(self._back)
+            self._wait(then, number)
+            if worked_for is not None and worked_for.attempt == attempt:
+                worked_for.results += 1
+                if worked_for.results >= worked_for.job.needs and not worked_for.open:
+                    self._end_round(worked_for, then)
+
+    def _wait(self, at: float, number: int) -> None:
+        if self._setting.choice is ClientChoice.CHANCE:
+            drawn = self._rng.randrange(len(self._all_jobs))
+            if self._all_jobs[drawn].tier > self._clients[number].tier:
+                heapq.heappush(self._back, (at + AWAY_S, number, None, 0))
+                return
+            self._lane[number] = f"job-{drawn}"
+        self._idle[self._lane[number] or ""].append((at, number))
+
+    def _end_round(self, each: _OpenRound, at: float) -> None:
+        each.rounds_left -= 1
+        each.again(at)
+        if not each.rounds_left:
+            each.completed_s = at
+            self._first = self._first or (at, self._bound)
+
+    def _give_up(self, at: float) -> None:
+        """Rounds that take too long begin again; clients that no job took for too long go away."""
+        for each in self._jobs:
+            limit_s = self._setting.binding_limit_s + (0.0 if each.open else WORKING_LIMIT_S)
+            if each.rounds_left and at - each.began_s > limit_s:
+                each.again(at)
+                self._failed += 1
+        if self._setting.choice in _PARTITIONS:
+            return
+        # One that asks by chance asks another job at once.
+        patience_s, away_s = (PATIENCE_S, AWAY_S) if self._setting.choice is ClientChoice.SHARED else (WINDOW_S, 0.0)
+        for idle in self._idle.values():
+            while idle and at - idle[0][0] > patience_s:
+                heapq.heappush(self._back, (at + away_s, idle.popleft()[1], None, 0))
+
+    def _offer(self, at: float) -> None:
+        """Ask the policy which job gets which of the waiting clients."""
+        while batch := self._batch():
+            given = self._answer(at, [number for _, number in batch])
+            for since, number in reversed(batch):
+                if number not in given:
+                    self._idle[self._lane[number] or ""].appendleft((since, number))
+            if not given:
+                return
+            for number, each in given.items():
+                self._bind(at, number, each)
+
+    def _batch(self) -> list[tuple[float, int]]:
+        """The next clients that a job could use, those first that have waited longest, with since when."""
+        wanted = frozenset[str]().union(*(each.lanes for each in self._jobs if each.open))
+        lanes = [idle for lane, idle in self._idle.items() if idle and lane in wanted]
+        found: list[tuple[float, int]] = []
+        while lanes and len(found) < BATCH:
+            found.append(min(lanes, key=lambda lane: lane[0]).popleft())
+            lanes = [lane for lane in lanes if lane]
+        return found
+
+    def _answer(self, at: float, batch: Sequence[int]) -> dict[int, _OpenRound]:
+        """The job of each client that gets one.
+
+        Raises:
+            ValueError: the policy's answer cannot be followed.
+        """
+        offered = [self._spare(number, self._lane[number] or "") for number in batch]
+        demands: list[Demand] = []
+        for each in self._jobs:
+            if each.open:
+                usable = tuple(spare.id for spare in offered if spare.accelerator_class in each.lanes)
+                demands += each.demands(usable, queue=self._setting.queue)
+        self._asked += 1
+        asked = SharingQuestion(
+            at,
+            tuple(demands),
+            {spare.id: spare for spare in offered},
+            seed=self._setting.seed * 1_000_003 + self._asked,
+        )
+        answer = check_answer(asked, self._setting.policy(asked))
+        if isinstance(answer, InvalidAnswer):
+            raise ValueError(answer.text)  # noqa: TRY004 - not a type: an answer that cannot be followed
+        of = {each.name: each for each in self._jobs}
+        return {int(spare): of[name.partition(":")[0]] for name, (spare,) in answer.items()}
+
+    def _spare(self, number: int, lane: str) -> FreeSpare:
+        """A client as the policy sees it."""
+        if (number, lane) not in self._spares:
+            self._spares[number, lane] = FreeSpare(str(number), lane, self._able[lane])
+        return self._spares[number, lane]
+
+    def _bind(self, at: float, number: int, each: _OpenRound) -> None:
+        client = self._clients[number]
+        taken_s = client.work_s + client.other_s
+        each.bound += 1
+        each.attained_s += taken_s
+        self._bound += 1
+        self._worked_s[number] += client.work_s
+        heapq.heappush(self._back, (at + taken_s, number, each, each.attempt))
+
+
+def run_rounds(jobs: Sequence[RoundJob], clients: Sequence[PoolClient], setting: RoundsSetting) -> RoundsResult:
+    """Run jobs, all of which begin at once in an order that the seed shuffles.
+
+    Earlier clients are first at the beginning, and whenever two come at the same time.
+
+    Raises:
+        ValueError: the policy's answer cannot be followed.
+    """
+    return _Rounds(jobs, clients, setting).run()

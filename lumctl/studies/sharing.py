@@ -1,0 +1,221 @@
+"""What sharing one pool of clients among jobs gains over dividing it among them: the published jobs, five policies.
+
+The jobs, the behaviour of clients, the static partition and the devices are those of the authors' repository of
+Propius. Clients are drawn from its table of 952 phones and 356 sizes of data sets, of which this module has the shares
+of clients that a job can use, and their speeds. The rates of its network are in no file of which the content is at
+hand, so the seconds that a client transfers have a range.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from random import Random
+from statistics import fmean
+
+from lumctl.spares.policies import POLICIES
+from lumctl.studies.claim import Claim, ReadingValue, range_value
+from lumctl.studies.client_pool import ClientChoice, PoolClient, RoundJob
+from lumctl.studies.client_rounds import RoundsSetting, run_rounds
+from lumctl.studies.study import ClaimValues, Study, StudyCase, StudyParameter, StudyRow, StudySettings
+
+_SOURCE = "arXiv 2510.19617"
+JOBS = (RoundJob(50, 1, 20), RoundJob(100, 1, 40), RoundJob(100, 2, 40), RoundJob(200, 2, 80), RoundJob(400, 3, 160))
+"""The lower bounds of their clients nest: cpu 3, 6, 7; GiB of memory 2, 4, 6; fp16 400, 800, 900 and so on."""
+_POOLS = (1000, 1400, 1800, 2400)
+_NO_JOB_PERCENT, _ONE_PERCENT, _TWO_PERCENT, _THREE_PERCENT = 25.524, 25.171, 11.371, 37.934
+"""The share of devices in each tier."""
+_SPEEDS_MS = {
+    1: (54, 56, 61, 66, 71, 80, 90, 99, 109, 140),
+    2: (22, 25, 34, 45, 55, 61, 68, 77, 87, 110),
+    3: (18, 20, 23, 26, 28, 29, 33, 39, 47, 70),
+}
+"""Milliseconds to infer one sample: of each tier, the middles of ten equal parts of its devices."""
+_SAMPLES_PER_ROUND = 3 * 20 * 20
+"""20 batches of 20 samples, and training takes three times as long as inference."""
+_POLLING_S = 12.0
+"""A client asks its job four times what to do next, every 3 s."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """A way to divide clients among jobs; ``queue`` as in :class:`RoundsSetting`."""
+
+    policy: str
+    choice: ClientChoice = ClientChoice.SHARED
+    queue: bool = False
+
+
+STATIC, QUOTA, SHARE, CHANCE, OWN = "static", "static-quota", "static-share", "chance", "scarce"
+WAYS: Mapping[str, _Way] = {
+    STATIC: _Way("fifo", ClientChoice.PARTITION),
+    QUOTA: _Way("fifo", ClientChoice.QUOTA),
+    SHARE: _Way("fifo", ClientChoice.SHARE),
+    CHANCE: _Way("fifo", ClientChoice.CHANCE),
+    "random": _Way("random"),
+    "fifo": _Way("fifo"),
+    "srsf": _Way("srsf"),
+    "las": _Way("las"),
+    OWN: _Way("scarce", queue=True),
+}
+_SHARED = tuple(name for name, way in WAYS.items() if way.choice is ClientChoice.SHARED)
+
+
+def clients_of(count: int, best_percent: float, transfer_s: float, seed: int) -> list[PoolClient]:
+    """A pool drawn from the devices; ``best_percent`` of all its clients can serve every job."""
+    rng = Random(f"{seed} {count}")  # noqa: S311 - a seed repeats a pool
+    others = (100 - _NO_JOB_PERCENT - best_percent) / (_ONE_PERCENT + _TWO_PERCENT)
+    shares = (_NO_JOB_PERCENT, _ONE_PERCENT * others, _TWO_PERCENT * others, best_percent)
+    found = []
+    for tier in rng.choices(range(len(shares)), shares, k=count):
+        speed_ms = rng.choice(_SPEEDS_MS[tier]) if tier else 0
+        found.append(PoolClient(tier, _SAMPLES_PER_ROUND * speed_ms / 1e3 + transfer_s, _POLLING_S))
+    return found
+
+
+_DRAWN = ("clients", "transfer_s", "binding_limit_s", "best_percent", "seed")
+"""The parameters whose values make a pool and what happens to it."""
+
+
+def _cases(settings: StudySettings) -> Iterator[StudyCase]:
+    (rounds,) = settings["rounds"]
+    return ((way, rounds, *drawn) for drawn in product(*(settings[name] for name in _DRAWN)) for way in WAYS)
+
+
+def _solve(way: str, rounds: float, *drawn: float) -> Iterator[StudyRow]:
+    here, case = WAYS[way], dict(zip(_DRAWN, drawn, strict=True))
+    seed = int(case["seed"])
+    result = run_rounds(
+        JOBS,
+        clients_of(int(case["clients"]), case["best_percent"], case["transfer_s"], seed),
+        RoundsSetting(POLICIES[here.policy], int(rounds), seed, here.choice, case["binding_limit_s"], here.queue),
+    )
+    yield {
+        **case,
+        "way": way,
+        "utilisation": result.utilisation,
+        "utilisation_used": result.utilisation_of_used,
+        "bound_per_s": result.bound / result.ended_s,
+        "bound_per_s_first": result.first_bound / result.first_ended_s,
+        "completion_s": result.mean_completion_s,
+        "failed_rounds": result.failed_rounds,
+        "jobs_ended": sum(each is not None for each in result.completed_s),
+    }
+
+
+_BASES = {
+    STATIC: "a partition as in the repository",
+    QUOTA: "a partition of 340 clients, others idle",
+    SHARE: "a partition by chance in proportion",
+    CHANCE: "clients that ask a job at random",
+}
+_COLUMNS = {
+    "utilisation": {"utilisation": "all clients", "utilisation_used": "clients that worked"},
+    "throughput": {"bound_per_s": "until the last job ends", "bound_per_s_first": "until the first job ends"},
+    "completion": {"completion_s": "mean of the jobs"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What is divided by what: a column, under the best of some ways, over that under a base."""
+
+    column: str
+    ways: tuple[str, ...]
+    base: str
+    words: str
+
+
+def _forms(claim: str) -> Iterator[tuple[str, _Form]]:
+    """By name, what the number of a claim may divide by what. Each but the first of a base differs in one thing."""
+    (first, counted), *others = _COLUMNS[claim].items()
+    for base, over in _BASES.items():
+        yield base, _Form(first, (OWN,), base, f"policy scarce over {over}, {counted}")
+        yield f"{base}-best", _Form(first, _SHARED, base, f"the best policy over {over}, {counted}")
+        for column, others_counted in others:
+            yield f"{base}-{column}", _Form(column, (OWN,), base, f"policy scarce over {over}, {others_counted}")
+
+
+_LARGEST = "largest"
+
+
+def _readings(claim: str) -> Iterator[tuple[str, _Form, int | None, str]]:
+    """The name of a reading, its form, the size of the pool (``None``: that with the largest ratio), and its words.
+
+    The claims say "up to", so the largest counts. The repository's partition shows at which sizes they would hold.
+    """
+    for name, form in _forms(claim):
+        yield f"{name}-{_LARGEST}", form, None, f"{form.words}, pool size with the largest ratio"
+        for pool in _POOLS if name == STATIC else ():
+            yield f"{name}-{pool}", form, pool, f"{form.words}, {pool:,} clients"
+
+
+_Ratios = Mapping[int, Sequence[float]]
+"""By the size of the pool: a ratio in each case in which all jobs end in both ways."""
+
+
+def _ratios(rows: Sequence[StudyRow], form: _Form) -> _Ratios:
+    """The ratios of a reading; a time is the better, the shorter it is."""
+    by_case: dict[tuple[float | str, ...], dict[str, float]] = {}
+    for row in rows:
+        if row["jobs_ended"] == len(JOBS):
+            value = float(row[form.column])
+            better = 1.0 / value if form.column == "completion_s" else value
+            by_case.setdefault(tuple(row[name] for name in _DRAWN), {})[str(row["way"])] = better
+    found: dict[int, list[float]] = {}
+    for case, of in by_case.items():
+        if form.base in of and (own := [of[way] for way in form.ways if way in of]):
+            found.setdefault(int(case[0]), []).append(max(own) / of[form.base])
+    return found
+
+
+def _values(settings: StudySettings, rows: Sequence[StudyRow]) -> ClaimValues:
+    if not set(_POOLS) <= set(settings["clients"]):
+        return {}
+    found: dict[str, dict[str, ReadingValue]] = {}
+    for claim in _COLUMNS:
+        values = found.setdefault(f"sharing.{claim}", {})
+        for name, form, pool, _ in _readings(claim):
+            ratios = _ratios(rows, form)
+            # Of the sizes, the one with the largest ratio on average.
+            if own := max(ratios.values(), key=fmean, default=()) if pool is None else ratios.get(pool, ()):
+                values[name] = range_value(own)
+    return found
+
+
+STUDY = Study(
+    name="sharing",
+    question="What does sharing a pool gain over dividing it among jobs?",
+    parameters=(
+        StudyParameter("clients", "Sizes of the pool.", _POOLS, 100, 10_000, whole=True),
+        StudyParameter("rounds", "Rounds of each job.", (100,), 1, 1000, (5,), whole=True, several=False),
+        # The source's rates are not at hand.
+        StudyParameter("transfer_s", "Seconds a client transfers in a round.", (0.0, 30.0), 0.0, 1000.0, (30.0,)),
+        # The repository has 100 s, but the paper does not say so. A million is no limit.
+        StudyParameter("binding_limit_s", "Seconds a round has to bind clients.", (100.0, 1e6), 10.0, 1e6, (1e6,)),
+        StudyParameter("best_percent", "Clients that every job can use, in percent.", (_THREE_PERCENT,), 1.0, 74.0),
+        StudyParameter("seed", "Seeds of the pool and of the order of the jobs.", (1,), 0, 1_000_000, whole=True),
+    ),
+    claims=tuple(
+        Claim(
+            f"sharing.{name}",
+            _SOURCE,
+            words,
+            published,
+            "times",
+            0.05,
+            {key: text for key, *_, text in _readings(name)},
+        )
+        for name, words, published in (
+            ("utilisation", "higher utilisation of clients than other ways, up to", 1.88),
+            ("throughput", "more clients bound in a second than in other ways, up to", 2.76),
+            ("completion", "shorter time to the end of a job than in other ways, up to", 1.26),
+        )
+    ),
+    columns=(
+        *("clients", "transfer_s", "binding_limit_s", "best_percent", "seed", "way", "utilisation"),
+        *("utilisation_used", "bound_per_s", "bound_per_s_first", "completion_s", "failed_rounds", "jobs_ended"),
+    ),
+    cases=_cases,
+    solve=_solve,
+    values=_values,
+)
