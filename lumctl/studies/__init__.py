@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from lumctl.errors import UsageError
 from lumctl.inventory.problems import nearest
-from lumctl.studies import bandwidth, collectives, matchings, rail_steps, rails, sharing, spares
+from lumctl.studies import bandwidth, collectives, matchings, rail_steps, rails, recovery, sharing, spares
 from lumctl.studies.results import (
     ClaimResult,
     StudyResult,
@@ -16,7 +16,8 @@ from lumctl.studies.results import (
 from lumctl.studies.study import Study
 
 STUDIES: Mapping[str, Study] = {
-    each.STUDY.name: each.STUDY for each in (bandwidth, collectives, matchings, rail_steps, rails, sharing, spares)
+    each.STUDY.name: each.STUDY
+    for each in (bandwidth, collectives, matchings, rail_steps, rails, recovery, sharing, spares)
 }
 
 
