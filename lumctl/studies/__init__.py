@@ -4,7 +4,18 @@ from collections.abc import Mapping
 
 from lumctl.errors import UsageError
 from lumctl.inventory.problems import nearest
-from lumctl.studies import bandwidth, collectives, matchings, placement, rail_steps, rails, recovery, sharing, spares
+from lumctl.studies import (
+    bandwidth,
+    collectives,
+    fragmentation,
+    matchings,
+    placement,
+    rail_steps,
+    rails,
+    recovery,
+    sharing,
+    spares,
+)
 from lumctl.studies.results import (
     ClaimResult,
     StudyResult,
@@ -17,7 +28,18 @@ from lumctl.studies.study import Study
 
 STUDIES: Mapping[str, Study] = {
     each.STUDY.name: each.STUDY
-    for each in (bandwidth, collectives, matchings, placement, rail_steps, rails, recovery, sharing, spares)
+    for each in (
+        bandwidth,
+        collectives,
+        fragmentation,
+        matchings,
+        placement,
+        rail_steps,
+        rails,
+        recovery,
+        sharing,
+        spares,
+    )
 }
 
 
