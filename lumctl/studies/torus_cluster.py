@@ -26,6 +26,8 @@ UNLIMITED = 3 * prod(RACK)
 """So many fibres are as good as any number: the slices of a rack have no more circuits."""
 SHAPES: Mapping[int, Extents] = {prod(shape): shape for shape in ALIGNED_SHAPES}
 """The shape of an aligned slice by its number of accelerators."""
+PARTS: Mapping[int, Extents] = {**SHAPES, 2: (2, 1, 1), 1: (1, 1, 1)}
+"""The same with those that are part of a server; the published allocator has none of these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,24 +45,31 @@ def torus_demand(shape: Extents) -> SliceDemand:
     return SliceDemand(shape, (x, y, z))
 
 
-def fill(chips: Mapping[int, int], rng: Random, *, mixed: bool, racks: int = RACKS) -> tuple[LiveSlice, ...]:
+def fill(
+    chips: Mapping[int, int],
+    rng: Random,
+    *,
+    mixed: bool,
+    racks: int = RACKS,
+    spares: frozenset[Coordinates] = frozenset(),
+) -> tuple[LiveSlice, ...]:
     """Slices on all racks: ``chips[n]`` accelerators in slices of ``n``, the largest slices first.
 
     Each slice takes the first aligned box of the first rack that has one, so that a rack has slices of one size if the
     numbers allow it; ``mixed``: of a rack at random. As each size divides the next, every slice finds its box while
-    accelerators are left.
+    accelerators are left. ``spares`` are left free in each rack.
 
     Raises:
         ValueError: there are more slices than accelerators.
     """
-    free = [_all() for _ in range(racks)]
+    free = [_all() - spares for _ in range(racks)]
     order = list(range(racks))
     found = []
     for size in sorted(chips, reverse=True):
         for _ in range(chips[size] // size):
             if mixed:
                 rng.shuffle(order)
-            found.append(_next_slice(free, order, SHAPES[size]))
+            found.append(_next_slice(free, order, PARTS[size]))
             free[found[-1].rack] -= found[-1].accelerators
     return tuple(found)
 
@@ -99,12 +108,12 @@ def racks_with(slices: Iterable[LiveSlice], fibres: int, *, racks: int = RACKS) 
 def _rack_with(slices: frozenset[LiveSlice], fibres: int) -> Torus:
     torus = empty_rack(fibres)
     for each in slices:
-        torus = with_slice(torus, _live(each, fibres))
+        torus = with_slice(torus, live_placement(each, fibres))
     return torus
 
 
 @cache
-def _live(each: LiveSlice, fibres: int) -> SlicePlacement:
+def live_placement(each: LiveSlice, fibres: int) -> SlicePlacement:
     """A live slice with its circuits, all of which run directly between neighbours: no two slices use one fibre."""
     free = replace(empty_rack(fibres), free=each.accelerators)
     placement = find_box(free, torus_demand(each.shape)).placement

@@ -92,8 +92,6 @@ def test_of_the_whole_cluster_one_slice_of_a_rack_is_the_largest():
 
 
 def test_if_slices_are_released_by_whole_racks_nothing_is_fragmented(monkeypatch):
-    assert changed() == set()
-
     def ordered(slices, share, _):
         return tuple(each for each in slices if each.rack >= 64 * share)
 
@@ -112,9 +110,9 @@ def test_without_fibres_light_joins_no_servers():
     assert fragmentation._largest_of_sizes(dark) == 4
 
 
-@pytest.mark.parametrize("given", ["released_percent=30", "fibres=8"])
+@pytest.mark.parametrize("given", [["released_percent=30", "fibres=4"], ["fibres=8"]])
 def test_a_claim_whose_case_is_left_out_is_not_judged(given):
-    found = run_study(fragmentation.STUDY, fragmentation.STUDY.settings(["seeds=1", "largest=4", given], quick=True))
+    found = run_study(fragmentation.STUDY, fragmentation.STUDY.settings(["largest=4", *given], quick=True))
     assert [each.verdict for each in found.claims] == [None, None]
 
 
