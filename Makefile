@@ -6,7 +6,7 @@ READY := .venv/ready
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-training test-paramiko lint types pictures man bench bench-fleet bench-fabric bench-devices bench-jobs bench-slices bench-spares bench-swap bench-collectives bench-tui campaign sizes lock clean
+.PHONY: help demo studies test test-training test-paramiko lint types pictures man bench bench-fleet bench-fabric bench-devices bench-jobs bench-slices bench-spares bench-swap bench-collectives bench-tui campaign sizes lock clean
 
 help: ## List what can be made.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -52,6 +52,15 @@ pictures: $(READY) ## Draw the pictures of the dashboard that the README shows a
 
 man: $(READY) ## Write the manual pages anew from the commands.
 	$(BIN)/python -m lumctl.cli.manual man
+
+studies: $(READY) ## Run all studies at full size: writes lumctl-studies(7), and their results and figures into build/studies (ten minutes).
+	mkdir -p build/studies
+	set -e; for study in $$($(BIN)/lumctl study list -o name); do \
+	  rm -rf build/studies/$$study; \
+	  $(BIN)/lumctl study run $$study --out build/studies/$$study > build/studies/$$study.txt; \
+	  $(BIN)/lumctl study figure $$study --from build/studies/$$study --svg build/studies/$$study.svg; \
+	done
+	$(BIN)/python -m lumctl.cli.manual.studies_page build/studies man/lumctl-studies.7
 
 bench: $(READY) ## Measure what is promised about the start of a command.
 	$(BIN)/python tests/bench/startup.py

@@ -100,7 +100,7 @@ def print_claims(cx: Invocation, claims: "Iterable[ClaimResult]") -> None:
         {
             **claim_document(each),
             "published_text": _published(each.claim),
-            "found": "-" if each.nearest is None else _value(each.values[each.nearest]),
+            "found": "-" if each.nearest is None else value_text(each.values[each.nearest]),
             "holding": f"{sum(v.holds(each.claim) for v in each.values.values())}/{len(each.values)}"
             if each.values
             else "-",
@@ -120,13 +120,14 @@ def _reading_rows(claim: "ClaimResult") -> "Iterator[dict[str, Any]]":
         holds = "yes" if value.holds(claim.claim) else "no"
         yield {
             "id": claim.claim.id,
-            "value": _value(value),
+            "value": value_text(value),
             "holds": holds,
             "words": claim.claim.readings[name],
         }
 
 
-def _value(found: "ReadingValue") -> str:
+def value_text(found: "ReadingValue") -> str:
+    """A value, or its range, in a few digits."""
     value = f"{found.value:.{_DIGITS}g}"
     return f"{found.low:.{_DIGITS}g} to {found.high:.{_DIGITS}g}" if found.low < found.high else value
 

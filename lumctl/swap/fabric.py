@@ -87,16 +87,21 @@ def plan_fabric(
     stored = context.store(rack).fabric.assignment()
     after |= {name: () for name in stored if (is_order(name) or is_phase(name)) and placement is not None}
     cells = cells_to_plan_on(context, rack, rewrite=rewrite, forget=forget, only=only)
-    wanted = [c for c in circuits_of(inventory, after) if c.owner in jobs and (only is None or set(c.devices) <= only)]
+    here, wanted = (
+        [c for c in circuits_of(inventory, placed) if c.owner in jobs and (only is None or set(c.devices) <= only)]
+        for placed in (before, after)
+    )
     held = FabricStates(inventory, {d: s for d, s in cells.states.items() if d not in cells.afresh})
     carried = [circuit for circuit in wanted if held.path_of(circuit) is not None]
+    # Those of the earlier placement give way: a switch has one connection at each port.
+    left = [circuit for circuit in here if circuit not in wanted and held.path_of(circuit) is not None]
     light = _Light({}) if forget else _light(context, rack, cells, wanted, carried, after)
     unsound = [] if forget else _unsound(inventory, carried, light)
     relit = [c for c in carried if c not in unsound and _needs(c, light.dark)]
     missing = [c for c in wanted if cells.whole.isdisjoint(c.devices) and c not in carried]
     if (unsound or relit or missing) and placement is None and not cut:
         _require_here(context, rack, light.heard, before)
-    paths, written = _light_paths(context, cells, wanted, carried, _devices_of(held, unsound))
+    paths, written = _light_paths(context, cells, wanted, carried, left, _devices_of(held, unsound))
     standing = _standing(cells, wanted, light)
     cuts = () if forget else _cuts(context, rack, cells, written, light.heard, cut)
     steps, moved = StepList(inventory), _moved(jobs, stored, after)
@@ -295,14 +300,15 @@ def _light_paths(
     cells: DeviceStates,
     wanted: list[Circuit],
     carried: list[Circuit],
+    left: list[Circuit],
     again: Collection[str],
 ) -> tuple[LightPaths, dict[str, dict[int, str]]]:
-    """The changes to write, and the states of each written device afterwards.
+    """The changes to write, and the states of each written device afterwards; circuits that are ``left`` lose light.
 
     The devices to write ``again`` have an unsound circuit: all their cells are written as recorded.
     """
     cleared = cells.cleared_for(context.inventory, wanted, carried)
-    paths = light_paths(context.inventory, carried, wanted, cleared, rewrite=cells.afresh)
+    paths = light_paths(context.inventory, (*carried, *left), wanted, cleared, rewrite=cells.afresh)
     paths = with_rewritten(paths, {device: cells.states[device] for device in again if device not in cells.whole})
     switches = [d for d in cells.states if d not in cells.whole and cleared[d] != cells.states[d]]
     writes = {d: cells.with_cleared(d, cleared[d], paths.writes.get(d, ())) for d in switches}

@@ -85,6 +85,7 @@ BY_HAND = (
     "lumctl-mesh(7)",
     "lumctl-probe(7)",
     "lumctl-runbook(7)",
+    "lumctl-studies(7)",
     "lumctl-tutorial(7)",
 )
 """Pages without a command: the file formats, and the numbering of a mesh."""

@@ -9,10 +9,10 @@ CODE = re.compile(r"``?([^`]+)``?")
 Lines = list[str]
 
 
-def page(name: str, summary: str, source: str, body: Lines, see_also: Sequence[str]) -> str:
-    """A whole page of section 1. It has no date, because the page would then differ from day to day."""
+def page(name: str, summary: str, source: str, body: Lines, see_also: Sequence[str], *, part: int = 1) -> str:
+    """A whole page of one part of the manual. It has no date, because the page would then differ from day to day."""
     lines = [
-        f'.TH {escape(name.upper())} 1 "" "{escape(source)}" "lumctl manual"',
+        f'.TH {escape(name.upper())} {part} "" "{escape(source)}" "lumctl manual"',
         *section("name", [f"{escape(name)} \\- {bold_code(summary)}"]),
         *body,
         *section("see also", [" ,\n".join(_reference(each) for each in see_also)]),

@@ -107,6 +107,15 @@ def test_another_phase_is_given_light_proved_and_taken_back(lumctl, tmp_path):
     assert replayed.returncode == 0, replayed.stderr
 
 
+def test_jobs_placed_as_written_have_their_first_phase(lumctl):
+    plan = lumctl("job", "phases", "train", "--light", "gradients", "-o", "name").stdout.strip()
+    assert lumctl("swap", "apply", plan, "--yes").returncode == 0
+    placed = lumctl("fabric", "apply", "--as-written", "--yes")
+    assert placed.returncode == 0, placed.stderr
+    assert lit(lumctl) == PIPELINE
+    assert phases(lumctl)["lit"] == "pipeline"
+
+
 def test_a_phase_that_has_light_or_is_unknown_is_refused(lumctl):
     lit_now = lumctl("job", "phases", "train", "--light", phases(lumctl)["lit"])
     assert lit_now.returncode == 5
