@@ -15,7 +15,7 @@ from lumctl.printable import shape_text
 from lumctl.slices.allocation import SliceDemand, redirected_widths, ring_demand
 from lumctl.slices.torus import Extents
 from lumctl.studies.claim import Claim, ClaimBasis, ReadingValue, exact_value, range_value
-from lumctl.studies.study import ClaimValues, Study, StudyCase, StudyParameter, StudyRow, StudySettings
+from lumctl.studies.study import ClaimValues, Study, StudyCase, StudyParameter, StudyPlot, StudyRow, StudySettings
 
 _SOURCE = "arXiv 2508.03674"
 _CHIP_PORTS, _BED_PORTS = 6, 2
@@ -224,4 +224,10 @@ STUDY = Study(
     cases=_cases,
     solve=_solve,
     values=_values,
+    plots=(
+        StudyPlot("slice", ("idle_percent", "idle_redirected_percent"), "slice", "idle ports (%)"),
+        StudyPlot(
+            "buffer_mib", ("times_faster",), "all-reduce (MiB)", "faster all-reduce (times)", ("slice",), log_x=True
+        ),
+    ),
 )

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from io import BytesIO
-from itertools import cycle
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from lumctl.errors import UsageError
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
 """Of Okabe and Ito: also readers who confuse red and green tell them apart."""
 _MARKERS = "osD^vPX*"
+_DASHES = ("-", "--", ":", "-.")
+"""The first colours' lines are whole, and so on: after the last colour comes the first again."""
 _STYLE: Any = {
     "svg.hashsalt": "lumctl",  # otherwise the ids in the file are random
     "svg.fonttype": "path",
@@ -34,6 +36,9 @@ _STYLE: Any = {
     "grid.alpha": 0.3,
 }
 _WIDTH_IN, _PLOT_IN, _ROW_IN, _FRAME_IN = 8.0, 3.2, 0.26, 0.9
+_WORD_WIDTH = 16
+_BESIDE = 0.06
+"""How far apart the marks of two lines are over the same word."""
 _UNDATED = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
 
 
@@ -86,16 +91,23 @@ def _figure(result: StudyResult) -> "Figure":
 
 
 def _draw_table(axes: "Axes", plot: StudyPlot, rows: Sequence[StudyRow]) -> None:
-    looks = cycle(zip(_COLOURS * len(_MARKERS), _MARKERS * len(_COLOURS), strict=True))
-    for column in plot.y:
-        for name, points in _series(plot, column, rows).items():
-            colour, marker = next(looks)
-            at = sorted(points)
-            means = [math.fsum(points[x]) / len(points[x]) for x in at]
-            axes.plot(at, means, color=colour, marker=marker, markersize=4, linewidth=1, label=name)
-            lows, highs = ([end(points[x]) for x in at] for end in (min, max))
-            if lows != highs:
-                axes.fill_between(at, lows, highs, color=colour, alpha=0.15, linewidth=0)
+    words = _words(plot, rows)
+    series = [each for column in plot.y for each in _series(plot, column, rows, words).items()]
+    for number, (name, points) in enumerate(series):
+        at = sorted(points)
+        means = [math.fsum(points[x]) / len(points[x]) for x in at]
+        lows, highs = ([end(points[x]) for x in at] for end in (min, max))
+        if words:
+            beside = [x + _BESIDE * (number - (len(series) - 1) / 2) for x in at]
+            ends = [[mean - low for mean, low in zip(means, lows, strict=True)]]
+            ends += [[high - mean for mean, high in zip(means, highs, strict=True)]]
+            axes.errorbar(beside, means, ends, linestyle="", capsize=2, label=name, **_look(number))
+            continue
+        axes.plot(at, means, linestyle=_DASHES[number // len(_COLOURS) % len(_DASHES)], label=name, **_look(number))
+        if lows != highs:
+            axes.fill_between(at, lows, highs, color=_look(number)["color"], alpha=0.15, linewidth=0)
+    if words:
+        axes.set_xticks(range(len(words)), [fill(each, _WORD_WIDTH) for each in words], fontsize=7)
     if plot.log_x:
         axes.set_xscale("log", base=2)
         axes.xaxis.set_major_formatter("{x:g}")
@@ -104,16 +116,35 @@ def _draw_table(axes: "Axes", plot: StudyPlot, rows: Sequence[StudyRow]) -> None
     axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
-def _series(plot: StudyPlot, column: str, rows: Sequence[StudyRow]) -> dict[str, dict[float, list[float]]]:
+def _look(number: int) -> Any:
+    """The colour and the marks of a line."""
+    marker = _MARKERS[number % len(_MARKERS)]
+    return {"color": _COLOURS[number % len(_COLOURS)], "marker": marker, "markersize": 4, "linewidth": 1}
+
+
+def _words(plot: StudyPlot, rows: Sequence[StudyRow]) -> list[str]:
+    """What an axis without numbers has, from its left end on."""
+    return list(dict.fromkeys(x for row in rows if isinstance(x := row[plot.x], str)))
+
+
+def _series(
+    plot: StudyPlot, column: str, rows: Sequence[StudyRow], words: Sequence[str]
+) -> dict[str, dict[float, list[float]]]:
     """By the name of a line, and the place on it: the values of the rows there."""
     found: dict[str, dict[float, list[float]]] = {}
     for row in rows:
-        words = [f"{name.replace('_', ' ')} {row[name]}" for name in plot.by]
-        value = float(row[column])
+        value, x = float(row[column]), row[plot.x]
         if math.isfinite(value):
-            line = found.setdefault(", ".join([column.replace("_", " "), *words]), {})
-            line.setdefault(float(row[plot.x]), []).append(value)
+            place = float(words.index(x) if isinstance(x, str) else x)
+            found.setdefault(_name(plot, column, row), {}).setdefault(place, []).append(value)
     return found
+
+
+def _name(plot: StudyPlot, column: str, row: StudyRow) -> str:
+    """The name of the line of a row; a text needs no name of its column, nor does the only column of a plot."""
+    of = [str(row[name]) if isinstance(row[name], str) else f"{name}={row[name]:g}" for name in plot.by]
+    alone = len(plot.y) == 1 and of
+    return ", ".join(of if alone else [column.replace("_", " "), *of])
 
 
 def _lines(claim: ClaimResult) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from lumctl.slices.fragmentation import fragmentation, index
 from lumctl.slices.slot_search import fit_slots
 from lumctl.slices.torus import Torus
 from lumctl.studies.claim import Claim, ReadingValue, range_value
-from lumctl.studies.study import ClaimValues, Study, StudyCase, StudyParameter, StudyRow, StudySettings
+from lumctl.studies.study import ClaimValues, Study, StudyCase, StudyParameter, StudyPlot, StudyRow, StudySettings
 from lumctl.studies.torus_cluster import (
     FIBRES,
     RACK,
@@ -218,4 +218,22 @@ STUDY = Study(
     cases=_cases,
     solve=_solve,
     values=_values,
+    plots=(
+        StudyPlot(
+            "largest",
+            ("rack_mean",),
+            "largest slice of the filling (accelerators)",
+            "index 1 - S / T, mean of racks",
+            ("slices", "filling"),
+            log_x=True,
+        ),
+        StudyPlot(
+            "fibres",
+            ("rack_mean",),
+            f"fibres between two servers ({UNLIMITED}: unlimited)",
+            "index 1 - S / T, mean of racks",
+            ("slices",),
+            log_x=True,
+        ),
+    ),
 )

@@ -14,7 +14,7 @@ from lumctl.errors import UsageError
 from lumctl.slices.torus import Coordinates
 from lumctl.studies.claim import Claim, ReadingValue, exact_value, found_value, range_value
 from lumctl.studies.replacement import SPARE_SERVER, joined_spares
-from lumctl.studies.study import ClaimValues, Study, StudyCase, StudyParameter, StudyRow, StudySettings
+from lumctl.studies.study import ClaimValues, Study, StudyCase, StudyParameter, StudyPlot, StudyRow, StudySettings
 from lumctl.studies.torus_cluster import FIBRES, RACK, RACKS, UNLIMITED, LiveSlice, empty_rack, fill
 
 _SOURCE = "arXiv 2505.23105, 2508.03674"
@@ -232,4 +232,11 @@ STUDY = Study(
     cases=_cases,
     solve=_solve,
     values=_values,
+    plots=tuple(
+        StudyPlot(x, ("per_failed",), label, "parts used for each failed one,\nless that one (parts)", ("way",))
+        for x, label in (
+            ("failures", "failed accelerators of each rack"),
+            ("below_percent", "accelerators in slices below one rack (%)"),
+        )
+    ),
 )

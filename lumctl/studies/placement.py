@@ -15,7 +15,7 @@ from lumctl.slices.fragmentation import aligned_box
 from lumctl.slices.slot_search import fit_slots
 from lumctl.slices.torus import Torus
 from lumctl.studies.claim import Claim, ReadingValue, found_value, range_value
-from lumctl.studies.study import ClaimValues, Study, StudyCase, StudyParameter, StudyRow, StudySettings
+from lumctl.studies.study import ClaimValues, Study, StudyCase, StudyParameter, StudyPlot, StudyRow, StudySettings
 from lumctl.studies.torus_cluster import (
     FIBRES,
     RACK,
@@ -213,4 +213,21 @@ STUDY = Study(
     cases=_cases,
     solve=_solve,
     values=_values,
+    plots=(
+        StudyPlot(
+            "filling",
+            ("requests", "bound", "by_light", "any_box", "aligned"),
+            "which slices share a rack",
+            "slices requested, and placed",
+            ("free_percent",),
+        ),
+        StudyPlot(
+            "fibres",
+            ("by_light",),
+            f"fibres between two servers ({UNLIMITED}: unlimited)",
+            "slices placed by light",
+            ("filling", "rings"),
+            log_x=True,
+        ),
+    ),
 )

@@ -8,7 +8,7 @@ from importlib.resources import files
 from statistics import linear_regression
 
 from lumctl.studies.claim import Claim, ClaimBasis, exact_value, range_value
-from lumctl.studies.study import ClaimValues, Study, StudyCase, StudyParameter, StudyRow, StudySettings
+from lumctl.studies.study import ClaimValues, Study, StudyCase, StudyParameter, StudyPlot, StudyRow, StudySettings
 from lumctl.training.phase_model import ChangeMode, StepTimes
 
 _SOURCE = "arXiv 2507.08119, 2602.12521"
@@ -182,4 +182,5 @@ STUDY = Study(
     cases=_cases,
     solve=_solve,
     values=_values,
+    plots=(StudyPlot("change_ms", ("overhead_percent",), "change of light (ms)", "longer step (%)", ("plan", "mode")),),
 )

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lumctl.studies.claim import Claim, ClaimBasis, exact_value
-from lumctl.studies.study import ClaimValues, Study, StudyCase, StudyParameter, StudyRow, StudySettings
+from lumctl.studies.study import ClaimValues, Study, StudyCase, StudyParameter, StudyPlot, StudyRow, StudySettings
 
 _LUMION, _MORPHLUX = "arXiv 2505.23105", "arXiv 2508.03674v3"
 
@@ -100,4 +100,5 @@ STUDY = Study(
     cases=_cases,
     solve=_solve,
     values=_values,
+    plots=(StudyPlot("phase", ("ends_s",), "end of", "time since the failure (s)", ("fabric_s",)),),
 )

@@ -16,7 +16,7 @@ from lumctl.spares.policies import POLICIES
 from lumctl.studies.claim import Claim, ReadingValue, range_value
 from lumctl.studies.client_pool import ClientChoice, PoolClient, RoundJob
 from lumctl.studies.client_rounds import RoundsSetting, run_rounds
-from lumctl.studies.study import ClaimValues, Study, StudyCase, StudyParameter, StudyRow, StudySettings
+from lumctl.studies.study import ClaimValues, Study, StudyCase, StudyParameter, StudyPlot, StudyRow, StudySettings
 
 _SOURCE = "arXiv 2510.19617"
 JOBS = (RoundJob(50, 1, 20), RoundJob(100, 1, 40), RoundJob(100, 2, 40), RoundJob(200, 2, 80), RoundJob(400, 3, 160))
@@ -218,4 +218,12 @@ STUDY = Study(
     cases=_cases,
     solve=_solve,
     values=_values,
+    plots=tuple(
+        StudyPlot("clients", (column,), "clients of the pool", label, ("way",))
+        for column, label in (
+            ("utilisation", "time for which clients work\n(share of all time)"),
+            ("bound_per_s", "clients bound (1/s)"),
+            ("completion_s", "time to the end of a job (s)"),
+        )
+    ),
 )

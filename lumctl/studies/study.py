@@ -61,7 +61,8 @@ class StudyPlot:
     """A picture of a study's table: the columns ``y``, which share a unit, over the column ``x``.
 
     Each combination of the columns ``by`` has a line of its own. Of rows that are alike in all these, such as those of
-    several seeds, a line has the mean and the whole range. The labels have the units.
+    several seeds, a line has the mean and the whole range. If ``x`` has words, its marks are not joined. The
+    labels have the units.
     """
 
     x: str

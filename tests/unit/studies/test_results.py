@@ -335,12 +335,29 @@ def test_equal_results_give_equal_figures(kind, kept, tmp_path, monkeypatch, cap
 
 
 @pytest.mark.usefixtures("matplotlib")
-@pytest.mark.parametrize("name", ["collectives", "spares"])
+@pytest.mark.parametrize("name", ["bandwidth", "collectives", "rail-steps", "recovery", "spares"])
 def test_a_figure_has_each_claim(name, tmp_path, recwarn):
     assert study("figure", name, "--quick", "--svg", tmp_path / "a.svg") == ExitCode.DONE
     drawn = (tmp_path / "a.svg").read_text(encoding="utf-8")
     assert all(f"<!-- {claim.id}: " in drawn for claim in STUDIES[name].claims)
     assert not recwarn.list
+
+
+@pytest.mark.usefixtures("matplotlib")
+def test_an_axis_may_have_words(tmp_path):
+    assert study("figure", "recovery", "--svg", tmp_path / "a.svg") == ExitCode.DONE
+    drawn = (tmp_path / "a.svg").read_text(encoding="utf-8")
+    assert all(
+        f"<!-- {words} -->" in drawn for words in ("model loaded", "fabric_s=0.001", "time since the failure (s)")
+    )
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_plot_shows_columns_that_the_study_has(name):
+    for plot in STUDIES[name].plots:
+        assert {plot.x, *plot.y, *plot.by} <= set(STUDIES[name].columns)
+        assert plot.x_label
+        assert plot.y_label
 
 
 @pytest.mark.usefixtures("matplotlib")
