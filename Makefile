@@ -6,7 +6,7 @@ READY := .venv/ready
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo studies test test-training test-paramiko lint types pictures man bench bench-fleet bench-fabric bench-devices bench-jobs bench-slices bench-spares bench-swap bench-collectives bench-tui campaign sizes lock clean
+.PHONY: help demo studies test test-training test-paramiko lint types pictures man bench bench-fleet bench-fabric bench-devices bench-jobs bench-slices bench-spares bench-studies bench-swap bench-collectives bench-tui campaign sizes lock clean
 
 help: ## List what can be made.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -91,6 +91,9 @@ bench-slices: $(READY) ## Measure whole plans of slices, and their placing besid
 bench-spares: $(READY) ## Measure the sizing of a pool of 4,096 accelerators, and the sharing of 1,000 spares (minutes).
 	$(BIN)/python tests/bench/spares/sizing.py $(ARGS)
 	$(BIN)/python tests/bench/spares/sharing.py $(ARGS)
+
+bench-studies: $(READY) build/bench-studies/ready ## Measure the engine of studies beside a bare pool, the start of a run, the memory of a worker, and the events of study sharing beside SimPy (minutes).
+	build/bench-studies/bin/python tests/bench/studies/engine.py $(ARGS)
 
 bench-collectives: $(READY) build/training/ready ## Measure schedules for a late rank: rounds beside their bound, the time to build and check them, their speed over lanes beside gloo and ring, a job that uses them by itself, and what recording costs (45 minutes).
 	$(BIN)/python tests/bench/collectives/schedules.py
