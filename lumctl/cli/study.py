@@ -98,6 +98,12 @@ def run(
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the run in --out, with the same settings.")
     ] = False,
+    trace: Annotated[
+        Path | None, typer.Option("--trace", metavar="FILE", help="Jobs of a cluster (CSV), for the study trace.")
+    ] = None,
+    trace_map: Annotated[
+        Path | None, typer.Option("--trace-map", metavar="FILE", help="Columns and units of the trace (YAML).")
+    ] = None,
     workers: WorkersOption = None,
     executor: ExecutorOption = None,
 ) -> None:
@@ -115,13 +121,19 @@ def run(
     The folder of --out gets each case when it is solved, and at the end study.json, the document of -o json, and with
     DuckDB installed rows.parquet. A run that was interrupted continues with --resume. The rows are the same whatever
     solves them.
+
+    A trace has a line for each job, and by default the columns submit and duration, in seconds, and accelerators. The
+    file of --trace-map names others, and their units:
+
+        columns: {submit: submit_time, duration: run_time, accelerators: gpu_num}
+        units: {submit: datetime, duration: min, accelerators: percent}
     """
     from lumctl.studies import find_study
     from lumctl.studies.engine import StudyWorkers
 
     if resume and out is None:
         raise UsageError("--resume needs --out DIR")
-    study = find_study(name)
+    study = find_study(name).with_trace(trace, trace_map)
     settings = study.settings(_given(cx, study, given, seeds), quick=quick)
     result = _run(cx, study, settings, StudyWorkers.of(workers, executor), out, resume=resume)
     if cx.out.structured:

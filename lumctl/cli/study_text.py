@@ -61,6 +61,8 @@ def print_study(cx: Invocation, study: "Study", document: "Mapping[str, Any]") -
     cx.out.text(study.question)
     cx.out.text()
     cx.out.table(_PARAMETERS, document["parameters"])
+    if not study.claims:
+        return
     cx.out.text()
     shown = [
         {**each, "published_text": _published(claim), "verdict_text": each["recorded"] or "not recorded"}
@@ -79,6 +81,8 @@ def print_result(cx: Invocation, result: "StudyResult") -> None:
         OutputColumn(key.replace("_", " ").upper(), key, right=_is_number(result, key)) for key in result.study.columns
     ]
     cx.out.table(columns, [{key: _in_digits(value) for key, value in row.items()} for row in result.rows])
+    if not result.claims:
+        return
     cx.out.text()
     print_claims(cx, result.claims)
     cx.out.text()

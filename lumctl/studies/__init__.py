@@ -16,6 +16,7 @@ from lumctl.studies import (
     recovery,
     sharing,
     spares,
+    trace,
 )
 from lumctl.studies.results import (
     ClaimResult,
@@ -41,6 +42,7 @@ STUDIES: Mapping[str, Study] = {
         recovery,
         sharing,
         spares,
+        trace,
     )
 }
 

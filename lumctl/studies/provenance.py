@@ -33,6 +33,7 @@ def provenance(study: Study, settings: StudySettings) -> Mapping[str, Any]:
     return {
         "study": study.name,
         "settings": {name: list(values) for name, values in settings.items()},
+        **({"inputs": dict(study.inputs)} if study.inputs else {}),
         "seeds": None if seeds is None else list(range(int(seeds[0]))),
         "versions": {"lumctl": lumctl.__version__, "python": platform.python_version(), **_library_versions()},
         "code": code_digest(),
@@ -57,6 +58,8 @@ def difference(mine: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
         one, two = (_values(each["settings"].get(name)) for each in (mine, other))
         if one != two:
             return f"{name}={two}, not {name}={one}"
+    if mine.get("inputs") != other.get("inputs"):
+        return "another trace, or other columns of it"
     one, two = (each["versions"]["lumctl"] for each in (mine, other))
     if one != two:
         return f"lumctl {two}, not {one}"

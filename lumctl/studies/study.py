@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lumctl.errors import UsageError
@@ -81,6 +82,8 @@ class Study:
     no table. ``solve``, a function of a module, gives the rows of one case. It uses nothing but the case, so another
     process may run it. ``values`` finds the values of the claims in the table. ``plots`` show the table; the claims
     have a picture without them. ``of_inventory`` gives the values of the parameters that an inventory says.
+    ``of_trace`` gives the same study of a trace, with the YAML file of its columns. ``inputs`` says what else than
+    settings its rows depend on, such as the checksum of a file.
     """
 
     name: str
@@ -93,6 +96,22 @@ class Study:
     values: Callable[[StudySettings, Sequence[StudyRow]], ClaimValues] = field(repr=False)
     plots: tuple[StudyPlot, ...] = ()
     of_inventory: Callable[["Inventory"], Mapping[str, float]] | None = field(default=None, repr=False)
+    of_trace: Callable[[Path, Path | None], "Study"] | None = field(default=None, repr=False)
+    inputs: Mapping[str, str] = field(default_factory=dict)
+
+    def with_trace(self, trace: Path | None, columns: Path | None) -> "Study":
+        """This study of the jobs in a trace; ``columns`` is the YAML file that names its columns.
+
+        Raises:
+            UsageError: the study takes no trace, or a file cannot be read or is not valid.
+        """
+        if trace is None:
+            if columns is not None:
+                raise UsageError("--trace-map needs --trace FILE")
+            return self
+        if self.of_trace is None:
+            raise UsageError(f"study {self.name} takes no trace", hint="leave --trace out, or run the study trace")
+        return self.of_trace(trace, columns)
 
     def inventory_settings(self, inventory: "Inventory") -> list[str]:
         """What :meth:`settings` is given for the rack of an inventory.
