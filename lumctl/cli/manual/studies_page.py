@@ -37,7 +37,8 @@ def studies_page(results: Sequence[StudyResult], run_on: str) -> str:
         *section("verdicts", [bold_code(f"Of {verdicts.total()} claims:"), *entries(counted)]),
     ]
     for result in results:
-        body += section(f"study {result.study.name}", [bold_code(result.study.question)])
+        claims = "" if result.claims else " It tests no published claim."
+        body += section(f"study {result.study.name}", [bold_code(f"{result.study.question}{claims}")])
         body += [line for claim in result.claims for line in _claim(claim)]
     see_also = ["lumctl(1)", "lumctl-study(1)"]
     return page("lumctl-studies", "the claims of the papers, and what they give here", SOURCE, body, see_also, part=7)
