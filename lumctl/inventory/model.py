@@ -338,6 +338,10 @@ class Job:
         """The job with the links of one of its phases."""
         return replace(self, links=phase.links)
 
+    def in_phases(self) -> "tuple[Job, ...]":
+        """The job with the links of each of its phases; itself if it has none."""
+        return tuple(map(self.in_phase, self.phases)) or (self,)
+
     def run_settings(self) -> JobRun:
         """The settings of ``lumctl job run``.
 

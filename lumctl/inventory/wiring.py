@@ -238,8 +238,7 @@ def job_links(job: Job) -> tuple[RankLink, ...]:
 
 def links_of_all_phases(job: Job) -> tuple[RankLink, ...]:
     """Every link that a job has at some time of a training step."""
-    phases = [job.in_phase(phase) for phase in job.phases] or [job]
-    return tuple(link for each in phases for link in job_links(each))
+    return tuple(link for each in job.in_phases() for link in job_links(each))
 
 
 def _rank_pairs(links: RingLinks | PairLinks | TorusLinks) -> Iterator[tuple[int, int, int | None, int]]:

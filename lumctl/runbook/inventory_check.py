@@ -104,8 +104,8 @@ def odd_in_circuits(document: Mapping[str, Any], inventory: Inventory) -> Iterat
 def circuit_names(inventory: Inventory) -> frozenset[str]:
     """The circuits that the jobs need, wherever they run."""
     lit = circuits_of(inventory, initial_assignment(inventory))
-    phased = ((job.in_phase(phase), job.ranks) for job in inventory.jobs.values() for phase in job.phases)
-    others = (circuit for job, ranks in phased for circuit in job_circuits(inventory, job, ranks))
+    phased = (each for job in inventory.jobs.values() if job.phases for each in job.in_phases())
+    others = (circuit for job in phased for circuit in job_circuits(inventory, job, job.ranks))
     return frozenset(circuit.id for circuit in (*lit, *others))
 
 

@@ -144,14 +144,15 @@ def left_there(
 
 
 def certain_states(context: Context, rack: str, jobs: Collection[str]) -> dict[str, States]:
-    """The states of each mesh and switch of a rack; the states of devices that carry these jobs must be certain.
+    """The states of each mesh and switch of a rack; those of devices that carry a phase of these jobs must be certain.
 
     Raises:
         RefusedError: the states of such a device are not certain, for example because a run was interrupted while it
             wrote to the device.
     """
     inventory, placed = context.inventory, context.assignment()
-    carrying = {d for job in jobs for c in job_circuits(inventory, inventory.jobs[job], placed[job]) for d in c.devices}
+    phases = ((each, placed[job]) for job in jobs for each in inventory.jobs[job].in_phases())
+    carrying = {d for job, ranks in phases for c in job_circuits(inventory, job, ranks) for d in c.devices}
     states: dict[str, States] = {}
     for device in inventory.devices.values():
         if device.rack == rack and device.kind.carries_light:

@@ -1,10 +1,13 @@
 """A spare must carry every phase of a job, not only the one whose light is on."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from lumctl.errors import RefusedError
 from lumctl.inventory.load import example, inventory_from
-from lumctl.inventory.wiring import FREE, own_cells
+from lumctl.inventory.wiring import FREE, initial_assignment, own_cells
+from lumctl.swap import draft
 from lumctl.swap.choice import choose
 from lumctl.swap.lane_moves import lane_choices, parse_avoided
 
@@ -55,3 +58,17 @@ def test_a_spare_that_carries_every_phase_is_taken(observe):
     choice = choose(observe(inventory), states(inventory), ["h1-gpu0"])
     assert [each.spare for each in choice.replacements] == ["h5-gpu0"]
     assert set(choice.paths.writes) == {"rail0"}
+
+
+def test_a_device_that_only_a_later_phase_uses_must_be_certain_too(monkeypatch):
+    text = TEXT.replace("pairs: [[0, 2], [1, 3], [4, 6], [5, 7]]", "pairs: [[0, 2], [4, 6]]")
+    inventory = inventory_from(text.encode(), example("rails"))
+    known = {"rail0": {0: "1"}, "rail1": {}}
+    context = SimpleNamespace(
+        inventory=inventory, assignment=lambda: initial_assignment(inventory), known_cells=known.get
+    )
+    monkeypatch.setattr(draft, "uncertain", lambda *given: RefusedError(f"not certain: {given[-1]}"))
+    with pytest.raises(RefusedError, match="not certain: rail1"):
+        draft.certain_states(context, "rails", ["train"])
+    known["rail1"] = {0: FREE}
+    assert draft.certain_states(context, "rails", ["train"]) == known
