@@ -132,8 +132,11 @@ def _reading_rows(claim: "ClaimResult") -> "Iterator[dict[str, Any]]":
 
 def value_text(found: "ReadingValue") -> str:
     """A value, or its range, in a few digits."""
-    value = f"{found.value:.{_DIGITS}g}"
-    return f"{found.low:.{_DIGITS}g} to {found.high:.{_DIGITS}g}" if found.low < found.high else value
+    return _range_text(found.value, found.low, found.high)
+
+
+def _range_text(value: float, low: float, high: float) -> str:
+    return f"{low:.{_DIGITS}g} to {high:.{_DIGITS}g}" if low < high else f"{value:.{_DIGITS}g}"
 
 
 def _print_missing(cx: Invocation, study: "Study") -> None:
@@ -173,8 +176,7 @@ def print_comparison(cx: Invocation, document: "Mapping[str, Any]") -> None:
 def _interval(found: "Mapping[str, Any]") -> str:
     if found["interval"] is None or found["measured"] is None:
         return "-"
-    low, high = found["interval"]
-    return f"{low:.{_DIGITS}g} to {high:.{_DIGITS}g}" if low < high else f"{found['measured']:.{_DIGITS}g}"
+    return _range_text(found["measured"], *found["interval"])
 
 
 def _plain(value: Any) -> str:

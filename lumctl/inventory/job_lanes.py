@@ -12,7 +12,7 @@ from lumctl.inventory.wiring import Circuit, Direction, job_circuits, job_links,
 
 
 @dataclass(frozen=True, slots=True)
-class _SharedTime:
+class _LinksAtOnce:
     """Links that a job needs at the same time: all of it, or those of one phase. ``phase`` begins a message."""
 
     job: Job
@@ -21,12 +21,12 @@ class _SharedTime:
     phase: str = ""
 
 
-def _shared_times(job: Job, entry: JobEntry) -> Iterator[_SharedTime]:
+def _links_at_once(job: Job, entry: JobEntry) -> Iterator[_LinksAtOnce]:
     if not job.phases:
-        yield _SharedTime(job, entry.links, entry.mark("links"))
+        yield _LinksAtOnce(job, entry.links, entry.mark("links"))
     for phase in job.phases:
         at = entry.item_mark("phases", phase.name)
-        yield _SharedTime(job.in_phase(phase), entry.phases[phase.name], at, f"phase {phase.name}: ")
+        yield _LinksAtOnce(job.in_phase(phase), entry.phases[phase.name], at, f"phase {phase.name}: ")
 
 
 def check_lanes(inventory: Inventory, entries: dict[str, JobEntry], problems: Problems) -> None:
@@ -36,12 +36,12 @@ def check_lanes(inventory: Inventory, entries: dict[str, JobEntry], problems: Pr
     """
     for name, entry in entries.items():
         job = inventory.jobs[name]
-        known = [_check_matching(inventory, links, problems) for links in _shared_times(job, entry)]
+        known = [_check_matching(inventory, links, problems) for links in _links_at_once(job, entry)]
         if job.run is not None and all(known):
             _require_joined(inventory, job, entry, problems)
 
 
-def _check_matching(inventory: Inventory, links: _SharedTime, problems: Problems) -> bool:
+def _check_matching(inventory: Inventory, links: _LinksAtOnce, problems: Problems) -> bool:
     """Whether the circuits of some links are known."""
     try:
         circuits = job_circuits(inventory, links.job, links.job.ranks)
@@ -64,7 +64,7 @@ def _check_matching(inventory: Inventory, links: _SharedTime, problems: Problems
     return True
 
 
-def _check_joins(inventory: Inventory, circuits: Iterable[Circuit], links: _SharedTime, problems: Problems) -> None:
+def _check_joins(inventory: Inventory, circuits: Iterable[Circuit], links: _LinksAtOnce, problems: Problems) -> None:
     """Check that each switch can join the ports of the circuits that lie in it; one problem for each switch."""
     told: set[str] = set()
     for circuit in circuits:
@@ -104,7 +104,7 @@ def _require_joined(inventory: Inventory, job: Job, entry: JobEntry, problems: P
         )
 
 
-def _first_bad(inventory: Inventory, links: _SharedTime) -> Mark:
+def _first_bad(inventory: Inventory, links: _LinksAtOnce) -> Mark:
     """The place of the first group of links that is impossible."""
     # Pairs take the lanes that earlier groups left, so the groups are tried together, one more each time.
     for at in range(len(links.job.links)):

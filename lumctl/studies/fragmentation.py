@@ -7,7 +7,6 @@ from math import prod
 from random import Random
 from statistics import fmean
 
-from lumctl.errors import UsageError
 from lumctl.slices.allocator import allocate
 from lumctl.slices.fragmentation import fragmentation, index
 from lumctl.slices.slot_search import fit_slots
@@ -16,6 +15,7 @@ from lumctl.studies.claim import Claim, ReadingValue, range_value
 from lumctl.studies.study import ClaimValues, Study, StudyCase, StudyParameter, StudyPlot, StudyRow, StudySettings
 from lumctl.studies.torus_cluster import (
     FIBRES,
+    FILLINGS,
     RACK,
     RACKS,
     SHAPES,
@@ -24,25 +24,22 @@ from lumctl.studies.torus_cluster import (
     fill,
     racks_with,
     release,
+    require_slice_sizes,
     torus_demand,
 )
 
 _RELEASED_PERCENT = 20.0
-_FILLINGS = ("by-size", "mixed")
-"""The source does not say which slices share a rack: those of one size, or any."""
 _LARGEST = (4, 8, 16, 32)
-"""Nor does it say with which slices the cluster is filled: here with those up to a size. Slices of 64 are left out, for
-the rack of one is free or in use as a whole, and never fragmented."""
+"""The source does not say with which slices the cluster is filled: here with those up to a size. Slices of 64 are left
+out, for the rack of one is free or in use as a whole, and never fragmented."""
 
 
 def _cases(settings: StudySettings) -> Iterator[StudyCase]:
     largest = [int(each) for each in settings["largest"]]
-    if strange := [each for each in largest if each not in SHAPES]:
-        sizes = ", ".join(map(str, sorted(SHAPES)))
-        raise UsageError(f"largest is {strange[0]}, but slices of the torus have {sizes} accelerators")
+    require_slice_sizes("largest", largest)
     fibres = [int(each) for each in settings["fibres"]]
     seeds = range(int(settings["seeds"][0]))
-    return product(_FILLINGS, largest, settings["released_percent"], fibres, seeds)
+    return product(FILLINGS, largest, settings["released_percent"], fibres, seeds)
 
 
 def _solve(filling: str, largest: int, released_percent: float, fibres: int, seed: int) -> Iterator[StudyRow]:

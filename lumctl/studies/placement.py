@@ -7,7 +7,6 @@ from math import prod
 from random import Random
 from statistics import fmean
 
-from lumctl.errors import UsageError
 from lumctl.slices.allocation import SliceDemand, SliceVerdict, with_slice
 from lumctl.slices.allocator import allocate
 from lumctl.slices.boxes import find_box
@@ -18,6 +17,7 @@ from lumctl.studies.claim import Claim, ReadingValue, found_value, range_value
 from lumctl.studies.study import ClaimValues, Study, StudyCase, StudyParameter, StudyPlot, StudyRow, StudySettings
 from lumctl.studies.torus_cluster import (
     FIBRES,
+    FILLINGS,
     RACK,
     RACKS,
     SHAPES,
@@ -26,25 +26,22 @@ from lumctl.studies.torus_cluster import (
     fill,
     racks_with,
     release,
+    require_slice_sizes,
     torus_demand,
 )
 
 _FREE_PERCENT, _REQUEST = 30.0, 32
-_FILLINGS = ("by-size", "mixed")
-"""The source does not say which slices share a rack: those of one size, or any."""
 _SIZES = (4, 8, 16, 32)
 """Of the slices in use. Each size has as many accelerators."""
 
 
 def _cases(settings: StudySettings) -> Iterator[StudyCase]:
     requests = [int(each) for each in settings["request"]]
-    if strange := [each for each in requests if each not in SHAPES]:
-        sizes = ", ".join(map(str, sorted(SHAPES)))
-        raise UsageError(f"request is {strange[0]}, but slices of the torus have {sizes} accelerators")
+    require_slice_sizes("request", requests)
     fibres = [int(each) for each in settings["fibres"]]
     seeds = range(int(settings["seeds"][0]))
     rings = [int(each) for each in settings["rings"]]
-    return product(_FILLINGS, settings["free_percent"], requests, fibres, rings, seeds)
+    return product(FILLINGS, settings["free_percent"], requests, fibres, rings, seeds)
 
 
 def _solve(filling: str, free_percent: float, request: int, fibres: int, rings: int, seed: int) -> Iterator[StudyRow]:
@@ -123,7 +120,7 @@ def _values(_: StudySettings, rows: Sequence[StudyRow]) -> ClaimValues:
     for name, of in _REQUESTS.items():
         for boxes in _BOXES:
             refused[f"{boxes}-{name}-mean"] = range_value(
-                [fmean(_refused(row, boxes, of) for row in torus if row["filling"] == each) for each in _FILLINGS]
+                [fmean(_refused(row, boxes, of) for row in torus if row["filling"] == each) for each in FILLINGS]
             )
             refused[f"{boxes}-{name}-draw"] = range_value([_refused(row, boxes, of) for row in torus])
     placed = {

@@ -11,6 +11,7 @@ from itertools import product
 from math import prod
 from random import Random
 
+from lumctl.errors import UsageError
 from lumctl.slices.allocation import SliceDemand, SlicePlacement, with_slice
 from lumctl.slices.boxes import find_box
 from lumctl.slices.fragmentation import ALIGNED_SHAPES, aligned_box
@@ -28,6 +29,20 @@ SHAPES: Mapping[int, Extents] = {prod(shape): shape for shape in ALIGNED_SHAPES}
 """The shape of an aligned slice by its number of accelerators."""
 PARTS: Mapping[int, Extents] = {**SHAPES, 2: (2, 1, 1), 1: (1, 1, 1)}
 """The same with those that are part of a server; the published allocator has none of these."""
+
+FILLINGS = ("by-size", "mixed")
+"""The source does not say which slices share a rack: those of one size, or any."""
+
+
+def require_slice_sizes(parameter: str, sizes: Iterable[int]) -> None:
+    """Require that slices of the torus have these sizes; ``parameter`` gave them.
+
+    Raises:
+        UsageError: none has one of them.
+    """
+    if strange := [each for each in sizes if each not in SHAPES]:
+        known = ", ".join(map(str, sorted(SHAPES)))
+        raise UsageError(f"{parameter} is {strange[0]}, but slices of the torus have {known} accelerators")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
+from tempfile import TemporaryDirectory
 from typing import Self
 
 _FORKS = hasattr(os, "pidfd_open") and hasattr(socket, "SOCK_SEQPACKET")
@@ -30,6 +31,27 @@ _LEFT_OUT = ("lumctl.training.", "lumctl.tui.", "lumctl.fabric.research.", "lumc
 """Modules that few commands import, and that need packages which are large or not installed."""
 
 _server: "CommandServer | None" = None
+
+
+@contextmanager
+def lumctl_on_sim(inventory: Path, state: Path) -> Iterator[Callable[..., "subprocess.CompletedProcess[str]"]]:
+    """Run commands on a simulator of an inventory, which ends with the block; ``state`` is the folder of its store."""
+    with TemporaryDirectory(prefix="lumctl-") as short:  # not pytest's own: the path of a socket is short
+        environment = {
+            **os.environ,
+            "LUMCTL_STATE": str(state),
+            "XDG_RUNTIME_DIR": short,
+            "LUMCTL_INVENTORY": str(inventory),
+            "LUMCTL_TARGET": "sim",
+        }
+
+        def run(*words: str) -> "subprocess.CompletedProcess[str]":
+            return run_lumctl(*words, env=environment, timeout=120)
+
+        up = run("sim", "up", "--detach")
+        assert up.returncode == 0, up.stderr
+        yield run
+        assert run("sim", "down").returncode == 0
 
 
 def run_lumctl(

@@ -1,10 +1,7 @@
 """``fabric show`` on a rack where circuits lead through a switch, fibres and a mesh."""
 
-import os
-from tempfile import TemporaryDirectory
-
 import pytest
-from forked_commands import run_lumctl
+from forked_commands import lumctl_on_sim
 
 from lumctl.inventory.load import example
 
@@ -12,22 +9,8 @@ from lumctl.inventory.load import example
 @pytest.fixture(scope="module")
 def lumctl(tmp_path_factory):
     """Run lumctl on a simulated rack of a switch and a mesh, whose states are recorded."""
-    with TemporaryDirectory(prefix="lumctl-") as short:  # not pytest's own: the path of a socket is short
-        environment = {
-            **os.environ,
-            "LUMCTL_STATE": str(tmp_path_factory.mktemp("state")),
-            "XDG_RUNTIME_DIR": short,
-            "LUMCTL_INVENTORY": str(example("switch-and-mesh")),
-            "LUMCTL_TARGET": "sim",
-        }
-
-        def run(*words):
-            return run_lumctl(*words, env=environment, timeout=120)
-
-        up = run("sim", "up", "--detach")
-        assert up.returncode == 0, up.stderr
+    with lumctl_on_sim(example("switch-and-mesh"), tmp_path_factory.mktemp("state")) as run:
         yield run
-        assert run("sim", "down").returncode == 0
 
 
 def columns(table):

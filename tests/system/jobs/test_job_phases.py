@@ -1,11 +1,9 @@
 """``job phases`` on a simulated rack of two rails: what it shows, what damage changes, and after a swap."""
 
 import json
-import os
-from tempfile import TemporaryDirectory
 
 import pytest
-from forked_commands import run_lumctl
+from forked_commands import lumctl_on_sim
 
 from lumctl.inventory.load import example
 
@@ -13,22 +11,8 @@ from lumctl.inventory.load import example
 @pytest.fixture(scope="module")
 def lumctl(tmp_path_factory):
     """Run lumctl on a simulated rack whose first phase is lit."""
-    with TemporaryDirectory(prefix="lumctl-") as short:  # not pytest's own: the path of a socket is short
-        environment = {
-            **os.environ,
-            "LUMCTL_STATE": str(tmp_path_factory.mktemp("state")),
-            "XDG_RUNTIME_DIR": short,
-            "LUMCTL_INVENTORY": str(example("rails")),
-            "LUMCTL_TARGET": "sim",
-        }
-
-        def run(*words):
-            return run_lumctl(*words, env=environment, timeout=120)
-
-        up = run("sim", "up", "--detach")
-        assert up.returncode == 0, up.stderr
+    with lumctl_on_sim(example("rails"), tmp_path_factory.mktemp("state")) as run:
         yield run
-        assert run("sim", "down").returncode == 0
 
 
 def phases(lumctl):

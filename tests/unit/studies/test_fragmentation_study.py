@@ -5,6 +5,7 @@ from itertools import product
 from random import Random
 
 import pytest
+from study_claims import changed
 from torus_states import faults_of
 
 from lumctl.cli.main import run
@@ -15,12 +16,6 @@ from lumctl.studies import fragmentation, run_study
 from lumctl.studies.torus_cluster import FIBRES, SHAPES, UNLIMITED, empty_rack, torus_demand
 
 SHORT = ("seeds=1", "largest=8", "fibres=4,192")
-
-
-def changed():
-    """The claims whose verdict is not the recorded one, by a part of the quick run."""
-    found = run_study(fragmentation.STUDY, fragmentation.STUDY.settings(SHORT))
-    return {each.claim.id for each in found.claims if each.has_changed}
 
 
 def some_servers(seed, fibres):
@@ -96,12 +91,12 @@ def test_if_slices_are_released_by_whole_racks_nothing_is_fragmented(monkeypatch
         return tuple(each for each in slices if each.rack >= 64 * share)
 
     monkeypatch.setattr(fragmentation, "release", ordered)
-    assert changed() == {"fragmentation.index", "fragmentation.reduction"}
+    assert changed(fragmentation.STUDY, *SHORT) == {"fragmentation.index", "fragmentation.reduction"}
 
 
 def test_without_light_the_published_sizes_find_no_more_than_boxes(monkeypatch):
     monkeypatch.setattr(fragmentation, "allocate", lambda rack, demands, **_: allocate_box(rack, demands))
-    assert changed() == {"fragmentation.reduction"}
+    assert changed(fragmentation.STUDY, *SHORT) == {"fragmentation.reduction"}
 
 
 def test_without_fibres_light_joins_no_servers():

@@ -7,6 +7,7 @@ from math import comb
 from random import Random
 
 import pytest
+from study_claims import changed
 from torus_states import leads
 
 from lumctl.cli.main import run
@@ -26,12 +27,6 @@ def rack_of(size):
 
 def all_joined(_, failed, __):
     return len(failed)
-
-
-def changed():
-    """The claims whose verdict is not the recorded one, by the quick run."""
-    found = run_study(overprovisioning.STUDY, overprovisioning.STUDY.settings(quick=True))
-    return {each.claim.id for each in found.claims if each.has_changed}
 
 
 def expected_groups(size, failures):
@@ -105,11 +100,11 @@ def test_without_fibres_no_spare_is_joined(monkeypatch):
 
 def test_models_that_are_broken_on_purpose_change_their_claims(monkeypatch):
     monkeypatch.setattr(overprovisioning, "joined_spares", all_joined)  # the capacity of fibres is ignored
-    assert changed() == {"overprovisioning.ideal"}
+    assert changed(overprovisioning.STUDY, quick=True) == {"overprovisioning.ideal"}
     monkeypatch.setattr(overprovisioning, "_evicted", len)  # only the failed accelerator of a server is replaced
-    assert changed() == {"overprovisioning.ideal", "overprovisioning.eviction"}
+    assert changed(overprovisioning.STUDY, quick=True) == {"overprovisioning.ideal", "overprovisioning.eviction"}
     monkeypatch.setattr(overprovisioning, "_migrated", lambda _, down: len(down))
-    assert changed() == {claim.id for claim in overprovisioning.STUDY.claims}
+    assert changed(overprovisioning.STUDY, quick=True) == {claim.id for claim in overprovisioning.STUDY.claims}
 
 
 @pytest.mark.parametrize("given", ["below_percent=0", "size=4", "failures=1,2,3"])

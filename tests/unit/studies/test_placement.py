@@ -5,6 +5,7 @@ from itertools import combinations, product
 from random import Random
 
 import pytest
+from study_claims import changed
 from torus_states import faults_of
 
 from lumctl.cli.main import run
@@ -16,12 +17,6 @@ from lumctl.studies.torus_cluster import FIBRES, empty_rack, fill, racks_with, r
 
 EVEN = dict.fromkeys((4, 8, 16, 32), 1024)
 SETTINGS = ("seeds=1", "fibres=4,192")
-
-
-def changed():
-    """The claims whose verdict is not the recorded one."""
-    found = run_study(placement.STUDY, placement.STUDY.settings(SETTINGS))
-    return {each.claim.id for each in found.claims if each.has_changed}
 
 
 def draws(seed):
@@ -111,12 +106,12 @@ def test_a_slice_that_the_search_misses_is_not_taken_for_an_impossible_one():
 
 def test_a_torus_that_takes_any_free_servers_for_a_box_refuses_fewer(monkeypatch):
     monkeypatch.setattr(placement, "_boxes", lambda rack, request, _: placement._bound(rack, request))
-    assert changed() == {"placement.refused"}
+    assert changed(placement.STUDY, *SETTINGS) == {"placement.refused"}
 
 
 def test_without_light_not_all_slices_are_placed(monkeypatch):
     monkeypatch.setattr(placement, "allocate", lambda rack, demands, **_: allocate_box(rack, demands))
-    assert changed() == {"placement.all"}
+    assert changed(placement.STUDY, *SETTINGS) == {"placement.all"}
 
 
 @pytest.mark.parametrize("given", ["free_percent=40", "request=16", "fibres=8"])

@@ -1,15 +1,12 @@
 """Training steps with changes of light: the published series, their fit, and that a broken model changes a verdict."""
 
 import pytest
+from study_claims import changed, claims_of
 
 from lumctl.errors import UsageError
-from lumctl.studies import rail_steps, run_study
+from lumctl.studies import rail_steps
 from lumctl.studies.rail_steps import STUDY, fitted, published_series
 from lumctl.training.phase_model import ChangeMode
-
-
-def claims(*given):
-    return {each.claim.id: each for each in run_study(STUDY, STUDY.settings(given)).claims}
 
 
 def test_the_fitted_changes_per_step_are_no_whole_numbers():
@@ -33,16 +30,16 @@ def test_one_plan_is_slower_ahead_at_every_change():
 
 
 def test_the_recorded_verdicts_hold():
-    assert not any(each.has_changed for each in claims().values())
+    assert not any(each.has_changed for each in claims_of(STUDY).values())
 
 
 def test_a_model_that_counts_changes_once_reproduces_no_step(monkeypatch):
     monkeypatch.setattr(rail_steps, "_CHANGES", 1)
-    assert {name for name, each in claims().items() if each.has_changed} == {"rail-steps.on-demand"}
+    assert changed(STUDY) == {"rail-steps.on-demand"}
 
 
 def test_without_the_longest_changes_the_claim_on_all_is_not_judged():
-    found = claims("longest_ms=100")
+    found = claims_of(STUDY, "longest_ms=100")
     assert found["rail-steps.under"].verdict is None
     assert not found["rail-steps.on-demand"].has_changed
     with pytest.raises(UsageError, match="longest_ms"):

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
+from study_claims import changed, claims_of
 
 from lumctl.cli.main import run
 from lumctl.errors import ExitCode
@@ -17,18 +18,6 @@ from lumctl.studies.results import recorded_verdicts
 def quick(name):
     """The result of a short run."""
     return run_study(STUDIES[name], STUDIES[name].settings(quick=True))
-
-
-def changed(name):
-    """The claims of a study whose verdict is not the recorded one, under a model that a test has broken."""
-    study = find_study(name)
-    return {each.claim.id for each in run_study(study, study.settings(quick=True)).claims if each.has_changed}
-
-
-def claims_of(name, *given):
-    """By the ids of its claims: what a study finds with some settings."""
-    study = find_study(name)
-    return {each.claim.id: each for each in run_study(study, study.settings(given, quick=True)).claims}
 
 
 def test_each_claim_has_one_id_and_a_recorded_verdict():
@@ -80,23 +69,23 @@ def test_with_other_costs_after_the_arrival_the_gain_is_another(monkeypatch):
         return replace(honest(*given), after_s=2.0 * honest(*given).after_s)
 
     monkeypatch.setattr(collectives, "stragglar_cost", dearer)
-    assert changed("collectives") == {"collectives.gain-v1", "collectives.gain-v2", "collectives.twice"}
+    assert changed(collectives.STUDY, quick=True) == {"collectives.gain-v1", "collectives.gain-v2", "collectives.twice"}
 
 
 def test_with_free_switch_ports_the_optical_network_saves_less(monkeypatch):
     free = {name: replace(each, port_w=0.0, port_usd=0.0) for name, each in rails.GENERATIONS.items()}
     monkeypatch.setattr(rails, "GENERATIONS", free)
-    assert changed("rails") == {claim.id for claim in rails.STUDY.claims[:6]}
+    assert changed(rails.STUDY, quick=True) == {claim.id for claim in rails.STUDY.claims[:6]}
 
 
 def test_with_a_larger_switch_a_rail_needs_one(monkeypatch):
     monkeypatch.setattr(rails, "OPTICAL_PORTS", 512)
-    assert changed("rails") == {"rails.one-switch"}
+    assert changed(rails.STUDY, quick=True) == {"rails.one-switch"}
 
 
 def test_where_chips_never_fail_no_number_of_spares_is_reproduced(monkeypatch):
     monkeypatch.setattr(spares, "spread", lambda groups, _low, _high: groups)
-    assert changed("spares") == {claim.id for claim in spares.STUDY.claims}
+    assert changed(spares.STUDY, quick=True) == {claim.id for claim in spares.STUDY.claims}
 
 
 def test_of_a_search_that_leaves_out_a_pair_the_count_is_not_reproduced(monkeypatch):
@@ -106,7 +95,7 @@ def test_of_a_search_that_leaves_out_a_pair_the_count_is_not_reproduced(monkeypa
         return replace(honest(search), unreachable=((0, 1),))
 
     monkeypatch.setattr(matchings.AllToAllSearch, "run", lost)
-    assert changed("matchings") == {"matchings.count"}
+    assert changed(matchings.STUDY, quick=True) == {"matchings.count"}
 
 
 @pytest.mark.parametrize(
@@ -119,15 +108,15 @@ def test_of_a_search_that_leaves_out_a_pair_the_count_is_not_reproduced(monkeypa
     ],
 )
 def test_a_claim_whose_case_is_left_out_is_not_judged(name, given):
-    for each in claims_of(name, *given).values():
+    for each in claims_of(find_study(name), *given, quick=True).values():
         assert each.verdict is (ClaimVerdict.NOT_TESTABLE if each.claim.missing else None)
         assert not each.values
 
 
 def test_one_of_the_sizes_is_no_range_of_them():
-    assert claims_of("rails", "gpus=512,512")["rails.power-gb200-least"].verdict is None
-    assert claims_of("rails", "domain=32")["rails.power-gb200-least"].verdict is None
-    assert claims_of("rails", "transceivers=2")["rails.power-h200"].verdict is None
+    assert claims_of(rails.STUDY, "gpus=512,512", quick=True)["rails.power-gb200-least"].verdict is None
+    assert claims_of(rails.STUDY, "domain=32", quick=True)["rails.power-gb200-least"].verdict is None
+    assert claims_of(rails.STUDY, "transceivers=2", quick=True)["rails.power-h200"].verdict is None
 
 
 def test_a_study_that_names_a_claim_wrongly_fails():

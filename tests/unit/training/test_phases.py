@@ -108,10 +108,10 @@ def test_what_changes_between_two_phases(inventory):
     assert [change and change.between for change in made.in_order] == [("a", "b"), ("a", "b"), ("a", "c"), ("a", "c")]
 
 
-def test_a_port_that_is_blocked_makes_the_phases_impossible_that_need_it(tmp_path):
+def test_damage_around_the_ports_makes_the_phases_impossible_that_have_no_light(tmp_path):
     ports = list(range(8))
     known = programmed(written(tmp_path / "rack.yaml", ports))
-    # The inventory refuses a lane at a blocked port, so the only way to it is cut instead: all PUCs are damaged.
+    # What has light keeps it: the circuits of the first phase lead through these PUCs already.
     damaged = written(tmp_path / "rack.yaml", ports, more=", damaged: " + str(list(range(60))))
     made = job_phases(observed(damaged, known), damaged.jobs["job"], known)
     assert [light.is_possible for light in made.phases if light.name != "a"] == [False, False]
