@@ -17,6 +17,7 @@ from lumctl.change.plan_parts import (
     Do,
     PlannedChange,
     PlannedCircuit,
+    PlannedPhase,
     Replacement,
     SliceFacts,
     Start,
@@ -32,6 +33,7 @@ from lumctl.health.replaced_faults import ReplacedFault
 
 __all__ = [
     "ADOPT",
+    "PHASES",
     "SCHEMA",
     "SLICE",
     "Candidate",
@@ -40,6 +42,7 @@ __all__ = [
     "Plan",
     "PlannedChange",
     "PlannedCircuit",
+    "PlannedPhase",
     "Replacement",
     "SliceFacts",
     "Start",
@@ -61,6 +64,8 @@ ADOPT = "adopt"
 """The kind of plans that record the placement that the light shows."""
 SLICE = "slice"
 """The kind of plans that place or release slices."""
+PHASES = "phases"
+"""The kind of plans that permit a job to change the light between its phases."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +96,8 @@ class Plan:
     """By step, the number of earlier runs in the median of its expected time; other times come from the inventory."""
     slices: SliceFacts | None = None
     """What a plan of kind ``slice`` says of the slices that it places or releases."""
+    phases: tuple[PlannedPhase, ...] = ()
+    """What a plan of kind ``phases`` permits: the states that the job may select while it runs."""
     even_if_healthy: bool = False
     """Whether it replaces an accelerator that read as ok, because an operator wanted it nevertheless."""
     unanswered: tuple[str, ...] = ()
@@ -153,6 +160,7 @@ def to_document(plan: Plan) -> dict[str, Any]:
         **({"why": list(plan.why)} if plan.why else {}),
         **({"cuts": [_fields(cut) for cut in plan.cuts]} if plan.cuts else {}),
         **({"measured": dict(plan.measured)} if plan.measured else {}),
+        **({"phases": [phase.to_document() for phase in plan.phases]} if plan.phases else {}),
         **({"even_if_healthy": True} if plan.even_if_healthy else {}),
         **({"unanswered": list(plan.unanswered)} if plan.unanswered else {}),
         **({"faults": [_fields(fault) for fault in plan.faults]} if plan.faults else {}),
@@ -240,6 +248,7 @@ def _read(document: Mapping[str, Any]) -> Plan:
         cuts=tuple(Cut(**cut) for cut in document.get("cuts", ())),
         measured={str(step): int(runs) for step, runs in document.get("measured", {}).items()},
         slices=SliceFacts.from_document(document),
+        phases=tuple(PlannedPhase.from_document(phase) for phase in document.get("phases", ())),
         even_if_healthy=bool(document.get("even_if_healthy", False)),
         unanswered=tuple(str(device) for device in document.get("unanswered", ())),
         faults=tuple(ReplacedFault(**fault) for fault in document.get("faults", ())),

@@ -172,6 +172,27 @@ class SliceFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedPhase:
+    """A phase of a job's training step: the state of each cell that the phases of the job change, by device.
+
+    All phases of a plan name the same cells. A state is that of a PUC, or the egress port of an ingress port.
+    """
+
+    name: str
+    cells: Mapping[str, Mapping[int, str]]
+
+    def to_document(self) -> dict[str, Any]:
+        """The phase as a plan writes it."""
+        return {"name": self.name, "cells": {device: [*cells.items()] for device, cells in self.cells.items()}}
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> "PlannedPhase":
+        """Read the phase of a plan back."""
+        cells = {str(d): {int(cell): str(state) for cell, state in of_d} for d, of_d in document["cells"].items()}
+        return cls(str(document["name"]), cells)
+
+
+@dataclass(frozen=True, slots=True)
 class Cut:
     """An existing light path that a plan cuts: two ports of a device, and the light on it.
 

@@ -1,6 +1,7 @@
-"""The phase of a job that has light, in an assignment: a record of one name under ``phase of JOB``.
+"""The phase of a job that has light, in an assignment: a record under ``phase of JOB``.
 
-Without a record, or with an empty one, it is the first phase of the job's order.
+It holds the name of the phase and, if the job may change it while it runs, the id of the plan that permits this.
+Without a record, or with an empty one, the first phase of the job's order has light.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,6 +11,8 @@ from lumctl.inventory.model import Inventory, Job, JobPhase
 
 PHASE = "phase of "
 """The beginning of the name of such a record. It has blanks, so no job's name can begin with it."""
+
+_MOST_IN_RECORD = 2
 
 Placed = Mapping[str, tuple[str, ...]]
 
@@ -28,7 +31,8 @@ def phase_misfit(inventory: Inventory, name: str, record: tuple[str, ...]) -> st
     """Why the record of a job's phase does not fit the inventory, or ``None``. An empty record always fits."""
     job = inventory.jobs.get(name.removeprefix(PHASE))
     known = [phase.name for phase in job.phases] if job else []
-    return None if not record or (len(record) == 1 and record[0] in known) else f"it has no phase {', '.join(record)}"
+    fits = not record or (len(record) <= _MOST_IN_RECORD and record[0] in known)
+    return None if fits else f"it has no phase {', '.join(record)}"
 
 
 def lit_phase(job: Job, assignment: Placed) -> JobPhase:
@@ -37,6 +41,12 @@ def lit_phase(job: Job, assignment: Placed) -> JobPhase:
     name = record[0] if record else job.order[0]
     known = {phase.name: phase for phase in job.phases}
     return known.get(name) or known[job.order[0]]
+
+
+def permitting_plan(job: str, assignment: Placed) -> str | None:
+    """The id of the plan that permits a job to change its phase while it runs; ``None`` if no plan does."""
+    record = assignment.get(phase_of(job), ())
+    return record[1] if len(record) == _MOST_IN_RECORD else None
 
 
 def as_lit(job: Job, assignment: Placed) -> Job:

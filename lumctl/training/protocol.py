@@ -1,6 +1,7 @@
 """The protocol between the processes of a job: the environment variables of a worker, and JSON messages in lines."""
 
 import contextlib
+import hmac
 import json
 import select
 import socket
@@ -39,6 +40,16 @@ LATE = "late"
 """The order that tells rank 0 for which late rank to use a schedule."""
 SCHEDULED_FOR = "scheduled_for"
 """The field of a step in which a schedule was agreed on: for which late rank."""
+
+WANTS, LIT, DARK = "wants", "lit", "dark"
+"""A rank wants a phase; the answers: the phase has light, or cannot have it."""
+
+
+def phase_mac(token: str, worker: str, generation: int, number: int, phase: str) -> str:
+    """Proves, by the secret of the job, which worker wants a phase; hexadecimal."""
+    said = json.dumps([worker, generation, number, phase]).encode()
+    return hmac.new(token.encode(), said, "sha256").hexdigest()
+
 
 MOST_BYTES = 4 * 1024 * 1024
 """The longest line that is read."""
