@@ -46,8 +46,16 @@ class StaleFenceError(DeviceRefusedError):
     """The gateway of the device's rack has seen a newer lease than the lease of this write; nothing was sent."""
 
 
+class LeaseHeldError(DeviceRefusedError):
+    """A process holds the lease of the device's rack and may be changing light; nothing was sent. Ask again later."""
+
+
 class WrongGatewayError(DeviceRefusedError):
     """The gateway that answers serves another rack or has another inventory; nothing was sent to the device."""
+
+
+class NotTakenError(DeviceRefusedError):
+    """No clear answer came; reading back showed that the device's state did not change."""
 
 
 class OutcomeUnknownError(DeviceError):

@@ -9,7 +9,7 @@ outcome stays unclear, and the caller must treat the device as unknown until its
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from lumctl.devices.errors import DeviceError, DeviceRefusedError, InconsistentError, OutcomeUnknownError
+from lumctl.devices.errors import DeviceError, InconsistentError, NotTakenError, OutcomeUnknownError
 from lumctl.devices.progress import Watch, await_idle, require_idle
 from lumctl.devices.protocols import MeshDriver, SwitchDriver
 from lumctl.devices.types import Capability, JoinChange, Progress, PucChange, PucState, Receipt, Staged, cell_of
@@ -31,10 +31,6 @@ READ_BACK = "no answer came; read the device back"
 
 
 _NAMED = 4
-
-
-class NotTakenError(DeviceRefusedError):
-    """No clear answer came; reading back showed that the device's state did not change."""
 
 
 def is_switch(driver: LightDriver) -> "TypeIs[SwitchDriver]":

@@ -12,10 +12,11 @@ from lumctl.devices.errors import (
     DeviceRefusedError,
     DeviceUnreachableError,
     InconsistentError,
+    NotTakenError,
     OutcomeUnknownError,
 )
 from lumctl.devices.registry import DeviceSet
-from lumctl.devices.transaction import NotTakenError, write
+from lumctl.devices.transaction import write
 from lumctl.devices.types import PucState
 from lumctl.devices.ways import Direct
 from lumctl.inventory.load import load_inventory

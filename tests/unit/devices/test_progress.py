@@ -9,12 +9,12 @@ from lumctl.devices.errors import (
     DeviceBusyError,
     DeviceUnreachableError,
     InconsistentError,
+    NotTakenError,
     OutcomeUnknownError,
     UnsupportedError,
 )
 from lumctl.devices.progress import await_idle, goes_on_for_s, in_words, require_idle
 from lumctl.devices.protocols import DriverContext
-from lumctl.devices.transaction import NotTakenError
 from lumctl.devices.types import Capability, Progress, PucChange, PucState, Receipt, Staged
 
 BAR, CROSS = PucState.BAR, PucState.CROSS

@@ -7,9 +7,9 @@ from lumctl.devices.errors import (
     DeviceRefusedError,
     DeviceUnreachableError,
     InconsistentError,
+    NotTakenError,
     OutcomeUnknownError,
 )
-from lumctl.devices.transaction import NotTakenError
 from lumctl.devices.types import Capability, JoinChange, PucChange, PucState, Receipt, Staged
 
 BAR, CROSS = PucState.BAR, PucState.CROSS
