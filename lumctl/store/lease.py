@@ -64,7 +64,7 @@ def acquire(connection: Connection, rack: str, holder: str, *, term_s: float, no
             lease was given, its end was changed to one term from now. A living holder renews it before that.
         RefusedError: another process took it at the same time, or the rack's store was moved.
     """
-    held = _given_to(connection, rack)
+    held = given_to(connection, rack)
     # First: the lease of a retired store ended long ago, and would count as free below.
     if held is not None and (place := _place_in(held)) is not None:
         raise _moved(rack, place)
@@ -100,7 +100,35 @@ def require_free(connection: Connection, rack: str, now: float) -> None:
     Raises:
         LeaseHeldError: a process holds it; the message names that process and gives a remedy.
     """
-    held = _given_to(connection, rack)
+    _require_ended(rack, given_to(connection, rack), now)
+
+
+def unheld(rack: str, held: Any, run: str | None, now: float) -> int:
+    """The number of the newest lease of a rack, if no process may act under it now; 0 if none was ever given.
+
+    ``held`` is its row; ``run`` is the run that is still running according to the store, if it has this number.
+
+    Raises:
+        LeaseHeldError: a process holds the lease; or it expired in the middle of a run, or while its holder was
+            stopped, and that holder could still renew it when it wakes up.
+        RefusedError: the rack's store was moved.
+    """
+    if held is None:
+        return 0
+    if (place := _place_in(held)) is not None:
+        raise _moved(rack, place)
+    _require_ended(rack, held, now)
+    by = LeaseProcess.read(held.process) if held.expires_at > 0 else None
+    if by is not None and by.may_wake(in_run=run is not None):
+        raise LeaseHeldError(
+            f"the lease of rack {rack} has ended, but its holder could still write{f' for {run}' if run else ''} when "
+            f"it wakes up: {by.described}",
+            hint="see what it left and finish it: lumctl swap list",
+        )
+    return int(held.fence)
+
+
+def _require_ended(rack: str, held: Any, now: float) -> None:
     if held is not None and held.expires_at > now:
         # If the clock was set back since, the lease's end is further ahead than any lease lasts.
         raise _held(rack, held, min(held.expires_at - now, TERM_S))
@@ -191,7 +219,7 @@ def _held(rack: str, held: Any, ends_s: float) -> LeaseHeldError:
 
 def lapsed(connection: Connection, rack: str, now: float) -> tuple[int, LeaseProcess] | None:
     """The number and the process of a lease that expired without release, unless that process is working."""
-    held = _given_to(connection, rack)
+    held = given_to(connection, rack)
     if held is None or not 0 < held.expires_at <= now:
         return None
     process = LeaseProcess.read(held.process)
@@ -216,8 +244,8 @@ def _lost(connection: Connection, lease: Lease) -> LeaseLostError:
     )
 
 
-def _given_to(connection: Connection, rack: str) -> Any:
-    """The row of the newest lease of a rack."""
+def given_to(connection: Connection, rack: str) -> Any:
+    """The row of the newest lease of a rack; ``None`` if none was ever given."""
     return connection.execute(_OF_RACK, {"of_rack": rack}).first()
 
 
@@ -231,7 +259,7 @@ def skip(connection: Connection, rack: str, number: int) -> tuple[int, int]:
 
     The holder of a lease with a skipped number has lost it. Nothing changes if that number or a higher one was given.
     """
-    given = _given_to(connection, rack)
+    given = given_to(connection, rack)
     before = given.fence if given else 0
     if before >= number:
         return before, before
@@ -256,7 +284,7 @@ def retire(connection: Connection, rack: str, number: int, place: str) -> None:
 
 def moved_to(connection: Connection, rack: str) -> str | None:
     """Where a rack's store was moved to when it was retired here; ``None`` if it was not."""
-    held = _given_to(connection, rack)
+    held = given_to(connection, rack)
     return None if held is None else _place_in(held)
 
 

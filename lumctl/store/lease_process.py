@@ -52,6 +52,14 @@ class LeaseProcess:
         state = self.state
         return state is not None and not state.stopped and since_boot() < self.ends_at
 
+    def may_wake(self, *, in_run: bool) -> bool:
+        """Whether the process may still act although its lease has expired: it was stopped, or is within a run.
+
+        A process on another machine counts as existing. One that runs but has no run only failed to release the lease.
+        """
+        state = self.state
+        return (state is not None and (state.stopped or in_run)) or (in_run and not self.process.is_here)
+
     def end(self) -> bool:
         """End the process if it still exists on this machine; return whether it can write nothing more.
 

@@ -1,13 +1,24 @@
 """The leases of one rack; see :mod:`lumctl.store.lease` for what each call means."""
 
 from pathlib import Path
+from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import Connection, bindparam, select
 
 from lumctl.store import clock, journal, lease, unwritten_ends
 from lumctl.store.database import writing
 from lumctl.store.rack_rows import RackRows
 from lumctl.store.schema import runs
+
+_RUNNING = select(runs.c.id).where(
+    runs.c.rack == bindparam("of_rack"), runs.c.fence == bindparam("of_fence"), runs.c.state == "running"
+)
+"""Made once: to make a statement takes longer than to execute it."""
+
+
+def _running(connection: Connection, rack: str, number: int) -> str | None:
+    """The run that is running under the lease of this number, according to the store."""
+    return connection.execute(_RUNNING, {"of_rack": rack, "of_fence": number}).scalar()
 
 
 class Leases:
@@ -48,8 +59,7 @@ class Leases:
             if found is None or (state := found[1].state) is None:
                 return
             number, process = found
-            still_open = (runs.c.rack == rack, runs.c.fence == number, runs.c.state == "running")
-            cut = connection.execute(select(runs.c.id).where(*still_open)).scalar()
+            cut = _running(connection, rack, number)
         # A daemon or a dashboard that ended its run but could not release its lease is not disturbed.
         if not (state.stopped or (cut is not None and not unwritten_ends.is_left(self._files, cut, number))):
             return
@@ -72,6 +82,21 @@ class Leases:
         """Refuse if a process holds the rack's lease; see :func:`lumctl.store.lease.require_free`."""
         with self._rows.engine.connect() as connection:
             lease.require_free(connection, rack, clock.lease_now(connection, now))
+
+    def unheld(self, rack: str, *, now: float) -> int:
+        """The number of the newest lease of a rack, if no process may act under it now.
+
+        A later call with this number to a fence is refused once a newer lease was given. While nobody writes to the
+        store, this does not read it again. See :func:`lumctl.store.lease.unheld`.
+        """
+
+        def ask(connection: Connection) -> tuple[Any, str | None, float]:
+            held = lease.given_to(connection, rack)
+            run = None if held is None else _running(connection, rack, held.fence)
+            return held, run, clock.lease_now(connection, now) - now
+
+        held, run, ahead_s = self._rows.known.get(("lease", rack), ask)
+        return lease.unheld(rack, held, run, now + ahead_s)
 
     def release(self, held: lease.Lease) -> None:
         """Release the lease."""

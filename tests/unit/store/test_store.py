@@ -42,6 +42,22 @@ def record(kind: str, step: str = "1", at: float = 101.0, **data: object) -> Rec
     return Record(at, kind, step, data)
 
 
+def test_the_newest_number_is_free_once_its_lease_is_released_or_has_expired_outside_a_run(opened):
+    store = opened("r1")
+    assert store.leases.unheld("r1", now=100.0) == 0
+    held = lease_of(store)
+    with pytest.raises(LeaseHeldError, match="rack r1 is being changed by me; its lease ends in 25 s"):
+        store.leases.unheld("r1", now=105.0)
+    assert store.leases.unheld("r1", now=131.0) == 1
+    begin(store, held)
+    store.leases.renew(held, term_s=30.0, now=131.0)
+    store.leases.release(held)
+    assert store.leases.unheld("r1", now=132.0) == 1
+    assert lease_of(store, now=140.0).fence == 2
+    with pytest.raises(LeaseHeldError):
+        store.leases.unheld("r1", now=141.0)
+
+
 def test_a_lease_that_is_held_is_refused_and_names_its_holder(store: Store) -> None:
     lease_of(store)
     with pytest.raises(RefusedError, match="being changed by me; its lease ends in 20 s"):
