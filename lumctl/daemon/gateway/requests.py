@@ -1,16 +1,11 @@
-"""Requests to a gateway: check the subject, the lease and the arguments, call the driver, log writes."""
+"""Requests to a gateway: check the subject and the arguments, and call the driver."""
 
-import json
-import os
-import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from lumctl.daemon.gateway.fencing import Fence
-from lumctl.devices.errors import DeviceError, DeviceRefusedError, WrongGatewayError
+from lumctl.daemon.gateway.writes import FencedWrites, require_there
+from lumctl.devices.errors import DeviceRefusedError, WrongGatewayError
 from lumctl.devices.gateway.wire import FENCED, GatewaySubject, error_said, rack_of, written
 from lumctl.devices.protocols import Driver
 from lumctl.devices.recorded_calls import bound, signatures
@@ -23,51 +18,15 @@ from lumctl.sockets import Peer
 
 Check = Callable[[Any], bool]
 
-LOG_FILE = "gateway.log"
-MAX_LOG_BYTES = 4 * 1024 * 1024
-"""The size at which the log is renamed to gateway.log.1 and a new one begins."""
-
-
-class GatewayLog:
-    """A log file with a JSON line for each write, sent or refused. A full disk is reported once and blocks no write."""
-
-    def __init__(self, path: Path, say: Callable[[str], None], max_bytes: int = MAX_LOG_BYTES) -> None:
-        self._path = path
-        self._say = say
-        self._max_bytes = max_bytes
-        self._lock = threading.Lock()
-        self._told = False
-        self.sent = 0
-        self.refused = 0
-
-    def add(self, line: Mapping[str, Any], *, refused: bool) -> None:
-        """Log a write."""
-        text = json.dumps(line, ensure_ascii=False).encode() + b"\n"
-        with self._lock:
-            self.sent, self.refused = self.sent + (not refused), self.refused + refused
-            try:
-                self._append(text)
-                self._told = False
-            except OSError as error:
-                if not self._told:
-                    self._say(f"{self._path} cannot be written: {error.strerror}")
-                self._told = True
-
-    def _append(self, text: bytes) -> None:
-        # A link that another user made would lead the log into a file of theirs.
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-        file = os.open(self._path, flags, 0o600)
-        try:
-            size = os.fstat(file).st_size
-            os.write(file, text)
-        finally:
-            os.close(file)
-        if size + len(text) > self._max_bytes:
-            self._path.replace(self._path.with_name(f"{self._path.name}.1"))
+Call = Callable[[Mapping[str, Any], Peer], Any]
+"""Answers a request of a client."""
 
 
 class RequestHandler:
-    """Answers requests for the devices of one rack. Thread-safe: each device serves one request at a time."""
+    """Answers requests for the devices of one rack. Thread-safe: each device serves one request at a time.
+
+    ``others`` answer the requests that are no call of a driver, by name.
+    """
 
     def __init__(
         self,
@@ -75,20 +34,18 @@ class RequestHandler:
         rack: str,
         devices: DeviceSet,
         fence: Fence,
-        log: GatewayLog,
+        writes: FencedWrites,
         *,
-        now: Callable[[], float],
         say: Callable[[str], None],
+        others: Mapping[str, Call] | None = None,
     ) -> None:
         self._inventory = inventory
         self._rack = rack
         self._devices = devices
         self._fence = fence
-        self._log = log
-        self._now = now
+        self._writes = writes
         self._say = say
-        self._lock = threading.Lock()
-        self._turns: dict[GatewaySubject, threading.Lock] = {}
+        self._others = others or {}
 
     def answer(self, request: Mapping[str, Any], peer: Peer) -> dict[str, Any]:
         """The answer to a request. An error is returned as an answer too."""
@@ -103,50 +60,24 @@ class RequestHandler:
             return error_said(error)
 
     def _answered(self, request: Mapping[str, Any], peer: Peer) -> Any:
-        subject, call = self._subject(request), request.get("call")
+        call = request.get("call")
+        if isinstance(call, str) and call in self._others:
+            return self._others[call](request, peer)
+        subject = self._subject(request)
         if call == "describe":
             return self._described(subject, request.get("written"))
         given = arguments(subject.kind, str(call), request.get("arguments"))
         fence = request.get("fence")
         if fence is not None and (not isinstance(fence, int) or isinstance(fence, bool)):
             raise ValueError("a lease number must be a whole number")
-        with self._turn(subject):
+        with self._writes.turn(subject):
             driver = self._driver(subject)
             if call in FENCED:
-                return self._write(subject, driver, str(call), given, fence, peer)
+                line = {"device": subject.name, "call": call}
+                return self._writes.write(line, peer, lambda: fence, lambda: encode(getattr(driver, call)(**given)))
             self._fence.look(fence)
-            _require_there(peer)
+            require_there(peer)
             return encode(getattr(driver, str(call))(**given))
-
-    def _write(
-        self,
-        subject: GatewaySubject,
-        driver: Driver,
-        call: str,
-        given: Mapping[str, Any],
-        fence: int | None,
-        peer: Peer,
-    ) -> Any:
-        line = {"device": subject.name, "call": call, "fence": fence, "peer": {"pid": peer.pid, "uid": peer.uid}}
-        sent, outcome = False, "done"
-        try:
-            with self._fence.writing(fence):
-                _require_there(peer)  # the client may have disconnected while it waited for an older lease's write
-                # From here on something may have reached the device, even if the driver raises.
-                sent, at, began = True, self._now(), time.perf_counter()
-                try:
-                    return encode(getattr(driver, call)(**given))
-                except Exception as error:
-                    outcome = _named(error)
-                    raise
-                finally:
-                    took = round(time.perf_counter() - began, 6)
-                    self._log.add({"at": at, **line, "took": took, "outcome": outcome}, refused=False)
-        except DeviceError as error:
-            if not sent:
-                self._log.add({"at": self._now(), **line, "outcome": _named(error)}, refused=True)
-                self._say(f"refused: {call} of {subject.name} by process {peer.pid} (user {peer.uid}): {error.message}")
-            raise
 
     def _subject(self, request: Mapping[str, Any]) -> GatewaySubject:
         kind, name, component = (request.get(key) for key in ("kind", "id", "component"))
@@ -186,23 +117,6 @@ class RequestHandler:
         """Whether a host of the inventory uses this part; other names must not open drivers."""
         part = PartOf(subject.id, subject.component)
         return any(host.power == part for host in self._inventory.hosts.values())
-
-    @contextmanager
-    def _turn(self, subject: GatewaySubject) -> Iterator[None]:
-        """Serve one request at a time, so that a new lease reads the result of the older lease's last write."""
-        with self._lock:
-            turn = self._turns.setdefault(subject, threading.Lock())
-        with turn:
-            yield
-
-
-def _require_there(peer: Peer) -> None:
-    if not peer.waits():
-        raise DeviceRefusedError("the client disconnected; nothing was sent")
-
-
-def _named(error: Exception) -> str:
-    return type(error).__name__
 
 
 def arguments(kind: str, call: str, said: Any) -> dict[str, Any]:

@@ -11,7 +11,9 @@ from typing import Any
 from lumctl import __version__
 from lumctl.context import Context
 from lumctl.daemon.gateway.fencing import HIGHEST_FILE, Fence, HighestLease, NewestLease
-from lumctl.daemon.gateway.requests import LOG_FILE, GatewayLog, RequestHandler
+from lumctl.daemon.gateway.phase_requests import PhaseRequests
+from lumctl.daemon.gateway.requests import RequestHandler
+from lumctl.daemon.gateway.writes import LOG_FILE, FencedWrites, GatewayLog
 from lumctl.daemon.process import exclusive_lock
 from lumctl.devices.errors import DeviceRefusedError
 from lumctl.devices.gateway.wire import SCHEMA, error_said
@@ -132,7 +134,11 @@ def service(
         )
         # Called after the server has closed, so no request uses a closed driver.
         stack.callback(devices.close)
-        handler = RequestHandler(context.inventory, rack, devices, fence, log, now=context.now, say=say)
+        writes = FencedWrites(fence, log, now=context.now, say=say)
+        phases = PhaseRequests(context.inventory, rack, devices, writes, store, now=context.now)
+        handler = RequestHandler(
+            context.inventory, rack, devices, fence, writes, say=say, others={"phase": phases.light}
+        )
         began = context.now()
 
         def answer(request: Mapping[str, Any], peer: Peer) -> Mapping[str, Any]:

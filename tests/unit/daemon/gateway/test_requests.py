@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lumctl.daemon.gateway.fencing import Fence, HighestLease
-from lumctl.daemon.gateway.requests import CHECKS, GatewayLog, RequestHandler, arguments
+from lumctl.daemon.gateway.requests import CHECKS, RequestHandler, arguments
+from lumctl.daemon.gateway.writes import FencedWrites, GatewayLog
 from lumctl.devices.base import BaseMesh
 from lumctl.devices.drivers import KINDS
 from lumctl.devices.errors import (
@@ -68,9 +69,8 @@ class Rack:
         devices = SimpleNamespace(mesh=lambda _: self.mesh)
         newest, highest = lambda: self.newest, HighestLease(folder / "fence", self.said.append)
         self.fence = Fence("prototype", newest, lambda _: None, highest)
-        self.desk = RequestHandler(
-            self.inventory, "prototype", devices, self.fence, self.log, now=lambda: 5.0, say=self.said.append
-        )
+        writes = FencedWrites(self.fence, self.log, now=lambda: 5.0, say=self.said.append)
+        self.desk = RequestHandler(self.inventory, "prototype", devices, self.fence, writes, say=self.said.append)
         self._path = folder / "gateway.log"
 
     def ask(self, request, peer=US):
