@@ -1,5 +1,7 @@
 """The parts of a plan: its start, circuits, PUC states, replacements, candidates, and steps with their stages."""
 
+import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -190,6 +192,12 @@ class PlannedPhase:
         """Read the phase of a plan back."""
         cells = {str(d): {int(cell): str(state) for cell, state in of_d} for d, of_d in document["cells"].items()}
         return cls(str(document["name"]), cells)
+
+
+def permit_of(phases: Iterable[PlannedPhase]) -> str:
+    """The name of what a plan of kind ``phases`` permits: made from its phases, so that the plan can record it."""
+    said = json.dumps([phase.to_document() for phase in phases], sort_keys=True)
+    return f"permit-{hashlib.sha256(said.encode()).hexdigest()[:16]}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,14 @@
 """Preconditions of a plan, checked before anything is changed: its target, the inventory, and its start."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from lumctl.change.disturbance import require_undisturbed
 from lumctl.change.foreign_circuits import placed_by, require_foreign_circuits_kept
 from lumctl.change.interrupts import LEASE_TERM_S
 from lumctl.change.live_paths import contradiction, require_agreed, require_light_agrees, strange_light
-from lumctl.change.plan import ADOPT, SLICE, Do, Plan, Step, stages
+from lumctl.change.plan import ADOPT, PHASES, SLICE, Do, Plan, Step, from_document, stages
+from lumctl.change.plan_parts import permit_of
 from lumctl.change.refusal_advice import REVERSIBLE, asking, past_later_runs, plan_again
 from lumctl.change.run_history import require_in_force
 from lumctl.change.settings import same, settable
@@ -16,6 +17,7 @@ from lumctl.devices import transaction
 from lumctl.devices.types import Capability
 from lumctl.errors import RefusedError
 from lumctl.inventory.model import Device
+from lumctl.inventory.phase_records import phase_permit
 from lumctl.inventory.wiring import Assignment, jobs_in, moved_words, own_cells
 from lumctl.jobs import require_hooks
 from lumctl.store import ways_to_finish
@@ -241,8 +243,20 @@ def _require_states(context: Context, plan: Plan, step: Step) -> None:
     if transaction.readable(driver):
         # The plan writes a cell again with its recorded state if the cell was seen to differ from the record.
         again = {cell for cell, before, after in step.data["changes"] if before == after}
+        again |= _changing(context, plan.rack).get(device, frozenset())
         kept = {cell: state for cell, state in held.items() if cell not in again}
         require_agreement(plan.rack, driver.kind, device, kept, transaction.read_cells(driver, own))
+
+
+def _changing(context: Context, rack: str) -> Mapping[str, frozenset[int]]:
+    """By device, the cells that running jobs may change between their phases: any of these may have light now."""
+    permits = set(filter(None, (phase_permit(job, context.assignment(sound=False)) for job in context.inventory.jobs)))
+    found: dict[str, frozenset[int]] = {}
+    for run in context.store(rack).runs.all() if permits else ():
+        phases = from_document(run.plan).phases if run.plan.get("kind") == PHASES else ()
+        if phases and permit_of(phases) in permits:
+            found |= {device: found.get(device, frozenset()) | set(cells) for device, cells in phases[0].cells.items()}
+    return found
 
 
 def _require_passed(context: Context, plan: Plan) -> None:

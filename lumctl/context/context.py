@@ -28,7 +28,7 @@ from lumctl.health.observation import Observation, current_role
 from lumctl.health.remedy import without_vain_spares
 from lumctl.health.replaced_faults import ReplacedFault
 from lumctl.inventory.model import Inventory, Role
-from lumctl.inventory.phase_records import with_phases
+from lumctl.inventory.phase_records import phase_permit, with_phases
 from lumctl.inventory.slice_records import is_job, with_slices
 from lumctl.inventory.wiring import Assignment, Circuit, circuits_of, own_cells, placed_words, record_misfit
 from lumctl.store import Lease, Store, open_store
@@ -242,7 +242,8 @@ class Context:
         # Another world, such as that of a replay, has no jobs on this machine.
         own = self._endpoints is None
         late = late_ranks(self.inventory, self.target, assignment, at) if own else NOBODY_LATE
-        look = LookResult(at, snapshot, circuits, losses, devices, swapped_out, light, late)
+        changing = {circuit.id for circuit in circuits if phase_permit(circuit.owner, assignment)}
+        look = LookResult(at, snapshot, circuits, losses, devices, swapped_out, light, late, changing)
         # A collection has waited until each host and device answered or ran out of time: a miss is its answer.
         awaited = self._first_answers.outstanding(snapshot, devices) if tick else ()
         remember = remember and not awaited

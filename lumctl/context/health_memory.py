@@ -117,6 +117,8 @@ class LookResult:
     disabled: Collection[str]
     light: LightEvidence = NO_EVIDENCE
     lateness: Lateness = NOBODY_LATE
+    changing: Collection[str] = ()
+    """The circuits of jobs that may change their phase now, so that another may have the light."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +167,7 @@ class Recollection:
             acknowledged=said,
             windows=windows,
             cleared=cleared,
-            moving=moving(run for run in runs if run.state in OPEN),
+            moving=moving(run for run in runs if run.state in OPEN).union(look.changing),
             moved=self._moved.taking(runs, look.at),
             light=look.light,
             lateness=look.lateness,

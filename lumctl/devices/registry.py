@@ -12,6 +12,7 @@ from lumctl.devices.contained_driver import open_contained
 from lumctl.devices.drivers import DriverInfo, culprit, installed, load
 from lumctl.devices.endpoints import DeviceEndpoint, Endpoints
 from lumctl.devices.errors import DeviceUnreachableError, DriverFaultError, UnsupportedError
+from lumctl.devices.gateway.phases import PhaseGateway
 from lumctl.devices.gateway.racks import GatedRacks, GatewayMeans
 from lumctl.devices.gateway.wire import GatewaySubject
 from lumctl.devices.protocols import (
@@ -77,6 +78,16 @@ class DeviceSet:
         self._late: dict[tuple[str, str], LateError] = {}
         self._opened: dict[tuple[str, str], _Opened] = {}
         self._gated = GatedRacks(inventory, endpoints, gateways, self._recorded_of)
+
+    def phases(self, rack: str) -> PhaseGateway:
+        """Lights phases of jobs of a rack.
+
+        Raises:
+            UnsupportedError: the rack has no gateway.
+        """
+        if (gateway := self._gated.gateway(rack)) is None:
+            raise UnsupportedError(f"rack {rack} has no gateway, and only a gateway changes light between phases")
+        return PhaseGateway(gateway)
 
     def mesh(self, device_id: str) -> MeshDriver:
         """The driver of a mesh.

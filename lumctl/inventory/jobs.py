@@ -82,10 +82,6 @@ def _order(entry: JobEntry, scope: Scope) -> tuple[str, ...]:
         message = "found both links and phases, expected one: each phase has its own links"
         scope.problems.add(entry.mark("phases"), message)
         return ()
-    if entry.run is not None:
-        message = "found both phases and run, expected one: lumctl job run does not change light in a training step"
-        scope.problems.add(entry.mark("run"), message)
-        return ()
     marks = [entry.mark("order", at, len(entry.order)) for at in range(len(entry.order))]
     known = [scope.refer("phase", name, entry.phases, mark) for name, mark in zip(entry.order, marks, strict=True)]
     named = [scope.is_name(name, entry.item_mark("phases", name)) for name in entry.phases]

@@ -348,11 +348,6 @@ class Job:
         Raises:
             RefusedError: the inventory has no such settings.
         """
-        if self.phases:
-            raise RefusedError(
-                f"job {self.name} has phases, and lumctl job run does not change light in a training step",
-                hint="give it links instead of phases: lumctl-inventory(5)",
-            )
         if self.run is None:
             raise RefusedError(f"job {self.name} has no `run:` in the inventory", hint="add one: lumctl-inventory(5)")
         return self.run

@@ -1,6 +1,6 @@
 """The phase of a job that has light, in an assignment: a record under ``phase of JOB``.
 
-It holds the name of the phase and, if the job may change it while it runs, the id of the plan that permits this.
+It holds the name of the phase and, if a plan permits the job to change it while it runs, the name of that permit.
 Without a record, or with an empty one, the first phase of the job's order has light.
 """
 
@@ -43,10 +43,15 @@ def lit_phase(job: Job, assignment: Placed) -> JobPhase:
     return known.get(name) or known[job.order[0]]
 
 
-def permitting_plan(job: str, assignment: Placed) -> str | None:
-    """The id of the plan that permits a job to change its phase while it runs; ``None`` if no plan does."""
+def phase_permit(job: str, assignment: Placed) -> str | None:
+    """The permit by which a job may change its phase while it runs (``Plan.permit``); ``None`` if it has none."""
     record = assignment.get(phase_of(job), ())
     return record[1] if len(record) == _MOST_IN_RECORD else None
+
+
+def without_permits(assignment: Placed, jobs: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """The records of those of some jobs that have permits, without their permits."""
+    return {phase_of(job): assignment[phase_of(job)][:1] for job in jobs if phase_permit(job, assignment)}
 
 
 def as_lit(job: Job, assignment: Placed) -> Job:

@@ -10,7 +10,7 @@ from lumctl.context import Context, Observation
 from lumctl.devices.types import Capability
 from lumctl.health.replaced_faults import ReplacedFault
 from lumctl.health.states import HARMLESS, Finding
-from lumctl.inventory.phase_records import phases_among
+from lumctl.inventory.phase_records import phases_among, without_permits
 from lumctl.inventory.slice_records import slices_among
 from lumctl.inventory.wiring import Assignment, job_circuits, jobs_in
 from lumctl.jobs import without_hook
@@ -62,14 +62,16 @@ class SwapDraft:
             job: tuple(takes.get((job, rank), accelerator) for rank, accelerator in enumerate(ranks))
             for job, ranks in before.items()
         }
-        orders = {**orders_after(seen, self.moves), **self.phases}
+        # A permit states the light paths of a job, which change now.
+        moved = dict.fromkeys([*jobs, *(circuit.owner for circuit in (*paths.remove, *paths.add))])
+        permits = without_permits(seen.assignment, moved)
+        orders = {**orders_after(seen, self.moves), **permits, **self.phases}
         standing = {name: seen.assignment.get(name, ()) for name in orders}
         fillers = filler_changes(seen, takes.values(), after)
         filler_records = fillers.records
         steps = StepList(context.inventory)
         kept = [c.id for c in paths.keep]
         steps.check([r.spare for r in choice.replacements], kept=kept, replaced=[c.id for c in paths.remove])
-        moved = dict.fromkeys([*jobs, *(circuit.owner for circuit in (*paths.remove, *paths.add))])
         # Before any transmitter is switched: a job must hold before its light goes out. Fillers first: if one cannot
         # be paused, no other job has been disturbed.
         steps.jobs([*fillers.stopped, *moved], PAUSE)

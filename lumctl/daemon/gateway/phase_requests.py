@@ -1,9 +1,9 @@
 """Requests to light a phase of a job: one device is written to states that a plan holds, without a lease of their own.
 
 A run has proved every phase of the plan, and the assignment records that the plan permits the job to select among them.
-The record goes when another run changes the job. While a process holds the rack's lease, nothing is written. Otherwise
-a write uses the number of the newest lease: if a process takes the next lease meanwhile, the fence refuses the write,
-or lets the holder wait until the write has ended.
+The record goes when another run changes the job. While a process holds the rack's lease, nothing is written but the
+phase on record: a run begins with what the record says. A write uses the number of the newest lease: if a process takes
+the next lease meanwhile, the fence refuses the write, or lets the holder wait until the write has ended.
 """
 
 import time
@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from lumctl.change.plan import PHASES, Plan, from_document
+from lumctl.change.plan_parts import permit_of
 from lumctl.daemon.gateway.writes import FencedWrites
 from lumctl.devices import transaction
 from lumctl.devices.errors import DeviceRefusedError, LeaseHeldError, StaleFenceError, WrongGatewayError
@@ -22,7 +23,7 @@ from lumctl.devices.transaction import Cell, LightDriver
 from lumctl.devices.types import PucState, Staged
 from lumctl.errors import RefusedError, UsageError
 from lumctl.inventory.model import Inventory
-from lumctl.inventory.phase_records import permitting_plan
+from lumctl.inventory.phase_records import phase_of, phase_permit
 from lumctl.inventory.problems import nearest
 from lumctl.inventory.wiring import FREE
 from lumctl.sockets import Peer
@@ -36,9 +37,11 @@ _PLANS = 64
 class _Ready:
     """The phases of a plan: by phase and device, the cells to write; by device, the states that any phase has there.
 
-    A state is a cell and its value; of a switch, a pair of joined ports in either order.
+    ``permit`` is the name of what the plan permits. A state is a cell and its value; of a switch, a pair of joined
+    ports in either order.
     """
 
+    permit: str
     cells: Mapping[str, Mapping[str, tuple[Cell, ...]]]
     known: Mapping[str, frozenset[tuple[int, str]]]
 
@@ -80,7 +83,7 @@ class PhaseRequests:
 
             def number() -> int:
                 # The number first: a run that withdraws the permission after this has a higher one.
-                newest = self._unheld()
+                newest = self._newest(job, phase)
                 found.append(self._permitted(job, plan, device, phase))
                 return newest
 
@@ -104,28 +107,35 @@ class PhaseRequests:
             raise WrongGatewayError(f"{device} is in rack {written.rack}, but this is the gateway of {self._rack}")
         return GatewaySubject("mesh" if written.geometry else "switch", device)
 
-    def _unheld(self) -> int:
+    def _newest(self, job: str, phase: str) -> int:
         try:
             return self._store.leases.unheld(self._rack, now=self._now())
         except lease.LeaseHeldError as error:
+            if phase == self._on_record(job):
+                return self._store.leases.newest(self._rack)
             raise LeaseHeldError(f"{error.message}; nothing was sent", hint=error.hint) from error
         except (RefusedError, StoreError) as error:
             raise _unsent(error) from error
 
+    def _on_record(self, job: str) -> str | None:
+        """The phase of a job that the store has on record."""
+        return next(iter(self._store.fabric.assignment().get(phase_of(job), ())), None)
+
     def _permitted(self, job: str, plan: str, device: str, phase: str) -> _Ready:
         """The phases of a plan, if it permits this job to light this phase on this device now."""
         try:
-            granted = permitting_plan(job, self._store.fabric.assignment())
-            if granted is None:
+            permit = phase_permit(job, self._store.fabric.assignment())
+            if permit is None:
                 raise DeviceRefusedError(
                     f"no plan permits job {job} to change its phase now; nothing was sent", hint=_start_again(job)
                 )
-            if granted != plan:
+            ready = self._plan(plan, job)
+            if permit != ready.permit:
                 raise DeviceRefusedError(
-                    f"{plan} does not permit job {job} to change its phase: {granted} does; nothing was sent",
+                    f"{plan} does not permit job {job} to change its phase any more: another plan does; nothing was "
+                    "sent",
                     hint=_start_again(job),
                 )
-            ready = self._plan(plan, job)
         except StoreError as error:
             raise _unsent(error) from error
         if phase not in ready.cells:
@@ -196,7 +206,7 @@ def _ready(plan: Plan) -> _Ready:
             known.setdefault(device, set()).update(
                 pair for cell, state in states.items() for pair in _either_way(cell, state)
             )
-    return _Ready(cells, {device: frozenset(states) for device, states in known.items()})
+    return _Ready(permit_of(plan.phases), cells, {device: frozenset(states) for device, states in known.items()})
 
 
 def _either_way(cell: int, state: str) -> tuple[tuple[int, str], ...]:

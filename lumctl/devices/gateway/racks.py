@@ -148,6 +148,10 @@ class GatedRacks:
                 made.close()  # no other code closes its recording
         return known
 
+    def gateway(self, rack: str) -> Gateway | None:
+        """The gateway of a rack; ``None`` if it has none."""
+        return self._gateways.get(rack)
+
     def close(self) -> None:
         """Close all connections; a later call opens drivers again."""
         with self._lock:

@@ -64,7 +64,6 @@ def test_the_example_joins_each_rank_in_both_phases():
         ("order: [first, second, first]", "order: [first]", "34:7: phase 'second' does not occur in 'order'"),
         ("order: [first, second, first]", "order: second", "36:12: found 'second', expected a list"),
         ("order: [first, second, first]", "links: [{kind: ring}]", "32:7: found both links and phases, expected one"),
-        ("order: [first, second, first]", "run: {command: [x]}", "36:10: found both phases and run, expected one"),
         ("second", "se cond", "34:7: 'se cond' cannot be a name"),
         ("[[1, 2]]}", "[[1, 2], [1, 0], [1, 2]]}", "35:11: phase second: link job/1-2 needs lane 2 of h2-gpu0"),
         ("[[1, 2]]}", "[[1, 7]]}", "35:33: found rank 7, expected 0 to 2"),

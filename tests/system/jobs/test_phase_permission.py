@@ -1,0 +1,144 @@
+"""The permission to change light between phases, on a simulated rack behind a gateway."""
+
+from dataclasses import replace
+
+import pytest
+from gateways import serving, through
+
+from lumctl.change.engine import apply
+from lumctl.change.live_paths import hear
+from lumctl.change.plan import Do
+from lumctl.context import Context
+from lumctl.errors import RefusedError
+from lumctl.inventory.load import example, load_inventory
+from lumctl.inventory.phase_records import phase_of, phase_permit
+from lumctl.sim.launch import launch
+from lumctl.store import store_at
+from lumctl.swap.fabric import plan_fabric
+from lumctl.swap.planning import plan_swap
+from lumctl.swap.rollback import plan_rollback
+from lumctl.training.phase_permission import end_permit, obtain_permit, permitted, plan_phases, rest
+from lumctl.training.phases import plan_phase
+
+RACK, JOB = "rails", "train"
+
+
+@pytest.fixture(scope="module")
+def context(tmp_path_factory):
+    """The rack of two rails, whose first phase has light, behind its gateway."""
+    folder = tmp_path_factory.mktemp("g")
+    inventory = load_inventory(example(RACK))
+    with launch(inventory, folder=folder / "sim", tied=True) as sim:
+        url, socket = f"sqlite:///{folder}/lumctl.db", folder / "r.sock"
+        store = lambda _rack: store_at(url, files=folder, rack=RACK)  # noqa: E731
+        with (
+            serving(inventory, sim.endpoints(), url, socket, rack=RACK),
+            Context(inventory, "sim", endpoints=through(sim.endpoints(), socket, RACK), store=store) as made,
+        ):
+            apply(made, plan_fabric(made, RACK))
+            yield made
+
+
+def runs(context):
+    return [run.plan["title"] for run in context.store(RACK).runs.all()]
+
+
+def joins(context, device="rail0"):
+    return context.devices.switch(device).read_circuits()
+
+
+def test_each_phase_is_proved_by_a_run_before_one_plan_permits_both(context):
+    permit = obtain_permit(context, JOB, "me")
+    assert runs(context)[:3] == [
+        "train: permit changes between the phases pipeline, gradients",
+        "train: give phase pipeline light",
+        "train: give phase gradients light",
+    ]
+    assert [rail.devices for rail in permit.rails] == [("rail0",), ("rail1",)]
+    assert permit.pairs == {
+        "pipeline": [(0, 2), (1, 3), (4, 6), (5, 7)],
+        "gradients": [(0, 4), (1, 5), (2, 6), (3, 7)],
+    }
+    assert permit.lit == "pipeline"
+
+
+def test_a_permit_in_force_is_used_again_unless_each_phase_must_be_proved_anew(context):
+    permit = obtain_permit(context, JOB, "me")
+    before = len(runs(context))
+    assert obtain_permit(context, JOB, "me") == permit
+    assert len(runs(context)) == before
+    assert obtain_permit(context, JOB, "me", anew=True).rails == permit.rails
+    assert len(runs(context)) == before + 3
+
+
+def test_the_gateway_lights_what_the_plan_permits_and_rest_gives_back_what_is_on_record(context):
+    permit = obtain_permit(context, JOB, "me")
+    on_record = joins(context)
+    context.devices.phases(RACK).light(JOB, permit.plan, "rail0", "gradients")
+    assert joins(context) != on_record
+    rest(context, JOB)
+    assert joins(context) == on_record
+
+
+def test_while_phases_change_no_circuit_of_the_job_counts_as_failed_for_that(context):
+    permit = obtain_permit(context, JOB, "me")
+    context.devices.phases(RACK).light(JOB, permit.plan, "rail0", "gradients")
+    # Each host announces itself, so that receivers show whom they hear now.
+    hear(context, ["rail0", "rail1"])
+    circuits = context.observe().report.circuits
+    rest(context, JOB)
+    assert {circuits[name].state for name in ("train/0-2", "train/4-6")} == {"unknown"}
+
+
+def test_a_swap_is_possible_in_any_phase_and_ends_the_permit_which_its_rollback_restores(context):
+    permit = obtain_permit(context, JOB, "me")
+    context.devices.phases(RACK).light(JOB, permit.plan, "rail1", "gradients")
+    plan = plan_swap(context, JOB, ["h1-gpu0"], even_if_healthy=True)
+
+    def pause(step):
+        if step.do is Do.PROGRAM:  # as a job does that pauses: its hook is called after the preconditions
+            rest(context, JOB)
+
+    apply(context, plan, before_step=pause, stopped_by="me")
+    assert phase_permit(JOB, context.assignment()) is None
+    assert permitted(context, JOB) is None
+    moved = obtain_permit(context, JOB, "me")
+    assert moved.plan != permit.plan
+    assert moved.pairs == permit.pairs
+    swap = next(run for run in context.store(RACK).runs.all() if run.plan["kind"] == "swap" and run.plan["candidates"])
+    end_permit(context, JOB, "me")
+    apply(context, plan_rollback(context, swap), stopped_by="me")
+    assert obtain_permit(context, JOB, "me") == permit
+
+
+def test_a_plan_that_gives_another_phase_light_ends_the_permit(context):
+    obtain_permit(context, JOB, "me")
+    for phase in ("gradients", "pipeline"):
+        apply(context, plan_phase(context, JOB, phase), stopped_by="me")
+        assert permitted(context, JOB) is None
+
+
+def test_the_permit_of_a_job_that_has_ended_ends(context):
+    obtain_permit(context, JOB, "me")
+    end_permit(context, JOB, "me")
+    assert context.assignment()[phase_of(JOB)] == ("pipeline",)
+    before = len(runs(context))
+    end_permit(context, JOB, "me")
+    assert len(runs(context)) == before
+
+
+def test_the_plan_names_all_cells_that_change_and_no_other(context):
+    plan = plan_phases(context, JOB)
+    assert plan.kind == "phases"
+    assert plan.writes == {}
+    by_phase = {phase.name: phase.cells for phase in plan.phases}
+    assert by_phase["pipeline"].keys() == by_phase["gradients"].keys() == {"rail0", "rail1"}
+    assert by_phase["pipeline"]["rail0"].keys() == by_phase["gradients"]["rail0"].keys() == {0, 1, 2}
+
+
+def test_a_rack_without_a_gateway_is_refused_with_the_way_to_start_one(context):
+    endpoints = replace(context.endpoints, gateways={})
+    direct = Context(context.inventory, "sim", endpoints=endpoints, store=context.store)
+    with pytest.raises(RefusedError, match="only a gateway of rack rails may do") as refused:
+        obtain_permit(direct, JOB, "me")
+    assert refused.value.hint.startswith("start it: lumctl gateway run rails --target sim")
