@@ -4,11 +4,13 @@ import gc
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from enum import StrEnum
 from queue import Empty, SimpleQueue
 
 from lumctl.change.engine import apply
 from lumctl.change.guard import Standby
 from lumctl.change.light_proof import LightProof
+from lumctl.change.origin import origin
 from lumctl.change.plan import Do
 from lumctl.change.preconditions import require
 from lumctl.context import Context, Observation
@@ -23,23 +25,46 @@ from lumctl.swap.demand_queue import queue_demands
 from lumctl.swap.explanations import NoSpareError
 from lumctl.swap.planning import plan_swap
 from lumctl.swap.silent_parts import silence_refusal
-from lumctl.training.coordinator import failures
+from lumctl.training.coordinator import failures, phase_light
 from lumctl.training.coordinator.state import Post
+from lumctl.training.phase_permission import obtain_permit, rest
 
 WELL = frozenset({State.OK, State.DEGRADED})
 """The states of an accelerator that allow a process to be started on it again."""
 IDLE_S = 1.0
 """How long the healer is idle before it does deferred work."""
-Order = tuple[tuple[str, ...], bool]
-"""Accelerators to examine, and whether only those known to have failed are replaced."""
+
+
+class LightOrder(StrEnum):
+    """What the healer does with the light of a job's phases."""
+
+    REST = "rest"
+    """Give the devices the phase on record."""
+    OBTAIN = "obtain"
+    """Obtain a permit to change phases."""
+    OBTAIN_ANEW = "obtain anew"
+    """Prove each phase again, then obtain a permit."""
+
+
+Order = tuple[tuple[str, ...], bool] | LightOrder
+"""Accelerators to examine, and whether only those known to have failed are replaced; or what to do with light."""
 NOTHING: Order = ((), False)
 
 
 class Healer:
     """Repairs one job. Any thread may call :meth:`examine`; the healer's own thread reports the results."""
 
-    def __init__(self, open_context: Callable[[], Context], job: str, rack: str, agreed_by: str, post: Post) -> None:
-        self._open_context = open_context
+    def __init__(
+        self,
+        open_context: Callable[[], Context],
+        job: str,
+        rack: str,
+        agreed_by: str,
+        post: Post,
+        before_rest: Callable[[], None] = lambda: None,
+    ) -> None:
+        """``before_rest`` ends the changes of light that are under way."""
+        self._open_context, self._before_rest = open_context, before_rest
         self._job, self._rack = job, rack
         self._agreed_by = agreed_by
         self._post = post
@@ -54,6 +79,10 @@ class Healer:
     def examine(self, accelerators: Sequence[str], failed_only: bool) -> None:
         """Read the health of accelerators, and replace unhealthy ones, or only those known to have failed."""
         self._orders.put((tuple(accelerators), failed_only))
+
+    def light(self, order: LightOrder) -> None:
+        """Let the light of the job's phases rest, or obtain a permit to change it."""
+        self._orders.put(order)
 
     def close(self) -> None:
         """End after the current order."""
@@ -79,14 +108,35 @@ class Healer:
                 if order is None:
                     return
                 if order is not NOTHING:
-                    self._post(failures.not_repaired, _known(error))
+                    self._report(order, _known(error))
                 order = self._orders.get()
 
     def _follow(self, context: Context, standby: Standby, order: Order) -> None:
         try:
-            self._heal(context, standby, *order)
+            if isinstance(order, LightOrder):
+                self._change_light(context, order)
+            else:
+                self._heal(context, standby, *order)
         except (RefusedError, RunError) as error:  # these errors leave the context usable
-            self._post(failures.not_repaired, error)
+            self._report(order, error)
+
+    def _report(self, order: Order, error: LumctlError) -> None:
+        match order:
+            case LightOrder.REST:
+                self._post(phase_light.rested, error)
+            case LightOrder():
+                self._post(phase_light.not_permitted, error)
+            case _:
+                self._post(failures.not_repaired, error)
+
+    def _change_light(self, context: Context, order: LightOrder) -> None:
+        if order is LightOrder.REST:
+            self._before_rest()
+            rest(context, self._job)
+            self._post(phase_light.rested, None)
+            return
+        who, anew = self._agreed_by or origin(), order is LightOrder.OBTAIN_ANEW
+        self._post(phase_light.permitted, obtain_permit(context, self._job, who, anew=anew))
 
     def _next(self, context: Context, standby: Standby) -> Order | None:
         """Wait for the next order; while there is none, do deferred work."""

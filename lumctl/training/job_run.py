@@ -15,24 +15,28 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec
 
+from lumctl.change.origin import origin
 from lumctl.change.preconditions import uncertain
 from lumctl.context import Context
 from lumctl.context.job_files import COORDINATOR, LATE, job_folder, save_late
 from lumctl.devices.endpoints import RUNTIME_FILE
+from lumctl.errors import LumctlError
 from lumctl.health.observation import current_role
 from lumctl.inventory.filler_records import running_fillers
 from lumctl.inventory.job_run import JobRun, StragglerSchedule
-from lumctl.inventory.model import Role
+from lumctl.inventory.model import Job, Role
 from lumctl.inventory.wiring import job_circuits
 from lumctl.training import protocol
 from lumctl.training.agent.folder import Folder
 from lumctl.training.agent_lines import AgentLines, CommandLine, Open
-from lumctl.training.coordinator import agent_reports, job_end, requests
+from lumctl.training.coordinator import agent_reports, job_end, phase_light, requests
 from lumctl.training.coordinator.coordinator import Coordinator
-from lumctl.training.coordinator.state import Effects, JobEnd, JobState
-from lumctl.training.healer import Healer
+from lumctl.training.coordinator.state import Effects, JobEnd, JobPhase, JobState, PhaseEffects, Post
+from lumctl.training.healer import Healer, LightOrder
 from lumctl.training.job_control import ControlSocket
 from lumctl.training.job_folder import claimed, earlier_recoveries, save_collectives, save_status, token_of
+from lumctl.training.phase_permission import end_permit, require_gateway
+from lumctl.training.phase_writer import PhaseWriter
 from lumctl.training.protocol import StreamLine
 from lumctl.training.record_judge import RecordJudge
 
@@ -107,20 +111,25 @@ def open_coordinator(
 
         lines = AgentLines(open_line, who, lambda host, message, why: post(agent_reports.receive, host, message, why))
         stack.callback(lines.close)
-        healer = Healer(open_context, job, found.rack, agreed_by, post)
+        writer = _phase_writer(context, found, post)
+        stack.callback(writer.close)
+        healer = Healer(open_context, job, found.rack, agreed_by, post, before_rest=writer.stop)
         stack.callback(healer.close)
+        token = token_of(folder)
         effects = Effects(
             ask=lines.ask,
             open=lines.open,
             examine=healer.examine,
             placement=lambda: context.assignment()[job],
             ready_on=lambda: spares(context, found.rack),
-            environment=_environment(context, job, run, token_of(folder), local=local),
+            environment=_environment(context, job, run, token, local=local),
             log=log,
             keep=keep,
             before=earlier_recoveries(folder),
             lost=lambda: GONE if lanes is not None and not lanes.exists() else "",
             lanes={"socket": str(lanes)} if lanes is not None else None,
+            phases=_phase_effects(writer, healer) if found.phases else None,
+            token=token,
             say=say,
             who=who,
         )
@@ -140,6 +149,34 @@ def open_coordinator(
             watch = SimulatorWatch(lanes, lambda: post(job_end.give_up, GONE, JobEnd.SIMULATOR_GONE))
             stack.callback(watch.close)
         yield coordinator
+        writer.stop()
+        _end_permit(context, coordinator.state, agreed_by or origin())
+
+
+def _end_permit(context: Context, state: JobState, who: str) -> None:
+    """End the permit of a job with phases that has ended; one that goes on without lumctl keeps it."""
+    if state.light is not None and state.phase in {JobPhase.ENDED, JobPhase.STOPPED}:
+        try:
+            end_permit(context, state.job.name, who)
+        except LumctlError as error:
+            state.effects.say(f"{state.job.name} may still change its phases: {error.message}")
+
+
+def _phase_writer(context: Context, job: Job, post: Post) -> PhaseWriter:
+    return PhaseWriter(
+        lambda plan, device, phase: context.devices.phases(job.rack).light(job.name, plan, device, phase),
+        lambda permit, rail, number: post(phase_light.confirmed, permit, rail, number),
+        lambda permit, rail, number, why: post(phase_light.failed, permit, rail, number, why),
+    )
+
+
+def _phase_effects(writer: PhaseWriter, healer: Healer) -> PhaseEffects:
+    return PhaseEffects(
+        obtain=lambda anew: healer.light(LightOrder.OBTAIN_ANEW if anew else LightOrder.OBTAIN),
+        begin=writer.begin,
+        change=writer.change,
+        rest=lambda: healer.light(LightOrder.REST),
+    )
 
 
 def with_this_python(command: tuple[str, ...]) -> tuple[str, ...]:
@@ -159,6 +196,8 @@ def _require_programmed(context: Context, job: str) -> None:
     """Require that the job's circuits are programmed or that a run on them is unfinished; else ranks wait forever."""
     found = context.inventory.jobs[job]
     circuits = job_circuits(context.inventory, found, context.assignment()[job])
+    if found.phases:
+        require_gateway(context, found)
     for device in sorted({device for circuit in circuits for device in circuit.devices}):
         if not context.known_cells(device) and context.store(found.rack).fabric.uncertain_since(device) is None:
             raise uncertain(context, found.rack, device)

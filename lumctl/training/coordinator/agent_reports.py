@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from lumctl.training.coordinator import failures, groups, job_end, orders
+from lumctl.training.coordinator import failures, groups, job_end, orders, phase_light
 from lumctl.training.coordinator.failures import EARLY
 from lumctl.training.coordinator.state import JobEnd, JobPhase, JobState
 from lumctl.training.coordinator.workers import JobWorker, still_holds
-from lumctl.training.protocol import COLLECTIVES, Message, printable_line
+from lumctl.training.protocol import COLLECTIVES, WANTS, Message, printable_line
 
 _SHOWN = 200
 """The most characters shown of a malformed message."""
@@ -160,6 +160,8 @@ def _worker_message(state: JobState, worker: JobWorker, message: Mapping[str, An
     generation = state.group.generation
     if message.get("generation", generation) != generation:
         worker.apply_outdated(message)  # the message is from an earlier group
+        if message.get("say") == WANTS:
+            phase_light.outdated(state)
         return
     if worker.repeats(message):
         return
@@ -185,9 +187,9 @@ def _act_on(state: JobState, worker: JobWorker, message: Mapping[str, Any], at: 
         case "broken" if state.phase is JobPhase.RUNNING or group.join_sent:
             failures.broken(state, worker, str(message.get("error", "")), at)
         case "stepped":
-            _stepped(state, worker, float(message.get("at", at)))
-            if state.phase is JobPhase.RUNNING and worker.seat is not None:
-                state.collectives.note(worker.seat, worker.done, message.get(COLLECTIVES) or (), at)
+            _stepped(state, worker, message, at)
+        case "wants":
+            phase_light.wanted(state, worker, message)
         case "failed" | "exiting" | "ended":
             _ends(state, worker, message, at)
         case _:
@@ -195,6 +197,7 @@ def _act_on(state: JobState, worker: JobWorker, message: Mapping[str, Any], at: 
 
 
 def _ends(state: JobState, worker: JobWorker, message: Mapping[str, Any], at: float) -> None:
+    phase_light.leaves(state, worker)
     match message.get("say"):
         case "failed" if worker.script_error is not None and not worker.ended:
             failures.script_failed(state, worker, worker.script_error)
@@ -211,7 +214,13 @@ def _ends(state: JobState, worker: JobWorker, message: Mapping[str, Any], at: fl
             pass
 
 
-def _stepped(state: JobState, worker: JobWorker, at: float) -> None:
+def _stepped(state: JobState, worker: JobWorker, message: Mapping[str, Any], reported_at: float) -> None:
+    _progressed(state, worker, float(message.get("at", reported_at)))
+    if state.phase is JobPhase.RUNNING and worker.seat is not None:
+        state.collectives.note(worker.seat, worker.done, message.get(COLLECTIVES) or (), reported_at)
+
+
+def _progressed(state: JobState, worker: JobWorker, at: float) -> None:
     if state.is_forming and state.group.join_sent:
         groups.formed(state, at)  # a step needs all ranks: all have joined, even if not all have reported it
     if state.phase is not JobPhase.RUNNING:

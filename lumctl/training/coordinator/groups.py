@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from lumctl.inventory.job_run import PAUSED_WITHIN_S
-from lumctl.training.coordinator import failures, job_end, orders
+from lumctl.training.coordinator import failures, job_end, orders, phase_light
 from lumctl.training.coordinator.state import JobEnd, JobPhase, JobState, RankGroup, Seating
 from lumctl.training.coordinator.workers import HeldState, JobWorker, ResumePoint, StateLoad, choose
 from lumctl.training.protocol import REPLICATED
@@ -28,6 +28,8 @@ def form(state: JobState) -> None:
         return
     if state.pause_granted or (state.under_examination and state.light_reply is None):
         return  # light may still move
+    if not phase_light.is_ready(state):
+        return
     _join(state, group.resume_point)
 
 
@@ -207,7 +209,9 @@ def _join(state: JobState, resume_point: ResumePoint) -> None:
         "done": resume_point.done,
         "placement": [each.accelerator for each in members],
         "lanes": state.effects.lanes,
+        **phase_light.for_ranks(state, [each.host for each in members]),
     }
+    phase_light.begin(state)
     orders.send_all(state, [(worker, {"rank": rank}) for rank, worker in enumerate(members)], common)
 
 
@@ -271,7 +275,8 @@ def adopt(state: JobState) -> bool:
         members_by_rank[rank].accelerator if rank in members_by_rank else None for rank in range(len(state.placement))
     ]
     lost = [name for name, place in zip(state.placement, places, strict=True) if name != place]
-    if not lost and not any(worker.parted for worker in members_by_rank.values()):
+    phase_light.found_running(state)
+    if not (lost or state.light or any(worker.parted for worker in members_by_rank.values())):
         state.phase = JobPhase.RUNNING
         _begin_record(state)
         state.effects.say(f"the job is already running: {len(members_by_rank)} ranks are taken over (group {newest})")

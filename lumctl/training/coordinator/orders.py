@@ -35,6 +35,8 @@ def hold(state: JobState) -> None:
     group.resume_point, group.join_sent, group.joined = None, False, set()
     group.hold_sent_at = state.effects.now()
     group.due = group.hold_sent_at + state.run.stall_s
+    if state.light is not None:
+        state.light.hold()
     hold_also(state, [worker for worker in state.workers if worker.busy or state.is_member(worker)])
 
 

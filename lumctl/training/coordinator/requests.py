@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from lumctl.training.coordinator import job_end, late_rank, orders, time_limits
+from lumctl.training.coordinator import job_end, late_rank, orders, phase_light, time_limits
 from lumctl.training.coordinator.orders import NOT_YET
 from lumctl.training.coordinator.state import JobPhase, JobState
 from lumctl.training.coordinator.workers import JobWorker
@@ -69,7 +69,10 @@ def _resume(state: JobState, answer: Reply) -> None:
     state.place_ranks(state.store_placement.placed)
     # Only one run can wait for the job: an earlier one is answered now.
     orders.reply_to_light(state, NOT_YET)
-    state.light_reply = answer
+    if phase_light.needs_permit(state):
+        answer(NOT_YET)  # the permit needs runs of its own, which cannot begin before this one ends
+    else:
+        state.light_reply = answer
 
 
 def _still_waits(state: JobState) -> bool:
@@ -98,7 +101,8 @@ def grant_pauses(state: JobState) -> None:
 def _holds(state: JobState) -> bool:
     if state.phase is JobPhase.STARTING and not state.group.members:  # processes found at the start may be training
         return state.all_listed() and not any(worker.alive and worker.busy for worker in state.workers)
-    return state.phase in {JobPhase.STARTING, JobPhase.PAUSED, JobPhase.RECOVERING} and state.all_parked()
+    is_held = state.phase in {JobPhase.STARTING, JobPhase.PAUSED, JobPhase.RECOVERING} and state.all_parked()
+    return is_held and phase_light.is_at_rest(state)
 
 
 def report_stopped(state: JobState) -> None:
@@ -148,6 +152,7 @@ def document(state: JobState) -> dict[str, Any]:
             for worker in state.workers
             if worker.accelerator in wanted and worker.usable and not state.is_member(worker)
         ],
+        **({"light": phase_light.document(state.light)} if state.light is not None else {}),
         "recoveries": [*state.earlier_recoveries, *(record.document() for record in state.recoveries)],
     }
 

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -14,6 +14,8 @@ from lumctl.inventory.model import Inventory, Job
 from lumctl.training.collective_record import CollectiveRecord
 from lumctl.training.coordinator.host_lines import HostLines, Retries, StorePlacement
 from lumctl.training.coordinator.workers import JobWorker, JobWorkers, ResumePoint
+from lumctl.training.phase_control import PhaseControl
+from lumctl.training.phase_permission import PhasePermit
 from lumctl.training.protocol import Reply
 
 P = ParamSpec("P")
@@ -109,6 +111,7 @@ class JobEnd(StrEnum):
     NOT_STARTED = "not-started"
     NO_SPARE = "no-spare"
     STATE_LOST = "state-lost"
+    NO_LIGHT = "no-light"
     SIMULATOR_GONE = "simulator-gone"
     LEFT = "left"
 
@@ -193,6 +196,50 @@ def _nothing(_document: Mapping[str, Any]) -> None:
 
 
 @dataclass(frozen=True)
+class PhaseEffects:
+    """How the light of a job with phases is changed. Results are posted to ``phase_light``."""
+
+    obtain: Callable[[bool], None]
+    """Obtain a permit; if asked to, prove each phase anew."""
+    begin: Callable[[PhasePermit], None]
+    """Change light under this permit from now on."""
+    change: Callable[[int, str, int], None]
+    """Give a rail the light of a phase; the number is that of the change."""
+    rest: Callable[[], None]
+    """End all changes, and give all devices the phase on record."""
+
+
+@dataclass
+class JobLight:
+    """The light of a job with phases."""
+
+    effects: PhaseEffects
+    permit: PhasePermit | None = None
+    """The permit of the group; ``None`` until one is found that fits."""
+    control: PhaseControl | None = None
+    """Decides while a group runs; ``None`` between groups."""
+    is_sought: bool = False
+    """Whether a permit is being obtained, for which each phase may have to be lit."""
+    is_at_rest: bool = True
+    """Whether the devices have the phase on record, as far as is known."""
+    is_resting: bool = False
+    """Whether the devices are being given that phase."""
+    anew: bool = False
+    """Whether each phase must be proved again, because light did not arrive."""
+    changes: int = 0
+    failed_changes: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    """Requests that were refused, by reason: not proved, of a former group, for an unknown phase."""
+
+    def hold(self) -> None:
+        """The ranks leave their group: the light rests."""
+        self.permit = self.control = None
+        if not (self.is_at_rest or self.is_resting):
+            self.is_resting = True
+            self.effects.rest()
+
+
+@dataclass(frozen=True)
 class Effects:
     """Everything outside the coordinator that the coordinator reads or acts on."""
 
@@ -218,6 +265,10 @@ class Effects:
     """How ranks reach each other over the optical lanes of a simulated rack; ``None`` on a real one."""
     keep: Callable[[Mapping[str, Any]], None] = _nothing
     """Save the status of the job for a later lumctl."""
+    phases: PhaseEffects | None = None
+    """How light changes between phases; ``None`` if the job has none."""
+    token: str = field(default="", repr=False)
+    """The secret of the job."""
     lost: Callable[[], str] = str
     """Why the job can never continue: its simulator has ended. Empty otherwise."""
     before: Sequence[Mapping[str, Any]] = ()
@@ -275,6 +326,9 @@ class JobState:
     ordered_schedule: tuple[int, int | None] = (0, None)
     """A generation of the group, and the late rank for which it was told to use a schedule."""
 
+    light: JobLight | None = field(init=False)
+    """The light of a job with phases; ``None`` for other jobs."""
+
     # Failures
     recovery: OpenRecovery | None = None
     recoveries: list[RecoveryRecord] = field(default_factory=list)
@@ -315,6 +369,7 @@ class JobState:
     def __post_init__(self) -> None:
         effects = self.effects
         self.lines = HostLines(effects.open)
+        self.light = JobLight(effects.phases) if effects.phases is not None else None
         self.store_placement = StorePlacement(effects.placement, effects.ready_on, effects.say, effects.now)
         self.placement = list(self.store_placement.placed)
         self.placement_changed()

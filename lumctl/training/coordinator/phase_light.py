@@ -1,0 +1,160 @@
+"""Light that changes between the phases of a training step: permits, requests of ranks, and rest between groups.
+
+Whenever the ranks leave their group, the light rests: the devices get the phase that the store has on record, so that
+health, swaps and other commands see what the record says. A new group joins only under a permit that fits where its
+ranks run, and that was proved again if light did not arrive in the group before.
+"""
+
+import hmac
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lumctl.errors import LumctlError
+from lumctl.training.coordinator import job_end
+from lumctl.training.coordinator.state import JobEnd, JobLight, JobState
+from lumctl.training.coordinator.workers import JobWorker
+from lumctl.training.phase_control import PhaseControl, Wanted
+from lumctl.training.phase_permission import PhasePermit
+from lumctl.training.protocol import DARK, LIT, phase_mac
+
+
+def is_ready(state: JobState) -> bool:
+    """Whether a group may join: its job has no phases, or the light rests and is permitted to change."""
+    light = state.light
+    if light is None:
+        return True
+    if not light.is_sought and light.permit is None and light.is_at_rest:
+        light.is_sought = True
+        light.effects.obtain(light.anew)
+    return light.permit is not None
+
+
+def is_at_rest(state: JobState) -> bool:
+    """Whether no phase but the one on record has light, as far as is known."""
+    return state.light is None or state.light.is_at_rest
+
+
+def needs_permit(state: JobState) -> bool:
+    """Whether a group cannot join before a permit was obtained."""
+    return state.light is not None and state.light.permit is None
+
+
+def found_running(state: JobState) -> None:
+    """Note that another lumctl has run the job: any of its phases may have light."""
+    if state.light is not None:
+        state.light.is_at_rest = False
+
+
+def permitted(state: JobState, permit: PhasePermit) -> None:
+    """Take a permit for the next group."""
+    if (light := state.light) is not None:
+        light.permit, light.is_sought, light.anew = permit, False, False
+
+
+def not_permitted(state: JobState, error: LumctlError) -> None:
+    """Handle that a phase cannot be proved, or that light may not be changed."""
+    light = state.light
+    if light is None:
+        return
+    light.is_sought = False
+    state.failed_attempts += 1
+    if state.most_done == 0 or state.failed_attempts > state.run.restarts:
+        job_end.give_up(state, f"its light cannot change between phases: {error.message}", JobEnd.NO_LIGHT)
+    else:
+        state.effects.say(f"its light cannot change between phases, which is tried again: {error.message}")
+
+
+def rested(state: JobState, error: LumctlError | None) -> None:
+    """Note that the devices have the phase on record again, or why that is not certain."""
+    if (light := state.light) is None:
+        return
+    light.is_at_rest, light.is_resting = True, False
+    if error is not None:
+        light.anew = True  # nothing is believed of the light until each phase is proved
+        state.effects.say(f"the light of its phases is uncertain, and each is proved again: {error.message}")
+
+
+def for_ranks(state: JobState, hosts: Sequence[str]) -> dict[str, Any]:
+    """What the ranks of a group, on these hosts, must know of phases; empty for a job without phases."""
+    if state.light is None or state.light.permit is None:
+        return {}
+    return {"phases": {"pairs": state.light.permit.pairs, "hosts": list(hosts)}}
+
+
+def begin(state: JobState) -> None:
+    """Let the ranks of the group that is told to join change the light."""
+    light = state.light
+    if light is None or light.permit is None:
+        return
+    generation = state.group.generation
+    light.control = PhaseControl(
+        light.permit.rails,
+        change=light.effects.change,
+        lit=lambda request: _tell(state, generation, request, {"do": LIT}),
+        dark=lambda request, why: _tell(state, generation, request, {"do": DARK, "why": why}),
+    )
+    light.control.begin(lit=light.permit.lit)
+    light.is_at_rest = False
+    light.effects.begin(light.permit)
+
+
+def wanted(state: JobState, worker: JobWorker, message: Mapping[str, Any]) -> None:
+    """Take a rank's request for a phase. One that is not proved to be of that rank is refused and counted."""
+    light = state.light
+    if light is None or light.control is None or worker.seat is None:
+        return
+    number, phase = int(message["number"]), str(message["phase"])
+    meant = phase_mac(state.effects.token, worker.name, state.group.generation, number, phase)
+    if not hmac.compare_digest(meant, str(message.get("mac"))):
+        light.refused["unproved"] += 1
+        return
+    request = Wanted(worker.seat, phase, number)
+    if (why := light.control.wants(request)) is not None:
+        light.refused["unknown"] += 1
+        _tell(state, state.group.generation, request, {"do": DARK, "why": why})
+
+
+def outdated(state: JobState) -> None:
+    """Count a request of a former group."""
+    if state.light is not None:
+        state.light.refused["outdated"] += 1
+
+
+def leaves(state: JobState, worker: JobWorker) -> None:
+    """Note that a rank needs no light any more."""
+    if state.light is not None and state.light.control is not None and worker.seat is not None:
+        state.light.control.leaves(worker.seat)
+
+
+def confirmed(state: JobState, permit: PhasePermit, rail: int, number: int) -> None:
+    """Handle that all devices of a rail have confirmed a change."""
+    light = state.light
+    if light is not None and light.control is not None and light.permit is permit:
+        light.changes += 1
+        light.control.confirmed(rail, number)
+
+
+def failed(state: JobState, permit: PhasePermit, rail: int, number: int, why: str) -> None:
+    """Handle that a change of a rail failed."""
+    light = state.light
+    if light is not None and light.control is not None and light.permit is permit:
+        light.failed_changes += 1
+        light.anew = True
+        state.effects.say(f"{', '.join(permit.rails[rail].devices)}: the light did not change: {why}")
+        light.control.failed(rail, number, why)
+
+
+def document(light: JobLight) -> dict[str, Any]:
+    """The light of a job as data: the phases that have light now, by device, and counts."""
+    control = light.control
+    lit = {device: rail.lit for rail in (control.rails if control is not None else ()) for device in rail.rail.devices}
+    counts = {"changes": light.changes, "failed_changes": light.failed_changes, "refused": dict(light.refused)}
+    return {"lit": lit, **counts}
+
+
+def _tell(state: JobState, generation: int, request: Wanted, order: Mapping[str, Any]) -> None:
+    if generation == state.group.generation and request.rank in state.group.members:
+        worker = state.workers[state.group.members[request.rank]]
+        # No order of `orders.send`: it is repeated when the rank repeats its request.
+        message = {**order, "generation": generation, "number": request.number}
+        state.effects.ask(worker.host, {"ask": "tell", "worker": worker.name, "message": message})
