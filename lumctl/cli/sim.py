@@ -1,10 +1,10 @@
 """``lumctl sim``: simulate a rack of the inventory on loopback; ``--target`` does not affect these commands."""
 
 import shlex
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
@@ -14,8 +14,12 @@ from lumctl.cli.progress import progress
 from lumctl.cli.verbs import VerbGroup, aimed, noun_app, verb
 from lumctl.errors import UsageError
 from lumctl.inventory.folded_names import fold
+from lumctl.inventory.problems import nearest
 from lumctl.printable import is_or_are
 from lumctl.time_text import iso_text, iso_times
+
+if TYPE_CHECKING:
+    from lumctl.inventory.model import Inventory
 
 KINDS = (
     "gpu-lost, process-died, ecc, row-remap-failed, throttled (accelerators); overheat (accelerators, meshes, "
@@ -45,8 +49,20 @@ def up(
     cx: Invocation,
     detach: Annotated[bool, typer.Option("--detach", help="Leave the simulator running in the background.")] = False,
     delay_ms: Annotated[
-        float, typer.Option("--delay-ms", min=0, metavar="N", help="Time that mesh cells take to settle.")
+        float,
+        typer.Option("--delay-ms", min=0, metavar="N", help="Time that a change of a mesh takes; by default none."),
     ] = 0.0,
+    change_ms: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--change-ms",
+            metavar="[DEVICE=]N",
+            help=(
+                "Time that a change of each mesh and switch takes, or of one device; settle instead of N: the device's "
+                "settle_ms of the inventory. May be repeated; overrides --delay-ms."
+            ),
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the noise in readings.")] = 0,
     lane_mbps: Annotated[
         float | None,
@@ -68,6 +84,9 @@ def up(
     Each mesh or switch speaks its driver's protocol: lumctl serves it, or the twin that the driver's package ships
     (see lumctl-driver(7)). If there is no twin, a generic mesh or switch replaces it, and a message names the device.
 
+    While a device changes, the light paths that it changes are dark; it answers when its light has settled. Lanes carry
+    no bytes over dark paths, and lose none: what was not delivered waits, as if its sender sent it again and again.
+
     If a twin or its driver fails, only its own device is affected: a message names the plug-in, the device and the
     call, the device is not programmed, and all other circuits are programmed. The simulator runs on, and the exit code
     is 3.
@@ -76,8 +95,11 @@ def up(
     from lumctl.sim.launch import launch
 
     inventory = cx.inventory
+    changes = _change_times(inventory, change_ms or [])
     with progress("the simulator is starting", quiet=cx.out.quiet):
-        simulator = launch(inventory, delay_ms=delay_ms, seed=seed, lane_mbps=lane_mbps, tied=not detach)
+        simulator = launch(
+            inventory, delay_ms=delay_ms, change_ms=changes, seed=seed, lane_mbps=lane_mbps, tied=not detach
+        )
     try:
         for remark in simulator.remarks():
             cx.out.narrate(remark)
@@ -236,6 +258,45 @@ def resume(cx: Invocation, job: Annotated[str, typer.Argument(metavar="JOB", hel
     if failed:
         what = f"{', '.join(fold(failed))} {is_or_are(len(failed))} failed: no rank works there"
         cx.out.narrate(aimed(cx, f"warning: {what}; see what to do: lumctl status --target sim"))
+
+
+_SETTLE = "settle"
+
+
+def _change_times(inventory: "Inventory", words: Iterable[str]) -> dict[str, float]:
+    """The time of a change in ms, by mesh or switch; a word for one device overrides those for all."""
+    known = {device.id: device for device in inventory.light_devices}
+    every: dict[str, float] = {}
+    one: dict[str, float] = {}
+    for word in words:
+        device, named, text = word.rpartition("=")
+        if named and device not in known:
+            near = nearest(device, known)
+            raise UsageError(
+                f"--change-ms {word}: the inventory has no mesh or switch {device!r}",
+                hint=f"did you mean {near}?" if near else "list them: lumctl inventory show",
+            )
+        meant = [known[device]] if named else known.values()
+        times = {each.id: each.settle_ms if text == _SETTLE else _ms(text, word) for each in meant}
+        (one if named else every).update(times)
+    return every | one
+
+
+def _ms(text: str, word: str) -> float:
+    try:
+        ms = float(text)
+    except ValueError:
+        ms = -1.0
+    if not 0 <= ms <= _MOST_MS:
+        raise UsageError(
+            f"--change-ms {word}: {text!r} is not a time in ms between 0 and {_MOST_MS:.0f}, and not {_SETTLE!r}",
+            hint="examples: --change-ms 10, --change-ms rail0=25, --change-ms settle",
+        )
+    return ms
+
+
+_MOST_MS = 600_000.0
+"""The longest time that the inventory allows as ``settle_ms``."""
 
 
 def _commission(cx: Invocation, without: Collection[str]) -> list[str]:

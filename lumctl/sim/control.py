@@ -96,7 +96,6 @@ class Control:
         status: Callable[[], dict[str, Any]],
         changed: Callable[[], None],
         open_loop: Callable[[str, Pipe], HostLoop],
-        settle: Callable[[], object],
         pause: Callable[[float], object],
         end: Callable[[], None],
     ) -> None:
@@ -104,7 +103,6 @@ class Control:
         self._status = status
         self._changed = changed
         self._open_loop = open_loop
-        self._settle = settle
         self._pause = pause
         self._end = end
         self.service = SimulatedService("control", self._serve, most=_MOST_CONNECTIONS, path=path)
@@ -234,7 +232,6 @@ class Control:
             receipt=str(request["receipt"]),
             revert_after_s=None if revert is None else float(revert),
         )
-        self._settle()
         return {"text": f"ok {len(changes)} cells set"} | self._progress(request)
 
     def _progress(self, request: Request) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import select
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -112,6 +113,7 @@ def launch(
     *,
     folder: Path | None = None,
     delay_ms: float = 0.0,
+    change_ms: Mapping[str, float] | None = None,
     seed: int = 0,
     lane_mbps: float | None = None,
     tied: bool = False,
@@ -119,8 +121,9 @@ def launch(
     """Start a simulator in a session of its own and wait until it serves.
 
     ``folder`` is its runtime folder, by default the one in which every command looks for a simulator. ``delay_ms`` is
-    the time that cells take to settle. ``lane_mbps`` is the rate of a lane in each direction, in Mbit/s (``None``: no
-    limit). ``tied``: the simulator ends when this process ends, for any reason.
+    the time that a change of a mesh takes, and ``change_ms`` that of the meshes and switches that it names: light is
+    dark where it changes, and the device answers when light has settled. ``lane_mbps`` is the rate of a lane in each
+    direction, in Mbit/s (``None``: no limit). ``tied``: the simulator ends when this process ends, for any reason.
 
     Raises:
         RefusedError: a simulator already runs in this folder.
@@ -135,7 +138,8 @@ def launch(
             "inventory": str(inventory.path.resolve()),
             "digest": inventory.digest,
             "folder": str(folder.absolute()),
-            "delay_ms": delay_ms,
+            "change_ms": {device.id: delay_ms for device in inventory.light_devices if device.geometry}
+            | dict(change_ms or {}),
             "seed": seed,
             "lane_mbps": lane_mbps,
             "tie": tie_end,

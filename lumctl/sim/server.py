@@ -28,7 +28,7 @@ def serve(order: dict[str, Any]) -> None:
     inventory = _inventory(order)
     with runtime.claimed(folder):
         simulator = Simulator(
-            inventory, folder, delay_ms=order["delay_ms"], seed=order["seed"], lane_mbps=order["lane_mbps"]
+            inventory, folder, change_ms=order["change_ms"], seed=order["seed"], lane_mbps=order["lane_mbps"]
         )
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, lambda *_: simulator.ended.set())

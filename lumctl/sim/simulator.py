@@ -4,6 +4,7 @@ import json
 import os
 import threading
 import time
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -30,6 +31,7 @@ from lumctl.sim.switches.requests import switch_requests
 from lumctl.sim.switches.services import NETCONF_DRIVER, SCPI_DRIVER, switch_services
 from lumctl.sim.twins import BEGINS_WITHIN_S, PlugInTwin, device_of, twins_for
 from lumctl.sim.world.faults import FaultKind
+from lumctl.sim.world.work import ChangeTimes
 from lumctl.sim.world.world import World
 
 USER = "lumctl"
@@ -40,14 +42,17 @@ _WORKERS = 8
 
 
 class Simulator:
-    """Everything that ``sim up`` starts, in a private ``folder`` of its own. Start it once, stop it once."""
+    """Everything that ``sim up`` starts, in a private ``folder`` of its own. Start it once, stop it once.
+
+    ``change_ms`` is the time that a change takes, by mesh or switch; by default no time.
+    """
 
     def __init__(
         self,
         inventory: Inventory,
         folder: Path,
         *,
-        delay_ms: float = 0.0,
+        change_ms: Mapping[str, float] | None = None,
         seed: int = 0,
         lane_mbps: float | None = None,
     ) -> None:
@@ -57,9 +62,10 @@ class Simulator:
         self.ended = threading.Event()
         self._inventory = inventory
         self._folder = folder
-        self._delay_s = delay_ms / 1000
         self._started_at = time.time()
-        self._world = World(inventory, seed=seed, now=time.time)
+        takes_s = {device: ms / 1000 for device, ms in (change_ms or {}).items()}
+        times = ChangeTimes(takes_s, self.ended.wait)
+        self._world = World(inventory, seed=seed, now=time.time, times=times)
         self._lanes = SimulatedLanes(self._world, folder / LANES_SOCKET, mbps=lane_mbps)
         self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="answer")
         self._client_key = ssh.new_private_key()
@@ -102,7 +108,6 @@ class Simulator:
             status=self._status,
             changed=self._follow_faults,
             open_loop=lambda host, pipe: self._hosts[host].open_loop(pipe),
-            settle=self._settle,
             pause=self.ended.wait,
             end=self.ended.set,
         )
@@ -169,19 +174,14 @@ class Simulator:
     def _mesh(self, device: Device, puc_count: int) -> MeshController | ObjectServer:
         """The server of a mesh: the line protocol, or a server behind a vendor-style object."""
         if device.driver != OBJECT_DRIVER:
-            return MeshController(self._world, device.id, puc_count, self._settle, self.ended.wait)
+            return MeshController(self._world, device.id, puc_count, self.ended.wait)
         # The name is short even if the device's is long, because the length of a socket's path is limited.
         position = list(self._inventory.devices).index(device.id)
         path = self._folder / f"{MESH_SOCKET}{position}"
-        return ObjectServer(self._world, device.id, self._settle, self.ended.wait, path)
+        return ObjectServer(self._world, device.id, self.ended.wait, path)
 
     def _host(self, name: str, client: Any) -> HostServer:
         return HostServer(SimHost(self._world, name), ssh.loaded(ssh.new_private_key()), client, self._workers)
-
-    def _settle(self) -> None:
-        """Wait until the cells of a mesh have settled, or the simulator ends."""
-        if self._delay_s > 0:
-            self.ended.wait(self._delay_s)
 
     def _follow_faults(self) -> None:
         """Shut the services of unreachable components, and open those of components that are reachable again."""

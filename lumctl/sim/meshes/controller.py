@@ -21,7 +21,7 @@ _PARSING = threading.Lock()
 
 
 class MeshController:
-    """Serves one mesh. ``settle`` waits until the cells have settled; light moves before the answer is sent.
+    """Serves one mesh; it answers when the change is made.
 
     ``pause`` waits for some seconds, or until the simulator ends.
     """
@@ -31,13 +31,11 @@ class MeshController:
         world: World,
         device: str,
         puc_count: int,
-        settle: Callable[[], object],
         pause: Callable[[float], object],
     ) -> None:
         self._world = world
         self._device = device
         self._puc_count = puc_count
-        self._settle = settle
         self._pause = pause
         self.service = SimulatedService(f"mesh {device}", self._serve, most=_MOST_CONNECTIONS)
 
@@ -68,7 +66,6 @@ class MeshController:
             return f"error: {error.message}"
         except ValueError as error:
             return f"error: {error}"
-        self._settle()
         return f"ok {len(changes)} cells set"
 
 

@@ -27,17 +27,14 @@ _COUPLING = {PucState.BAR: 0.0, PucState.CROSS: 1.0}
 
 
 class ObjectServer:
-    """Serves one mesh on the socket at ``path``. ``settle`` and ``pause`` are those of a mesh controller.
+    """Serves one mesh on the socket at ``path``. ``pause`` is that of a mesh controller.
 
     Its cells are only in bar or cross. Phases are stored and shown, without effect on light.
     """
 
-    def __init__(
-        self, world: World, device: str, settle: Callable[[], object], pause: Callable[[float], object], path: Path
-    ) -> None:
+    def __init__(self, world: World, device: str, pause: Callable[[float], object], path: Path) -> None:
         self._world = world
         self._device = device
-        self._settle = settle
         self._pause = pause
         self._phases: dict[int, float] = {}
         self._methods: dict[str, Callable[..., Any]] = {
@@ -56,7 +53,6 @@ class ObjectServer:
         wanted = {int(puc): (float(coupling), float(phase)) for puc, coupling, phase in settings}
         self._world.meshes.write(self._device, {puc: _state(coupling) for puc, (coupling, _) in wanted.items()})
         self._phases |= {puc: phase for puc, (_, phase) in wanted.items()}
-        self._settle()
 
     def get_output_power(self, ports: list[int]) -> list[float]:
         """Power that leaves each port in dBm; ``-inf`` for no light."""

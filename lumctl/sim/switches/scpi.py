@@ -118,7 +118,8 @@ Part = tuple[str, int, int]
 class ScpiSwitch:
     """Serves one switch on loopback.
 
-    ``held`` gives the state for the duration of a line (outside a simulator: ``state.held``). ``powers`` reads the
+    ``held`` gives the state for the duration of a query (outside a simulator: ``state.held``), and ``changed`` for a
+    change, which is made when it returns. A line is answered when its changes are made. ``powers`` reads the
     light in dBm; it is ``None`` for a model without monitors. ``conduct`` gives the present misbehaviour. ``wait``
     waits for some seconds, or until the simulator ends.
     """
@@ -127,12 +128,14 @@ class ScpiSwitch:
         self,
         held: Callable[[], AbstractContextManager[SwitchState]],
         *,
+        changed: Callable[[], AbstractContextManager[SwitchState]] | None = None,
         powers: Powers | None = None,
         name: str = "switch",
         conduct: Callable[[], Misbehaviour] = Misbehaviour,
         wait: Callable[[float], object] = lambda _: None,
     ) -> None:
         self._held = held
+        self._changed = changed or held
         self._name = name
         self._conduct = conduct
         self._wait = wait
@@ -182,7 +185,7 @@ class ScpiSwitch:
     def _obey(self, line: str, conduct: Misbehaviour) -> list[str]:
         """Perform a line, and return the answers to its queries."""
         answers: list[str] = []
-        with self._lock, contextlib.suppress(DeviceUnreachableError), self._held() as state:
+        with self._lock, contextlib.suppress(DeviceUnreachableError):
             self.lines = [*self.lines[-99:], line]
             parts: list[Part] = []
             for each in commands(line):
@@ -191,15 +194,17 @@ class ScpiSwitch:
                         raise each
                     if each.header.endswith("?"):
                         # Commands that stand before a query in a line are done before it is answered.
-                        self._act(state, parts, conduct)
-                        answers.append(self._answer(state, each))
+                        self._act(parts, conduct)
+                        with self._held() as state:
+                            answers.append(self._answer(state, each))
                     elif each.header == "*CLS":
                         self._errors.clear()
                     else:
-                        parts += _parts(state, each)
+                        with self._held() as state:
+                            parts += _parts(state, each)
                 except ScpiError as error:
                     self._complain(error)
-            self._act(state, parts, conduct)
+            self._act(parts, conduct)
         return answers
 
     def _answer(self, state: SwitchState, command: Command) -> str:
@@ -208,19 +213,17 @@ class ScpiSwitch:
             raise ScpiError(NO_HEADER)
         return query(state, command.argument)
 
-    def _act(self, state: SwitchState, parts: list[Part], conduct: Misbehaviour) -> None:
+    def _act(self, parts: list[Part], conduct: Misbehaviour) -> None:
         """Make the parts of this line's change that were collected so far, one by one: a batch may be partly done."""
-        for verb, port, other in conduct.taken(parts):
-            try:
-                if verb == "sub":
-                    state.part([(port, other)])
-                elif verb == "add":
-                    state.join([(port, other)])
-                else:
-                    state.switch([port], on=verb == "on")
-            except DeviceRefusedError as error:
-                self._complain(ScpiError(CONFLICT, error.message))
-        if parts and conduct.says_no:
+        if not parts:
+            return
+        with self._changed() as state:
+            for part in conduct.taken(parts):
+                try:
+                    _make(state, part)
+                except DeviceRefusedError as error:
+                    self._complain(ScpiError(CONFLICT, error.message))
+        if conduct.says_no:
             self._complain(ScpiError(CONFLICT, conduct.complaint))
         parts.clear()
 
@@ -234,6 +237,16 @@ class ScpiSwitch:
     def _taken_errors(self, count: int) -> str:
         taken, self._errors = self._errors[:count], self._errors[count:]
         return ",".join(taken) or '0,"No error"'
+
+
+def _make(state: SwitchState, part: Part) -> None:
+    verb, port, other = part
+    if verb == "sub":
+        state.part([(port, other)])
+    elif verb == "add":
+        state.join([(port, other)])
+    else:
+        state.switch([port], on=verb == "on")
 
 
 def _lines(connection: socket.socket) -> Iterator[str]:

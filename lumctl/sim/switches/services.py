@@ -36,12 +36,14 @@ class SwitchTree:
         self,
         held: Callable[[], AbstractContextManager[SwitchState]],
         *,
+        changed: Callable[[], AbstractContextManager[SwitchState]] | None = None,
         powers: Callable[[tuple[int, ...]], Mapping[int, float]] | None = None,
         alarms: Callable[[], Iterable[Alarm]] = tuple,
         name: str = "switch",
         conduct: Callable[[], Misbehaviour] = Misbehaviour,
     ) -> None:
         self._held = held
+        self._changed = changed or held
         self._powers = powers
         self._alarms = alarms
         self._name = name
@@ -86,7 +88,7 @@ class SwitchTree:
     def apply(self, config: Element) -> None:
         """Set joins and labels as in the configuration; incomplete entries change nothing."""
         pairs = dict(_pairs(config))
-        with self._held() as state:
+        with self._changed() as state:
             # Joins that stay are not touched, so that their light does not blink.
             state.part([pair for pair in state.joins.items() if pairs.get(pair[0]) != pair[1]])
             for pair in pairs.items():
@@ -195,6 +197,7 @@ def switch_services(
 def _scpi(world: World, device: Device, pause: Callable[[float], object]) -> ScpiSwitch:
     return ScpiSwitch(
         partial(world.switches.held, device.id),
+        changed=partial(world.switches.changed, device.id),
         powers=partial(world.switches.powers, device.id),
         name=device.id,
         conduct=partial(world.misbehaviour, device.id),
@@ -206,6 +209,7 @@ def _netconf(world: World, device: Device, client_key: paramiko.PKey) -> Netconf
     conduct = partial(world.misbehaviour, device.id)
     tree = SwitchTree(
         partial(world.switches.held, device.id),
+        changed=partial(world.switches.changed, device.id),
         powers=partial(world.switches.powers, device.id),
         alarms=partial(world.switches.alarms, device.id),
         name=device.id,

@@ -40,9 +40,12 @@ class Crossing:
         self._condition = condition_of(device)
 
     def leads(self, port: int) -> tuple[int, float] | None:
-        """The other end of a join and the loss in dB; ``None`` if there is no join or one of its ports is blocked."""
+        """The other end of a join and the loss in dB.
+
+        ``None`` if there is no join, if it is still being made, or if one of its ports is blocked.
+        """
         way_out = self.state.partner(port)
-        if way_out is None:
+        if way_out is None or not self.state.changing.isdisjoint((port, way_out)):
             return None
         ports = (port, way_out)
         if not all(map(self.state.passes, ports)) or not self._condition.blocked_ports.isdisjoint(ports):
@@ -63,6 +66,7 @@ class SimulatedChip:
         self._states |= self._worn
         self._stuck = set(self._worn)
         self._traces: dict[int, Trace] = {}
+        self._changing: set[int] = set()
 
     def states(self) -> dict[int, PucState]:
         """The state of every cell."""
@@ -84,6 +88,16 @@ class SimulatedChip:
         self._states |= {puc: state for puc, state in changes.items() if puc not in self._stuck}
         self._traces.clear()
 
+    def begin(self, changes: Mapping[int, PucState]) -> None:
+        """Set cells; until :meth:`settle`, no light passes those that held another state before."""
+        before = dict(self._states)
+        self.write(changes)
+        self._changing = {puc for puc in changes if self._states[puc] is not before[puc]}
+
+    def settle(self) -> None:
+        """Let light pass the cells that were changing."""
+        self._changing.clear()
+
     def hold(self, puc: int, state: PucState) -> None:
         """Make a cell stuck in a state, which writes then do not change."""
         self._stuck.add(puc)
@@ -104,8 +118,13 @@ class SimulatedChip:
         return self._traces[port]
 
     def leads(self, port: int) -> tuple[int, float] | None:
-        """The port at the end of the path, and the loss in dB, which may be ``inf``."""
+        """The port at the end of the path, and the loss in dB, which may be ``inf``.
+
+        ``None`` if a cell on the path is changing.
+        """
         way = self.trace(port)
+        if not self._changing.isdisjoint(way.pucs):
+            return None
         return way.exit, self.loss_db(way)
 
     def loss_db(self, way: Trace) -> float:

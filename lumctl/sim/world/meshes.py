@@ -13,7 +13,7 @@ from lumctl.sim.world.instruments import Instruments
 from lumctl.sim.world.light import SimulatedChip
 from lumctl.sim.world.misbehaviour import misbehaviour_of
 from lumctl.sim.world.plant import Plant
-from lumctl.sim.world.work import Work, Works, WriteLog
+from lumctl.sim.world.work import ChangeTimes, Work, Works, WriteLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Meshes:
     ``moment`` locks the world and returns its time; ``shown`` are the world's instruments.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - World alone makes it
         self,
         plant: Plant,
         faults: Faults,
@@ -37,6 +37,7 @@ class Meshes:
         shown: Instruments,
         writes: WriteLog,
         works: Works,
+        times: ChangeTimes,
     ) -> None:
         self._plant = plant
         self._faults = faults
@@ -44,6 +45,7 @@ class Meshes:
         self._shown = shown
         self._writes = writes
         self._works = works
+        self._times = times
         self._reverts: dict[str, _Revert] = {}
 
     @contextmanager
@@ -71,19 +73,27 @@ class Meshes:
     ) -> None:
         """Set PUCs of a mesh; with ``revert_after_s`` they revert unless ``receipt`` is confirmed in time.
 
+        Returns when the change is made, or begun by a mesh with the fault ``slow-commit``.
+
         Raises:
             DeviceUnreachableError: its controller is down.
             DeviceRefusedError: the mesh has no such PUC, and nothing changed. Or a fault makes the mesh refuse the
                 change, after none or half of it was made.
         """
-        with self.held(device) as (chip, now):
-            chip.require(changes)
-            self._writes.add(device, f"{len(changes)} PUCs", now)
-            conduct = misbehaviour_of(self._faults, device)
-            if not (conduct.lying or conduct.refuses):
-                self._works.require_none(device)
-                taken = dict(conduct.taken(changes.items()))
-                self._set(chip, taken, now, receipt, revert_after_s, commit_s=conduct.commit_s)
+        with self._times.turn(device):
+            with self.held(device) as (chip, now):
+                chip.require(changes)
+                self._writes.add(device, f"{len(changes)} PUCs", now)
+                conduct = misbehaviour_of(self._faults, device)
+                if not (conduct.lying or conduct.refuses):
+                    self._works.require_none(device)
+                    taken = dict(conduct.taken(changes.items()))
+                    self._set(chip, taken, now, receipt, revert_after_s, commit_s=conduct.commit_s)
+            if self._times.of(device):
+                self._times.wait(device)
+                with self._moment() as now:
+                    chip.settle()
+                    self._plant.relight(now)
             if conduct.says_no:
                 raise DeviceRefusedError(f"{device}: {conduct.complaint}")
 
@@ -106,7 +116,10 @@ class Meshes:
             self._reverts[receipt] = _Revert(chip.device.id, now + revert_after_s, before)
         parts = list(changes.items())
         at_once = parts[: len(parts) // 2] if commit_s else parts
-        chip.write(dict(at_once))
+        if self._times.of(chip.device.id) and not commit_s:
+            chip.begin(changes)
+        else:
+            chip.write(dict(at_once))
         if commit_s:
             rest = dict(parts[len(at_once) :])
             self._works.begin(chip.device.id, Work(len(at_once), len(parts), now + commit_s, lambda: chip.write(rest)))

@@ -24,6 +24,8 @@ class SwitchState:
         self.failed: dict[int, float] = {}
         """Ports that let no light through and are reported as failed, and since when (epoch seconds)."""
         self.labels: dict[int, str] = {}
+        self.changing: set[int] = set()
+        """Ingress ports whose joins are being made and do not carry light yet."""
         self._lock = threading.RLock()
 
     @contextlib.contextmanager
@@ -105,6 +107,14 @@ class SwitchState:
         except DeviceRefusedError:
             self.joins = before
             raise
+
+    def begin(self, before: Mapping[int, int]) -> None:
+        """Let the joins made since ``before`` carry no light until :meth:`settle`."""
+        self.changing = {ingress for ingress, egress in self.joins.items() if before.get(ingress) != egress}
+
+    def settle(self) -> None:
+        """Let the joins that were being made carry light."""
+        self.changing.clear()
 
     def switch(self, ports: Iterable[int], *, on: bool) -> None:
         """Enable or disable light through ports.

@@ -13,7 +13,7 @@ from lumctl.sim.world.instruments import POWER_NOISE_DB, Instruments
 from lumctl.sim.world.misbehaviour import misbehaviour_of
 from lumctl.sim.world.plant import Plant
 from lumctl.sim.world.switch import SwitchState
-from lumctl.sim.world.work import Work, Works, WriteLog
+from lumctl.sim.world.work import ChangeTimes, Work, Works, WriteLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class _Revert:
 class Switchboard:
     """The switches of a world. ``moment`` locks the world and returns its time; ``shown`` are its instruments."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - World alone makes it
         self,
         plant: Plant,
         faults: Faults,
@@ -34,6 +34,7 @@ class Switchboard:
         shown: Instruments,
         writes: WriteLog,
         works: Works,
+        times: ChangeTimes,
     ) -> None:
         self._plant = plant
         self._faults = faults
@@ -41,6 +42,7 @@ class Switchboard:
         self._shown = shown
         self._writes = writes
         self._works = works
+        self._times = times
         self._reverts: dict[str, _Revert] = {}
 
     def forget(self) -> None:
@@ -78,25 +80,57 @@ class Switchboard:
     ) -> None:
         """Change joins together; with ``revert_after_s`` they revert unless ``receipt`` is confirmed in time.
 
+        Returns when the change is made, or begun by a switch with the fault ``slow-commit``.
+
         Raises:
             DeviceUnreachableError: the switch is down.
             DeviceRefusedError: a port is wrong or in use, and nothing changed. Or a fault makes the switch refuse the
                 change, after none or half of it was made.
         """
-        with self._still(device) as (state, now):
-            self._writes.add(device, f"{len(joins)} joins", now)
-            conduct = misbehaviour_of(self._faults, device)
-            if conduct.half:
-                # Half of a change may be impossible alone, for example half of a swap.
-                with suppress(DeviceRefusedError):
-                    state.set(dict(conduct.taken(joins.items())))
-            elif not (conduct.lying or conduct.refuses):
-                self._works.require_none(device)
-                before = {ingress: state.partner(ingress) for ingress in joins}
-                self._set(device, state, joins, before, now, conduct.commit_s)
-                self._arm(_Revert(device, now + (revert_after_s or 0.0), before), receipt, armed=bool(revert_after_s))
+        with self._times.turn(device):
+            with self._still(device) as (state, now):
+                before = dict(state.joins)
+                self._writes.add(device, f"{len(joins)} joins", now)
+                conduct = misbehaviour_of(self._faults, device)
+                if conduct.half:
+                    # Half of a change may be impossible alone, for example half of a swap.
+                    with suppress(DeviceRefusedError):
+                        state.set(dict(conduct.taken(joins.items())))
+                elif not (conduct.lying or conduct.refuses):
+                    self._works.require_none(device)
+                    held = {ingress: state.partner(ingress) for ingress in joins}
+                    self._set(device, state, joins, held, now, conduct.commit_s)
+                    self._arm(_Revert(device, now + (revert_after_s or 0.0), held), receipt, armed=bool(revert_after_s))
+                if self._times.of(device):
+                    state.begin(before)
+            self._settle(device)
             if conduct.says_no:
                 raise DeviceRefusedError(f"{device}: {conduct.complaint}")
+
+    @contextmanager
+    def changed(self, device: str) -> Iterator[SwitchState]:
+        """One switch, to be changed while the world is locked; when this returns, the change is made.
+
+        Joins that it makes take the change time of the switch, and are dark until then. The caller serves one change of
+        a switch at a time. Raises: as :meth:`held`.
+        """
+        with self._still(device) as (state, now):
+            before = dict(state.joins)
+            yield state
+            after = dict(state.joins)
+            if after != before:
+                self._writes.add(device, _moved(before, after), now)
+                if self._times.of(device):
+                    state.begin(before)
+        if after != before:
+            self._settle(device)
+
+    def _settle(self, device: str) -> None:
+        if self._times.of(device):
+            self._times.wait(device)
+            with self._moment() as now:
+                self._plant.switches[device].state.settle()
+                self._plant.relight(now)
 
     def _set(
         self,
@@ -187,3 +221,11 @@ class Switchboard:
 def _lit_by(state: SwitchState) -> tuple[dict[int, int], frozenset[int]]:
     """Everything that determines where light goes: the joins, and the ports that are disabled or failed."""
     return dict(state.joins), frozenset(state.disabled | state.failed.keys())
+
+
+def _moved(before: Mapping[int, int], after: Mapping[int, int]) -> str:
+    """The joins that a change removes and makes, for the log of writes."""
+    sides = {"removes": before.items() - after.items(), "makes": after.items() - before.items()}
+    return "; ".join(
+        f"{verb} {', '.join(f'{a}-{b}' for a, b in sorted(joins))}" for verb, joins in sides.items() if joins
+    )

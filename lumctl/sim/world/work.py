@@ -1,12 +1,46 @@
-"""Changes that a simulated device continues with after its answer (the fault ``slow-commit``)."""
+"""How long changes of simulated devices take: before the answer, or after it (the fault ``slow-commit``); their log."""
 
 import math
-from collections import deque
-from collections.abc import Callable
+import threading
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from lumctl.devices.errors import DeviceBusyError
 from lumctl.devices.types import Progress
+
+
+class ChangeTimes:
+    """How long a change of each device takes before it is answered, by device and in seconds; by default no time.
+
+    Light that the change moves is dark meanwhile. ``pause`` waits for some seconds, or until the simulator ends.
+    """
+
+    def __init__(
+        self, seconds: Mapping[str, float] | None = None, pause: Callable[[float], object] = lambda _: None
+    ) -> None:
+        self._seconds = dict(seconds or {})
+        self._pause = pause
+        self._turns: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+
+    def of(self, device: str) -> float:
+        """How long a change of a device takes, in seconds."""
+        return self._seconds.get(device, 0.0)
+
+    @contextmanager
+    def turn(self, device: str) -> Iterator[None]:
+        """Let a device make one change at a time; another one waits. Do not call it while the world is locked."""
+        if not self.of(device):
+            yield
+            return
+        with self._turns[device]:
+            yield
+
+    def wait(self, device: str) -> None:
+        """Wait while a device changes. Do not call it while the world is locked."""
+        if (seconds := self.of(device)) > 0:
+            self._pause(seconds)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,13 +22,15 @@ from lumctl.sim.world.meshes import Meshes
 from lumctl.sim.world.misbehaviour import Misbehaviour, misbehaviour_of
 from lumctl.sim.world.plant import Plant
 from lumctl.sim.world.switchboard import Switchboard
-from lumctl.sim.world.work import Works, WriteLog
+from lumctl.sim.world.work import ChangeTimes, Works, WriteLog
 
 
 class World:
     """All simulated state of one inventory. Thread-safe; ``now`` returns epoch seconds."""
 
-    def __init__(self, inventory: Inventory, *, seed: int, now: Callable[[], float]) -> None:
+    def __init__(
+        self, inventory: Inventory, *, seed: int, now: Callable[[], float], times: ChangeTimes | None = None
+    ) -> None:
         self.inventory = inventory
         self.seed = seed
         self._now = now
@@ -45,8 +47,10 @@ class World:
         self._kernels = {host: KernelLog(boot.at, inventory.hosts[host].probe) for host, boot in self.boots.items()}
         self.writes = WriteLog()
         self._works = Works()
-        self.meshes = Meshes(self._plant, self._faults, self._caught_up, self._shown, self.writes, self._works)
-        self.switches = Switchboard(self._plant, self._faults, self._caught_up, self._shown, self.writes, self._works)
+        shared = (self._plant, self._faults, self._caught_up, self._shown, self.writes, self._works)
+        times = times or ChangeTimes()
+        self.meshes = Meshes(*shared, times)
+        self.switches = Switchboard(*shared, times)
         self._plant.relight(self._started_at)
 
     # --- the fabric ---

@@ -106,7 +106,6 @@ class Bench:
             status=dict,
             changed=lambda: None,
             open_loop=lambda *_: pytest.fail("no loop is opened"),
-            settle=lambda: None,
             pause=lambda _seconds: None,
             end=lambda: None,
         )

@@ -85,7 +85,7 @@ class Answer(io.RawIOBase):
 def object_way(bench, monkeypatch):
     """The vendor-style object of a simulated mesh connects by itself: here on a way of ours."""
     path = bench.folder / "object"
-    server = ObjectServer(bench.world, "object", lambda: None, lambda _seconds: None, path)
+    server = ObjectServer(bench.world, "object", lambda _seconds: None, path)
     server.service.open()
     way = FaultyWay(type(bench.way._way)(path))
     streams = []
