@@ -50,7 +50,7 @@ def train(options: TrainOptions) -> None:
     text = options.text.read_bytes() if options.text else own_text()
     windows = Windows(text, context=size.context, sequences=size.sequences, seed=options.seed)
     losses = Losses(options.losses)
-    _warm(size, windows)
+    warm(size, windows)
     with recovery.attach(
         model=ours.model,
         optimizer=ours.optimizer,
@@ -74,20 +74,21 @@ def train(options: TrainOptions) -> None:
                 if job.rank == 0:
                     losses.write()
                     if number % TOLD_EVERY == 0 or number == options.steps - 1:
-                        _tell(f"step {number} loss {loss:.4f}")
+                        tell(f"step {number} loss {loss:.4f}")
         if job.rank == 0 and first is not None:
             each_ms = 1000 * (time.monotonic() - began) / (options.steps - first)
-            _tell(f"{job.world} ranks, {each_ms:.1f} ms a step, {bytes_of(ours):,} bytes of state on this rank")
+            tell(f"{job.world} ranks, {each_ms:.1f} ms a step, {bytes_of(ours):,} bytes of state on this rank")
 
 
-def _warm(size: Size, windows: Windows) -> None:
+def warm(size: Size, windows: Windows) -> None:
     """Do a step and discard its effect: PyTorch's first step is slow, and must not delay a recovery."""
     model = Llama(size, seed=0)
     torch.autograd.backward(share_of_loss(model.loss(windows.batch(0)), size))
     adamw(model.parameters()).step()
 
 
-def _tell(line: str) -> None:
+def tell(line: str) -> None:
+    """Print a line of the training at once."""
     print(line, flush=True)  # noqa: T201 - the script's own output
 
 
@@ -95,21 +96,7 @@ def main() -> int:
     """Train to the end; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m lumctl.training.example", description="Train a small Llama.")
     parser.add_argument("--parallel", choices=WAYS, default=TrainOptions.parallel, help="how ranks share the work")
-    parser.add_argument("--steps", type=_count, default=TrainOptions.steps, help="steps in all")
-    parser.add_argument("--size", choices=tuple(SIZES), default=TrainOptions.size)
-    parser.add_argument(
-        "--seed", type=int, default=TrainOptions.seed, help="seed of the weights and of the order of the text"
-    )
-    parser.add_argument(
-        "--checkpoint", type=Path, metavar="DIR", help="folder in which checkpoints are written and read"
-    )
-    parser.add_argument(
-        "--every", type=_count, default=TrainOptions.every, help="number of steps between two checkpoints"
-    )
-    parser.add_argument(
-        "--losses", type=Path, metavar="FILE", help="append a line for each step to this file: its number, its loss"
-    )
-    parser.add_argument("--text", type=Path, metavar="FILE", help="train on this text instead of Python's own sources")
+    add_options(parser, SIZES)
     try:
         train(TrainOptions(**vars(parser.parse_args())))
     except LumctlError as error:
@@ -119,6 +106,25 @@ def main() -> int:
     return 0
 
 
+def add_options(parser: argparse.ArgumentParser, sizes: Iterable[str]) -> None:
+    """Add the options that each way to train has; ``sizes`` are the names of its models."""
+    parser.add_argument("--steps", type=count, default=TrainOptions.steps, help="steps in all")
+    parser.add_argument("--size", choices=tuple(sizes), default=TrainOptions.size)
+    parser.add_argument(
+        "--seed", type=int, default=TrainOptions.seed, help="seed of the weights and of the order of the text"
+    )
+    parser.add_argument(
+        "--checkpoint", type=Path, metavar="DIR", help="folder in which checkpoints are written and read"
+    )
+    parser.add_argument(
+        "--every", type=count, default=TrainOptions.every, help="number of steps between two checkpoints"
+    )
+    parser.add_argument(
+        "--losses", type=Path, metavar="FILE", help="append a line for each step to this file: its number, its loss"
+    )
+    parser.add_argument("--text", type=Path, metavar="FILE", help="train on this text instead of Python's own sources")
+
+
 def print_error(error: LumctlError) -> int:
     """Print an error and its hint; return the exit code."""
     lines = [f"error: {error.message}"] + ([f"hint: {error.hint}"] if error.hint else [])
@@ -126,7 +132,8 @@ def print_error(error: LumctlError) -> int:
     return int(error.exit_code)
 
 
-def _count(text: str) -> int:
+def count(text: str) -> int:
+    """A number of at least 1, from the command line."""
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text} is less than 1")
