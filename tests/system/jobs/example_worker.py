@@ -8,8 +8,9 @@ import torch._dynamo  # the first optimiser imports it, and each worker would
 
 import lumctl.training.example.__main__ as training
 import lumctl.training.example.serve as serving
+from lumctl.training.example import rails
 
-PROGRAMS = {"train": training.main, "serve": serving.main}
+PROGRAMS = {"train": training.main, "rails": rails.main, "serve": serving.main}
 
 
 def run(environment, options):

@@ -61,10 +61,17 @@ def regroup(desk, crew, lost, spare, generation):
     return crew
 
 
+RAILS = {
+    "stages": ["--data", 1, "--stages", 2, "--tensor", 1],
+    "shards": ["--data", 2, "--stages", 1, "--tensor", 1, "--sharded"],
+}
+
+
 def trained(desk, folder, way, *, lost=None):
     losses = folder / f"losses-{lost}"
-    argv = ["--parallel", way, "--steps", STEPS, "--losses", losses]
-    *crew, spare = ready(desk, "a", "b", "c", program="train", argv=argv)
+    program, options = ("rails", RAILS[way]) if way in RAILS else ("train", ["--parallel", way])
+    argv = [*options, "--steps", STEPS, "--losses", losses]
+    *crew, spare = ready(desk, "a", "b", "c", program=program, argv=argv)
     desk.joined(crew, 1)
     if lost is not None:
         desk.until(crew[0], say="stepped", done=LOST_AFTER)
@@ -75,7 +82,7 @@ def trained(desk, folder, way, *, lost=None):
     return losses
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", [*WAYS, *RAILS])
 def test_losses_with_a_failure_are_those_without_to_the_last_bit(desk, nursery, tmp_path, way):
     unfailed = trained(desk, tmp_path, way)
     assert list(read_losses(unfailed)) == list(range(STEPS))
