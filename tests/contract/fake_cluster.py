@@ -10,6 +10,7 @@ from collections import deque
 from pathlib import Path
 
 from fake_agents import FakeAgents
+from fake_light import FakeLight
 from fake_processes import FakeProcess, FakeProcesses
 from fake_runs import FakeRuns
 
@@ -34,6 +35,8 @@ jobs:
     run: {command: [train]}
 """
 
+TOKEN = "the secret of the job"  # noqa: S105 - of no job
+
 
 class FakeCluster(FakeAgents, FakeRuns, FakeProcesses):
     """Plays everything but the coordinator. Messages wait in ``says`` and arrive in an order drawn by ``seed``."""
@@ -49,6 +52,7 @@ class FakeCluster(FakeAgents, FakeRuns, FakeProcesses):
         restarts: int = 3,
         start_s: float = 86_400.0,
         ranks: int = 4,
+        phases: bool = False,
     ) -> None:
         path = folder / "fake_cluster.yaml"
         path.write_text(INVENTORY.replace("LAST", str(ranks - 1)).replace("SPARES", f"{ranks}-{ranks + 1}"))
@@ -82,6 +86,7 @@ class FakeCluster(FakeAgents, FakeRuns, FakeProcesses):
         """What the healer looks at again when something has happened."""
         self.runs = 0
         self.at = 1000.0
+        self.light = FakeLight(self) if phases else None
         self.effects = Effects(
             ask=self.ask,
             open=self.open,
@@ -91,6 +96,8 @@ class FakeCluster(FakeAgents, FakeRuns, FakeProcesses):
             environment=lambda _host: {},
             say=self.said.append,
             now=lambda: self.at,
+            phases=self.light.effects() if self.light else None,
+            token=TOKEN,
         )
         self.coordinator = Coordinator(JobState(self.inventory, job, self.run, self.effects))
 

@@ -56,12 +56,13 @@ def done(cluster):
     return [rank["done"] for rank in requests.document(cluster.state)["ranks"]]
 
 
-@pytest.mark.parametrize("layout", ["replicated", "unique"])
+@pytest.mark.parametrize(("layout", "phases"), [("replicated", False), ("unique", False), ("unique", True)])
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_whatever_fails_when_the_job_runs_again_or_says_why_not(tmp_path, layout, seed):
+def test_whatever_fails_when_the_job_runs_again_or_says_why_not(tmp_path, layout, phases, seed):
     """The processes complain about every broken rule; see the cluster."""
     draw = random.Random(seed)  # noqa: S311 - the same choices in every run
-    cluster = FakeCluster(tmp_path, seed=seed, layout=layout, standby=draw.random() < 0.5, restarts=50)
+    standby = draw.random() < 0.5
+    cluster = FakeCluster(tmp_path, seed=seed, layout=layout, standby=standby, restarts=50, phases=phases)
     cluster.start()
     play(cluster, draw, hang=0.02 * (seed % 2), away=0.04 * (seed // 2 % 3))
     cluster.come_to_rest()

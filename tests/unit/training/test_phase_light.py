@@ -1,0 +1,161 @@
+"""The light of a job with phases, as its coordinator changes it: permits, requests of ranks, rest, and strangers."""
+
+import pytest
+from fake_cluster import TOKEN, FakeCluster, at_work
+from fake_light import GRADIENTS, PIPELINE
+
+from lumctl.training.coordinator import agent_reports, phase_light, requests
+from lumctl.training.coordinator.state import JobEnd, JobPhase
+from lumctl.training.protocol import phase_mac
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    """A job with phases of which one step is done."""
+    return at_work(FakeCluster(tmp_path, phases=True))
+
+
+def wants(cluster, rank, phase, number=1, *, generation=None, token=TOKEN, **more):
+    """A rank asks for a phase."""
+    name = cluster.state.group.members[rank]
+    generation = cluster.state.group.generation if generation is None else generation
+    message = {"say": "wants", "generation": generation, "number": number, "phase": phase}
+    message |= {"mac": phase_mac(token, name, generation, number, phase)} | more
+    said = {"tell": "said", "worker": name, "message": message, "at": cluster.at}
+    cluster.coordinator.post(agent_reports.receive, cluster.processes[name].host, said, "")
+    cluster.coordinator.turn()
+
+
+@pytest.fixture
+def answers(cluster, monkeypatch):
+    """The answers of the coordinator to ranks."""
+    found = []
+    tell = cluster.told
+
+    def told(process, message):
+        if message["do"] in {"lit", "dark"}:
+            found.append((process.name, message["do"], message["number"]))
+        else:
+            tell(process, message)
+
+    monkeypatch.setattr(cluster, "told", told)
+    return found
+
+
+def test_ranks_get_the_light_that_they_ask_for_once_the_device_has_confirmed(cluster, answers):
+    cluster.light.held = True
+    wants(cluster, 0, GRADIENTS)
+    wants(cluster, 2, GRADIENTS)
+    assert answers == []
+    cluster.light.end_change()
+    assert sorted(answers) == [("h0-a#1", "lit", 1), ("h2-a#1", "lit", 1)]
+    assert requests.document(cluster.state)["light"] == {
+        "lit": {"rail0": GRADIENTS},
+        "changes": 1,
+        "failed_changes": 0,
+        "refused": {},
+    }
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        ({"token": "another"}, "unproved"),
+        ({"mac": None}, "unproved"),
+        ({"mac": "00"}, "unproved"),
+        ({"generation": 7}, "outdated"),
+    ],
+)
+def test_what_is_not_proved_or_of_another_group_is_refused_and_counted(cluster, answers, how, reason):
+    wants(cluster, 0, GRADIENTS, **how)
+    wants(cluster, 2, GRADIENTS)
+    cluster.settle()
+    assert cluster.state.light.refused == {reason: 1}
+    assert answers == []
+    assert cluster.light.lit == PIPELINE
+
+
+def test_a_garbled_request_is_reported_and_changes_nothing(cluster, answers):
+    wants(cluster, 0, GRADIENTS, number="x" * 3)
+    cluster.settle()
+    assert answers == []
+    assert any("malformed message" in line for line in cluster.said)
+
+
+def test_an_unknown_phase_is_answered(cluster, answers):
+    wants(cluster, 0, "nonsense")
+    assert answers == [("h0-a#1", "dark", 1)]
+    assert cluster.state.light.refused == {"unknown": 1}
+
+
+def test_the_light_rests_before_a_pause_is_granted_and_a_permit_is_needed_to_go_on(cluster):
+    wants(cluster, 0, GRADIENTS)
+    wants(cluster, 2, GRADIENTS)
+    cluster.settle()
+    assert cluster.light.lit == GRADIENTS
+    granted = []
+    cluster.coordinator.post(requests.receive, {"ask": "pause"}, lambda _answer: granted.append(cluster.light.lit))
+    cluster.coordinator.turn()
+    cluster.settle()
+    assert granted == [PIPELINE]
+    resumed = []
+    cluster.coordinator.post(requests.receive, {"ask": "resume"}, resumed.append)
+    cluster.coordinator.turn()
+    cluster.settle()
+    assert resumed == [{"state": "recovering"}]  # not "running": a run that waits would hold up those of the permit
+    assert cluster.state.phase is JobPhase.RUNNING
+    cluster.does_a_step()
+
+
+def test_after_a_stall_each_phase_is_proved_again(cluster):
+    cluster.mute |= cluster.processes.keys()
+    cluster.at += cluster.run.stall_s + 1
+    cluster.coordinator.post(lambda _state: None)
+    cluster.coordinator.turn()
+    assert cluster.state.light.anew
+
+
+def test_a_failed_change_is_told_to_those_who_wait(cluster, answers):
+    cluster.light.held = True
+    wants(cluster, 0, GRADIENTS)
+    wants(cluster, 2, GRADIENTS)
+    permit, rail, _, number = cluster.light.changes.pop()
+    phase_light.failed(cluster.state, permit, rail, number, "rail0 does not answer")
+    assert sorted(answers) == [("h0-a#1", "dark", 1), ("h2-a#1", "dark", 1)]
+    assert cluster.said[-1] == "rail0: the light did not change: rail0 does not answer"
+    assert cluster.state.light.anew
+
+
+def test_a_job_whose_phases_cannot_be_lit_at_its_start_ends_with_the_reason(tmp_path):
+    cluster = FakeCluster(tmp_path, phases=True)
+    refusal = RuntimeError("no light")
+
+    def refused(anew):
+        del anew
+        cluster.later("healer", lambda: phase_light.not_permitted(cluster.state, refusal_of(refusal)))
+
+    object.__setattr__(cluster.state.light.effects, "obtain", refused)
+    for host in cluster.state.hosts():
+        cluster.open(host)
+    cluster.settle()
+    assert cluster.state.end is JobEnd.NO_LIGHT
+    assert "its light cannot change between phases: no light" in requests.document(cluster.state)["why"]
+
+
+def refusal_of(error):
+    from lumctl.errors import RefusedError
+
+    return RefusedError(str(error))
+
+
+def test_a_new_lumctl_lets_the_light_rest_and_forms_a_new_group(cluster):
+    wants(cluster, 0, GRADIENTS)
+    wants(cluster, 2, GRADIENTS)
+    cluster.settle()
+    generation = cluster.state.group.generation
+    cluster.restart_lumctl()
+    cluster.come_to_rest()
+    assert cluster.light.lit == PIPELINE
+    assert cluster.state.phase is JobPhase.RUNNING
+    assert cluster.state.group.generation > generation
+    cluster.does_a_step()
