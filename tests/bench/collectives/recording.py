@@ -35,7 +35,7 @@ from lumctl.training.collective_record import MOST_STEPS, CollectiveRecord
 from lumctl.training.torch import collective_times
 from lumctl.training.torch.collective_times import CollectiveTimes
 from lumctl.training.torch.collectives import AgreedAllReduce, average
-from lumctl.training.torch.group import Waits
+from lumctl.training.torch.waits import Waits
 
 STEPS, RANKS, FEATURES = 2000, 2, 1024
 BATCH = 256

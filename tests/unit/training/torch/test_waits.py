@@ -7,9 +7,9 @@ from queue import SimpleQueue
 
 import pytest
 
-from lumctl.training.torch import group as module
-from lumctl.training.torch.group import Waits, keep
+from lumctl.training.torch import waits as module
 from lumctl.training.torch.stores import GivenUpError
+from lumctl.training.torch.waits import Waits, keep
 
 WITHIN_S = 20.0
 """For what comes at once."""
