@@ -18,12 +18,15 @@ from lumctl.training import death_lock
 from lumctl.training.protocol import (
     ADDRESS,
     BEAT_S,
+    DARK,
     DEATH_WATCH,
     FOLDER,
     JOB,
     LATE,
+    LIT,
     SOCKET,
     TOKEN,
+    WANTS,
     WORKER,
     BrokenLineError,
     Message,
@@ -86,8 +89,8 @@ class Membership:
 
 
 _MAKES_OBSOLETE = {
-    "joined": ("broken", "held", "loaded", "unloaded"),
-    "held": ("loaded", "unloaded"),
+    "joined": ("broken", "held", "loaded", "unloaded", WANTS),
+    "held": ("loaded", "unloaded", WANTS),
     "loaded": ("unloaded",),
     "unloaded": ("loaded",),
 }
@@ -211,6 +214,8 @@ class AgentLink:
         """The number of holds that the main thread has answered."""
         self.late: tuple[int, int | None] = (0, None)
         """A generation, and the late rank for which its group uses a schedule; ``None``: it uses none."""
+        self.phase_answered: Callable[[Message], None] = lambda _: None
+        """Takes in the answers to requests for phases; called by the thread of this link."""
         self.outbox = SendQueue(done, self._wake)
         self.say = self.outbox.say
         self._environment = environment
@@ -324,6 +329,9 @@ class AgentLink:
             # No order for the main thread, which would leave the group to follow it.
             rank = order.get("rank")
             self.late = int(order["generation"]), None if rank is None else int(rank)
+            return
+        if order.get("do") in {LIT, DARK}:
+            self.phase_answered(order)
             return
         if order.get("do") == "hold":
             self.holds += 1
