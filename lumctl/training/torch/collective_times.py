@@ -109,7 +109,7 @@ class CollectiveTimes:
         for name in _METHODS:
             native = getattr(ProcessGroup, name, None)
             if native is not None and not hasattr(native, _RECORDS):
-                setattr(ProcessGroup, name, _recorded(native, sized=name in _ALL_REDUCES))
+                setattr(ProcessGroup, name, recorded(name, native))
 
     def watch(self, model: DistributedDataParallel) -> None:
         """Record the all-reduces of a wrapped model too, until the next :meth:`record`; without gloo, do nothing."""
@@ -218,7 +218,12 @@ def blocked() -> Iterator[None]:
         times.started(group, None, began)
 
 
-def _recorded(native: Callable[..., Any], *, sized: bool) -> Callable[..., Any]:
+def recorded(name: str, native: Callable[..., Any]) -> Callable[..., Any]:
+    """The method ``name`` of a group, whose calls are recorded if no rank returns before all have entered."""
+    if name not in _METHODS:
+        return native
+    sized = name in _ALL_REDUCES
+
     def start(group: ProcessGroup, *given: Any, **named: Any) -> Any:
         if (times := _current) is None:
             return native(group, *given, **named)

@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.distributed as dist
 
+from lumctl.training.phase_pairs import PhasePairs
+from lumctl.training.protocol import Message
 from lumctl.training.torch.collective_times import CollectiveTimes
 from lumctl.training.torch.key_store import RemoteStore, StoreServer
 from lumctl.training.torch.sockets import OpenSocket, between, calling, connected, deafen, knock, shut, sockets
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
     # The public class has types only in the private module.
     from torch._C._distributed_c10d import Store
+
+    from lumctl.training.torch.phase_light import PhaseLight
 
 _log = logging.getLogger(__name__)
 COLLECTIVE_S = 1800.0
@@ -40,7 +44,10 @@ RELEASED_WITHIN_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class JoinOrder:
-    """The group that a worker must join. ``lanes`` is the simulator's lane socket; ``None`` without a simulator."""
+    """The group that a worker must join.
+
+    ``lanes`` is the simulator's lane socket; ``None`` without a simulator. ``phases`` is ``None`` for a job without.
+    """
 
     generation: int
     rank: int
@@ -48,6 +55,16 @@ class JoinOrder:
     store: tuple[str, int]
     placement: Sequence[str] = ()
     lanes: str | None = None
+    phases: PhasePairs | None = None
+
+
+@dataclass
+class _Forming:
+    """The forming of a group inside the group of an attempt, in a step."""
+
+    before: frozenset[OpenSocket]
+    settled: threading.Event = field(default_factory=threading.Event)
+    waker: threading.Thread | None = None
 
 
 @dataclass
@@ -66,6 +83,8 @@ class _Attempt:
     lanes: LaneStore | None = None
     waker: threading.Thread | None = None
     waits: Waits = field(default_factory=Waits)
+    light: "PhaseLight | None" = None
+    forming: _Forming | None = None
 
 
 class ProcessGroup:
@@ -76,9 +95,16 @@ class ProcessGroup:
     """
 
     def __init__(
-        self, device: torch.device, address: str, token: str, own_ports: Callable[[], Sequence[int]] = tuple
+        self,
+        device: torch.device,
+        address: str,
+        token: str,
+        own_ports: Callable[[], Sequence[int]] = tuple,
+        *,
+        wants: Callable[[int, int, str], None] = lambda *_: None,
     ) -> None:
-        self._device = device
+        """``wants`` sends a request for a phase: generation, number of the request, phase."""
+        self._device, self._wants = device, wants
         self._token = token
         self._own_ports = own_ports
         self.times = CollectiveTimes()
@@ -105,10 +131,15 @@ class ProcessGroup:
     def is_broken(self) -> bool:
         """Whether a peer has left the group, so that a connection of the group is closed or at its end.
 
+        A group that failed because a phase has no light counts as broken.
+
         NCCL's connections cannot be seen, and count as open.
         """
         attempt = self._attempt
-        return attempt is not None and (attempt.given_up.is_set() or any(each.is_at_end for each in attempt.joins))
+        if attempt is None:
+            return False
+        is_dark = attempt.light is not None and attempt.light.is_dark
+        return is_dark or attempt.given_up.is_set() or any(each.is_at_end for each in attempt.joins)
 
     def descriptors(self) -> list[int]:
         """The sockets of the group and of this worker's servers, which a forked process must give up."""
@@ -157,7 +188,11 @@ class ProcessGroup:
             raise given_up()
         if order.lanes is not None:
             store = attempt.lanes = LaneStore(
-                store, rank=order.rank, placement=list(order.placement), lanes=order.lanes
+                store,
+                rank=order.rank,
+                placement=list(order.placement),
+                lanes=order.lanes,
+                phased=order.phases is not None,
             )
         if self._backend == "gloo":
             store = attempt.store = PortRecorder(store)
@@ -165,7 +200,7 @@ class ProcessGroup:
         dist.distributed_c10d._world.group_count = 0  # noqa: SLF001 - as PyTorch does when it destroys a group
         try:
             dist.init_process_group(
-                self._backend,
+                self._backend if order.phases is None else self._phased(attempt, order.phases),
                 store=store,
                 rank=order.rank,
                 world_size=order.world,
@@ -174,8 +209,70 @@ class ProcessGroup:
             )
         finally:
             sys.excepthook = hook  # PyTorch wraps the hook each time
+        if order.phases is None:
+            self._require_lanes(attempt)
+
+    def _require_lanes(self, attempt: _Attempt) -> None:
         if attempt.lanes is not None:
             attempt.lanes.require_joined()
+
+    def _phased(self, attempt: _Attempt, phases: PhasePairs) -> str:
+        """Prepare the back end whose groups need phases; return its name."""
+        # A job without phases must not wait for these imports.
+        from lumctl.training.torch.phase_groups import BACKEND, GlooWait, NcclWait, PhaseGroups  # noqa: PLC0415
+        from lumctl.training.torch.phase_light import PhaseLight  # noqa: PLC0415
+
+        wait = NcclWait(self._device) if self._backend == "nccl" else GlooWait(attempt.waits)
+        generation = attempt.order.generation
+        attempt.light = PhaseLight(generation, lambda number, phase: self._wants(generation, number, phase), wait)
+        PhaseGroups(
+            phases=phases,
+            light=attempt.light,
+            waits=attempt.waits,
+            device=self._device,
+            forming=lambda: self._forming(attempt),
+            formed=lambda: self._require_lanes(attempt),
+        ).register()
+        return BACKEND
+
+    def phase_answered(self, message: Message) -> None:
+        """Take in the answer to a request for a phase."""
+        attempt = self._attempt
+        if attempt is not None and attempt.light is not None:
+            attempt.light.answered(message)
+
+    def end_step(self) -> dict[str, Any] | None:
+        """End a training step; return the record of its phases, ``None`` for a job without."""
+        attempt = self._attempt
+        return None if attempt is None or attempt.light is None else attempt.light.end_step()
+
+    @contextlib.contextmanager
+    def _forming(self, attempt: _Attempt) -> Iterator[None]:
+        """Form a group inside the group of an attempt; an abort wakes this, and frees the group's waits later."""
+        forming = _Forming(sockets())
+        with self._changing:
+            if attempt.given_up.is_set():
+                raise given_up()
+            attempt.forming = forming
+        try:
+            yield
+        except RuntimeError as error:
+            if attempt.given_up.is_set():  # PyTorch may report this under another error
+                raise given_up() from error
+            raise
+        finally:
+            with self._changing:
+                attempt.forming = None
+                made = self._sockets_of(attempt, forming.before)
+                attempt.made = made | (attempt.made or frozenset())
+                attempt.joins |= connected(made, but=attempt.order.store[1])
+                forming.settled.set()
+            if forming.waker is not None:
+                forming.waker.join()
+        for each in made:
+            each.close_on_exec()
+        if attempt.given_up.is_set():
+            raise given_up()
 
     def abort(self) -> None:
         """Wake threads that wait for the group or for its collectives; do nothing if there is no group."""
@@ -186,10 +283,12 @@ class ProcessGroup:
             if attempt.given_up.is_set():
                 return
             attempt.given_up.set()
+            if attempt.light is not None:
+                attempt.light.give_up()
             if attempt.remote is not None:
                 attempt.remote.cancel()
             if not attempt.settled.is_set():
-                attempt.waker = _thread(lambda: self._wake(attempt))
+                attempt.waker = _thread(lambda: self._wake(attempt, attempt.settled, attempt.before))
             elif attempt.made is not None and self._backend == "nccl":
                 _thread(self._abort_nccl)
             elif attempt.made is not None:
@@ -198,6 +297,8 @@ class ProcessGroup:
                     attempt.made |= self._sockets_of(attempt)
                     attempt.joins = connected(attempt.made, but=attempt.order.store[1])
                 self._left += deafen(attempt.made, self._ports())
+                if (forming := attempt.forming) is not None:
+                    forming.waker = _thread(lambda: self._wake(attempt, forming.settled, forming.before))
                 _thread(lambda: self._free(attempt))
 
     def _free(self, attempt: _Attempt) -> None:
@@ -212,23 +313,23 @@ class ProcessGroup:
             pause = min(2 * pause, LATER_KNOCK_S)
         attempt.waits.leave(RELEASED_WITHIN_S)
 
-    def _wake(self, attempt: _Attempt) -> None:
+    def _wake(self, attempt: _Attempt, settled: threading.Event, before: frozenset[OpenSocket]) -> None:
         """Make the forming of a group fail: make each connection that it waits for arrive or break."""
         pause = KNOCK_S
         with contextlib.ExitStack() as calls:
             while True:
-                knock(self._sockets_of(attempt), range(attempt.order.world), calls)
-                if attempt.settled.wait(pause):
+                knock(self._sockets_of(attempt, before), range(attempt.order.world), calls)
+                if settled.wait(pause):
                     return
-                shut(self._sockets_of(attempt) | calling(sockets() - attempt.before), self._ports())
+                shut(self._sockets_of(attempt, before) | calling(sockets() - before), self._ports())
                 pause = min(2 * pause, LATER_KNOCK_S)
 
-    def _sockets_of(self, attempt: _Attempt) -> frozenset[OpenSocket]:
-        """The sockets of a group, without other sockets that the script opened meanwhile.
+    def _sockets_of(self, attempt: _Attempt, before: frozenset[OpenSocket] | None = None) -> frozenset[OpenSocket]:
+        """The sockets of a group that were not there ``before``, without others that the script opened meanwhile.
 
         With NCCL, or if gloo publishes addresses in an unknown form, all new sockets.
         """
-        new, store = sockets() - attempt.before, attempt.store
+        new, store = sockets() - (attempt.before if before is None else before), attempt.store
         if self._backend == "nccl" or (store is not None and store.unknown):
             return new
         own, peers = (store.own_ports, store.peers_ports) if store is not None else (set(), set())
@@ -253,6 +354,8 @@ class ProcessGroup:
     def destroy(self) -> None:
         """Leave the group, if there is one, without waiting for peers."""
         attempt, self._attempt = self._attempt, None
+        if attempt is not None and attempt.light is not None:
+            attempt.light.give_up()
         if attempt is not None and attempt.made is not None and self._backend == "gloo":
             self._left += deafen(attempt.made, self._ports())
         if dist.is_initialized():

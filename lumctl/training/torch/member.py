@@ -19,7 +19,8 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from lumctl.errors import LumctlError, RefusedError, UnreachableError, UsageError
-from lumctl.training.protocol import COLLECTIVES, REPLICATED, SCHEDULED_FOR, UNIQUE, Message
+from lumctl.training.phase_pairs import PhasePairs
+from lumctl.training.protocol import COLLECTIVES, PHASES, REPLICATED, SCHEDULED_FOR, UNIQUE, WANTS, Message, phase_mac
 from lumctl.training.torch.agent_link import AgentLink, Environment, Membership
 from lumctl.training.torch.checkpoints import Persistence, of_rank, read
 from lumctl.training.torch.collective_times import clock_id
@@ -52,8 +53,12 @@ class Member:
         self._copies = Copies()
         self._fetcher = Fetcher(environment.token)
         self._server = StateServer(environment.address, environment.token, self._find)
-        self._group = ProcessGroup(device, environment.address, environment.token, lambda: [self._server.address[1]])
+        self._environment = environment
+        self._group = ProcessGroup(
+            device, environment.address, environment.token, lambda: [self._server.address[1]], wants=self._want
+        )
         self._agent = AgentLink(environment, done=lambda: state.done, hold=self._hold)
+        self._agent.phase_answered = self._group.phase_answered
         self._handler: Any = None
         # A handler of the script stays.
         if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
@@ -119,7 +124,8 @@ class Member:
         Raises:
             RuntimeError: the group broke.
         """
-        self._report_step({} if loss is None else {"loss": loss})
+        phases = {} if (record := self._group.end_step()) is None else {PHASES: record}
+        self._report_step({**phases, **({} if loss is None else {"loss": loss})})
         self._copy_to_next(self.membership.rank, self.membership.world)
         if self._persistence.due(self.membership.rank):
             self._save()
@@ -183,6 +189,12 @@ class Member:
         self._group.abort()
         self._fetcher.cancel()
 
+    def _want(self, generation: int, number: int, phase: str) -> None:
+        """Ask for a phase; any thread may call this."""
+        worker, token = self._environment.worker, self._environment.token
+        mac = phase_mac(token, worker, generation, number, phase)
+        self._agent.say(WANTS, generation=generation, number=number, phase=phase, mac=mac)
+
     def _follow(self, order: Message, holds: int) -> None:
         match order.get("do"):
             case "hold":
@@ -225,6 +237,7 @@ class Member:
             store=(str(host), int(port)),
             placement=tuple(message.get("placement") or ()),
             lanes=(message.get("lanes") or {}).get("socket"),
+            phases=PhasePairs.of(message[PHASES]) if message.get(PHASES) else None,
         )
         self._state.shape(order.rank, order.world)
         self._server.shut()
@@ -362,10 +375,10 @@ class Member:
 
     # -- reports
 
-    def _report_step(self, loss: dict[str, float]) -> None:
+    def _report_step(self, more: dict[str, Any]) -> None:
         collectives = {COLLECTIVES: times} if (times := self._group.times.take()) else {}
         schedule = {} if self.scheduled_for is None else {SCHEDULED_FOR: self.scheduled_for}
-        told = {**loss, **collectives, **schedule}
+        told = {**more, **collectives, **schedule}
         generation, done = self.membership.generation, self._state.done
         self._agent.say("stepped", generation=generation, done=done, at=time.time(), **told)
 

@@ -31,6 +31,8 @@ else:
 FOUND_WITHIN_S = 10.0
 _KEY = re.compile(r"(?:^|/)cpu//(?:.*/)?\d+$")
 _MARK = b"\nlumctl lane "
+LANES = "lanes/"
+"""The prefix of the keys of a group whose connections go over lanes, in a job with phases."""
 _GREATEST_PORT = 65535
 _ADDRESS_OF = 0x8915
 """``SIOCGIFADDR`` of netdevice(7)."""
@@ -220,15 +222,19 @@ class LaneStore(ForwardingStore):
     Of two ranks, the greater one must connect. So it gets an endpoint of the lanes as its peer's address; that is less
     than almost any address of its own. The other rank gets an address that is greater than its own. Subgroups
     (``new_group``) are routed in the same way. ``placement[r]`` is the accelerator of rank ``r``; ``lanes`` is the
-    socket at which the simulator hands out endpoints.
+    socket at which the simulator hands out endpoints. With ``phased``, only groups whose keys have the prefix
+    :data:`LANES` are routed; the others use the network between hosts.
     """
 
-    def __init__(self, store: Store, *, rank: int, placement: Sequence[str], lanes: Path | str) -> None:
+    def __init__(
+        self, store: Store, *, rank: int, placement: Sequence[str], lanes: Path | str, phased: bool = False
+    ) -> None:
         super().__init__(store)
         # Endpoints are on loopback; another interface may have an address that is less than an endpoint's.
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
         self._rank, self._accelerator = rank, placement[rank]
         self._alone = len(placement) == 1
+        self._phased = phased
         self._lanes = str(lanes)
         self._own: dict[str, Address] = {}
         self._line: JsonLines | None = None
@@ -252,7 +258,7 @@ class LaneStore(ForwardingStore):
 
     def set(self, key: str, value: Any) -> None:
         """Publish a value; an address of gloo is marked with its rank and accelerator."""
-        if is_address(key):
+        if self._is_routed(key):
             raw = value if isinstance(value, bytes) else bytes(value, "latin-1")
             self._own[_group(key)] = Address.of(raw)
             value = raw + _MARK + f"{self._rank} {self._accelerator}".encode()
@@ -266,7 +272,7 @@ class LaneStore(ForwardingStore):
             RefusedError: the simulator refuses, or gloo's addresses have an unknown form.
         """
         value = super().get(key)
-        if not is_address(key):
+        if not self._is_routed(key):
             return value
         raw, mark, owner = value.rpartition(_MARK)
         if not mark:
@@ -276,6 +282,9 @@ class LaneStore(ForwardingStore):
             )
         rank, _, accelerator = owner.decode().partition(" ")
         return self._led(_group(key), Address.of(raw), int(rank), accelerator).raw
+
+    def _is_routed(self, key: str) -> bool:
+        return is_address(key) and (not self._phased or f"/{LANES}/" in key)
 
     def _led(self, group: str, peer: Address, rank: int, accelerator: str) -> Address:
         if rank == self._rank:

@@ -88,9 +88,9 @@ def keep(groups: list[object], for_s: float) -> None:
     threading.Thread(target=hold_on, name="lumctl-group-left", daemon=True).start()
 
 
-def natively(work: Work) -> None:
+def natively(work: Work, *timeout: Any) -> None:
     """Wait for a collective without recording that; nothing releases the thread. Raises its error."""
-    _natively(work)
+    _natively(work, *timeout)
 
 
 def _wait(work: Work, *given: Any, **named: Any) -> Any:
