@@ -161,6 +161,10 @@ class PhaseControl:
         self._of_rank = {rank: at for at, light in enumerate(self.rails) for rank in light.rail.ranks}
         self._change, self._lit, self._dark = change, lit, dark
 
+    def rail_of(self, rank: int) -> int | None:
+        """The rail that gives a rank its light; ``None`` if no phase does."""
+        return self._of_rank.get(rank)
+
     def begin(self, *, lit: str | None = None) -> None:
         """Begin a new group of ranks: nobody holds or wants anything. ``lit`` is the phase known to have light."""
         for light in self.rails:

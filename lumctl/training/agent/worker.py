@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lumctl.training.protocol import BrokenLineError, Message
+from lumctl.training.protocol import WANTS, BrokenLineError, Message
 
 if TYPE_CHECKING:
     from lumctl.training.agent.connections import AgentPeer
@@ -16,7 +16,7 @@ FAILED, ENDED, EXITING = "failed", "ended", "exiting"
 BEAT, STEPPED, JOINED = "beat", "stepped", "joined"
 WATCHED_FROM = frozenset({"ready", JOINED})
 """After one of these messages a worker must send heartbeats."""
-FLEETING = frozenset({"hello", BEAT, STEPPED})
+FLEETING = frozenset({"hello", BEAT, STEPPED, WANTS})
 """Frequent messages, which are not recorded for the next agent."""
 REMEMBERED = FLEETING | WATCHED_FROM | {"broken", "held", "loaded", "saved", FAILED, ENDED, EXITING}
 HEARTBEAT_S, SILENCE_S = 2.0, 600.0

@@ -89,8 +89,8 @@ def begin(state: JobState) -> None:
     generation = state.group.generation
     light.control = PhaseControl(
         light.permit.rails,
-        change=light.effects.change,
-        lit=lambda request: _tell(state, generation, request, {"do": LIT}),
+        change=lambda rail, phase, number: _change(state, rail, phase, number),
+        lit=lambda request: _tell(state, generation, request, {"do": LIT, "change_s": light.change_s(request.rank)}),
         dark=lambda request, why: _tell(state, generation, request, {"do": DARK, "why": why}),
     )
     light.control.begin(lit=light.permit.lit)
@@ -108,7 +108,7 @@ def wanted(state: JobState, worker: JobWorker, message: Mapping[str, Any]) -> No
     if not hmac.compare_digest(meant, str(message.get("mac"))):
         light.refused["unproved"] += 1
         return
-    request = Wanted(worker.seat, phase, number)
+    request = Wanted(worker.seat, phase, number, ahead=message.get("ahead") is True)
     if (why := light.control.wants(request)) is not None:
         light.refused["unknown"] += 1
         _tell(state, state.group.generation, request, {"do": DARK, "why": why})
@@ -131,6 +131,7 @@ def confirmed(state: JobState, permit: PhasePermit, rail: int, number: int) -> N
     light = state.light
     if light is not None and light.control is not None and light.permit is permit:
         light.changes += 1
+        light.took_s[rail] = state.effects.now() - light.began_at[rail]
         light.control.confirmed(rail, number)
 
 
@@ -150,6 +151,12 @@ def document(light: JobLight) -> dict[str, Any]:
     lit = {device: rail.lit for rail in (control.rails if control is not None else ()) for device in rail.rail.devices}
     counts = {"changes": light.changes, "failed_changes": light.failed_changes, "refused": dict(light.refused)}
     return {"lit": lit, **counts}
+
+
+def _change(state: JobState, rail: int, phase: str, number: int) -> None:
+    if (light := state.light) is not None:
+        light.began_at[rail] = state.effects.now()
+        light.effects.change(rail, phase, number)
 
 
 def _tell(state: JobState, generation: int, request: Wanted, order: Mapping[str, Any]) -> None:

@@ -226,10 +226,19 @@ class JobLight:
     """Whether the devices are being given that phase."""
     anew: bool = False
     """Whether each phase must be proved again, because light did not arrive."""
+    began_at: dict[int, float] = field(default_factory=dict)
+    """By rail, when its last change began."""
+    took_s: dict[int, float] = field(default_factory=dict)
+    """By rail, how long its last change took until all devices had confirmed it."""
     changes: int = 0
     failed_changes: int = 0
     refused: Counter[str] = field(default_factory=Counter)
     """Requests that were refused, by reason: not proved, of a former group, for an unknown phase."""
+
+    def change_s(self, rank: int) -> float:
+        """How long the last change of a rank's light took."""
+        at = self.control.rail_of(rank) if self.control is not None else None
+        return 0.0 if at is None else round(self.took_s.get(at, 0.0), 6)
 
     def hold(self) -> None:
         """The ranks leave their group: the light rests."""

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from lumctl.training.protocol import LONGEST_SHOWN, REPLICATED, SCHEDULED_FOR, printable_line
+from lumctl.training.protocol import LONGEST_SHOWN, REPLICATED, SCHEDULED_FOR, WANTS, printable_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +153,8 @@ _ANSWERS: Mapping[Any, Collection[str]] = {
 }
 """The messages that answer each order."""
 _OUTLIVED: Mapping[str, Collection[str]] = {
-    "joined": ("held", "loaded", "unloaded", "broken"),
-    "held": ("loaded", "unloaded", "broken"),
+    "joined": ("held", "loaded", "unloaded", "broken", WANTS),
+    "held": ("loaded", "unloaded", "broken", WANTS),
 }
 """Messages that a later message makes obsolete."""
 _PRESENCE = frozenset({"alive", "ended", "silent", "dying"})

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -101,9 +102,9 @@ class ProcessGroup:
         token: str,
         own_ports: Callable[[], Sequence[int]] = tuple,
         *,
-        wants: Callable[[int, int, str], None] = lambda *_: None,
+        wants: Callable[[int, int, str, bool], None] = lambda *_: None,
     ) -> None:
-        """``wants`` sends a request for a phase: generation, number of the request, phase."""
+        """``wants`` sends a request for a phase: generation, number, phase, and whether it comes ahead of the need."""
         self._device, self._wants = device, wants
         self._token = token
         self._own_ports = own_ports
@@ -224,7 +225,7 @@ class ProcessGroup:
 
         wait = NcclWait(self._device) if self._backend == "nccl" else GlooWait(attempt.waits)
         generation = attempt.order.generation
-        attempt.light = PhaseLight(generation, lambda number, phase: self._wants(generation, number, phase), wait)
+        attempt.light = PhaseLight(generation, partial(self._wants, generation), wait)
         PhaseGroups(
             phases=phases,
             light=attempt.light,

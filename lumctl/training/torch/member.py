@@ -189,11 +189,11 @@ class Member:
         self._group.abort()
         self._fetcher.cancel()
 
-    def _want(self, generation: int, number: int, phase: str) -> None:
+    def _want(self, generation: int, number: int, phase: str, ahead: bool) -> None:
         """Ask for a phase; any thread may call this."""
         worker, token = self._environment.worker, self._environment.token
         mac = phase_mac(token, worker, generation, number, phase)
-        self._agent.say(WANTS, generation=generation, number=number, phase=phase, mac=mac)
+        self._agent.say(WANTS, generation=generation, number=number, phase=phase, ahead=ahead, mac=mac)
 
     def _follow(self, order: Message, holds: int) -> None:
         match order.get("do"):

@@ -53,13 +53,13 @@ class _Request(NamedTuple):
 class PhaseLight:
     """The phase of this worker in one generation. Any thread may call any method.
 
-    ``ask`` sends a request: its number, counted from 1, and the phase.
+    ``ask`` sends a request: its number, counted from 1, the phase, and whether it comes ahead of the need.
     """
 
     def __init__(
         self,
         generation: int,
-        ask: Callable[[int, str], None],
+        ask: Callable[[int, str, bool], None],
         wait: TransferWait,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -78,7 +78,9 @@ class PhaseLight:
         self._number = 0
         self._asked: str | None = None
         self._asked_at = 0.0
-        self._lit_at: float | None = None
+        self._is_lit = False
+        self._change_s = 0.0
+        """How long the last change of the light took."""
         self._dark: str | None = None
         self._given_up = False
         self._is_dark = False
@@ -142,10 +144,10 @@ class PhaseLight:
         with self._change:
             if message.get("generation") != self._generation or message.get("number") != self._number:
                 return
-            if self._lit_at is not None or self._dark is not None:
+            if self._is_lit or self._dark is not None:
                 return
             if message.get("do") == LIT:
-                self._lit_at = self._clock()
+                self._is_lit, self._change_s = True, float(message.get("change_s") or 0.0)
             elif message.get("do") == DARK:
                 self._dark = printable_line(str(message.get("why") or "no reason given"))
             self._change.notify_all()
@@ -171,17 +173,17 @@ class PhaseLight:
     def _enter(self, phase: str) -> None:
         needed_at = self._clock()
         ahead = self._asked == phase
-        if not ahead:
-            self._request(phase)
+        gained_s = needed_at - self._asked_at if ahead else 0.0
+        self._request(phase)
         with self._change:
-            self._change.wait_for(lambda: self._given_up or self._lit_at is not None or self._dark is not None)
+            self._change.wait_for(lambda: self._given_up or self._is_lit or self._dark is not None)
             if self._given_up:
                 raise _given_up()
-            if self._lit_at is None:
+            if not self._is_lit:
                 self._is_dark = True
                 raise PhaseDarkError(f"phase {phase} has no light: {self._dark}")
             self._held = phase
-            hidden_s = max(0.0, min(needed_at, self._lit_at) - self._asked_at)
+            hidden_s = min(gained_s, self._change_s)
         mode = ChangeMode.AHEAD if ahead else ChangeMode.ON_DEMAND
         self._order.enter(phase, self._started, self._clock() - needed_at, hidden_s, mode)
         self._plan()
@@ -189,7 +191,7 @@ class PhaseLight:
     def _plan(self) -> None:
         self._ahead_at, self._ahead = self._order.next_request or (_NEVER, "")
 
-    def _request(self, phase: str) -> None:
+    def _request(self, phase: str, *, ahead: bool = False) -> None:
         """Leave the held phase, and ask for another."""
         while self._under_way:
             self._wait.in_script(self._under_way[0])
@@ -197,10 +199,10 @@ class PhaseLight:
         with self._change:
             if self._given_up:
                 raise _given_up()
-            self._held, self._asked, self._lit_at, self._dark = None, phase, None, None
+            self._held, self._asked, self._is_lit, self._dark = None, phase, False, None
             self._number += 1
             number, self._asked_at = self._number, self._clock()
-        self._ask(number, phase)
+        self._ask(number, phase, ahead)
 
     def _ask_ahead(self, phase: str) -> None:
         if self._asker is None:
@@ -221,7 +223,7 @@ class PhaseLight:
             self._wait.in_helper(work)
         with self._starting:
             if self._started == request.started and self._asked != request.phase:
-                self._request(request.phase)
+                self._request(request.phase, ahead=True)
 
 
 def _given_up() -> GivenUpError:

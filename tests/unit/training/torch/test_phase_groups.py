@@ -10,6 +10,7 @@ from queue import Queue
 
 import pytest
 
+from lumctl.training.phase_control import PhaseControl, Rail, Wanted
 from lumctl.training.protocol import DARK, LIT, MessageLine, phase_mac
 from tests.unit.training.torch import phased_ranks
 
@@ -20,41 +21,44 @@ FORKS.set_forkserver_preload(["tests.unit.training.torch.phased_ranks"])
 
 
 class Controller:
-    """Gives one phase light at a time: the next one when all that hold the present one have asked for another."""
+    """The coordinator's control of one rail, whose devices confirm at once, and its answers to ranks."""
 
     def __init__(self, answer):
         self._answer, self._lock = answer, threading.Lock()
-        self._holds, self._waits = {}, {}
+        self._requests, self._changes = {}, []
+        rail = Rail(("rail0",), {phase: frozenset(map(tuple, pairs)) for phase, pairs in PAIRS.items()})
+        self._control = PhaseControl(
+            [rail],
+            change=lambda *change: self._changes.append(change),
+            lit=lambda wanted: self._answered(wanted, LIT),
+            dark=lambda wanted, why: self._answered(wanted, DARK, why=why),
+        )
         self.granted = Counter()
         self.dark = set()
         """Phases that get no light."""
         self.silent = False
 
     def wants(self, rank, message):
+        if self.silent:
+            return
         with self._lock:
-            self._holds.pop(rank, None)
-            self._waits[rank] = message
-            self._give()
+            self._requests[rank, message["number"]] = message
+            self._control.wants(Wanted(rank, message["phase"], message["number"], message["ahead"]))
+            while self._changes:
+                rail, phase, number = self._changes.pop()
+                if phase in self.dark:
+                    self._control.failed(rail, number, "rail0 refused port 3")
+                else:
+                    self._control.confirmed(rail, number)
 
     def left(self):
         """Forget all, as when a generation ends."""
         with self._lock:
-            self._holds.clear()
-            self._waits.clear()
+            self._control.begin()
 
-    def _give(self):
-        if self.silent or not self._waits:
-            return
-        lit = next(iter(self._holds.values()), None) or next(iter(self._waits.values()))["phase"]
-        for rank, message in list(self._waits.items()):
-            if message["phase"] == lit:
-                del self._waits[rank]
-                if lit in self.dark:
-                    self._answer(rank, message, DARK, why="rail0 refused port 3")
-                    continue
-                self._holds[rank] = lit
-                self.granted[lit] += 1
-                self._answer(rank, message, LIT)
+    def _answered(self, wanted, do, **more):
+        self.granted[wanted.phase] += do == LIT
+        self._answer(wanted.rank, self._requests[wanted.rank, wanted.number], do, **more)
 
 
 class Cluster:

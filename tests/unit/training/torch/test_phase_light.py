@@ -38,7 +38,7 @@ class Worker:
 
     def __init__(self):
         self.asked = SimpleQueue()
-        self.light = PhaseLight(GENERATION, lambda number, phase: self.asked.put((number, phase)), Wait())
+        self.light = PhaseLight(GENERATION, lambda *request: self.asked.put(request), Wait())
 
     def answer(self, number, do=LIT, generation=GENERATION, **more):
         self.light.answered({"do": do, "generation": generation, "number": number, **more})
@@ -88,7 +88,7 @@ class Starting:
 
 def test_a_transfer_starts_when_its_phase_has_light_and_the_next_one_at_once(worker):
     first = Starting(worker, "gradients")
-    assert worker.asked.get(timeout=WITHIN_S) == (1, "gradients")
+    assert worker.asked.get(timeout=WITHIN_S) == (1, "gradients", False)
     assert not first.begun.is_set()
     worker.answer(1)
     assert first.end() is None
@@ -105,7 +105,7 @@ def test_another_phase_is_asked_for_when_the_transfers_of_the_held_one_have_ende
     with pytest.raises(Empty):
         worker.asked.get(timeout=0.05)
     under_way.over.set()
-    assert worker.asked.get(timeout=WITHIN_S) == (2, "gradients")
+    assert worker.asked.get(timeout=WITHIN_S) == (2, "gradients", False)
     worker.answer(2)
     assert second.end() is None
 
@@ -162,7 +162,7 @@ def test_an_abandoned_group_gives_up_the_phase_it_holds(worker):
     assert isinstance(Starting(worker, "gradients").end(), GivenUpError)
 
 
-def test_a_phase_wanted_early_is_asked_for_when_all_transfers_have_ended(worker):
+def test_a_phase_wanted_early_is_asked_for_when_all_transfers_have_ended_and_again_when_it_is_needed(worker):
     under_way = Transfer()
     first = Starting(worker, "pipeline", under_way)
     worker.answer(worker.asked.get(timeout=WITHIN_S)[0])
@@ -171,10 +171,12 @@ def test_a_phase_wanted_early_is_asked_for_when_all_transfers_have_ended(worker)
     with pytest.raises(Empty):
         worker.asked.get(timeout=0.05)
     under_way.over.set()
-    assert worker.asked.get(timeout=WITHIN_S) == (2, "gradients")
+    assert worker.asked.get(timeout=WITHIN_S) == (2, "gradients", True)
     second = Starting(worker, "gradients")
-    assert not second.begun.wait(0.05)
+    assert worker.asked.get(timeout=WITHIN_S) == (3, "gradients", False)
     worker.answer(2)
+    assert not second.begun.wait(0.05)
+    worker.answer(3)
     assert second.end() is None
     assert worker.asked.empty()
 
@@ -184,10 +186,9 @@ def test_a_wrong_guess_costs_another_request_and_never_light(worker):
     worker.answer(worker.asked.get(timeout=WITHIN_S)[0])
     assert first.end() is None
     worker.light.want("gradients")
-    assert worker.asked.get(timeout=WITHIN_S) == (2, "gradients")
-    worker.answer(2)
+    assert worker.asked.get(timeout=WITHIN_S) == (2, "gradients", True)
     second = Starting(worker, "pipeline")
-    assert worker.asked.get(timeout=WITHIN_S) == (3, "pipeline")
+    assert worker.asked.get(timeout=WITHIN_S) == (3, "pipeline", False)
     worker.answer(2)
     assert not second.begun.wait(0.05)
     worker.answer(3)
@@ -210,11 +211,14 @@ def test_an_early_request_is_dropped_if_the_phase_is_used_again_first(worker):
 def test_a_phase_is_asked_for_ahead_when_the_last_transfer_of_the_one_before_has_ended(worker):
     def step(*, ahead):
         for phase in ("pipeline", "pipeline", "gradients"):
-            if ahead and worker.light.holds != phase:
-                assert worker.asked.get(timeout=WITHIN_S)[1] == phase, "before it is needed"
+            enters = worker.light.holds != phase
+            if ahead and enters:
+                assert worker.asked.get(timeout=WITHIN_S)[1:] == (phase, True), "before it is needed"
             starting = Starting(worker, phase)
-            if worker.light.holds != phase:
-                worker.answer(worker.light.number if ahead else worker.asked.get(timeout=WITHIN_S)[0])
+            if enters:
+                number, asked, early = worker.asked.get(timeout=WITHIN_S)
+                assert (asked, early) == (phase, False), "when it is needed"
+                worker.answer(number, change_s=0.5)
             assert starting.end() is None
         return worker.light.end_step()
 
