@@ -41,8 +41,10 @@ ExecutorOption = Annotated[
     str | None,
     typer.Option(
         "--executor",
-        metavar="dask[:ADDRESS]",
-        help="Solve on a Dask scheduler's workers, or on a Dask cluster of this machine. Needs lumctl[studies].",
+        metavar="dask[:ADDRESS]|slurm",
+        help="Solve on a Dask scheduler's workers, on a Dask cluster of this machine, or on --workers workers in jobs "
+        "of Slurm (4), whose partition, account, walltime and start-timeout are settings of jobqueue.slurm in "
+        "~/.config/dask/jobqueue.yaml, or variables such as DASK_JOBQUEUE__SLURM__QUEUE. Needs lumctl[studies].",
     ),
 ]
 FolderArgument = Annotated[Path, typer.Argument(metavar="DIR", help="A folder that study run --out wrote.")]

@@ -20,8 +20,6 @@ _CASES_A_THREAD = 4
 def dask_executor(address: str, processes: int) -> Iterator[StudyExecutor]:
     """The executor of a scheduler's client; without an address, of a cluster of so many processes of this machine.
 
-    Dask itself repeats the cases of a dead worker.
-
     Raises:
         UnreachableError: there is no scheduler, or it has no workers.
         UsageError: Dask is not installed.
@@ -32,22 +30,42 @@ def dask_executor(address: str, processes: int) -> Iterator[StudyExecutor]:
         except TimeoutError as error:
             hint = f"start some: dask worker {address}"
             raise UnreachableError(f"the Dask scheduler at {address} has no workers", hint=hint) from error
-        width = _CASES_A_THREAD * max(1, sum(client.nthreads().values()))
-        try:
-            killed = import_module("distributed.scheduler").KilledWorker
-            yield StudyExecutor(client.get_executor(), width, (), (killed,), code=code_digest())
-        except CancelledError as error:
-            raise UnreachableError(f"the Dask scheduler at {client.scheduler.address} has ended") from error
+        with client_executor(client, sum(client.nthreads().values())) as executor:
+            yield executor
+
+
+@contextmanager
+def client_executor(client: Any, threads: int) -> Iterator[StudyExecutor]:
+    """The executor of a Dask client whose workers have so many threads; Dask itself repeats the cases of a dead one.
+
+    Raises:
+        UnreachableError: the scheduler has ended.
+    """
+    killed = import_module("distributed.scheduler").KilledWorker
+    try:
+        yield StudyExecutor(client.get_executor(), _CASES_A_THREAD * max(1, threads), (), (killed,), code=code_digest())
+    except CancelledError as error:
+        raise UnreachableError(f"the Dask scheduler at {client.scheduler.address} has ended") from error
+
+
+def quiet_dask(module: str, missing: str) -> Any:
+    """A module of the extra, with the logs of Dask off: it logs tracebacks of what is one line here.
+
+    Raises:
+        UsageError: it is not installed; ``missing`` are the words.
+    """
+    try:
+        found = import_module(module)
+    except ImportError as error:
+        raise UsageError(missing, hint="pip install 'lumctl[studies]'") from error
+    for logger in ("distributed", "distributed.client"):
+        logging.getLogger(logger).setLevel(logging.CRITICAL)
+    return found
 
 
 @contextmanager
 def _client(address: str, processes: int) -> Iterator[Any]:
-    try:
-        distributed = import_module("distributed")  # an extra
-    except ImportError as error:
-        raise UsageError("--executor dask needs Dask", hint="pip install 'lumctl[studies]'") from error
-    for logger in ("distributed", "distributed.client"):  # it logs tracebacks of what is one line here
-        logging.getLogger(logger).setLevel(logging.CRITICAL)
+    distributed = quiet_dask("distributed", "--executor dask needs Dask")
     if not address:
         with interrupts_blocked():
             cluster = distributed.LocalCluster(

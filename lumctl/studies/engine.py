@@ -1,4 +1,4 @@
-"""Solves the cases of a study in this process, in other processes of this machine, or on the workers of a Dask cluster.
+"""Solves the cases of a study in this process, in other processes of this machine, or on workers of Dask or Slurm.
 
 Whatever solves them, in whatever order they end: a case gives the same rows, and is known by its number in the order of
 the study's table. A case whose worker died is solved again. A worker's death ends all cases that a pool has in work, so
@@ -26,7 +26,7 @@ from lumctl.studies.study import Study, StudyCase, StudyRow
 
 SolvedCase = tuple[int, tuple[StudyRow, ...]]
 """The number of a case, and its rows."""
-MOST_WORKERS = 1024
+MOST_WORKERS, _SLURM_WORKERS = 1024, 4
 _ALONE_AFTER, _MOST_DEATHS = 2, 3
 _HERE_S = 2.0
 """A study that ends within these seconds is not worth the start of other processes, each of which imports lumctl."""
@@ -40,29 +40,34 @@ class StudyWorkers:
 
     With ``None`` it is this process, and after some seconds as many processes as there are processors, if enough is
     left. ``dask`` is the address of a Dask scheduler; with an empty one, a cluster of ``processes`` is started here.
+    With ``slurm`` they are in jobs of Slurm.
     """
 
     processes: int | None = None
     dask: str | None = None
+    slurm: bool = False
 
     @classmethod
     def of(cls, workers: int | None, executor: str | None) -> "StudyWorkers":
-        """The workers that options name: a number of processes, or ``dask`` or ``dask:ADDRESS``.
+        """The workers that options name: a number of processes, and ``dask``, ``dask:ADDRESS`` or ``slurm``.
 
         Raises:
             UsageError: they name no workers.
         """
         if workers is not None and not 1 <= workers <= MOST_WORKERS:
             raise UsageError(f"--workers is {workers}, expected 1 to {MOST_WORKERS}")
-        kind, colon, address = (executor or "").partition(":")
-        if executor is not None and (kind != "dask" or (colon and not address)):
-            hint = "did you mean 'dask'?" if nearest(kind, ["dask"]) else None
-            raise UsageError(f"--executor is {executor!r}, expected dask or dask:ADDRESS", hint=hint)
+        if executor is None or executor == "slurm":
+            return cls(workers, slurm=executor is not None)
+        kind, colon, address = executor.partition(":")
+        if kind != "dask" or (colon and not address):
+            near = nearest(kind, ["dask", "slurm"])
+            hint = f"did you mean {near!r}?" if near else None
+            raise UsageError(f"--executor is {executor!r}, expected dask, dask:ADDRESS or slurm", hint=hint)
         if address and workers is not None:
             raise UsageError(
                 "--workers and --executor dask:ADDRESS exclude each other: the cluster has its own workers"
             )
-        return cls(workers, None if executor is None else address)
+        return cls(workers, address)
 
 
 HERE = StudyWorkers(1)
@@ -78,11 +83,16 @@ def solve_cases(
 
     Raises:
         LumctlError: a case ends its worker each time.
-        RefusedError: a worker of a cluster has other code than this process.
+        RefusedError: a worker of a cluster has other code than this process, or Slurm refuses its job.
         UnreachableError: there is no Dask scheduler, or it has no workers.
         UsageError: the workers cannot be used.
     """
     left = _Cases(study, deque(cases.items()))
+    if workers.slurm:
+        from lumctl.studies.slurm_cluster import slurm_executor  # noqa: PLC0415 - an extra
+
+        yield from left.solved(partial(slurm_executor, workers.processes or _SLURM_WORKERS))
+        return
     if workers.dask is not None:
         from lumctl.studies.dask_cluster import dask_executor  # noqa: PLC0415 - an extra
 

@@ -171,8 +171,8 @@ def test_workers_end_when_the_command_is_killed(tmp_path):
     ("workers", "executor", "said"),
     [
         (0, None, "--workers is 0, expected 1 to 1024"),
-        (None, "slurm", "--executor is 'slurm', expected dask or dask:ADDRESS"),
-        (None, "dask:", "--executor is 'dask:', expected dask or dask:ADDRESS"),
+        (None, "slrum", "--executor is 'slrum', expected dask, dask:ADDRESS or slurm"),
+        (None, "dask:", "--executor is 'dask:', expected dask, dask:ADDRESS or slurm"),
         (2, "dask:tcp://127.0.0.1:1", "--workers and --executor dask:ADDRESS exclude each other"),
     ],
 )

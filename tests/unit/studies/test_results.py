@@ -168,7 +168,7 @@ def test_on_a_full_disk_what_is_done_stays(tmp_path, capsys, monkeypatch):
 
 
 def test_without_the_extra_studies_run_and_the_rest_says_what_is_missing(tmp_path, capsys, monkeypatch):
-    with without(monkeypatch, "duckdb", "matplotlib", "distributed"):
+    with without(monkeypatch, "duckdb", "matplotlib", "distributed", "dask_jobqueue"):
         assert study("run", "drawn", "--out", tmp_path / "run", "-o", "name") == ExitCode.DONE
         assert study("compare", tmp_path / "run", tmp_path / "run", "-o", "name") == ExitCode.DONE
         capsys.readouterr()
@@ -178,6 +178,8 @@ def test_without_the_extra_studies_run_and_the_rest_says_what_is_missing(tmp_pat
         assert error(capsys) == "study figure needs matplotlib"
         assert study("run", "drawn", "--executor", "dask") == ExitCode.USAGE
         assert error(capsys) == "--executor dask needs Dask"
+        assert study("run", "drawn", "--executor", "slurm") == ExitCode.USAGE
+        assert error(capsys) == "--executor slurm needs dask-jobqueue"
     assert not (tmp_path / "run" / "rows.parquet").exists()
     assert not (tmp_path / "a.svg").exists()
 
