@@ -313,7 +313,8 @@ def recover(cx: Invocation, picture: Path | None) -> None:
         about = About(this_machine(), f"{datetime.now().astimezone():%Y-%m-%d}")
         save(picture, timeline, about, title=f"One of {len(state.group.members)} ranks and its GPU die")
     if cx.out.structured:
-        made = {"run": run, "runbook": str(runbook), "picture": str(picture) if picture is not None else None}
+        shown = str(picture) if picture is not None else None
+        made = {"run": run, "runbook": str(runbook), "picture": shown, "machine": this_machine()}
         cx.out.document("demo-recover", {**timeline.document(), **made})
         return
     print_recovery(cx.out, timeline)

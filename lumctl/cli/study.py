@@ -106,6 +106,15 @@ def run(
     trace_map: Annotated[
         Path | None, typer.Option("--trace-map", metavar="FILE", help="Columns and units of the trace (YAML).")
     ] = None,
+    measured: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--measured",
+            metavar="FILE",
+            help="What demo recover -o json printed, or the bandwidth bench wrote, for the study recovery; "
+            "may be repeated.",
+        ),
+    ] = None,
     workers: WorkersOption = None,
     executor: ExecutorOption = None,
 ) -> None:
@@ -135,7 +144,7 @@ def run(
 
     if resume and out is None:
         raise UsageError("--resume needs --out DIR")
-    study = find_study(name).with_trace(trace, trace_map)
+    study = find_study(name).with_trace(trace, trace_map).with_measured(measured or ())
     settings = study.settings(_given(cx, study, given, seeds), quick=quick)
     result = _run(cx, study, settings, StudyWorkers.of(workers, executor), out, resume=resume)
     if cx.out.structured:

@@ -37,6 +37,8 @@ _STYLE: Any = {
 }
 _WIDTH_IN, _PLOT_IN, _ROW_IN, _FRAME_IN = 8.0, 3.2, 0.26, 0.9
 _WORD_WIDTH = 16
+_MOST_WORDS = 8
+"""More on an axis are turned, for they would overlap."""
 _BESIDE = 0.06
 """How far apart the marks of two lines are over the same word."""
 _UNDATED = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
@@ -91,6 +93,7 @@ def _figure(result: StudyResult) -> "Figure":
 
 
 def _draw_table(axes: "Axes", plot: StudyPlot, rows: Sequence[StudyRow]) -> None:
+    rows = [row for row in rows if not any(isinstance(row[each], str) for each in plot.y)]
     words = _words(plot, rows)
     series = [each for column in plot.y for each in _series(plot, column, rows, words).items()]
     for number, (name, points) in enumerate(series):
@@ -107,7 +110,9 @@ def _draw_table(axes: "Axes", plot: StudyPlot, rows: Sequence[StudyRow]) -> None
         if lows != highs:
             axes.fill_between(at, lows, highs, color=_look(number)["color"], alpha=0.15, linewidth=0)
     if words:
-        axes.set_xticks(range(len(words)), [fill(each, _WORD_WIDTH) for each in words], fontsize=7)
+        turned = 90.0 if len(words) > _MOST_WORDS else 0.0
+        shown = words if turned else [fill(each, _WORD_WIDTH) for each in words]
+        axes.set_xticks(range(len(words)), shown, fontsize=7, rotation=turned)
     if plot.log_x:
         axes.set_xscale("log", base=2)
         axes.xaxis.set_major_formatter("{x:g}")

@@ -58,8 +58,8 @@ def difference(mine: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
         one, two = (_values(each["settings"].get(name)) for each in (mine, other))
         if one != two:
             return f"{name}={two}, not {name}={one}"
-    if mine.get("inputs") != other.get("inputs"):
-        return "another trace, or other columns of it"
+    if (ours := mine.get("inputs")) != other.get("inputs"):
+        return "another trace, or other columns of it" if "trace" in (ours or other["inputs"]) else "other measurements"
     one, two = (each["versions"]["lumctl"] for each in (mine, other))
     if one != two:
         return f"lumctl {two}, not {one}"

@@ -82,8 +82,9 @@ class Study:
     no table. ``solve``, a function of a module, gives the rows of one case. It uses nothing but the case, so another
     process may run it. ``values`` finds the values of the claims in the table. ``plots`` show the table; the claims
     have a picture without them. ``of_inventory`` gives the values of the parameters that an inventory says.
-    ``of_trace`` gives the same study of a trace, with the YAML file of its columns. ``inputs`` says what else than
-    settings its rows depend on, such as the checksum of a file.
+    ``of_trace`` gives the same study of a trace, with the YAML file of its columns; ``of_measured`` the same with what
+    files say that was measured. ``inputs`` says what else than settings its rows depend on, such as the checksum of a
+    file.
     """
 
     name: str
@@ -97,6 +98,7 @@ class Study:
     plots: tuple[StudyPlot, ...] = ()
     of_inventory: Callable[["Inventory"], Mapping[str, float]] | None = field(default=None, repr=False)
     of_trace: Callable[[Path, Path | None], "Study"] | None = field(default=None, repr=False)
+    of_measured: Callable[[Sequence[Path]], "Study"] | None = field(default=None, repr=False)
     inputs: Mapping[str, str] = field(default_factory=dict)
 
     def with_trace(self, trace: Path | None, columns: Path | None) -> "Study":
@@ -112,6 +114,19 @@ class Study:
         if self.of_trace is None:
             raise UsageError(f"study {self.name} takes no trace", hint="leave --trace out, or run the study trace")
         return self.of_trace(trace, columns)
+
+    def with_measured(self, files: Sequence[Path]) -> "Study":
+        """This study with what files say that was measured.
+
+        Raises:
+            UsageError: the study takes no measurements, or a file cannot be read or is not valid.
+        """
+        if not files:
+            return self
+        if self.of_measured is None:
+            hint = "leave --measured out, or run the study recovery"
+            raise UsageError(f"study {self.name} takes no measurements", hint=hint)
+        return self.of_measured(files)
 
     def inventory_settings(self, inventory: "Inventory") -> list[str]:
         """What :meth:`settings` is given for the rack of an inventory.

@@ -1,6 +1,6 @@
 """Bandwidth between the ranks of a ring before a failure, after an optical swap, and over an electrical rack's detour.
 
-    python tests/bench/jobs/bandwidth.py [MBPS] [ROUNDS]
+    python tests/bench/jobs/bandwidth.py [MBPS] [ROUNDS] [--out FILE.json]
 
 Four ranks of PyTorch, joined by gloo through a simulator's lanes, each of which carries MBPS Mbit/s each way.
 
@@ -14,9 +14,12 @@ them are busy. *All-reduce*: bytes of the bucket that leave each rank in a secon
 through), once with the bucket sent round one way, which is what gloo does by itself, and once half of it each way,
 which is what libraries do that use both directions of a link.
 
+--out keeps the figures for `lumctl study run recovery --measured FILE.json`.
+
 Published for Morphlux (arXiv 2508.03674): iperf 2.00x, AllReduce 1.79 to 1.82x of an electrical rack.
 """
 
+import argparse
 import json
 import os
 import socket
@@ -27,6 +30,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import mean, median
 from typing import Any
@@ -37,6 +41,7 @@ from lumctl.inventory.load import example, load_inventory
 from lumctl.sim.launch import SimProcess, launch
 from lumctl.store import store_at
 from lumctl.swap import commission, plan_swap
+from lumctl.training.picture import this_machine
 
 MBPS, ROUNDS = 50.0, 5
 BUCKET = 2 * 1024 * 1024
@@ -44,6 +49,7 @@ STREAM_S, STREAM_SETTLES_S = 1.5, 0.5
 JOB, VICTIM, SPARE = "train", "h2-gpu0", "h5-gpu0"
 RANK = Path(__file__).with_name("bandwidth_rank.py")
 PATIENCE_S = 180.0
+SCHEMA = "lumctl/bandwidth-bench/v1"
 FIGURES = ("stream, mean", "stream, worst", "all-reduce, one way", "all-reduce, both ways")
 PUBLISHED = {
     "stream, worst": (2.0, 2.0),
@@ -181,7 +187,7 @@ def electrical(folder: Path, mbps: float, rounds: int) -> Iterator[tuple[str, di
         yield "detour", measured(context, [SPARE if each == VICTIM else each for each in ranks], rounds)
 
 
-def main(mbps: float, rounds: int) -> int:
+def main(mbps: float, rounds: int, out: Path | None = None) -> int:
     print(f"Mbit/s; lanes of {mbps:g} each way; 4 ranks, a bucket of {BUCKET >> 20} MiB; load {os.getloadavg()[0]:.1f}")
     print(f"{'':32}" + "".join(f"{figure:>23}" for figure in FIGURES))
     found: dict[tuple[str, str], dict[str, float]] = {}
@@ -197,6 +203,13 @@ def main(mbps: float, rounds: int) -> int:
     for figure, (least, most) in PUBLISHED.items():
         ratio = swapped[figure] / detour[figure]
         print(f"{figure}: {ratio:.2f}x here, {least:g} to {most:g}x published: {verdict(ratio, least, most)}")
+    if out is not None:
+        figures = [
+            {"name": figure, "swap_mbps": swapped[figure], "detour_mbps": detour[figure], "published": published}
+            for figure, published in PUBLISHED.items()
+        ]
+        about = {"machine": this_machine(), "date": datetime.now(UTC).date().isoformat(), "lanes_mbps": mbps}
+        out.write_text(json.dumps({"schema": SCHEMA, **about, "figures": figures}, indent=2) + "\n")
     return 0
 
 
@@ -212,5 +225,8 @@ def show(name: str, values: Sequence[float], digits: int) -> None:
 
 
 if __name__ == "__main__":
-    words = [float(word) for word in sys.argv[1:]]
-    sys.exit(main(words[0] if words else MBPS, int(words[1]) if len(words) > 1 else ROUNDS))
+    parser = argparse.ArgumentParser()
+    parser.add_argument("mbps", nargs="?", type=float, default=MBPS)
+    parser.add_argument("rounds", nargs="?", type=int, default=ROUNDS)
+    parser.add_argument("--out", type=Path, metavar="FILE.json")
+    sys.exit(main(**vars(parser.parse_args())))

@@ -350,7 +350,8 @@ def test_an_axis_may_have_words(tmp_path):
     assert study("figure", "recovery", "--svg", tmp_path / "a.svg") == ExitCode.DONE
     drawn = (tmp_path / "a.svg").read_text(encoding="utf-8")
     assert all(
-        f"<!-- {words} -->" in drawn for words in ("model loaded", "fabric_s=0.001", "time since the failure (s)")
+        f"<!-- {words} -->" in drawn
+        for words in ("model loaded", "Morphlux, fabric_s=0.001", "time since the failure (s)")
     )
 
 
