@@ -126,8 +126,12 @@ def run(
     the source does not state has a range.
 
     A claim whose case --set leaves out is not judged. The column READINGS says under how many of its readings a claim
-    holds, and NEAREST is the value under the reading that is nearest to the published number. With -i the study uses
-    that inventory's rack instead of the published one.
+    holds, and NEAREST is the value under the reading that is nearest to the published number.
+
+    With -i a study uses the inventory's rack in place of the published one: its accelerators and hosts (spares, rails),
+    its largest switch (rails) or mesh (matchings), its jobs (collectives), the rates of its ports (bandwidth), or the
+    number of its racks that are a torus of 4x4x4, and their fibres (overprovisioning, fragmentation, placement). The
+    other studies use nothing of it.
 
     The folder of --out gets each case when it is solved, and at the end study.json, the document of -o json, and with
     DuckDB installed rows.parquet. A run that was interrupted continues with --resume. The rows are the same whatever

@@ -15,6 +15,7 @@ from lumctl.printable import shape_text
 from lumctl.slices.allocation import SliceDemand, redirected_widths, ring_demand
 from lumctl.slices.torus import Extents
 from lumctl.studies.claim import Claim, ClaimBasis, ReadingValue, exact_value, range_value
+from lumctl.studies.inventory_rack import port_rates
 from lumctl.studies.study import ClaimValues, Study, StudyCase, StudyParameter, StudyPlot, StudyRow, StudySettings
 
 _SOURCE = "arXiv 2508.03674"
@@ -230,4 +231,5 @@ STUDY = Study(
             "buffer_mib", ("times_faster",), "all-reduce (MiB)", "faster all-reduce (times)", ("slice",), log_x=True
         ),
     ),
+    of_inventory=port_rates,
 )

@@ -5,6 +5,7 @@ from itertools import product
 
 from lumctl.collectives.cost import LinkCost, stragglar_cost
 from lumctl.studies.claim import Claim, ReadingValue, exact_value, found_value, range_value
+from lumctl.studies.inventory_rack import sizes_of_jobs
 from lumctl.studies.study import ClaimValues, Study, StudyCase, StudyParameter, StudyPlot, StudyRow, StudySettings
 
 _SOURCE = "arXiv 2505.23523"
@@ -102,4 +103,5 @@ STUDY = Study(
             log_x=True,
         ),
     ),
+    of_inventory=sizes_of_jobs,
 )

@@ -12,16 +12,19 @@ from lumctl.slices.fragmentation import fragmentation, index
 from lumctl.slices.slot_search import fit_slots
 from lumctl.slices.torus import Torus
 from lumctl.studies.claim import Claim, ReadingValue, range_value
+from lumctl.studies.inventory_rack import torus_fibres
 from lumctl.studies.study import ClaimValues, Study, StudyCase, StudyParameter, StudyPlot, StudyRow, StudySettings
 from lumctl.studies.torus_cluster import (
     FIBRES,
     FILLINGS,
     RACK,
     RACKS,
+    RACKS_PARAMETER,
     SHAPES,
     SOURCE,
     UNLIMITED,
     fill,
+    is_published_cluster,
     racks_with,
     release,
     require_slice_sizes,
@@ -39,14 +42,16 @@ def _cases(settings: StudySettings) -> Iterator[StudyCase]:
     require_slice_sizes("largest", largest)
     fibres = [int(each) for each in settings["fibres"]]
     seeds = range(int(settings["seeds"][0]))
-    return product(FILLINGS, largest, settings["released_percent"], fibres, seeds)
+    return product(FILLINGS, largest, settings["released_percent"], fibres, seeds, map(int, settings["racks"]))
 
 
-def _solve(filling: str, largest: int, released_percent: float, fibres: int, seed: int) -> Iterator[StudyRow]:
+def _solve(
+    filling: str, largest: int, released_percent: float, fibres: int, seed: int, racks: int = RACKS
+) -> Iterator[StudyRow]:
     rng = Random(seed)  # noqa: S311 - the same choices in every run
-    slices = fill(_even(largest), rng, mixed=filling == "mixed")
-    racks = racks_with(release(slices, released_percent / 100.0, rng), fibres)
-    parts = [_largest_slices(rack) for rack in racks if rack.free]
+    slices = fill(_even(largest, racks), rng, mixed=filling == "mixed", racks=racks)
+    live = release(slices, released_percent / 100.0, rng, racks=racks)
+    parts = [_largest_slices(rack) for rack in racks_with(live, fibres, racks=racks) if rack.free]
     for kind in _KINDS:
         own = [(each.free, each.by_kind[kind]) for each in parts]
         free, together = (sum(each) for each in zip(*own, strict=True)) if own else (0, 0)
@@ -66,10 +71,10 @@ def _solve(filling: str, largest: int, released_percent: float, fibres: int, see
         }
 
 
-def _even(largest: int) -> Mapping[int, int]:
+def _even(largest: int, racks: int) -> Mapping[int, int]:
     """As many accelerators in slices of each size up to the largest; what is left over is in slices of the smallest."""
     sizes = sorted(size for size in SHAPES if size <= largest)
-    whole = RACKS * prod(RACK)
+    whole = racks * prod(RACK)
     chips = {size: whole // len(sizes) // size * size for size in sizes}
     return {**chips, sizes[0]: whole - sum(chips[size] for size in sizes[1:])}
 
@@ -116,9 +121,9 @@ _OVER = {
 _LINKS = {"four": FIBRES, "unlimited": UNLIMITED}
 
 
-def _values(_: StudySettings, rows: Sequence[StudyRow]) -> ClaimValues:
+def _values(settings: StudySettings, rows: Sequence[StudyRow]) -> ClaimValues:
     published = [row for row in rows if row["released_percent"] == _RELEASED_PERCENT]
-    if not ({FIBRES, UNLIMITED} <= {row["fibres"] for row in published}):
+    if not is_published_cluster(settings) or not ({FIBRES, UNLIMITED} <= {row["fibres"] for row in published}):
         return {}
     by_fibres = {name: [row for row in published if row["fibres"] == fibres] for name, fibres in _LINKS.items()}
     few = by_fibres["four"]
@@ -177,6 +182,7 @@ STUDY = Study(
             quick=(FIBRES, UNLIMITED),
             whole=True,
         ),
+        RACKS_PARAMETER,
         StudyParameter("seeds", "Random draws of each.", (8,), 1, 10_000, quick=(1,), whole=True, several=False),
     ),
     claims=(
@@ -233,4 +239,5 @@ STUDY = Study(
             log_x=True,
         ),
     ),
+    of_inventory=torus_fibres,
 )

@@ -7,6 +7,7 @@ from random import Random
 from lumctl.fabric.matchings import AllToAllSearch
 from lumctl.fabric.shapes import mesh
 from lumctl.studies.claim import Claim, ClaimBasis, found_value
+from lumctl.studies.inventory_rack import largest_mesh
 from lumctl.studies.study import ClaimValues, Study, StudyCase, StudyParameter, StudyPlot, StudyRow, StudySettings
 
 _SOURCE = "arXiv 2501.18136"
@@ -93,4 +94,5 @@ STUDY = Study(
         StudyPlot("ports", ("matchings", "matchings_at_least"), "ports", "matchings"),
         StudyPlot("ports", ("longer_percent",), "ports", "paths longer than each alone (%)"),
     ),
+    of_inventory=largest_mesh,
 )

@@ -9,13 +9,28 @@ from dataclasses import replace
 from itertools import product
 from math import prod
 from random import Random
+from typing import TYPE_CHECKING
 
 from lumctl.errors import UsageError
 from lumctl.slices.torus import Coordinates
 from lumctl.studies.claim import Claim, ReadingValue, exact_value, found_value, range_value
+from lumctl.studies.inventory_rack import torus_racks
 from lumctl.studies.replacement import SPARE_SERVER, joined_spares
 from lumctl.studies.study import ClaimValues, Study, StudyCase, StudyParameter, StudyPlot, StudyRow, StudySettings
-from lumctl.studies.torus_cluster import FIBRES, RACK, RACKS, UNLIMITED, LiveSlice, empty_rack, fill
+from lumctl.studies.torus_cluster import (
+    FIBRES,
+    RACK,
+    RACKS,
+    RACKS_PARAMETER,
+    UNLIMITED,
+    LiveSlice,
+    empty_rack,
+    fill,
+    is_published_cluster,
+)
+
+if TYPE_CHECKING:
+    from lumctl.inventory.model import Inventory
 
 _SOURCE = "arXiv 2505.23105, 2508.03674"
 _WHOLE = prod(RACK)
@@ -38,14 +53,14 @@ def _cases(settings: StudySettings) -> Iterator[StudyCase]:
     # Without slices below a rack, their size does not matter.
     mixes = [(each, size) for each in settings["below_percent"] for size in (sizes if each else sizes[:1])]
     seeds = range(int(settings["seeds"][0]))
-    return ((*mix, *each) for mix, each in product(mixes, product(failures, seeds)))
+    return ((*mix, *each) for mix, each in product(mixes, product(failures, seeds, map(int, settings["racks"]))))
 
 
-def _solve(below_percent: float, size: int, failures: int, seed: int) -> Iterator[StudyRow]:
+def _solve(below_percent: float, size: int, failures: int, seed: int, of: int = RACKS) -> Iterator[StudyRow]:
     rng = Random(seed)  # noqa: S311 - the same choices in every run
-    below = round(RACKS * below_percent / 100.0)
-    slices = fill({size: below * _WHOLE, _WHOLE: (RACKS - below) * _WHOLE}, rng, mixed=False)
-    racks = [[each for each in slices if each.rack == rack] for rack in range(RACKS)]
+    below = round(of * below_percent / 100.0)
+    slices = fill({size: below * _WHOLE, _WHOLE: (of - below) * _WHOLE}, rng, mixed=False, racks=of)
+    racks = [[each for each in slices if each.rack == rack] for rack in range(of)]
     down = [_drawn(rack, failures, rng) for rack in racks]
     failed = sum(map(len, down))
     spared = _with_spares(size)
@@ -71,6 +86,14 @@ def _solve(below_percent: float, size: int, failures: int, seed: int) -> Iterato
             "spares": "-" if fibres is None else sum(map(len, drawn)),
             "joined": "-" if fibres is None else sum(joined_spares(spared, each, fibres) for each in drawn),
         }
+
+
+def _of_inventory(inventory: "Inventory") -> StudySettings:
+    """The inventory's racks, and of the published shares those that whole racks can have."""
+    racks = torus_racks(inventory)
+    (count,) = racks["racks"]
+    shares = {each: 100.0 * round(count * each / 100.0) / count for percents in _MIXES.values() for each in percents}
+    return {**racks, "below_percent": tuple(sorted(set(shares.values())))}
 
 
 def _drawn(slices: Sequence[LiveSlice], failures: int, rng: Random) -> list[Coordinates]:
@@ -105,7 +128,7 @@ def _values(settings: StudySettings, rows: Sequence[StudyRow]) -> ClaimValues:
     given = {name: set(values) for name, values in settings.items()}
     needed = {"below_percent": {each for percents in _MIXES.values() for each in percents}}
     needed |= {"size": set(_SIZES), "failures": set(_FAILURES)}
-    if not all(values <= given[name] for name, values in needed.items()):
+    if not is_published_cluster(settings) or not all(values <= given[name] for name, values in needed.items()):
         return {}
     rows = [row for row in rows if row["failures"] in _FAILURES]
     found: dict[str, dict[str, ReadingValue]] = {
@@ -187,6 +210,7 @@ STUDY = Study(
         ),
         StudyParameter("size", "Accelerators of a slice below one rack.", _SIZES, 1, 32, whole=True),
         StudyParameter("failures", "Failed accelerators of each rack.", _FAILURES, 1, 4, whole=True),
+        RACKS_PARAMETER,
         StudyParameter("seeds", "Random draws of each.", (5,), 1, 10_000, quick=(1,), whole=True, several=False),
     ),
     claims=(
@@ -239,4 +263,5 @@ STUDY = Study(
             ("below_percent", "accelerators in slices below one rack (%)"),
         )
     ),
+    of_inventory=_of_inventory,
 )

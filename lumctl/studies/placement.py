@@ -14,16 +14,19 @@ from lumctl.slices.fragmentation import aligned_box
 from lumctl.slices.slot_search import fit_slots
 from lumctl.slices.torus import Torus
 from lumctl.studies.claim import Claim, ReadingValue, found_value, range_value
+from lumctl.studies.inventory_rack import torus_fibres
 from lumctl.studies.study import ClaimValues, Study, StudyCase, StudyParameter, StudyPlot, StudyRow, StudySettings
 from lumctl.studies.torus_cluster import (
     FIBRES,
     FILLINGS,
     RACK,
     RACKS,
+    RACKS_PARAMETER,
     SHAPES,
     SOURCE,
     UNLIMITED,
     fill,
+    is_published_cluster,
     racks_with,
     release,
     require_slice_sizes,
@@ -41,14 +44,17 @@ def _cases(settings: StudySettings) -> Iterator[StudyCase]:
     fibres = [int(each) for each in settings["fibres"]]
     seeds = range(int(settings["seeds"][0]))
     rings = [int(each) for each in settings["rings"]]
-    return product(FILLINGS, settings["free_percent"], requests, fibres, rings, seeds)
+    racks = map(int, settings["racks"])
+    return product(FILLINGS, settings["free_percent"], requests, fibres, rings, seeds, racks)
 
 
-def _solve(filling: str, free_percent: float, request: int, fibres: int, rings: int, seed: int) -> Iterator[StudyRow]:
+def _solve(  # noqa: PLR0917 - a case is a tuple
+    filling: str, free_percent: float, request: int, fibres: int, rings: int, seed: int, of: int = RACKS
+) -> Iterator[StudyRow]:
     rng = Random(seed)  # noqa: S311 - the same choices in every run
-    chips = dict.fromkeys(_SIZES, RACKS * prod(RACK) // len(_SIZES))
-    live = release(fill(chips, rng, mixed=filling == "mixed"), free_percent / 100.0, rng)
-    racks = racks_with(live, fibres)
+    chips = dict.fromkeys(_SIZES, of * prod(RACK) // len(_SIZES))
+    live = release(fill(chips, rng, mixed=filling == "mixed", racks=of), free_percent / 100.0, rng, racks=of)
+    racks = racks_with(live, fibres, racks=of)
     free = sum(len(rack.free) for rack in racks)
     demand = torus_demand(SHAPES[request]) if rings else SliceDemand(SHAPES[request])
     by_light = [_by_light(rack, demand) for rack in racks]
@@ -110,10 +116,10 @@ def _by_light(rack: Torus, demand: SliceDemand) -> tuple[int, int]:
     return most, most
 
 
-def _values(_: StudySettings, rows: Sequence[StudyRow]) -> ClaimValues:
+def _values(settings: StudySettings, rows: Sequence[StudyRow]) -> ClaimValues:
     published = [row for row in rows if (row["free_percent"], row["request"]) == (_FREE_PERCENT, _REQUEST)]
     links = {name: [row for row in published if (row["fibres"], row["rings"]) == of] for name, of in _LINKS.items()}
-    if not all(links.values()):
+    if not is_published_cluster(settings) or not all(links.values()):
         return {}
     torus = links["four-rings"]  # The electrical torus has all links of a box, whatever the fibres.
     refused: dict[str, ReadingValue] = {}
@@ -172,6 +178,7 @@ STUDY = Study(
             whole=True,
         ),
         StudyParameter("rings", "1: a slice has the rings of its box in the torus; 0: none.", (1, 0), 0, 1, whole=True),
+        RACKS_PARAMETER,
         StudyParameter("seeds", "Random draws of each.", (20,), 1, 10_000, quick=(4,), whole=True, several=False),
     ),
     claims=(
@@ -227,4 +234,5 @@ STUDY = Study(
             log_x=True,
         ),
     ),
+    of_inventory=torus_fibres,
 )

@@ -6,6 +6,7 @@ from itertools import product
 
 from lumctl.errors import UsageError
 from lumctl.studies.claim import Claim, ClaimBasis, ReadingValue, exact_value, found_value
+from lumctl.studies.inventory_rack import rails_of_hosts
 from lumctl.studies.study import ClaimValues, Study, StudyCase, StudyParameter, StudyPlot, StudyRow, StudySettings
 
 _SOURCE = "arXiv 2507.08119, 2602.12521"
@@ -67,10 +68,11 @@ def _cases(settings: StudySettings) -> Iterator[StudyCase]:
         given, known = (", ".join(map(str, each)) for each in (sizes, domains))
         raise UsageError(f"gpus is {given}, expected {_FEWEST_DOMAINS} or more whole domains of {known}")
     transceivers = [int(each) for each in settings["transceivers"]]
-    return ((*sizes, *parts) for sizes in fitting for parts in product(GENERATIONS, transceivers))
+    radices = [int(each) for each in settings["radix"]]
+    return ((*sizes, *parts) for sizes in fitting for parts in product(GENERATIONS, transceivers, radices))
 
 
-def _solve(gpus: int, domain: int, generation: str, transceivers: int) -> Iterator[StudyRow]:
+def _solve(gpus: int, domain: int, generation: str, transceivers: int, radix: int) -> Iterator[StudyRow]:
     electrical_kw, optical_kw, electrical, optical = _network_costs(GENERATIONS[generation], gpus, domain, transceivers)
     ports = 2 * gpus // domain
     yield {
@@ -85,7 +87,7 @@ def _solve(gpus: int, domain: int, generation: str, transceivers: int) -> Iterat
         "optical_musd": optical,
         "times_less_cost": electrical / optical,
         "ports_per_rail": ports,
-        "switches_per_rail": -(-ports // OPTICAL_PORTS),
+        "switches_per_rail": -(-ports // radix),
     }
 
 
@@ -115,7 +117,7 @@ def _values(settings: StudySettings, rows: Sequence[StudyRow]) -> ClaimValues:
                 ]
                 if ratios and set(domains) <= set(settings["domain"]):
                     least[name], most[name] = found_value(min(ratios)), found_value(max(ratios))
-    if ("H200", 2048, 8, 1) in of:
+    if ("H200", 2048, 8, 1) in of and settings.get("radix", (OPTICAL_PORTS,)) == (OPTICAL_PORTS,):
         needed = float(of["H200", 2048, 8, 1]["switches_per_rail"])
         found["rails.one-switch"] = {"priced": exact_value(needed)}
     return found
@@ -136,9 +138,10 @@ STUDY = Study(
     name="rails",
     question="What do optical circuit switches on the rails save in power and price?",
     parameters=(
-        StudyParameter("gpus", "Sizes of the cluster.", _SIZES, 32, 65_536, whole=True),
+        StudyParameter("gpus", "Sizes of the cluster.", _SIZES, 8, 65_536, whole=True),
         StudyParameter("domain", "GPUs of a scale-up domain.", _DOMAINS, 2, 1024, whole=True),
         StudyParameter("transceivers", "Transceivers of a GPU at the optical network.", (1, 2), 1, 2, whole=True),
+        StudyParameter("radix", "Ports of an optical switch.", (OPTICAL_PORTS,), 2, 65_536, whole=True, several=False),
     ),
     claims=(
         _computed("power-h200", "less power, 512 H200 in domains of 8", 23.86, 0.01, _TRANSCEIVERS),
@@ -169,4 +172,5 @@ STUDY = Study(
         StudyPlot("gpus", (column,), "GPUs", f"less {what} (times), all domains", ("kind", "transceivers"), log_x=True)
         for what, column in _RATIOS.items()
     ),
+    of_inventory=rails_of_hosts,
 )

@@ -5,6 +5,7 @@ from itertools import product
 
 from lumctl.spares.sizing import even_groups, size_pool, spread
 from lumctl.studies.claim import Claim, ClaimBasis, ReadingValue, found_value, range_value
+from lumctl.studies.inventory_rack import all_accelerators
 from lumctl.studies.study import ClaimValues, Study, StudyCase, StudyParameter, StudyPlot, StudyRow, StudySettings
 
 _SOURCE = "arXiv 2508.03674"
@@ -14,12 +15,13 @@ _ACCELERATORS, _PER_SERVER = 64, 4
 
 
 def _cases(settings: StudySettings) -> Iterator[StudyCase]:
-    return product(map(int, settings["accelerators"]), _RATES, settings["availability"])
+    per_server = map(int, settings["per_server"])
+    return product(map(int, settings["accelerators"]), _RATES, settings["availability"], per_server)
 
 
-def _solve(accelerators: int, percent: str, availability: float) -> Iterator[StudyRow]:
+def _solve(accelerators: int, percent: str, availability: float, per_server: int) -> Iterator[StudyRow]:
     low, high, _ = _RATES[percent]
-    size = size_pool(spread(even_groups(accelerators, _PER_SERVER), low, high), availability)
+    size = size_pool(spread(even_groups(accelerators, per_server), low, high), availability)
     yield {
         "accelerators": accelerators,
         "down_percent": percent,
@@ -58,6 +60,7 @@ STUDY = Study(
     question="How many spares does a rack need?",
     parameters=(
         StudyParameter("accelerators", "Accelerators of the rack.", (16, 64, 256), 1, 4096, whole=True),
+        StudyParameter("per_server", "Accelerators of a server.", (_PER_SERVER,), 1, 4096, whole=True, several=False),
         # The source states no availability.
         StudyParameter("availability", "The share of time with enough spares.", (0.9, 0.95, 0.99, 0.999), 0.5, 0.99999),
     ),
@@ -101,5 +104,5 @@ STUDY = Study(
             ("accelerators",),
         ),
     ),
-    of_inventory=lambda inventory: {"accelerators": len(inventory.accelerators)},
+    of_inventory=all_accelerators,
 )

@@ -96,7 +96,7 @@ class Study:
     solve: Callable[..., Iterable[StudyRow]] = field(repr=False)
     values: Callable[[StudySettings, Sequence[StudyRow]], ClaimValues] = field(repr=False)
     plots: tuple[StudyPlot, ...] = ()
-    of_inventory: Callable[["Inventory"], Mapping[str, float]] | None = field(default=None, repr=False)
+    of_inventory: Callable[["Inventory"], StudySettings] | None = field(default=None, repr=False)
     of_trace: Callable[[Path, Path | None], "Study"] | None = field(default=None, repr=False)
     of_measured: Callable[[Sequence[Path]], "Study"] | None = field(default=None, repr=False)
     inputs: Mapping[str, str] = field(default_factory=dict)
@@ -132,11 +132,15 @@ class Study:
         """What :meth:`settings` is given for the rack of an inventory.
 
         Raises:
-            UsageError: the study uses nothing of an inventory.
+            UsageError: the study uses nothing of an inventory, or this one has no rack that the study is of.
         """
         if self.of_inventory is None:
-            raise UsageError(f"study {self.name} uses nothing of an inventory", hint="leave -i out, and use --set")
-        return [f"{name}={value}" for name, value in self.of_inventory(inventory).items()]
+            from lumctl.studies import STUDIES  # noqa: PLC0415 - it has this study
+
+            those = ", ".join(name for name, each in STUDIES.items() if each.of_inventory)
+            raise UsageError(f"study {self.name} uses nothing of an inventory; these take -i: {those}")
+        found = self.of_inventory(inventory)
+        return [f"{name}={','.join(map(str, values))}" for name, values in found.items()]
 
     def settings(self, given: Iterable[str] = (), *, quick: bool = False) -> StudySettings:
         """The settings of a run; ``given`` are texts ``name=value[,value...]``.

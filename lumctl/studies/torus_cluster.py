@@ -16,6 +16,7 @@ from lumctl.slices.allocation import SliceDemand, SlicePlacement, with_slice
 from lumctl.slices.boxes import find_box
 from lumctl.slices.fragmentation import ALIGNED_SHAPES, aligned_box
 from lumctl.slices.torus import Coordinates, Extents, FibreEdge, Torus
+from lumctl.studies.study import StudyParameter, StudySettings
 
 SOURCE = "arXiv 2508.03674"
 RACKS = 64
@@ -30,6 +31,8 @@ SHAPES: Mapping[int, Extents] = {prod(shape): shape for shape in ALIGNED_SHAPES}
 PARTS: Mapping[int, Extents] = {**SHAPES, 2: (2, 1, 1), 1: (1, 1, 1)}
 """The same with those that are part of a server; the published allocator has none of these."""
 
+RACKS_PARAMETER = StudyParameter("racks", "Racks of the cluster.", (RACKS,), 1, 1024, whole=True, several=False)
+
 FILLINGS = ("by-size", "mixed")
 """The source does not say which slices share a rack: those of one size, or any."""
 
@@ -43,6 +46,11 @@ def require_slice_sizes(parameter: str, sizes: Iterable[int]) -> None:
     if strange := [each for each in sizes if each not in SHAPES]:
         known = ", ".join(map(str, sorted(SHAPES)))
         raise UsageError(f"{parameter} is {strange[0]}, but slices of the torus have {known} accelerators")
+
+
+def is_published_cluster(settings: StudySettings) -> bool:
+    """Whether the cluster has as many racks as the published one; a claim is not judged on another."""
+    return settings.get(RACKS_PARAMETER.name, RACKS_PARAMETER.default) == (RACKS,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ def test_the_slices_of_published_sizes_may_be_applied_with_four_fibres(seed):
 
 @pytest.mark.parametrize("largest", [4, 8, 16, 32, 64])
 def test_a_filling_takes_every_accelerator(largest):
-    chips = fragmentation._even(largest)
+    chips = fragmentation._even(largest, 64)
     assert max(chips) == largest
     assert sum(chips.values()) == 4096
     assert all(count % size == 0 for size, count in chips.items())
@@ -87,8 +87,8 @@ def test_of_the_whole_cluster_one_slice_of_a_rack_is_the_largest():
 
 
 def test_if_slices_are_released_by_whole_racks_nothing_is_fragmented(monkeypatch):
-    def ordered(slices, share, _):
-        return tuple(each for each in slices if each.rack >= 64 * share)
+    def ordered(slices, share, _, *, racks):
+        return tuple(each for each in slices if each.rack >= racks * share)
 
     monkeypatch.setattr(fragmentation, "release", ordered)
     assert changed(fragmentation.STUDY, *SHORT) == {"fragmentation.index", "fragmentation.reduction"}
