@@ -53,11 +53,12 @@ pictures: $(READY) ## Draw the pictures of the dashboard that the README shows a
 man: $(READY) ## Write the manual pages anew from the commands.
 	$(BIN)/python -m lumctl.cli.manual man
 
-studies: $(READY) ## Run all studies at full size: writes lumctl-studies(7), and their results and figures into build/studies (ten minutes).
+studies: $(READY) ## Run all studies at full size: writes lumctl-studies(7), and their results and figures into build/studies (ten minutes; MEASURED="recover.json bandwidth.json" are measurements for study recovery).
 	mkdir -p build/studies
 	set -e; for study in $$($(BIN)/lumctl study list -o name); do \
 	  rm -rf build/studies/$$study; \
-	  $(BIN)/lumctl study run $$study --out build/studies/$$study > build/studies/$$study.txt; \
+	  if [ $$study = recovery ]; then measured="$(MEASURED:%=--measured %)"; else measured=; fi; \
+	  $(BIN)/lumctl study run $$study $$measured --out build/studies/$$study > build/studies/$$study.txt; \
 	  $(BIN)/lumctl study figure $$study --from build/studies/$$study --svg build/studies/$$study.svg; \
 	done
 	$(BIN)/python -m lumctl.cli.manual.studies_page build/studies man/lumctl-studies.7

@@ -26,6 +26,7 @@ jobqueue:
     job-directives-skip: ['--mem=']
     scheduler-options: {{host: 127.0.0.1}}
     start-timeout: {start_timeout}
+    death-timeout: 10
 distributed: {{deploy: {{lost-worker-timeout: 200ms}}, adaptive: {{interval: 200ms}}}}
 """
 
@@ -109,6 +110,15 @@ def test_ctrl_c_cancels_the_jobs(slurm, started, tmp_path):
     assert process.returncode == ExitCode.INTERRUPTED, err
     assert "the same command with --resume continues" in err
     assert "Traceback" not in err
+    slurm.until(lambda: not jobs(slurm))
+
+
+def test_workers_end_when_the_command_is_killed(slurm, started, tmp_path):
+    out = tmp_path / "run"
+    with started("--set", "seconds=0.2", "--seeds", "1000", "--workers", "1", "--out", str(out)) as process:
+        cases(out, 2, process)
+        process.kill()
+        process.communicate()
     slurm.until(lambda: not jobs(slurm))
 
 
