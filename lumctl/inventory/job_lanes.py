@@ -37,7 +37,8 @@ def check_lanes(inventory: Inventory, entries: dict[str, JobEntry], problems: Pr
     for name, entry in entries.items():
         job = inventory.jobs[name]
         known = [_check_matching(inventory, links, problems) for links in _links_at_once(job, entry)]
-        if job.run is not None and all(known):
+        # In a job with phases the group of all ranks uses the hosts' network: its collectives belong to no phase.
+        if job.run is not None and not job.phases and all(known):
             _require_joined(inventory, job, entry, problems)
 
 
