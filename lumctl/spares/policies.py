@@ -1,6 +1,5 @@
 """The sharing policies that come with lumctl: in which order waiting demands are served, and with which spares."""
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from math import inf
 from random import Random
@@ -56,45 +55,50 @@ def scarce(asked: SharingQuestion) -> Answer:
     groups: dict[frozenset[str], list[Demand]] = {}
     for demand in asked.demands:
         groups.setdefault(demand.classes, []).append(demand)
-    waiting = {group: sum(demand.size for demand in of_it) for group, of_it in groups.items()}
-    free = Counter(spare.accelerator_class for spare in asked.spares.values())
-    order = sorted(groups, key=lambda group: (sum(free[name] for name in group), len(group), sorted(group)))
-    share = _shares(order, free, waiting)
+    waiting = {group: sum(len(demand.usable) for demand in of_it) for group, of_it in groups.items()}
     prefer = tightest_first(asked)
+    left: dict[str, list[str]] = {}
+    for spare in sorted(asked.spares, key=prefer):
+        left.setdefault(asked.spares[spare].accelerator_class, []).append(spare)
+    free = {name: len(spares) for name, spares in left.items()}
+    order = sorted(groups, key=lambda group: (sum(free.get(name, 0) for name in group), len(group), sorted(group)))
+    share = _shares(order, free, waiting)
     answer: dict[str, tuple[str, ...]] = {}
-    left = sorted(asked.spares, key=prefer)
     for group in order:
-        mine = [spare for name, count in share[group].items() for spare in _of(asked, left, name)[:count]]
+        mine = [spare for name, count in share[group].items() for spare in left[name][:count]]
         found = serve(groups[group], mine, prefer)
         answer |= found
         taken = {spare for spares in found.values() for spare in spares}
-        left = [spare for spare in left if spare not in taken]
+        for name in share[group]:
+            left[name] = [spare for spare in left[name] if spare not in taken]
     # No spare stays idle because the group that has it cannot use it now.
+    unused = [spare for spares in left.values() for spare in spares]
+    if not unused:
+        return answer
     rest = [demand for group in order for demand in groups[group] if demand.id not in answer]
-    return answer | serve(rest, left, prefer)
+    return answer | serve(rest, unused, prefer)
 
 
 def _shares(
-    order: list[frozenset[str]], free: Counter[str], waiting: Mapping[frozenset[str], int]
-) -> dict[frozenset[str], Counter[str]]:
+    order: list[frozenset[str]], free: Mapping[str, int], waiting: Mapping[frozenset[str], int]
+) -> dict[frozenset[str], dict[str, int]]:
     """How many spares of each class each group may use; ``order`` has the scarcest group first."""
-    left, share = Counter(free), dict[frozenset[str], Counter[str]]()
+    left, share, total = dict(free), dict[frozenset[str], dict[str, int]](), dict[frozenset[str], int]()
     for group in order:
-        share[group] = Counter({name: left.pop(name) for name in sorted(group) if left[name]})
+        share[group] = {name: left.pop(name) for name in sorted(group) if name in left}
+        total[group] = sum(share[group].values())
     for at, group in enumerate(order):
         for scarcer in order[:at]:
             for name in sorted(group & scarcer):
-                while share[scarcer][name] and (
-                    # More of the larger group waits for each of its spares, even after it gets this one.
-                    waiting[group] * (share[scarcer].total() - 1) > waiting[scarcer] * (share[group].total() + 1)
+                # More of the larger group waits for each of its spares, even after it gets this one.
+                while share[scarcer].get(name) and (
+                    waiting[group] * (total[scarcer] - 1) > waiting[scarcer] * (total[group] + 1)
                 ):
                     share[scarcer][name] -= 1
-                    share[group][name] += 1
+                    share[group][name] = share[group].get(name, 0) + 1
+                    total[scarcer] -= 1
+                    total[group] += 1
     return share
-
-
-def _of(asked: SharingQuestion, spares: list[str], name: str) -> list[str]:
-    return [spare for spare in spares if asked.spares[spare].accelerator_class == name]
 
 
 POLICIES: Mapping[str, SharingPolicy] = {

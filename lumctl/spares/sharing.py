@@ -4,6 +4,7 @@ A sharing policy is one function over plain values. Its answer is checked: each 
 accelerator that it can replace, and a demand is served whole or not at all.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -39,7 +40,9 @@ class Demand:
     @property
     def classes(self) -> frozenset[str]:
         """The classes of all spares that could replace one of its accelerators, free or not."""
-        return frozenset[str]().union(*self.able)
+        if len(self.able) == 1:  # the most frequent case
+            return self.able[0]
+        return frozenset[str]().union(*set(self.able))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +90,27 @@ def serve(
     """
     left = set(spares)
     answer: dict[str, tuple[str, ...]] = {}
+    rows: dict[tuple[str, ...], deque[str]] = {}
+
+    def preferred(usable: tuple[str, ...]) -> deque[str]:
+        """What is left of a row, but for taken spares behind the first one. Demands that share a row share the work."""
+        row = rows.get(usable)
+        if row is None:
+            able = [spare for spare in usable if spare in left]
+            row = rows[usable] = deque(able if prefer is None else sorted(able, key=prefer))
+        while row and row[0] not in left:
+            row.popleft()
+        return row
+
     for demand in demands:
-        rows = [[spare for spare in usable if spare in left] for usable in demand.usable]
-        if prefer is not None:
-            rows = [sorted(row, key=prefer) for row in rows]
-        if (chosen := _one_each(rows)) is not None:
+        if len(demand.usable) > len(left):
+            continue
+        if len(demand.usable) == 1:  # the most frequent case, and the studies ask it a million times
+            row = preferred(demand.usable[0])
+            chosen: tuple[str, ...] | None = (row[0],) if row else None
+        else:
+            chosen = _one_each([[spare for spare in preferred(row) if spare in left] for row in demand.usable])
+        if chosen is not None:
             answer[demand.id] = chosen
             left.difference_update(chosen)
     return answer
@@ -99,8 +118,6 @@ def serve(
 
 def _one_each(rows: Sequence[Sequence[str]]) -> tuple[str, ...] | None:
     """A different spare of each row, near its beginning; ``None`` if there is no such choice."""
-    if len(rows) == 1:  # the most frequent case, and the studies ask it a million times
-        return (rows[0][0],) if rows[0] else None
     holder: dict[str, int] = {}
 
     def place(row: int, tried: set[str]) -> bool:
@@ -137,10 +154,10 @@ def check_answer(asked: SharingQuestion, answer: object) -> dict[str, tuple[str,
     taken: dict[str, str] = {}
     found: dict[str, tuple[str, ...]] = {}
     for name, spares in answer.items():
-        demand = demands.get(name) if isinstance(name, str) else None
-        if demand is None:
+        if (demand := demands.get(name)) is None:
             return InvalidAnswer(f"there is no demand {name!r:.60}")
-        if isinstance(spares, str) or not isinstance(spares, Sequence) or len(spares) != demand.size:
+        # A tuple first: to ask for a Sequence takes longer than all else here.
+        if isinstance(spares, str) or not isinstance(spares, (tuple, Sequence)) or len(spares) != len(demand.usable):
             return InvalidAnswer(f"{name} needs {demand.size} spares, but gets {spares!r:.60}")
         for spare, usable in zip(spares, demand.usable, strict=True):
             if spare not in usable:

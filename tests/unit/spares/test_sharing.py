@@ -8,7 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lumctl.spares.policies import POLICIES, best_fit, fifo, las, priority, scarce, srsf
-from lumctl.spares.sharing import Demand, FreeSpare, InvalidAnswer, Reserve, SharingQuestion, check_answer, serve
+from lumctl.spares.sharing import (
+    Demand,
+    FreeSpare,
+    InvalidAnswer,
+    Reserve,
+    SharingQuestion,
+    check_answer,
+    serve,
+    tightest_first,
+)
 
 COMMON, RARE = "common", "rare"
 
@@ -59,6 +68,21 @@ def test_an_answer_can_be_followed_and_leaves_no_demand_that_could_be_served(nam
 @given(asked=questions())
 def test_the_same_question_has_the_same_answer(name, asked):
     assert POLICIES[name](asked) == POLICIES[name](asked)
+
+
+@pytest.mark.parametrize("prefer", [None, tightest_first])
+@given(asked=questions())
+def test_demands_that_share_a_row_are_served_as_one_after_the_other(prefer, asked):
+    key = prefer and prefer(asked)
+    left, expected = set(asked.spares), {}
+    for each in asked.demands:
+        rows = [[spare for spare in row if spare in left] for row in each.usable]
+        rows = rows if key is None else [sorted(row, key=key) for row in rows]
+        found = serve([replace(each, usable=tuple(map(tuple, rows)))], left)
+        assert not found or each.size > 1 or found == {each.id: (rows[0][0],)}
+        expected |= found
+        left -= {spare for spares in found.values() for spare in spares}
+    assert serve(asked.demands, asked.spares, key) == expected
 
 
 @given(asked=questions(), held=st.integers(0, 5))

@@ -159,6 +159,18 @@ def test_a_second_simulation_agrees(policy, choice, count, limit_s):
         assert (found.bound, found.failed_rounds) == (bound, failed)
 
 
+@pytest.mark.parametrize("choice", [each for each in ClientChoice if each is not ClientChoice.SHARED])
+def test_where_each_client_has_one_job_no_policy_is_asked(choice):
+    asked = []
+
+    def policy(question):
+        asked.append(question)
+        return {}
+
+    assert run_rounds(JOBS, pool(60, 1), RoundsSetting(policy, 3, 1, choice, 1e6)).bound
+    assert not asked
+
+
 @pytest.mark.parametrize("policy", ["fifo", "srsf", "las"])
 def test_a_policy_that_compares_no_queues_answers_the_same_without_them(policy):
     answers = [
