@@ -101,7 +101,8 @@ def run(
         bool, typer.Option("--resume", help="Continue the run in --out, with the same settings.")
     ] = False,
     trace: Annotated[
-        Path | None, typer.Option("--trace", metavar="FILE", help="Jobs of a cluster (CSV), for the study trace.")
+        Path | None,
+        typer.Option("--trace", metavar="FILE", help="Jobs of a cluster (CSV), for the studies trace and sharing."),
     ] = None,
     trace_map: Annotated[
         Path | None, typer.Option("--trace-map", metavar="FILE", help="Columns and units of the trace (YAML).")

@@ -9,7 +9,7 @@ OVER_SELECTION = 1.2
 
 
 class ClientChoice(StrEnum):
-    """Which jobs may get a client."""
+    """Which jobs may get a client. Where it says a job, all of one tier are meant if there are parts for tiers."""
 
     SHARED = "shared"
     """Any job that it can serve."""
@@ -25,11 +25,16 @@ class ClientChoice(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RoundJob:
-    """A job: the results that each of its rounds needs, the least tier of its clients, its clients if partitioned."""
+    """A job: the results that each of its rounds needs, the least tier of its clients, its clients if partitioned.
+
+    ``rounds`` is how many it has if not as many as the others.
+    """
 
     needs: int
     tier: int
     quota: int
+    submit_s: float = 0.0
+    rounds: int | None = None
 
     @property
     def binds(self) -> int:

@@ -4,7 +4,7 @@ The behaviour of jobs and clients is that of the authors' repository of Propius 
 clients until it has 1.2 times as many as it needs, and ends with as many results as it needs; both have a time limit,
 after which the round begins again. A bound client works at once. One that no job took within some seconds goes away for
 a while. Clients are bound one by one, so to the policy each is a demand of one spare. Where each client has only one
-job that may get it, there is nothing to decide, and no policy is asked.
+job that may get it, there is nothing to decide, and no policy is asked: the oldest of its jobs gets it.
 """
 
 import heapq
@@ -24,7 +24,7 @@ BATCH = 16
 WORKING_LIMIT_S = 500.0
 PATIENCE_S, AWAY_S = 10.0, 20.0
 LIMIT_S_PER_ROUND = 1000.0
-"""A run ends after this time for each round, finished or not."""
+"""After the last submission a run goes on for this time for each round of the longest job, finished or not."""
 
 
 _PARTITIONS = frozenset({ClientChoice.PARTITION, ClientChoice.QUOTA, ClientChoice.SHARE})
@@ -37,7 +37,8 @@ class RoundsSetting:
     ``policy`` decides which waiting client goes to which job that may get it. ``seed`` is of the jobs' order, of a
     partition or of chance, and of the policy. A round that has not bound its clients after ``binding_limit_s`` seconds
     begins again. With ``queue`` the policy is told of all clients that a job waits for, not only of as many as it could
-    get now. That is slow, and only a policy that compares queues needs it.
+    get now. That is slow, and only a policy that compares queues needs it. With ``parts``, one for each tier of the
+    jobs, a partition divides the clients among these instead of the jobs.
     """
 
     policy: SharingPolicy
@@ -46,16 +47,19 @@ class RoundsSetting:
     choice: ClientChoice = ClientChoice.SHARED
     binding_limit_s: float = 100.0
     queue: bool = False
+    parts: Sequence[RoundJob] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class RoundsResult:
     """How a run ended. ``completed_s`` has the time at which each job ended, if it did; times are in seconds.
 
-    ``worked_s`` is for how long each client worked, ``bound`` how often clients were bound before each job ended.
+    ``submitted_s`` has when each job was submitted, ``worked_s`` for how long each client worked, ``bound`` how often
+    clients were bound before each job ended.
     """
 
     ended_s: float
+    submitted_s: tuple[float, ...]
     completed_s: tuple[float | None, ...]
     worked_s: tuple[float, ...]
     bound: int
@@ -70,8 +74,9 @@ class RoundsResult:
 
     @property
     def mean_completion_s(self) -> float:
-        """The mean time to the end of a job; one that did not end counts until the end of the run."""
-        return fmean(self.ended_s if each is None else each for each in self.completed_s)
+        """The mean time from its submission to the end of a job, or of the run if it did not end."""
+        ended = [self.ended_s if each is None else each for each in self.completed_s]
+        return fmean(ended) - fmean(self.submitted_s)
 
     @property
     def utilisation(self) -> float:
@@ -84,9 +89,9 @@ class RoundsResult:
         return fmean([each for each in self.worked_s if each] or [0.0]) / self.ended_s
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _OpenRound:
-    """A job and its present round, which still binds ``open`` clients.
+    """A job and its present round, which still binds ``open`` clients; before it is submitted none.
 
     ``attempt`` counts its rounds, failed ones too: a late result is of an earlier.
     """
@@ -99,14 +104,11 @@ class _OpenRound:
     rounds_left: int
     began_s: float = 0.0
     attempt: int = 0
-    open: int = field(init=False)
+    open: int = 0
     results: int = 0
     attained_s: float = 0.0
     completed_s: float | None = None
     waiting: dict[int, Demand] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.open = self.job.binds
 
     @property
     def remaining(self) -> float:
@@ -137,10 +139,12 @@ class _Rounds:
     def __init__(self, jobs: Sequence[RoundJob], clients: Sequence[PoolClient], setting: RoundsSetting) -> None:
         self._all_jobs, self._clients, self._setting = jobs, clients, setting
         self._rng = Random(setting.seed)  # noqa: S311 - a seed repeats a run
-        self._jobs = self._shuffled()
-        self._job_of = {name: each for each in self._jobs for name in each.demand_names}
+        self._parts = setting.parts or jobs
+        self._all = self._shuffled()
+        self._coming, self._jobs = deque(self._all), list[_OpenRound]()
+        self._job_of = {name: each for each in self._all for name in each.demand_names}
         self._lane = self._first_lanes()
-        able = Counter(lane for each in self._jobs for lane in each.lanes)
+        able = Counter(lane for each in self._all for lane in each.lanes)
         self._idle: dict[str, deque[tuple[float, int]]] = {lane: deque() for lane in sorted(able)}
         # The clients as the policy sees them.
         self._spares = [FreeSpare(str(number), lane or "", able[lane or ""]) for number, lane in enumerate(self._lane)]
@@ -153,49 +157,62 @@ class _Rounds:
         self._first: tuple[float, int] | None = None
 
     def _shuffled(self) -> list[_OpenRound]:
-        """The jobs in the order in which they ask."""
+        """The jobs in the order in which they ask: by submission, and in a random one if that is at one time."""
         order = self._rng.sample(range(len(self._all_jobs)), len(self._all_jobs))
+        order.sort(key=lambda number: self._all_jobs[number].submit_s)
         shared = self._setting.choice is ClientChoice.SHARED
-        tiers = range(1, max(job.tier for job in self._all_jobs) + 1)
+        tiers = range(1, max([job.tier for job in self._all_jobs] + [each.tier for each in self._clients]) + 1)
+        parts = {part.tier: at for at, part in enumerate(self._setting.parts)}
         found = []
         for place, number in enumerate(order):
             job = self._all_jobs[number]
-            lanes = [f"tier-{tier}" for tier in tiers if tier >= job.tier] if shared else [f"job-{number}"]
+            own = parts.get(job.tier, number)
+            lanes = [f"tier-{tier}" for tier in tiers if tier >= job.tier] if shared else [f"part-{own}"]
             name = f"job-{number}"
             demands = tuple(f"{name}:{client}" for client in range(BATCH))
-            found.append(_OpenRound(job, name, demands, float(place), frozenset(lanes), self._setting.rounds))
+            rounds = self._setting.rounds if job.rounds is None else job.rounds
+            found.append(_OpenRound(job, name, demands, float(place), frozenset(lanes), rounds))
         return found
 
     def _first_lanes(self) -> list[str | None]:
         match self._setting.choice:
             case ClientChoice.SHARED:
-                return [f"tier-{each.tier}" if each.tier else None for each in self._clients]
+                least = min(job.tier for job in self._all_jobs)
+                return [f"tier-{each.tier}" if each.tier >= least else None for each in self._clients]
             case ClientChoice.CHANCE:
                 return ["" for _ in self._clients]  # drawn when a client asks
             case choice:
-                owners = partitioned(self._all_jobs, self._clients, choice, self._rng)
-                return [None if owner is None else f"job-{owner}" for owner in owners]
+                owners = partitioned(self._parts, self._clients, choice, self._rng)
+                return [None if owner is None else f"part-{owner}" for owner in owners]
 
     def run(self) -> RoundsResult:
         """The run, to its end or to the limit."""
-        at, limit_s = 0.0, self._setting.rounds * LIMIT_S_PER_ROUND
-        while any(each.rounds_left for each in self._jobs) and at < limit_s:
+        at, limit_s = 0.0, max(each.rounds_left for each in self._all) * LIMIT_S_PER_ROUND
+        limit_s += self._all[-1].job.submit_s
+        while (self._jobs or self._coming) and at < limit_s:
+            self._submit(at)
             self._return(at)
             self._give_up(at)
             self._offer(at)
             at += WINDOW_S
-        completed = {each.name: each.completed_s for each in self._jobs}
+        completed = {each.name: each.completed_s for each in self._all}
         ended_s = max(at if each is None else each for each in completed.values())
         first_s, first_bound = self._first or (ended_s, self._bound)
         return RoundsResult(
             ended_s=ended_s,
-            completed_s=tuple(completed[f"job-{number}"] for number in range(len(self._jobs))),
+            submitted_s=tuple(job.submit_s for job in self._all_jobs),
+            completed_s=tuple(completed[f"job-{number}"] for number in range(len(self._all))),
             worked_s=tuple(self._worked_s),
             bound=self._bound,
             first_ended_s=first_s,
             first_bound=first_bound,
             failed_rounds=self._failed,
         )
+
+    def _submit(self, at: float) -> None:
+        while self._coming and self._coming[0].job.submit_s <= at:
+            self._jobs.append(self._coming.popleft())
+            self._jobs[-1].again(self._jobs[-1].job.submit_s)
 
     def _return(self, at: float) -> None:
         """Clients that have ended their work, or were away, wait for a job again."""
@@ -210,11 +227,11 @@ class _Rounds:
 
     def _wait(self, at: float, number: int) -> None:
         if self._setting.choice is ClientChoice.CHANCE:
-            drawn = self._rng.randrange(len(self._all_jobs))
-            if self._all_jobs[drawn].tier > self._clients[number].tier:
+            drawn = self._rng.randrange(len(self._parts))
+            if self._parts[drawn].tier > self._clients[number].tier:
                 heapq.heappush(self._back, (at + AWAY_S, number, None, 0))
                 return
-            self._lane[number] = f"job-{drawn}"
+            self._lane[number] = f"part-{drawn}"
         self._idle[self._lane[number] or ""].append((at, number))
 
     def _end_round(self, each: _OpenRound, at: float) -> None:
@@ -222,13 +239,14 @@ class _Rounds:
         each.again(at)
         if not each.rounds_left:
             each.completed_s = at
+            self._jobs.remove(each)
             self._first = self._first or (at, self._bound)
 
     def _give_up(self, at: float) -> None:
         """Rounds that take too long begin again; clients that no job took for too long go away."""
         for each in self._jobs:
             limit_s = self._setting.binding_limit_s + (0.0 if each.open else WORKING_LIMIT_S)
-            if each.rounds_left and at - each.began_s > limit_s:
+            if at - each.began_s > limit_s:
                 each.again(at)
                 self._failed += 1
         if self._setting.choice in _PARTITIONS:
@@ -244,7 +262,7 @@ class _Rounds:
         if self._setting.choice is ClientChoice.SHARED:
             self._share(at)
             return
-        # Each client has one job that may get it: there is nothing that a policy could decide.
+        # A client has one job that may get it, or one part: there is nothing that a policy could decide.
         for each in self._jobs:
             for idle in map(self._idle.__getitem__, each.lanes):
                 while idle and each.open:

@@ -4,19 +4,29 @@ The jobs, the behaviour of clients, the static partition and the devices are tho
 Propius. Clients are drawn from its table of 952 phones and 356 sizes of data sets, of which this module has the shares
 of clients that a job can use, and their speeds. The rates of its network are in no file of which the content is at
 hand, so the seconds that a client transfers have a range.
+
+With ``--trace FILE`` the jobs are those of a cluster trace, as the study trace reads it, and claims are not judged. A
+job comes when it was submitted and needs as many clients as it had accelerators, in a round for every ``round_s``
+seconds that it ran. Which clients can serve it is drawn from the tiers of the published jobs. A partition divides the
+clients among the tiers, by the work that the trace has for each.
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import product
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice, product
+from pathlib import Path
 from random import Random
 from statistics import fmean
 
+from lumctl.errors import UsageError
 from lumctl.spares.policies import POLICIES
 from lumctl.studies.claim import Claim, ReadingValue, range_value
 from lumctl.studies.client_pool import ClientChoice, PoolClient, RoundJob
-from lumctl.studies.client_rounds import RoundsSetting, run_rounds
+from lumctl.studies.client_rounds import RoundsResult, RoundsSetting, run_rounds
 from lumctl.studies.study import ClaimValues, Study, StudyCase, StudyParameter, StudyPlot, StudyRow, StudySettings
+from lumctl.studies.trace_file import trace_of, trace_source
 
 _SOURCE = "arXiv 2510.19617"
 JOBS = (RoundJob(50, 1, 20), RoundJob(100, 1, 40), RoundJob(100, 2, 40), RoundJob(200, 2, 80), RoundJob(400, 3, 160))
@@ -82,24 +92,77 @@ def _cases(settings: StudySettings) -> Iterator[StudyCase]:
 
 
 def _solve(way: str, rounds: float, *drawn: float) -> Iterator[StudyRow]:
-    here, case = WAYS[way], dict(zip(_DRAWN, drawn, strict=True))
-    seed = int(case["seed"])
-    result = run_rounds(
-        JOBS,
-        clients_of(int(case["clients"]), case["best_percent"], case["transfer_s"], seed),
-        RoundsSetting(POLICIES[here.policy], int(rounds), seed, here.choice, case["binding_limit_s"], here.queue),
-    )
-    yield {
-        **case,
+    case = dict(zip(_DRAWN, drawn, strict=True))
+    result = _run(way, JOBS, _clients(case), case, rounds=int(rounds))
+    yield {**case, **_row(way, result), "bound_per_s_first": result.first_bound / result.first_ended_s}
+
+
+def _clients(case: Mapping[str, float]) -> list[PoolClient]:
+    return clients_of(int(case["clients"]), case["best_percent"], case["transfer_s"], int(case["seed"]))
+
+
+def _run(
+    way: str,
+    jobs: Sequence[RoundJob],
+    clients: Sequence[PoolClient],
+    case: Mapping[str, float],
+    rounds: int = 1,
+    parts: Sequence[RoundJob] = (),
+) -> RoundsResult:
+    here, limit_s = WAYS[way], case["binding_limit_s"]
+    policy, seed = POLICIES[here.policy], int(case["seed"])
+    return run_rounds(jobs, clients, RoundsSetting(policy, rounds, seed, here.choice, limit_s, here.queue, parts))
+
+
+def _row(way: str, result: RoundsResult) -> StudyRow:
+    return {
         "way": way,
         "utilisation": result.utilisation,
         "utilisation_used": result.utilisation_of_used,
         "bound_per_s": result.bound / result.ended_s,
-        "bound_per_s_first": result.first_bound / result.first_ended_s,
         "completion_s": result.mean_completion_s,
         "failed_rounds": result.failed_rounds,
         "jobs_ended": sum(each is not None for each in result.completed_s),
     }
+
+
+_OF_TRACE = (*_DRAWN, "round_s")
+
+
+def _trace_cases(settings: StudySettings, source: str) -> Iterator[StudyCase]:
+    (most,) = settings["jobs"]
+    if not any(job.accelerators for job in islice(trace_of(source).jobs(), int(most))):
+        raise UsageError("no job of the trace has accelerators", hint="take more of its jobs: --set jobs=N")
+    return ((source, way, most, *drawn) for drawn in product(*(settings[each] for each in _OF_TRACE)) for way in WAYS)
+
+
+def _solve_trace(source: str, way: str, most: float, *drawn: float) -> Iterator[StudyRow]:
+    case = dict(zip(_OF_TRACE, drawn, strict=True))
+    clients = _clients(case)
+    jobs, too_large = trace_jobs(source, int(most), case)
+    counts = {"trace": json.loads(source)["checksum"], "jobs": len(jobs), "too_large": too_large}
+    if jobs:
+        yield {**case, **counts, **_row(way, _run(way, jobs, clients, case, parts=tier_parts(jobs, clients)))}
+
+
+def trace_jobs(source: str, most: int, case: Mapping[str, float]) -> tuple[list[RoundJob], int]:
+    """The jobs of a trace that train in rounds, and how many more need more clients than the pool has."""
+    rng = Random(f"{case['seed']} trace")  # noqa: S311 - a seed repeats the tiers
+    found, too_large = [], 0
+    for job in islice(trace_of(source).jobs(), most):
+        tier, rounds = rng.choice(JOBS).tier, max(1, round(job.duration_s / case["round_s"]))
+        if job.accelerators > case["clients"]:
+            too_large += 1
+        elif job.accelerators:
+            found.append(RoundJob(job.accelerators, tier, 0, job.submit_s, rounds))
+    return found, too_large
+
+
+def tier_parts(jobs: Sequence[RoundJob], clients: Sequence[PoolClient]) -> list[RoundJob]:
+    """What a partition divides the clients among: the tiers of the jobs, by the work of all jobs of each."""
+    work = {tier: sum(each.needs * (each.rounds or 1) for each in jobs if each.tier == tier) for tier in _SPEEDS_MS}
+    able = sum(each.tier > 0 for each in clients)
+    return [RoundJob(0, tier, round(able * own / sum(work.values()))) for tier, own in work.items() if own]
 
 
 _BASES = {
@@ -169,7 +232,7 @@ def _ratios(rows: Sequence[StudyRow], form: _Form) -> _Ratios:
 
 
 def _values(settings: StudySettings, rows: Sequence[StudyRow]) -> ClaimValues:
-    if not set(_POOLS) <= set(settings["clients"]):
+    if not set(_POOLS) <= set(settings["clients"]) or "round_s" in settings:  # no source claims anything of a trace
         return {}
     found: dict[str, dict[str, ReadingValue]] = {}
     for claim in _COLUMNS:
@@ -180,6 +243,31 @@ def _values(settings: StudySettings, rows: Sequence[StudyRow]) -> ClaimValues:
             if own := max(ratios.values(), key=fmean, default=()) if pool is None else ratios.get(pool, ()):
                 values[name] = range_value(own)
     return found
+
+
+def of_trace(path: Path, mapping: Path | None) -> Study:
+    """The study of the jobs of a file.
+
+    Raises:
+        UsageError: the file, or that of the mapping, cannot be read or is not valid.
+    """
+    source, inputs = trace_source(path, mapping)
+    pool = [replace(each, default=each.quick or each.default) for each in STUDY.parameters if each.name != "rounds"]
+    columns = [each for each in STUDY.columns if each != "bound_per_s_first"]
+    return replace(
+        STUDY,
+        parameters=(
+            *pool,
+            # A trace does not say what a round is.
+            StudyParameter("round_s", "Seconds of a job for one round.", (60.0, 600.0), 1.0, 1e6, (600.0,)),
+            StudyParameter("jobs", "The first so many jobs.", (100,), 1, 10_000, (20,), whole=True, several=False),
+        ),
+        claims=(),
+        columns=("trace", *_OF_TRACE, "jobs", "too_large", *columns[len(_DRAWN) :]),
+        cases=partial(_trace_cases, source=source),
+        solve=_solve_trace,
+        inputs=inputs,
+    )
 
 
 STUDY = Study(
@@ -226,4 +314,5 @@ STUDY = Study(
             ("completion_s", "time to the end of a job (s)"),
         )
     ),
+    of_trace=of_trace,
 )

@@ -26,7 +26,7 @@ from lumctl.studies.claim import ReadingValue
 from lumctl.studies.cluster_jobs import JobCluster, JobStart, slice_size
 from lumctl.studies.study import Study, StudyCase, StudyParameter, StudyPlot, StudyRow, StudySettings
 from lumctl.studies.torus_cluster import FIBRES, RACK, RACKS, SHAPES, UNLIMITED
-from lumctl.studies.trace_file import DEFAULT_FIELDS, MOST_JOBS, ClusterJob, read_trace, trace_of
+from lumctl.studies.trace_file import MOST_JOBS, ClusterJob, trace_of, trace_source
 
 _WHOLE = RACKS * prod(RACK)
 _SMALL = (1, 2)
@@ -178,26 +178,13 @@ def of_trace(path: Path, mapping: Path | None) -> Study:
     Raises:
         UsageError: the file, or that of the mapping, cannot be read or is not valid.
     """
-    fields = DEFAULT_FIELDS
-    if mapping is not None:
-        from lumctl.studies.trace_map import read_trace_map  # noqa: PLC0415 - its imports take a while
-
-        fields = read_trace_map(mapping)
-    place, words = str(path.resolve()), json.dumps(fields)
-    read_trace.cache_clear()  # the file may have changed since this process read it
-    checksum = read_trace(place, words).checksum
-    source = json.dumps({"path": place, "fields": words, "checksum": checksum})
+    source, inputs = trace_source(path, mapping)
     parameters = [
         replace(each, default=(MOST_JOBS,), quick=(_QUICK_JOBS,)) if each.name == "jobs" else each
         for each in STUDY.parameters
         if each.name not in _DRAWN
     ]
-    return replace(
-        STUDY,
-        parameters=tuple(parameters),
-        cases=partial(_cases, source=source),
-        inputs={"trace": checksum, "columns": words},
-    )
+    return replace(STUDY, parameters=tuple(parameters), cases=partial(_cases, source=source), inputs=inputs)
 
 
 _QUICK_JOBS = 500

@@ -57,6 +57,23 @@ class ClusterTrace:
             yield ClusterJob(submit_s - first, duration_s, int(accelerators))
 
 
+def trace_source(path: Path, mapping: Path | None) -> tuple[str, Mapping[str, str]]:
+    """What :func:`trace_of` is given for a file, and what a study's run must have the same of to continue.
+
+    Raises:
+        UsageError: the file, or that of the mapping, cannot be read or is not valid.
+    """
+    fields = DEFAULT_FIELDS
+    if mapping is not None:
+        from lumctl.studies.trace_map import read_trace_map  # noqa: PLC0415 - its imports take a while
+
+        fields = read_trace_map(mapping)
+    place, words = str(path.resolve()), json.dumps(fields)
+    read_trace.cache_clear()  # the file may have changed since this process read it
+    checksum = read_trace(place, words).checksum
+    return json.dumps({"path": place, "fields": words, "checksum": checksum}), {"trace": checksum, "columns": words}
+
+
 def trace_of(source: str) -> ClusterTrace:
     """The trace of a file, which is read once in a process; ``source`` is its path, fields and checksum, as JSON.
 

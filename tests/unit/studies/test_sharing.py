@@ -2,6 +2,7 @@
 
 # ruff: noqa: S311 - seeds repeat a case
 
+import json
 from dataclasses import replace
 from math import inf
 from random import Random
@@ -14,6 +15,8 @@ from lumctl.spares.policies import POLICIES
 from lumctl.studies import STUDIES, client_rounds, run_study, sharing
 from lumctl.studies.client_pool import OVER_SELECTION, ClientChoice, PoolClient, RoundJob, partitioned
 from lumctl.studies.client_rounds import RoundsSetting, run_rounds
+from lumctl.studies.engine import StudyWorkers
+from lumctl.studies.trace_file import trace_source
 
 JOBS = (RoundJob(5, 1, 2), RoundJob(10, 1, 4), RoundJob(10, 2, 4), RoundJob(15, 3, 6))
 
@@ -35,7 +38,7 @@ def assigned(policy, batch, jobs):
     """Which job gets each client of a batch."""
     found, left = {}, list(batch)
     for job in sorted(jobs, key=PRIORITY[policy]):
-        for _ in range(job["size"] - job["bound"] if job["rounds"] else 0):
+        for _ in range(job["size"] - job["bound"] if job["here"] and job["rounds"] else 0):
             able = [client for client in left if serves(client, job)]
             if not able:
                 break
@@ -70,7 +73,7 @@ def give_up(pool, asking, at, binding_limit_s):
     failed = 0
     for job in asking:
         limit = binding_limit_s + (client_rounds.WORKING_LIMIT_S if job["bound"] == job["size"] else 0)
-        if job["rounds"] and at - job["began"] > limit:
+        if job["here"] and job["rounds"] and at - job["began"] > limit:
             again(job, at)
             failed += 1
     for client in pool:
@@ -84,7 +87,7 @@ def bind(pool, asking, clients, policy, at):
     """How many clients are bound."""
     total = 0
     while True:
-        wanted = [job for job in asking if job["rounds"] and job["bound"] < job["size"]]
+        wanted = [job for job in asking if job["here"] and job["rounds"] and job["bound"] < job["size"]]
         able = [each for each in pool if each["since"] is not None and any(serves(each, job) for job in wanted)]
         batch = sorted(able, key=lambda each: (each["since"], each["number"]))[: client_rounds.BATCH]
         given = assigned(policy, batch, asking)
@@ -106,7 +109,8 @@ def simulate(jobs, clients, policy, rounds, order, owners, binding_limit_s):
     ``order`` are the numbers of the jobs as they ask, ``owners`` the only job of each client, if there is one.
     """
     asking = [
-        {"name": each, "tier": jobs[each].tier, "needs": jobs[each].needs, "rounds": rounds, "try": 0}
+        {"name": each, "tier": jobs[each].tier, "needs": jobs[each].needs, "rounds": jobs[each].rounds or rounds}
+        | {"submit": jobs[each].submit_s, "here": False, "try": 0}
         | {"size": int(jobs[each].needs * OVER_SELECTION), "seconds": 0.0, "ended": None}
         | {"began": 0.0, "bound": 0, "results": 0}
         for each in order
@@ -118,7 +122,11 @@ def simulate(jobs, clients, policy, rounds, order, owners, binding_limit_s):
         if each.tier and not (divided and only is None)
     ]
     total, failed, at = 0, 0, 0.0
-    while any(job["rounds"] for job in asking) and at < rounds * client_rounds.LIMIT_S_PER_ROUND:
+    limit_s = asking[-1]["submit"] + max(job["rounds"] for job in asking) * client_rounds.LIMIT_S_PER_ROUND
+    while any(job["rounds"] for job in asking) and at < limit_s:
+        for job in asking:
+            if not job["here"] and job["submit"] <= at:
+                job.update(here=True, began=job["submit"])
         back(pool, at)
         failed += give_up(pool, asking, at, binding_limit_s)
         total += bind(pool, asking, clients, policy, at)
@@ -157,6 +165,92 @@ def test_a_second_simulation_agrees(policy, choice, count, limit_s):
         assert list(found.completed_s) == ended
         assert list(found.worked_s) == worked
         assert (found.bound, found.failed_rounds) == (bound, failed)
+
+
+@pytest.mark.parametrize("policy", ["fifo", "srsf", "las"])
+def test_a_second_simulation_agrees_on_jobs_that_come_later(policy):
+    for seed in range(4):
+        rng = Random(seed)
+        jobs = [replace(rng.choice(JOBS), submit_s=400.0 * rng.random(), rounds=rng.randint(1, 5)) for _ in range(6)]
+        clients = pool(50, seed)
+        order = sorted(range(len(jobs)), key=lambda each: jobs[each].submit_s)
+        ended, worked, bound, failed = simulate(jobs, clients, policy, 0, order, [None] * 50, 100.0)
+        found = run_rounds(jobs, clients, RoundsSetting(POLICIES[policy], 0, seed))
+        assert (list(found.completed_s), list(found.worked_s)) == (ended, worked)
+        assert (found.bound, found.failed_rounds) == (bound, failed)
+        took = [(end or found.ended_s) - job.submit_s for end, job in zip(ended, jobs, strict=True)]
+        assert found.mean_completion_s == pytest.approx(sum(took) / len(took))
+
+
+def test_jobs_of_one_tier_get_clients_of_it_and_of_higher_ones():
+    clients = [PoolClient(tier, 20.0) for tier in (0, 1, 2, 3)]
+    found = run_rounds([RoundJob(2, 2, 0)], clients, RoundsSetting(POLICIES["fifo"], 1, 0))
+    assert (found.completed_s, found.worked_s) == ((20.0,), (0.0, 0.0, 20.0, 20.0))
+
+
+def test_parts_for_tiers_give_their_clients_to_the_oldest_job_of_the_tier():
+    jobs = [RoundJob(2, 1, 0, 0.0, 1), RoundJob(2, 1, 0, 1.0, 1), RoundJob(2, 2, 0, 0.0, 1)]
+    parts = [RoundJob(0, 1, 2), RoundJob(0, 2, 2)]
+    setting = RoundsSetting(POLICIES["fifo"], 0, 0, ClientChoice.QUOTA, 1e6, parts=parts)
+    found = run_rounds(jobs, [PoolClient(2, 30.0), PoolClient(2, 40.0), *[PoolClient(1, 50.0)] * 2], setting)
+    # The part of tier 2 has the first two clients; the jobs of tier 1 have the others one after the other.
+    assert found.completed_s == (50.0, 101.0, 40.0)
+
+
+TRACE = "submit,duration,accelerators\n0,100,4\n5,1300,0\n9,1300,900\n30,1250,20\n40,7000,8\n"
+
+
+@pytest.fixture
+def trace(tmp_path):
+    path = tmp_path / "jobs.csv"
+    path.write_text(TRACE)
+    return path
+
+
+def rows_of_trace(path, *given, workers=1):
+    study = sharing.STUDY.with_trace(path, None)
+    return run_study(study, study.settings(["clients=400", *given], quick=True), workers=StudyWorkers(workers)).rows
+
+
+def test_the_jobs_of_a_trace_need_its_accelerators_and_a_round_for_each_part_of_its_duration(trace):
+    source, inputs = trace_source(trace, None)
+    jobs, too_large = sharing.trace_jobs(source, 10, {"clients": 400, "round_s": 600.0, "seed": 1})
+    assert [(job.needs, job.submit_s, job.rounds) for job in jobs] == [(4, 0, 1), (20, 30, 2), (8, 40, 12)]
+    assert too_large == 1
+    parts = sharing.tier_parts(jobs, [PoolClient(1, 1.0)] * 140 + [PoolClient(0, 1.0)])
+    assert sum(part.quota for part in parts) == 140
+    assert {part.tier: part.quota for part in parts} == {
+        tier: sum(job.needs * job.rounds for job in jobs if job.tier == tier) for tier in {job.tier for job in jobs}
+    }
+    rows = rows_of_trace(trace)
+    assert [row["way"] for row in rows] == list(sharing.WAYS)
+    assert {(row["trace"], row["jobs"], row["jobs_ended"], row["too_large"]) for row in rows} == {
+        (inputs["trace"], 3, 3, 1)
+    }
+    assert rows_of_trace(trace, workers=2) == rows
+
+
+def test_if_all_jobs_of_a_trace_came_at_once_its_rows_would_be_others(trace, monkeypatch):
+    rows, honest = rows_of_trace(trace), sharing.trace_jobs
+    monkeypatch.setattr(
+        sharing, "trace_jobs", lambda *given: ([replace(each, submit_s=0.0) for each in honest(*given)[0]], 1)
+    )
+    assert rows_of_trace(trace) != rows
+
+
+def test_a_run_of_a_trace_has_no_claims_and_is_drawn(trace, tmp_path, capsys):
+    out = tmp_path / "out"
+    words = ["--quick", "--set", "clients=1000,1400,1800,2400", "--set", "jobs=1", "--out", str(out)]
+    assert run(["study", "run", "sharing", "--trace", str(trace), *words]) == ExitCode.DONE
+    assert run(["study", "figure", "sharing", "--from", str(out), "--svg", str(tmp_path / "a.svg")]) == ExitCode.DONE
+    assert json.loads((out / "study.json").read_text())["claims"] == []
+    capsys.readouterr()
+
+
+def test_a_trace_without_accelerators_is_refused(trace, capsys):
+    trace.write_text(TRACE.splitlines()[0] + "\n1,2,0\n")
+    assert run(["study", "run", "sharing", "--trace", str(trace)]) == ExitCode.USAGE
+    assert capsys.readouterr().err.startswith("lumctl: no job of the trace has accelerators\n")
 
 
 @pytest.mark.parametrize("choice", [each for each in ClientChoice if each is not ClientChoice.SHARED])
