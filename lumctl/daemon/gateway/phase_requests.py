@@ -90,7 +90,7 @@ class PhaseRequests:
             try:
                 return self._writes.write(line, peer, number, lambda: self._written(found[0], plan, device, phase))
             except StaleFenceError as error:
-                # Not under a number of its own: the client cannot tell this from a lease that is still held.
+                # The client gave no number: to it this is the same as a lease that is held.
                 raise LeaseHeldError(
                     f"{device}: a process has just taken the lease of rack {self._rack}; nothing was sent",
                     hint="ask again when it has ended",
