@@ -1,21 +1,23 @@
 """Lights phases through the gateway for the coordinator, in threads, so that no rail waits for a slow device."""
 
+import math
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 
 from lumctl.change.concurrency import all_of
-from lumctl.devices.errors import DeviceError, LeaseHeldError
+from lumctl.devices.errors import DeviceError, DeviceRefusedError, LeaseHeldError
 from lumctl.errors import LumctlError
 from lumctl.training.phase_permission import PhasePermit
 from lumctl.workers import Workers
 
 Light = Callable[[str, str, str], object]
 """Gives a device the states of a phase: the plan that permits it, the device, the phase. Raises ``DeviceError``."""
-ATTEMPTS = 3
-"""How often a phase is written to a rail before its change counts as failed."""
+FAILS_AFTER_S = 30.0
+"""How long a change is tried: a gateway or a device may be starting again."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.01, 0.25
-"""Pauses while a run changes the light of the rack, which must end before a phase may change."""
+"""Pauses between attempts, also while a run changes the light of the rack, which must end before a phase may change."""
 
 
 class PhaseWriter:
@@ -26,7 +28,9 @@ class PhaseWriter:
         light: Light,
         confirmed: Callable[[PhasePermit, int, int], None],
         failed: Callable[[PhasePermit, int, int, str], None],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._clock = clock
         self._light, self._confirmed, self._failed = light, confirmed, failed
         self._permit: PhasePermit | None = None
         self._workers = Workers("lumctl-phases")
@@ -70,21 +74,21 @@ class PhaseWriter:
 
     def _write(self, permit: PhasePermit, stop: threading.Event, rail: int, phase: str) -> None:
         calls = [partial(self._light, permit.plan, device, phase) for device in permit.rails[rail].devices]
-        pause_s, attempt = FIRST_PAUSE_S, 1
-        while True:
-            if stop.is_set():
-                raise LumctlError("the group of ranks was given up")
+        pause_s, fails_at = FIRST_PAUSE_S, math.inf
+        while not stop.is_set():
             try:
                 if len(calls) == 1:
                     calls[0]()
                 else:
                     all_of(calls, most=len(calls))
             except LeaseHeldError:
-                stop.wait(pause_s)
-                pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
-            except DeviceError:
-                if attempt == ATTEMPTS:
+                fails_at = math.inf
+            except DeviceError as error:
+                fails_at = min(fails_at, self._clock() + FAILS_AFTER_S)
+                if isinstance(error, DeviceRefusedError) or self._clock() > fails_at:
                     raise
-                attempt += 1
             else:
                 return
+            stop.wait(pause_s)
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+        raise LumctlError("the group of ranks was given up")

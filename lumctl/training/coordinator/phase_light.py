@@ -6,10 +6,11 @@ ranks run, and that was proved again if light did not arrive in the group before
 """
 
 import hmac
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lumctl.errors import LumctlError
+from lumctl.errors import LumctlError, UnreachableError
 from lumctl.training.coordinator import job_end
 from lumctl.training.coordinator.state import JobEnd, JobLight, JobState
 from lumctl.training.coordinator.workers import JobWorker
@@ -17,13 +18,17 @@ from lumctl.training.phase_control import PhaseControl, Wanted
 from lumctl.training.phase_permission import PhasePermit
 from lumctl.training.protocol import DARK, LIT, phase_mac
 
+RETRY_S = 2.0
+"""When a gateway that could not be reached is asked again for a permit."""
+
 
 def is_ready(state: JobState) -> bool:
     """Whether a group may join: its job has no phases, or the light rests and is permitted to change."""
     light = state.light
     if light is None:
         return True
-    if not light.is_sought and light.permit is None and light.is_at_rest:
+    waits = light.is_sought or state.effects.now() < light.retry_at
+    if not waits and light.permit is None and light.is_at_rest:
         light.is_sought = True
         light.effects.obtain(light.anew)
     return light.permit is not None
@@ -45,10 +50,17 @@ def found_running(state: JobState) -> None:
         state.light.is_at_rest = False
 
 
+def retry_at(state: JobState) -> float:
+    """When a permit is sought again; infinity if none waits."""
+    light = state.light
+    waits = light is not None and light.permit is None and light.retry_at > state.effects.now()
+    return light.retry_at if light is not None and waits else math.inf
+
+
 def permitted(state: JobState, permit: PhasePermit) -> None:
     """Take a permit for the next group."""
     if (light := state.light) is not None:
-        light.permit, light.is_sought, light.anew = permit, False, False
+        light.permit, light.is_sought, light.anew, light.why = permit, False, False, ""
 
 
 def not_permitted(state: JobState, error: LumctlError) -> None:
@@ -57,11 +69,18 @@ def not_permitted(state: JobState, error: LumctlError) -> None:
     if light is None:
         return
     light.is_sought = False
+    why = f"its light cannot change between phases: {error.message}"
+    if isinstance(error, UnreachableError):
+        light.retry_at = state.effects.now() + RETRY_S
+        if light.why != why:
+            state.effects.say(f"{why}; it is tried again")
+        light.why = why
+        return
     state.failed_attempts += 1
     if state.most_done == 0 or state.failed_attempts > state.run.restarts:
-        job_end.give_up(state, f"its light cannot change between phases: {error.message}", JobEnd.NO_LIGHT)
+        job_end.give_up(state, why, JobEnd.NO_LIGHT)
     else:
-        state.effects.say(f"its light cannot change between phases, which is tried again: {error.message}")
+        state.effects.say(f"{why}; it is tried again")
 
 
 def rested(state: JobState, error: LumctlError | None) -> None:

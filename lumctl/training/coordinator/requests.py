@@ -171,6 +171,8 @@ def _why(state: JobState) -> str:
         placed = [state.host_of(name) for rank, name in enumerate(state.placement) if rank not in state.vacant]
         if waits := state.lines.away(dict.fromkeys(placed)) or time_limits.waits_for(state):
             return waits
+    if state.is_forming and state.light is not None and state.light.why:
+        return state.light.why
     if state.phase is JobPhase.STOPPING or state.phase.over or state.recovery is None:
         return state.why_ended
     return state.recovery.why

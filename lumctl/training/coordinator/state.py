@@ -224,6 +224,10 @@ class JobLight:
     """Whether the devices have the phase on record, as far as is known."""
     is_resting: bool = False
     """Whether the devices are being given that phase."""
+    retry_at: float = -math.inf
+    """When a permit is sought again, after the gateway could not be reached."""
+    why: str = ""
+    """Why no permit could be obtained, while it is sought again and again."""
     anew: bool = False
     """Whether each phase must be proved again, because light did not arrive."""
     began_at: dict[int, float] = field(default_factory=dict)
