@@ -5,7 +5,9 @@ for its phase before each collective, send and receive, and then hands it to a g
 the first of them, because gloo connects all members, which lasts for ever in the dark.
 """
 
+import os
 import threading
+import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
@@ -50,6 +52,11 @@ _COLLECTIVES = (
     "all_to_all_single",
     "barrier",
 )
+BRIEFLY_S = 0.0005
+"""How long a collective that the script waits for at once is awaited without another thread."""
+_DIRECT = ("allreduce",)
+"""Handed to the back end itself, past PyTorch's dispatcher, which takes as long as asking for light. Its methods are
+called with the same arguments."""
 _POINT_TO_POINT = ("send", "recv", "recv_anysource")
 
 
@@ -194,7 +201,8 @@ class PhaseGroup(ProcessGroup):
     """A group whose transfers need a phase. The methods that start one are made below, from a table."""
 
     def __init__(self, groups: PhaseGroups, options: Any, phase: str) -> None:
-        super().__init__(options.group_rank, options.group_size)
+        # PyTorch's types lack this constructor, the only one for classes in Python.
+        super().__init__(options.group_rank, options.group_size)  # type: ignore[call-arg]
         self._groups, self._options, self._phase = groups, options, phase
         self._start = groups.light.start
         self._waits = None if groups.on_gpu else groups.waits
@@ -211,7 +219,10 @@ class PhaseGroup(ProcessGroup):
         """
         if self._inner is None:
             self._groups.light.under(self._phase, self._connect)
-        native: Callable[..., Work] = getattr(self._inner, name)
+        group: Any = self._inner
+        if name in _DIRECT:
+            group = group._get_backend(self._device_types[0])  # noqa: SLF001 - nothing public
+        native: Callable[..., Work] = getattr(group, name)
         self._natives[name] = native
         return native
 
@@ -259,9 +270,19 @@ class PhaseGroup(ProcessGroup):
 def _collective(name: str) -> Callable[..., Work]:
     def start(group: PhaseGroup, *given: Any, **named: Any) -> Work:
         native = group._natives.get(name) or group.native(name)  # noqa: SLF001 - a method of the class
-        return group._start(group._phase, native, *given, **named)  # noqa: SLF001 - as above
+        work = group._start(group._phase, native, *given, **named)  # noqa: SLF001 - as above
+        if given and getattr(given[-1], "asyncOp", True) is False:
+            _await_briefly(work)
+        return work
 
     return recorded(name, start)
+
+
+def _await_briefly(work: Work) -> None:
+    """Let a small collective end before the script waits for it: that takes two changes of threads, see `waits`."""
+    is_completed, until = work.is_completed, time.monotonic() + BRIEFLY_S
+    while not is_completed() and time.monotonic() < until:
+        os.sched_yield()
 
 
 def _point_to_point(name: str) -> Callable[..., Work]:

@@ -3,6 +3,8 @@
 import contextlib
 import gc
 import socket
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -159,3 +161,10 @@ def test_an_abort_reaches_the_communicators_of_the_script_and_one_that_fails_hol
     monkeypatch.undo()
     assert done == ["begin", "abort 3", "abort 2", "abort 1", "end"]
     assert "group 2 could not be aborted: already aborted" in caplog.text
+
+
+def test_a_job_without_phases_does_not_import_what_phases_need() -> None:
+    made = "from lumctl.training.torch import attach; import sys; print(*sorted(sys.modules))"
+    modules = subprocess.run([sys.executable, "-c", made], capture_output=True, text=True, check=True).stdout.split()
+    assert "lumctl.training.torch.group" in modules
+    assert not {"lumctl.training.torch.phase_groups", "lumctl.training.torch.phase_light"} & set(modules)

@@ -162,3 +162,19 @@ def test_no_simulator(tmp_path):
     _, middle, _ = stores(tmp_path / "lanes.sock")
     with pytest.raises(UnreachableError, match="provides no endpoint"):
         middle.get(KEY.format(0))
+
+
+def test_in_a_job_with_phases_only_groups_that_need_light_are_led_over_lanes(lanes):
+    shared = HashStore()
+    first, last = (LaneStore(shared, rank=rank, placement=PLACEMENT, lanes=lanes.path, phased=True) for rank in (0, 2))
+    for key in (KEY, "0//1//cpu//lanes//0/{}"):
+        first.set(key.format(0), blob(41000))
+        last.set(key.format(1), blob(41002))
+    assert last.get(KEY.format(0)) == blob(41000), "over the network between hosts"
+    assert not lanes.asked
+    with pytest.raises(RefusedError, match="no peer's address"):
+        last.require_joined()
+    assert address(last.get("0//1//cpu//lanes//0/0")) == ("127.0.0.1", 2048)
+    assert lanes.asked == [{"from": "c0", "to": "a0", "address": ["127.0.0.1", 41000]}]
+    last.require_joined()
+    last.close()
