@@ -9,7 +9,7 @@ from lumctl.training.coordinator import failures, groups, job_end, orders, phase
 from lumctl.training.coordinator.failures import EARLY
 from lumctl.training.coordinator.state import JobEnd, JobPhase, JobState
 from lumctl.training.coordinator.workers import JobWorker, still_holds
-from lumctl.training.protocol import COLLECTIVES, WANTS, Message, printable_line
+from lumctl.training.protocol import COLLECTIVES, PHASES, WANTS, Message, printable_line
 
 _SHOWN = 200
 """The most characters shown of a malformed message."""
@@ -218,6 +218,7 @@ def _stepped(state: JobState, worker: JobWorker, message: Mapping[str, Any], rep
     _progressed(state, worker, float(message.get("at", reported_at)))
     if state.phase is JobPhase.RUNNING and worker.seat is not None:
         state.collectives.note(worker.seat, worker.done, message.get(COLLECTIVES) or (), reported_at)
+        phase_light.stepped(state, worker.done, message.get(PHASES))
 
 
 def _progressed(state: JobState, worker: JobWorker, at: float) -> None:

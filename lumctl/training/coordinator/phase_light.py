@@ -133,6 +133,12 @@ def wanted(state: JobState, worker: JobWorker, message: Mapping[str, Any]) -> No
         _tell(state, state.group.generation, request, {"do": DARK, "why": why})
 
 
+def stepped(state: JobState, done: int, said: Mapping[str, Any] | None) -> None:
+    """Keep what a rank says of the changes of light in a step."""
+    if state.light is not None and said is not None:
+        state.light.record.note(done, said)
+
+
 def outdated(state: JobState) -> None:
     """Count a request of a former group."""
     if state.light is not None:
@@ -169,7 +175,7 @@ def document(light: JobLight) -> dict[str, Any]:
     control = light.control
     lit = {device: rail.lit for rail in (control.rails if control is not None else ()) for device in rail.rail.devices}
     counts = {"changes": light.changes, "failed_changes": light.failed_changes, "refused": dict(light.refused)}
-    return {"lit": lit, **counts}
+    return {"lit": lit, **counts, **light.record.document()}
 
 
 def _change(state: JobState, rail: int, phase: str, number: int) -> None:

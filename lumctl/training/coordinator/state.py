@@ -16,6 +16,7 @@ from lumctl.training.coordinator.host_lines import HostLines, Retries, StorePlac
 from lumctl.training.coordinator.workers import JobWorker, JobWorkers, ResumePoint
 from lumctl.training.phase_control import PhaseControl
 from lumctl.training.phase_permission import PhasePermit
+from lumctl.training.phase_record import PhaseRecord
 from lumctl.training.protocol import Reply
 
 P = ParamSpec("P")
@@ -234,6 +235,8 @@ class JobLight:
     """By rail, when its last change began."""
     took_s: dict[int, float] = field(default_factory=dict)
     """By rail, how long its last change took until all devices had confirmed it."""
+    record: PhaseRecord = field(default_factory=PhaseRecord)
+    """What the changes cost the ranks in the last steps."""
     changes: int = 0
     failed_changes: int = 0
     refused: Counter[str] = field(default_factory=Counter)

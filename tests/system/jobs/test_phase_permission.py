@@ -7,7 +7,6 @@ from gateways import serving, through
 
 from lumctl.change.engine import apply
 from lumctl.change.live_paths import hear
-from lumctl.change.plan import Do
 from lumctl.context import Context
 from lumctl.errors import RefusedError
 from lumctl.inventory.load import example, load_inventory
@@ -96,7 +95,7 @@ def test_a_swap_is_possible_in_any_phase_and_ends_the_permit_which_its_rollback_
     plan = plan_swap(context, JOB, ["h1-gpu0"], even_if_healthy=True)
 
     def pause(step):
-        if step.do is Do.PROGRAM:  # as a job does that pauses: its hook is called after the preconditions
+        if step is plan.steps[1]:  # as a job does that pauses: its hook is called after the preconditions
             rest(context, JOB)
 
     apply(context, plan, before_step=pause, stopped_by="me")

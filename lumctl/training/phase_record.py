@@ -1,0 +1,95 @@
+"""What changes of light cost in the last training steps of a job, by what its ranks report."""
+
+from collections import Counter, deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+from lumctl.training.phase_model import ChangeMode
+
+MOST_STEPS = 512
+"""The number of steps that are kept."""
+MOST_ROWS = 32
+"""The most boundaries of a rank that are counted, and the most that are shown."""
+
+
+@dataclass(slots=True)
+class StepLight:
+    """The changes of light in one training step; times in seconds, each that of the rank with the longest.
+
+    ``wait_s`` is how long a rank waited for light in all, ``hidden_s`` how much of the changes asking ahead hid,
+    ``worst_s`` the longest single wait. ``modes`` counts changes of all ranks.
+    """
+
+    step: int
+    changes: int = 0
+    wait_s: float = 0.0
+    hidden_s: float = 0.0
+    worst_s: float = 0.0
+    modes: Counter[str] = field(default_factory=Counter)
+
+    def note(self, said: Mapping[str, Any]) -> None:
+        """Add what a rank reports."""
+        self.changes = max(self.changes, int(said["changes"]))
+        self.wait_s = max(self.wait_s, float(said["wait_s"]))
+        self.hidden_s = max(self.hidden_s, float(said["hidden_s"]))
+        self.worst_s = max(self.worst_s, float(said["worst_s"]))
+        self.modes.update(str(ChangeMode(row[2])) for row in said["boundaries"][:MOST_ROWS])
+
+    @property
+    def mode(self) -> str | None:
+        """The mode of all its changes; ``None`` if it had both, or none."""
+        return next(iter(self.modes)) if len(self.modes) == 1 else None
+
+    def document(self) -> dict[str, Any]:
+        """The step as data."""
+        times = {"wait_s": self.wait_s, "hidden_s": self.hidden_s, "worst_s": self.worst_s}
+        return {"step": self.step, "changes": self.changes, **times, "modes": dict(self.modes)}
+
+
+class PhaseRecord:
+    """The last training steps of a job with phases. Bounded in steps and in what a rank may say of one."""
+
+    def __init__(self) -> None:
+        self._steps: deque[StepLight] = deque(maxlen=MOST_STEPS)
+        self._boundaries: dict[tuple[str, str], tuple[str, bool | None]] = {}
+
+    def note(self, step: int, said: Mapping[str, Any]) -> None:
+        """Take the report of a rank on a step.
+
+        Raises:
+            KeyError, TypeError, ValueError: it is malformed.
+        """
+        if not self._steps or self._steps[-1].step < step:
+            self._steps.append(StepLight(step))
+        found = next((each for each in reversed(self._steps) if each.step == step), None)
+        if found is None:
+            return  # forgotten, or repeated after a recovery
+        found.note(said)
+        for left, entered, mode, pays in said["boundaries"][:MOST_ROWS]:
+            if len(self._boundaries) < MOST_ROWS or (left, entered) in self._boundaries:
+                self._boundaries[str(left), str(entered)] = str(ChangeMode(mode)), None if pays is None else bool(pays)
+
+    def document(self, shown: int = 64) -> dict[str, Any]:
+        """The last steps, the steps of each mode beside each other, and what was decided for each boundary.
+
+        The last step is left out: not all ranks may have reported it.
+        """
+        complete = list(self._steps)[:-1]
+        return {
+            "steps": [each.document() for each in complete[-shown:]],
+            "by_mode": {mode: _in_mode(complete, mode) for mode in ChangeMode},
+            "boundaries": [
+                {"left": left, "entered": entered, "mode": mode, "pays": pays}
+                for (left, entered), (mode, pays) in self._boundaries.items()
+            ],
+        }
+
+
+def _in_mode(steps: list[StepLight], mode: ChangeMode) -> dict[str, Any]:
+    own = [each for each in steps if each.mode == mode]
+    if not own:
+        return {"steps": 0}
+    times = {name: round(median(getattr(each, name) for each in own), 6) for name in ("wait_s", "hidden_s", "worst_s")}
+    return {"steps": len(own), "changes": median(each.changes for each in own), **times}

@@ -1,0 +1,64 @@
+"""What is kept of the changes of light in training steps."""
+
+import pytest
+
+from lumctl.training.phase_record import MOST_STEPS, PhaseRecord
+
+
+def said(wait_s, mode="on-demand", hidden_s=0.0, pays=None, changes=2):
+    row = ["pipeline", "gradients", mode, pays]
+    return {
+        "changes": changes,
+        "wait_s": wait_s,
+        "hidden_s": hidden_s,
+        "worst_s": wait_s / 2,
+        "boundaries": [row],
+    }
+
+
+def test_a_step_has_the_longest_wait_of_its_ranks_and_the_last_one_is_not_complete():
+    record = PhaseRecord()
+    for rank, wait_s in enumerate((0.02, 0.05, 0.01)):
+        record.note(1, said(wait_s, hidden_s=0.001 * rank))
+    record.note(2, said(1.0))
+    (step,) = record.document()["steps"]
+    assert step == {
+        "step": 1,
+        "changes": 2,
+        "wait_s": 0.05,
+        "hidden_s": 0.002,
+        "worst_s": 0.025,
+        "modes": {"on-demand": 3},
+    }
+
+
+def test_the_modes_stand_beside_each_other_and_a_mixed_step_belongs_to_none():
+    record = PhaseRecord()
+    for step in range(5):
+        record.note(step, said(0.02))
+    record.note(5, said(0.02))
+    record.note(5, said(0.02, mode="ahead"))
+    for step in range(6, 10):
+        record.note(step, said(0.004, mode="ahead", hidden_s=0.016, pays=True))
+    modes = record.document()["by_mode"]
+    assert modes["on-demand"] == {"steps": 5, "changes": 2, "wait_s": 0.02, "hidden_s": 0.0, "worst_s": 0.01}
+    assert modes["ahead"]["steps"] == 3
+    assert modes["ahead"]["wait_s"] == 0.004
+    boundary = {"left": "pipeline", "entered": "gradients", "mode": "ahead", "pays": True}
+    assert record.document()["boundaries"] == [boundary]
+
+
+def test_it_is_bounded_whatever_ranks_say():
+    record = PhaseRecord()
+    for step in range(2 * MOST_STEPS):
+        rows = [[f"{step}-{number}", "b", "ahead", None] for number in range(100)]
+        record.note(step, {**said(0.1), "boundaries": rows})
+    document = record.document(shown=10**6)
+    assert len(document["steps"]) == MOST_STEPS - 1
+    assert len(document["boundaries"]) == 32
+
+
+@pytest.mark.parametrize("broken", [{}, {"changes": 1}, {**said(0.1), "boundaries": [["a", "b", "sideways", None]]}])
+def test_a_malformed_report_is_an_error_that_its_reader_counts(broken):
+    with pytest.raises((KeyError, TypeError, ValueError)):
+        PhaseRecord().note(1, broken)
