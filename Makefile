@@ -6,13 +6,16 @@ READY := .venv/ready
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo studies test test-training test-paramiko lint types pictures man bench bench-fleet bench-fabric bench-devices bench-jobs bench-slices bench-spares bench-studies bench-swap bench-collectives bench-tui campaign sizes lock clean
+.PHONY: help demo demo-rails studies test test-training test-paramiko lint types pictures man bench bench-fleet bench-fabric bench-devices bench-jobs bench-slices bench-spares bench-studies bench-swap bench-collectives bench-tui campaign sizes lock clean
 
 help: ## List what can be made.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
 demo: $(BASE) ## Show the main job on the simulator: a GPU dies, and a spare takes its place.
 	$(BIN)/lumctl demo
+
+demo-rails: $(READY) build/training/ready ## Train eight ranks over light that changes in each step, in both modes, and compare their losses with those of torchrun (a minute).
+	build/training/bin/python tests/bench/rails/demo.py $(ARGS)
 
 # Training has an environment and a target of its own: PyTorch is as large as all else together.
 TRAINING_TESTS := tests/unit/training tests/system/jobs

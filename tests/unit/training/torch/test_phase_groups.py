@@ -140,9 +140,13 @@ class Cluster:
         return dict(found)
 
     def _result(self):
-        ready = connection.wait(self._results, WITHIN_S)
-        assert ready, "no rank reports anything"
-        return self._results[ready[0]], ready[0].recv()
+        while ready := connection.wait(self._results, WITHIN_S):
+            try:
+                return self._results[ready[0]], ready[0].recv()
+            except EOFError:  # this rank has ended
+                del self._results[ready[0]]
+                ready[0].close()
+        raise AssertionError("no rank reports anything")
 
     def until(self, number, what):
         while self._result() != (number, what):

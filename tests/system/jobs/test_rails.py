@@ -1,0 +1,75 @@
+"""A job whose light changes between the phases of each step: a simulated rack, its gateway, and real ranks of gloo."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from waiting import until
+
+from tests.bench.rails import demo
+
+STEPS, CHANGE_MS = 24, 5
+WITHIN_S = 90.0
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory):
+    """The losses under torchrun, all ranks connected all the time."""
+    folder = tmp_path_factory.mktemp("connected")
+    demo.connected(folder, STEPS)
+    return demo.losses(folder / "connected")
+
+
+@contextmanager
+def running(environment):
+    """``lumctl job run`` in a process of its own."""
+    command = [sys.executable, "-m", "lumctl", "job", "run", "train", "--yes"]
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def status(environment):
+    return json.loads(demo.lumctl(environment, "job", "status", "train", "-o", "json"))
+
+
+def steps_done(folder):
+    path = folder / "light"
+    return len(path.read_text().splitlines()) if path.exists() else 0
+
+
+@pytest.fixture
+def folder():
+    """A folder whose path is short enough for sockets."""
+    with tempfile.TemporaryDirectory(prefix="lumctl-") as made:
+        yield Path(made)
+
+
+def test_a_rank_and_lumctl_are_killed_in_a_step_and_no_loss_differs(folder, reference):
+    with demo.rack(folder, STEPS, CHANGE_MS) as environment:
+        with running(environment) as first:
+            until(lambda: steps_done(folder) > STEPS // 4, within_s=WITHIN_S)
+            os.kill(status(environment)["ranks"][5]["pid"], signal.SIGKILL)
+            done = steps_done(folder)
+            until(lambda: steps_done(folder) > done + 2, within_s=WITHIN_S)
+            first.kill()
+            first.wait()
+        with running(environment) as second:
+            assert second.wait(WITHIN_S) == 0, second.stderr.read()
+        ended = status(environment)
+    assert demo.losses(folder / "light") == reference
+    assert (ended["state"], ended["done"]) == ("ended", STEPS)
+    assert ended["generation"] == 3
+    light = ended["light"]
+    assert light["lit"] == {"rail0": None, "rail1": None} or set(light["lit"].values()) <= {"pipeline", "gradients"}
+    assert light["failed_changes"] == 0
+    titles = json.loads(demo.lumctl(environment, "swap", "list", "-o", "json"))["runs"]
+    assert [run["title"] for run in titles][:1] == ["train: end the changes between its phases"]
