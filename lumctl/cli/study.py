@@ -242,7 +242,7 @@ def compare(
     b: Annotated[Path, typer.Argument(metavar="B", help="Another one, of the same study.")],
 ) -> None:
     """Compare the results of two runs of a study: claims, settings, versions, and how many rows differ."""
-    from lumctl.studies.comparison import compared
+    from lumctl.studies.folder import compared
 
     document = compared(a, b)
     if cx.out.structured:
@@ -307,7 +307,7 @@ def _run(
             except KeyboardInterrupt:
                 cx.out.narrate(f"{len(folder.solved)} cases are in {out}; the same command with --resume continues")
                 raise
-            folder.finish(study.columns, dump_json({"schema": "lumctl/study/v1", **_document(result)}) + "\n")
+            folder.finish(dump_json({"schema": "lumctl/study/v1", **_document(result)}) + "\n")
             return result
 
 

@@ -78,7 +78,7 @@ def print_study(cx: Invocation, study: "Study", document: "Mapping[str, Any]") -
 def print_result(cx: Invocation, result: "StudyResult") -> None:
     """The table of a study, and what it says of each claim."""
     columns = [
-        OutputColumn(key.replace("_", " ").upper(), key, right=_is_number(result, key)) for key in result.study.columns
+        OutputColumn(key.replace("_", " ").upper(), key, right=_is_number(result, key)) for key in result.columns
     ]
     cx.out.table(columns, [{key: _in_digits(value) for key, value in row.items()} for row in result.rows])
     if not result.claims:

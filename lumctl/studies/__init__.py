@@ -18,31 +18,14 @@ from lumctl.studies import (
     spares,
     trace,
 )
-from lumctl.studies.results import (
-    ClaimResult,
-    StudyResult,
-    claim_document,
-    claim_entry,
-    result_document,
-    run_study,
-)
+from lumctl.studies.results import ClaimResult, StudyResult, claim_document, claim_entry, result_document, run_study
 from lumctl.studies.study import Study
 
 STUDIES: Mapping[str, Study] = {
     each.STUDY.name: each.STUDY
     for each in (
-        bandwidth,
-        collectives,
-        fragmentation,
-        matchings,
-        overprovisioning,
-        placement,
-        rail_steps,
-        rails,
-        recovery,
-        sharing,
-        spares,
-        trace,
+        *(bandwidth, collectives, fragmentation, matchings, overprovisioning, placement),
+        *(rail_steps, rails, recovery, sharing, spares, trace),
     )
 }
 

@@ -32,7 +32,9 @@ _SHAPES: Mapping[str, tuple[Extents, int]] = {
 with the ports of a rank."""
 _DEFAULT, _EXAMPLE, _BED = tuple(_SHAPES)[:5], "4x2x1", "2x1x1"
 _TORUS_EXTENT = 4
-_PUBLISHED_RATE_GB_S, _BED_RATE_GB_S = 50.0, 1.25
+_BED_RATE_GB_S = 1.25
+_RATES_GB_S = (50.0, _BED_RATE_GB_S)
+"""As published, and of the test bed."""
 EPOCH_SECONDS: Mapping[int, tuple[float, float, float]] = {
     2: (144.184, 89.739, 1.57),
     4: (75.222, 46.361, 1.60),
@@ -141,6 +143,20 @@ def _most(rows: Iterable[StudyRow], column: str) -> ReadingValue:
 
 
 _ALL_SHAPES = "slices of 4 to 64 chips in a rack of 4x4x4, the largest"
+_GAINS = {
+    "rings": f"bandwidth of rings over all ranks, {_ALL_SHAPES}",
+    "ports": f"ports that lead to the slice, {_ALL_SHAPES}",
+    "ports-larger": "ports that lead to the slice, slices of more than one server, the largest",
+    "share": f"bandwidth of rings that light adds, as part of the chip's, {_ALL_SHAPES}",
+    "mean": "bandwidth of rings over all ranks, slices of 4 to 64 chips, their mean",
+}
+_IDLE = {
+    "all": f"ports that lead out of the slice, {_ALL_SHAPES}",
+    "larger": "ports that lead out of the slice, slices of more than one server, the largest",
+}
+_LINK = {"ports": "two ports each, one is electrical"}
+_BED_WORDS = "the test bed: four servers with an RTX 6000 Ada each, 10 Gb/s ports, and its model and data"
+_EPOCH = "an epoch of fine-tuning with light, batches of 2"
 _ALLREDUCE = {
     "any": "two servers with two ports each, ring, any of the start-up times and sizes",
     "large": "two servers with two ports each, large buffers: only the bytes count",
@@ -155,43 +171,16 @@ STUDY = Study(
     name="bandwidth",
     question="What does a slice gain if light joins its idle ports?",
     parameters=(
-        StudyParameter(
-            "port_gb_s", "GB/s of a port.", (_PUBLISHED_RATE_GB_S, _BED_RATE_GB_S), 0.001, 10_000, (_BED_RATE_GB_S,)
-        ),
+        StudyParameter("port_gb_s", "GB/s of a port.", _RATES_GB_S, 0.001, 10_000, (_BED_RATE_GB_S,)),
         # The source states neither of these two.
         StudyParameter("alpha_us", "Microseconds to start a message.", (1.0, 100.0), 0.0, 1e6),
         StudyParameter("buffer_mib", "MiB of an all-reduce.", (0.25, 16.0, 1024.0), 0.001, 1e6),
     ),
     claims=(
-        _claim(
-            "slice",
-            "more bandwidth of a slice, up to",
-            66.0,
-            "%",
-            1.0,
-            {
-                "rings": f"bandwidth of rings over all ranks, {_ALL_SHAPES}",
-                "ports": f"ports that lead to the slice, {_ALL_SHAPES}",
-                "ports-larger": "ports that lead to the slice, slices of more than one server, the largest",
-                "share": f"bandwidth of rings that light adds, as part of the chip's, {_ALL_SHAPES}",
-                "mean": "bandwidth of rings over all ranks, slices of 4 to 64 chips, their mean",
-            },
-        ),
-        _claim(
-            "idle",
-            "idle ports in the electrical torus, up to",
-            50.0,
-            "%",
-            0.5,
-            {
-                "all": f"ports that lead out of the slice, {_ALL_SHAPES}",
-                "larger": "ports that lead out of the slice, slices of more than one server, the largest",
-            },
-        ),
+        _claim("slice", "more bandwidth of a slice, up to", 66.0, "%", 1.0, _GAINS),
+        _claim("idle", "idle ports in the electrical torus, up to", 50.0, "%", 0.5, _IDLE),
         _claim("idle-light", "idle ports with light", 0.0, "%", 0.5, {"all": f"ports without a use, {_ALL_SHAPES}"}),
-        _claim(
-            "link", "bandwidth between two servers", 2.0, "times", 0.005, {"ports": "two ports each, one is electrical"}
-        ),
+        _claim("link", "bandwidth between two servers", 2.0, "times", 0.005, _LINK),
         _claim("allreduce-least", "faster all-reduce, at least", 1.79, "times", 0.005, _ALLREDUCE),
         _claim("allreduce-most", "faster all-reduce, at most", 1.82, "times", 0.005, _ALLREDUCE),
         *(
@@ -207,20 +196,7 @@ STUDY = Study(
             )
             for batch, (before_s, after_s, said) in EPOCH_SECONDS.items()
         ),
-        Claim(
-            "bandwidth.epoch-seconds",
-            _SOURCE,
-            "an epoch of fine-tuning with light, batches of 2",
-            89.739,
-            "s",
-            0.5,
-            missing="the test bed: four servers with an RTX 6000 Ada each, 10 Gb/s ports, and its model and data",
-        ),
-    ),
-    columns=(
-        *("slice", "ports", "port_gb_s", "alpha_us", "buffer_mib", "electrical_ports", "redirected_ports"),
-        *("idle_percent", "idle_redirected_percent", "electrical_gb_s", "redirected_gb_s", "chip_gb_s"),
-        *("electrical_ms", "redirected_ms", "times_faster"),
+        Claim("bandwidth.epoch-seconds", _SOURCE, _EPOCH, 89.739, "s", 0.5, missing=_BED_WORDS),
     ),
     cases=_cases,
     solve=_solve,

@@ -25,8 +25,6 @@ WORKING_LIMIT_S = 500.0
 PATIENCE_S, AWAY_S = 10.0, 20.0
 LIMIT_S_PER_ROUND = 1000.0
 """After the last submission a run goes on for this time for each round of the longest job, finished or not."""
-
-
 _PARTITIONS = frozenset({ClientChoice.PARTITION, ClientChoice.QUOTA, ClientChoice.SHARE})
 
 
@@ -66,11 +64,6 @@ class RoundsResult:
     first_ended_s: float
     first_bound: int
     failed_rounds: int
-
-    @property
-    def finished(self) -> bool:
-        """Whether every job has ended."""
-        return None not in self.completed_s
 
     @property
     def mean_completion_s(self) -> float:

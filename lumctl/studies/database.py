@@ -23,17 +23,8 @@ _SAFE = {
     "temp_directory": "",
 }
 _CLAIM_COLUMNS = (
-    "id",
-    "source",
-    "words",
-    "unit",
-    "published",
-    "measured",
-    "low",
-    "high",
-    "reading",
-    "verdict",
-    "recorded",
+    *("id", "source", "words", "unit", "published", "measured"),
+    *("low", "high", "reading", "verdict", "recorded"),
 )
 
 
@@ -42,7 +33,7 @@ def is_installed() -> bool:
     return find_spec("duckdb") is not None
 
 
-def write_parquet(path: Path, columns: Sequence[str], rows: Sequence[StudyRow], run: Mapping[str, Any]) -> None:
+def write_parquet(path: Path, rows: Sequence[StudyRow], run: Mapping[str, Any]) -> None:
     """Write rows to a Parquet file, with what the run is made of in its metadata under the key ``lumctl``.
 
     Raises:
@@ -51,11 +42,11 @@ def write_parquet(path: Path, columns: Sequence[str], rows: Sequence[StudyRow], 
     import duckdb  # noqa: PLC0415 - an extra
 
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    said = json.dumps(run).replace("'", "''")
+    said = _quoted(json.dumps(run))
     with closing(_connection()) as database:
-        _load(database, "rows", columns, rows)
+        _load_rows(database, rows)
         try:
-            database.execute(f"COPY rows TO {_quoted(str(beside))} (FORMAT parquet, KV_METADATA {{lumctl: '{said}'}})")
+            database.execute(f"COPY rows TO {_quoted(str(beside))} (FORMAT parquet, KV_METADATA {{lumctl: {said}}})")
             beside.replace(path)
         except (OSError, duckdb.Error) as error:
             raise UsageError(f"{path} cannot be written: {str(error).splitlines()[0]}") from error
@@ -102,8 +93,7 @@ def _connection() -> "DuckDBPyConnection":
 
 def _restrict(database: "DuckDBPyConnection") -> None:
     """Give up files, the network and extensions, for good."""
-    database.execute("SET enable_external_access = false")
-    database.execute("SET lock_configuration = true")
+    database.execute("SET enable_external_access = false; SET lock_configuration = true")
 
 
 def _load_results(
@@ -112,7 +102,7 @@ def _load_results(
     if (folder / ROWS).exists():
         database.execute(f"CREATE TABLE rows AS FROM read_parquet({_quoted(str(folder / ROWS))})")
     else:  # DuckDB was not there when the study was run
-        _load(database, "rows", list(rows[0]) if rows else ["row"], rows)
+        _load_rows(database, rows)
     claims = [
         {**each, **dict(zip(("low", "high"), each["interval"] or (None, None), strict=True))}
         for each in summary["claims"]
@@ -122,10 +112,15 @@ def _load_results(
     _load(database, "settings", ("name", "value"), settings)
 
 
+def _load_rows(database: "DuckDBPyConnection", rows: Sequence[StudyRow]) -> None:
+    _load(database, "rows", list(rows[0]) if rows else ["row"], rows)  # a table needs a column
+
+
 def _load(database: "DuckDBPyConnection", name: str, columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
     """Make a table. A column has whole numbers, numbers or texts; whole columns are much faster to pass than rows."""
     values = [_alike([row[column] for row in rows]) for column in columns]
-    parts = (f"unnest(?::{_type(each)}[]) AS {_name(column)}" for column, each in zip(columns, values, strict=True))
+    names = [_quoted(column, '"') for column in columns]
+    parts = (f"unnest(?::{_type(each)}[]) AS {name}" for name, each in zip(names, values, strict=True))
     database.execute(f"CREATE TABLE {name} AS SELECT {', '.join(parts)}", values)
 
 
@@ -142,9 +137,5 @@ def _type(values: Sequence[Any]) -> str:
     return "BIGINT" if present and all(isinstance(value, int) for value in present) else "DOUBLE"
 
 
-def _name(column: str) -> str:
-    return '"' + column.replace('"', '""') + '"'
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+def _quoted(text: str, mark: str = "'") -> str:
+    return mark + text.replace(mark, mark * 2) + mark

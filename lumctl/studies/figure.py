@@ -5,8 +5,7 @@ Equal results give equal bytes.
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from importlib.util import find_spec
 from io import BytesIO
 from textwrap import fill
@@ -46,10 +45,14 @@ _UNDATED = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
 
 def drawn(result: StudyResult, kind: str) -> bytes:
     """The figure as the bytes of an ``svg`` or ``png`` file; see :func:`require_matplotlib`."""
-    with _style():
-        file = BytesIO()
+    import matplotlib as mpl  # noqa: PLC0415 - an extra
+
+    file = BytesIO()
+    with mpl.rc_context():
+        mpl.rcdefaults()  # a user's own style would give other bytes
+        mpl.rcParams.update(_STYLE)
         _figure(result).savefig(file, format=kind, dpi=150, metadata=_UNDATED[kind])
-        return file.getvalue()
+    return file.getvalue()
 
 
 def require_matplotlib() -> None:
@@ -60,16 +63,6 @@ def require_matplotlib() -> None:
     """
     if find_spec("matplotlib") is None:
         raise UsageError("study figure needs matplotlib", hint="pip install 'lumctl[studies]'")
-
-
-@contextmanager
-def _style() -> Iterator[None]:
-    import matplotlib as mpl  # noqa: PLC0415 - an extra
-
-    with mpl.rc_context():
-        mpl.rcdefaults()  # a user's own style would give other bytes
-        mpl.rcParams.update(_STYLE)
-        yield
 
 
 def _figure(result: StudyResult) -> "Figure":

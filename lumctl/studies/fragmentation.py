@@ -1,7 +1,7 @@
 """How fragmented a cluster is after slices were released at random: on an electrical torus, and joined by light."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from math import prod
 from random import Random
@@ -16,6 +16,7 @@ from lumctl.studies.inventory_rack import torus_fibres
 from lumctl.studies.study import ClaimValues, Study, StudyCase, StudyParameter, StudyPlot, StudyRow, StudySettings
 from lumctl.studies.torus_cluster import (
     FIBRES,
+    FIBRES_LABEL,
     FILLINGS,
     RACK,
     RACKS,
@@ -23,6 +24,7 @@ from lumctl.studies.torus_cluster import (
     SHAPES,
     SOURCE,
     UNLIMITED,
+    fibres_parameter,
     fill,
     is_published_cluster,
     racks_with,
@@ -53,7 +55,7 @@ def _solve(
     live = release(slices, released_percent / 100.0, rng, racks=racks)
     parts = [_largest_slices(rack) for rack in racks_with(live, fibres, racks=racks) if rack.free]
     for kind in _KINDS:
-        own = [(each.free, each.by_kind[kind]) for each in parts]
+        own = [(each["free"], each[kind]) for each in parts]
         free, together = (sum(each) for each in zip(*own, strict=True)) if own else (0, 0)
         indices = [index(most, whole) for whole, most in own]
         yield {
@@ -79,23 +81,11 @@ def _even(largest: int, racks: int) -> Mapping[int, int]:
     return {**chips, sizes[0]: whole - sum(chips[size] for size in sizes[1:])}
 
 
-@dataclass(frozen=True, slots=True)
-class _LargestSlices:
+def _largest_slices(rack: Torus) -> Mapping[str, int]:
     """Accelerators that are free in one rack, and those of the largest slice of each kind that finds a place."""
-
-    free: int
-    by_kind: Mapping[str, int]
-
-
-def _largest_slices(rack: Torus) -> _LargestSlices:
     found = fragmentation(rack, torus_demand)
-    kinds = {
-        "aligned": found.aligned,
-        "any-box": found.contiguous,
-        "light-sizes": _largest_of_sizes(rack),
-        "light-any": found.scattered,
-    }
-    return _LargestSlices(found.free, kinds)
+    boxes = {"aligned": found.aligned, "any-box": found.contiguous}
+    return {"free": found.free, **boxes, "light-sizes": _largest_of_sizes(rack), "light-any": found.scattered}
 
 
 def _largest_of_sizes(rack: Torus) -> int:
@@ -165,7 +155,19 @@ def _reduction(rows: Sequence[StudyRow], kind: str, over: str) -> float:
     return max(100.0 * (1.0 - of[seed, kind] / before) if (before := of[seed, "aligned"]) else 0.0 for seed in seeds)
 
 
-_FILLS = "for any filling"
+_DRAWN = "for any filling, the highest draw"
+_INDEX = {
+    f"{kind}-{over}": f"{_KINDS[kind]}; {words}; {_DRAWN}"
+    for kind in ("aligned", "any-box")
+    for over, words in _OVER.items()
+}
+_REDUCTION = {
+    f"{kind}-{over}-{name}": f"{_KINDS[kind]}; {_OVER[over]}; {name} fibres; {_DRAWN}"
+    for kind in ("light-sizes", "light-any")
+    for over in ("rack_mean", "sums")
+    for name in _LINKS
+}
+_FILLING, _MEAN = "largest slice of the filling (accelerators)", "index 1 - S / T, mean of racks"
 
 STUDY = Study(
     name="fragmentation",
@@ -173,71 +175,23 @@ STUDY = Study(
     parameters=(
         StudyParameter("largest", "The largest slices of the filling.", _LARGEST, 4, 64, quick=(4, 32), whole=True),
         StudyParameter("released_percent", "The share that is released.", (_RELEASED_PERCENT,), 1.0, 100.0),
-        StudyParameter(
-            "fibres",
-            f"Fibres between two servers; {UNLIMITED} are more than a rack uses.",
-            (FIBRES, 8, UNLIMITED),
-            4,
-            UNLIMITED,
-            quick=(FIBRES, UNLIMITED),
-            whole=True,
-        ),
+        fibres_parameter((FIBRES, 8, UNLIMITED), quick=(FIBRES, UNLIMITED)),
         RACKS_PARAMETER,
         StudyParameter("seeds", "Random draws of each.", (8,), 1, 10_000, quick=(1,), whole=True, several=False),
     ),
     claims=(
+        # The index is stated with one digit, the reduction with "up to".
         Claim(
-            "fragmentation.index",
-            SOURCE,
-            "1 - S / T that the torus reaches, 20 % released",
-            0.7,
-            "index",
-            0.05,  # stated with one digit
-            {
-                f"{kind}-{over}": f"{_KINDS[kind]}; {words}; {_FILLS}, the highest draw"
-                for kind in ("aligned", "any-box")
-                for over, words in _OVER.items()
-            },
+            "fragmentation.index", SOURCE, "1 - S / T that the torus reaches, 20 % released", 0.7, "index", 0.05, _INDEX
         ),
-        Claim(
-            "fragmentation.reduction",
-            SOURCE,
-            "less fragmentation by light, up to",
-            70.0,
-            "%",
-            5.0,  # "up to"
-            {
-                f"{kind}-{over}-{name}": f"{_KINDS[kind]}; {_OVER[over]}; {name} fibres; {_FILLS}, the highest draw"
-                for kind in ("light-sizes", "light-any")
-                for over in ("rack_mean", "sums")
-                for name in _LINKS
-            },
-        ),
-    ),
-    columns=(
-        *("filling", "largest", "released_percent", "fibres", "seed", "slices", "free"),
-        *("rack_mean", "rack_most", "sums", "cluster"),
+        Claim("fragmentation.reduction", SOURCE, "less fragmentation by light, up to", 70.0, "%", 5.0, _REDUCTION),
     ),
     cases=_cases,
     solve=_solve,
     values=_values,
     plots=(
-        StudyPlot(
-            "largest",
-            ("rack_mean",),
-            "largest slice of the filling (accelerators)",
-            "index 1 - S / T, mean of racks",
-            ("slices", "filling"),
-            log_x=True,
-        ),
-        StudyPlot(
-            "fibres",
-            ("rack_mean",),
-            f"fibres between two servers ({UNLIMITED}: unlimited)",
-            "index 1 - S / T, mean of racks",
-            ("slices",),
-            log_x=True,
-        ),
+        StudyPlot("largest", ("rack_mean",), _FILLING, _MEAN, ("slices", "filling"), log_x=True),
+        StudyPlot("fibres", ("rack_mean",), FIBRES_LABEL, _MEAN, ("slices",), log_x=True),
     ),
     of_inventory=torus_fibres,
 )

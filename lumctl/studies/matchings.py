@@ -53,6 +53,11 @@ def _values(_: StudySettings, rows: Sequence[StudyRow]) -> ClaimValues:
     return {"matchings.count": {"duplex": found_value(count, least=float(worst["matchings_at_least"]))}}
 
 
+_COUNT = "settings that join all pairs of 32 ports, 9x9 mesh"
+_DUPLEX = {"duplex": "circuits in both directions, ports chosen by lumctl, the worst draw of pairs"}
+_LONGER = "paths longer than in the best set of matchings"
+_BEST = "the best set of matchings: an exact search over all of them at once"
+
 STUDY = Study(
     name="matchings",
     question="Can one mesh join all pairs of 32 ports, in how many settings?",
@@ -63,29 +68,8 @@ STUDY = Study(
         StudyParameter("seeds", "How many draws of the pairs.", (5,), 1, 100, quick=(2,), whole=True, several=False),
     ),
     claims=(
-        Claim(
-            "matchings.count",
-            _SOURCE,
-            "settings that join all pairs of 32 ports, 9x9 mesh",
-            31,
-            "matchings",
-            0.0,
-            {"duplex": "circuits in both directions, ports chosen by lumctl, the worst draw of pairs"},
-            ClaimBasis.INFERRED,
-        ),
-        Claim(
-            "matchings.optimal",
-            _SOURCE,
-            "paths longer than in the best set of matchings",
-            0.0,
-            "%",
-            0.0,
-            missing="the best set of matchings: an exact search over all of them at once",
-        ),
-    ),
-    columns=(
-        *("mesh", "ports", "seed", "matchings", "matchings_at_least", "pairs_without_path"),
-        *("pucs", "pucs_if_each_alone", "longer_percent"),
+        Claim("matchings.count", _SOURCE, _COUNT, 31, "matchings", 0.0, _DUPLEX, ClaimBasis.INFERRED),
+        Claim("matchings.optimal", _SOURCE, _LONGER, 0.0, "%", 0.0, missing=_BEST),
     ),
     cases=_cases,
     solve=_solve,

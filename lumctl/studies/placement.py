@@ -18,6 +18,7 @@ from lumctl.studies.inventory_rack import torus_fibres
 from lumctl.studies.study import ClaimValues, Study, StudyCase, StudyParameter, StudyPlot, StudyRow, StudySettings
 from lumctl.studies.torus_cluster import (
     FIBRES,
+    FIBRES_LABEL,
     FILLINGS,
     RACK,
     RACKS,
@@ -25,6 +26,7 @@ from lumctl.studies.torus_cluster import (
     SHAPES,
     SOURCE,
     UNLIMITED,
+    fibres_parameter,
     fill,
     is_published_cluster,
     racks_with,
@@ -118,12 +120,15 @@ def _by_light(rack: Torus, demand: SliceDemand) -> tuple[int, int]:
 
 def _values(settings: StudySettings, rows: Sequence[StudyRow]) -> ClaimValues:
     published = [row for row in rows if (row["free_percent"], row["request"]) == (_FREE_PERCENT, _REQUEST)]
-    links = {name: [row for row in published if (row["fibres"], row["rings"]) == of] for name, of in _LINKS.items()}
+    links = {
+        name: [row for row in published if [row["fibres"], row["rings"]] == of] for name, (*of, _) in _LINKS.items()
+    }
     if not is_published_cluster(settings) or not all(links.values()):
         return {}
     torus = links["four-rings"]  # The electrical torus has all links of a box, whatever the fibres.
     refused: dict[str, ReadingValue] = {}
-    for name, of in _REQUESTS.items():
+    columns = {name: column for name, (column, _) in _REQUESTS.items()}
+    for name, of in columns.items():
         for boxes in _BOXES:
             refused[f"{boxes}-{name}-mean"] = range_value(
                 [fmean(_refused(row, boxes, of) for row in torus if row["filling"] == each) for each in FILLINGS]
@@ -134,7 +139,7 @@ def _values(settings: StudySettings, rows: Sequence[StudyRow]) -> ClaimValues:
             min(100.0 - _refused(row, "by_light", of) for row in own),
             most=min(100.0 - _refused(row, "by_light_at_most", of) for row in own),
         )
-        for name, of in _REQUESTS.items()
+        for name, of in columns.items()
         for link, own in links.items()
     }
     return {"placement.refused": refused, "placement.all": placed}
@@ -146,21 +151,31 @@ def _refused(row: StudyRow, placed: str, of: str) -> float:
     return 100.0 * (requests - float(row[placed])) / requests if requests else 0.0
 
 
-_REQUESTS = {"free": "requests", "fitting": "bound"}
-"""The source does not say how many slices are requested: as many as the free accelerators of all racks would make, or
-as many as the free servers of each rack make."""
-_REQUEST_WORDS = {
-    "free": "as many requests as all free accelerators would serve",
-    "fitting": "as many requests as the free servers of each rack would serve",
+_REQUESTS = {
+    "free": ("requests", "as many requests as all free accelerators would serve"),
+    "fitting": ("bound", "as many requests as the free servers of each rack would serve"),
 }
+"""The source does not say how many slices are requested."""
 _BOXES = {"aligned": "boxes at multiples of their extents", "any_box": "boxes anywhere"}
 _DRAWS = {"mean": "mean of the draws", "draw": "one draw, any"}
-_LINKS = {"four-rings": (FIBRES, 1), "four-open": (FIBRES, 0), "unlimited-rings": (UNLIMITED, 1)}
-_LINK_WORDS = {
-    "four-rings": "four fibres between servers, each slice with the rings of its box in the torus",
-    "four-open": "four fibres between servers, requested slices without rings",
-    "unlimited-rings": "unlimited fibres",
+_LINKS = {
+    "four-rings": (FIBRES, 1, "four fibres between servers, each slice with the rings of its box in the torus"),
+    "four-open": (FIBRES, 0, "four fibres between servers, requested slices without rings"),
+    "unlimited-rings": (UNLIMITED, 1, "unlimited fibres"),
 }
+_REFUSES = "requests for 32 that an electrical torus refuses, 30 % free"
+_REFUSED = {
+    f"{boxes}-{name}-{draw}": f"{words}, of {number}; either filling, {which}"
+    for name, (_, number) in _REQUESTS.items()
+    for boxes, words in _BOXES.items()
+    for draw, which in _DRAWS.items()
+}
+_PLACED = {
+    f"{name}-{link}": f"of {words}; {which}, the worst draw"
+    for name, (_, words) in _REQUESTS.items()
+    for link, (*_, which) in _LINKS.items()
+}
+_PLACES = ("requests", "bound", "by_light", "any_box", "aligned")
 
 STUDY = Study(
     name="placement",
@@ -168,71 +183,21 @@ STUDY = Study(
     parameters=(
         StudyParameter("free_percent", "The share of free accelerators.", (_FREE_PERCENT,), 1.0, 100.0),
         StudyParameter("request", "Accelerators of each requested slice.", (_REQUEST,), 4, 64, whole=True),
-        StudyParameter(
-            "fibres",
-            f"Fibres between two servers; {UNLIMITED} are more than a rack uses.",
-            (FIBRES, 8, UNLIMITED),
-            4,
-            UNLIMITED,
-            quick=(FIBRES, UNLIMITED),
-            whole=True,
-        ),
+        fibres_parameter((FIBRES, 8, UNLIMITED), quick=(FIBRES, UNLIMITED)),
         StudyParameter("rings", "1: a slice has the rings of its box in the torus; 0: none.", (1, 0), 0, 1, whole=True),
         RACKS_PARAMETER,
         StudyParameter("seeds", "Random draws of each.", (20,), 1, 10_000, quick=(4,), whole=True, several=False),
     ),
     claims=(
-        Claim(
-            "placement.refused",
-            SOURCE,
-            "requests for 32 that an electrical torus refuses, 30 % free",
-            75.0,
-            "%",
-            2.5,  # "about"
-            {
-                f"{boxes}-{name}-{draw}": f"{words}, of {number}; either filling, {which}"
-                for name, number in _REQUEST_WORDS.items()
-                for boxes, words in _BOXES.items()
-                for draw, which in _DRAWS.items()
-            },
-        ),
-        Claim(
-            "placement.all",
-            SOURCE,
-            "requests for 32 that light places, 30 % free",
-            100.0,
-            "%",
-            0.0,
-            {
-                f"{name}-{link}": f"of {words}; {which}, the worst draw"
-                for name, words in _REQUEST_WORDS.items()
-                for link, which in _LINK_WORDS.items()
-            },
-        ),
-    ),
-    columns=(
-        *("filling", "free_percent", "request", "fibres", "rings", "seed", "free", "requests", "bound"),
-        *("aligned", "any_box", "by_light", "by_light_at_most"),
+        Claim("placement.refused", SOURCE, _REFUSES, 75.0, "%", 2.5, _REFUSED),  # the source says "about"
+        Claim("placement.all", SOURCE, "requests for 32 that light places, 30 % free", 100.0, "%", 0.0, _PLACED),
     ),
     cases=_cases,
     solve=_solve,
     values=_values,
     plots=(
-        StudyPlot(
-            "filling",
-            ("requests", "bound", "by_light", "any_box", "aligned"),
-            "which slices share a rack",
-            "slices requested, and placed",
-            ("free_percent",),
-        ),
-        StudyPlot(
-            "fibres",
-            ("by_light",),
-            f"fibres between two servers ({UNLIMITED}: unlimited)",
-            "slices placed by light",
-            ("filling", "rings"),
-            log_x=True,
-        ),
+        StudyPlot("filling", _PLACES, "which slices share a rack", "slices requested, and placed", ("free_percent",)),
+        StudyPlot("fibres", ("by_light",), FIBRES_LABEL, "slices placed by light", ("filling", "rings"), log_x=True),
     ),
     of_inventory=torus_fibres,
 )

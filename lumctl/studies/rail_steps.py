@@ -131,6 +131,15 @@ def _share_under(rows: Sequence[StudyRow], modes: set[ChangeMode], longest_ms: f
 
 _PLAN = "training step, DP2 PP2 TP2"
 _COUNT = f"{_CHANGES} changes in a step, to the sum of gradients and back, added to the packet-switched step"
+_COUNTS = {"two-changes": _COUNT}
+_WINDOWED = {"two-changes": f"{_COUNT}; windows of any length, which are not stated"}
+_SIMULATOR = "a simulator of packet networks and GPUs; the other two steps are computed from this one"
+_UNDER = f"of the published series, those in which changes add less than {_UNDER_PERCENT:g} %"
+_SERIES = {
+    "ahead-short": f"ahead, changes of at most {_SHORT_MS:g} ms, over electrical switches",
+    "both-short": f"both modes, changes of at most {_SHORT_MS:g} ms, over electrical switches",
+    "both-any": "both modes, all published changes, over electrical switches",
+}
 
 STUDY = Study(
     name="rail-steps",
@@ -139,45 +148,10 @@ STUDY = Study(
         StudyParameter("longest_ms", "The longest change of light, in ms.", (3000.0,), 0.0, 3000.0, several=False),
     ),
     claims=(
-        Claim(
-            "rail-steps.packet",
-            _SOURCE,
-            f"{_PLAN}, packet switches",
-            _PACKET_S,
-            "s",
-            1e-4,
-            missing="a simulator of packet networks and GPUs; the other two steps are computed from this one",
-        ),
-        Claim(
-            "rail-steps.on-demand", _SOURCE, f"{_PLAN}, 50 ms on demand", 62.3416, "s", 1e-4, {"two-changes": _COUNT}
-        ),
-        Claim(
-            "rail-steps.ahead",
-            _SOURCE,
-            f"{_PLAN}, 50 ms ahead",
-            62.2905,
-            "s",
-            1e-4,
-            {"two-changes": f"{_COUNT}; windows of any length, which are not stated"},
-        ),
-        Claim(
-            "rail-steps.under",
-            _SOURCE,
-            f"of the published series, those in which changes add less than {_UNDER_PERCENT:g} %",
-            100.0,
-            "%",
-            0.0,
-            {
-                "ahead-short": f"ahead, changes of at most {_SHORT_MS:g} ms, over electrical switches",
-                "both-short": f"both modes, changes of at most {_SHORT_MS:g} ms, over electrical switches",
-                "both-any": "both modes, all published changes, over electrical switches",
-            },
-            ClaimBasis.INFERRED,
-        ),
-    ),
-    columns=(
-        *("plan", "mode", "change_ms", "step_s", "fitted_s", "residual_percent", "overhead_percent"),
-        *("changes_per_step", "window_ms"),
+        Claim("rail-steps.packet", _SOURCE, f"{_PLAN}, packet switches", _PACKET_S, "s", 1e-4, missing=_SIMULATOR),
+        Claim("rail-steps.on-demand", _SOURCE, f"{_PLAN}, 50 ms on demand", 62.3416, "s", 1e-4, _COUNTS),
+        Claim("rail-steps.ahead", _SOURCE, f"{_PLAN}, 50 ms ahead", 62.2905, "s", 1e-4, _WINDOWED),
+        Claim("rail-steps.under", _SOURCE, _UNDER, 100.0, "%", 0.0, _SERIES, ClaimBasis.INFERRED),
     ),
     cases=_cases,
     solve=_solve,

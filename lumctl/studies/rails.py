@@ -104,22 +104,15 @@ def _values(settings: StudySettings, rows: Sequence[StudyRow]) -> ClaimValues:
             if case in of
         }
         found[f"rails.{claim}-h200"] = published
-        least, most = (
-            found.setdefault(f"rails.{claim}-gb200-least", {}),
-            found.setdefault(f"rails.{claim}-gb200-most", {}),
-        )
+        least, most = (found.setdefault(f"rails.{claim}-gb200-{end}", {}) for end in ("least", "most"))
         if set(_SIZES) <= set(settings["gpus"]):
             for name, domains in (("domain-32", (32,)), ("any-domain", _DOMAINS)):
-                ratios = [
-                    float(of[case][column])
-                    for case in (("GB200", gpus, domain, 1) for gpus in _SIZES for domain in domains)
-                    if case in of
-                ]
+                cases = product(("GB200",), _SIZES, domains, (1,))
+                ratios = [float(of[case][column]) for case in cases if case in of]
                 if ratios and set(domains) <= set(settings["domain"]):
                     least[name], most[name] = found_value(min(ratios)), found_value(max(ratios))
     if ("H200", 2048, 8, 1) in of and settings.get("radix", (OPTICAL_PORTS,)) == (OPTICAL_PORTS,):
-        needed = float(of["H200", 2048, 8, 1]["switches_per_rail"])
-        found["rails.one-switch"] = {"priced": exact_value(needed)}
+        found["rails.one-switch"] = {"priced": exact_value(float(of["H200", 2048, 8, 1]["switches_per_rail"]))}
     return found
 
 
@@ -128,6 +121,8 @@ _GB200 = {
     "domain-32": "64 to 8,192 GPUs in domains of 32, one transceiver for each",
     "any-domain": "64 to 8,192 GPUs in domains of 8 to 64, one transceiver for each",
 }
+_ONE_SWITCH = "optical switches of a rail, 2,048 H200 in domains of 8"
+_PRICED = {"priced": f"of the priced switch with {OPTICAL_PORTS} ports"}
 
 
 def _computed(name: str, words: str, published: float, tolerance: float, readings: Mapping[str, str]) -> Claim:
@@ -150,20 +145,7 @@ STUDY = Study(
         _computed("power-gb200-most", "less power with GB200, at most", 15.8, 0.05, _GB200),
         _computed("cost-gb200-least", "less cost with GB200, at least", 2.6, 0.05, _GB200),
         _computed("cost-gb200-most", "less cost with GB200, at most", 3.2, 0.05, _GB200),
-        Claim(
-            "rails.one-switch",
-            _SOURCE,
-            "optical switches of a rail, 2,048 H200 in domains of 8",
-            1,
-            "switches",
-            0.0,
-            {"priced": f"of the priced switch with {OPTICAL_PORTS} ports"},
-            ClaimBasis.INFERRED,
-        ),
-    ),
-    columns=(
-        *("gpus", "kind", "domain", "transceivers", "electrical_kw", "optical_kw", "times_less_power"),
-        *("electrical_musd", "optical_musd", "times_less_cost", "ports_per_rail", "switches_per_rail"),
+        Claim("rails.one-switch", _SOURCE, _ONE_SWITCH, 1, "switches", 0.0, _PRICED, ClaimBasis.INFERRED),
     ),
     cases=_cases,
     solve=_solve,

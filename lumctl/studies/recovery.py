@@ -188,7 +188,6 @@ STUDY = Study(
             missing=_RACK,
         ),
     ),
-    columns=tuple(_EMPTY),
     cases=_cases,
     solve=_solve,
     values=_values,

@@ -55,6 +55,11 @@ class StudyResult:
     rows: tuple[StudyRow, ...]
     claims: tuple[ClaimResult, ...]
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(self.rows[0]) if self.rows else ()
+
 
 def run_study(
     study: Study,

@@ -24,7 +24,7 @@ from lumctl.errors import UsageError
 from lumctl.spares.policies import POLICIES
 from lumctl.studies.claim import Claim, ReadingValue, range_value
 from lumctl.studies.client_pool import ClientChoice, PoolClient, RoundJob
-from lumctl.studies.client_rounds import RoundsResult, RoundsSetting, run_rounds
+from lumctl.studies.client_rounds import RoundsSetting, run_rounds
 from lumctl.studies.study import ClaimValues, Study, StudyCase, StudyParameter, StudyPlot, StudyRow, StudySettings
 from lumctl.studies.trace_file import trace_of, trace_source
 
@@ -93,33 +93,31 @@ def _cases(settings: StudySettings) -> Iterator[StudyCase]:
 
 def _solve(way: str, rounds: float, *drawn: float) -> Iterator[StudyRow]:
     case = dict(zip(_DRAWN, drawn, strict=True))
-    result = _run(way, JOBS, _clients(case), case, rounds=int(rounds))
-    yield {**case, **_row(way, result), "bound_per_s_first": result.first_bound / result.first_ended_s}
+    yield {**case, **_row(way, JOBS, _clients(case), case, rounds=int(rounds))}
 
 
 def _clients(case: Mapping[str, float]) -> list[PoolClient]:
     return clients_of(int(case["clients"]), case["best_percent"], case["transfer_s"], int(case["seed"]))
 
 
-def _run(
+def _row(
     way: str,
     jobs: Sequence[RoundJob],
     clients: Sequence[PoolClient],
     case: Mapping[str, float],
     rounds: int = 1,
     parts: Sequence[RoundJob] = (),
-) -> RoundsResult:
+) -> StudyRow:
     here, limit_s = WAYS[way], case["binding_limit_s"]
     policy, seed = POLICIES[here.policy], int(case["seed"])
-    return run_rounds(jobs, clients, RoundsSetting(policy, rounds, seed, here.choice, limit_s, here.queue, parts))
-
-
-def _row(way: str, result: RoundsResult) -> StudyRow:
+    setting = RoundsSetting(policy, rounds, seed, here.choice, limit_s, here.queue, parts)
+    result = run_rounds(jobs, clients, setting)
     return {
         "way": way,
         "utilisation": result.utilisation,
         "utilisation_used": result.utilisation_of_used,
         "bound_per_s": result.bound / result.ended_s,
+        "bound_per_s_first": result.first_bound / result.first_ended_s,
         "completion_s": result.mean_completion_s,
         "failed_rounds": result.failed_rounds,
         "jobs_ended": sum(each is not None for each in result.completed_s),
@@ -140,9 +138,9 @@ def _solve_trace(source: str, way: str, most: float, *drawn: float) -> Iterator[
     case = dict(zip(_OF_TRACE, drawn, strict=True))
     clients = _clients(case)
     jobs, too_large = trace_jobs(source, int(most), case)
-    counts = {"trace": json.loads(source)["checksum"], "jobs": len(jobs), "too_large": too_large}
     if jobs:
-        yield {**case, **counts, **_row(way, _run(way, jobs, clients, case, parts=tier_parts(jobs, clients)))}
+        counts = {"trace": json.loads(source)["checksum"], "jobs": len(jobs), "too_large": too_large}
+        yield {**case, **counts, **_row(way, jobs, clients, case, parts=tier_parts(jobs, clients))}
 
 
 def trace_jobs(source: str, most: int, case: Mapping[str, float]) -> tuple[list[RoundJob], int]:
@@ -212,12 +210,8 @@ def _readings(claim: str) -> Iterator[tuple[str, _Form, int | None, str]]:
             yield f"{name}-{pool}", form, pool, f"{form.words}, {pool:,} clients"
 
 
-_Ratios = Mapping[int, Sequence[float]]
-"""By the size of the pool: a ratio in each case in which all jobs end in both ways."""
-
-
-def _ratios(rows: Sequence[StudyRow], form: _Form) -> _Ratios:
-    """The ratios of a reading; a time is the better, the shorter it is."""
+def _ratios(rows: Sequence[StudyRow], form: _Form) -> Mapping[int, Sequence[float]]:
+    """By the size of the pool: a ratio in each case in which all jobs end in both ways. A shorter time is better."""
     by_case: dict[tuple[float | str, ...], dict[str, float]] = {}
     for row in rows:
         if row["jobs_ended"] == len(JOBS):
@@ -253,7 +247,6 @@ def of_trace(path: Path, mapping: Path | None) -> Study:
     """
     source, inputs = trace_source(path, mapping)
     pool = [replace(each, default=each.quick or each.default) for each in STUDY.parameters if each.name != "rounds"]
-    columns = [each for each in STUDY.columns if each != "bound_per_s_first"]
     return replace(
         STUDY,
         parameters=(
@@ -263,12 +256,13 @@ def of_trace(path: Path, mapping: Path | None) -> Study:
             StudyParameter("jobs", "The first so many jobs.", (100,), 1, 10_000, (20,), whole=True, several=False),
         ),
         claims=(),
-        columns=("trace", *_OF_TRACE, "jobs", "too_large", *columns[len(_DRAWN) :]),
         cases=partial(_trace_cases, source=source),
         solve=_solve_trace,
         inputs=inputs,
     )
 
+
+_POOL = "clients of the pool"
 
 STUDY = Study(
     name="sharing",
@@ -284,35 +278,20 @@ STUDY = Study(
         StudyParameter("seed", "Seeds of the pool and of the order of the jobs.", (1,), 0, 1_000_000, whole=True),
     ),
     claims=tuple(
-        Claim(
-            f"sharing.{name}",
-            _SOURCE,
-            words,
-            published,
-            "times",
-            0.05,
-            {key: text for key, *_, text in _readings(name)},
-        )
+        Claim(f"sharing.{name}", _SOURCE, words, published, "times", 0.05, {key: of for key, *_, of in _readings(name)})
         for name, words, published in (
             ("utilisation", "higher utilisation of clients than other ways, up to", 1.88),
             ("throughput", "more clients bound in a second than in other ways, up to", 2.76),
             ("completion", "shorter time to the end of a job than in other ways, up to", 1.26),
         )
     ),
-    columns=(
-        *("clients", "transfer_s", "binding_limit_s", "best_percent", "seed", "way", "utilisation"),
-        *("utilisation_used", "bound_per_s", "bound_per_s_first", "completion_s", "failed_rounds", "jobs_ended"),
-    ),
     cases=_cases,
     solve=_solve,
     values=_values,
-    plots=tuple(
-        StudyPlot("clients", (column,), "clients of the pool", label, ("way",))
-        for column, label in (
-            ("utilisation", "time for which clients work\n(share of all time)"),
-            ("bound_per_s", "clients bound (1/s)"),
-            ("completion_s", "time to the end of a job (s)"),
-        )
+    plots=(
+        StudyPlot("clients", ("utilisation",), _POOL, "time for which clients work\n(share of all time)", ("way",)),
+        StudyPlot("clients", ("bound_per_s",), _POOL, "clients bound (1/s)", ("way",)),
+        StudyPlot("clients", ("completion_s",), _POOL, "time to the end of a job (s)", ("way",)),
     ),
     of_trace=of_trace,
 )

@@ -1,5 +1,6 @@
 """How many spares a rack needs: the published rule beside the exact one, and beside replacing servers or racks."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import product
 
@@ -12,6 +13,7 @@ _SOURCE = "arXiv 2508.03674"
 _RATES = {"0-1": (0.0, 0.01, 2), "1-3": (0.01, 0.03, 4), "3-5": (0.03, 0.05, 6)}
 """Ranges in percent of the probability that a chip is down, spread evenly, with the spares by the published rule."""
 _ACCELERATORS, _PER_SERVER = 64, 4
+_RULES = ("published_rule", "exact_rule")
 
 
 def _cases(settings: StudySettings) -> Iterator[StudyCase]:
@@ -33,7 +35,7 @@ def _solve(accelerators: int, percent: str, availability: float, per_server: int
     }
 
 
-def _values(settings: StudySettings, rows: Sequence[StudyRow]) -> ClaimValues:
+def _values(_: StudySettings, rows: Sequence[StudyRow]) -> ClaimValues:
     published = [row for row in rows if row["accelerators"] == _ACCELERATORS]
     if not published:
         return {}
@@ -43,16 +45,15 @@ def _values(settings: StudySettings, rows: Sequence[StudyRow]) -> ClaimValues:
         }
         for percent in _RATES
     }
-    at_once = [
-        sum(
-            row["published_rule"] == _RATES[str(row["down_percent"])][2]
-            for row in published
-            if row["availability"] == availability
-        )
-        for availability in settings["availability"]
-    ]
-    found["spares.together"] = {"rule": found_value(max(at_once))}
+    right = [row for row in published if row["published_rule"] == _RATES[str(row["down_percent"])][2]]
+    at_once = Counter(row["availability"] for row in right)
+    found["spares.together"] = {"rule": found_value(max(at_once.values(), default=0))}
     return found
+
+
+def _claim(name: str, words: str, published: int, unit: str, of: str = "over all A") -> Claim:
+    rule = {"rule": f"P(K or more down) at most 1 - A, {of}"}
+    return Claim(f"spares.{name}", _SOURCE, words, published, unit, 0.0, rule, ClaimBasis.COMPUTED)
 
 
 STUDY = Study(
@@ -66,42 +67,17 @@ STUDY = Study(
     ),
     claims=(
         *(
-            Claim(
-                f"spares.{percent}",
-                _SOURCE,
-                f"spares for {_ACCELERATORS} chips, each down {percent} % of the time",
-                spares,
-                "spares",
-                0.0,
-                {"rule": "P(K or more down) at most 1 - A, over all A"},
-                ClaimBasis.COMPUTED,
-            )
+            _claim(percent, f"spares for {_ACCELERATORS} chips, each down {percent} % of the time", spares, "spares")
             for percent, (_, _, spares) in _RATES.items()
         ),
-        Claim(
-            "spares.together",
-            _SOURCE,
-            "these three numbers at one availability",
-            len(_RATES),
-            "of 3",
-            0.0,
-            {"rule": "P(K or more down) at most 1 - A, at the best A"},
-            ClaimBasis.COMPUTED,
-        ),
-    ),
-    columns=(
-        *("accelerators", "down_percent", "availability", "published_rule", "exact_rule", "as_servers", "as_racks"),
+        _claim("together", "these three numbers at one availability", len(_RATES), "of 3", "at the best A"),
     ),
     cases=_cases,
     solve=_solve,
     values=_values,
     plots=(
         StudyPlot(
-            "availability",
-            ("published_rule", "exact_rule"),
-            "availability (share of time)",
-            "spares, all ranges of failures",
-            ("accelerators",),
+            "availability", _RULES, "availability (share of time)", "spares, all ranges of failures", ("accelerators",)
         ),
     ),
     of_inventory=all_accelerators,

@@ -79,19 +79,18 @@ class Study:
     """One study.
 
     ``cases`` says in which cases some settings result, in the order of the table; it raises a UsageError if they make
-    no table. ``solve``, a function of a module, gives the rows of one case. It uses nothing but the case, so another
-    process may run it. ``values`` finds the values of the claims in the table. ``plots`` show the table; the claims
-    have a picture without them. ``of_inventory`` gives the values of the parameters that an inventory says.
-    ``of_trace`` gives the same study of a trace, with the YAML file of its columns; ``of_measured`` the same with what
-    files say that was measured. ``inputs`` says what else than settings its rows depend on, such as the checksum of a
-    file.
+    no table. ``solve``, a function of a module, gives the rows of one case, all with the same columns. It uses nothing
+    but the case, so another process may run it. ``values`` finds the values of the claims in the table. ``plots`` show
+    the table; the claims have a picture without them. ``of_inventory`` gives the values of the parameters that an
+    inventory says. ``of_trace`` gives the same study of a trace, with the YAML file of its columns; ``of_measured`` the
+    same with what files say that was measured. ``inputs`` says what else than settings its rows depend on, such as the
+    checksum of a file.
     """
 
     name: str
     question: str
     parameters: tuple[StudyParameter, ...]
     claims: tuple[Claim, ...]
-    columns: tuple[str, ...]
     cases: Callable[[StudySettings], Iterable[StudyCase]] = field(repr=False)
     solve: Callable[..., Iterable[StudyRow]] = field(repr=False)
     values: Callable[[StudySettings, Sequence[StudyRow]], ClaimValues] = field(repr=False)

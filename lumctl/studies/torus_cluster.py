@@ -37,6 +37,15 @@ FILLINGS = ("by-size", "mixed")
 """The source does not say which slices share a rack: those of one size, or any."""
 
 
+FIBRES_LABEL = f"fibres between two servers ({UNLIMITED}: unlimited)"
+
+
+def fibres_parameter(default: tuple[int, ...], quick: tuple[int, ...] = ()) -> StudyParameter:
+    """The numbers of fibres between two servers that a study tries."""
+    words = f"Fibres between two servers; {UNLIMITED} are more than a rack uses."
+    return StudyParameter("fibres", words, default, 4, UNLIMITED, quick, whole=True)
+
+
 def require_slice_sizes(parameter: str, sizes: Iterable[int]) -> None:
     """Require that slices of the torus have these sizes; ``parameter`` gave them.
 
@@ -169,7 +178,6 @@ def _edges(fibres: int) -> tuple[FibreEdge, ...]:
             ahead[axis] = (server[axis] + 1) % extent
             if server[axis] < ahead[axis] or (ahead[axis] + 1) % extent != server[axis]:
                 name = f"{'xyz'[axis]}-{'-'.join(map(str, server))}"
-                found.append(
-                    FibreEdge(name, ((server[0], server[1], server[2]), (ahead[0], ahead[1], ahead[2])), fibres)
-                )
+                ends = (server[0], server[1], server[2]), (ahead[0], ahead[1], ahead[2])
+                found.append(FibreEdge(name, ends, fibres))
     return tuple(found)

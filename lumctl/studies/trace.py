@@ -14,7 +14,7 @@ in percent of one. Without a trace, jobs arrive in a Poisson process, for durati
 
 import json
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice, product
@@ -22,10 +22,9 @@ from math import exp, log, prod
 from pathlib import Path
 from random import Random
 
-from lumctl.studies.claim import ReadingValue
 from lumctl.studies.cluster_jobs import JobCluster, JobStart, slice_size
 from lumctl.studies.study import Study, StudyCase, StudyParameter, StudyPlot, StudyRow, StudySettings
-from lumctl.studies.torus_cluster import FIBRES, RACK, RACKS, SHAPES, UNLIMITED
+from lumctl.studies.torus_cluster import FIBRES, RACK, RACKS, SHAPES, fibres_parameter
 from lumctl.studies.trace_file import MOST_JOBS, ClusterJob, trace_of, trace_source
 
 _WHOLE = RACKS * prod(RACK)
@@ -167,11 +166,6 @@ class _Period:
         }
 
 
-def _values(_: StudySettings, __: Iterable[StudyRow]) -> Mapping[str, Mapping[str, ReadingValue]]:
-    """No source claims anything of these jobs."""
-    return {}
-
-
 def of_trace(path: Path, mapping: Path | None) -> Study:
     """The study of the jobs of a file.
 
@@ -180,14 +174,14 @@ def of_trace(path: Path, mapping: Path | None) -> Study:
     """
     source, inputs = trace_source(path, mapping)
     parameters = [
-        replace(each, default=(MOST_JOBS,), quick=(_QUICK_JOBS,)) if each.name == "jobs" else each
+        replace(each, default=(MOST_JOBS,), quick=_QUICK_JOBS) if each.name == "jobs" else each
         for each in STUDY.parameters
         if each.name not in _DRAWN
     ]
     return replace(STUDY, parameters=tuple(parameters), cases=partial(_cases, source=source), inputs=inputs)
 
 
-_QUICK_JOBS = 500
+_QUICK_JOBS = (500,)
 
 STUDY = Study(
     name="trace",
@@ -198,31 +192,19 @@ STUDY = Study(
         StudyParameter("sigma", "Spread of durations: of their logarithm.", (1.0, 1.5), 0.0, 4.0, quick=(1.0,)),
         StudyParameter("median_s", "Median of durations.", (3600.0,), 1.0, 1e7),
         StudyParameter(
-            "queue", "1: requests without a place wait, and all after them; 0: refused.", (0, 1), 0, 1, whole=True
+            "queue", "1: a job without a place waits, and all after it; 0: refused.", (0, 1), 0, 1, whole=True
         ),
+        fibres_parameter((FIBRES,)),
         StudyParameter(
-            "fibres",
-            f"Fibres between two servers; {UNLIMITED} are more than a rack uses.",
-            (FIBRES,),
-            4,
-            UNLIMITED,
-            whole=True,
-        ),
-        StudyParameter(
-            "jobs", "The first so many jobs.", (3000,), 1, MOST_JOBS, quick=(_QUICK_JOBS,), whole=True, several=False
+            "jobs", "The first so many jobs.", (3000,), 1, MOST_JOBS, _QUICK_JOBS, whole=True, several=False
         ),
         StudyParameter("periods", "Equal parts of the time of submissions.", (4,), 1, 1000, whole=True, several=False),
         StudyParameter("seeds", "Random draws of each.", (2,), 1, 10_000, quick=(1,), whole=True, several=False),
     ),
     claims=(),
-    columns=(
-        *("trace", "load", "small_percent", "sigma", "median_s", "seed", "queue", "way", "period", "from_s", "to_s"),
-        *("requests", "too_large", "without", "refused", "refused_percent", "waited", "fragmented", "by_light"),
-        *("mean_wait_s", "longest_wait_s", "asked_percent", "used_percent", "migrated_parts", "fragmentation"),
-    ),
     cases=_cases,
     solve=_solve,
-    values=_values,
+    values=lambda *_: {},  # no source claims anything of these jobs
     plots=(
         StudyPlot("period", ("refused_percent", "used_percent"), "period", "%", ("queue", "way")),
         StudyPlot("period", ("fragmentation",), "period", "index of fragmentation", ("queue", "way")),

@@ -44,7 +44,6 @@ STUDY = Study(
         StudyParameter("fatal", "How often the second one kills its worker.", (0,), 0, 10, whole=True, several=False),
     ),
     claims=(Claim("drawn.mean", "a test", "the mean", 0.5, "of 1", 0.3, {"all": "of all draws"}),),
-    columns=("seed", "draw", "number", "word", "beyond"),
     cases=_cases,
     solve=_solve,
     values=_values,

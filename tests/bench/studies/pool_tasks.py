@@ -36,7 +36,7 @@ def engine(tasks: int, workers: int) -> Iterator[object]:
     from lumctl.studies.engine import StudyWorkers, solve_cases
     from lumctl.studies.study import Study
 
-    study = Study("tasks", "", (), (), ("number",), cases=lambda _: (), solve=solve, values=lambda *_: {})
+    study = Study("tasks", "", (), (), cases=lambda _: (), solve=solve, values=lambda *_: {})
     cases = {number: (number,) for number in range(tasks)}
     yield None  # what is imported so far is no part of the time
     yield from solve_cases(study, cases, StudyWorkers(workers))

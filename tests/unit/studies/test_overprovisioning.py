@@ -12,7 +12,7 @@ from torus_states import leads
 
 from lumctl.cli.main import run
 from lumctl.errors import ExitCode
-from lumctl.studies import overprovisioning, replacement, run_study
+from lumctl.studies import overprovisioning, run_study
 from lumctl.studies.torus_cluster import FIBRES, UNLIMITED, fill, racks_with
 
 
@@ -66,7 +66,7 @@ def test_the_circuits_of_spares_join_them_with_their_slice_and_no_edge_is_too_fu
     slices = overprovisioning._with_spares(size)
     (torus,) = racks_with(slices, fibres, racks=1)
     assert len(torus.free) == 4
-    states = {each: replacement._SliceState(each, torus, fibres) for each in slices}
+    states = {each: overprovisioning._SliceState(each, torus, fibres) for each in slices}
     links = {each: Counter(circuit.ranks for circuit in states[each].circuits) for each in slices}
     lost = {each: set() for each in slices}
     for at in overprovisioning._drawn(slices, 4, draws(size)):
@@ -93,9 +93,9 @@ def test_without_fibres_no_spare_is_joined(monkeypatch):
             for rack in racks_with(*of, **racks)
         )
 
-    monkeypatch.setattr(replacement, "racks_with", dark)
+    monkeypatch.setattr(overprovisioning, "racks_with", dark)
     slices = overprovisioning._with_spares(32)
-    assert replacement.joined_spares(slices, sorted(slices[0].accelerators)[:4], FIBRES) == 0
+    assert overprovisioning.joined_spares(slices, sorted(slices[0].accelerators)[:4], FIBRES) == 0
 
 
 def test_models_that_are_broken_on_purpose_change_their_claims(monkeypatch):

@@ -355,14 +355,6 @@ def test_an_axis_may_have_words(tmp_path):
     )
 
 
-@pytest.mark.parametrize("name", STUDIES)
-def test_a_plot_shows_columns_that_the_study_has(name):
-    for plot in STUDIES[name].plots:
-        assert {plot.x, *plot.y, *plot.by} <= set(STUDIES[name].columns)
-        assert plot.x_label
-        assert plot.y_label
-
-
 @pytest.mark.usefixtures("matplotlib")
 def test_a_figure_without_a_file_or_of_another_study_is_one_line(kept, tmp_path, capsys):
     assert study("figure", "drawn") == ExitCode.USAGE

@@ -34,8 +34,13 @@ def test_each_claim_is_tested_or_says_what_a_test_lacks_and_the_recorded_verdict
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_a_study_prints_the_columns_that_it_has(name):
-    assert {tuple(row) for row in quick(name).rows} == {STUDIES[name].columns}
+def test_all_rows_have_the_columns_that_are_printed_and_drawn(name):
+    result = quick(name)
+    assert {tuple(row) for row in result.rows} == {result.columns}
+    for plot in result.study.plots:
+        assert {plot.x, *plot.y, *plot.by} <= set(result.columns)
+        assert plot.x_label
+        assert plot.y_label
 
 
 def test_the_published_cluster_has_the_published_power_and_price():
