@@ -35,7 +35,8 @@ def racks(rng: Random) -> list[SharingQuestion]:
         classes = ("rare",) if rng.random() < 0.3 else ("common", "rare")
         usable = tuple(name for name, spare in spares[rack].items() if spare.accelerator_class in classes)
         row = (usable,) * rng.randint(1, 8)
-        demands[rack].append(Demand(f"demand-{number:04}", f"job-{number % 7}", float(number), row, frozenset(classes)))
+        able = (frozenset(classes),) * len(row)
+        demands[rack].append(Demand(f"demand-{number:04}", f"job-{number % 7}", float(number), row, able))
     return [SharingQuestion(1e6, tuple(of), spares[rack]) for rack, of in enumerate(demands) if of]
 
 
