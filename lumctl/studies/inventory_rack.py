@@ -68,11 +68,8 @@ def rails_of_hosts(inventory: "Inventory") -> StudySettings:
         )
     # Where light enters at some ports and leaves at the others, two of them are one for both directions.
     radix = max((min(each.input_count, each.port_count) for each in _devices(inventory, DeviceKind.SWITCH)), default=0)
-    return {
-        "gpus": (len(inventory.accelerators),),
-        "domain": (sizes[0],),
-        **({"radix": (radix,)} if radix else {}),
-    }
+    found = {"gpus": (len(inventory.accelerators),), "domain": (sizes[0],)}
+    return {**found, "radix": (radix,)} if radix else found
 
 
 def port_rates(inventory: "Inventory") -> StudySettings:

@@ -22,13 +22,11 @@ from lumctl.training.timeline import MORPHLUX, Track
 
 _LUMION, _MORPHLUX = "arXiv 2505.23105", "arXiv 2508.03674v3"
 _SOURCE = "Morphlux"
-_EMPTY: StudyRow = dict.fromkeys(
-    (
-        *("source", "machine", "date", "fabric_s", "phase", "part", "seconds", "ends_s", "published_s", "times"),
-        *("published_times", "not_comparable"),
-    ),
-    "-",
+_COLUMNS = (
+    *("source", "machine", "date", "fabric_s", "phase", "part", "seconds", "ends_s", "published_s", "times"),
+    *("published_times", "not_comparable"),
 )
+_EMPTY: StudyRow = dict.fromkeys(_COLUMNS, "-")
 """A row with nothing in its columns."""
 
 
@@ -163,6 +161,7 @@ _BED = (
     "the test bed, four servers with an RTX 6000 Ada each, joined by a programmable mesh"
     " (lumctl demo recover measures both figures on the simulator)"
 )
+_THROUGHPUT = "throughput of fine-tuning after a replacement, over that in an electrical rack"
 _RACK = "an electrical rack after a replacement, which the source does not describe, and the test bed beside it"
 
 STUDY = Study(
@@ -178,15 +177,7 @@ STUDY = Study(
         Claim("recovery.restart", _LUMION, "swap and restart, about", 1.0, "s", 0.5, _WORDS, ClaimBasis.INFERRED),
         Claim("recovery.circuits", _MORPHLUX, "from a failure to changed circuits", 1.1, "s", 0.1, missing=_BED),
         Claim("recovery.training", _MORPHLUX, "from a failure to a training step", 25.6, "s", 0.5, missing=_BED),
-        Claim(
-            "recovery.throughput",
-            _LUMION,
-            "throughput of fine-tuning after a replacement, over that in an electrical rack",
-            2.0,
-            "times",
-            0.1,
-            missing=_RACK,
-        ),
+        Claim("recovery.throughput", _LUMION, _THROUGHPUT, 2.0, "times", 0.1, missing=_RACK),
     ),
     cases=_cases,
     solve=_solve,

@@ -37,10 +37,8 @@ def slurm_executor(workers: int) -> Iterator[StudyExecutor]:
     )
     signal(SIGINT, interrupt)  # dask-jobqueue replaces the handler when it is imported
     if shutil.which("sbatch") is None:
-        raise UsageError(
-            "--executor slurm needs Slurm, but its command sbatch is not found",
-            hint="run it on a host that submits jobs",
-        )
+        missing = "--executor slurm needs Slurm, but its command sbatch is not found"
+        raise UsageError(missing, hint="run it on a host that submits jobs")
     refused: list[str] = []
     # Ctrl-C must not reach sbatch: it would leave a job whose number is not known.
     with interrupts_blocked():
@@ -94,9 +92,8 @@ def _cluster(jobs: Any, refused: list[str]) -> Any:
     try:
         return jobs.SLURMCluster(job_cls=StudyJob, silence_logs=logging.CRITICAL, **given)
     except (OSError, RuntimeError, TypeError, ValueError) as error:
-        raise UsageError(
-            f"{_SETTINGS} in Dask's configuration starts no cluster: {' '.join(str(error).split())}"
-        ) from error
+        words = " ".join(str(error).split())
+        raise UsageError(f"{_SETTINGS} in Dask's configuration starts no cluster: {words}") from error
 
 
 def _await_worker(client: Any, cluster: Any, refused: list[str], within_s: float) -> None:

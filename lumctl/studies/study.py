@@ -111,9 +111,8 @@ class Study:
                 raise UsageError("--trace-map needs --trace FILE")
             return self
         if self.of_trace is None:
-            raise UsageError(
-                f"study {self.name} takes no trace", hint="leave --trace out, or run the study trace or sharing"
-            )
+            hint = "leave --trace out, or run the study trace or sharing"
+            raise UsageError(f"study {self.name} takes no trace", hint=hint)
         return self.of_trace(trace, columns)
 
     def with_measured(self, files: Sequence[Path]) -> "Study":

@@ -35,8 +35,6 @@ RACKS_PARAMETER = StudyParameter("racks", "Racks of the cluster.", (RACKS,), 1, 
 
 FILLINGS = ("by-size", "mixed")
 """The source does not say which slices share a rack: those of one size, or any."""
-
-
 FIBRES_LABEL = f"fibres between two servers ({UNLIMITED}: unlimited)"
 
 
