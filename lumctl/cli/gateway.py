@@ -53,7 +53,8 @@ def run(
     the rack's devices through it only. On ``--target sim`` only $LUMCTL_GATEWAY counts: the inventory names the gateway
     of the real rack. Each write carries the number of its lease. If a newer lease was given since, the write is refused
     and nothing is sent, so an engine that was suspended for longer than its lease does no harm when it wakes up. A
-    write in progress is finished before the first write of a newer lease begins.
+    write in progress is finished before the first write of a newer lease begins. The phases of a running job are lit
+    without a lease of their own, while no run holds the rack's: see lumctl-job(7).
 
     The socket is the one that --listen names, or $LUMCTL_GATEWAY, or (on the rack) the inventory, or one in the user's
     runtime folder; the command prints it. Only its own user may connect, and with --group that group. Each write is a
