@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from lumctl.training.protocol import NO_PHASE
+
 
 @dataclass(frozen=True, slots=True)
 class Rail:
@@ -86,8 +88,8 @@ class RailLight:
     """The newest request of each rank that waits, the oldest first."""
     newest: dict[int, int] = field(default_factory=dict)
     """The number of each rank's newest request."""
-    ended: set[int] = field(default_factory=set)
-    """The ranks that need no light any more."""
+    idle: set[int] = field(default_factory=set)
+    """The ranks that need no light until their next request."""
     changes: int = 0
     """The number of changes begun; the answer to an older one is void."""
     groups: Mapping[str, tuple[frozenset[int], ...]] = field(init=False)
@@ -98,7 +100,7 @@ class RailLight:
 
     def clear(self) -> None:
         """Forget all ranks."""
-        for each in (self.holders, self.waiting, self.newest, self.ended):
+        for each in (self.holders, self.waiting, self.newest, self.idle):
             each.clear()
 
     def granted(self) -> list[Wanted]:
@@ -132,7 +134,7 @@ class RailLight:
     def _last_resort(self) -> list[Wanted]:
         """The oldest need, if all ranks wait, and no group whole."""
         needs = [each for each in self.waiting.values() if not each.ahead]
-        all_wait = self.rail.ranks <= {each.rank for each in needs} | self.ended
+        all_wait = self.rail.ranks <= {each.rank for each in needs} | self.idle
         is_stuck = all_wait and not any(self._whole(phase, ahead=False) for phase in self.groups)
         return needs[:1] if is_stuck else []
 
@@ -175,10 +177,11 @@ class PhaseControl:
     def wants(self, request: Wanted) -> str | None:
         """Take a request; return why it is refused, or ``None``.
 
-        A rank that wants a phase has left the one that it held. A repeated or older request changes nothing.
+        A rank that wants a phase, or ``NO_PHASE``, has left the one that it held. A repeated or older request changes
+        nothing.
         """
         at = self._of_rank.get(request.rank)
-        if at is None or request.phase not in self.rails[at].rail.pairs:
+        if at is None or request.phase not in {NO_PHASE, *self.rails[at].rail.pairs}:
             return f"no circuit of rank {request.rank} belongs to a phase {request.phase}"
         light = self.rails[at]
         newest = light.newest.get(request.rank, 0)
@@ -187,18 +190,22 @@ class PhaseControl:
                 self._lit(request)  # its answer may be lost
             return None
         light.newest[request.rank] = request.number
+        if request.phase == NO_PHASE:
+            self.leaves(request.rank)
+            return None
         light.holders.discard(request.rank)
+        light.idle.discard(request.rank)
         light.waiting.pop(request.rank, None)  # the newest request stands last
         light.waiting[request.rank] = request
         self._go_on(at)
         return None
 
     def leaves(self, rank: int) -> None:
-        """Note that a rank uses no light any more: it has done its last training step."""
+        """Note that a rank uses no light until it asks again."""
         if (at := self._of_rank.get(rank)) is not None:
             self.rails[at].holders.discard(rank)
             self.rails[at].waiting.pop(rank, None)
-            self.rails[at].ended.add(rank)
+            self.rails[at].idle.add(rank)
             self._go_on(at)
 
     def confirmed(self, rail: int, number: int) -> None:

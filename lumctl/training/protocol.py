@@ -43,6 +43,8 @@ SCHEDULED_FOR = "scheduled_for"
 
 WANTS, LIT, DARK = "wants", "lit", "dark"
 """A rank wants a phase; the answers: the phase has light, or cannot have it."""
+NO_PHASE = ""
+"""In place of a phase: the rank needs no light until its next request, which has no answer."""
 PHASES = "phases"
 """In ``stepped`` of a job with phases: the changes of phase that the rank waited for (``changes``), the seconds waited
 (``wait_s``), the seconds that asking ahead hid (``hidden_s``), the longest wait (``worst_s``), and ``boundaries``: rows

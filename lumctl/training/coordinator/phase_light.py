@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from lumctl.devices.errors import DeviceUnreachableError
 from lumctl.errors import LumctlError, UnreachableError
 from lumctl.training.coordinator import job_end
 from lumctl.training.coordinator.state import JobEnd, JobLight, JobState
@@ -70,7 +71,7 @@ def not_permitted(state: JobState, error: LumctlError) -> None:
         return
     light.is_sought = False
     why = f"its light cannot change between phases: {error.message}"
-    if isinstance(error, UnreachableError):
+    if isinstance(error, UnreachableError | DeviceUnreachableError):
         light.retry_at = state.effects.now() + RETRY_S
         if light.why != why:
             state.effects.say(f"{why}; it is tried again")

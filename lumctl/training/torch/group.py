@@ -242,6 +242,12 @@ class ProcessGroup:
         if attempt is not None and attempt.light is not None:
             attempt.light.answered(message)
 
+    def release_light(self) -> None:
+        """Let others change the light: what follows needs none. Raises ``RuntimeError`` if the group broke."""
+        attempt = self._attempt
+        if attempt is not None and attempt.light is not None:
+            attempt.light.release()
+
     def end_step(self) -> dict[str, Any] | None:
         """End a training step; return the record of its phases, ``None`` for a job without."""
         attempt = self._attempt

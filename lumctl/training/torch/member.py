@@ -149,6 +149,7 @@ class Member:
         Raises:
             RuntimeError: the group broke; the job may go back to an earlier step.
         """
+        self._group.release_light()
         self._copies.arrive()
         if self.membership.world > 1:
             met = torch.zeros(1, device=self._device)
@@ -289,6 +290,8 @@ class Member:
     def _copy_to_next(self, rank: int, world: int) -> None:
         """Keep a copy of a unique state here and on the next rank. Raises ``RuntimeError`` if the group broke."""
         if self._state.layout == UNIQUE:
+            # The next rank may wait for another phase before it comes to this exchange.
+            self._group.release_light()
             self._copies.keep(rank, self._state.snapshot(into=self._copies.spent(rank)))
             self._copies.hand_on(rank, world, self._device)
 

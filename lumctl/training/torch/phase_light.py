@@ -16,7 +16,7 @@ import torch.distributed as dist
 
 from lumctl.training.phase_model import ChangeMode
 from lumctl.training.phase_order import PhaseOrder
-from lumctl.training.protocol import DARK, LIT, Message, printable_line
+from lumctl.training.protocol import DARK, LIT, NO_PHASE, Message, printable_line
 from lumctl.training.torch.stores import GivenUpError
 
 if TYPE_CHECKING:
@@ -138,6 +138,12 @@ class PhaseLight:
         """Ask for a phase as soon as all transfers under way have ended, if no other is started before."""
         with self._starting:
             self._ask_ahead(phase)
+
+    def release(self) -> None:
+        """Let others change the light: this worker needs none until its next transfer. Raises as :meth:`start` does."""
+        with self._starting:
+            if self._held is not None:
+                self._request(NO_PHASE)
 
     def answered(self, message: Message) -> None:
         """Take in an answer of the coordinator. One to another request than the newest is ignored."""

@@ -26,7 +26,7 @@ ON_SIM = ("--target", "sim")
 def main() -> int:
     """Run both, compare, print; 0 if the losses are equal and light changed in both modes."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--steps", type=int, default=48)
     parser.add_argument("--change-ms", type=int, default=CHANGE_MS, help="how long a switch takes for a change")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="lumctl-rails-") as made:

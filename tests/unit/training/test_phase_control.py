@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from lumctl.training.phase_control import PhaseControl, Rail, RankPath, Wanted, rails_of
+from lumctl.training.protocol import NO_PHASE
 
 PIPELINE, GRADIENTS, EXPERTS = "pipeline", "gradients", "experts"
 PAIRS: Mapping[str, frozenset[tuple[int, int]]] = {
@@ -197,6 +198,23 @@ def test_a_rank_that_has_ended_holds_no_light(rack: Rack) -> None:
     assert rack.changes == []
     rack.control.leaves(0)
     assert rack.changes == [(0, GRADIENTS, 1)]
+
+
+def test_a_rank_that_needs_no_light_for_now_keeps_nobody_waiting_and_may_come_back(rack: Rack) -> None:
+    rack.wants(0, PIPELINE)
+    rack.wants(1, PIPELINE)
+    rack.wants(0, NO_PHASE)
+    assert rack.may_use() == {1: PIPELINE}
+    rack.wants(1, GRADIENTS)
+    rack.wants(3, GRADIENTS)
+    rack.confirm()
+    assert rack.may_use() == {1: GRADIENTS, 3: GRADIENTS}
+    for rank in (1, 3):
+        rack.wants(rank, NO_PHASE)
+    rack.wants(0, PIPELINE)
+    rack.wants(1, PIPELINE)
+    rack.confirm()
+    assert rack.may_use() == {0: PIPELINE, 1: PIPELINE}
 
 
 def test_rails_change_independently() -> None:

@@ -6,7 +6,7 @@ from queue import Empty, SimpleQueue
 import pytest
 
 from lumctl.training.phase_order import COMPARED, FIRST_COMPARED
-from lumctl.training.protocol import DARK, LIT
+from lumctl.training.protocol import DARK, LIT, NO_PHASE
 from lumctl.training.torch.phase_light import PhaseDarkError, PhaseLight
 from lumctl.training.torch.stores import GivenUpError
 
@@ -176,6 +176,22 @@ def test_a_phase_wanted_early_is_asked_for_when_all_transfers_have_ended_and_aga
     assert worker.asked.get(timeout=WITHIN_S) == (3, "gradients", False)
     worker.answer(2)
     assert not second.begun.wait(0.05)
+    worker.answer(3)
+    assert second.end() is None
+    assert worker.asked.empty()
+
+
+def test_a_worker_that_needs_no_light_lets_go_of_it_once_its_transfers_have_ended(worker):
+    under_way = Transfer()
+    first = Starting(worker, "pipeline", under_way)
+    worker.answer(worker.asked.get(timeout=WITHIN_S)[0])
+    assert first.end() is None
+    under_way.over.set()
+    worker.light.release()
+    assert worker.asked.get(timeout=WITHIN_S) == (2, NO_PHASE, False)
+    worker.light.release()
+    second = Starting(worker, "pipeline")
+    assert worker.asked.get(timeout=WITHIN_S) == (3, "pipeline", False)
     worker.answer(3)
     assert second.end() is None
     assert worker.asked.empty()
