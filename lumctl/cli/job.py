@@ -59,9 +59,12 @@ def run(
     from lumctl.context import Context
     from lumctl.training.job_run import run_job
 
-    find_job(placed_jobs(cx)[0], job).run_settings()
-    if not no_swap:
-        cx.confirm(f"Run {job}, and replace its accelerators by spares whenever they fail", yes=yes)
+    found = find_job(placed_jobs(cx)[0], job)
+    found.run_settings()
+    acts = [] if no_swap else ["replace its accelerators by spares whenever they fail"]
+    acts += ["change its light between its phases"] if found.phases else []
+    if acts:
+        cx.confirm(f"Run {job}{''.join(f', and {act}' for act in acts)}", yes=yes)
     agreed_by = "" if no_swap else _who(job)
     say = _stamped(cx.out.narrate)
     # SIGTERM ends this command like Ctrl-C: the job continues without it.

@@ -179,7 +179,8 @@ def require_gateway(context: Context, job: Job) -> None:
 def _prove_each(context: Context, job: Job, who: str, say: Progress) -> None:
     """Give each phase light in turn by a run that proves it. The one that has light now was proved when it was lit."""
     lit, last = lit_phase(job, context.assignment()).name, job.order[0]
-    for name in (*(each.name for each in job.phases if each.name not in {lit, last}), last):
+    others = [each.name for each in job.phases if each.name not in {lit, last}]
+    for name in (*others, last) if others or lit != last else ():
         plan = plan_phase(context, job.name, name)
         context.store(plan.rack).runs.save_plan(to_document(plan))
         apply(context, plan, who=who)

@@ -129,3 +129,13 @@ def test_what_has_no_phases_is_refused_in_one_line_with_a_hint_that_works(lumctl
     assert unknown.returncode == 2
     assert "no job 'trian'" in unknown.stderr
     assert lumctl("job", "phases", "train", "-o", "name").stdout == "pipeline\ngradients\n"
+
+
+def test_to_run_a_job_with_phases_needs_a_yes_even_without_swaps_and_a_gateway(lumctl):
+    asked = lumctl("job", "run", "train", "--no-swap")
+    assert asked.returncode == 2
+    assert "--yes" in asked.stderr
+    refused = lumctl("job", "run", "train", "--no-swap", "--yes")
+    assert refused.returncode == 5
+    assert "only a gateway of rack rails may do" in refused.stderr
+    assert "lumctl gateway run rails --target sim" in refused.stderr

@@ -141,3 +141,22 @@ def test_a_rack_without_a_gateway_is_refused_with_the_way_to_start_one(context):
     with pytest.raises(RefusedError, match="only a gateway of rack rails may do") as refused:
         obtain_permit(direct, JOB, "me")
     assert refused.value.hint.startswith("start it: lumctl gateway run rails --target sim")
+
+
+def test_a_job_with_one_phase_has_nothing_to_try_and_gets_a_permit_for_it(tmp_path):
+    text = example(RACK).read_text()
+    alone = text[: text.index("      gradients:")] + text[text.index("    run:") :]
+    path = tmp_path / "one.yaml"
+    path.write_text(alone)
+    inventory, socket = load_inventory(path), tmp_path / "r.sock"
+    store = lambda _rack: store_at(f"sqlite:///{tmp_path}/lumctl.db", files=tmp_path, rack=RACK)  # noqa: E731
+    with (
+        launch(inventory, folder=tmp_path / "sim", tied=True) as sim,
+        serving(inventory, sim.endpoints(), f"sqlite:///{tmp_path}/lumctl.db", socket, rack=RACK),
+        Context(inventory, "sim", endpoints=through(sim.endpoints(), socket, RACK), store=store) as made,
+    ):
+        apply(made, plan_fabric(made, RACK))
+        permit = obtain_permit(made, JOB, "me")
+        assert list(permit.pairs) == ["pipeline"]
+        rest(made, JOB)
+        end_permit(made, JOB, "me")
