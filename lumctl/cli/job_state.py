@@ -158,6 +158,11 @@ def print_job(cx: Invocation, document: Row) -> None:
             cx.out.text(f"checkpoint: {path}")
     elif document.get("why"):
         cx.out.text(aimed(cx, f"{document['state']}: {document['why']}"))
+    if (light := document.get("light")) is not None:
+        from lumctl.training.phase_record import light_words
+
+        for line in light_words(light):
+            cx.out.text(f"light: {line}")
     tables: list[tuple[str, Sequence[OutputColumn], list[Row]]] = [
         ("ranks", RANKS, [{**rank, "doing": rank["state"]} for rank in document["ranks"]]),
         ("ready", READY, list(document["ready"])),

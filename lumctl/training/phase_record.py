@@ -6,7 +6,10 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
+from lumctl.printable import counted
+from lumctl.quantity_text import seconds_text
 from lumctl.training.phase_model import ChangeMode
+from lumctl.training.protocol import printable_line
 
 MOST_STEPS = 512
 """The number of steps that are kept."""
@@ -68,8 +71,9 @@ class PhaseRecord:
             return  # forgotten, or repeated after a recovery
         found.note(said)
         for left, entered, mode, pays in said["boundaries"][:MOST_ROWS]:
-            if len(self._boundaries) < MOST_ROWS or (left, entered) in self._boundaries:
-                self._boundaries[str(left), str(entered)] = str(ChangeMode(mode)), None if pays is None else bool(pays)
+            boundary = printable_line(str(left)), printable_line(str(entered))
+            if len(self._boundaries) < MOST_ROWS or boundary in self._boundaries:
+                self._boundaries[boundary] = str(ChangeMode(mode)), None if pays is None else bool(pays)
 
     def document(self, shown: int = 64) -> dict[str, Any]:
         """The last steps, the steps of each mode beside each other, and what was decided for each boundary.
@@ -93,3 +97,31 @@ def _in_mode(steps: list[StepLight], mode: ChangeMode) -> dict[str, Any]:
         return {"steps": 0}
     times = {name: round(median(getattr(each, name) for each in own), 6) for name in ("wait_s", "hidden_s", "worst_s")}
     return {"steps": len(own), "changes": median(each.changes for each in own), **times}
+
+
+def light_words(light: Mapping[str, Any]) -> tuple[str, ...]:
+    """The light of a job, from its status document, in a few lines: what has light, what it costs, what was chosen."""
+    lit = ", ".join(f"{device} {phase or 'changes'}" for device, phase in light["lit"].items())
+    changes = counted(light["changes"], "changes of light")
+    failed = f", {light['failed_changes']} failed" if light["failed_changes"] else ""
+    refused = sum(light["refused"].values())
+    lines = [
+        f"{lit or 'at rest'}; {changes}{failed}" + (f", {counted(refused, 'refused requests')}" if refused else "")
+    ]
+    if steps := light["steps"]:
+        wait_s, hidden_s = (median(step[name] for step in steps) for name in ("wait_s", "hidden_s"))
+        per_step = median(step["changes"] for step in steps)
+        lines.append(
+            f"{per_step:g} changes a step: {seconds_text(wait_s)} waiting for light and for other ranks, "
+            f"{seconds_text(hidden_s)} hidden (medians of {counted(len(steps), 'steps')}), "
+            f"worst wait {seconds_text(max(step['worst_s'] for step in steps))}"
+        )
+    chosen = [f"{each['left']} to {each['entered']} {_chosen(each)}" for each in light["boundaries"]]
+    return (*lines, *(["; ".join(chosen)] if chosen else []))
+
+
+def _chosen(boundary: Mapping[str, Any]) -> str:
+    mode = "ahead" if boundary["mode"] == ChangeMode.AHEAD else "on demand"
+    if boundary["pays"] is None:
+        return f"{mode}, being compared"
+    return mode if boundary["pays"] else f"{mode}: neither is faster"

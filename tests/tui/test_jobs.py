@@ -12,6 +12,7 @@ from lumctl.tui.look.marks import Marks
 from lumctl.tui.panes.jobs import JOBS, job_rows
 from lumctl.tui.screens.component import DetailScreen
 from lumctl.tui.screens.list import JobScreen
+from lumctl.tui.views.job_light import light_text
 from lumctl.tui.views.job_waits import JobWaits, waits_text
 from lumctl.tui.views.jobs import why_of
 from lumctl.tui.views.records import RecordedLook, Working
@@ -237,3 +238,40 @@ def test_its_screen_says_why_who_is_late_is_unknown(running, kit):
         await kit.until(pilot, lambda: "unknown: the job's coordinator does not answer" in kit.screen_text(pilot.app))
 
     kit.drive(running.dashboard(), script, size=(110, 45))
+
+
+LIGHT = {
+    "lit": {"rail0": "pipeline"},
+    "changes": 8,
+    "failed_changes": 1,
+    "refused": {},
+    "steps": [
+        {"step": step, "changes": 2, "wait_s": wait_s, "hidden_s": 0.004, "worst_s": wait_s, "modes": {}}
+        for step, wait_s in enumerate((0.008, 0.002, 0.004))
+    ],
+    "boundaries": [{"left": "pipeline", "entered": "gradients", "mode": "ahead", "pays": True}],
+}
+
+
+def test_light_between_phases_is_a_strip_of_waits_and_what_was_hidden():
+    assert light_text(LIGHT, MARKS, 100).plain.splitlines() == [
+        "light between phases",
+        "  of each training step; █ is 8.0 ms",
+        "  waiting   █▃▅",
+        "  hidden    ▅▅▅",
+        "  rail0 pipeline; 8 changes of light, 1 failed",
+        (
+            "  2 changes a step: 4.0 ms waiting for light and for other ranks, 4.0 ms hidden (medians of 3 steps), "
+            "worst wait 8.0 ms"
+        ),
+        "  pipeline to gradients ahead",
+    ]
+    assert light_text(LIGHT, MARKS, 14).plain.splitlines()[2] == "  waiting   ▅█"
+
+
+def test_nothing_is_shown_of_the_light_of_a_job_without_phases():
+    assert light_text(None, MARKS, 100).plain == ""
+    assert light_text({**LIGHT, "steps": [], "boundaries": []}, MARKS, 100).plain.splitlines() == [
+        "light between phases",
+        "  rail0 pipeline; 8 changes of light, 1 failed",
+    ]

@@ -16,6 +16,7 @@ from lumctl.tui.screens.shortcuts import KeyedScreen
 from lumctl.tui.sources import ScreenContext
 from lumctl.tui.threads.collector import one_line
 from lumctl.tui.threads.readers import AnswerReader
+from lumctl.tui.views.job_light import light_text
 from lumctl.tui.views.job_waits import JobWaits, waits_text
 from lumctl.tui.views.jobs import head_text, recoveries_text, told_of
 from lumctl.tui.views.records import RecordedLook
@@ -149,10 +150,12 @@ class JobScreen(ListingScreen, keys="job"):
         return head_text(seen, self._job, self.shared.marks)
 
     def more(self, seen: RecordedLook, row: Row | None) -> Text:  # noqa: ARG002 - recoveries are those of the whole job
-        """Who is late in the job, and its recoveries."""
+        """Who is late in the job, its light between phases, and its recoveries."""
         now, marks = self.shared.now(), self.shared.marks
-        text = waits_text(self._waits.answer(), marks, now, self.size.width - _BESIDE)
-        return text.append_text(recoveries_text(told_of(seen, self._job), now, marks))
+        told, width = told_of(seen, self._job), self.size.width - _BESIDE
+        text = waits_text(self._waits.answer(), marks, now, width)
+        text.append_text(light_text(told.get("light") if told else None, marks, width))
+        return text.append_text(recoveries_text(told, now, marks))
 
     def _read_waits(self) -> JobWaits | None:
         seen = self.shared.seen()

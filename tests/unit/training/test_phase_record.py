@@ -2,7 +2,7 @@
 
 import pytest
 
-from lumctl.training.phase_record import MOST_STEPS, PhaseRecord
+from lumctl.training.phase_record import MOST_STEPS, PhaseRecord, light_words
 
 
 def said(wait_s, mode="on-demand", hidden_s=0.0, pays=None, changes=2):
@@ -62,3 +62,33 @@ def test_it_is_bounded_whatever_ranks_say():
 def test_a_malformed_report_is_an_error_that_its_reader_counts(broken):
     with pytest.raises((KeyError, TypeError, ValueError)):
         PhaseRecord().note(1, broken)
+
+
+def light(record, **fields):
+    """The light of a job as its status has it."""
+    found = {"lit": {"rail0": "pipeline", "rail1": None}, "changes": 5, "failed_changes": 0, "refused": {}}
+    return {**found, **record.document(), **fields}
+
+
+def test_it_is_told_in_words():
+    record = PhaseRecord()
+    for step in range(4):
+        record.note(step, said(0.02, hidden_s=0.01, mode="ahead", pays=True))
+    assert light_words(light(record)) == (
+        "rail0 pipeline, rail1 changes; 5 changes of light",
+        (
+            "2 changes a step: 20 ms waiting for light and for other ranks, 10 ms hidden (medians of 3 steps), "
+            "worst wait 10 ms"
+        ),
+        "pipeline to gradients ahead",
+    )
+    assert light_words(light(PhaseRecord(), lit={}, failed_changes=2, refused={"unproved": 3})) == (
+        "at rest; 5 changes of light, 2 failed, 3 refused requests",
+    )
+
+
+def test_words_of_ranks_are_safe_to_print():
+    record = PhaseRecord()
+    rows = {**said(0.1), "boundaries": [["a\x1b[31m\n", "b", "on-demand", False]]}
+    record.note(1, rows)
+    assert light_words(light(record))[-1] == "a[31m to b on demand: neither is faster"
