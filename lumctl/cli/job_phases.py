@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lumctl.cli.invocation import Invocation
-from lumctl.cli.job_state import JobArgument, find_job
+from lumctl.cli.job_state import ASK_WITHIN_S, JobArgument, asked, find_job
 from lumctl.cli.output import OutputColumn, OutputFormat
 from lumctl.cli.verbs import aimed, verb
-from lumctl.errors import RefusedError
-from lumctl.inventory.model import DeviceKind, Inventory
+from lumctl.errors import ExitCode, RefusedError
+from lumctl.inventory.model import DeviceKind, Inventory, Job
 from lumctl.printable import counted
 from lumctl.quantity_text import seconds_text
 
@@ -52,6 +52,9 @@ def phases(
     light: Annotated[
         str | None, typer.Option("--light", metavar="PHASE", help="Plan to give this phase light instead; see below.")
     ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Check that the ranks pass through the phases in this order; see below.")
+    ] = False,
 ) -> None:
     """Show the phases of a job's training step: their circuits, what changes between any two, and which are possible.
 
@@ -64,6 +67,9 @@ def phases(
     circuits of PHASE, and proves each. So each phase can be tried before the job begins. From then on the circuits of
     PHASE are those that the job should have, until a plan for another phase, or a rollback.
 
+    --check compares the order with the changes that the ranks of the running job, or of its last run, made in their
+    training steps. Exit code 4 means that they differ.
+
     ``-o wide`` also lists the circuits of each phase; ``-o name`` prints the phases.
     """
     from lumctl.context import Context
@@ -75,6 +81,9 @@ def phases(
             f"job {job} has no phases: its links have light all the time",
             hint=f"see them: lumctl job show {job}; phases are written in the inventory: lumctl-inventory(5)",
         )
+    if check:
+        _check(cx, written)
+        return
     if cx.out.format is OutputFormat.NAME and light is None:
         cx.out.names([each.name for each in written.phases])
         return
@@ -103,6 +112,29 @@ def _plan(cx: Invocation, job: str, phase: str) -> None:
         context.store(made.rack).runs.save_plan(to_document(made))
     show_plan(cx, made)
     cx.out.narrate(f"apply it: lumctl swap apply {made.id} --target {made.target}")
+
+
+def _check(cx: Invocation, job: Job) -> None:
+    from lumctl.training.phase_record import order_faults
+
+    told = asked(cx, job.name, ASK_WITHIN_S)
+    made = [(each["left"], each["entered"]) for each in told["light"]["boundaries"]] if told and "light" in told else []
+    if not made:
+        raise RefusedError(
+            f"the ranks of {job.name} have reported no change of phase",
+            hint=aimed(cx, f"they report each training step while the job runs: lumctl job run {job.name}"),
+        )
+    faults = order_faults(job.order, made)
+    if cx.out.structured:
+        rows = [{"left": left, "entered": entered} for left, entered in made]
+        cx.out.document(
+            "phase-order", {"job": job.name, "order": list(job.order), "made": rows, "faults": list(faults)}
+        )
+    else:
+        for line in faults or (f"the ranks pass through the phases in this order: {', '.join(job.order)}",):
+            cx.out.text(line)
+    if faults:
+        raise typer.Exit(ExitCode.UNHEALTHY)
 
 
 def _print(cx: Invocation, inventory: Inventory, made: "JobPhases") -> None:

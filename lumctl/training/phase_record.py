@@ -1,7 +1,7 @@
 """What changes of light cost in the last training steps of a job, by what its ranks report."""
 
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
@@ -97,6 +97,18 @@ def _in_mode(steps: list[StepLight], mode: ChangeMode) -> dict[str, Any]:
         return {"steps": 0}
     times = {name: round(median(getattr(each, name) for each in own), 6) for name in ("wait_s", "hidden_s", "worst_s")}
     return {"steps": len(own), "changes": median(each.changes for each in own), **times}
+
+
+def order_faults(order: Sequence[str], observed: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """What differs between the order of phases in the inventory and the changes that ranks made, in words.
+
+    ``observed`` are the phases left and entered. The last phase of the order leads to the first of the next step.
+    """
+    meant = {pair for pair in zip(order, (*order[1:], *order[:1]), strict=True) if pair[0] != pair[1]}
+    made = set(observed)
+    unmeant = [f"ranks change from {left} to {entered}, which the order does not" for left, entered in made - meant]
+    missing = [f"no rank changes from {left} to {entered}, as the order does" for left, entered in meant - made]
+    return (*sorted(unmeant), *sorted(missing))
 
 
 def light_words(light: Mapping[str, Any]) -> tuple[str, ...]:

@@ -139,3 +139,6 @@ def test_to_run_a_job_with_phases_needs_a_yes_even_without_swaps_and_a_gateway(l
     assert refused.returncode == 5
     assert "only a gateway of rack rails may do" in refused.stderr
     assert "lumctl gateway run rails --target sim" in refused.stderr
+    unchecked = lumctl("job", "phases", "train", "--check")
+    assert unchecked.returncode == 5
+    assert "the ranks of train have reported no change of phase" in unchecked.stderr

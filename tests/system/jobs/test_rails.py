@@ -65,6 +65,7 @@ def test_a_rank_and_lumctl_are_killed_in_a_step_and_no_loss_differs(folder, refe
         with running(environment) as second:
             assert second.wait(WITHIN_S) == 0, second.stderr.read()
         ended = status(environment)
+        assert "the ranks pass through the phases" in demo.lumctl(environment, "job", "phases", "train", "--check")
     assert demo.losses(folder / "light") == reference
     assert (ended["state"], ended["done"]) == ("ended", STEPS)
     assert ended["generation"] == 3

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lumctl.training.phase_record import MOST_STEPS, PhaseRecord, light_words
+from lumctl.training.phase_record import MOST_STEPS, PhaseRecord, light_words, order_faults
 
 
 def said(wait_s, mode="on-demand", hidden_s=0.0, pays=None, changes=2):
@@ -92,3 +92,25 @@ def test_words_of_ranks_are_safe_to_print():
     rows = {**said(0.1), "boundaries": [["a\x1b[31m\n", "b", "on-demand", False]]}
     record.note(1, rows)
     assert light_words(light(record))[-1] == "a[31m to b on demand: neither is faster"
+
+
+@pytest.mark.parametrize(
+    ("order", "made", "faults"),
+    [
+        (["p", "g"], [("p", "g"), ("g", "p")], ()),
+        (["p"], [], ()),
+        (["p", "e", "p", "g"], [("p", "e"), ("e", "p"), ("p", "g"), ("g", "p")], ()),
+        (["p", "g"], [("p", "g")], ("no rank changes from g to p, as the order does",)),
+        (
+            ["p", "e", "g"],
+            [("p", "g"), ("g", "p")],
+            (
+                "ranks change from p to g, which the order does not",
+                "no rank changes from e to g, as the order does",
+                "no rank changes from p to e, as the order does",
+            ),
+        ),
+    ],
+)
+def test_the_order_of_the_inventory_is_compared_with_the_changes_of_ranks(order, made, faults):
+    assert order_faults(order, made) == faults
