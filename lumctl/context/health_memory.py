@@ -13,7 +13,7 @@ from lumctl.health.lateness import NOBODY_LATE, Lateness
 from lumctl.health.look import NO_EVIDENCE, LightEvidence
 from lumctl.health.memory import Memory, merged
 from lumctl.health.observation import rack_of
-from lumctl.health.states import HealthReport, Judged, State, kind_and_id
+from lumctl.health.states import HealthReport, Judged, State, judged, kind_and_id
 from lumctl.health.transitions import Transition, transitions
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.wiring import Circuit
@@ -130,6 +130,15 @@ class Verdicts:
     windows: tuple[MaintenanceWindow, ...]
 
 
+def _with_changing(report: HealthReport, changing: Collection[str]) -> HealthReport:
+    """The report in which these circuits are not ok: what their receivers heard last may be of another phase."""
+    circuits = {
+        name: judged(replace(health, otherwise=State.UNKNOWN), health.findings) if name in changing else health
+        for name, health in report.circuits.items()
+    }
+    return replace(report, circuits=circuits) if changing else report
+
+
 class Recollection:
     """Judges observations with the memory of earlier ones, which it loads from the racks' stores at first use."""
 
@@ -173,7 +182,7 @@ class Recollection:
             lateness=look.lateness,
         )
         self._last_look = look.at
-        report = self._last_read.recall(report)
+        report = _with_changing(self._last_read.recall(report), look.changing)
         # Spent acknowledgements leave the store with keep(), which does not follow every observation.
         return Verdicts(report, tuple(a for a in said if a not in memory.spent), windows)
 
